@@ -28,8 +28,8 @@ from onepass.log.lines import lines_of
 from onepass.log.replay import Fold
 from onepass.log.verifying import FORGOTTEN, verify
 from onepass.log.opening import opened
-from onepass.service import candidates, models, server
-from onepass.service.answers import answer
+from onepass.service import candidate, checkpoints, server
+from onepass.service.responses import answer
 from onepass.service.loop import warmed
 from onepass.service.settings import begun, read
 
@@ -41,7 +41,7 @@ MOST = 8  # files of three checkpoints, and of one that was not finished
 settings, _ = read(path)
 warmed(begun(settings), settings)  # compiles
 if steered:
-    candidates.NEAR, candidates.STEP = 20, 30  # places: so few that candidates read the log in steps
+    candidate.NEAR, candidate.STEP = 20, 30  # places: so few that candidates read the log in steps
 rng, wrong, lives = np.random.default_rng(seed), [], 0
 decided, paid, counts = {}, {}, {"decisions": 0, "outcomes": 0, "again": 0}
 asked, forgotten, found = {}, set(), {"verified": 0, "equal": 0, "forgotten": 0}  # asked: of the operator
@@ -233,9 +233,9 @@ with opened(log or f"{data}/news.sqlite") as store:
     twin = Fold.resumed(store, "news") if steered else Fold(store, "news", begun(settings))
     twin.advance()
     files = list((data / "news.models").iterdir())
-    if len(files) > (MOST if not steered else 2 * (2 * models.KEPT + 2 * models.FORMER + 1)):
+    if len(files) > (MOST if not steered else 2 * (2 * checkpoints.KEPT + 2 * checkpoints.FORMER + 1)):
         wrong.append([kills, f"left behind: {files}"])
-    saved = models.newest(data / "news.models", store, "news", lines.serving)
+    saved = checkpoints.newest(data / "news.models", store, "news", lines.serving)
     if op.to_bytes(twin.bandit) != op.to_bytes(saved.bandit):
         wrong.append([kills, "the model is another"])
     counts.update(joins=len(joined), corrections=len(kinds["join"]) - len(joins), **found, **asked)

@@ -99,8 +99,10 @@ class Served:
         """Wait until everything that was taken is joined and learned."""
         while True:
             text = self.client.get("/metrics").text
-            found = dict(re.findall(rf'^onepass_(waiting|lag)\{{loop="{loop}"\}} (\S+)$', text, re.M))
-            if float(found["waiting"]) == float(found["lag"]) == 0.0:
+            found = dict(
+                re.findall(rf'^onepass_(pending_decisions|learner_queue)\{{loop="{loop}"\}} (\S+)$', text, re.M)
+            )
+            if float(found["pending_decisions"]) == float(found["learner_queue"]) == 0.0:
                 return text
             time.sleep(0.02)
 

@@ -6,7 +6,7 @@ import httpx
 
 from certificate import certificate
 from onepass.client import Client
-from onepass.service.keys import made
+from onepass.service.keys import make_key
 from patience import PATIENCE
 from service_process import Served, written
 
@@ -18,8 +18,8 @@ class Service:
     otherwise."""
 
     def __init__(self, folder):
-        key, lines = made(["admin"])
-        reading, more = made(["read"])
+        key, lines = make_key(["admin"])
+        reading, more = make_key(["read"])
         pem, private = certificate(folder)
         options = ("--certificate", str(pem), "--private-key", str(private))
         path = written(folder, top='arms = ["sport", "economy", "culture"]', keys=f"{lines}\n{more}\n", wait=WAIT)

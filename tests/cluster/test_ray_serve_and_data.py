@@ -14,7 +14,7 @@ from onepass.cluster.serving import application
 from onepass.log.replay import Fold
 from onepass.log.sqlite import SqliteStore
 from onepass.log.verifying import verify
-from onepass.service.settings import begun, read
+from onepass.service.settings import make_bandit, read_file
 from patience import until
 from reading_games import RULES, request
 
@@ -75,8 +75,8 @@ def test_replicas_decide_while_their_keeper_is_killed_and_nothing_is_lost(ray, t
         found = verify(Fold.resumed(store, "news", first=True))
         assert found.ok
         assert (found.wrong, found.others) == (0, ())
-        settings, _ = read(rules)
-        fold = Fold(store, "news", begun(settings))
+        settings, _ = read_file(rules)
+        fold = Fold(store, "news", make_bandit(settings))
         fold.advance()
         newest = max((data / "news.models").glob("*.model")).read_bytes()
         assert op.to_bytes(fold.bandit) == newest

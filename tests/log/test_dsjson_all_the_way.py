@@ -223,7 +223,7 @@ def asked(service, name, wanted):
         for number in range(2):
             client.decide({"GUser": {"age": 20}}, arms, id=f"{name} {number}")
             client.outcome(f"{name} {number}", 1.0, key="click")
-        until(lambda: f'onepass_rounds{{loop="shop"}} {float(wanted)}' in service.ready("shop"))
+        until(lambda: f'onepass_learned_rewards{{loop="shop"}} {float(wanted)}' in service.ready("shop"))
         assert client.problem() is None
         young, old = [client.decide({"GUser": {"age": age}}, arms, id=f"{name} of {age}") for age in (18, 70)]
         assert wanted <= young.n_learned <= old.n_learned

@@ -27,7 +27,7 @@ from onepass.log.store import StoreError, placed, record_of, row_of
 from onepass.log.verifying import DAMAGED, verify
 from onepass.service.loop import Loop
 from onepass.service.messages import DecideRequest, OutcomeRequest
-from onepass.service.settings import begun, checked
+from onepass.service.settings import make_bandit, parse_settings
 from patience import learned, until
 
 MODEL = {"recipe": "OFUL", "seed": 2, "arguments": {"model": "disjoint", "reg": 0.5,
@@ -35,7 +35,7 @@ MODEL = {"recipe": "OFUL", "seed": 2, "arguments": {"model": "disjoint", "reg": 
 
 
 def rules(whole=20, **more):
-    return checked({
+    return parse_settings({
         "name": "news", "features": {"context": 3}, "arms": ["a", "b", "c"], "model": MODEL, "reward": {"wait": 0.02},
         "operation": {"publish": 0.0, "whole": whole}, **more,
     })  # fmt: skip
@@ -69,7 +69,7 @@ def wholes(store):
 
 
 def test_a_service_makes_whole_checkpoints_by_joins_and_goes_on_counting_after_a_restart(started, monkeypatch):
-    monkeypatch.setattr("onepass.service.whole.SPARSE", 0)
+    monkeypatch.setattr("onepass.service.whole_checkpoints.SPARSE", 0)
     store = MemoryStore()
     for life in range(4):
         loop = started(rules(whole=40), store)
@@ -81,7 +81,7 @@ def test_a_service_makes_whole_checkpoints_by_joins_and_goes_on_counting_after_a
     assert len(between) == 2
     assert all(40 <= one < 60 for one in between)
     for one in found:
-        fold = Fold(store, "news", begun(rules()))
+        fold = Fold(store, "news", make_bandit(rules()))
         fold.advance(one.through)
         assert op.to_bytes(fold.bandit) == one.data
     result = verify(Fold.resumed(store, "news", first=True))
@@ -89,7 +89,7 @@ def test_a_service_makes_whole_checkpoints_by_joins_and_goes_on_counting_after_a
 
 
 def test_a_large_model_waits_for_twenty_times_its_bytes_of_other_records(started, monkeypatch):
-    monkeypatch.setattr("onepass.service.whole.SPARSE", 2)
+    monkeypatch.setattr("onepass.service.whole_checkpoints.SPARSE", 2)
     store = MemoryStore()
     for life in range(2):
         loop = started(rules(whole=1), store)
@@ -106,7 +106,7 @@ def test_a_large_model_waits_for_twenty_times_its_bytes_of_other_records(started
 
 
 def test_no_whole_checkpoints_are_made_where_settings_say_never_and_others_are_refused(started, monkeypatch):
-    monkeypatch.setattr("onepass.service.whole.SPARSE", 0)
+    monkeypatch.setattr("onepass.service.whole_checkpoints.SPARSE", 0)
     store = MemoryStore()
     loop = started(rules(whole=0), store)
     played(loop, 0, 40)
@@ -314,7 +314,7 @@ def test_the_command_takes_a_place_or_a_day_and_says_what_was_verified_earlier(t
 
 
 def test_a_whole_checkpoint_that_could_not_be_stored_is_made_again(started, monkeypatch):
-    monkeypatch.setattr("onepass.service.whole.SPARSE", 0)
+    monkeypatch.setattr("onepass.service.whole_checkpoints.SPARSE", 0)
     store = MemoryStore()
     loop = started(rules(whole=40), store)
     played(loop, 0, 30)
@@ -330,6 +330,6 @@ def test_a_whole_checkpoint_that_could_not_be_stored_is_made_again(started, monk
     played(loop, 30, 60)
     until(lambda: loop.learner.failure is not None)
     failing[0] = False
-    loop.learner.between(loop.learner.keep).result()
+    loop.learner.run_after_learning(loop.learner.keep).result()
     assert [one.through for one in wholes(store)][1:] == [loop.learner.through]
     assert loop.learner.fold.joins == 0

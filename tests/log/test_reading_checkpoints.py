@@ -13,8 +13,8 @@ from onepass.cluster.serving import Keeper, Reader, application
 from onepass.log.records import Decision
 from onepass.log.replay import Fold
 from onepass.log.verifying import verify
-from onepass.service.messages import Refused
-from onepass.service.settings import begun, read
+from onepass.service.messages import ApiError
+from onepass.service.settings import make_bandit, read_file
 from patience import until
 from reading_games import RULES, request
 
@@ -68,9 +68,9 @@ def test_readers_follow_the_one_learner_and_the_log_is_the_truth(rules, tmp_path
 
     # whoever asks again, whichever reader, gets the answer that is in the log; another request of the id is refused
     assert asyncio.run(readers[1].decide(request(4))) == answers["4"]
-    with pytest.raises(Refused, match="another request"):
+    with pytest.raises(ApiError, match="another request"):
         asyncio.run(readers[0].decide(request(4, exclude=["a"])))
-    with pytest.raises(Refused, match="arms"):
+    with pytest.raises(ApiError, match="arms"):
         asyncio.run(readers[0].decide(request(99, arms=[])))
 
     assert asyncio.run(posted(readers[0], "decide", request(5))) == (200, answers["5"])
@@ -87,8 +87,8 @@ def test_readers_follow_the_one_learner_and_the_log_is_the_truth(rules, tmp_path
     logged = {record.id: record for record in store.read(kinds=["decision"])}
     assert logged.keys() == answers.keys()
     assert all(isinstance(record, Decision) for record in logged.values())
-    settings, _ = read(rules)
-    fold = Fold(store, "news", begun(settings))
+    settings, _ = read_file(rules)
+    fold = Fold(store, "news", make_bandit(settings))
     fold.advance()
     assert op.to_bytes(fold.bandit) == op.to_bytes(keeper.loop.learner.fold.bandit)
     found = verify(Fold.resumed(store, "news", first=True))
@@ -102,7 +102,7 @@ def test_one_process_writes_and_refusals_cross_to_others(rules, tmp_path, monkey
     with pytest.raises(ValueError, match="another process serves"):
         Keeper(str(rules), str(tmp_path / "data"), None)
     keeper.stop()
-    again = pickle.loads(pickle.dumps(Refused(409, "EventConflict", "no", 3)))
+    again = pickle.loads(pickle.dumps(ApiError(409, "EventConflict", "no", 3)))
     assert (again.status, again.code, again.message, again.wait) == (409, "EventConflict", "no", 3)
     with pytest.raises(ValueError, match="readers must be"):
         application(rules, tmp_path / "data", readers=0)

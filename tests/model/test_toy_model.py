@@ -14,7 +14,7 @@ from onepass.log.replay import Fold
 from onepass.log.verifying import verify
 from onepass.service.loop import Loop
 from onepass.service.messages import DecideRequest, OutcomeRequest
-from onepass.service.settings import begun, checked
+from onepass.service.settings import make_bandit, parse_settings
 from onepass.testing import check_model
 from patience import learned
 
@@ -55,7 +55,7 @@ def test_it_finds_the_best_arm_under_every_rule_and_goes_on_from_a_file(theirs, 
 
 
 def test_it_works_behind_the_service_and_replays_from_its_log(theirs, tmp_path):
-    settings = checked({
+    settings = parse_settings({
         "name": "news", "features": {"context": 2}, "arms": ARMS, "reward": {"wait": 0.01, "range": [-1.0, 1.0]},
         "model": {"recipe": "their_model:MeanBandit"}, "operation": {"publish": 0.01},
     })  # fmt: skip
@@ -70,9 +70,9 @@ def test_it_works_behind_the_service_and_replays_from_its_log(theirs, tmp_path):
             learned(loop)
         finally:
             loop.stop()
-    fold = Fold(store, "news", begun(settings))
+    fold = Fold(store, "news", make_bandit(settings))
     assert fold.advance() == lives * 20
     assert fold.bandit.n_learned == lives * 20
-    found = verify(Fold.resumed(store, "news", begun(settings)))
+    found = verify(Fold.resumed(store, "news", make_bandit(settings)))
     assert found.ok
     assert found.decisions == lives * 20

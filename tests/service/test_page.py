@@ -11,7 +11,7 @@ import pytest
 from browser import CHROMIUM, Browser
 from onepass.service import simulation
 from onepass.service.drift import EVERY
-from onepass.service.keys import hashed
+from onepass.service.keys import hash_key
 from onepass.service.page import FOLDER, KINDS
 from patience import PATIENCE, until
 from service_process import Served
@@ -48,7 +48,7 @@ sha256 = "{}"
 def served(tmp_path_factory):
     folder = tmp_path_factory.mktemp("page")
     path = folder / "demo.toml"
-    path.write_text(LOOP + KEYS.format(hashed(KEY), hashed(POOR)))
+    path.write_text(LOOP + KEYS.format(hash_key(KEY), hash_key(POOR)))
     service = Served(folder / "data", path, key=KEY)
     yield service
     assert service.stop() == 0

@@ -298,7 +298,9 @@ def played(served, client, count):
 
 def rounds_of(served):
     """Rewards that the model has learned by which decisions are made."""
-    return float(re.search(r'^onepass_rounds\{loop="shop"\} (\S+)$', served.client.get("/metrics").text, re.M)[1])
+    return float(
+        re.search(r'^onepass_learned_rewards\{loop="shop"\} (\S+)$', served.client.get("/metrics").text, re.M)[1]
+    )
 
 
 def span():

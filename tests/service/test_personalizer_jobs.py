@@ -23,14 +23,14 @@ def failing():
 
 def test_what_came_of_a_job_is_there_after_a_restart(tmp_path):
     found = jobs(tmp_path)
-    found.begin({"id": "a/b", "creationTime": "2"}, lambda: {"value": 3})
-    found.begin({"id": "ü" * 256, "creationTime": "1"}, failing)
+    found.start({"id": "a/b", "creationTime": "2"}, lambda: {"value": 3})
+    found.start({"id": "ü" * 256, "creationTime": "1"}, failing)
     assert finished(found, "a/b") == {"id": "a/b", "creationTime": "2", "status": "Succeeded", "value": 3}
     assert finished(found, "ü" * 256)["description"] == "there is no log"
     again = jobs(tmp_path)
-    assert [one["status"] for one in again.all()] == ["Failed", "Succeeded"]
+    assert [one["status"] for one in again.list_all()] == ["Failed", "Succeeded"]
     with pytest.raises(Problem) as error:
-        again.begin({"id": "a/b"}, failing)
+        again.start({"id": "a/b"}, failing)
     assert (error.value.status, error.value.code) == (400, "EvaluationAlreadyExists")
     again.delete("a/b")
     for ask in (again.get, again.delete):
@@ -47,13 +47,13 @@ def test_a_job_that_was_cut_off_is_canceled_and_one_that_was_deleted_leaves_noth
         assert held.wait(PATIENCE)
         return {"value": "old"}
 
-    found.begin({"id": "x"}, slow)
+    found.start({"id": "x"}, slow)
     assert begun.wait(PATIENCE)
     assert found.get("x")["status"] == "Running"
     assert jobs(tmp_path).get("x")["status"] == "Canceled"
     found.delete("x")
-    found.begin({"id": "x"}, lambda: {"value": "new"})
-    found.begin({"id": "y"}, dict)
+    found.start({"id": "x"}, lambda: {"value": "new"})
+    found.start({"id": "y"}, dict)
     held.set()
     finished(found, "y")
     assert finished(found, "x")["value"] == "new"

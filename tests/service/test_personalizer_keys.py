@@ -7,9 +7,9 @@ import pytest
 
 from onepass.log.memory import MemoryStore
 from onepass.service.app import Service
-from onepass.service.keys import Keys, hashed
+from onepass.service.keys import Keys, hash_key
 from onepass.service.loop import Loop
-from onepass.service.settings import checked
+from onepass.service.settings import parse_settings
 
 RANK = {"actions": [{"id": "a", "features": []}, {"id": "b", "features": [{"n": 1}]}], "eventId": "e"}
 
@@ -19,7 +19,8 @@ def loops(tmp_path):
     model = {"recipe": "InteractionBandit", "arguments": {part: {"kind": "Records", "size": 16, "standardize": True}
                                                       for part in ("context", "item")}}  # fmt: skip
     found = {
-        name: Loop(checked({"name": name, "model": model}), MemoryStore(), tmp_path / name) for name in ("news", "shop")
+        name: Loop(parse_settings({"name": name, "model": model}), MemoryStore(), tmp_path / name)
+        for name in ("news", "shop")
     }
     yield found
     for loop in found.values():
@@ -28,7 +29,7 @@ def loops(tmp_path):
 
 def asking(loops, keys):
     held = {
-        name: Keys([{"sha256": hashed(key), "roles": roles} for key, roles in keys.get(name, {}).items()])
+        name: Keys([{"sha256": hash_key(key), "roles": roles} for key, roles in keys.get(name, {}).items()])
         for name in loops
     }
     app = Service(loops, held)

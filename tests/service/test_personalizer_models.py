@@ -11,19 +11,19 @@ from onepass.log.verifying import verify
 from onepass.service.clock import Clock
 from onepass.service.loop import Loop
 from onepass.service.messages import OutcomeRequest, RecordArm, RecordsRequest
-from onepass.service.personalizer.configuration import follow
+from onepass.service.personalizer.configuration import follow_policy
+from onepass.service.personalizer.counterfactuals import PolicyRun, weigh_policies
 from onepass.service.personalizer.errors import Problem
-from onepass.service.personalizer.holdings import adopted, cleared, received
-from onepass.service.personalizer.places import decided_between, first_and_last, place_at
-from onepass.service.personalizer.weighing import Weighed, weighed
-from onepass.service.settings import begun, checked
+from onepass.service.personalizer.model_and_logs import delete_old_records, install_model, parse_model
+from onepass.service.personalizer.time_index import decision_times, has_decisions_between, seq_before
+from onepass.service.settings import make_bandit, parse_settings
 from patience import HeldClock, learned, until
 
 SMALL = {"kind": "Records", "size": 16, "standardize": True}
 
 
 def rules(wait=0.05, publish=0.0):
-    return checked({
+    return parse_settings({
         "name": "shop", "model": {"recipe": "InteractionBandit", "arguments": {"context": SMALL, "item": SMALL}},
         "reward": {"wait": wait}, "operation": {"publish": publish},
     })  # fmt: skip
@@ -65,13 +65,13 @@ def test_after_its_log_was_deleted_a_loop_goes_on_with_its_model_and_what_waited
         loop = started(store, publish=seldom)
         played(loop, 0, 10)
         learned(loop)
-        loop.change(rules(wait=3600.0, publish=seldom))
+        loop.change_settings(rules(wait=3600.0, publish=seldom))
         played(loop, 10, 13)
         begun_at = store.last
-        cleared(loop)
+        delete_old_records(loop)
         assert store.first > begun_at - 10
         assert [one.id for one in store.read(kinds=["decision"])] == ["10", "11", "12"]
-        assert loop.learner.serving.n_learned == 10
+        assert loop.learner.snapshot.n_learned == 10
         played(loop, 13, 15)
         bits = op.to_bytes(loop.learner.fold.bandit)
         loop.stop()
@@ -89,25 +89,25 @@ def test_another_policy_learns_what_is_left_of_a_log_that_was_deleted(started, t
     with SqliteStore(tmp_path / "shop.sqlite") as store:
         loop = started(store, clock=HeldClock())
         loop.decide(RecordsRequest(context={}, arms=["a", "b"], id="first")).result()
-        loop.change(rules(wait=3600.0))
+        loop.change_settings(rules(wait=3600.0))
         loop.decide(RecordsRequest(context={}, arms=["a", "b"], id="waits")).result()
         loop.clock.forward(1.0)
         until(lambda: [*store.read(kinds=["join"])])
-        loop.change(rules())
-        cleared(loop)
+        loop.change_settings(rules())
+        delete_old_records(loop)
         assert [(one.id, type(one).__name__) for one in store.read(kinds=["decision", "join"])] == [
             ("waits", "Decision"), ("first", "Join"),
         ]  # fmt: skip
         played(loop, 0, 3)
         loop.clock.forward(1.0)
         until(lambda: len(loop.joiner) <= 1 and not loop.learner.lag)
-        follow(loop, "other", "--cb_explore_adf --epsilon 0.5")
-        until(lambda: loop.standing.lines.candidate is None)
+        follow_policy(loop, "other", "--cb_explore_adf --epsilon 0.5")
+        until(lambda: loop.loop_state.lines.candidate is None)
         assert loop.settings.model.arguments["exploration"]["kind"] == "Greedy"
         until(lambda: loop.learner.copies.present.line != 1 and loop.learner.fold.bandit.n_learned >= 3)
-        assert loop.learner.trouble is None
-        policies = [Weighed("other", "", "Custom", Fold(store, "shop", begun(rules())))]
-        assert weighed(loop, policies, 0, 2**60) == 3
+        assert loop.learner.problem is None
+        policies = [PolicyRun("other", "", "Custom", Fold(store, "shop", make_bandit(rules())))]
+        assert weigh_policies(loop, policies, 0, 2**60) == 3
         loop.stop()
         all_verified(store)
 
@@ -116,7 +116,7 @@ def test_a_log_that_is_not_the_loops_alone_is_not_deleted(started):
     loop = started(MemoryStore())
     played(loop, 0, 1)
     with pytest.raises(Problem, match="database"):
-        cleared(loop)
+        delete_old_records(loop)
     assert [one.id for one in loop.store.read(kinds=["decision"])] == ["0"]
 
 
@@ -125,13 +125,13 @@ def test_a_model_that_was_put_back_goes_on_and_so_after_a_restart(started):
     loop = started(store)
     played(loop, 0, 5)
     learned(loop)
-    until(lambda: loop.learner.serving.n_learned >= 5)  # copies come at intervals
-    data = op.to_bytes(loop.learner.serving.bandit())
-    adopted(loop, begun(loop.settings), "anew")
+    until(lambda: loop.learner.snapshot.n_learned >= 5)  # copies come at intervals
+    data = op.to_bytes(loop.learner.snapshot.bandit())
+    install_model(loop, make_bandit(loop.settings), "anew")
     played(loop, 5, 8)
     learned(loop)
     assert loop.learner.fold.bandit.n_learned == 3
-    adopted(loop, received(loop, data), "back")
+    install_model(loop, parse_model(loop, data), "back")
     played(loop, 8, 10)
     learned(loop)
     assert loop.learner.fold.bandit.n_learned == 7
@@ -146,7 +146,7 @@ def test_a_model_of_other_settings_is_not_taken(started):
     loop = started(MemoryStore())
     for other in (op.InteractionBandit(), op.InteractionBandit(seed=4), op.OFUL(dim=3)):
         with pytest.raises(Problem, match="other settings"):
-            received(loop, op.to_bytes(other))
+            parse_model(loop, op.to_bytes(other))
 
 
 def test_places_are_found_by_time(started):
@@ -155,11 +155,11 @@ def test_places_are_found_by_time(started):
     played(loop, 0, 20)
     learned(loop)
     times = [one.time for one in store.read(kinds=["decision"])]
-    assert first_and_last(store, "shop") == (times[0], times[-1])
-    assert place_at(store, times[3]) <= 3
+    assert decision_times(store, "shop") == (times[0], times[-1])
+    assert seq_before(store, times[3]) <= 3
     hour = 3_600_000_000
-    assert place_at(store, times[-1] + hour) == store.last
-    assert decided_between(store, "shop", times[3], times[3])
-    assert not decided_between(store, "shop", times[-1] + 1, times[-1] + hour)
-    assert not decided_between(store, "shop", times[0] - hour, times[0] - 1)
-    assert first_and_last(MemoryStore(), "shop") is None
+    assert seq_before(store, times[-1] + hour) == store.last
+    assert has_decisions_between(store, "shop", times[3], times[3])
+    assert not has_decisions_between(store, "shop", times[-1] + 1, times[-1] + hour)
+    assert not has_decisions_between(store, "shop", times[0] - hour, times[0] - 1)
+    assert decision_times(MemoryStore(), "shop") is None

@@ -13,8 +13,8 @@ from onepass.service.keys import Keys
 from onepass.service.loop import Loop
 from onepass.service.openapi import document
 from onepass.service.personalizer.app import FIRST, LATER, OPERATIONS
-from onepass.service.personalizer.description import SAID
-from onepass.service.settings import checked
+from onepass.service.personalizer.description import TEXTS
+from onepass.service.settings import parse_settings
 from openapi_asking import FIT, HOST, JSON, MODES, PATIENCE, asked, cases
 from patience import until
 
@@ -53,7 +53,7 @@ DONE = {200, 201, 204}
 def service(tmp_path_factory):
     folder = tmp_path_factory.mktemp("data")
     with SqliteStore(folder / "log") as store:
-        loop = Loop(checked(SHOP), store, folder / "models")
+        loop = Loop(parse_settings(SHOP), store, folder / "models")
         app = Service({"shop": loop}, {"shop": Keys()}).app
         schema = schemathesis.openapi.from_asgi("/openapi.json", app, headers=HOST)
         yield SimpleNamespace(loop=loop, schema=schema)
@@ -92,8 +92,8 @@ def identity(path, method):
 
 def test_the_document_has_every_operation_of_the_dialects():
     offered = {(method, one.path) for one in OPERATIONS for method in one.methods}
-    assert SAID.keys() <= offered
-    assert {path for _, path in SAID} == {path for _, path in offered}
+    assert TEXTS.keys() <= offered
+    assert {path for _, path in TEXTS} == {path for _, path in offered}
 
 
 @pytest.mark.parametrize(("path", "method", "mode"), CASES, ids=[f"{m} {p} {MODES[mode]}" for p, m, mode in CASES])
@@ -120,6 +120,6 @@ def test_whatever_is_asked_the_answer_is_one_that_the_document_has(service, path
             case.body = {**case.body, **body}
 
     counts = asked(operation, mode, EXAMPLES, put_right)
-    service.loop.change(checked(SHOP))
+    service.loop.change_settings(parse_settings(SHOP))
     until(lambda: service.loop.building is None)  # a model that a request asked for gives way
     assert mode is FIT or set(counts) <= {200, 201, 204, 400, 404}

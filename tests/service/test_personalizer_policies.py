@@ -11,11 +11,17 @@ from hypothesis import strategies as st
 from onepass.adapters.vowpal_wabbit import PASSED, REFUSED, TAKEN, exploration_of
 from onepass.features.terms import terms
 from onepass.foundation.registry import built
-from onepass.service.crossed_features import record_of
-from onepass.service.personalizer.policies import policy_of, share_of, with_policy, with_share, without_policy
-from onepass.service.personalizer.ranking import kept_in_place
-from onepass.service.personalizer.times import duration, place_in_time, seconds_of, written
-from onepass.service.settings import checked
+from onepass.service.crossed_features import merge_features
+from onepass.service.personalizer.policies import (
+    exploration_share,
+    policy_json,
+    remove_policy,
+    set_exploration_share,
+    set_policy,
+)
+from onepass.service.personalizer.ranking import reinsert_excluded
+from onepass.service.personalizer.times import format_duration, format_time, parse_duration, parse_time
+from onepass.service.settings import parse_settings
 
 TRANSLATED = {
     "--cb_explore_adf": {"kind": "Greedy", "uniform_share": 0.05},
@@ -80,46 +86,46 @@ def test_flags_that_set_steps_and_hashes_change_nothing(flags):
 
 
 def rules(**model):
-    return checked(
+    return parse_settings(
         {"name": "shop", "model": {"recipe": "InteractionBandit", **model}, "reward": {"range": [-1.0, 1.0]}}
     )
 
 
 def test_the_policy_of_a_loop_can_be_read_sent_back_and_taken_away():
     settings = rules()
-    said = policy_of(settings)
+    said = policy_json(settings)
     assert exploration_of(said["arguments"]) == {
         "kind": "OptimisticGap", "exploration": 0.8, "scale": 30.0, "uniform_share": 0.001,
     }  # fmt: skip
-    new = checked(with_policy(settings, "app1", "--cb_explore_adf --bag 3").plain())
-    assert policy_of(new) == {"name": "app1", "arguments": "--cb_explore_adf --bag 3"}
+    new = parse_settings(set_policy(settings, "app1", "--cb_explore_adf --bag 3").to_dict())
+    assert policy_json(new) == {"name": "app1", "arguments": "--cb_explore_adf --bag 3"}
     assert new.model.arguments["exploration"]["kind"] == "Thompson"
-    assert without_policy(new) == settings
+    assert remove_policy(new) == settings
     with pytest.raises(ValueError, match="256"):
-        with_policy(settings, "x" * 257, said["arguments"])
+        set_policy(settings, "x" * 257, said["arguments"])
 
 
 def test_the_exploration_percentage_is_the_floor_of_the_exploration():
     settings = rules(arguments={"exploration": {"kind": "EpsilonGreedy", "epsilon": 0.2}})
-    assert (share_of(rules()), share_of(settings)) == (0.001, 0.2)
-    assert with_share(settings, 0.2) is settings
-    assert share_of(checked(with_share(settings, 0.5).plain())) == 0.5
-    assert share_of(checked(with_share(rules(), 0.5).plain())) == 0.5
+    assert (exploration_share(rules()), exploration_share(settings)) == (0.001, 0.2)
+    assert set_exploration_share(settings, 0.2) is settings
+    assert exploration_share(parse_settings(set_exploration_share(settings, 0.5).to_dict())) == 0.5
+    assert exploration_share(parse_settings(set_exploration_share(rules(), 0.5).to_dict())) == 0.5
     with pytest.raises(ValueError, match="uniform_share"):
-        with_share(rules(), 1.5)
+        set_exploration_share(rules(), 1.5)
 
 
 def test_features_of_a_list_become_one_record():
-    found = record_of([
+    found = merge_features([
         {"hour": 9, "_id": "x", "likes": "sport"}, {"likes": "food"}, {"device": {"os": "x", "_n": 1}},
         {"device": {"ram": 8}}, {"hour": 1}, {"list": [{"a": 1}, {"b": 2}]}, {"flag": True}, {"flag": True},
     ])  # fmt: skip
     assert found == {
         "hour": 10, "likes": ["sport", "food"], "device": {"os": "x", "ram": 8}, "list": {"a": 1, "b": 2}, "flag": True,
     }  # fmt: skip
-    assert record_of(None) == {}
+    assert merge_features(None) == {}
     with pytest.raises(ValueError, match="different kinds"):
-        record_of([{"x": {"a": 1}}, {"x": 1}])
+        merge_features([{"x": {"a": 1}}, {"x": 1}])
 
 
 FEATURES = st.dictionaries(
@@ -131,8 +137,8 @@ FEATURES = st.dictionaries(
 @given(FEATURES)
 def test_a_single_record_of_features_stays_itself_but_for_underscores(features):
     kept = {key: value for key, value in features.items() if not key.startswith("_")}
-    assert record_of([features]) == kept
-    assert terms(record_of([features])) == terms(kept)
+    assert merge_features([features]) == kept
+    assert terms(merge_features([features])) == terms(kept)
 
 
 @given(st.data())
@@ -140,7 +146,7 @@ def test_excluded_actions_keep_their_place_and_are_never_first(data):
     names = [f"{j}" for j in range(data.draw(st.integers(1, 6)))]
     excluded = set(data.draw(st.lists(st.sampled_from(names), max_size=len(names) - 1, unique=True)))
     ranking = [{"id": name} for name in data.draw(st.permutations(names)) if name not in excluded]
-    out = kept_in_place([*ranking, *({"id": name} for name in excluded)], names, excluded)
+    out = reinsert_excluded([*ranking, *({"id": name} for name in excluded)], names, excluded)
     assert sorted(one["id"] for one in out) == sorted(names)
     assert out[0]["id"] not in excluded
     assert [one for one in out if one["id"] not in excluded] == ranking
@@ -148,7 +154,7 @@ def test_excluded_actions_keep_their_place_and_are_never_first(data):
 
 @given(st.integers(1, 3_000_000))
 def test_durations_come_back_as_they_were(tenths):
-    assert seconds_of(duration(tenths / 10)) == pytest.approx(tenths / 10, abs=1e-6)
+    assert parse_duration(format_duration(tenths / 10)) == pytest.approx(tenths / 10, abs=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -157,17 +163,17 @@ def test_durations_come_back_as_they_were(tenths):
      ("1.00:00:30", 86430.0)],
 )  # fmt: skip
 def test_durations_are_read_as_clients_write_them(text, seconds):
-    assert seconds_of(text) == seconds
-    assert duration(600.0) == "PT10M"
+    assert parse_duration(text) == seconds
+    assert format_duration(600.0) == "PT10M"
     for wrong in ("", "P", "PT", "10M", "soon", "P1Y"):
         with pytest.raises(ValueError, match="like PT10M"):
-            seconds_of(wrong)
+            parse_duration(wrong)
 
 
 @given(st.integers(0, 4_000_000_000_000_000))
 def test_times_come_back_as_they_were(micros):
-    assert place_in_time(written(micros)) == micros
-    assert json.loads(msgspec.json.encode(written(micros))).endswith("Z")
+    assert parse_time(format_time(micros)) == micros
+    assert json.loads(msgspec.json.encode(format_time(micros))).endswith("Z")
 
 
 def test_the_page_for_people_who_come_from_vowpal_wabbit_names_every_flag():

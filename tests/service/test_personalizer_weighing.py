@@ -7,13 +7,13 @@ from onepass.log.memory import MemoryStore
 from onepass.log.replay import Fold
 from onepass.service.loop import Loop
 from onepass.service.messages import OutcomeRequest, RecordsRequest
-from onepass.service.personalizer.evaluations import BUCKET, evaluated, series
-from onepass.service.personalizer.weighing import Weighed, weighed
-from onepass.service.settings import begun, checked
+from onepass.service.personalizer.counterfactuals import PolicyRun, weigh_policies
+from onepass.service.personalizer.evaluations import BUCKET, run_evaluation, series
+from onepass.service.settings import make_bandit, parse_settings
 from patience import HeldClock, learned
 
 SMALL = {"kind": "Records", "size": 16, "standardize": True}
-RULES = checked({
+RULES = parse_settings({
     "name": "shop", "model": {"recipe": "InteractionBandit", "arguments": {"context": SMALL, "item": SMALL}},
     "reward": {"wait": 0.05, "range": [-1.0, 1.0]}, "operation": {"publish": 0.0},
 })  # fmt: skip
@@ -40,13 +40,13 @@ def loop(tmp_path_factory):
 
 
 def policies(loop):
-    return [Weighed("Online", "", "Online"), Weighed("Baseline", "", "Baseline"), Weighed("Random", "", "Random"),
-            Weighed("same", "", "Custom", Fold(loop.store, "shop", begun(RULES)))]  # fmt: skip
+    return [PolicyRun("Online", "", "Online"), PolicyRun("Baseline", "", "Baseline"), PolicyRun("Random", "", "Random"),
+            PolicyRun("same", "", "Custom", Fold(loop.store, "shop", make_bandit(RULES)))]  # fmt: skip
 
 
 def test_weights_and_rewards_are_those_of_the_log(loop):
     online, baseline, random, same = found = policies(loop)
-    assert weighed(loop, found, 0, LATER) == 30
+    assert weigh_policies(loop, found, 0, LATER) == 30
     joins = {one.id: one for one in loop.store.read(kinds=["join"])}
     decisions = sorted(loop.store.read(kinds=["decision"]), key=lambda one: joins[one.id].seq)
     assert online.weights == [1.0] * 30
@@ -59,15 +59,15 @@ def test_weights_and_rewards_are_those_of_the_log(loop):
     assert random.missing == baseline.missing == 0.0
     assert np.isfinite(same.weights).all()
     value = np.dot(random.weights, random.rewards) / sum(random.weights)
-    numbers = random.found(-1.0, 1.0)
+    numbers = random.evaluate(-1.0, 1.0)
     assert numbers.estimates["snips"].value == pytest.approx(value)
     assert -1.0 <= numbers.limits.lower <= value <= numbers.limits.upper <= 1.0
 
 
 def test_a_policy_that_learns_is_asked_before_it_learns(loop):
     (same,) = found = policies(loop)[3:]
-    weighed(loop, found, 0, LATER)
-    twin, chances = Fold(loop.store, "shop", begun(RULES)), {}
+    weigh_policies(loop, found, 0, LATER)
+    twin, chances = Fold(loop.store, "shop", make_bandit(RULES)), {}
     for record in loop.store.read(kinds=["decision"]):
         twin.advance(record.seq)
         arms = dict(zip(record.offered, record.contexts["arms"], strict=True))
@@ -82,7 +82,7 @@ def test_a_policy_that_learns_is_asked_before_it_learns(loop):
 
 def test_a_window_without_joined_decisions_is_told(loop):
     with pytest.raises(ValueError, match="no decision of that time"):
-        evaluated(loop, policies(loop), 1, 2)
+        run_evaluation(loop, policies(loop), 1, 2)
 
 
 def test_time_series_add_up_where_they_expand_and_stand_alone_where_they_roll():

@@ -11,7 +11,7 @@ import pytest
 
 from counts import LONG, many
 from onepass.lab.benchmark.service import resident
-from onepass.service.keys import made
+from onepass.service.keys import make_key
 from patience import PATIENCE
 from service_process import Served, written
 
@@ -27,7 +27,7 @@ def served(tmp_path_factory):
     folder = tmp_path_factory.mktemp("attacked")
     keys, lines = {}, []
     for role in ("decide", "reward", "read"):
-        keys[role], text = made([role])
+        keys[role], text = make_key([role])
         lines.append(text)
     path = written(folder, keys="\n".join(["", *lines, ""]))
     path.write_text(path.read_text().replace("body = 20000", f"known_arms = {KNOWN}"))

@@ -15,10 +15,10 @@ from onepass.log.records import Outcome
 from onepass.log.replay import Fold
 from onepass.log.sqlite import SqliteStore
 from onepass.log.verifying import verify
-from onepass.service.answers import answer
 from onepass.service.loop import Loop
 from onepass.service.messages import DecideRequest, OutcomeRequest
-from onepass.service.settings import begun, read
+from onepass.service.responses import decision_answer
+from onepass.service.settings import make_bandit, read_file
 from patience import until
 from service_process import written
 
@@ -38,7 +38,7 @@ def onepass(capsys, *arguments):
 
 
 def test_a_copy_made_under_load_is_a_whole_log_from_which_a_service_goes_on(tmp_path, capsys):
-    settings, _ = read(written(tmp_path, wait=0.02))
+    settings, _ = read_file(written(tmp_path, wait=0.02))
     answers, ending, copies = {}, threading.Event(), []
     with SqliteStore(tmp_path / "log") as store:
         loop = Loop(settings, store, tmp_path / "models")
@@ -46,7 +46,7 @@ def test_a_copy_made_under_load_is_a_whole_log_from_which_a_service_goes_on(tmp_
         def asking():
             while not ending.is_set():
                 t = len(answers)
-                answers[f"{t}"] = answer(loop.decide(request(t)).result())
+                answers[f"{t}"] = decision_answer(loop.decide(request(t)).result())
                 loop.outcomes([OutcomeRequest(id=f"{t}", value=1.0, key="k")])[1].result()
 
         thread = threading.Thread(target=asking)
@@ -67,9 +67,11 @@ def test_a_copy_made_under_load_is_a_whole_log_from_which_a_service_goes_on(tmp_
         assert (store.last, [*store.check()]) == (copies[-1], [])
         before = [one.id for one in store.read(kinds=["decision"])]
         again = Loop(settings, store, tmp_path / "models")  # whose last checkpoints this log does not reach
-        assert [answer(again.decide(request(int(id))).result()) for id in before] == [answers[id] for id in before]
+        assert [decision_answer(again.decide(request(int(id))).result()) for id in before] == [
+            answers[id] for id in before
+        ]
         again.stop()
-        twin = Fold(store, "news", begun(settings))
+        twin = Fold(store, "news", make_bandit(settings))
         twin.advance()
         assert op.to_bytes(again.learner.fold.bandit) == op.to_bytes(twin.bandit)
         assert verify(Fold.resumed(store, "news", first=True)).ok

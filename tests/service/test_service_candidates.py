@@ -16,9 +16,9 @@ from onepass.log.memory import MemoryStore
 from onepass.log.replay import Fold
 from onepass.log.sqlite import SqliteStore
 from onepass.log.verifying import verify
-from onepass.service.answers import answer
-from onepass.service.messages import Arm, DecideRequest, OutcomeRequest, Refused
-from onepass.service.settings import checked
+from onepass.service.messages import ApiError, Arm, DecideRequest, OutcomeRequest
+from onepass.service.responses import decision_answer
+from onepass.service.settings import parse_settings
 from patience import HeldClock, settled, until
 from service_process import loops_in
 
@@ -33,7 +33,7 @@ def model(reg=0.5, seed=2, **more):
 
 
 def rules(reg=0.5, wait=0.02, **more):
-    return checked({
+    return parse_settings({
         "name": "news", "features": {"context": 3}, "arms": ARMS, "model": model(reg), "reward": {"wait": wait},
         "operation": {"publish": 0.0}, **more,
     })  # fmt: skip
@@ -44,7 +44,7 @@ def played(loop, begin, end, best="a", **fields):
     for t in range(begin, end):
         loop.clock.forward(PAUSE)
         context = [1.0, *np.random.default_rng(t).standard_normal(2).tolist()]
-        found = answer(loop.decide(DecideRequest(context=context, id=f"{t}", **fields)).result())
+        found = decision_answer(loop.decide(DecideRequest(context=context, id=f"{t}", **fields)).result())
         if found.arm == best:
             loop.outcomes([OutcomeRequest(id=f"{t}", value=1.0, key="k")])[1].result()
 
@@ -82,7 +82,7 @@ def test_another_model_learns_the_log_and_takes_over_and_replay_agrees_across_th
     store = MemoryStore()
     loop = started(rules(), store)
     played(loop, 0, 20)
-    assert loop.change(rules(reg=2.0, wait=0.03)) == ["model", "reward"]
+    assert loop.change_settings(rules(reg=2.0, wait=0.03)) == ["model", "reward"]
     assert loop.settings.reward.wait == 0.03
     took_over(loop, 1)
     assert loop.settings.model.arguments["reg"] == 2.0
@@ -97,16 +97,18 @@ def test_another_model_learns_the_log_and_takes_over_and_replay_agrees_across_th
 
 
 def built(settings):
-    from onepass.service.settings import argument
+    from onepass.service.settings import parse_argument
 
-    return {"seed": 2, **{name: argument(name, value) for name, value in settings.model.arguments.items()}}
+    return {"seed": 2, **{name: parse_argument(name, value) for name, value in settings.model.arguments.items()}}
 
 
 def test_the_recommended_bandit_learns_the_log_of_another_one_and_goes_on(started):
     store = MemoryStore()
     loop = started(rules(), store)
     played(loop, 0, 150)
-    loop.change(checked({**rules().plain(), "model": {"arguments": {"warm_up": 64, "n_landmarks": 20}}}))
+    loop.change_settings(
+        parse_settings({**rules().to_dict(), "model": {"arguments": {"warm_up": 64, "n_landmarks": 20}}})
+    )
     took_over(loop, 1)
     played(loop, 150, 300)
     settled(loop)
@@ -123,14 +125,14 @@ def test_a_restart_goes_on_with_the_model_that_took_over(started, tmp_path, file
     store = MemoryStore()
     loop = started(rules(), store)
     played(loop, 0, 10)
-    loop.change(rules(reg=2.0))
+    loop.change_settings(rules(reg=2.0))
     took_over(loop, 1)
     played(loop, 10, 20)
     loop.stop()
     for file in (tmp_path / "models").iterdir() if files == "lost" else ():
         file.write_bytes(b"damaged")
     loop = started(rules(), store)  # of the same file as before: what was asked for last counts
-    assert (loop.standing.lines.serving, loop.learner.fold.line) == (1, 1)
+    assert (loop.loop_state.lines.serving, loop.learner.fold.line) == (1, 1)
     played(loop, 20, 30)
     settled(loop)
     loop.stop()
@@ -143,7 +145,7 @@ def test_a_log_that_ends_anywhere_about_a_change_of_models_goes_on(started):
     store = MemoryStore()
     loop = started(rules(), store)
     played(loop, 0, 6)
-    loop.change(rules(reg=2.0))
+    loop.change_settings(rules(reg=2.0))
     took_over(loop, 1)
     played(loop, 6, 9)
     settled(loop)
@@ -159,7 +161,7 @@ def test_a_log_that_ends_anywhere_about_a_change_of_models_goes_on(started):
         played(loop, 20, 23)
         settled(loop)
         loop.stop()
-        assert loop.trouble() == "it is stopping"
+        assert loop.problem() == "it is stopping"
         assert op.to_bytes(loop.learner.fold.bandit) == replayed(cut)
         assert verified(cut) == sum(1 for _ in cut.read(kinds=["decision"]))
 
@@ -184,13 +186,13 @@ def test_a_candidate_that_fails_says_why_and_changes_nothing(started):
     played(loop, 5, 10)
     settled(loop)
     before = op.to_bytes(loop.learner.fold.bandit)
-    loop.change(rules(reg=2.0))
+    loop.change_settings(rules(reg=2.0))
     until(lambda: loop.building is None)
     (line,) = [one for one in lines_of(store, "news").each.values() if one.number == 1]
     assert line.state == RETIRED
     assert "is not in the log any more" in line.why
     assert op.to_bytes(loop.learner.fold.bandit) == before
-    assert loop.trouble() is None
+    assert loop.problem() is None
     loop.stop()
     assert started(rules(), store).building is None
 
@@ -205,7 +207,7 @@ def test_a_candidate_learns_what_a_log_still_holds_whose_beginning_was_dropped(s
     place = next(one.seq for one in store.read(kinds=["decision"]) if one.id == "15")
     store.drop_before(place + 1)  # its join comes later
     whole = {one.id for one in store.read(kinds=["decision"])}
-    loop.change(rules(reg=2.0))
+    loop.change_settings(rules(reg=2.0))
     took_over(loop, 1)
     settled(loop)
     lost = max(one.seq for one in store.read(kinds=["join"]) if one.id not in whole)
@@ -220,7 +222,7 @@ def test_a_canary_shows_a_mixture_whose_probability_is_logged_and_verified(start
     store = MemoryStore()
     loop = started(rules(mode="canary", share=share), store)
     played(loop, 0, 30)
-    loop.change(rules(reg=20.0, mode="canary", share=share))
+    loop.change_settings(rules(reg=20.0, mode="canary", share=share))
     waiting(loop)
     played(loop, 30, 30 + n, exclude=["c"])
     loop.decide(DecideRequest(context=[1.0, 0.0, 0.0], id="list", slots=2)).result()
@@ -234,7 +236,7 @@ def test_a_canary_shows_a_mixture_whose_probability_is_logged_and_verified(start
         assert record.showing == [(1.0 - share) * a + share * b for a, b in zip(p, q, strict=True)]
         place, _, propensity, chances, *_ = next(event_rows(Event(record), None, 0.0))
         assert (place, propensity) == (record.shown[0], record.showing[record.shown[0]])
-        assert (chances, answer(record).propensity) == (record.showing, propensity)
+        assert (chances, decision_answer(record).propensity) == (record.showing, propensity)
         mine += record.shown == record.places
     drawn = np.array([record.shown[0] for record in records])
     for place in range(3):  # how often an arm was shown, against its logged probabilities: a sum of independent draws
@@ -247,24 +249,24 @@ def test_a_reward_beyond_its_range_is_refused_and_one_that_the_log_has_stops_no_
     store = MemoryStore()
     loop = started(rules(mode="canary", share=0.5), store)
     played(loop, 0, 30)
-    loop.change(rules(reg=20.0, wait=60.0, mode="canary", share=0.5))
+    loop.change_settings(rules(reg=20.0, wait=60.0, mode="canary", share=0.5))
     waiting(loop)
     for tries in range(1, 1_000):  # both draw, and may come to the same
         shown = loop.decide(DecideRequest(context=[1.0, 1.0, 1.0], id=f"low {tries}")).result()
         place = shown.shown[0]
         if shown.probabilities[place] != shown.canary.probabilities[place]:
             break
-    with pytest.raises(Refused, match=r"value must be from 0.0 to 1.0"):
+    with pytest.raises(ApiError, match=r"value must be from 0.0 to 1.0"):
         loop.outcomes([OutcomeRequest(id=shown.id, value=-1e6)])
     loop.writer.submit([Join(loop="news", time=0, id=shown.id, rewards=[-1e6])]).result()
     trial = loop.building.trial
     until(lambda: trial.gain().rows == 1)
     assert trial.gain().mean != 0.0
-    loop.change(rules(reg=20.0, mode="canary", share=0.5))
+    loop.change_settings(rules(reg=20.0, mode="canary", share=0.5))
     played(loop, 30, 40)
     loop.clock.forward(1.0)
     until(lambda: loop.building.trial.gain().rows == 11)
-    assert loop.trouble() is None
+    assert loop.problem() is None
     loop.stop()
     assert verified(store) == 40 + tries + 10 + tries
 
@@ -273,7 +275,7 @@ def test_the_command_verifies_every_model_of_a_loop(started, tmp_path, capsys):
     with SqliteStore(tmp_path / "log", synced=False) as store:
         loop = started(rules(mode="canary", share=0.5), store)
         played(loop, 0, 5)
-        loop.change(rules(reg=20.0, mode="canary", share=0.5))
+        loop.change_settings(rules(reg=20.0, mode="canary", share=0.5))
         waiting(loop)
         played(loop, 5, 10)
         loop.promote()
@@ -294,7 +296,7 @@ def test_a_mixture_that_is_not_what_the_log_says_is_found(started, field):
     store = MemoryStore()
     loop = started(rules(mode="canary", share=0.5), store)
     played(loop, 0, 5)
-    loop.change(rules(reg=20.0, mode="canary", share=0.5))
+    loop.change_settings(rules(reg=20.0, mode="canary", share=0.5))
     waiting(loop)
     played(loop, 5, 10)
     settled(loop)
@@ -320,17 +322,17 @@ def test_a_candidate_waits_for_its_promotion_across_a_restart(started):
     store = MemoryStore()
     loop = started(rules(mode="canary"), store)
     played(loop, 0, 10)
-    loop.change(rules(reg=4.0, mode="canary"))
+    loop.change_settings(rules(reg=4.0, mode="canary"))
     waiting(loop)
     played(loop, 10, 20)
     loop.stop()
     loop = started(rules(mode="canary"), store)
     waiting(loop)
-    assert loop.standing.lines.serving == 0
+    assert loop.loop_state.lines.serving == 0
     played(loop, 20, 30)
     loop.promote()
-    assert loop.standing.lines.serving == 1
-    with pytest.raises(Refused, match="there is no candidate"):
+    assert loop.loop_state.lines.serving == 1
+    with pytest.raises(ApiError, match="there is no candidate"):
         loop.promote()
     played(loop, 30, 40)
     settled(loop)
@@ -343,17 +345,17 @@ def test_a_candidate_that_is_given_up_or_followed_by_another_one_ends(started):
     store = MemoryStore()
     loop = started(rules(mode="canary"), store)
     played(loop, 0, 10)
-    loop.change(rules(reg=4.0, mode="canary"))
+    loop.change_settings(rules(reg=4.0, mode="canary"))
     waiting(loop)
     played(loop, 10, 20)
-    loop.change(rules(reg=5.0, mode="canary"))
+    loop.change_settings(rules(reg=5.0, mode="canary"))
     waiting(loop)
     assert loop.building.line == 2
-    loop.change(rules(mode="canary", wait=0.03))  # its model is the present one: the candidate stays
+    loop.change_settings(rules(mode="canary", wait=0.03))  # its model is the present one: the candidate stays
     assert loop.building.line == 2
-    loop.give_up()
-    with pytest.raises(Refused, match="there is no candidate"):
-        loop.give_up()
+    loop.discard_candidate()
+    with pytest.raises(ApiError, match="there is no candidate"):
+        loop.discard_candidate()
     assert [one.why for one in lines_of(store, "news").each.values()] == ["", "another candidate came", "given up"]
     played(loop, 20, 30)
     settled(loop)
@@ -372,11 +374,11 @@ def test_a_way_back_serves_the_model_as_it_was_and_goes_on_from_here(started, tm
     loop = started(rules(), store)
     played(loop, 10, 30)
     settled(loop)
-    loop.back(kept.stem, learn)
+    loop.rollback(kept.stem, learn)
     took_over(loop, 1)
     assert loop.learner.fold.bandit.n_learned == (30 if learn else 10)
-    with pytest.raises(Refused, match="there is no checkpoint nothing"):
-        loop.back("nothing")
+    with pytest.raises(ApiError, match="there is no checkpoint nothing"):
+        loop.rollback("nothing")
     played(loop, 30, 40)
     settled(loop)
     loop.stop()
@@ -392,13 +394,13 @@ if LONG:  # another kind of model to compile, 20 s
         short = {"recipe": "CRTM", "arguments": {"horizon": 4, "exploration": 1.0}}
         offers = [Arm(id=arm, features=[float(arm == "a")]) for arm in ARMS]
         rows = {"features": {"context": 3, "arms": 1}}
-        loop = started(checked({**rules(**rows).plain(), "model": short}), store)
+        loop = started(parse_settings({**rules(**rows).to_dict(), "model": short}), store)
         played(loop, 0, 40, arms=offers)
         settled(loop)
-        assert "learning stopped" in loop.trouble()
-        loop.change(rules(**rows))
+        assert "learning stopped" in loop.problem()
+        loop.change_settings(rules(**rows))
         took_over(loop, 1)
-        assert loop.trouble() is None
+        assert loop.problem() is None
         played(loop, 40, 50, arms=offers)
         settled(loop)
         assert loop.learner.fold.bandit.n_learned == 50
@@ -410,20 +412,20 @@ def test_a_better_candidate_takes_over_by_itself_and_a_worse_one_does_not(starte
     asked = {"mode": "canary", "share": 0.5, "promotion": {"automatic": True}}
     loop = started(rules(reg=1e9, **asked), store)
     played(loop, 0, 60)
-    loop.change(rules(reg=0.5, **asked))
+    loop.change_settings(rules(reg=0.5, **asked))
     waiting(loop)
     end = 60
-    while loop.standing.lines.serving == 0:
+    while loop.loop_state.lines.serving == 0:
         played(loop, end, end + 50)
         settled(loop)
         end += 50
         assert end < 1_000
-    assert loop.standing.lines.each[1].why.startswith("better: gain +")
-    loop.change(rules(reg=1e9, **asked))
+    assert loop.loop_state.lines.each[1].why.startswith("better: gain +")
+    loop.change_settings(rules(reg=1e9, **asked))
     waiting(loop)
     played(loop, end, end + 150)
     settled(loop)
-    assert loop.standing.lines.serving == 1
+    assert loop.loop_state.lines.serving == 1
     assert loop.building.trial.known.upper < 0.0
     loop.stop()
     assert verified(store) >= end + 150

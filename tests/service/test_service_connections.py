@@ -11,7 +11,7 @@ from uvicorn.config import Config
 from uvicorn.server import Server
 
 from onepass.service.connections import HEAD, ConnectionLimits
-from onepass.service.server import options_of
+from onepass.service.server import server_options
 from patience import PATIENCE, until
 
 REQUEST = b"GET / HTTP/1.1\r\nhost: localhost\r\n"
@@ -32,7 +32,7 @@ def serving(limits, holding=None, waiting=None):
 
     place = socket.socket()
     place.bind(("127.0.0.1", 0))
-    server = Server(Config(app, **options_of(None, None, limits)))
+    server = Server(Config(app, **server_options(None, None, limits)))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [place]})
     thread.start()
     until(lambda: server.started)

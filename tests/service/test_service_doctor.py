@@ -13,7 +13,7 @@ from onepass.service.doctor import Finding, examine
 from onepass.service.loop import Loop
 from onepass.service.messages import DecideRequest
 from onepass.service.server import hold_folder
-from onepass.service.settings import read
+from onepass.service.settings import read_file
 from patience import until
 from service_process import written
 
@@ -22,7 +22,7 @@ from service_process import written
 def played(tmp_path_factory):
     """A folder in which a loop has decided and learned."""
     folder = tmp_path_factory.mktemp("played")
-    settings, _ = read(written(folder, wait=0.05))
+    settings, _ = read_file(written(folder, wait=0.05))
     (folder / "data").mkdir()
     with SqliteStore(folder / "data" / "news.sqlite") as store:
         loop = Loop(settings, store, folder / "data" / "news.models")

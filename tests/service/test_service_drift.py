@@ -8,7 +8,7 @@ from counts import many
 from onepass.log import Decision, Join
 from onepass.service.drift import EVERY, KEPT, OFF, SETTLED, SHIFT, Drift, likelihood_ratio, smallest_rate
 from onepass.service.overview import Overview
-from onepass.service.settings import checked
+from onepass.service.settings import parse_settings
 
 SECOND = 1_000_000
 
@@ -29,9 +29,13 @@ def logged(means, rewards, rounds=SETTLED, scale=(0.0, 1.0)):
 
 
 def overview_of(records, scale=(0.0, 1.0)):
-    found = Overview(checked({"name": "a", "features": {"context": 1}, "reward": {"wait": 5.0, "range": [*scale]}}))
+    found = Overview(
+        parse_settings({"name": "a", "features": {"context": 1}, "reward": {"wait": 5.0, "range": [*scale]}})
+    )
     for seq, record in enumerate(records, 1):
-        found.take(type(record)(**{**{name: getattr(record, name) for name in record.__struct_fields__}, "seq": seq}))
+        found.add_record(
+            type(record)(**{**{name: getattr(record, name) for name in record.__struct_fields__}, "seq": seq})
+        )
     return found
 
 
@@ -145,12 +149,12 @@ def test_a_still_stream_raises_none_and_one_that_jumps_does():
     n, rng = many(4_000, 100_000), np.random.default_rng(2)
     means = rng.uniform(0.03, 0.3, n)
     clicks = (rng.random(n) < means).astype(float)
-    still = overview_of(logged(means, clicks)).shown()["drift"]
+    still = overview_of(logged(means, clicks)).to_dict()["drift"]
     assert (still["alarms"], still["latest"], still["every"], still["rewards"]) == (0, [], EVERY, n)
     jump = n - 800
     for factor, more in ((0.4, False), (2.5, True)):
         true = np.where(np.arange(n) < jump, means, factor * means)
-        found = overview_of(logged(means, (rng.random(n) < true).astype(float))).shown()["drift"]
+        found = overview_of(logged(means, (rng.random(n) < true).astype(float))).to_dict()["drift"]
         (first, said), *_ = found["latest"]
         assert 1 <= found["alarms"] == len(found["latest"])  # so the first one is known
         assert said is more

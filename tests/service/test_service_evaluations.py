@@ -11,11 +11,11 @@ from onepass.log import Decision, Join, Outcome
 from onepass.log.memory import MemoryStore
 from onepass.log.replay import Fold
 from onepass.log.sqlite import SqliteStore
-from onepass.service import judging
-from onepass.service.evaluations import EvaluationRequest, PolicyRequest, place_at
+from onepass.service import policy_evaluation
+from onepass.service.evaluations import EvaluationRequest, PolicyRequest, seq_before
 from onepass.service.loop import Loop
-from onepass.service.messages import Refused
-from onepass.service.settings import Model, begun, checked
+from onepass.service.messages import ApiError
+from onepass.service.settings import Model, make_bandit, parse_settings
 from patience import until
 
 ARMS = ["a", "b", "c"]
@@ -24,13 +24,13 @@ PAYS = [0.2, 0.5, 0.8]  # of an arm: how often it is rewarded
 N = 600
 EXPLORES = {"kind": "Thompson", "exploration": 0.4, "draws": 5}
 LEARNS = Model(recipe="OFUL", arguments={"model": "disjoint", "reg": 0.5, "exploration": EXPLORES}, seed=2)
-SETTINGS = checked({"name": "news", "features": {"context": 2}, "arms": ARMS, "reward": {"wait": 1e5},
+SETTINGS = parse_settings({"name": "news", "features": {"context": 2}, "arms": ARMS, "reward": {"wait": 1e5},
                     "model": {"recipe": "OFUL", "seed": 2, "arguments": LEARNS.arguments}})  # fmt: skip
 
 
 def logged(store, n=N, known=True):
     """A log of a loop whose decisions were drawn from known chances: a third is never offered the last arm."""
-    rng, bandit = np.random.default_rng(7), begun(SETTINGS)
+    rng, bandit = np.random.default_rng(7), make_bandit(SETTINGS)
     store.append([Fold(store, "news", bandit).checkpoint(1)])
     for t in range(n):
         count = 2 if t % 3 == 0 else 3
@@ -68,9 +68,9 @@ def started(tmp_path):
 
 
 def done(loop, **fields):
-    answer = loop.evaluations.ask(EvaluationRequest(**fields))
-    until(lambda: loop.evaluations.one(answer.id).status in ("done", "failed"))
-    return loop.evaluations.one(answer.id)
+    answer = loop.evaluations.start(EvaluationRequest(**fields))
+    until(lambda: loop.evaluations.get(answer.id).status in ("done", "failed"))
+    return loop.evaluations.get(answer.id)
 
 
 def policies(*kinds, **fields):
@@ -115,7 +115,7 @@ def test_a_recipe_is_weighed_by_what_the_rows_before_taught_it(started, log):
     """The oracle: decide every decision again by a bandit that has learned those before it, one by one."""
     found = done(started(log), policies=(PolicyRequest(name="new", kind="recipe", model=LEARNS),), since=901)
     bandit, w, r = (
-        op.OFUL(dim=2, seed=2, model="disjoint", reg=0.5, exploration=begun(SETTINGS).exploration),
+        op.OFUL(dim=2, seed=2, model="disjoint", reg=0.5, exploration=make_bandit(SETTINGS).exploration),
         [],
         [],
     )
@@ -133,7 +133,7 @@ def test_a_recipe_is_weighed_by_what_the_rows_before_taught_it(started, log):
 def test_a_frozen_model_has_learned_what_came_before_the_window_and_no_more(started, log):
     found = done(started(log), policies=(PolicyRequest(name="then", kind="frozen"),
                                          PolicyRequest(name="now", kind="frozen", through=902)), since=901)  # fmt: skip
-    twin = Fold(log, "news", begun(SETTINGS))
+    twin = Fold(log, "news", make_bandit(SETTINGS))
     twin.advance(901)
     w, r = [], []
     for decision, reward in rows(log, since=901):
@@ -144,15 +144,15 @@ def test_a_frozen_model_has_learned_what_came_before_the_window_and_no_more(star
     then, now = found.policies
     assert then.value == pytest.approx(np.dot(w, r) / sum(w))
     assert now.verdict == "failed"
-    assert "would be judged by what it was told" in now.sentence
+    assert "would be judged by what it has learned" in now.sentence
 
 
 def test_decisions_whose_joins_come_much_later_are_looked_up(log):
-    late, window = MemoryStore(), judging.Window(3, 9)
+    late, window = MemoryStore(), policy_evaluation.Window(3, 9)
     decisions = [*log.read(kinds=["decision"])][:12]
     late.append([msgspec.structs.replace(one, seq=0) for one in decisions])
     late.append([Join(loop="news", time=10**6, id=one.id, rewards=[1.0], batch=1) for one in reversed(decisions)])
-    (found,) = judging.groups(late, "news", window, most=2)
+    (found,) = policy_evaluation.joined_groups(late, "news", window, most=2)
     assert [(one.seq, join.id) for one, join in found] == [(place, f"{place - 1}") for place in range(9, 3, -1)]
 
 
@@ -170,7 +170,7 @@ def test_windows_are_places_or_times(started, log):
     assert done(loop, begin=1e9).why.startswith("the window has no decision")
     times = [one.time for one in log.read(until=1_801, loop="news")]
     for seconds in (0.0, 1e-6, 2_500e-6, 3_011e-6, 3_012e-6, 1.0):
-        assert place_at(log, "news", seconds) == sum(time < seconds * 1e6 for time in times)
+        assert seq_before(log, "news", seconds) == sum(time < seconds * 1e6 for time in times)
 
 
 def test_what_was_not_done_when_the_service_ended_is_done_by_the_next_one(started, tmp_path):
@@ -179,16 +179,16 @@ def test_what_was_not_done_when_the_service_ended_is_done_by_the_next_one(starte
         loop = started(store)
         first = done(loop, id="first")
         loop.stop()
-        with pytest.raises(Refused, match="stopping"):
-            loop.evaluations.ask(EvaluationRequest(id="late"))
+        with pytest.raises(ApiError, match="stopping"):
+            loop.evaluations.start(EvaluationRequest(id="late"))
         place = tmp_path / "news.evaluations" / "first.json"
         assert {path.stem for path in place.parent.glob("*.json")} <= {"first", "late"}
         plain = json.loads(place.read_text())
         place.write_text(json.dumps({**plain, "status": "running", "policies": []}))
         loop = started(store)
-        until(lambda: loop.evaluations.one("first").status == "done")
-        assert loop.evaluations.one("first") == first
-        loop.evaluations.remove("first")
+        until(lambda: loop.evaluations.get("first").status == "done")
+        assert loop.evaluations.get("first") == first
+        loop.evaluations.delete("first")
         assert not place.exists()
         loop.stop()
 
@@ -207,5 +207,5 @@ WRONG = {
 
 @pytest.mark.parametrize(("sentence", "fields"), WRONG.items(), ids=WRONG)
 def test_what_cannot_be_evaluated_is_refused_in_a_sentence(started, log, sentence, fields):
-    with pytest.raises(Refused, match=sentence):
-        started(log).evaluations.ask(EvaluationRequest(**fields))
+    with pytest.raises(ApiError, match=sentence):
+        started(log).evaluations.start(EvaluationRequest(**fields))

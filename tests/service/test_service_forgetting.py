@@ -14,12 +14,12 @@ from onepass.log.sqlite import SqliteStore
 from onepass.log.store import StoreError
 from onepass.log.verifying import verify
 from onepass.service.app import Service
-from onepass.service.forgetting import forget
-from onepass.service.keys import Keys, hashed
+from onepass.service.erasure import forget_subject
+from onepass.service.keys import Keys, hash_key
 from onepass.service.loop import Loop
-from onepass.service.messages import DecideRequest, OutcomeRequest, Refused
-from onepass.service.rates import KNOWN, Rates
-from onepass.service.settings import begun, read
+from onepass.service.messages import ApiError, DecideRequest, OutcomeRequest
+from onepass.service.rate_limit import KNOWN, RateLimiter
+from onepass.service.settings import make_bandit, read_file
 from patience import learned
 from service_process import written
 
@@ -45,47 +45,47 @@ def joined(store):
 
 
 def test_decisions_about_a_subject_that_wait_are_forgotten_and_never_joined(tmp_path):
-    settings, _ = read(written(tmp_path, wait=3600.0))
+    settings, _ = read_file(written(tmp_path, wait=3600.0))
     with SqliteStore(tmp_path / "log") as store:
         loop = Loop(settings, store, tmp_path / "models")
         played(loop, 0, 12)
-        assert forget(loop, SUBJECT).result() == 2 * len(GONE)  # decisions and outcomes
+        assert forget_subject(loop, SUBJECT).result() == 2 * len(GONE)  # decisions and outcomes
         assert len(loop.joiner) == 12 - len(GONE)
         assert loop.joiner.counts["forgotten"] == len(GONE)
-        assert forget(loop, SUBJECT).result() == 0
+        assert forget_subject(loop, SUBJECT).result() == 0
         loop.stop()
         again = Loop(settings, store, tmp_path / "models")
         assert len(again.joiner) == 12 - len(GONE)
         again.stop()
         with pytest.raises(StoreError, match="is stopping"):
-            forget(again, SUBJECT)
+            forget_subject(again, SUBJECT)
 
 
 def test_a_subject_that_was_learned_is_forgotten_by_the_log_and_learning_and_restarts_go_on(tmp_path):
-    settings, _ = read(written(tmp_path, wait=0.02))
+    settings, _ = read_file(written(tmp_path, wait=0.02))
     with SqliteStore(tmp_path / "log") as store:
         loop = Loop(settings, store, tmp_path / "models")
         played(loop, 0, 12)
         learned(loop)
-        assert forget(loop, SUBJECT).result() == 3 * len(GONE)
+        assert forget_subject(loop, SUBJECT).result() == 3 * len(GONE)
         loop.outcomes([OutcomeRequest(id="0", value=1.0, key="later")])[1].result()
         played(loop, 12, 14)
         learned(loop)
-        assert loop.trouble() is None
+        assert loop.problem() is None
         loop.stop()
         assert joined(store) == [t for t in range(14) if t not in GONE]
         again = Loop(settings, store, tmp_path / "models")  # from its checkpoint
         assert again.learner.fold.bandit.n_learned == 14
         assert op.to_bytes(again.learner.fold.bandit) == op.to_bytes(loop.learner.fold.bandit)
         again.stop()
-        twin = Fold(store, "news", begun(settings))
+        twin = Fold(store, "news", make_bandit(settings))
         assert twin.advance() == twin.bandit.n_learned == 14 - len(GONE)
         assert [*store.check()] == []
     assert all(SUBJECT.encode() not in path.read_bytes() for path in tmp_path.glob("log*"))
 
 
 def test_a_log_from_which_another_process_forgot_is_learned_without_it_or_goes_on_with_its_last_model(tmp_path):
-    settings, _ = read(written(tmp_path, wait=0.05))
+    settings, _ = read_file(written(tmp_path, wait=0.05))
     with SqliteStore(tmp_path / "log") as store:
         loop = Loop(settings, store, tmp_path / "models")
         played(loop, 0, 12)
@@ -93,13 +93,13 @@ def test_a_log_from_which_another_process_forgot_is_learned_without_it_or_goes_o
             other.forget(SUBJECT)
         played(loop, 12, 14)
         learned(loop)
-        assert loop.trouble() is None
+        assert loop.problem() is None
         loop.stop()
-        twin = Fold(store, "news", begun(settings))
+        twin = Fold(store, "news", make_bandit(settings))
         assert twin.advance() >= twin.bandit.n_learned == 14 - len(GONE)
         before = op.to_bytes(loop.learner.fold.bandit)
         loop = Loop(settings, store, tmp_path / "no models")
-        assert loop.trouble() is None
+        assert loop.problem() is None
         assert op.to_bytes(loop.learner.fold.bandit) == before  # which the log's last checkpoint holds
         loop.stop()
         assert verify(Fold.resumed(store, "news", first=True)).ok
@@ -109,11 +109,11 @@ def test_a_log_from_which_another_process_forgot_is_learned_without_it_or_goes_o
 
 
 def test_a_client_may_send_as_many_requests_a_second_as_the_limit_says_and_others_too():
-    now, rates, taken = [100.0], Rates(lambda: now[0]), []
+    now, rates, taken = [100.0], RateLimiter(lambda: now[0]), []
     for _ in range(3_000):  # 30 s of 100 requests a second each
         now[0] += 0.01
         for client in ("one", "two"):
-            with contextlib.suppress(Refused):
+            with contextlib.suppress(ApiError):
                 rates.admit("news", client, 10.0)
                 taken.append((now[0], client))
     for client in ("one", "two"):
@@ -125,9 +125,9 @@ def test_a_client_may_send_as_many_requests_a_second_as_the_limit_says_and_other
 
 def test_a_client_that_may_send_less_than_one_a_second_is_told_how_long_to_wait_and_all_are_not_remembered():
     now = [0.0]
-    rates = Rates(lambda: now[0])
+    rates = RateLimiter(lambda: now[0])
     rates.admit("news", "one", 0.1)
-    with pytest.raises(Refused) as told:
+    with pytest.raises(ApiError) as told:
         rates.admit("news", "one", 0.1)
     assert told.value.status == 429
     assert 9 <= told.value.wait <= 19
@@ -147,13 +147,13 @@ class Fixed:
 
 @pytest.mark.parametrize("keyed", [False, True])
 def test_too_many_requests_are_429_with_retry_after_and_forgetting_needs_an_admin(tmp_path, keyed):
-    settings, _ = read(written(tmp_path, wait=3600.0))
+    settings, _ = read_file(written(tmp_path, wait=3600.0))
     settings = replace(settings, limits=replace(settings.limits, rate=4.0))
     with SqliteStore(tmp_path / "log") as store:
         loop = Loop(settings, store, tmp_path / "models")
-        found = [{"sha256": hashed(role), "roles": [role]} for role in ("decide", "admin")] if keyed else []
+        found = [{"sha256": hash_key(role), "roles": [role]} for role in ("decide", "admin")] if keyed else []
         service = Service({"news": loop}, {"news": Keys(found)})
-        service.rates = Rates(Fixed())
+        service.rates = RateLimiter(Fixed())
 
         async def asked():
             transport = httpx.ASGITransport(service)
@@ -161,7 +161,7 @@ def test_too_many_requests_are_429_with_retry_after_and_forgetting_needs_an_admi
                 key = lambda role: {"authorization": f"Bearer {role}"}  # noqa: E731
                 body = {"context": [0, 1, 2], "arms": ["a", "b"], "subject": SUBJECT}
                 each = [await client.post("/v1/news/decide", json=body, headers=key("decide")) for _ in range(6)]
-                service.rates = Rates(Fixed())
+                service.rates = RateLimiter(Fixed())
                 forgotten = [
                     await client.post("/v1/news/forget", json={"subject": SUBJECT}, headers=key(role))
                     for role in ("decide", "admin")

@@ -12,9 +12,9 @@ from onepass.log import tables as tb
 from onepass.log.memory import MemoryStore
 from onepass.service import writer as wr
 from onepass.service.join import Joiner
-from onepass.service.messages import Refused
-from onepass.service.reading import Heard, body_of
-from onepass.service.settings import checked
+from onepass.service.messages import ApiError
+from onepass.service.request_body import RawRequest, read_body
+from onepass.service.settings import parse_settings
 from patience import PATIENCE
 
 A_WHILE = 0.5  # seconds in which a thread submits ten records, unless it is left out for a while itself
@@ -39,7 +39,7 @@ def begun():
     """A writer that ends with its test, and its store."""
     store = Gated()
     times = iter(range(1, 10**9))
-    settings = checked({"name": "news", "features": {"context": 1}, "arms": ["a"]})
+    settings = parse_settings({"name": "news", "features": {"context": 1}, "arms": ["a"]})
     writer = wr.Writer(store, "news", lambda: next(times), Joiner(settings), lambda _: None, 0)
     writer.start()
     yield writer, store
@@ -101,7 +101,7 @@ def of(headers, *messages):
 
         return receive
 
-    return Request(scope, receiving()), Heard(scope, receiving())
+    return Request(scope, receiving()), RawRequest(scope, receiving())
 
 
 def test_a_frequent_request_is_read_as_the_framework_reads_it():
@@ -111,11 +111,11 @@ def test_a_frequent_request_is_read_as_the_framework_reads_it():
     for name in ("host", "content-type", "x", "authorization"):
         assert ours.headers.get(name, "none") == theirs.headers.get(name, "none")
     assert ours.client == theirs.client
-    assert asyncio.run(body_of(ours, 100)) == asyncio.run(body_of(theirs, 100)) == b"[1, 2]"
+    assert asyncio.run(read_body(ours, 100)) == asyncio.run(read_body(theirs, 100)) == b"[1, 2]"
     for most, messages in ((3, body), (100, [body[0], {"type": "http.disconnect"}])):
         refusals = []
         for request in of(headers, *messages):
-            with pytest.raises(Refused) as refused:
-                asyncio.run(body_of(request, most))
+            with pytest.raises(ApiError) as refused:
+                asyncio.run(read_body(request, most))
             refusals.append(refused.value.code)
         assert refusals == [["TooLarge", "TooLarge"], ["Disconnected", "Disconnected"]][most == 100]

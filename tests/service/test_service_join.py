@@ -16,7 +16,7 @@ from onepass.log import Activation, Decision, Join, Outcome
 from onepass.log.memory import MemoryStore
 from onepass.service.backlog import load_block, save_block
 from onepass.service.join import EARLY, EARLY_OUTCOMES, TOGETHER, Joiner
-from onepass.service.settings import AGGREGATIONS, checked
+from onepass.service.settings import AGGREGATIONS, parse_settings
 
 SECOND = 1_000_000
 WAIT = 300 * SECOND
@@ -32,7 +32,7 @@ PLAIN = {
 
 def rules(aggregation="earliest", default=0.0, mode="online", wait=300.0, late="count"):
     reward = {"wait": wait, "default": default, "aggregation": aggregation, "range": [-1.0, 2.0], "late": late}
-    return checked({"name": "a", "features": {"context": 1, "arms": 1}, "mode": mode, "reward": reward})
+    return parse_settings({"name": "a", "features": {"context": 1, "arms": 1}, "mode": mode, "reward": reward})
 
 
 def decision(id, time, slots=1, deferred=False):
@@ -81,7 +81,7 @@ class Joins(RuleBasedStateMachine):
         self.held.append([record])
         force_setattr(record, "seq", len(self.log) + 1)
         self.log.append(record)
-        self.joiner.take(record)
+        self.joiner.add_record(record)
 
     @rule(slots=st.integers(1, 3), deferred=st.booleans())
     def decide(self, slots, deferred):
@@ -106,7 +106,7 @@ class Joins(RuleBasedStateMachine):
 
     @rule()
     def join(self):
-        self.unstored += self.joiner.batches(self.joiner.due(self.now))
+        self.unstored += self.joiner.assign_batches(self.joiner.pop_due(self.now))
 
     @rule()
     def commit(self):
@@ -116,10 +116,10 @@ class Joins(RuleBasedStateMachine):
 
     @rule()
     def restart(self):
-        since = self.joiner.since(len(self.log))
+        since = self.joiner.replay_start(len(self.log))
         self.joiner, self.unstored = self.made(len(self.log)), []
         for record in self.log[since:]:
-            self.joiner.take(record)
+            self.joiner.add_record(record)
 
     @invariant()
     def what_is_joined_is_what_the_whole_log_says(self):
@@ -155,14 +155,14 @@ class JoinsOfABacklog(Joins):
     @rule()
     def restart(self):
         known = len(self.log)
-        scan, blocks = self.joiner.scan_from(known), self.joiner.blocks()
+        scan, blocks = self.joiner.scan_start(known), self.joiner.blocks()
         with tempfile.TemporaryDirectory() as folder:
             names = [(save_block(Path(folder), block), done) for block, done in blocks]
             blocks = [load_block(Path(folder), *name) for name in names]
         self.joiner, self.unstored = self.made(known), []
         self.joiner.restore(blocks, known)
         for record in self.log[scan:]:
-            self.joiner.take(record)
+            self.joiner.add_record(record)
 
     def teardown(self):
         self.now += WAIT + 1
@@ -189,7 +189,7 @@ class TestWhatIsJoinedIsTheSameWhereMostOfWhatWaitsIsInTheBacklog(JoinsOfABacklo
 def taken(joiner, *records):
     for seq, record in enumerate(records, 1):
         force_setattr(record, "seq", seq)
-        joiner.take(record)
+        joiner.add_record(record)
     return joiner
 
 
@@ -199,37 +199,37 @@ def outcome(id, time, value, slot=None):
 
 def test_a_reward_at_the_deadline_counts_and_one_after_it_is_late():
     joiner = taken(Joiner(rules("sum")), decision("e", 0), outcome("e", 300, 0.25), outcome("e", 300.000001, 0.5))
-    assert joiner.due(WAIT) == []
-    (join,) = joiner.due(WAIT + 1)
+    assert joiner.pop_due(WAIT) == []
+    (join,) = joiner.pop_due(WAIT + 1)
     assert (join.rewards, join.how, join.count, joiner.counts["late"]) == ([0.25], "sum", 1, 1)
-    assert joiner.due(WAIT + 2) == []
+    assert joiner.pop_due(WAIT + 2) == []
 
 
 def test_a_sum_beyond_the_range_is_limited_and_says_so():
     joiner = taken(Joiner(rules("sum")), decision("e", 0), outcome("e", 1, 2.0), outcome("e", 2, 2.0))
-    (join,) = joiner.due(WAIT + 1)
+    (join,) = joiner.pop_due(WAIT + 1)
     assert (join.rewards, join.how) == ([2.0], "sum, limited")
 
 
 def test_early_outcomes_wait_two_minutes_for_their_decision():
     in_time = taken(Joiner(rules()), outcome("e", 10, 1.0), decision("e", 130 * SECOND))
     too_early = taken(Joiner(rules()), outcome("e", 9, 1.0), decision("e", 130 * SECOND))
-    assert [one.due(10**9)[0].rewards for one in (in_time, too_early)] == [[1.0], [0.0]]
+    assert [one.pop_due(10**9)[0].rewards for one in (in_time, too_early)] == [[1.0], [0.0]]
     lonely = taken(Joiner(rules()), outcome("e", 9, 1.0))
-    lonely.due(130 * SECOND)
+    lonely.pop_due(130 * SECOND)
     assert lonely.counts["without a decision"] == 1
-    assert lonely.since(1) == 1
+    assert lonely.replay_start(1) == 1
 
 
 def test_a_loop_that_only_logs_joins_nothing():
     joiner = taken(Joiner(rules(mode="logging")), decision("e", 0), outcome("e", 1, 1.0))
-    assert joiner.due(10**9) == []
+    assert joiner.pop_due(10**9) == []
     assert len(joiner) == 0
 
 
 def test_joins_are_learned_in_calls_of_a_bounded_size_each_with_its_number():
     joiner = taken(Joiner(rules(), 7), *(decision(f"{i}", i) for i in range(2 * TOGETHER + 1)))
-    joins = joiner.batches(joiner.due(10**9))
+    joins = joiner.assign_batches(joiner.pop_due(10**9))
     assert [one.batch for one in joins] == [8] * TOGETHER + [9] * TOGETHER + [None]
 
 
@@ -237,13 +237,13 @@ def test_a_deadline_stays_as_the_decision_said_it_when_settings_change():
     joiner = Joiner(rules())
     taken(joiner, replace(decision("e", 0), extra={"due": 5 * SECOND}))
     joiner.settings = rules(wait=3_000.0)
-    assert [one.id for one in joiner.due(6 * SECOND)] == ["e"]
+    assert [one.id for one in joiner.pop_due(6 * SECOND)] == ["e"]
 
 
 @pytest.mark.parametrize("slot", [1, 2])
 def test_outcomes_of_slots_that_there_are_not_are_counted_and_not_joined(slot):
     joiner = taken(Joiner(rules()), decision("e", 0, slots=2), outcome("e", 1, 1.0, slot))
-    (join,) = joiner.due(10**9)
+    (join,) = joiner.pop_due(10**9)
     assert (join.rewards, joiner.counts["of no slot"]) == ([0.0, 1.0 if slot == 1 else 0.0], int(slot == 2))
 
 
@@ -251,23 +251,23 @@ def test_outcomes_of_slots_that_there_are_not_are_counted_and_not_joined(slot):
 def test_early_outcomes_are_the_latest_of_each_id_and_a_restart_keeps_the_same(ids):
     outcomes = [outcome(id, 10, float(number), None) for number in range(2 * EARLY_OUTCOMES) for id in ids]
     joiner = taken(Joiner(rules("sum", late="correct"), store=MemoryStore()), *outcomes)
-    since = joiner.since(len(outcomes))
+    since = joiner.replay_start(len(outcomes))
     assert since == len(outcomes) - EARLY_OUTCOMES * len(ids) == joiner.counts["without a decision"]
     again = Joiner(rules("sum", late="correct"), store=MemoryStore())
     for record in outcomes[since:]:
-        again.take(record)
+        again.add_record(record)
     for one in (joiner, again):
         record = decision("e", 20 * SECOND)
         force_setattr(record, "seq", len(outcomes) + 1)
-        one.take(record)
-        (join,) = one.due(20 * SECOND + WAIT + 1)
+        one.add_record(record)
+        (join,) = one.pop_due(20 * SECOND + WAIT + 1)
         assert join.count == EARLY_OUTCOMES
 
 
 def test_outcomes_without_decisions_are_bounded_over_all_ids(monkeypatch):
     monkeypatch.setattr("onepass.service.join.EARLY_ALL", 50)
     joiner = taken(Joiner(rules()), *(outcome(f"{number}", 10, 1.0) for number in range(80)))
-    assert (joiner.counts["without a decision"], joiner.since(80)) == (30, 30)
+    assert (joiner.counts["without a decision"], joiner.replay_start(80)) == (30, 30)
 
 
 def test_the_log_is_asked_once_for_an_id_whose_outcomes_come_too_late():
@@ -283,5 +283,5 @@ def test_the_log_is_asked_once_for_an_id_whose_outcomes_come_too_late():
         force_setattr(record, "seq", seq)
     joiner = Joiner(rules(late="correct"), store=Asked())
     for record in late:
-        joiner.take(record)
+        joiner.add_record(record)
     assert (asked, joiner.counts["late"]) == (["e"], 500)

@@ -7,9 +7,9 @@ import pytest
 
 from onepass.log.memory import MemoryStore
 from onepass.service.app import Service
-from onepass.service.keys import Keys, hashed
+from onepass.service.keys import Keys, hash_key
 from onepass.service.loop import Loop
-from onepass.service.settings import checked
+from onepass.service.settings import parse_settings
 
 DECIDE = {"context": [1.0, 0.0, 0.5], "arms": ["a", "b"]}
 CALLS = {
@@ -27,7 +27,7 @@ OPEN = ("/healthz", "/readyz", "/openapi.json")
 def settings(name):
     model = {"recipe": "OFUL", "seed": 2, "arguments": {"model": "disjoint", "reg": 0.5,
                                       "exploration": {"kind": "Thompson", "exploration": 0.4, "draws": 5}}}  # fmt: skip
-    return checked({"name": name, "features": {"context": 3}, "model": model})
+    return parse_settings({"name": name, "features": {"context": 3}, "model": model})
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,7 @@ def service(tmp_path_factory):
     folder = tmp_path_factory.mktemp("models")
     loops = {name: Loop(settings(name), MemoryStore(), folder / name) for name in ("one", "two")}
     keys = {
-        name: Keys({"sha256": hashed(f"{name} {role}"), "roles": [role]} for role in ROLES) for name in ("one", "two")
+        name: Keys({"sha256": hash_key(f"{name} {role}"), "roles": [role]} for role in ROLES) for name in ("one", "two")
     }
     yield Service(loops, keys)
     for loop in loops.values():
@@ -94,11 +94,11 @@ def test_metrics_are_those_of_the_loops_of_a_key(service):
 
 def test_readiness_without_a_key_says_no_reason(service):
     loop = service.loops["one"]
-    loop.learner.trouble = "the disk of a secret place is full"
+    loop.learner.problem = "the disk of a secret place is full"
     try:
         answers = {key: asked(service, "GET", "/readyz", key=key) for key in (None, "two read", "one read")}
     finally:
-        loop.learner.trouble = None
+        loop.learner.problem = None
     assert [one.status_code for one in answers.values()] == [503] * 3
     assert ["secret" in one.text for one in answers.values()] == [False, False, True]
     assert asked(service, "GET", "/readyz").status_code == 200

@@ -13,7 +13,7 @@ from onepass.log.replay import Fold
 from onepass.log.sqlite import SqliteStore
 from onepass.log.verifying import verify
 from onepass.service.messages import Arm, DecideRequest, OutcomeRequest
-from onepass.service.settings import checked
+from onepass.service.settings import parse_settings
 from patience import HeldClock, settled, until
 from service_process import loops_in
 
@@ -25,7 +25,7 @@ MODELS = {"OFUL": OFUL, "ContextualBandit": {"arguments": {"warm_up": 16, "n_lan
 
 
 def rules(model, **changes):
-    return checked({
+    return parse_settings({
         "name": "news", "features": {"context": 3}, "arms": [ALWAYS], "mode": "canary", "share": 0.5, "model": model,
         "reward": {"wait": 0.02}, "operation": {"publish": 0.0}, "limits": {"known_arms": LIMIT}, **changes,
     })  # fmt: skip
@@ -110,13 +110,13 @@ def test_candidates_forget_the_same_arms_and_a_model_that_came_back_forgets_too(
             settled(loop)
 
         play(0, 60)
-        loop.change(rules(shared, features=features, arms=[]))
+        loop.change_settings(rules(shared, features=features, arms=[]))
         until(lambda: loop.building is not None and loop.building.ready)
         play(60, 90)
         loop.promote()
         play(90, 150)
         count = len(evictions(store))
-        loop.change(rules(OFUL, features=features, arms=[]))
+        loop.change_settings(rules(OFUL, features=features, arms=[]))
         until(lambda: loop.building is not None and loop.building.ready)
         play(150, 160)
         until(lambda: len(loop.learner.candidate.fold.bandit.arms) <= LIMIT)

@@ -12,10 +12,10 @@ from onepass.log.records import CORRECTION
 from onepass.log.replay import Fold
 from onepass.log.verifying import verify
 from onepass.service.join import Joiner
-from onepass.service.late import EARLY, changed
+from onepass.service.late_rewards import EARLY, correct_rewards
 from onepass.service.messages import DecideRequest, OutcomeRequest
 from onepass.service.overview import Overview
-from onepass.service.settings import begun, checked
+from onepass.service.settings import make_bandit, parse_settings
 from patience import until
 from service_process import loops_in
 
@@ -25,7 +25,7 @@ MODEL = {"recipe": "OFUL", "seed": 2, "arguments": {"model": "disjoint", "reg": 
 
 
 def rules(model=MODEL, **reward):
-    return checked({
+    return parse_settings({
         "name": "news", "features": {"context": 3}, "arms": ARMS, "model": model, "operation": {"publish": 0.0},
         "reward": {"wait": 0.02, "late": "correct", **reward},
     })  # fmt: skip
@@ -77,7 +77,7 @@ def test_a_late_outcome_corrects_the_model_and_replay_and_verify_know_it_in_ever
     joined(loop)
     loop.stop()
     assert {(*one.rewards, one.count, one.again) for one in corrections(store)} == {(1.0, 1, True)}
-    twin, plain = Fold(store, "news", begun(rules())), begun(rules())
+    twin, plain = Fold(store, "news", make_bandit(rules())), make_bandit(rules())
     assert twin.advance() == 9 + 8
     assert op.to_bytes(loop.learner.fold.bandit) == op.to_bytes(twin.bandit)
     rewards = {one.id: one.rewards[0] for one in store.read(kinds=["join"]) if one.how != CORRECTION}
@@ -109,7 +109,7 @@ def test_a_restart_at_any_moment_goes_on_as_if_there_had_been_none(started, tmp_
         for file in (tmp_path / "models").iterdir() if files == "lost" else ():
             file.write_bytes(b"damaged")
     assert len(corrections(store)) == 3 * 4 + 2
-    twin = Fold(store, "news", begun(rules()))
+    twin = Fold(store, "news", make_bandit(rules()))
     twin.advance()
     assert op.to_bytes(loop.learner.fold.bandit) == op.to_bytes(twin.bandit)
     assert verify(Fold.resumed(store, "news", first=True)).equal == 15
@@ -131,7 +131,7 @@ def test_a_log_that_ends_anywhere_about_a_correction_goes_on_and_corrects_once(s
         joined(loop)
         loop.stop()
         assert len(corrections(cut)) == len(told)
-        twin = Fold(cut, "news", begun(rules()))
+        twin = Fold(cut, "news", make_bandit(rules()))
         twin.advance()
         assert op.to_bytes(loop.learner.fold.bandit) == op.to_bytes(twin.bandit)
 
@@ -147,7 +147,7 @@ def test_without_the_setting_late_outcomes_are_kept_and_counted_alone(started):
     assert loop.joiner.counts["late"] == 1
     assert [one.value for one in store.read(kinds=["outcome"])] == [1.0]
     assert corrections(store) == []
-    assert checked({"name": "news", "features": {"context": 3}}).reward.late == "count"
+    assert parse_settings({"name": "news", "features": {"context": 3}}).reward.late == "count"
     with pytest.raises(ValueError, match="late"):
         rules(late="never")
 
@@ -162,8 +162,8 @@ def test_a_model_that_is_not_linear_in_rewards_stays_as_it_is_and_the_log_knows_
     assert [sum(one.value for one in event.outcomes) for event in events_from_store(store, "news")] == [1.0] * 3
     overview = Overview(settings)
     for record in store.read():
-        overview.take(record)
-    assert overview.shown()["value"]["rewards"] == 3
+        overview.add_record(record)
+    assert overview.to_dict()["value"]["rewards"] == 3
 
 
 def test_a_candidate_that_takes_over_corrects_what_it_has_learned_and_nothing_else(started):
@@ -172,9 +172,9 @@ def test_a_candidate_that_takes_over_corrects_what_it_has_learned_and_nothing_el
     for t in range(4):
         decided(loop, t)
     joined(loop)
-    loop.learner.between(lambda: loop.learner.keep(always=True)).result()
+    loop.learner.run_after_learning(lambda: loop.learner.save_checkpoint(always=True)).result()
     name = next(loop.folder.glob("*.json")).stem
-    loop.back(name)  # goes on from here: what follows is its own
+    loop.rollback(name)  # goes on from here: what follows is its own
     until(lambda: loop.learner.copies.present.line == 1)
     paid(loop, 0)
     until(lambda: len(corrections(store)) == 1)
@@ -203,16 +203,18 @@ def log_of(*values, rewards=(0.0,), slots=1, differences=()):
 
 def test_the_difference_is_that_of_a_later_deadline():
     for aggregation, expected in (("earliest", None), ("sum", [0.3]), ("mean", [0.05]), ("max", [0.1]), ("min", None)):
-        found = changed(log_of((0.2, None, 1), (0.3, None, 99), rewards=[0.2]), rules(aggregation=aggregation))
+        found = correct_rewards(log_of((0.2, None, 1), (0.3, None, 99), rewards=[0.2]), rules(aggregation=aggregation))
         assert (found and found[0]) == (expected and pytest.approx(expected))
-    assert changed(log_of((1.0, None, 99)), rules()) == ([1.0], 1)
-    assert changed(log_of((1.0, None, 99), differences=[[1.0]]), rules()) is None
-    assert changed(log_of((1.0, None, 99), (1.0, None, 99), differences=[[1.0]]), rules(aggregation="sum")) is None
-    assert changed(log_of((1.0, 1, 99), rewards=[0.0, 0.0], slots=2), rules()) == ([None, 1.0], 1)
-    assert changed(log_of((1.0, None, 99), rewards=[None, 0.0], slots=2), rules()) == ([None, 1.0], 1)
-    assert changed(log_of((1.0, None, -EARLY - 1)), rules()) is None
-    assert changed(log_of((1.0, None, 99))[:1], rules()) is None
-    assert changed([], rules()) is None
+    assert correct_rewards(log_of((1.0, None, 99)), rules()) == ([1.0], 1)
+    assert correct_rewards(log_of((1.0, None, 99), differences=[[1.0]]), rules()) is None
+    assert (
+        correct_rewards(log_of((1.0, None, 99), (1.0, None, 99), differences=[[1.0]]), rules(aggregation="sum")) is None
+    )
+    assert correct_rewards(log_of((1.0, 1, 99), rewards=[0.0, 0.0], slots=2), rules()) == ([None, 1.0], 1)
+    assert correct_rewards(log_of((1.0, None, 99), rewards=[None, 0.0], slots=2), rules()) == ([None, 1.0], 1)
+    assert correct_rewards(log_of((1.0, None, -EARLY - 1)), rules()) is None
+    assert correct_rewards(log_of((1.0, None, 99))[:1], rules()) is None
+    assert correct_rewards([], rules()) is None
 
 
 def test_a_join_that_cannot_look_at_the_log_corrects_nothing_and_one_that_fails_to_tries_again():
@@ -227,7 +229,7 @@ def test_a_join_that_cannot_look_at_the_log_corrects_nothing_and_one_that_fails_
     for one, expected in ((Joiner(rules()), 0), (Joiner(rules(), 0, Failing()), 1)):
         failing[0] = True
         for record in log:
-            one.take(record)
+            one.add_record(record)
         assert one.counts["late"] == 1
         assert one.corrections(100) == []
         failing[0] = False
@@ -235,7 +237,7 @@ def test_a_join_that_cannot_look_at_the_log_corrects_nothing_and_one_that_fails_
         assert len(found) == expected
         assert one.corrections(101) == []  # each is given once
         for record in found:
-            one.take(record)
+            one.add_record(record)
             log.append(record)
         assert one.corrections(102) == []
-        assert one.since(7) == 7
+        assert one.replay_start(7) == 7

@@ -17,11 +17,11 @@ from onepass.log.sqlite import SqliteStore
 from onepass.log.store import StoreError
 from onepass.log.verifying import verify
 from onepass.service import clock as clocks
-from onepass.service.answers import answer
 from onepass.service.clock import Clock
 from onepass.service.loop import Loop
-from onepass.service.messages import DecideRequest, OutcomeRequest, Refused
-from onepass.service.settings import LARGEST, begun, checked
+from onepass.service.messages import ApiError, DecideRequest, OutcomeRequest
+from onepass.service.responses import decision_answer
+from onepass.service.settings import LARGEST, make_bandit, parse_settings
 from patience import PATIENCE, HeldClock, learned
 from service_process import ATTEMPTS
 
@@ -31,7 +31,7 @@ MODEL = {"recipe": "OFUL", "seed": 2, "arguments": {"model": "disjoint", "reg": 
 
 
 def rules(wait=0.05, **more):
-    return checked({
+    return parse_settings({
         "name": "news", "features": {"context": 3}, "arms": ARMS, "model": MODEL, "reward": {"wait": wait},
         "operation": {"publish": 0.0}, **more,
     })  # fmt: skip
@@ -78,7 +78,7 @@ def test_a_loop_that_stops_and_starts_has_the_model_of_one_that_went_on(started,
                 file.write_bytes(b"damaged")
     loop = started(rules(), store, folder)
     learned(loop)
-    twin = Fold(store, "news", begun(rules()))
+    twin = Fold(store, "news", make_bandit(rules()))
     assert twin.advance() == 40
     assert op.to_bytes(loop.learner.fold.bandit) == op.to_bytes(twin.bandit)
     found = verify(Fold.resumed(store, "news", first=True))
@@ -91,7 +91,7 @@ def test_requests_of_one_id_at_the_same_time_get_one_answer(started, tmp_path):
 
     def ask():
         start.wait()
-        answers.append(answer(loop.decide(request(1)).result()))
+        answers.append(decision_answer(loop.decide(request(1)).result()))
 
     threads = [threading.Thread(target=ask) for _ in range(8)]
     for one in threads:
@@ -101,7 +101,7 @@ def test_requests_of_one_id_at_the_same_time_get_one_answer(started, tmp_path):
     assert len(answers) == 8
     assert all(one == answers[0] for one in answers)
     assert sum(1 for _ in loop.store.read(kinds=["decision"])) == 1
-    with pytest.raises(Refused, match="was used by another request"):
+    with pytest.raises(ApiError, match="was used by another request"):
         loop.decide(request(1, slots=2)).result()
 
 
@@ -131,19 +131,19 @@ def test_a_store_that_fails_is_told_and_what_it_holds_counts_once(started, tmp_p
     paid = [OutcomeRequest(id="0", value=1.0, key="k")]
     with pytest.raises(StoreError, match="disk is full"):
         loop.outcomes(paid)[1].result()
-    assert "the disk is full" in loop.trouble()
+    assert "the disk is full" in loop.problem()
     clock.forward(0.5)
     again()
     played(loop, 4, 8)
     loop.outcomes(paid)[1].result()
     clock.forward(0.5)
     learned(loop)
-    assert loop.trouble() is None
+    assert loop.problem() is None
     joins = {one.id: one for one in store.read(kinds=["join"])}
     assert len(joins) == sum(1 for _ in store.read(kinds=["join"])) == 8
     assert joins["0"].how == ("earliest" if how == "unknown" else "default")
     loop.stop()
-    twin = Fold(store, "news", begun(rules()))
+    twin = Fold(store, "news", make_bandit(rules()))
     twin.advance()
     assert op.to_bytes(loop.learner.fold.bandit) == op.to_bytes(twin.bandit)
 
@@ -174,7 +174,7 @@ def test_a_clock_that_is_set_an_hour_forth_or_back_moves_no_deadline(started, tm
 def test_an_apprentice_shows_the_first_arm_and_learns_what_was_shown(started, tmp_path):
     store = MemoryStore()
     loop = started(rules(mode="apprentice"), store, tmp_path / "models")
-    found = [answer(loop.decide(request(t, exclude=["a"])).result()) for t in range(10)]
+    found = [decision_answer(loop.decide(request(t, exclude=["a"])).result()) for t in range(10)]
     assert {(one.arm, one.propensity) for one in found} == {("b", 1.0)}
     learned(loop)
     assert loop.learner.fold.bandit.model.rows_of("b") == 10
@@ -187,7 +187,7 @@ def test_an_apprentice_that_explores_logs_the_probability_of_what_it_shows(start
     loop = started(rules(mode="apprentice", exploring=share, wait=60.0), store, tmp_path / "models")
     waiting = [loop.decide(request(t)) for t in range(n)]
     records = [one.result() for one in waiting]
-    answers = [answer(one) for one in records]
+    answers = [decision_answer(one) for one in records]
     assert {one.propensity for one in answers} == {1.0 - share + share / 3, share / 3}
     counts = [sum(one.arm == arm for one in answers) for arm in ARMS]
     for count, p in zip(counts, (1.0 - share + share / 3, share / 3, share / 3), strict=True):
@@ -214,7 +214,7 @@ def test_a_log_of_another_model_is_refused_and_other_settings_go_on(started, tmp
     with pytest.raises(ValueError, match="features must be as the log has it"):
         Loop(rules(features={"context": 4}), store, tmp_path / "models")
     loop = started(rules(), store, tmp_path / "models")
-    assert loop.change(rules(wait=1.0)) == ["reward"]
+    assert loop.change_settings(rules(wait=1.0)) == ["reward"]
     loop.stop()
     loop = started(rules(), store, tmp_path / "models")
     assert loop.settings.reward.wait == 1.0  # the file has not changed since
@@ -252,7 +252,7 @@ def test_a_client_that_goes_away_stops_nobody(started, tmp_path):
     assert [loop.decide(request(t)).result(PATIENCE).id for t in range(20)] == [f"{t}" for t in range(20)]
     clock.forward(0.5)
     learned(loop)
-    assert loop.trouble() is None
+    assert loop.problem() is None
     assert [one.rewards for one in loop.store.read(kinds=["join"])] == [[1.0]] * 20
 
 
@@ -261,7 +261,7 @@ def test_sums_of_the_largest_values_are_limited_and_larger_ones_refused(started,
     settings = rules(reward={"wait": 0.2, "aggregation": "sum"})
     loop = started(settings, MemoryStore(), tmp_path / "models", clock)
     loop.decide(request(1)).result()
-    with pytest.raises(Refused, match="must be a finite number up to"):
+    with pytest.raises(ApiError, match="must be a finite number up to"):
         loop.outcomes([OutcomeRequest(id="1", value=1.7e308)])
     loop.outcomes([OutcomeRequest(id="1", value=LARGEST)] * 100)[1].result()
     clock.forward(0.5)
@@ -282,6 +282,6 @@ def test_a_log_that_lost_its_end_and_went_on_is_not_taken_for_the_one_of_the_che
     loop.stop()
     assert cut.last > whole.last
     loop = started(rules(), cut, folder)
-    twin = Fold(cut, "news", begun(rules()))
+    twin = Fold(cut, "news", make_bandit(rules()))
     twin.advance()
     assert op.to_bytes(loop.learner.fold.bandit) == op.to_bytes(twin.bandit)

@@ -20,10 +20,10 @@ from onepass.log.records import CORRECTION, SECOND
 from onepass.log.replay import Fold
 from onepass.log.sqlite import SqliteStore
 from onepass.log.verifying import verify
-from onepass.service.answers import answer
 from onepass.service.loop import Loop
-from onepass.service.messages import DecideRequest, OutcomeRequest, Refused
-from onepass.service.settings import begun, checked
+from onepass.service.messages import ApiError, DecideRequest, OutcomeRequest
+from onepass.service.responses import decision_answer
+from onepass.service.settings import make_bandit, parse_settings
 from patience import PATIENCE, until
 
 ARMS = ["a", "b", "c"]
@@ -35,7 +35,7 @@ AGGREGATE = {"earliest": lambda values: values[0], "sum": lambda values: min(fsu
 def rules(late, aggregation="earliest", wait=WAIT):
     model = {"recipe": "OFUL", "seed": 2, "arguments": {"model": "disjoint", "reg": 0.5,
                                       "exploration": {"kind": "Thompson", "exploration": 0.4, "draws": 5}}}  # fmt: skip
-    return checked({
+    return parse_settings({
         "name": "news", "features": {"context": 2}, "arms": ARMS, "model": model,
         "operation": {"publish": 0.0, "checkpoint": 3600.0},
         "reward": {"wait": wait, "aggregation": aggregation, "default": 0.25, "late": late},
@@ -169,7 +169,7 @@ class Machine(RuleBasedStateMachine):
     def decide(self, x, slots, defer, exclude):
         request = DecideRequest(context=[1.0, x], slots=slots, defer=defer, exclude=exclude, id=self.name(0))
         self.model.decide(request.id, request)
-        found = answer(self.loop.decide(request).result(PATIENCE))
+        found = decision_answer(self.loop.decide(request).result(PATIENCE))
         assert len(found.arms) == slots
         assert not {*exclude} & {*found.arms}
         assert abs(fsum(one.probability for one in found.ranking) - 1.0) < 1e-9
@@ -178,11 +178,11 @@ class Machine(RuleBasedStateMachine):
     def decide_again(self, back):
         if self.name(back) in self.model.decisions:
             one = self.model.decisions[self.name(back)]["request"]
-            assert answer(self.loop.decide(one).result(PATIENCE)) == self.model.answers[one.id]
+            assert decision_answer(self.loop.decide(one).result(PATIENCE)) == self.model.answers[one.id]
 
     def decide_otherwise(self, back):
         if self.name(back) in self.model.decisions:
-            with pytest.raises(Refused, match="was used by another request"):
+            with pytest.raises(ApiError, match="was used by another request"):
                 self.loop.decide(DecideRequest(context=[2.0, 2.0], id=self.name(back))).result(PATIENCE)
 
     def pay(self, back, value, slot, key):
@@ -197,14 +197,14 @@ class Machine(RuleBasedStateMachine):
             self.model.activate(self.name(back))
             self.loop.activate(self.name(back)).result(PATIENCE)
         else:
-            with pytest.raises(Refused, match="there is no decision"):
+            with pytest.raises(ApiError, match="there is no decision"):
                 self.loop.activate(self.name(back))
 
     def change(self, aggregation, wait):
         self.model.wait = wait
         if self.model.late == "count":  # a correction is by the rule of its moment
             self.model.aggregation = aggregation
-        self.loop.change(rules(self.model.late, self.model.aggregation, wait))
+        self.loop.change_settings(rules(self.model.late, self.model.aggregation, wait))
 
     def wait(self, seconds):
         self.model.now += seconds
@@ -241,7 +241,7 @@ class Machine(RuleBasedStateMachine):
             assert len(dict(joins)) == len(joins)
             assert dict(joins) == self.model.joined
             until(self.corrected)
-            assert self.loop.trouble() is None
+            assert self.loop.problem() is None
             assert {one.id for one in self.store.read(kinds=["decision"])} == self.model.decisions.keys()
 
     def teardown(self):
@@ -251,7 +251,7 @@ class Machine(RuleBasedStateMachine):
             self.what_is_joined_is_what_the_model_says()
             assert len(self.loop.joiner) == 0
             self.loop.stop()
-            twin = Fold(self.store, "news", begun(self.first()))
+            twin = Fold(self.store, "news", make_bandit(self.first()))
             twin.advance()
             assert op.to_bytes(self.loop.learner.fold.bandit) == op.to_bytes(twin.bandit)
             found = verify(Fold.resumed(self.store, "news", first=True))

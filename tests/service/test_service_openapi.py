@@ -16,8 +16,8 @@ from onepass.service.keys import Keys
 from onepass.service.loop import Loop
 from onepass.service.messages import DecideRequest
 from onepass.service.openapi import document
-from onepass.service.settings import checked
-from onepass.service.watching import Watcher
+from onepass.service.overview_thread import OverviewThread
+from onepass.service.settings import parse_settings
 from openapi_asking import FIT, HOST, JSON, MODES, PATIENCE, asked, cases
 from patience import until
 
@@ -33,8 +33,8 @@ DONE = {200, 201, 204}
 @pytest.fixture(scope="module")
 def service(tmp_path_factory):
     folder = tmp_path_factory.mktemp("data")
-    loop = Loop(checked(LOOP), MemoryStore(), folder / "models")
-    watcher = Watcher(loop.settings, loop.store, "news", folder / "overview")
+    loop = Loop(parse_settings(LOOP), MemoryStore(), folder / "models")
+    watcher = OverviewThread(loop.settings, loop.store, "news", folder / "overview")
     watcher.watch(loop.writer)
     app = Service({"news": loop}, {"news": Keys()}, {"news": watcher}).app
     yield SimpleNamespace(loop=loop, schema=schemathesis.openapi.from_asgi("/openapi.json", app, headers=HOST))
@@ -71,7 +71,7 @@ def test_whatever_is_asked_the_answer_is_one_that_the_document_has(service, path
     operation = service.schema[path][method.upper()]
     service.loop.decide(DecideRequest(context=[1.0, 0.0, 0.5], id="decided")).result()
     if "{id}" in path:
-        service.loop.evaluations.ask(EvaluationRequest(id="asked"))
+        service.loop.evaluations.start(EvaluationRequest(id="asked"))
     if mode is FIT:
         assert (plain(operation, path, method).status_code in DONE) == (not path.endswith(WITHOUT))
 
@@ -86,6 +86,6 @@ def test_whatever_is_asked_the_answer_is_one_that_the_document_has(service, path
             case.query["id"] = "decided"
 
     counts = asked(operation, mode, EXAMPLES, put_right)
-    service.loop.change(checked(LOOP))
+    service.loop.change_settings(parse_settings(LOOP))
     until(lambda: service.loop.building is None)  # a model that a request asked for gives way
     assert mode is FIT or set(counts) <= {200, 400, 404}

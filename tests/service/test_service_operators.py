@@ -15,12 +15,12 @@ from onepass.log.replay import Fold
 from onepass.log.sqlite import SqliteStore
 from onepass.log.verifying import verify
 from onepass.service.duplicates import refuse_duplicates
-from onepass.service.keys import hashed
+from onepass.service.keys import hash_key
 from onepass.service.loop import Loop
-from onepass.service.messages import DecideRequest, OutcomeRequest, RecordArm, RecordsRequest, Refused
-from onepass.service.page import example
+from onepass.service.messages import ApiError, DecideRequest, OutcomeRequest, RecordArm, RecordsRequest
+from onepass.service.page import example_request
 from onepass.service.server import hold_folder
-from onepass.service.settings import checked, read, takes_records
+from onepass.service.settings import parse_settings, read_file, takes_records
 from patience import PATIENCE, learned, until
 from service_process import Served, loops_in, written
 from service_tls import Service
@@ -74,13 +74,13 @@ def test_a_check_says_all_that_is_wrong_in_all_files_and_suggests_the_nearest_na
 )
 def test_a_misspelled_recipe_is_told_the_nearest_name(name, meant):
     with pytest.raises(ValueError, match=f"model.recipe must be one of .*: did you mean '{meant}'"):
-        checked({"name": "a", "features": {"context": 2}, "model": {"recipe": name}})
+        parse_settings({"name": "a", "features": {"context": 2}, "model": {"recipe": name}})
 
 
 @pytest.mark.parametrize("rate", [-1.0, 1e-9, 1e7, float("inf"), float("nan")])
 def test_a_rate_has_a_range(rate):
     with pytest.raises(ValueError, match=r"limits.rate must be from 0.001 to 1e\+06 requests a second, or 0"):
-        checked({"name": "a", "features": {"context": 2}, "limits": {"rate": rate}})
+        parse_settings({"name": "a", "features": {"context": 2}, "limits": {"rate": rate}})
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_a_rate_has_a_range(rate):
 def test_a_half_life_has_a_range(value):
     arguments = {"half_life": value}
     with pytest.raises(ValueError, match="half_life must be") as error:
-        checked(
+        parse_settings(
             {"name": "a", "features": {"context": 2, "arms": 1}, "model": {"recipe": "OFUL", "arguments": arguments}}
         )
     assert len(str(error.value).splitlines()) == 1
@@ -133,7 +133,7 @@ def test_a_day_is_sealed_and_dropped_where_no_service_needs_it(tmp_path, capsys)
 
 
 def test_what_a_restart_needs_is_not_dropped(tmp_path, capsys):
-    settings, _ = read(written(tmp_path, wait=0.02))
+    settings, _ = read_file(written(tmp_path, wait=0.02))
     data = tmp_path / "data"
     data.mkdir()
     with SqliteStore(data / "news.sqlite") as store:
@@ -156,7 +156,7 @@ def test_what_a_restart_needs_is_not_dropped(tmp_path, capsys):
 
 
 def test_a_subject_is_forgotten_by_a_command_while_no_service_uses_the_folder(tmp_path, capsys):
-    settings, _ = read(written(tmp_path, wait=0.02))
+    settings, _ = read_file(written(tmp_path, wait=0.02))
     data = tmp_path / "data"
     data.mkdir()
     with SqliteStore(data / "news.sqlite") as store:
@@ -182,7 +182,7 @@ def test_a_subject_is_forgotten_by_a_command_while_no_service_uses_the_folder(tm
 
 
 def test_a_checkpoint_that_cannot_be_saved_is_told_and_no_longer_once_it_can(tmp_path, caplog):
-    settings, _ = read(written(tmp_path))
+    settings, _ = read_file(written(tmp_path))
     with SqliteStore(tmp_path / "log") as store, loops_in(tmp_path) as start:
         loop = start(settings, store)
         models = tmp_path / "models"
@@ -194,7 +194,7 @@ def test_a_checkpoint_that_cannot_be_saved_is_told_and_no_longer_once_it_can(tmp
         play(loop, 0, 3)
         until(lambda: loop.learner.failure is not None)
         assert "a checkpoint could not be saved" in loop.learner.failure
-        assert loop.trouble() is None
+        assert loop.problem() is None
         assert loop.numbers()["checkpoint_failed"] == 1.0
         assert [one for one in caplog.messages if "loop news: a checkpoint could not be saved" in one]
         models.unlink()
@@ -205,7 +205,7 @@ def test_a_checkpoint_that_cannot_be_saved_is_told_and_no_longer_once_it_can(tmp
 
 def test_readiness_and_metrics_tell_a_failed_checkpoint_to_those_who_may_read(tmp_path):
     key = "onepass_of_these_tests"
-    keys = f'[[keys]]\nroles = ["admin"]\nsha256 = "{hashed(key)}"\n'
+    keys = f'[[keys]]\nroles = ["admin"]\nsha256 = "{hash_key(key)}"\n'
     data = tmp_path / "data"
     data.mkdir()
     (data / "news.models").write_text("no folder")
@@ -286,23 +286,25 @@ RECORDS = {"name": "news", "features": {"records": True}, "reward": {"wait": 0.0
 
 
 def test_one_early_request_of_names_alone_does_not_close_a_loop_of_records_for_arms_with_features(tmp_path):
-    settings = checked(RECORDS)
+    settings = parse_settings(RECORDS)
     ask = lambda id, arms: DecideRequest(context={"x": "y"}, arms=arms, id=id)  # noqa: E731
     arms = [RecordArm(id=name, features={"topic": topic}) for name, topic in (("a1", "sport"), ("a2", "news"))]
     with SqliteStore(tmp_path / "log") as store, loops_in(tmp_path) as start:
         loop = start(settings, store)
         loop.decide(ask("early", ["a", "b"])).result()
-        until(lambda: loop.learner.serving.n_learned == 1)
+        until(lambda: loop.learner.snapshot.n_learned == 1)
         with pytest.raises(
-            Refused, match=r'send PATCH /v1/news \{"model": \{"arguments": \{"model": "interaction"\}\}\}'
+            ApiError, match=r'send PATCH /v1/news \{"model": \{"arguments": \{"model": "interaction"\}\}\}'
         ) as error:
             loop.decide(ask("later", arms))
         assert (error.value.status, error.value.code) == (409, "ModelOfNames")
-        loop.change_by(lambda present: checked({**present.plain(), "model": {"arguments": {"model": "interaction"}}}))
+        loop.update_settings(
+            lambda present: parse_settings({**present.to_dict(), "model": {"arguments": {"model": "interaction"}}})
+        )
         until(lambda: loop.learner.copies.present.line == 1)
         assert loop.decide(ask("later", arms)).result().names == ["a1", "a2"]
         learned(loop)
-        assert loop.trouble() is None
+        assert loop.problem() is None
         loop.stop()
         assert verify(Fold.resumed(store, "news", first=True, line=1)).ok
 
@@ -313,8 +315,8 @@ def test_one_early_request_of_names_alone_does_not_close_a_loop_of_records_for_a
     {"features": {"records": True}}, {"model": {"recipe": "InteractionBandit"}},
 ])  # fmt: skip
 def test_the_example_of_an_empty_loop_is_decided(tmp_path, settings):
-    found = checked({"name": "news", **settings})
-    body = json.dumps(example(found)).encode()
+    found = parse_settings({"name": "news", **settings})
+    body = json.dumps(example_request(found)).encode()
     with SqliteStore(tmp_path / "log") as store, loops_in(tmp_path) as start:
         loop = start(found, store)
         decoder = msgspec.json.Decoder(RecordsRequest) if takes_records(found) else loop.tables

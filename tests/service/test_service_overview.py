@@ -13,8 +13,8 @@ from onepass.log.memory import MemoryStore
 from onepass.log.sqlite import SqliteStore
 from onepass.log.store import typed_row
 from onepass.service.overview import LAPSED, NAMED, OTHERS, PIECES, REMEMBERED, Overview, Sums
-from onepass.service.settings import checked
-from onepass.service.watching import HELD, LOOK, Watcher
+from onepass.service.overview_thread import HELD, LOOK, OverviewThread
+from onepass.service.settings import parse_settings
 from patience import until
 
 SECOND = 1_000_000
@@ -23,7 +23,7 @@ BEGIN = 1_700_000_000 * SECOND
 
 def rules(**fields):
     found = {"name": "a", "features": {"context": 1, "arms": 1}, "reward": {"wait": 5.0}}
-    return checked({**found, **fields})
+    return parse_settings({**found, **fields})
 
 
 def log_of(n, seed=0, arms=3, gap=0.4, wait=5.0):
@@ -50,7 +50,7 @@ def log_of(n, seed=0, arms=3, gap=0.4, wait=5.0):
         timed.append((due, Join(loop="a", time=due, id=f"e{i}", rewards=[float(paid)], how=how, count=int(paid))))
     records = [record for _, record in sorted(timed, key=lambda one: one[0])]
     return [
-        Settings(loop="a", time=BEGIN - 1, settings={"from": "file", "loop": rules().plain()}, version="1"),
+        Settings(loop="a", time=BEGIN - 1, settings={"from": "file", "loop": rules().to_dict()}, version="1"),
         *records,
     ]
 
@@ -62,13 +62,13 @@ def placed(records):
 def taken(records, sums=None, find=lambda identity: []):
     overview = Overview(rules(), sums, find)
     for record in records:
-        overview.take(record)
+        overview.add_record(record)
     return overview
 
 
 def test_counts_and_sums_are_those_of_the_whole_log():
     log = placed(log_of(300))
-    found = taken(log).shown()
+    found = taken(log).to_dict()
     decisions = {one.id: one for one in log if isinstance(one, Decision)}
     joins = [one for one in log if isinstance(one, Join)]
     assert found["counts"]["decision"] == len(decisions) == sum(piece[0] for piece in found["pieces"])
@@ -95,7 +95,7 @@ def test_counts_and_sums_are_those_of_the_whole_log():
 def test_pieces_are_of_equal_width_and_never_more_than_fit_however_long_it_runs():
     for gap in (0.001, 3.0, 4000.0):
         log = placed(log_of(250, gap=gap))
-        found = taken(log).shown()
+        found = taken(log).to_dict()
         assert len(found["pieces"]) <= PIECES
         width, begin = found["width"] * SECOND, found["begin"] * SECOND
         naive = Counter(int((one.time - round(begin)) // width) for one in log if isinstance(one, Decision))
@@ -110,7 +110,7 @@ def test_very_many_arms_are_counted_together_and_memory_stays():
         for i, name in enumerate(names)
     )
     overview = taken(log)
-    found = overview.shown()
+    found = overview.to_dict()
     assert found["names"][0] == "hit"
     assert sum(piece[1][0] for piece in found["pieces"]) == 2 * many // 3
     assert all(len(piece.arms) <= 2 * NAMED + 1 for piece in overview.sums.pieces)
@@ -131,21 +131,21 @@ def test_what_lapsed_is_not_waited_for_for_ever():
 def test_sums_from_a_file_go_on_as_if_nothing_had_happened(cut):
     log = placed(log_of(250))
     whole = taken(log)
-    kept = msgspec.json.decode(taken(log[:cut]).kept(), type=Sums)
+    kept = msgspec.json.decode(taken(log[:cut]).to_bytes(), type=Sums)
     again = taken(log[cut:], kept, lambda identity: [one for one in log if one.event == identity])
-    one, other = (msgspec.json.decode(each.kept()) for each in (whole, again))
+    one, other = (msgspec.json.decode(each.to_bytes()) for each in (whole, again))
     for each in (one, other):  # a cut closes the block of rewards that are added at once: sums differ in rounding
         each.update(worth=None, pieces=[{**piece, "worth": None} for piece in each["pieces"]])
     assert one == other
-    np.testing.assert_allclose(again.worth.plain()["sums"], whole.worth.plain()["sums"], rtol=1e-9)
-    assert again.shown()["latest"] == whole.shown()["latest"]
+    np.testing.assert_allclose(again.policy_gain.to_dict()["sums"], whole.policy_gain.to_dict()["sums"], rtol=1e-9)
+    assert again.to_dict()["latest"] == whole.to_dict()["latest"]
 
 
 def test_limits_begin_anew_with_another_range_of_rewards():
     log = log_of(100)
-    wider = rules(reward={"wait": 5.0, "range": [0.0, 2.0]}).plain()
+    wider = rules(reward={"wait": 5.0, "range": [0.0, 2.0]}).to_dict()
     said = Settings(loop="a", time=log[-1].time + 1, settings={"from": "api", "loop": wider}, version="2")
-    found = taken(placed([*log, said])).shown()
+    found = taken(placed([*log, said])).to_dict()
     assert (found["range"], found["value"], found["settings"]) == ([0.0, 2.0], None, "2")
     assert found["counts"]["decision"] == 100
 
@@ -160,8 +160,8 @@ def test_a_first_arm_that_shows_itself_alone_is_no_comparison():
         ]  # fmt: skip
     overview = Overview(rules(mode="apprentice"))
     for record in placed(log):
-        overview.take(record)
-    found = overview.shown()
+        overview.add_record(record)
+    found = overview.to_dict()
     assert (found["verdict"], found["names"], found["first"]) == ("same", ["x"], "x")
     assert any("apprentice" in note for note in found["notes"])
 
@@ -171,14 +171,14 @@ def test_a_first_arm_that_shows_itself_alone_is_no_comparison():
 
 def watched(store, place, then=()):
     """What a watcher of a store shows when it has read and been told everything."""
-    watcher = Watcher(rules(), store, "a", place)
+    watcher = OverviewThread(rules(), store, "a", place)
     watcher.start()
     for part in then:
         seqs = store.append(part)
-        watcher.taken([msgspec.structs.replace(record, seq=seq) for record, seq in zip(part, seqs, strict=True)])
-    until(lambda: watcher.current and watcher.through >= store.last)
+        watcher.add_records([msgspec.structs.replace(record, seq=seq) for record, seq in zip(part, seqs, strict=True)])
+    until(lambda: watcher.is_current and watcher.last_seq >= store.last)
     watcher.stop()
-    return watcher.shown()
+    return watcher.to_dict()
 
 
 def without_worth(found):
@@ -191,7 +191,7 @@ def without_worth(found):
 
 def test_a_watcher_shows_the_whole_log_whoever_told_it_and_after_a_restart(tmp_path):
     log, store = log_of(900), MemoryStore()
-    expected = taken(placed(log)).shown()
+    expected = taken(placed(log)).to_dict()
     store.append(log[:900])
     parts = [log[900:905], log[905:2000], [*log[2000:], Activation(loop="a", time=log[-1].time, id="e1")]]
     found = watched(store, tmp_path / "a.overview", parts)
@@ -206,15 +206,15 @@ def test_a_watcher_shows_the_whole_log_whoever_told_it_and_after_a_restart(tmp_p
 
 def test_a_watcher_that_was_told_too_much_reads_the_log_instead(tmp_path):
     log, store = log_of(500, seed=3), MemoryStore()
-    watcher = Watcher(rules(), store, "a", tmp_path / "a.overview")
+    watcher = OverviewThread(rules(), store, "a", tmp_path / "a.overview")
     watcher.look()  # nothing is in the log yet
     for start in range(0, len(log), 7):
         part = log[start : start + 7]
         seqs = store.append(part)
         told = [msgspec.structs.replace(record, seq=seq) for record, seq in zip(part, seqs, strict=True)]
-        watcher.taken(told * (HELD if start == 70 else 1))
+        watcher.add_records(told * (HELD if start == 70 else 1))
     watcher.look()
-    assert watcher.shown()["counts"] == taken(placed(log)).shown()["counts"]
+    assert watcher.to_dict()["counts"] == taken(placed(log)).to_dict()["counts"]
 
 
 def test_a_file_of_another_log_and_a_damaged_one_are_passed_over(tmp_path):
@@ -222,7 +222,7 @@ def test_a_file_of_another_log_and_a_damaged_one_are_passed_over(tmp_path):
     store.append(log_of(200, seed=1))
     watched(store, place)
     other.append(log_of(200, seed=2))
-    counts = taken(placed(log_of(200, seed=2))).shown()["counts"]
+    counts = taken(placed(log_of(200, seed=2))).to_dict()["counts"]
     assert watched(other, place)["counts"] == counts
     place.write_bytes(place.read_bytes()[:-10])
     assert watched(other, place)["counts"] == counts
@@ -238,7 +238,7 @@ def test_decisions_of_any_origin_are_counted():
         Decision(loop="a", time=BEGIN, id="canary", places=[1], shown=[0], showing=[0.25, 0.75], offered=["x", "y"]),
     ]  # fmt: skip
     joins = [Join(loop="a", time=BEGIN, id=one.id, rewards=[1.0] * len(one.places)) for one in odd]
-    found = taken(placed([*odd, *joins, Join(loop="a", time=BEGIN, id="nobody", rewards=[1.0])])).shown()
+    found = taken(placed([*odd, *joins, Join(loop="a", time=BEGIN, id="nobody", rewards=[1.0])])).to_dict()
     assert found["counts"]["decision"] == found["value"]["rewards"] == len(odd)
     assert set(found["names"]) == {"3", "z", "x", "1"}
 
@@ -246,7 +246,7 @@ def test_decisions_of_any_origin_are_counted():
 def long_log(store, count, joined):
     """Decisions with outcomes of which some were joined: rows that are put as they are."""
     at, part = BEGIN, []
-    store.append([Settings(loop="a", time=at, settings={"from": "file", "loop": rules().plain()}, version="1")])
+    store.append([Settings(loop="a", time=at, settings={"from": "file", "loop": rules().to_dict()}, version="1")])
     for i in range(count):
         at += 1_000
         fields = {"propensities": [0.5], "probabilities": [0.5, 0.5], "offered": ["x", "y"], "means": [0.2, 0.3]}
@@ -263,19 +263,19 @@ def test_the_overview_of_a_long_log_of_which_half_waits_is_there_within_a_second
     count = many(100_000, 10_000_000)
     with SqliteStore(tmp_path / "a.sqlite", synced=False) as store:
         long_log(store, count, count // 2)
-        watcher = Watcher(rules(), store, "a", tmp_path / "a.overview")
+        watcher = OverviewThread(rules(), store, "a", tmp_path / "a.overview")
         watcher.look()
-        watcher._keep()
+        watcher._save()
         assert len(watcher._overview.waiting) <= REMEMBERED
         waiting = range(count // 2, count // 2 + 1_000)
         store.append([Join(loop="a", time=BEGIN + count * 1_000, id=f"{i}", rewards=[1.0]) for i in waiting])
         begun = time.process_time()
-        again = Watcher(rules(), store, "a", tmp_path / "a.overview")
-        first = again.shown()
+        again = OverviewThread(rules(), store, "a", tmp_path / "a.overview")
+        first = again.to_dict()
         again.look()
         assert time.process_time() - begun < 1.0
         time.sleep(1.1 * LOOK)  # what is shown is as of so long ago
-        found = again.shown()
+        found = again.to_dict()
         assert first["counts"]["decision"] == found["counts"]["decision"] == count
-        assert (found["counts"]["join"], found["read"], again.current) == (count // 2 + 1_000, 1.0, True)
+        assert (found["counts"]["join"], found["read"], again.is_current) == (count // 2 + 1_000, 1.0, True)
         assert found["value"]["rewards"] == count // 2 + 1_000

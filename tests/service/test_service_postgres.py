@@ -13,7 +13,7 @@ from onepass.log.replay import Fold
 from onepass.service.app import Service
 from onepass.service.keys import Keys
 from onepass.service.loop import Loop
-from onepass.service.settings import begun, read
+from onepass.service.settings import make_bandit, read_file
 from postgres_server import unsynced
 from service_killing import killed
 from service_process import written
@@ -42,7 +42,7 @@ def test_kills_under_load_lose_nothing_in_a_database(server, tmp_path):
 
 def test_a_database_that_is_gone_is_told_as_503_and_nothing_is_lost_or_there_twice(server, tmp_path):
     """Clients who send again what was refused, while the database is stopped and started."""
-    settings, _ = read(written(tmp_path))
+    settings, _ = read_file(written(tmp_path))
     store = PostgresStore(server.conninfo, schema="gone")
     loop = Loop(settings, store, tmp_path / "models")
     service, refusals, answers, paid = Service({"news": loop}, {"news": Keys()}), [], {}, []
@@ -70,13 +70,13 @@ def test_a_database_that_is_gone_is_told_as_503_and_nothing_is_lost_or_there_twi
         await asyncio.sleep(0.2)
         state["up"] = False
         await asyncio.to_thread(server.stop)
-        while len(refusals) < CLIENTS or loop.trouble() is None:
+        while len(refusals) < CLIENTS or loop.problem() is None:
             await asyncio.sleep(0.02)
         assert (await client.get("/healthz")).status_code == 200
         assert (await client.get("/readyz")).status_code == 503
         await asyncio.sleep(GONE)
         await asyncio.to_thread(server.start, "fsync=off")
-        while loop.trouble() is not None:
+        while loop.problem() is not None:
             await asyncio.sleep(0.02)
         state["ending"] = True
 
@@ -95,7 +95,7 @@ def test_a_database_that_is_gone_is_told_as_503_and_nothing_is_lost_or_there_twi
     kinds = {kind: [one.id for one in store.read(kinds=[kind])] for kind in ("decision", "outcome", "join")}
     assert sorted(kinds["decision"]) == sorted(kinds["outcome"]) == sorted(kinds["join"]) == sorted(answers)
     assert set(paid) <= {0, 1}  # 0: it had been stored, and nobody was told
-    twin = Fold(store, "news", begun(settings))
+    twin = Fold(store, "news", make_bandit(settings))
     twin.advance()
     assert op.to_bytes(loop.learner.fold.bandit) == op.to_bytes(twin.bandit)
     store.close()

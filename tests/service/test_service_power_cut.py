@@ -9,10 +9,10 @@ from counts import many
 from onepass.log import Checkpoint, Decision
 from onepass.log.replay import Fold
 from onepass.log.sqlite import SqliteStore
-from onepass.service.answers import answer
 from onepass.service.loop import Loop
 from onepass.service.messages import DecideRequest, OutcomeRequest
-from onepass.service.settings import begun, read
+from onepass.service.responses import decision_answer
+from onepass.service.settings import make_bandit, read_file
 from patience import until
 from service_process import written
 
@@ -28,13 +28,13 @@ def played(loop, first, last):
     """Decisions and outcomes; answers by number."""
     found = {}
     for t in range(first, last):
-        found[t] = answer(loop.decide(request(t)).result())
+        found[t] = decision_answer(loop.decide(request(t)).result())
         loop.outcomes([OutcomeRequest(id=f"{t}", value=float(t % 2), key="k")])[1].result()
     return found
 
 
 def test_a_log_without_its_last_bytes_goes_on_with_the_model_and_the_answers_of_what_is_left(tmp_path):
-    settings, _ = read(written(tmp_path, wait=0.05))
+    settings, _ = read_file(written(tmp_path, wait=0.05))
     with SqliteStore(tmp_path / "log") as store, store.copier.paused():  # all is in the write-ahead log alone
         loop = Loop(settings, store, tmp_path / "models")
         answers = played(loop, 0, DECISIONS)
@@ -60,8 +60,8 @@ def test_a_log_without_its_last_bytes_goes_on_with_the_model_and_the_answers_of_
             again = played(loop, 0, DECISIONS)
             assert [t for t in answers if f"{t}" in kept and again[t] != answers[t]] == []
             loop.stop()
-            assert loop.trouble() == "it is stopping"
-            twin = Fold(store, "news", begun(settings))
+            assert loop.problem() == "it is stopping"
+            twin = Fold(store, "news", make_bandit(settings))
             twin.advance()
             assert op.to_bytes(loop.learner.fold.bandit) == op.to_bytes(twin.bandit)
             assert sum(isinstance(one, Decision) for one in store.read()) >= DECISIONS

@@ -10,12 +10,12 @@ from onepass.log import Decision, Event
 from onepass.log.memory import MemoryStore
 from onepass.log.replay import Fold
 from onepass.log.verifying import verify
-from onepass.service.answers import answer
-from onepass.service.crossed_features import counted
-from onepass.service.messages import OutcomeRequest, RecordsRequest, Refused
-from onepass.service.page import looked_up
-from onepass.service.settings import Limits, begun, checked
-from onepass.service.tables import fingerprint
+from onepass.service.arm_table_cache import fingerprint
+from onepass.service.crossed_features import count_values
+from onepass.service.messages import ApiError, OutcomeRequest, RecordsRequest
+from onepass.service.page import event_json
+from onepass.service.responses import decision_answer
+from onepass.service.settings import Limits, make_bandit, parse_settings
 from patience import HeldClock, settled
 from service_process import loops_in
 
@@ -25,7 +25,7 @@ SMALL = {"kind": "Records", "size": 16, "standardize": True}
 
 
 def rules(**more):
-    return checked({
+    return parse_settings({
         "name": "news",
         "model": {"recipe": "InteractionBandit", "arguments": {"context": SMALL, "item": SMALL}, "seed": 3},
         "reward": {"wait": 0.05, "range": [-1.0, 1.0]}, "operation": {"publish": 0.0}, **more,
@@ -68,7 +68,7 @@ def test_a_loop_of_records_that_stops_and_starts_has_the_model_of_one_that_went_
         if life == 1:
             for file in (tmp_path / "models").iterdir():
                 file.write_bytes(b"damaged")
-    twin = Fold(store, "news", begun(rules(**how)))
+    twin = Fold(store, "news", make_bandit(rules(**how)))
     assert twin.advance() == 24
     assert twin.bandit.model.context.known > 5
     assert op.to_bytes(loop.learner.fold.bandit) == op.to_bytes(twin.bandit)
@@ -91,7 +91,7 @@ def test_the_recommended_bandit_takes_records_too(started, models):
         loop.clock.forward(0.02)
     settled(loop)
     loop.stop()
-    twin = Fold(store, "news", begun(settings))
+    twin = Fold(store, "news", make_bandit(settings))
     assert twin.advance() == 12
     assert twin.bandit.choices()["model"] == models
     assert op.to_bytes(loop.learner.fold.bandit) == op.to_bytes(twin.bandit)
@@ -111,11 +111,11 @@ def test_what_an_apprentice_shows_is_learned_by_its_terms(started):
 def test_the_same_records_get_the_same_answer_after_a_restart_and_others_are_refused(started):
     store = MemoryStore()
     loop = started(rules(), store)
-    first = answer(loop.decide(request(7)).result())
+    first = decision_answer(loop.decide(request(7)).result())
     loop.stop()
     loop = started(rules(), store)
-    assert answer(loop.decide(request(7)).result()) == first
-    with pytest.raises(Refused, match="another request"):
+    assert decision_answer(loop.decide(request(7)).result()) == first
+    with pytest.raises(ApiError, match="another request"):
         loop.decide(request(7, exclude=["a8"])).result()
     assert sum(isinstance(one, Decision) for one in store.read()) == 1
 
@@ -140,7 +140,7 @@ def test_records_without_terms_are_refused_before_anything_is_stored(started, wr
     loop = started(rules(), MemoryStore())
     before = loop.store.last
     for fields in ({"context": wrong}, {"arms": [{"id": "x", "features": wrong}, {"id": "y", "features": {}}]}):
-        with pytest.raises(Refused, match=says) as error:
+        with pytest.raises(ApiError, match=says) as error:
             loop.decide(msgspec.structs.replace(request(1), **msgspec.to_builtins(fields)) if "arms" not in fields
                         else request(1, **fields))  # fmt: skip
         assert error.value.status == 400
@@ -148,7 +148,7 @@ def test_records_without_terms_are_refused_before_anything_is_stored(started, wr
 
 
 def test_features_of_a_record_are_its_values_however_deep():
-    assert counted({"a": {"b": [1.0, 2.0, 3.0], "c": {}}, "d": ["x"], "e": None, "f": 1}) == 6
+    assert count_values({"a": {"b": [1.0, 2.0, 3.0], "c": {}}, "d": ["x"], "e": None, "f": 1}) == 6
 
 
 def test_large_whole_numbers_come_out_of_the_log_as_they_went_in(started):
@@ -185,11 +185,11 @@ def test_a_decision_by_records_is_found_by_its_id_and_explained_by_pairs_of_feat
     settled(loop)
     asked = loop.decide(request(7, id="asked again")).result()
     loop.stop()  # nothing is learned between what follows
-    found = msgspec.json.decode(looked_up(loop, "asked again"))
+    found = msgspec.json.decode(event_json(loop, "asked again"))
     assert found["records"][0]["kind"] == "decision"
-    why, arm = found["explanation"], answer(asked).arm
+    why, arm = found["explanation"], decision_answer(asked).arm
     offered = dict(zip(asked.offered, asked.contexts["arms"], strict=True))
-    expected = loop.learner.serving.explain(asked.contexts["context"], arm, arms=offered)
+    expected = loop.learner.snapshot.explain(asked.contexts["context"], arm, arms=offered)
     assert (why["arm"], why["mean"]) == (arm, pytest.approx(expected.mean))
     names = {term["name"] for term in why["terms"]}
     assert any(" * " in name for name in names), names  # a feature of the request with one of the arm

@@ -15,11 +15,11 @@ from onepass import cli
 from onepass.log import micros
 from onepass.log.memory import MemoryStore
 from onepass.log.sqlite import SqliteStore
-from onepass.service import models
-from onepass.service.answers import answer
+from onepass.service import checkpoints
 from onepass.service.doctor import examine
 from onepass.service.messages import DecideRequest, OutcomeRequest
-from onepass.service.settings import checked
+from onepass.service.responses import decision_answer
+from onepass.service.settings import parse_settings
 from patience import HeldClock, settled, until
 from service_process import Served, loops_in, written
 
@@ -29,7 +29,7 @@ HOSTING = Path(__file__).parents[2] / "docs" / "hosting.md"
 def rules(reg=0.5, **more):
     explores = {"kind": "Thompson", "exploration": 0.4, "draws": 5}
     arguments = {"model": "disjoint", "reg": reg, "exploration": explores}
-    return checked({
+    return parse_settings({
         "name": "news", "features": {"context": 3}, "arms": ["a", "b", "c"], "reward": {"wait": 0.02},
         "model": {"recipe": "OFUL", "seed": 2, "arguments": arguments}, "operation": {"publish": 0.0}, **more,
     })  # fmt: skip
@@ -39,7 +39,7 @@ def played(loop, begin, end):
     for t in range(begin, end):
         loop.clock.forward(0.006)
         context = np.random.default_rng(t).standard_normal(3).tolist()
-        answer(loop.decide(DecideRequest(context=context, id=f"{t}")).result())
+        decision_answer(loop.decide(DecideRequest(context=context, id=f"{t}")).result())
         loop.outcomes([OutcomeRequest(id=f"{t}", value=float(t % 2), key="k")])[1].result()
     settled(loop)
 
@@ -53,11 +53,11 @@ def caught_up(loop):
 
 
 def checkpointed(loop):
-    loop.learner.between(lambda: loop.learner.keep(always=True)).result()
+    loop.learner.run_after_learning(lambda: loop.learner.save_checkpoint(always=True)).result()
 
 
 def kept_of(loop, line):
-    return [one for one in models.kepts(loop.folder, loop.store, "news") if one.line == line]
+    return [one for one in checkpoints.list_checkpoints(loop.folder, loop.store, "news") if one.line == line]
 
 
 @pytest.fixture
@@ -173,17 +173,17 @@ def test_the_checkpoints_of_the_model_that_serves_stay_whatever_candidates_come_
     loop = started(rules(mode="canary"), store)
     played(loop, 0, 5)
     for number in range(1, 7):
-        loop.change(rules(reg=1.0 + number, mode="canary"))
+        loop.change_settings(rules(reg=1.0 + number, mode="canary"))
         caught_up(loop)
         played(loop, 5 * number, 5 * number + 5)
         checkpointed(loop)
         assert kept_of(loop, 0), number
-        loop.give_up()
+        loop.discard_candidate()
     checkpointed(loop)
-    assert len(kept_of(loop, 0)) == models.KEPT
-    assert {one.line for one in models.kepts(loop.folder, store, "news")} == {0, 3, 4, 5, 6}
+    assert len(kept_of(loop, 0)) == checkpoints.KEPT
+    assert {one.line for one in checkpoints.list_checkpoints(loop.folder, store, "news")} == {0, 3, 4, 5, 6}
     loop.stop()
-    store.drop_before(models.last_droppable(loop.folder, store, "news") + 1)
+    store.drop_before(checkpoints.last_droppable(loop.folder, store, "news") + 1)
     assert store.first > 100
     assert found_by_doctor(loop)[0][0] == "fine"
     again = started(rules(mode="canary"), store)
@@ -195,17 +195,17 @@ def test_models_that_have_served_outlast_those_that_never_did(started):
     loop = started(rules(), MemoryStore())
     played(loop, 0, 5)
     for line in range(1, 7):
-        loop.change(rules(reg=1.0 + line))
+        loop.change_settings(rules(reg=1.0 + line))
         took_over(loop, line)
         played(loop, 5 * line, 5 * line + 5)
-    loop.change(rules(reg=7.0, mode="canary"))
+    loop.change_settings(rules(reg=7.0, mode="canary"))
     for line in range(7, 13):
-        loop.change(rules(reg=1.0 + line, mode="canary"))
+        loop.change_settings(rules(reg=1.0 + line, mode="canary"))
         caught_up(loop)
         checkpointed(loop)
-        loop.give_up()
+        loop.discard_candidate()
     checkpointed(loop)
-    kept = {one.line for one in models.kepts(loop.folder, loop.store, "news")}
+    kept = {one.line for one in checkpoints.list_checkpoints(loop.folder, loop.store, "news")}
     assert kept == {6} | {2, 3, 4, 5} | {9, 10, 11, 12}
 
 
@@ -228,9 +228,9 @@ def test_checkpoints_of_a_log_that_was_restored_are_kept_and_those_of_the_log_be
         played(loop, t, t + 5)
         checkpointed(loop)
     loop.stop()
-    assert len(kept_of(loop, 0)) == models.KEPT
-    assert len(list(loop.folder.glob("*.json"))) == models.KEPT
-    restored.drop_before(models.last_droppable(loop.folder, restored, "news") + 1)
+    assert len(kept_of(loop, 0)) == checkpoints.KEPT
+    assert len(list(loop.folder.glob("*.json"))) == checkpoints.KEPT
+    restored.drop_before(checkpoints.last_droppable(loop.folder, restored, "news") + 1)
     again = started(rules(), restored)
     assert op.to_bytes(again.learner.fold.bandit) == op.to_bytes(loop.learner.fold.bandit)
     assert again.learner.fold.bandit.n_learned == 25
@@ -241,17 +241,17 @@ def test_a_model_that_was_replaced_before_its_first_checkpoint_can_be_gone_back_
     played(loop, 0, 10)
     assert kept_of(loop, 0) == []
     before = op.to_bytes(loop.learner.fold.bandit)
-    loop.change(rules(reg=2.0))
+    loop.change_settings(rules(reg=2.0))
     took_over(loop, 1)
     played(loop, 10, 17)  # after its last checkpoint, of its takeover
     late = op.to_bytes(loop.learner.fold.bandit)
     (first,) = kept_of(loop, 0)
-    loop.back(first.name)
+    loop.rollback(first.name)
     took_over(loop, 2)
     assert op.to_bytes(loop.learner.fold.bandit) == before
     last = kept_of(loop, 1)[0]
     assert last.rounds == 17
-    loop.back(last.name)
+    loop.rollback(last.name)
     took_over(loop, 3)
     assert op.to_bytes(loop.learner.fold.bandit) == late
 
@@ -293,7 +293,7 @@ def test_a_log_that_no_checkpoint_covers_is_not_sealed(tmp_path, capsys):
         checkpointed(loop)
         played(loop, 20, 25)  # after a checkpoint, and as old as what it covers
         loop.stop()
-        assert last < models.last_droppable(tmp_path / "news.models", store, "news") < store.last
+        assert last < checkpoints.last_droppable(tmp_path / "news.models", store, "news") < store.last
     assert seal()[0] == 2
     with SqliteStore(tmp_path / "news.sqlite") as store, aged(tmp_path, 0) as start:
         played(start(rules(mode="canary"), store, "news.models"), 25, 30)
@@ -311,13 +311,13 @@ def test_a_candidate_that_is_built_keeps_the_log_that_it_reads(started):
     loop = started(rules(mode="canary"), store)
     played(loop, 0, 20)
     checkpointed(loop)
-    assert models.last_droppable(loop.folder, store, "news") > 20
-    loop.change(rules(reg=2.0, mode="canary"))
+    assert checkpoints.last_droppable(loop.folder, store, "news") > 20
+    loop.change_settings(rules(reg=2.0, mode="canary"))
     caught_up(loop)
     played(loop, 20, 25)
-    assert models.last_droppable(loop.folder, store, "news") == 0
+    assert checkpoints.last_droppable(loop.folder, store, "news") == 0
     checkpointed(loop)
-    assert models.last_droppable(loop.folder, store, "news") > 50
+    assert checkpoints.last_droppable(loop.folder, store, "news") > 50
 
 
 @pytest.mark.parametrize("lost", ["the model's beginning", "every model"])
@@ -325,7 +325,7 @@ def test_a_start_that_cannot_go_on_says_what_is_missing_and_what_to_do(started, 
     store = MemoryStore()
     loop = started(rules(), store)
     played(loop, 0, 10)
-    loop.change(rules(reg=2.0))
+    loop.change_settings(rules(reg=2.0))
     took_over(loop, 1)
     played(loop, 10, 15)
     loop.stop()
@@ -345,7 +345,7 @@ def test_a_candidate_that_cannot_be_restored_ends_and_the_loop_goes_on(started):
     store = MemoryStore()
     loop = started(rules(mode="canary"), store)
     played(loop, 0, 10)
-    loop.change(rules(reg=2.0, mode="canary"))
+    loop.change_settings(rules(reg=2.0, mode="canary"))
     caught_up(loop)
     played(loop, 10, 15)
     loop.stop()
@@ -354,6 +354,6 @@ def test_a_candidate_that_cannot_be_restored_ends_and_the_loop_goes_on(started):
     store.drop_before(20)
     loop = started(rules(mode="canary"), store)
     assert loop.building is None
-    assert "model 1 cannot be restored" in loop.standing.lines.each[1].why
+    assert "model 1 cannot be restored" in loop.loop_state.lines.each[1].why
     played(loop, 15, 20)
     assert loop.learner.fold.bandit.n_learned == 20

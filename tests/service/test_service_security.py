@@ -13,10 +13,10 @@ from onepass.cli import main
 from onepass.log.memory import MemoryStore
 from onepass.log.sqlite import SqliteStore
 from onepass.service.app import Service
-from onepass.service.keys import Keys, made
+from onepass.service.keys import Keys, make_key
 from onepass.service.loop import Loop
-from onepass.service.server import secured, serve
-from onepass.service.settings import BODY, checked
+from onepass.service.server import check_certificate, serve
+from onepass.service.settings import BODY, parse_settings
 from service_process import written
 
 MODEL = {"recipe": "OFUL", "seed": 2, "arguments": {"model": "disjoint", "reg": 0.5,
@@ -35,13 +35,13 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def key():
     """A key, and what the settings file has of it."""
-    return made(["admin"])
+    return make_key(["admin"])
 
 
 @pytest.fixture(scope="module")
 def loop(folder):
     with SqliteStore(folder / "news.sqlite") as store:
-        found = Loop(checked(LOOP), store, folder / "models")
+        found = Loop(parse_settings(LOOP), store, folder / "models")
         yield found
         found.stop()
 
@@ -106,7 +106,7 @@ def test_a_body_without_a_length_is_refused_as_soon_as_it_is_too_large(unguarded
 
 
 def test_a_limit_that_is_too_small_for_settings_can_be_put_right(tmp_path):
-    loop = Loop(checked(LOOP), MemoryStore(), tmp_path)
+    loop = Loop(parse_settings(LOOP), MemoryStore(), tmp_path)
     service = Service({"news": loop}, {"news": Keys()})
     try:
         for limits in ({"body": 1}, LIMITS):
@@ -157,7 +157,7 @@ def test_a_key_is_kept_as_a_hash_and_said_nowhere(guarded, loop, key, folder, ca
 
 
 def test_two_keys_are_not_alike_and_long(key):
-    assert len({made(["read"])[0] for _ in range(100)}) == 100
+    assert len({make_key(["read"])[0] for _ in range(100)}) == 100
     assert len(key[0]) > 43  # 32 bytes in base64
 
 
@@ -182,7 +182,7 @@ def test_without_keys_no_other_machine_is_listened_to(tmp_path):
 
 def test_a_certificate_that_cannot_be_read_is_refused_before_anything_is_opened(tmp_path):
     pem, private = certificate(tmp_path)
-    secured(pem, private)
+    check_certificate(pem, private)
     (tmp_path / "other").mkdir()
     for one, other in (
         (pem, None),
@@ -225,7 +225,7 @@ def test_excluding_costs_no_more_than_reading(unguarded, loop):
 
 
 def test_the_rate_holds_for_personalizer_too(tmp_path):
-    settings = checked({**LOOP, "name": "rated", "limits": {**LIMITS, "rate": 0.001}})
+    settings = parse_settings({**LOOP, "name": "rated", "limits": {**LIMITS, "rate": 0.001}})
     with SqliteStore(tmp_path / "rated.sqlite") as store:
         loop = Loop(settings, store, tmp_path / "models")
         try:

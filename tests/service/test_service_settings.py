@@ -6,10 +6,10 @@ import pytest
 
 import onepass as op
 from onepass import recipes
-from onepass.service.keys import Keys, made
-from onepass.service.messages import Refused
-from onepass.service.server import guarded
-from onepass.service.settings import OF_KERNELS, RECOMMENDED, begun, changes, checked, read
+from onepass.service.keys import Keys, make_key
+from onepass.service.messages import ApiError
+from onepass.service.server import check_keys
+from onepass.service.settings import OF_KERNELS, RECOMMENDED, diff_settings, make_bandit, parse_settings, read_file
 from service_process import written
 
 RIGHT = {"name": "a", "features": {"context": ["x", "y"], "arms": 1}}
@@ -51,20 +51,20 @@ WRONG = {
 @pytest.mark.parametrize(("sentence", "part"), WRONG.items(), ids=WRONG)
 def test_what_is_wrong_is_said_in_a_sentence(sentence, part):
     with pytest.raises(ValueError, match=sentence):
-        checked({**RIGHT, **part})
+        parse_settings({**RIGHT, **part})
 
 
 def test_all_that_is_wrong_is_said_at_once():
     with pytest.raises(ValueError, match="name must be") as error:
-        checked({**RIGHT, "name": "", "exploring": 3.0, "reward": {"wait": -1.0, "default": 7.0}})
+        parse_settings({**RIGHT, "name": "", "exploring": 3.0, "reward": {"wait": -1.0, "default": 7.0}})
     assert len(str(error.value).splitlines()) == 5
 
 
 def test_settings_go_through_plain_data_and_back():
-    settings = checked({**RIGHT, "model": {"recipe": "OFUL", "arguments": {"half_life": {"seconds": 60.0}}}})
-    assert checked(settings.plain()) == settings
-    assert begun(settings).timed
-    assert changes(settings, checked({**settings.plain(), "exploring": 0.1, "mode": "logging"})) == [
+    settings = parse_settings({**RIGHT, "model": {"recipe": "OFUL", "arguments": {"half_life": {"seconds": 60.0}}}})
+    assert parse_settings(settings.to_dict()) == settings
+    assert make_bandit(settings).timed
+    assert diff_settings(settings, parse_settings({**settings.to_dict(), "exploring": 0.1, "mode": "logging"})) == [
         "mode",
         "exploring",
     ]
@@ -73,36 +73,36 @@ def test_settings_go_through_plain_data_and_back():
 def test_a_file_that_is_wrong_is_named(tmp_path):
     path = written(tmp_path, top="mode = 'sleeping'")
     with pytest.raises(ValueError, match=r"news\.toml: settings do not fit: .*mode"):
-        read(path)
+        read_file(path)
     with pytest.raises(ValueError, match="No such file"):
-        read(tmp_path / "nothing.toml")
+        read_file(tmp_path / "nothing.toml")
 
 
 def test_a_key_may_do_what_its_roles_say_and_only_its_hash_is_kept(tmp_path):
-    decide, lines = made(["decide"])
-    admin, more = made(["admin"])
+    decide, lines = make_key(["decide"])
+    admin, more = make_key(["admin"])
     assert decide not in lines
-    settings, found = read(written(tmp_path, keys=f"\n{lines}\n{more}\n"))
+    settings, found = read_file(written(tmp_path, keys=f"\n{lines}\n{more}\n"))
     keys = Keys(found)
     assert settings.name == "news"
     keys.require(decide, "decide")
     for role in ("decide", "reward", "read", "admin"):
         keys.require(admin, role)
     for key, status in ((decide, 403), (None, 401), (decide[:-1], 401)):
-        with pytest.raises(Refused) as error:
+        with pytest.raises(ApiError) as error:
             keys.require(key, "reward")
         assert error.value.status == status
 
 
 def test_without_keys_a_service_listens_on_this_machine_only():
     for host in ("127.0.0.1", "localhost", "::1"):
-        guarded(host, {"a": Keys()})
+        check_keys(host, {"a": Keys()})
     for host in ("0.0.0.0", "::", "example.org", "10.0.0.1"):
         with pytest.raises(ValueError, match="has no keys"):
-            guarded(host, {"a": Keys()})
-        guarded(host, {"a": Keys([{"sha256": "0" * 64, "roles": ["read"]}])})
+            check_keys(host, {"a": Keys()})
+        check_keys(host, {"a": Keys([{"sha256": "0" * 64, "roles": ["read"]}])})
     with pytest.raises(ValueError, match="every loop must have keys where one has"):
-        guarded("127.0.0.1", {"a": Keys(), "b": Keys([{"sha256": "0" * 64, "roles": ["read"]}])})
+        check_keys("127.0.0.1", {"a": Keys(), "b": Keys([{"sha256": "0" * 64, "roles": ["read"]}])})
 
 
 @pytest.mark.parametrize("wrong", [{"sha256": "x", "roles": ["read"]}, {"sha256": "0" * 64, "roles": []},
@@ -119,11 +119,11 @@ def test_every_recipe_makes_a_loop_by_its_name_and_explores_where_its_rule_allow
         if name not in ("MENU", "CRMM", "InteractionBandit", *OF_KERNELS):
             wanted = {} if name == RECOMMENDED else signature(getattr(recipes, name)).parameters
             given = {size: value for size, value in sizes.items() if size in wanted}
-            bandit = begun(checked({**RIGHT, "model": {"recipe": name, "arguments": given}}))
+            bandit = make_bandit(parse_settings({**RIGHT, "model": {"recipe": name, "arguments": given}}))
             rule = op.OptimisticGap if name == RECOMMENDED else op.InverseGap
             assert isinstance(bandit.exploration, rule) == (name not in ("HeavyOFUL", "HvtUCB")), name
 
 
 def test_the_recommended_bandit_serves_where_nothing_is_said():
-    assert checked(RIGHT).model.recipe == "ContextualBandit"
-    assert isinstance(begun(checked(RIGHT)).model, op.model.AutoModel)
+    assert parse_settings(RIGHT).model.recipe == "ContextualBandit"
+    assert isinstance(make_bandit(parse_settings(RIGHT)).model, op.model.AutoModel)

@@ -14,20 +14,20 @@ from onepass.log.records import Activation, Decision, Join, Outcome
 from onepass.log.replay import HELD, UNLEARNED, Fold, learned_from, lesson_of
 from onepass.log.store import row_of, typed_row
 from onepass.log.tables import DIGITS, MOST, WIDEST, parts, repeated
-from onepass.service import tables
-from onepass.service.answers import answer
-from onepass.service.messages import Arm, DecideRequest, Refused
-from onepass.service.rows import offer, table
-from onepass.service.settings import checked
-from onepass.service.tables import Table, Tables, fingerprint
+from onepass.service import arm_table_cache as tables
+from onepass.service.arm_table_cache import ArmTable, ArmTableCache, fingerprint
+from onepass.service.messages import ApiError, Arm, DecideRequest
+from onepass.service.request_rows import make_offer, make_table
+from onepass.service.responses import decision_answer
+from onepass.service.settings import parse_settings
 
-SETTINGS = checked({"name": "news", "features": {"context": 2, "arms": ["x", "y"]}})
+SETTINGS = parse_settings({"name": "news", "features": {"context": 2, "arms": ["x", "y"]}})
 ARMS = [{"id": "a", "features": [1.0, 2]}, {"id": "b", "features": {"y": 3}}]
 READ = msgspec.json.Decoder(DecideRequest)
 
 
 def made():
-    return Tables(lambda arms: table(arms, SETTINGS))
+    return ArmTableCache(lambda arms: make_table(arms, SETTINGS))
 
 
 def decision(number=0, k=1, offered=("a", "b", "c"), **fields):
@@ -52,7 +52,7 @@ def test_a_request_by_its_table_offers_what_it_offers_when_it_is_read_alone(more
     alone = READ.decode(body)
     for _ in range(2):  # the second time the table is there
         request = kept.decode(body)
-        wanted, found = offer(alone, SETTINGS), offer(request, SETTINGS)
+        wanted, found = make_offer(alone, SETTINGS), make_offer(request, SETTINGS)
         assert found.contexts.tolist() == wanted.contexts.tolist() == [[0.5, 1.0, 1.0, 2.0], [0.5, 1.0, 0.0, 3.0]]
         assert (found.names, found.eligible) == (wanted.names, wanted.eligible)
         assert bytes(found.text) == msgspec.json.encode(wanted.contexts.tolist())
@@ -64,9 +64,9 @@ def test_the_text_of_contexts_is_the_json_that_they_are_written_as(left, width, 
     numbers = st.floats(allow_nan=False, allow_infinity=False)
     begin = data.draw(st.lists(numbers, min_size=left, max_size=left))
     rows = data.draw(st.lists(st.lists(numbers, min_size=width, max_size=width), min_size=count, max_size=count))
-    found = Table([f"{n}" for n in range(count)], np.array(rows))
+    found = ArmTable([f"{n}" for n in range(count)], np.array(rows))
     assert bytes(found.text(begin)) == msgspec.json.encode(found.contexts(begin).tolist())
-    assert Table(["a"], None).text(begin) is None
+    assert ArmTable(["a"], None).text(begin) is None
 
 
 @given(st.lists(st.sampled_from(["", " ", "  "]), min_size=3, max_size=3), st.booleans(), st.integers(0, 3))
@@ -92,7 +92,7 @@ def test_arms_that_do_not_fit_are_refused_with_their_place_in_the_body(arms):
 def test_tables_that_are_wrong_are_not_kept_and_others_only_up_to_their_bytes(monkeypatch):
     kept = made()
     for _ in range(2):
-        with pytest.raises(Refused, match="every arm once"):
+        with pytest.raises(ApiError, match="every arm once"):
             kept.decode(b'{"context": [1, 2], "arms": [{"id": "a", "features": [1, 2]}, {"id": "a"}]}')
     monkeypatch.setattr(tables, "BYTES", 1_000)
     bodies = [json.dumps({"arms": [{"id": f"a{n}", "features": [n, n]}]}).encode() for n in range(100)]
@@ -101,7 +101,7 @@ def test_tables_that_are_wrong_are_not_kept_and_others_only_up_to_their_bytes(mo
     assert sum(map(len, kept._tables)) == kept._bytes <= 1_000 - len(bodies[0]) + 100
     assert kept.decode(bodies[-1]).arms is each[-1]
     assert kept.decode(bodies[0]).arms is not each[0]
-    assert offer(DecideRequest(context=[1, 2], arms=[Arm(id="z", features=[1.0, 2.0])]), SETTINGS).names == ["z"]
+    assert make_offer(DecideRequest(context=[1, 2], arms=[Arm(id="z", features=[1.0, 2.0])]), SETTINGS).names == ["z"]
 
 
 RECORDS = [
@@ -116,7 +116,7 @@ RECORDS = [
 def test_a_ranking_is_what_is_shown_then_the_likeliest_then_those_of_the_best_score(arms):
     chances, scores = map(list, zip(*arms, strict=True))
     names = [f"{n}" for n in range(len(arms))]
-    found = answer(msgspec.structs.replace(
+    found = decision_answer(msgspec.structs.replace(
         decision(k=2), places=[1, 0], offered=names, probabilities=chances, slots=[chances] * 2, scores=scores
     )).ranking  # fmt: skip
     rest = sorted(names[2:], key=lambda name: (-chances[int(name)], -scores[int(name)], int(name)))

@@ -6,7 +6,7 @@ import pytest
 from counts import many
 from onepass.log.records import Canary, Decision, Join
 from onepass.log.showing import mixed
-from onepass.service.trial import Trial
+from onepass.service.canary_test import CanaryTest
 
 SHARE, ALPHA = 0.3, 0.1
 P, Q = [0.6, 0.3, 0.1], [0.1, 0.3, 0.6]
@@ -25,13 +25,13 @@ def joined(number, reward):
 def gains(pays, rows, seed, p=P, q=Q, instead=None):
     """A trial, looked at after each ten rows: whether it was ever called better, and what it knows at the end.
     instead: the first reward (default None: as the others)."""
-    rng, trial, ever = np.random.default_rng(seed), Trial(1, (0.0, 1.0), SHARE, ALPHA), False
+    rng, trial, ever = np.random.default_rng(seed), CanaryTest(1, (0.0, 1.0), SHARE, ALPHA), False
     mixture = np.array(mixed(p, q, SHARE))
     places, lots = rng.choice(3, size=rows, p=mixture / mixture.sum()), rng.random(rows)
     for number, (place, lot) in enumerate(zip(places.tolist(), lots, strict=True)):
-        trial.note(decided(number, place, p, q))
+        trial.add_decision(decided(number, place, p, q))
         reward = float(lot < pays[place]) if number or instead is None else instead
-        trial.paid(joined(number, reward))
+        trial.add_join(joined(number, reward))
         if number % 10 == 9:
             ever = ever or trial.gain().better
     return ever, trial.gain()
@@ -43,9 +43,9 @@ def test_the_mean_of_the_difference_over_what_may_be_shown_is_the_difference_of_
         p, q, pays = rng.dirichlet([1.0] * 3).tolist(), rng.dirichlet([1.0] * 3).tolist(), rng.random(3)
         mean = 0.0
         for place in range(3):
-            trial = Trial(1, (0.0, 1.0), SHARE, ALPHA)
-            trial.note(decided(0, place, p, q))
-            trial.paid(joined(0, float(pays[place])))
+            trial = CanaryTest(1, (0.0, 1.0), SHARE, ALPHA)
+            trial.add_decision(decided(0, place, p, q))
+            trial.add_join(joined(0, float(pays[place])))
             mean += mixed(p, q, SHARE)[place] * trial.gain().mean
         assert mean == pytest.approx(float(np.dot(q, pays) - np.dot(p, pays)), abs=1e-12)
 
@@ -67,15 +67,15 @@ def test_a_better_one_is_found_and_a_worse_one_is_not():
 
 
 def test_the_levels_of_all_candidates_of_a_loop_add_up_to_one():
-    spent = sum(Trial(line, (0.0, 1.0), SHARE, ALPHA).alpha for line in range(1, 400))
+    spent = sum(CanaryTest(line, (0.0, 1.0), SHARE, ALPHA).alpha for line in range(1, 400))
     assert spent == pytest.approx(ALPHA * (1.0 - 1.0 / 400))
 
 
 def test_decisions_of_others_do_not_count():
-    trial = Trial(2, (0.0, 1.0), SHARE, ALPHA)
-    trial.note(decided(0, 0))
-    trial.paid(joined(0, 1.0))
-    trial.paid(joined(1, 1.0))
+    trial = CanaryTest(2, (0.0, 1.0), SHARE, ALPHA)
+    trial.add_decision(decided(0, 0))
+    trial.add_join(joined(0, 1.0))
+    trial.add_join(joined(1, 1.0))
     assert trial.gain().rows == 0
 
 

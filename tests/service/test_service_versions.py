@@ -18,11 +18,11 @@ from onepass.log.records import CORRECTION
 from onepass.log.replay import Fold
 from onepass.log.sqlite import SqliteStore
 from onepass.log.verifying import FORGOTTEN, verify
-from onepass.service import candidates, models
-from onepass.service.answers import answer
-from onepass.service.forgetting import forget
+from onepass.service import candidate, checkpoints
+from onepass.service.erasure import forget_subject
 from onepass.service.messages import DecideRequest, OutcomeRequest
-from onepass.service.settings import begun, checked
+from onepass.service.responses import decision_answer
+from onepass.service.settings import make_bandit, parse_settings
 from patience import HeldClock, settled, until
 from service_process import loops_in
 
@@ -32,7 +32,7 @@ ARMS = ["a", "b", "c"]
 def rules(reg=0.5, wait=0.02, mode="canary", aggregation="earliest", late="correct"):
     explores = {"kind": "Thompson", "exploration": 0.4, "draws": 5}
     arguments = {"model": "disjoint", "reg": reg, "exploration": explores}
-    return checked({
+    return parse_settings({
         "name": "news", "features": {"context": 3}, "arms": ARMS, "mode": mode, "share": 0.5,
         "reward": {"wait": wait, "late": late, "aggregation": aggregation}, "operation": {"publish": 0.0},
         "model": {"recipe": "OFUL", "seed": 2, "arguments": arguments},
@@ -43,7 +43,7 @@ def played(loop, begin, end, subjects=7):
     for t in range(begin, end):
         loop.clock.forward(0.006)
         context = np.random.default_rng(t).standard_normal(3).tolist()
-        answer(loop.decide(DecideRequest(context=context, id=f"{t}", subject=f"user {t % subjects}")).result())
+        decision_answer(loop.decide(DecideRequest(context=context, id=f"{t}", subject=f"user {t % subjects}")).result())
         if t % 3:
             paid(loop, t, "in time")
     settled(loop)
@@ -119,19 +119,19 @@ def test_a_correction_counts_once_in_however_many_steps_a_log_is_read():
 
 @pytest.mark.parametrize("step", [1, 7])
 def test_a_candidate_that_reads_the_log_in_steps_learns_corrections_once(started, monkeypatch, step):
-    monkeypatch.setattr(candidates, "NEAR", 0)
-    monkeypatch.setattr(candidates, "STEP", step)
+    monkeypatch.setattr(candidate, "NEAR", 0)
+    monkeypatch.setattr(candidate, "STEP", step)
     store = MemoryStore()
     loop = started(rules(), store)
     played(loop, 0, 10)
     corrected(loop, 0, 3, 6)
     played(loop, 10, 12)
     corrected(loop, 9)
-    loop.change(rules(reg=2.0))
+    loop.change_settings(rules(reg=2.0))
     caught_up(loop)
-    twin = Fold(store, "news", begun(rules(reg=2.0)))
+    twin = Fold(store, "news", make_bandit(rules(reg=2.0)))
     twin.advance()
-    loop.learner.between(lambda: None).result()
+    loop.learner.run_after_learning(lambda: None).result()
     assert op.to_bytes(loop.building.fold.bandit) == op.to_bytes(twin.bandit)
     played(loop, 12, 20)
     loop.stop()
@@ -148,9 +148,9 @@ def test_corrections_at_the_end_of_the_log_are_learned_at_a_start_and_by_later_c
     loop = started(rules(), store)
     assert op.to_bytes(loop.learner.fold.bandit) == before
     assert loop.learner.fold.through >= corrections(store)[-1].seq
-    loop.change(rules(reg=2.0))
+    loop.change_settings(rules(reg=2.0))
     caught_up(loop)
-    twin = Fold(store, "news", begun(rules(reg=2.0)))
+    twin = Fold(store, "news", make_bandit(rules(reg=2.0)))
     twin.advance()
     assert op.to_bytes(loop.building.fold.bandit) == op.to_bytes(twin.bandit)
     played(loop, 10, 15)
@@ -185,17 +185,17 @@ def test_what_is_corrected_follows_the_settings_in_force_at_the_join_and_at_the_
     store, last = MemoryStore(), rules(wait=0.03, aggregation="sum")
     loop = started(rules(wait=3600.0, late="count"), store)
     loop.decide(DecideRequest(context=[1.0, 0.0, 0.0], id="waits")).result()
-    loop.change(rules(late="count"))
+    loop.change_settings(rules(late="count"))
     for t in (1, 2, 3):
         decide(loop, t)
     paid(loop, 1, "in time", 0.5)
     settled_but_one(loop)
     paid(loop, 2, "only counted", 0.7)
-    loop.change(rules())
+    loop.change_settings(rules())
     paid(loop, 1, "another", 0.25)  # earliest: nothing changes
     paid(loop, 3, "late", 0.8)
     until(lambda: len(corrections(store)) == 1)
-    loop.change(last)
+    loop.change_settings(last)
     decide(loop, 4)
     paid(loop, 4, "in time", 0.5)
     settled_but_one(loop)
@@ -205,7 +205,7 @@ def test_what_is_corrected_follows_the_settings_in_force_at_the_join_and_at_the_
     paid(loop, 4, "late", 0.25)
     until(lambda: len(corrections(store)) == 2)
     for _ in range(2):  # the writer has looked at all that the log says
-        loop.writer.between(lambda: None).result()
+        loop.writer.run_between_commits(lambda: None).result()
     assert [(one.id, one.rewards) for one in corrections(store)] == [("3", [0.8]), ("4", [0.25])]
 
 
@@ -226,18 +226,18 @@ def test_a_canary_that_is_given_up_while_it_is_rebuilt_leaves_a_log_that_verifie
     store = MemoryStore()
     loop = started(rules(), store)
     played(loop, 0, 10)
-    loop.change(rules(reg=4.0))
+    loop.change_settings(rules(reg=4.0))
     caught_up(loop)
-    loop.learner.between(lambda: loop.learner.keep(always=True)).result()
+    loop.learner.run_after_learning(lambda: loop.learner.save_checkpoint(always=True)).result()
     played(loop, 10, 30)
     loop.stop()
     for file in loop.folder.glob("*-1.*"):
         file.unlink()
-    monkeypatch.setattr(candidates, "NEAR", 0)
-    monkeypatch.setattr(candidates, "STEP", 0)  # it never catches up
+    monkeypatch.setattr(candidate, "NEAR", 0)
+    monkeypatch.setattr(candidate, "STEP", 0)  # it never catches up
     loop = started(rules(), store)
     until(lambda: loop.building is not None and loop.building.is_alive())
-    loop.give_up()
+    loop.discard_candidate()
     played(loop, 30, 35)
     loop.stop()
     assert lines_of(store, "news").each[1].end < max(
@@ -254,11 +254,11 @@ def test_a_log_from_which_a_subject_was_forgotten_verifies_and_says_how_much_it_
     store = MemoryStore()
     loop = started(rules(), store)
     played(loop, 0, 30)
-    loop.change(rules(reg=4.0))
+    loop.change_settings(rules(reg=4.0))
     caught_up(loop)
     played(loop, 30, 40)
     assert verified(store) == 0
-    assert forget(loop, "user 3").result() > 10
+    assert forget_subject(loop, "user 3").result() > 10
     gone = max(one.seq for one in store.read(kinds=["forgotten"]) if one.was == "join")
     first = min(one.seq for one in store.read(kinds=["forgotten"]) if one.was == "join")
     rest = [one for one in store.read(kinds=["decision"]) if one.through >= first]
@@ -268,7 +268,7 @@ def test_a_log_from_which_a_subject_was_forgotten_verifies_and_says_how_much_it_
     corrected(loop, 42)
     played(loop, 60, 70)
     assert verified(store) == len(rest) + len(canaries)
-    forget(loop, "user 3").result()
+    forget_subject(loop, "user 3").result()
     wholes = [one for one in store.read(kinds=["checkpoint"]) if one.data is not None and one.through >= gone]
     assert {one.line for one in wholes} == {0, 1}
     loop.stop()
@@ -323,11 +323,11 @@ def test_forgetting_while_models_change_and_a_subject_decides_ends_and_verifies(
 
     def forgets():
         for t in range(rounds):
-            forget(loop, f"user {t % 7}").result()
+            forget_subject(loop, f"user {t % 7}").result()
 
     def changes():
         for t in range(rounds):
-            loop.change(rules(reg=1.0 + t, mode="online"))
+            loop.change_settings(rules(reg=1.0 + t, mode="online"))
 
     def run(act):
         try:
@@ -344,7 +344,7 @@ def test_forgetting_while_models_change_and_a_subject_decides_ends_and_verifies(
     settled(loop)
     loop.stop()
     verified(store)
-    assert loop.learner.trouble is None
+    assert loop.learner.problem is None
 
 
 # ---- in pieces ----
@@ -352,7 +352,7 @@ def test_forgetting_while_models_change_and_a_subject_decides_ends_and_verifies(
 
 @pytest.mark.parametrize("window", [4, 1_000])
 def test_the_pieces_of_every_model_of_a_log_find_together_what_one_pass_finds(started, monkeypatch, window):
-    monkeypatch.setattr("onepass.service.whole.SPARSE", 0)
+    monkeypatch.setattr("onepass.service.whole_checkpoints.SPARSE", 0)
     monkeypatch.setattr("onepass.log.verifying.WINDOW", window)
     store = MemoryStore()
 
@@ -363,19 +363,19 @@ def test_the_pieces_of_every_model_of_a_log_find_together_what_one_pass_finds(st
     loop = started(often(), store)
     played(loop, 0, 40)
     corrected(loop, 6, 9)
-    loop.change(often(reg=4.0))
+    loop.change_settings(often(reg=4.0))
     caught_up(loop)
     played(loop, 40, 80)
     corrected(loop, 42, 3)
-    forget(loop, "user 3").result()
+    forget_subject(loop, "user 3").result()
     played(loop, 80, 100)
     loop.promote()
     played(loop, 100, 130)
     loop.stop()
     loop = started(often(reg=4.0), store)
     played(loop, 130, 150)
-    name = next(one.name for one in models.kepts(loop.folder, store, "news") if one.line == 0)
-    loop.back(name)
+    name = next(one.name for one in checkpoints.list_checkpoints(loop.folder, store, "news") if one.line == 0)
+    loop.rollback(name)
     until(lambda: loop.building is None)
     played(loop, 150, 190)
     loop.stop()
@@ -394,7 +394,7 @@ def test_the_pieces_of_every_model_of_a_log_find_together_what_one_pass_finds(st
 def test_a_log_whose_beginning_was_dropped_is_verified_from_a_whole_checkpoint_with_corrections_of_what_came_before(
     started, monkeypatch
 ):
-    monkeypatch.setattr("onepass.service.whole.SPARSE", 0)
+    monkeypatch.setattr("onepass.service.whole_checkpoints.SPARSE", 0)
     store, often = MemoryStore(), rules()
     often = msgspec.structs.replace(often, operation=msgspec.structs.replace(often.operation, whole=20))
     loop = started(often, store)

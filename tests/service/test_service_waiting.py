@@ -13,12 +13,12 @@ from onepass.log.memory import MemoryStore
 from onepass.log.replay import Fold
 from onepass.log.sqlite import SqliteStore
 from onepass.log.verifying import verify
-from onepass.service import models
+from onepass.service import checkpoints
 from onepass.service.backlog import ENDING, Backlog
 from onepass.service.join import Joiner
 from onepass.service.messages import DecideRequest, OutcomeRequest
-from onepass.service.settings import checked
-from onepass.service.waiting import DUE
+from onepass.service.pending_decision import DUE
+from onepass.service.settings import parse_settings
 from patience import HeldClock, settled
 from service_process import loops_in
 
@@ -27,7 +27,7 @@ DAY = 86_400.0
 
 
 def rules(wait=100.0, **reward):
-    return checked({
+    return parse_settings({
         "name": "news", "features": {"context": 3}, "arms": ["a", "b", "c"], "reward": {"wait": wait, **reward},
         "model": {"recipe": "OFUL", "seed": 2, "arguments": {"model": "disjoint"}}, "operation": {"publish": 0.0},
     })  # fmt: skip
@@ -63,7 +63,7 @@ def paid(loop, begin, end, key="k"):
 
 
 def checkpointed(loop):
-    loop.learner.between(lambda: loop.learner.keep(always=True)).result()
+    loop.learner.run_after_learning(lambda: loop.learner.save_checkpoint(always=True)).result()
 
 
 def joins_of(loop):
@@ -116,7 +116,7 @@ def test_a_restart_reads_the_files_of_what_waits_and_no_record_before_the_checkp
     loop = started(rules())
     decided(loop, 0, 60)
     checkpointed(loop)
-    known = max(one.known for one in models.kepts(loop.folder, loop.store, "news"))
+    known = max(one.known for one in checkpoints.list_checkpoints(loop.folder, loop.store, "news"))
     decided(loop, 60, 63)
     loop.stop()
     read, rows = [], SqliteStore.rows
@@ -162,12 +162,12 @@ def test_files_of_what_no_longer_waits_are_removed(started):
         checkpointed(loop)
         loop.clock.forward(101.0)
         settled(loop)
-    for turn in range(models.KEPT):
+    for turn in range(checkpoints.KEPT):
         decided(loop, 1000 + turn, 1001 + turn)
         loop.clock.forward(101.0)
         settled(loop)
         checkpointed(loop)
-    names = {name for one in models.kepts(loop.folder, loop.store, "news") for name, _ in one.waiting}
+    names = {name for one in checkpoints.list_checkpoints(loop.folder, loop.store, "news") for name, _ in one.waiting}
     assert {path.name for path in loop.folder.glob(f"*{ENDING}")} == names
     assert names == set()
 
@@ -186,7 +186,7 @@ def test_a_block_is_written_by_the_first_checkpoint_that_has_it_and_by_no_later_
 
 
 def test_a_subject_in_the_backlog_is_forgotten_and_nothing_is_learned_of_it(started):
-    from onepass.service.forgetting import forget
+    from onepass.service.erasure import forget
 
     loop = started(rules())
     decided(loop, 0, 10, subject="ann")
@@ -209,7 +209,7 @@ def test_what_waits_is_joined_after_the_log_could_not_be_read_for_a_while(monkey
         record = Decision(loop="news", time=t, id=f"{t}", places=[0])
         (seq,) = store.append([record])
         (stored,) = store.read(seq - 1, seq)
-        joiner.take(stored)
+        joiner.add_record(stored)
 
     def fails(*_):
         raise OSError("the disk is gone")
@@ -217,8 +217,8 @@ def test_what_waits_is_joined_after_the_log_could_not_be_read_for_a_while(monkey
     later = 301 * SECOND
     with monkeypatch.context() as broken:
         broken.setattr(store, "events_at", fails, raising=False)
-        assert joiner.due(later) == []
-    assert [int(one.id) for one in joiner.due(later)] == [*range(20)]
+        assert joiner.pop_due(later) == []
+    assert [int(one.id) for one in joiner.pop_due(later)] == [*range(20)]
 
 
 def generated(store, count, wait):
@@ -242,7 +242,7 @@ def test_a_waiting_decision_takes_less_than_two_hundred_bytes(monkeypatch):
     joiner = Joiner(rules(DAY), 0, store)
     tracemalloc.start()
     for record in store.read():
-        joiner.take(record)
+        joiner.add_record(record)
     taken, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert len(joiner) == count

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from onepass.service.settings import read
-from onepass.service.simulation import NAMES, OFTEN, SETTINGS, WORLD, value
+from onepass.service.settings import read_file
+from onepass.service.simulation import NAMES, OFTEN, SETTINGS, WORLD, policy_values
 
 
 def test_rates_are_probabilities_and_the_best_policy_is_worth_what_is_said():
@@ -13,7 +13,7 @@ def test_rates_are_probabilities_and_the_best_policy_is_worth_what_is_said():
     rates = visitors @ table.T
     assert rates.min() >= 0.0
     assert rates.max() <= 1.0
-    found = value()
+    found = policy_values()
     assert found.best == pytest.approx(rates.max(axis=1).mean(), abs=0.005)
     assert found.first == pytest.approx(rates[:, 0].mean(), abs=0.005)
     assert found.even == pytest.approx(rates.mean(), abs=0.005)
@@ -21,5 +21,5 @@ def test_rates_are_probabilities_and_the_best_policy_is_worth_what_is_said():
 
 
 def test_the_loop_that_comes_with_them_has_their_arms_and_features():
-    settings, keys = read(SETTINGS)
+    settings, keys = read_file(SETTINGS)
     assert (settings.arms, settings.features.context, keys) == ([*WORLD], [*NAMES], [])

@@ -249,7 +249,7 @@ def seal_command(
 
     from onepass.log.parquet import ParquetStore
     from onepass.log.sealing import seal
-    from onepass.service.models import refuse_loss
+    from onepass.service.checkpoints import refuse_loss
 
     folder = Path(store).parent if data is None else data
     with said(), opened(store, readonly=False) as log, ParquetStore(archive) as target:
@@ -273,7 +273,7 @@ def drop(
 
     Refused where a loop of the service would need what goes at its next start.
     """
-    from onepass.service.models import refuse_loss
+    from onepass.service.checkpoints import refuse_loss
 
     folder = Path(store).parent if data is None else data
     with said(), opened(store, readonly=False) as log:
@@ -297,11 +297,11 @@ def forget(
     Of a service that is stopped, or of a log without one; a running service is asked by POST /v1/NAME/forget. What a
     model has learned of a subject it still knows.
     """
-    from onepass.service.doctor import held
+    from onepass.service.doctor import is_served
 
     folder = Path(store).parent if data is None else data
     with said():
-        if held(folder):
+        if is_served(folder):
             raise ValueError(f"a service uses {folder}: ask it by POST /v1/NAME/forget, or stop it first")
         with opened(store, readonly=False) as log:
             show({"ok": True, "forgotten": {one: log.forget(one) for one in subjects}}, as_json)

@@ -65,16 +65,16 @@ def serve(
 
     try:
         if new_key is not None:
-            key, lines = keys.made(new_key.split(","))
+            key, lines = keys.make_key(new_key.split(","))
             print(lines)
             print(f"The key, which is kept nowhere: {key}", file=sys.stderr)
             return
         if not loops:
             raise ValueError("name the settings of a loop: onepass serve LOOP.toml")
         if check or compile_only:
-            for path, (found, _) in zip(loops, settings.read_all(loops), strict=True):
+            for path, (found, _) in zip(loops, settings.read_files(loops), strict=True):
                 if compile_only:
-                    loop.warmed(settings.begun(found), found)
+                    loop.compile_paths(settings.make_bandit(found), found)
                 print(f"{path}: loop {found.name} is {'compiled' if compile_only else 'right'}")
             return
         server.serve(

@@ -22,21 +22,21 @@ from onepass.bandit.decision import made_id
 from onepass.cluster.rays import connected
 from onepass.foundation import check
 from onepass.log.records import Decision, decode, encode
-from onepass.service import models
-from onepass.service.answers import answer, same_request
-from onepass.service.app import refusal
+from onepass.service import checkpoints
+from onepass.service.app import error_response
+from onepass.service.apprentice import REQUEST
+from onepass.service.arm_table_cache import fingerprint
 from onepass.service.clock import Clock
 from onepass.service.decision_record import make_record
 from onepass.service.learner import Copies, Copy
 from onepass.service.loop import Loop
-from onepass.service.messages import DecideAnswer, DecideRequest, OutcomeAnswer, OutcomeRequest, Refused
-from onepass.service.reading import body_of, durable, read
-from onepass.service.server import hold_folder, store_of
-from onepass.service.settings import read as settings_of
-from onepass.service.showing import REQUEST
-from onepass.service.standing import Standing
-from onepass.service.tables import fingerprint
-from onepass.service.writer import promise
+from onepass.service.loop_state import LoopState
+from onepass.service.messages import ApiError, DecideAnswer, DecideRequest, OutcomeAnswer, OutcomeRequest
+from onepass.service.request_body import parse_body, read_body, wait_for_result
+from onepass.service.responses import check_same_request, decision_answer
+from onepass.service.server import hold_folder, open_log
+from onepass.service.settings import read_file as settings_of
+from onepass.service.writer import new_future
 
 FOLLOW = 1.0  # seconds between two looks for a newer checkpoint
 WAIT = 0.05  # seconds between two looks for the first one
@@ -59,31 +59,33 @@ class Keeper:
         folder.mkdir(parents=True, exist_ok=True)
         self._stack = ExitStack()
         self._stack.enter_context(hold_folder(folder, None))
-        store = self._stack.enter_context(store_of(found, folder, log))
+        store = self._stack.enter_context(open_log(found, folder, log))
         store.claim(found.name)
         self.loop = Loop(found, store, folder / f"{found.name}.models")
         self._stack.callback(self.loop.stop)
         learner = self.loop.learner
-        learner.between(lambda: learner.keep(always=True)).result()  # readers have something to begin with
+        learner.run_after_learning(
+            lambda: learner.save_checkpoint(always=True)
+        ).result()  # readers have something to begin with
 
     async def keep(self, data: bytes) -> bytes:
         """The record of a decision, durable: this one, or the one there is of its id. Refused for another request."""
-        record, future = decode(data), promise()
+        record, future = decode(data), new_future()
         assert isinstance(record, Decision)
         print_ = (record.extra or {})[REQUEST]
 
         def kept(found: Decision) -> Decision:
-            same_request((found.extra or {}).get(REQUEST), print_, record.id)
+            check_same_request((found.extra or {}).get(REQUEST), print_, record.id)
             return found
 
-        self.loop.writer.submit([record], stamped=True, said=(future, kept))
-        return encode(await durable(future))
+        self.loop.writer.submit([record], keep_times=True, reply=(future, kept))
+        return encode(await wait_for_result(future))
 
     async def outcome(self, data: bytes) -> bytes:
         """Outcomes as JSON, durable; the answer as JSON. Refused as by the service."""
-        found = read(_outcomes, data)
+        found = parse_body(_outcomes, data)
         records, future = self.loop.outcomes(found if isinstance(found, list) else [found])
-        await durable(future)
+        await wait_for_result(future)
         return _encoder.encode(OutcomeAnswer(accepted=len(records), new=sum(record.seq != 0 for record in records)))
 
     async def known(self) -> tuple[int, int]:
@@ -116,7 +118,7 @@ class Reader:
     def __init__(self, name: str, data: str, keeper: Callable[[str, bytes], Awaitable[bytes]], follow: float = FOLLOW):
         self.name, self.folder, self.keeper = name, Path(data) / f"{name}.models", keeper
         self._follow, self._known = follow, ""
-        self._present: tuple[Copy, Standing] | None = None
+        self._present: tuple[Copy, LoopState] | None = None
         self._clock = Clock()
         self.look()
         while not self._known:
@@ -135,15 +137,15 @@ class Reader:
             if place.name == self._known:
                 return
             try:
-                kept = msgspec.json.decode(place.read_bytes(), type=models.Kept)
+                kept = msgspec.json.decode(place.read_bytes(), type=checkpoints.CheckpointMeta)
             except (OSError, ValueError):
                 continue  # taken away meanwhile
-            serves = kept.line == kept.standing.lines.serving and kept.standing.settings is not None
-            found = models.whole(self.folder, kept) if serves else None
+            serves = kept.line == kept.loop_state.lines.serving and kept.loop_state.settings is not None
+            found = checkpoints.load_checkpoint(self.folder, kept) if serves else None
             if found is not None:
                 bandit = found.bandit
                 self._present, self._known = (
-                    (Copy(bandit.snapshot(), kept.line, bandit.timed, kept.through), kept.standing),
+                    (Copy(bandit.snapshot(), kept.line, bandit.timed, kept.through), kept.loop_state),
                     place.name,
                 )
                 return
@@ -156,26 +158,26 @@ class Reader:
     def recorded(self, request: DecideRequest) -> Decision:
         """The record of a decision by the present copy. Refused for what cannot be decided, and for canaries."""
         assert self._present is not None
-        copy, standing = self._present
-        settings = standing.settings
+        copy, loop_state = self._present
+        settings = loop_state.settings
         assert settings is not None
         if settings.mode == "canary":
-            raise Refused(409, "SettingsFixed", "mode must not be canary: readers have one model, not its candidate")
+            raise ApiError(409, "SettingsFixed", "mode must not be canary: readers have one model, not its candidate")
         identity, now = request.id or made_id(), self._clock()
-        return make_record(Copies(copy), settings, standing.version, request, identity, fingerprint(request), now)
+        return make_record(Copies(copy), settings, loop_state.version, request, identity, fingerprint(request), now)
 
     async def decide(self, body: bytes) -> bytes:
         """The answer to a request, both JSON, once its record is durable. Refused as by the service."""
-        record = self.recorded(read(_request, body))
+        record = self.recorded(parse_body(_request, body))
         kept = decode(await self.keeper("keep", encode(record)))
         assert isinstance(kept, Decision)
-        said: DecideAnswer = answer(kept)
+        said: DecideAnswer = decision_answer(kept)
         return _encoder.encode(said)
 
     async def outcome(self, body: bytes) -> bytes:
         """The answer to outcomes, both JSON, once they are durable; each gets a key where it has none, so that asking
         the keeper again counts nothing twice."""
-        found = read(_outcomes, body)
+        found = parse_body(_outcomes, body)
         each = found if isinstance(found, list) else [found]
         keyed = [msgspec.structs.replace(one, key=one.key or made_id()) for one in each]
         return await self.keeper("outcome", _encoder.encode(keyed))
@@ -190,11 +192,11 @@ class Reader:
             assert settings is not None
             act = {"decide": self.decide, "outcome": self.outcome}.get(request.url.path.rstrip("/").rpartition("/")[2])
             if act is None or request.method != "POST":
-                raise Refused(404, "NotFound", "POST .../decide or .../outcome")
-            body = await body_of(request, settings.limits.body)
+                raise ApiError(404, "NotFound", "POST .../decide or .../outcome")
+            body = await read_body(request, settings.limits.body)
             return Response(await act(body), media_type="application/json")
         except Exception as error:
-            return refusal(getattr(error, "cause", None) or error)
+            return error_response(getattr(error, "cause", None) or error)
 
 
 def serving() -> Any:

@@ -19,28 +19,28 @@ from starlette.routing import Match, Route
 from onepass.foundation.check import shown
 from onepass.log.records import encode
 from onepass.log.store import StoreError
-from onepass.service import forgetting, promotion, steering
+from onepass.service import admin_routes, erasure, promotion
 from onepass.service.admission import Admission, key_of
-from onepass.service.answers import answer
 from onepass.service.keys import Keys, Role
 from onepass.service.loop import Loop
-from onepass.service.measures import Measures
 from onepass.service.messages import (
     ActivateRequest,
+    ApiError,
     ErrorAnswer,
+    ErrorBody,
     OutcomeAnswer,
     OutcomeRequest,
     RecordsRequest,
-    Refused,
-    Trouble,
 )
+from onepass.service.metrics import Metrics
 from onepass.service.openapi import document
+from onepass.service.overview_thread import OverviewThread
 from onepass.service.page import routes as page
 from onepass.service.personalizer import app as personalizer
-from onepass.service.rates import Rates
-from onepass.service.reading import JSON, Heard, Results, Said, body_of, durable, read
-from onepass.service.settings import BODY, LoopSettings, checked, takes_records
-from onepass.service.watching import Watcher
+from onepass.service.rate_limit import RateLimiter
+from onepass.service.request_body import JSON, JSONBytes, RawRequest, Results, parse_body, read_body, wait_for_result
+from onepass.service.responses import decision_answer
+from onepass.service.settings import BODY, LoopSettings, parse_settings, takes_records
 
 LINES = "application/x-ndjson"
 PAGE = 1_000  # records of the log in one answer, where it is not said how many
@@ -58,13 +58,15 @@ Handler = Callable[[Any, Loop], Awaitable[Response]]
 class Service:
     """Loops and who may use them. loops, keys, watchers: by name of the loop (default: nobody watches)."""
 
-    def __init__(self, loops: dict[str, Loop], keys: dict[str, Keys], watchers: dict[str, Watcher] | None = None):
+    def __init__(
+        self, loops: dict[str, Loop], keys: dict[str, Keys], watchers: dict[str, OverviewThread] | None = None
+    ):
         self.loops, self.keys, self.admission = loops, keys, Admission(keys)
         watched = {} if watchers is None else watchers
-        self.measures = Measures(loops, watched)
-        self.rates = Rates()
+        self.metrics = Metrics(loops, watched)
+        self.rates = RateLimiter()
         self._results: Results | None = None
-        self._frequent: dict[tuple[str, str], Callable[[Heard], Awaitable[Response]]] = {}
+        self._frequent: dict[tuple[str, str], Callable[[RawRequest], Awaitable[Response]]] = {}
         self.app = Starlette(
             routes=[
                 self._route("/v1/{loop}/decide", "POST", "decide", self._decide),
@@ -74,42 +76,47 @@ class Service:
                 self._route("/v1/{loop}", "GET", "read", self._settings),
                 self._route("/v1/{loop}", "PUT", "admin", self._change),
                 self._route("/v1/{loop}", "PATCH", "admin", self._patch),
-                *(self._route(*each) for each in steering.routes(message)),
+                *(self._route(*each) for each in admin_routes.routes(read_message)),
                 *personalizer.routes(self),
-                *forgetting.routes(self._route),
+                *erasure.routes(self._route),
                 Route("/healthz", self._health),
                 Route("/readyz", self._ready),
                 Route("/metrics", self._metrics),
                 Route("/openapi.json", self._openapi),
                 *page(self._route, loops, keys, watched, key_of),
             ],
-            exception_handlers={Exception: failed, Refused: failed, 404: absent, 405: absent},
+            exception_handlers={
+                Exception: respond_error,
+                ApiError: respond_error,
+                404: respond_not_found,
+                405: respond_not_found,
+            },
         )
 
     def _route(self, path: str, method: str, role: Role, handler: Handler) -> Route:
         operation = handler.__name__.strip("_")
 
-        async def served(request: Request | Heard, name: str) -> Response:
+        async def serve(request: Request | RawRequest, name: str) -> Response:
             begin, status = time.perf_counter(), 500
             known = name in self.loops
             try:
-                loop = self._admitted(request, name, role)
+                loop = self._admit(request, name, role)
                 response = await handler(request, loop)
                 status = response.status_code
                 return response
             except Exception as error:
-                response = refusal(error)
+                response = error_response(error)
                 status = response.status_code
                 return response
             finally:
-                self.measures.served(name if known else "", operation, status, time.perf_counter() - begin)
+                self.metrics.count_request(name if known else "", operation, status, time.perf_counter() - begin)
 
-        async def routed(request: Request) -> Response:
-            return await served(request, request.path_params["loop"])
+        async def route(request: Request) -> Response:
+            return await serve(request, request.path_params["loop"])
 
         for name in self.loops if operation in FREQUENT else ():
-            self._frequent[path.format(loop=name), method] = partial(served, name=name)
-        return Route(path, routed, methods=[method], name=operation)
+            self._frequent[path.format(loop=name), method] = partial(serve, name=name)
+        return Route(path, route, methods=[method], name=operation)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """ASGI. What comes a thousand times a second is spared the way through the framework: half its time."""
@@ -117,19 +124,19 @@ class Service:
         if frequent is None:
             await self.respond(scope, receive, send)
             return
-        response = await frequent(Heard(scope, receive))
+        response = await frequent(RawRequest(scope, receive))
         await response(scope, receive, send)
 
     async def respond(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer a request that is not frequent, as ASGI has it."""
         try:
-            self.admission.check_host(Heard(scope, receive))
-        except Refused as error:
-            await refusal(error)(scope, receive, send)
+            self.admission.check_host(RawRequest(scope, receive))
+        except ApiError as error:
+            await error_response(error)(scope, receive, send)
             return
         await self.app(scope, receive, send)
 
-    def _admitted(self, request: Request | Heard, name: str, role: Role) -> Loop:
+    def _admit(self, request: Request | RawRequest, name: str, role: Role) -> Loop:
         """The loop that a request is for; Refused where it must not."""
         self.admission.admit(request, name, role)
         loop = self.loops[name]
@@ -138,57 +145,57 @@ class Service:
 
     # ---- the loop's ----
 
-    async def _decide(self, request: Request | Heard, loop: Loop) -> Response:
-        body = await body_of(request, loop.settings.limits.body)
+    async def _decide(self, request: Request | RawRequest, loop: Loop) -> Response:
+        body = await read_body(request, loop.settings.limits.body)
         decoder = _records if takes_records(loop.settings) else loop.tables
         if self._results is None or self._results.loop is not asyncio.get_running_loop():
             self._results = Results()
         result = self._results.promise()
-        loop.decide_for(read(decoder, body), result)
-        return Said(_encoder.encode(answer(await result.future)))
+        loop.decide_for(parse_body(decoder, body), result)
+        return JSONBytes(_encoder.encode(decision_answer(await result.future)))
 
-    async def _outcome(self, request: Request | Heard, loop: Loop) -> Response:
-        return Said(await self.store_outcomes(loop, await body_of(request, loop.settings.limits.body)))
+    async def _outcome(self, request: Request | RawRequest, loop: Loop) -> Response:
+        return JSONBytes(await self.store_outcomes(loop, await read_body(request, loop.settings.limits.body)))
 
     async def store_outcomes(self, loop: Loop, body: bytes) -> bytes:
         """Store the outcomes of a request, and return the answer; Refused for what cannot be stored."""
-        found = read(_outcomes, body)
+        found = parse_body(_outcomes, body)
         records, future = loop.outcomes(found if isinstance(found, list) else [found])
-        await durable(future)
+        await wait_for_result(future)
         new = sum(record.seq != 0 for record in records)
         return _encoder.encode(OutcomeAnswer(accepted=len(records), new=new))
 
     async def _activate(self, request: Request, loop: Loop) -> Response:
-        found = read(_activate, await body_of(request, loop.settings.limits.body))
-        await durable(await asyncio.to_thread(loop.activate, found.id))
+        found = parse_body(_activate, await read_body(request, loop.settings.limits.body))
+        await wait_for_result(await asyncio.to_thread(loop.activate, found.id))
         return Response(status_code=204)
 
     async def _settings(self, request: Request, loop: Loop) -> Response:
-        return Response(_encoder.encode(promotion.settings_of(loop)), media_type=JSON)
+        return Response(_encoder.encode(promotion.settings_answer(loop)), media_type=JSON)
 
     async def _change(self, request: Request, loop: Loop) -> Response:
         return await self._put(request, loop, lambda found, present: found)
 
     async def _patch(self, request: Request, loop: Loop) -> Response:
-        return await self._put(request, loop, lambda found, present: merge_patch(present.plain(), found))
+        return await self._put(request, loop, lambda found, present: merge_patch(present.to_dict(), found))
 
     async def _put(self, request: Request, loop: Loop, make: Callable[[Any, LoopSettings], Any]) -> Response:
         most = max(loop.settings.limits.body, BODY)  # a limit that is too small can be put right
-        found = read(msgspec.json.Decoder(), await body_of(request, most))
-        dry = flag(request, "dry_run")
+        found = parse_body(msgspec.json.Decoder(), await read_body(request, most))
+        dry = bool_argument(request, "dry_run")
 
         def new(present: LoopSettings) -> LoopSettings:
             try:
-                return checked(make(found, present))
+                return parse_settings(make(found, present))
             except ValueError as error:
-                raise Refused(400, "InvalidSettings", str(error)) from None
+                raise ApiError(400, "InvalidSettings", str(error)) from None
 
-        settings, changed = await asyncio.to_thread(loop.change_by, new, dry)
-        said = promotion.settings_of(loop, changed, settings if dry else None)
+        settings, changed = await asyncio.to_thread(loop.update_settings, new, dry)
+        said = promotion.settings_answer(loop, changed, settings if dry else None)
         return Response(_encoder.encode(said), media_type=JSON)
 
     async def _log(self, request: Request, loop: Loop) -> Response:
-        since, limit = number(request, "since", 0, 0, 2**53), number(request, "limit", PAGE, 1, MOST)
+        since, limit = int_argument(request, "since", 0, 0, 2**53), int_argument(request, "limit", PAGE, 1, MOST)
 
         def lines() -> Iterator[bytes]:
             for count, record in enumerate(loop.store.read(since, None, None, loop.name), 1):
@@ -204,11 +211,11 @@ class Service:
         return Response(b'{"status":"alive"}', media_type=JSON)
 
     async def _ready(self, request: Request) -> Response:
-        troubles = {name: trouble for name, loop in self.loops.items() if (trouble := loop.trouble()) is not None}
+        troubles = {name: trouble for name, loop in self.loops.items() if (trouble := loop.problem()) is not None}
         if troubles:
             readable = self.admission.readable(key_of(request))
             told = [f"loop {name}: {trouble}" for name, trouble in troubles.items() if name in readable]
-            return refusal(Refused(503, "NotReady", "; ".join(told) or "the service is not ready"))
+            return error_response(ApiError(503, "NotReady", "; ".join(told) or "the service is not ready"))
         readable = self.admission.readable(key_of(request))
         failures = {name: loop.learner.failure for name, loop in self.loops.items() if name in readable}
         warnings = [f"loop {name}: {failure}" for name, failure in failures.items() if failure is not None]
@@ -219,8 +226,10 @@ class Service:
     async def _metrics(self, request: Request) -> Response:
         readable = self.admission.readable(key_of(request))
         if not readable:
-            return refusal(Refused(401, "Unauthorized", "send a key with the role read: Authorization: Bearer KEY"))
-        text = self.measures.text(readable)
+            return error_response(
+                ApiError(401, "Unauthorized", "send a key with the role read: Authorization: Bearer KEY")
+            )
+        text = self.metrics.text(readable)
         return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
     async def _openapi(self, request: Request) -> Response:
@@ -243,66 +252,68 @@ def merge_patch(present: Any, patch: Any) -> Any:
     return merged
 
 
-async def message(request: Request, loop: Loop, decoder: Any) -> Any:
+async def read_message(request: Request, loop: Loop, decoder: Any) -> Any:
     """The message of a request; Refused for what is none."""
-    return read(decoder, await body_of(request, loop.settings.limits.body))
+    return parse_body(decoder, await read_body(request, loop.settings.limits.body))
 
 
-def number(request: Request, name: str, default: int, least: int, most: int) -> int:
+def int_argument(request: Request, name: str, default: int, least: int, most: int) -> int:
     """An argument of the query."""
     text = request.query_params.get(name)
     if text is None:
         return default
     if not (text.isascii() and text.isdigit() and len(text) < 20 and least <= int(text) <= most):
-        raise Refused(400, "BadArgument", f"{name} must be a whole number from {least} to {most}, got {shown(text)}")
+        raise ApiError(400, "BadArgument", f"{name} must be a whole number from {least} to {most}, got {shown(text)}")
     return int(text)
 
 
-def flag(request: Request, name: str) -> bool:
+def bool_argument(request: Request, name: str) -> bool:
     """An argument of the query that is true or false."""
     text = request.query_params.get(name, "false")
     if text not in ("true", "false"):
-        raise Refused(400, "BadArgument", f"{name} must be true or false, got {shown(text)}")
+        raise ApiError(400, "BadArgument", f"{name} must be true or false, got {shown(text)}")
     return text == "true"
 
 
 # ---- refusals ----
 
 
-def refusal_of(error: Exception) -> Refused:
+def api_error_from(error: Exception) -> ApiError:
     """The refusal that an error of any kind becomes."""
-    if isinstance(error, Refused):
+    if isinstance(error, ApiError):
         return error
     if isinstance(error, StoreError):
-        return Refused(503, "LogUnavailable", str(error))
+        return ApiError(503, "LogUnavailable", str(error))
     if isinstance(error, ArithmeticError):
-        return Refused(500, "ModelFailed", str(error))
-    return Refused(500, "InternalError", f"this is an error of the service: {type(error).__name__}")
+        return ApiError(500, "ModelFailed", str(error))
+    return ApiError(500, "InternalError", f"this is an error of the service: {type(error).__name__}")
 
 
-def refusal(error: Exception) -> Response:
+def error_response(error: Exception) -> Response:
     """The answer where something is not served."""
-    refused, headers = refusal_of(error), {}
+    refused, headers = api_error_from(error), {}
     if refused.status in (429, 503):
         headers["retry-after"] = f"{refused.wait}"
     if refused.status == 401:
         headers["www-authenticate"] = "Bearer"
-    said = ErrorAnswer(error=Trouble(code=refused.code, message=refused.message))
+    said = ErrorAnswer(error=ErrorBody(code=refused.code, message=refused.message))
     return Response(_encoder.encode(said), refused.status, headers, JSON)
 
 
-async def absent(request: Request, error: Exception) -> Response:
+async def respond_not_found(request: Request, error: Exception) -> Response:
     """No such path, or not by this method."""
     status = getattr(error, "status_code", 404)
     if status == 405:
         routes = [route for route in request.app.routes if route.matches(request.scope)[0] != Match.NONE]
         methods = ", ".join(sorted({method for route in routes for method in getattr(route, "methods", None) or ()}))
-        answer = refusal(Refused(405, "MethodNotAllowed", f"{request.method} is not served here, but {methods}"))
+        answer = error_response(
+            ApiError(405, "MethodNotAllowed", f"{request.method} is not served here, but {methods}")
+        )
         answer.headers["allow"] = methods
         return answer
-    return refusal(Refused(404, "NotFound", f"nothing is served at {shown(request.url.path)}"))
+    return error_response(ApiError(404, "NotFound", f"nothing is served at {shown(request.url.path)}"))
 
 
-async def failed(request: Request, error: Exception) -> Response:
+async def respond_error(request: Request, error: Exception) -> Response:
     """What nobody thought of."""
-    return refusal(error)
+    return error_response(error)

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from onepass.service.messages import Refused
+from onepass.service.messages import ApiError
 
 HEAD = struct.Struct("<IBQ")
 
@@ -108,13 +108,13 @@ class Refusal(msgspec.Struct, frozen=True):
     wait: int = 1
 
     @classmethod
-    def of(cls, error: Refused) -> "Refusal":
+    def from_error(cls, error: ApiError) -> "Refusal":
         """Take a refusal apart."""
         return cls(error.status, error.code, error.message, error.wait)
 
-    def error(self) -> Refused:
+    def error(self) -> ApiError:
         """Put it together again."""
-        return Refused(self.status, self.code, self.message, self.wait)
+        return ApiError(self.status, self.code, self.message, self.wait)
 
 
 class Relayed(msgspec.Struct, frozen=True):

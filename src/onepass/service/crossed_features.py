@@ -16,7 +16,7 @@ from onepass.features.merging import merge
 from onepass.foundation.check import shown
 from onepass.foundation.registry import built
 from onepass.recipes.records import InteractionBandit
-from onepass.service.messages import Arm, wrong
+from onepass.service.messages import Arm, bad_argument
 
 CROSSED = "InteractionBandit"
 DEEPEST = 32  # records within records: what reads them calls itself
@@ -28,55 +28,57 @@ def is_crossed(recipe: str) -> bool:
     return recipe == CROSSED
 
 
-def begun(arguments: dict[str, Any], seed: int) -> Bandit:
+def make_bandit(arguments: dict[str, Any], seed: int) -> Bandit:
     """The bandit that has learned nothing. arguments: its keywords but seed, parts as tables with their kind.
     ValueError for those that it does not take."""
     given: dict[str, Any] = {name: built(value) for name, value in arguments.items()}
     return InteractionBandit(seed=seed, **given)
 
 
-def troubles(arguments: dict[str, Any], seed: int) -> Iterator[str]:
+def argument_errors(arguments: dict[str, Any], seed: int) -> Iterator[str]:
     """A sentence where the bandit cannot be made."""
     unknown = arguments.keys() - (inspect.signature(InteractionBandit).parameters.keys() - {"seed"})
     if unknown:
         yield f"model.arguments has {shown(min(unknown))}, which {CROSSED} does not know"
         return
     try:
-        begun(arguments, seed)
+        make_bandit(arguments, seed)
     except (ValueError, TypeError) as error:
         yield f"model.arguments: {error}"
 
 
-def records(context: Any, arms: Sequence[str | Arm], most: int) -> dict[str, Any]:
+def make_records(context: Any, arms: Sequence[str | Arm], most: int) -> dict[str, Any]:
     """The records of a request and of its arms, for the log and the bandit; Refused for what is too deep, and for one
     of more than `most` features."""
     found = [{"arm": arm} if isinstance(arm, str) else arm.features or {} for arm in arms]
     for record in (context or {}, *found):
-        count = counted(record)
+        count = count_values(record)
         if count > most:
-            raise wrong(f"a context and an arm must have at most {most} features each (limits.features), got {count}")
+            raise bad_argument(
+                f"a context and an arm must have at most {most} features each (limits.features), got {count}"
+            )
     return {"context": context or {}, "arms": found}
 
 
-def record_of(features: list[dict[str, Any]] | None) -> dict[str, Any]:
+def merge_features(features: list[dict[str, Any]] | None) -> dict[str, Any]:
     """The record of a list of features, as Personalizer sends them; ValueError for a key with values that cannot stand
     together."""
     given = features or []
-    counted(given)  # none is too deep
+    count_values(given)  # none is too deep
     return merge(given)
 
 
-def counted(value: Any, depth: int = 0) -> int:
+def count_values(value: Any, depth: int = 0) -> int:
     """How many values there are in a record, all within it counted; Refused for records within records within more than
     DEEPEST others. value: of JSON."""
     if depth > DEEPEST:
-        raise wrong(f"features must not be nested more than {DEEPEST} times")
+        raise bad_argument(f"features must not be nested more than {DEEPEST} times")
     count = 0
     for part in value.values() if isinstance(value, dict) else value:
-        count += counted(part, depth + 1) if isinstance(part, dict | list) else 1
+        count += count_values(part, depth + 1) if isinstance(part, dict | list) else 1
     return count
 
 
-def warming(names: list[str]) -> dict[str, Any]:
+def warm_up_contexts(names: list[str]) -> dict[str, Any]:
     """What a bandit decides on before anything comes, so that it is compiled."""
-    return records({"text": "warm", "number": 1.0}, names, FEW)
+    return make_records({"text": "warm", "number": 1.0}, names, FEW)

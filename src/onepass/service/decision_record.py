@@ -9,12 +9,12 @@ from typing import Any
 from onepass.bandit.decision import Decision as Decided
 from onepass.log.asking import decided_on
 from onepass.log.records import SECOND, Decision
+from onepass.service.apprentice import REQUEST, override_shown, share_with_candidate
 from onepass.service.learner import Copies, Copy
-from onepass.service.messages import DecideRequest, Refused, wrong
-from onepass.service.rows import offer
+from onepass.service.messages import ApiError, DecideRequest, bad_argument
+from onepass.service.pending_decision import DUE
+from onepass.service.request_rows import make_offer
 from onepass.service.settings import RECOMMENDED, LoopSettings, takes_records
-from onepass.service.showing import REQUEST, shared, shown_instead
-from onepass.service.waiting import DUE
 
 CLOSED = (
     "arms have features, and this loop has learned models of every arm by its name, which take none: send PATCH "
@@ -38,7 +38,7 @@ def make_record(
     now: microseconds.
     """
     present, candidate = copies
-    offered = offer(request, settings)
+    offered = make_offer(request, settings)
     options: dict[str, Any] = {"id": identity, "rest": request.rest}
     if offered.eligible is not None:
         options["eligible"] = offered.eligible
@@ -52,9 +52,9 @@ def make_record(
         decision = decide_with(present)
     except ValueError as error:
         raise refuse_features(settings, request, error) from None
-    fields = shown_instead(decision, offered, settings)
+    fields = override_shown(decision, offered, settings)
     if settings.mode == "canary" and candidate is not None and request.slots == 1:
-        fields = shared(decision, lambda: decide_with(candidate), candidate, settings)
+        fields = share_with_candidate(decision, lambda: decide_with(candidate), candidate, settings)
     due = now + round(settings.reward.wait * SECOND)
     contexts = offered.contexts if fields or offered.text is None else offered.text
     return Decision.of(
@@ -64,11 +64,11 @@ def make_record(
     )  # fmt: skip
 
 
-def refuse_features(settings: LoopSettings, request: DecideRequest, error: ValueError) -> Refused:
+def refuse_features(settings: LoopSettings, request: DecideRequest, error: ValueError) -> ApiError:
     """Return the refusal of a request that a bandit did not decide, with the way out where arms have features and it
     has learned from names alone."""
     arms = request.arms or ()
     closed = settings.model.recipe == RECOMMENDED and settings.model.arguments.get("model") is None
     if closed and takes_records(settings) and any(getattr(arm, "features", None) for arm in arms):
-        return Refused(409, "ModelOfNames", CLOSED.format(name=settings.name))
-    return wrong(str(error))
+        return ApiError(409, "ModelOfNames", CLOSED.format(name=settings.name))
+    return bad_argument(str(error))

@@ -18,8 +18,8 @@ from onepass.foundation import cache, compilation
 from onepass.log.opening import opened
 from onepass.log.records import SECOND, Settings
 from onepass.log.store import Store
-from onepass.service import models
-from onepass.service.settings import LoopSettings, checked, fixed, read
+from onepass.service import checkpoints
+from onepass.service.settings import LoopSettings, immutable_settings, parse_settings, read_file
 
 State = Literal["fine", "soon", "broken"]
 
@@ -49,12 +49,12 @@ def examine(
     postgresql://... of all loops (default None: files of SQLite in the folder); quick: do not walk through the logs
     (default False); now: seconds of Unix time (default None: the system's clock).
     """
-    yield from folder(data)
-    yield ready_to_run()
+    yield from examine_folder(data)
+    yield check_compiled_code()
     known = dict[str, LoopSettings | None]()
     for path in paths:
         try:
-            settings, _ = read(path)
+            settings, _ = read_file(path)
         except ValueError as error:
             yield from (Finding("", "settings", "broken", line) for line in str(error).splitlines())
             continue
@@ -65,13 +65,13 @@ def examine(
     if not paths:
         known |= dict.fromkeys(sorted(path.stem for path in data.glob("*.sqlite")))
     for name, found in known.items():
-        yield from loop(name, found, data, log, quick, time.time() if now is None else now)
+        yield from examine_loop(name, found, data, log, quick, time.time() if now is None else now)
 
 
 # ---- the machine ----
 
 
-def folder(data: Path) -> Iterator[Finding]:
+def examine_folder(data: Path) -> Iterator[Finding]:
     """The folder, its disk, and who serves it."""
     place = next(each for each in (data.absolute(), *data.absolute().parents) if each.is_dir())
     if data.exists() and not data.is_dir():
@@ -81,13 +81,13 @@ def folder(data: Path) -> Iterator[Finding]:
     elif place != data.absolute():
         yield Finding("", "folder", "fine", f"{data} is not there yet: the first start makes it")
     else:
-        yield Finding("", "folder", "fine", f"{data} is served now" if held(data) else f"{data} is not served now")
+        yield Finding("", "folder", "fine", f"{data} is served now" if is_served(data) else f"{data} is not served now")
     free = shutil.disk_usage(place).free
     state: State = "broken" if free < LEAST else "soon" if free < LITTLE else "fine"
     yield Finding("", "disk", state, f"{free // MEGABYTE} MB are free; below {LEAST // MEGABYTE} make room at once")
 
 
-def held(data: Path) -> bool:
+def is_served(data: Path) -> bool:
     """Whether a process serves the folder."""
     try:
         with open(data / "lock", "rb") as file:
@@ -99,7 +99,7 @@ def held(data: Path) -> bool:
     return False
 
 
-def ready_to_run() -> Finding:
+def check_compiled_code() -> Finding:
     """Whether a start has to compile."""
     if cache.entries(compilation.ending()) == 0:
         return Finding(
@@ -111,7 +111,7 @@ def ready_to_run() -> Finding:
 # ---- a loop ----
 
 
-def loop(
+def examine_loop(
     name: str, settings: LoopSettings | None, data: Path, log: str | None, quick: bool, now: float
 ) -> Iterator[Finding]:
     """The log of a loop, and its model. settings: of its file, None for none."""
@@ -121,16 +121,16 @@ def loop(
         return
     try:
         with opened(place, readonly=True) as store:
-            yield from whole(name, store, quick)
-            yield from clock(name, store, now)
+            yield from check_records(name, store, quick)
+            yield from check_clock(name, store, now)
             if settings is not None:
-                yield from fitting(name, settings, store)
-            yield from checkpoint(name, store, data / f"{name}.models")
+                yield from check_settings(name, settings, store)
+            yield from check_checkpoint(name, store, data / f"{name}.models")
     except (OSError, ValueError) as error:
         yield Finding(name, "log", "broken", str(error))
 
 
-def whole(name: str, store: Store, quick: bool) -> Iterator[Finding]:
+def check_records(name: str, store: Store, quick: bool) -> Iterator[Finding]:
     """Whether records are missing or damaged."""
     damages = [] if quick else [*islice(store.check(), SHOWN)]
     for one in damages:
@@ -139,7 +139,7 @@ def whole(name: str, store: Store, quick: bool) -> Iterator[Finding]:
         yield Finding(name, "log", "fine", f"{len(store)} records{'' if quick else ', none damaged'}")
 
 
-def clock(name: str, store: Store, now: float) -> Iterator[Finding]:
+def check_clock(name: str, store: Store, now: float) -> Iterator[Finding]:
     """Whether the system's clock stands before what was recorded."""
     last = next((row.time / SECOND for row in store.rows(store.last - 1, None, None, None)), 0.0)
     behind = last - now
@@ -150,7 +150,7 @@ def clock(name: str, store: Store, now: float) -> Iterator[Finding]:
         yield Finding(name, "clock", "fine", f"the last record is {-behind:.0f} s old")
 
 
-def fitting(name: str, settings: LoopSettings, store: Store) -> Iterator[Finding]:
+def check_settings(name: str, settings: LoopSettings, store: Store) -> Iterator[Finding]:
     """Whether the log can be gone on with by the settings of the file."""
     before = None
     for record in store.read(kinds=["settings"], loop=name):
@@ -158,31 +158,31 @@ def fitting(name: str, settings: LoopSettings, store: Store) -> Iterator[Finding
             before = record
     if before is None:
         return
-    was, now = fixed(checked(before.settings["loop"])), fixed(settings)
+    was, now = immutable_settings(parse_settings(before.settings["loop"])), immutable_settings(settings)
     other = [part for part, value in now.items() if was[part] != value]
     if other:
         yield Finding(name, "settings", "broken", f"{', '.join(other)} must be as the log has it")
 
 
-def checkpoint(name: str, store: Store, folder: Path) -> Iterator[Finding]:
+def check_checkpoint(name: str, store: Store, folder: Path) -> Iterator[Finding]:
     """Whether a start can go on with the model that serves, and how much it learns after its newest checkpoint."""
-    found = models.newest(folder, store, name)
-    standing = models.current(store, name, found)
-    line = standing.lines.each.get(standing.lines.serving)
-    own = None if line is None else models.newest(folder, store, name, line.number)
+    found = checkpoints.newest_checkpoint(folder, store, name)
+    loop_state = checkpoints.current_state(store, name, found)
+    line = loop_state.lines.each.get(loop_state.lines.serving)
+    own = None if line is None else checkpoints.newest_checkpoint(folder, store, name, line.number)
     try:
-        if line is None or standing.settings is None:
-            models.refuse_remainder(folder, store, name)
+        if line is None or loop_state.settings is None:
+            checkpoints.refuse_remainder(folder, store, name)
         if line is None:
             yield Finding(name, "checkpoint", "fine", "there is none, and no model yet: a start begins one")
             return
-        fold = models.fold_of(folder, store, name, line, own)
+        fold = checkpoints.load_fold(folder, store, name, line, own)
     except ValueError as error:
         yield Finding(name, "checkpoint", "broken", str(error))
         return
     left = sum(1 for _ in store.rows(fold.through, None, ["join"], name))
     state: State = "soon" if left > MANY else "fine"
-    newer = models.unusable(folder, line.number, fold.through)
+    newer = checkpoints.count_unusable(folder, line.number, fold.through)
     if newer:
         yield Finding(
             name, "checkpoint", "soon", f"{newer} newer than the one that is used are damaged, or of another log"

@@ -23,11 +23,11 @@ from onepass.foundation.check import shown
 from onepass.log.records import SECOND
 from onepass.log.replay import Fold
 from onepass.log.store import Store, StoreError
-from onepass.service import judging
-from onepass.service.judging import Learning, Plain, Policy, Verdict, Window
-from onepass.service.messages import Answer, Message, Refused
-from onepass.service.promotion import Home
-from onepass.service.settings import Model, begun, checked
+from onepass.service import policy_evaluation
+from onepass.service.messages import Answer, ApiError, Message
+from onepass.service.policy_evaluation import FixedPolicy, LearningPolicy, Policy, Verdict, Window
+from onepass.service.promotion import LoopParts
+from onepass.service.settings import Model, make_bandit, parse_settings
 
 IDENTITY = re.compile(r"[A-Za-z0-9_-]{1,64}")  # a file is named by it
 MOST = 100  # evaluations that are kept
@@ -109,18 +109,18 @@ class EvaluationAnswer(Answer, frozen=True, kw_only=True):
     policies: tuple[PolicyAnswer, ...] = ()
 
 
-class Ended(Exception):
+class EvaluationCancelled(Exception):
     """The evaluation is not wanted any more."""
 
 
 class Evaluations:
-    """The evaluations of a loop. home: the loop; folder: of their files."""
+    """The evaluations of a loop. loop: the loop; folder: of their files."""
 
-    def __init__(self, home: Home, folder: Path):
-        self._home, self._folder = home, folder
+    def __init__(self, loop: LoopParts, folder: Path):
+        self._loop, self._folder = loop, folder
         self._lock, self._some = threading.Lock(), threading.Condition()
         self._ending, self._thread = False, None  # type: tuple[bool, threading.Thread | None]
-        self._held = {one.id: one for one in kept(folder)}
+        self._held = {one.id: one for one in load_evaluations(folder)}
 
     def resume(self) -> None:
         """Begin again what was not done."""
@@ -137,20 +137,20 @@ class Evaluations:
 
     # ---- what is asked ----
 
-    def every(self) -> list[EvaluationAnswer]:
+    def list_all(self) -> list[EvaluationAnswer]:
         """All of them, the newest first."""
         with self._lock:
             return sorted(self._held.values(), key=lambda one: (-one.created, one.id))
 
-    def one(self, identity: str) -> EvaluationAnswer:
+    def get(self, identity: str) -> EvaluationAnswer:
         """One of them; Refused where there is none."""
         with self._lock:
             found = self._held.get(identity)
         if found is None:
-            raise Refused(404, "EvaluationNotFound", f"there is no evaluation {shown(identity)}")
+            raise ApiError(404, "EvaluationNotFound", f"there is no evaluation {shown(identity)}")
         return found
 
-    def ask(self, request: EvaluationRequest) -> EvaluationAnswer:
+    def start(self, request: EvaluationRequest) -> EvaluationAnswer:
         """Begin one; the one there is where the same was asked by that id. Refused for what cannot be evaluated."""
         identity = f"{made_id()}" if request.id is None else request.id
         self._check(request, identity)
@@ -158,25 +158,25 @@ class Evaluations:
             before = self._held.get(identity)
             if before is not None:
                 if before.request != request:
-                    raise Refused(409, "EvaluationConflict", f"id {shown(identity)} was used by another evaluation")
+                    raise ApiError(409, "EvaluationConflict", f"id {shown(identity)} was used by another evaluation")
                 return before
             if len(self._held) >= MOST:
-                raise Refused(409, "TooManyEvaluations", f"there are {MOST} evaluations: DELETE some")
+                raise ApiError(409, "TooManyEvaluations", f"there are {MOST} evaluations: DELETE some")
             answer = EvaluationAnswer(id=identity, status="waiting", created=time.time(), request=request)
             try:
-                self._keep(answer)
+                self._save(answer)
             except OSError as error:
                 raise StoreError(f"the evaluation cannot be written: {error}") from None
             self._held[identity] = answer
         self._run()
         return answer
 
-    def remove(self, identity: str) -> None:
+    def delete(self, identity: str) -> None:
         """Delete one, and end it where it runs; Refused where there is none."""
-        self.one(identity)
+        self.get(identity)
         with self._lock:
             self._held.pop(identity, None)
-            self._place(identity).unlink(missing_ok=True)
+            self._path(identity).unlink(missing_ok=True)
 
     def _check(self, request: EvaluationRequest, identity: str) -> None:
         if not IDENTITY.fullmatch(identity):
@@ -195,7 +195,7 @@ class Evaluations:
                 if one.kind != "recipe":
                     raise wrong(f'policy {shown(one.name)}: model must be given for the kind "recipe" alone')
                 try:
-                    checked({**self._home.settings.plain(), "model": msgspec.to_builtins(one.model)})
+                    parse_settings({**self._loop.settings.to_dict(), "model": msgspec.to_builtins(one.model)})
                 except ValueError as error:
                     raise wrong(f"policy {shown(one.name)}: {error}") from None
 
@@ -204,10 +204,10 @@ class Evaluations:
     def _run(self) -> None:
         with self._some:
             if self._ending:
-                raise Refused(503, "Stopping", "the service is stopping: ask again when it is back")
+                raise ApiError(503, "Stopping", "the service is stopping: ask again when it is back")
             if self._thread is None:
                 self._thread = threading.Thread(
-                    target=self._serve, name=f"evaluations of {self._home.name}", daemon=True
+                    target=self._serve, name=f"evaluations of {self._loop.name}", daemon=True
                 )
                 self._thread.start()
             self._some.notify()
@@ -221,47 +221,49 @@ class Evaluations:
                 )  # fmt: skip
             if todo is None:
                 with self._some:
-                    self._some.wait_for(lambda: self._ending or any(one.status == "waiting" for one in self.every()))
+                    self._some.wait_for(lambda: self._ending or any(one.status == "waiting" for one in self.list_all()))
                 continue
-            with contextlib.suppress(Ended):
+            with contextlib.suppress(EvaluationCancelled):
                 self._finish(todo)
 
     def _finish(self, todo: EvaluationAnswer) -> None:
         self._update(replace(todo, status="running"))
         try:
-            found = self._evaluated(todo)
-        except judging.FAILURES as error:
+            found = self._evaluate(todo)
+        except policy_evaluation.FAILURES as error:
             found = replace(todo, status="failed", why=str(error))
-        except Ended:
+        except EvaluationCancelled:
             raise
         except Exception as error:
             found = replace(todo, status="failed", why=f"this is an error of the service: {type(error).__name__}")
         self._update(found)
 
-    def _evaluated(self, todo: EvaluationAnswer) -> EvaluationAnswer:
-        request, home, begun_at = todo.request, self._home, time.monotonic()
+    def _evaluate(self, todo: EvaluationAnswer) -> EvaluationAnswer:
+        request, loop, begun_at = todo.request, self._loop, time.monotonic()
 
-        def told(count: int) -> None:
+        def report_progress(count: int) -> None:
             nonlocal begun_at
             worked = time.monotonic() - begun_at
             if self._ending:
-                raise Ended
+                raise EvaluationCancelled
             if worked > STEP:
                 self._update(replace(todo, status="running", rows=count), disk_too=False)
                 time.sleep(worked)
                 begun_at = time.monotonic()
 
-        with home.store.viewed() as view:
-            window = window_of(view, home.name, request)
+        with loop.store.viewed() as view:
+            window = make_window(view, loop.name, request)
             policies, found = dict[str, Policy](), dict[str, Verdict]()
             for one in request.policies:
                 try:
-                    policies[one.name] = policy_of(home, view, one, window, told)
-                except judging.FAILURES as error:
+                    policies[one.name] = make_policy(loop, view, one, window, report_progress)
+                except policy_evaluation.FAILURES as error:
                     found[one.name] = Verdict(None, None, str(error))
-            rewards = home.settings.reward.range
-            found |= judging.judge(view, home.name, policies, window, rewards, request.level, told)
-        each = tuple(answer_of(one, found[one.name], request.level) for one in request.policies)
+            rewards = loop.settings.reward.range
+            found |= policy_evaluation.evaluate_policies(
+                view, loop.name, policies, window, rewards, request.level, report_progress
+            )
+        each = tuple(make_answer(one, found[one.name], request.level) for one in request.policies)
         logged = next((one.found.logged for one in found.values() if one.found is not None), None)
         rows = max((one.rows for one in each), default=0)
         return replace(todo, status="done", rows=rows, logged=logged, policies=each)
@@ -270,39 +272,39 @@ class Evaluations:
         """What is known now; Ended where it was deleted meanwhile."""
         with self._lock:
             if found.id not in self._held:
-                raise Ended
+                raise EvaluationCancelled
             self._held[found.id] = found
             if disk_too:
                 with contextlib.suppress(OSError):  # then it is begun again after a restart
-                    self._keep(found)
+                    self._save(found)
 
-    def _keep(self, found: EvaluationAnswer) -> None:
+    def _save(self, found: EvaluationAnswer) -> None:
         self._folder.mkdir(exist_ok=True)
-        disk.put(self._place(found.id), msgspec.json.encode(found))
+        disk.put(self._path(found.id), msgspec.json.encode(found))
 
-    def _place(self, identity: str) -> Path:
+    def _path(self, identity: str) -> Path:
         return self._folder / f"{identity}.json"
 
 
-def kept(folder: Path) -> Iterator[EvaluationAnswer]:
+def load_evaluations(folder: Path) -> Iterator[EvaluationAnswer]:
     """The evaluations of a folder; what cannot be read is none."""
     for place in folder.glob("*.json"):
         with contextlib.suppress(OSError, ValueError):
             yield msgspec.json.decode(place.read_bytes(), type=EvaluationAnswer)
 
 
-def window_of(store: Store, loop: str, request: EvaluationRequest) -> Window:
+def make_window(store: Store, loop: str, request: EvaluationRequest) -> Window:
     """The window that was asked for, by places."""
     since, until = request.since, request.until
     if request.begin is not None:
-        since = max(since, place_at(store, loop, request.begin))
+        since = max(since, seq_before(store, loop, request.begin))
     if request.end is not None:
-        last = place_at(store, loop, request.end)
+        last = seq_before(store, loop, request.end)
         until = last if until is None else min(until, last)
     return Window(since, until)
 
 
-def place_at(store: Store, loop: str, seconds: float) -> int:
+def seq_before(store: Store, loop: str, seconds: float) -> int:
     """The last place before a time, 0 for none: times of a log never fall."""
     low, high = store.first - 1, store.last
     while low < high:
@@ -315,46 +317,49 @@ def place_at(store: Store, loop: str, seconds: float) -> int:
     return max(low, 0)
 
 
-def policy_of(home: Home, store: Store, asked: PolicyRequest, window: Window, told: Callable[[int], object]) -> Policy:
-    """A policy as it was asked for; ValueError where there is none. told: is called while a model learns the past."""
+def make_policy(
+    loop: LoopParts, store: Store, asked: PolicyRequest, window: Window, report_progress: Callable[[int], object]
+) -> Policy:
+    """Make the policy of a request; ValueError if it cannot be made."""
     if asked.kind == "recipe":
-        settings = home.settings if asked.model is None else replace(home.settings, model=asked.model)
-        return Learning(Fold(store, home.name, begun(settings)))
+        settings = loop.settings if asked.model is None else replace(loop.settings, model=asked.model)
+        return LearningPolicy(Fold(store, loop.name, make_bandit(settings)))
     if asked.kind == "frozen":
         through = window.since if asked.through is None else asked.through
         if through > window.since:
             raise ValueError(
                 f"policy {shown(asked.name)}: through must be at most {window.since}, where the window begins: a model "
-                "that has learned the window would be judged by what it was told"
+                "that has learned the window would be judged by what it has learned"
             )
-        fold = home.fold_of(home.standing.lines.serving)
+        fold = loop.load_fold(loop.loop_state.lines.serving)
         if fold.through > through:
             raise ValueError(f"policy {shown(asked.name)}: the serving model began at place {fold.through}")
         fold.store = store
         for place in [*range(fold.through + PLACES, through, PLACES), through]:
             fold.advance(place)
-            told(0)
-        return Plain(lambda decision: judging.by(fold.bandit, decision))
+            report_progress(0)
+        return FixedPolicy(lambda decision: policy_evaluation.bandit_probabilities(fold.bandit, decision))
     if asked.kind == "arm":
-        return Plain(judging.always(asked.arm or ""))
+        return FixedPolicy(policy_evaluation.constant_policy(asked.arm or ""))
     if asked.kind == "logged":
-        return Plain(judging.shown, changes=True)
-    return Plain({"uniform": judging.uniform, "baseline": judging.baseline}[asked.kind])
+        return FixedPolicy(policy_evaluation.shown_probabilities, changes=True)
+    return FixedPolicy({"uniform": policy_evaluation.uniform, "baseline": policy_evaluation.baseline}[asked.kind])
 
 
-def answer_of(asked: PolicyRequest, verdict: Verdict, level: float) -> PolicyAnswer:
+def make_answer(asked: PolicyRequest, verdict: Verdict, level: float) -> PolicyAnswer:
     """What came out for a policy."""
     found, gain = verdict.found, verdict.gain
     if found is None or gain is None:
         return PolicyAnswer(name=asked.name, kind=asked.kind, verdict="failed", sentence=verdict.why)
     return PolicyAnswer(
-        name=asked.name, kind=asked.kind, verdict=found.verdict, sentence=sentence(found, gain, level),
-        value=number(found.value), limits=numbers(found.limits), gain=number(gain.gain), better=gain.better,
-        gain_limits=numbers(gain.limits), rows=found.diagnosis.rows, effective=found.diagnosis.effective,
+        name=asked.name, kind=asked.kind, verdict=found.verdict, sentence=verdict_sentence(found, gain, level),
+        value=finite_or_none(found.value), limits=finite_limits(found.limits), gain=finite_or_none(gain.gain),
+        better=gain.better, gain_limits=finite_limits(gain.limits), rows=found.diagnosis.rows,
+        effective=found.diagnosis.effective,
     )  # fmt: skip
 
 
-def sentence(found: Any, gain: Any, level: float) -> str:
+def verdict_sentence(found: Any, gain: Any, level: float) -> str:
     """What a window says of a policy, for people."""
     if found.verdict == "refused":
         return f"This window cannot tell: {'; '.join(found.diagnosis.reasons)}."
@@ -365,16 +370,16 @@ def sentence(found: Any, gain: Any, level: float) -> str:
     return f"It would have earned {found.value:.4g} a decision ({limits} with {level:.0%}), {much}: {said}.{wide}"
 
 
-def number(value: float | None) -> float | None:
+def finite_or_none(value: float | None) -> float | None:
     """As JSON has it: finite, or null."""
     return value if value is not None and math.isfinite(value) else None
 
 
-def numbers(limits: Any) -> list[float] | None:
+def finite_limits(limits: Any) -> list[float] | None:
     """The same of two limits."""
     return [*limits] if all(map(math.isfinite, limits)) else None
 
 
-def wrong(message: str) -> Refused:
+def wrong(message: str) -> ApiError:
     """A request that cannot be served as it is."""
-    return Refused(400, "BadArgument", message)
+    return ApiError(400, "BadArgument", message)

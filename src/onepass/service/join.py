@@ -27,9 +27,9 @@ from msgspec.structs import replace
 from onepass.log.records import CORRECTION, Activation, Decision, Join, Outcome, Settings
 from onepass.log.store import Store
 from onepass.service.backlog import Backlog, Block
-from onepass.service.late import AGGREGATE, EARLY, changed
-from onepass.service.settings import LoopSettings, checked
-from onepass.service.waiting import EARLY_OUTCOMES, Waiting, deadline, waiting_from_records
+from onepass.service.late_rewards import AGGREGATE, EARLY, correct_rewards
+from onepass.service.pending_decision import EARLY_OUTCOMES, PendingDecision, deadline, restore_decision
+from onepass.service.settings import LoopSettings, parse_settings
 
 REMEMBERED = 10_000  # decisions joined last, whose outcomes are counted as late
 EARLY_ALL = 100_000  # of all such ids together, the latest
@@ -61,7 +61,7 @@ class Joiner:
         self._backlog, self._recalled = Backlog(), 0  # how many that memory holds are in the backlog, too
         self._known = 0  # the place up to which the backlog has all decisions that wait
         self.counts: Counter[str] = Counter()
-        self._waiting: dict[str, Waiting] = {}
+        self._waiting: dict[str, PendingDecision] = {}
         self._early: dict[str, deque[Outcome]] = {}
         self._fleeting: deque[Outcome] = deque()  # early outcomes in their order, with some that are not kept any more
         self._joined: dict[str, int] = {}  # with how many late outcomes
@@ -74,22 +74,22 @@ class Joiner:
 
     # ---- what the log says ----
 
-    def take(self, record: Any) -> None:
+    def add_record(self, record: Any) -> None:
         """The next record of the loop."""
         if isinstance(record, Decision):
-            self._decided(record)
+            self._add_decision(record)
         elif isinstance(record, Outcome):
-            self._paid(record)
+            self._add_outcome(record)
         elif isinstance(record, Activation):
-            self._activated(record)
+            self._add_activation(record)
         elif isinstance(record, Join) and record.how == CORRECTION:
             self._sent.pop(record.id, None)
             self.counts["corrected"] += 1
         elif isinstance(record, Join):
-            self._let_go(record.id)
+            self._release(record.id)
             self._remember(record.id)
         elif isinstance(record, Settings):
-            self.settings = checked(record.settings["loop"])
+            self.settings = parse_settings(record.settings["loop"])
             self._in_force.append((record.seq, self.settings))
 
     def settings_at(self, place: int) -> LoopSettings:
@@ -97,11 +97,11 @@ class Joiner:
         later = bisect_right(self._in_force, place, key=lambda one: one[0])
         return self._in_force[max(later - 1, 0)][1] if self._in_force else self.settings
 
-    def _decided(self, record: Decision) -> None:
+    def _add_decision(self, record: Decision) -> None:
         early = self._early.pop(record.id, ())
         if record.seq <= self._known:
             return
-        waiting = Waiting(record, deadline(record, self.settings))
+        waiting = PendingDecision(record, deadline(record, self.settings))
         self._waiting[record.id] = waiting
         heapq.heappush(self._due, (waiting.due, record.seq, record.id))
         for outcome in early:
@@ -111,38 +111,38 @@ class Joiner:
         if self._store is not None and len(self._waiting) > HELD:
             self._park()
 
-    def _activated(self, record: Activation) -> None:
+    def _add_activation(self, record: Activation) -> None:
         waiting = self._waiting.get(record.id)
         if waiting is None and len(self._backlog):
-            about = self._about(record.id) or ()
+            about = self._find_records(record.id) or ()
             waiting = self._recall(record.id, [one for one in about if one.seq < record.seq])
         if waiting is not None and record.time <= waiting.due:
             waiting.active = True
         else:
             self.counts["activated late"] += 1
 
-    def _paid(self, record: Outcome) -> None:
+    def _add_outcome(self, record: Outcome) -> None:
         waiting = self._waiting.get(record.id)
         if waiting is not None:
             self._count(waiting, record)
         elif record.id in self._joined:
-            self._too_late(record)
+            self._count_late(record)
         elif record.id in self._early:
             self._keep_early(record)
         else:
-            self._paid_of_old(record)
+            self._add_old_outcome(record)
 
-    def _paid_of_old(self, record: Outcome) -> None:
+    def _add_old_outcome(self, record: Outcome) -> None:
         """An outcome of a decision that memory does not hold."""
         wanted = len(self._backlog) or self._corrects(record)
-        about = self._about(record.id) if wanted else None
+        about = self._find_records(record.id) if wanted else None
         before = [one for one in about or () if one.seq < record.seq]
         waiting = self._recall(record.id, before)
         if waiting is not None:
             self._count(waiting, record)
         elif any(isinstance(one, Decision) for one in before):  # it was joined long ago, or before a restart
             self._remember(record.id)
-            self._too_late(record)
+            self._count_late(record)
         else:
             self._early[record.id] = deque()
             self._keep_early(record)
@@ -153,11 +153,11 @@ class Joiner:
         early.append(record)
         self._fleeting.append(record)
         if len(early) > EARLY_OUTCOMES:
-            self._give_up(early[0])
+            self._drop_early(early[0])
         if len(self._fleeting) > EARLY_ALL:
-            self._give_up(self._fleeting.popleft())
+            self._drop_early(self._fleeting.popleft())
 
-    def _give_up(self, record: Outcome) -> None:
+    def _drop_early(self, record: Outcome) -> None:
         """Keep an early outcome no longer, the oldest of its id."""
         early = self._early.get(record.id)
         if early is None or early[0] is not record:
@@ -167,10 +167,10 @@ class Joiner:
         if not early:
             del self._early[record.id]
 
-    def _count(self, waiting: Waiting, outcome: Outcome) -> None:
+    def _count(self, waiting: PendingDecision, outcome: Outcome) -> None:
         what = waiting.count(outcome)
         if what == "late":
-            self._too_late(outcome)
+            self._count_late(outcome)
         else:
             self.counts[what] += 1
 
@@ -178,14 +178,14 @@ class Joiner:
         """Whether a late outcome corrects what was learned."""
         return self.settings_at(record.seq).reward.late == "correct"
 
-    def _about(self, identity: str) -> list[Any] | None:
+    def _find_records(self, identity: str) -> list[Any] | None:
         """What the log has about a decision; None where it cannot be read now."""
         try:
             return None if self._store is None else self._store.find(self.settings.name, identity)
         except OSError:
             return None
 
-    def _too_late(self, record: Outcome) -> None:
+    def _count_late(self, record: Outcome) -> None:
         self.counts["late"] += 1
         if self._store is None or not self._corrects(record):
             return
@@ -203,11 +203,11 @@ class Joiner:
         for identity in [*self._late] if self._store is not None else ():
             if identity in self._waiting or identity in self._sent:
                 continue
-            about = self._about(identity)
+            about = self._find_records(identity)
             if about is None:
                 return found
             joined = next((one.seq for one in about if isinstance(one, Join)), 0)
-            change = changed(about, self.settings_at(joined))
+            change = correct_rewards(about, self.settings_at(joined))
             if change is None:
                 del self._late[identity]
                 continue
@@ -239,9 +239,9 @@ class Joiner:
             self._due = [entry for entry in self._due if entry[2] in self._waiting]
             heapq.heapify(self._due)
 
-    def _recall(self, identity: str, about: list[Any]) -> Waiting | None:
+    def _recall(self, identity: str, about: list[Any]) -> PendingDecision | None:
         """Hold a decision of the backlog in memory; None where it is none. about: its records."""
-        waiting = waiting_from_records(about, self.settings_at) if len(self._backlog) else None
+        waiting = restore_decision(about, self.settings_at) if len(self._backlog) else None
         if waiting is not None:
             waiting.parked = True
             self._recalled += 1
@@ -273,7 +273,7 @@ class Joiner:
                 self._recalled -= waiting.parked
                 waiting.parked = False
             else:
-                waiting = waiting_from_records(found[name], self.settings_at, due)
+                waiting = restore_decision(found[name], self.settings_at, due)
             if waiting is not None and not waiting.sent:
                 self._waiting[name] = waiting
                 heapq.heappush(self._due, (due, seq, name))
@@ -283,7 +283,7 @@ class Joiner:
         due = self._backlog.next_due()
         return due is not None and due < now
 
-    def _let_go(self, identity: str) -> Waiting | None:
+    def _release(self, identity: str) -> PendingDecision | None:
         """Hold a decision in memory no longer; return it."""
         waiting = self._waiting.pop(identity, None)
         if waiting is not None:
@@ -304,12 +304,12 @@ class Joiner:
 
     # ---- what time says ----
 
-    def due(self, now: int) -> list[Join]:
+    def pop_due(self, now: int) -> list[Join]:
         """Joins of decisions whose deadline has passed, in the order of their deadlines, to be stored in this order;
         each is given once, those of the backlog in several calls. now: microseconds, of which no record that comes
         later may be before."""
         while self._fleeting and self._fleeting[0].time + EARLY < now:
-            self._give_up(self._fleeting.popleft())
+            self._drop_early(self._fleeting.popleft())
         self._recall_due(now)
         later = self._backlog.next_due()
         end = now if later is None else min(now, later)
@@ -321,14 +321,14 @@ class Joiner:
                 continue
             join = self._join(identity, waiting, now)
             if join is None:
-                self._let_go(identity)
+                self._release(identity)
                 self._remember(identity)
             else:
                 waiting.sent = True
                 joins.append(join)
         return joins
 
-    def _join(self, identity: str, waiting: Waiting, now: int) -> Join | None:
+    def _join(self, identity: str, waiting: PendingDecision, now: int) -> Join | None:
         """The join of a decision, None where nothing is learned of it."""
         rule = self.settings.reward
         if not waiting.active:
@@ -339,7 +339,7 @@ class Joiner:
             return None
         rewards, how, clipped = list[float | None](), "default", False
         for slot in range(waiting.slots):
-            values = [value for of, value in waiting.paid if of is None or of == slot]
+            values = [value for of, value in waiting.outcomes if of is None or of == slot]
             if not values:
                 rewards.append(self.settings.default)
                 continue
@@ -352,9 +352,11 @@ class Joiner:
             return None
         self.counts[f"joined: {how}"] += 1
         how = f"{how}, limited" if clipped else how
-        return Join(loop=self.settings.name, time=now, id=identity, rewards=rewards, how=how, count=len(waiting.paid))
+        return Join(
+            loop=self.settings.name, time=now, id=identity, rewards=rewards, how=how, count=len(waiting.outcomes)
+        )
 
-    def batches(self, joins: list[Join]) -> list[Join]:
+    def assign_batches(self, joins: list[Join]) -> list[Join]:
         """Joins with the numbers of the calls that learn them."""
         out: list[Join] = []
         for start in range(0, len(joins), TOGETHER):
@@ -368,7 +370,7 @@ class Joiner:
         their deadline has passed."""
         gone = {identity for identity, waiting in self._waiting.items() if waiting.subject == subject}
         for identity in gone:
-            waiting = self._let_go(identity)
+            waiting = self._release(identity)
             self.counts["forgotten"] += waiting is not None and not waiting.parked
         sent = {identity for identity, whom in self._sent.items() if whom == subject}
         for identity in sent:
@@ -378,18 +380,18 @@ class Joiner:
 
     # ---- restart ----
 
-    def since(self, last: int) -> int:
+    def replay_start(self, last: int) -> int:
         """The place after which everything stands that the state depends on. last: of the log."""
         waiting = min((one.first for one in self._waiting.values()), default=last + 1)
         parked = self._backlog.first()
-        return min(waiting, last + 1 if parked is None else parked, self.scan_from(last) + 1) - 1
+        return min(waiting, last + 1 if parked is None else parked, self.scan_start(last) + 1) - 1
 
-    def scan_from(self, last: int) -> int:
+    def scan_start(self, last: int) -> int:
         """The place after which a restart reads that has the blocks of all that waits. last: of the log."""
         early = min((each[0].seq for each in self._early.values()), default=last + 1)
         return min(early, min(self._late.values(), default=last + 1)) - 1
 
-    def next(self) -> int | None:
+    def next_deadline(self) -> int | None:
         """The next deadline, None without one."""
         first = [self._due[0][0]] if self._due else []
         parked = self._backlog.next_due()

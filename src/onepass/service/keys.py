@@ -18,7 +18,7 @@ from typing import Any, Literal, get_args
 import msgspec
 
 from onepass.foundation.check import shown
-from onepass.service.messages import Refused
+from onepass.service.messages import ApiError
 
 Role = Literal["decide", "reward", "read", "admin"]  # admin: everything
 ROLES = get_args(Role)
@@ -57,7 +57,7 @@ class Keys:
         """What a presented key may do; every role where there are no keys."""
         if not self._keys:
             return set(ROLES)
-        digest, allowed = hashed(presented or ""), set[str]()
+        digest, allowed = hash_key(presented or ""), set[str]()
         for key in self._keys:
             if hmac.compare_digest(digest, key.sha256):
                 allowed |= set(ROLES) if "admin" in key.roles else set(key.roles)
@@ -67,21 +67,21 @@ class Keys:
         """Refused unless a presented key may do this."""
         allowed = self.roles(presented)
         if not allowed:
-            raise Refused(401, "Unauthorized", UNAUTHORIZED)
+            raise ApiError(401, "Unauthorized", UNAUTHORIZED)
         if role not in allowed:
-            raise Refused(403, "Forbidden", f"the key must have the role {role}, it has {', '.join(sorted(allowed))}")
+            raise ApiError(403, "Forbidden", f"the key must have the role {role}, it has {', '.join(sorted(allowed))}")
 
 
-def hashed(key: str) -> str:
+def hash_key(key: str) -> str:
     """What is kept of a key."""
     return hashlib.sha256(key.encode()).hexdigest()
 
 
-def made(roles: Iterable[str]) -> tuple[str, str]:
+def make_key(roles: Iterable[str]) -> tuple[str, str]:
     """A new key, and the lines for the settings file; ValueError for roles that there are not."""
     wanted = list(roles)
     if not wanted or not set(wanted) <= set(ROLES):
         raise ValueError(f"roles must be among {', '.join(ROLES)}, got {shown(wanted)}")
     key = PREFIX + secrets.token_urlsafe(BYTES)
     quoted = ", ".join(f'"{role}"' for role in wanted)
-    return key, f'[[keys]]\nroles = [{quoted}]\nsha256 = "{hashed(key)}"'
+    return key, f'[[keys]]\nroles = [{quoted}]\nsha256 = "{hash_key(key)}"'

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 from onepass.log.evicting import arms_of, choose_evicted
 from onepass.log.records import Decision, Eviction, Join
 from onepass.log.replay import Fold, grouped
-from onepass.service.candidates import Candidate
-from onepass.service.writer import done, promise
+from onepass.service.candidate import Candidate
+from onepass.service.writer import new_future, run_into_future
 
 IDLE = 0.05  # seconds between two looks at the time while nothing comes
 LEAVE = 5.0  # seconds for learning, once it is told to stop
@@ -39,7 +39,7 @@ class Copy(NamedTuple):
     through: int
 
     @classmethod
-    def of(cls, fold: Fold) -> "Copy":
+    def from_fold(cls, fold: Fold) -> "Copy":
         """As the fold is now."""
         return cls(fold.bandit.snapshot(), fold.line, fold.bandit.timed, fold.through)
 
@@ -56,12 +56,12 @@ class Learner(threading.Thread):
 
     fold: the model at its place of the log; publish: seconds between two serving copies; checkpoint: seconds between
     two checkpoints, save: makes one, called by this thread; evict: writes an eviction of arms into the log. Where a
-    model knows more than `known_arms` arms, it is asked for; `kept_arms` stay. is_due: says whether a checkpoint is
-    made before its time.
+    model knows more than `known_arms` arms, it is asked for; `protected_arms` stay. is_due: says whether a checkpoint
+    is made before its time.
     """
 
     known_arms: int | None = None
-    kept_arms: Collection[str] = ()
+    protected_arms: Collection[str] = ()
 
     def __init__(
         self, fold: Fold, publish: float, checkpoint: float, save: Callable[[], object],
@@ -69,9 +69,9 @@ class Learner(threading.Thread):
     ):  # fmt: skip
         super().__init__(name=f"learner of {fold.loop}", daemon=True)
         self.fold, self.publish, self.checkpoint = fold, publish, checkpoint
-        self.trouble: str | None = None
+        self.problem: str | None = None
         self.failure: str | None = None  # why the last checkpoint could not be saved
-        self.copies = Copies(Copy.of(fold))
+        self.copies = Copies(Copy.from_fold(fold))
         self.through = self.saved = self.seen = fold.through
         self.saved_read = fold.read  # the place that the last checkpoint had read
         self.learned = 0
@@ -80,53 +80,53 @@ class Learner(threading.Thread):
         self.shared = False  # whether a candidate has a share of the decisions
         self.evicted = 0
         self._save, self._evict, self._leaving = save, evict, math.inf
-        self._evicting: Future[Any] | None = None
+        self._pending_eviction: Future[Any] | None = None
         self._counted: dict[int, tuple[int, int]] = {}  # arms of each model, and the limit, when they were last counted
-        self._told: queue.SimpleQueue[list[Any] | Callable[[], object] | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[list[Any] | Callable[[], object] | None] = queue.SimpleQueue()
         self._published, self._stale, self._took = time.monotonic(), False, 0.0
         self._checkpointed = self._published
 
-    def taken(self, records: list[Any]) -> None:
+    def add_records(self, records: list[Any]) -> None:
         """Records of the log, in its order."""
         wanted = [record for record in records if isinstance(record, Decision | Join | Eviction)]
         if wanted:
-            self._told.put(wanted)
+            self._queue.put(wanted)
 
-    def do(self, what: Callable[[], object]) -> None:
+    def run_soon(self, what: Callable[[], object]) -> None:
         """Let this thread call something, after what it was told before."""
-        self._told.put(what)
+        self._queue.put(what)
 
     @property
-    def serving(self) -> Any:
+    def snapshot(self) -> Any:
         """The snapshot that decides."""
         return self.copies.present.snapshot
 
     @property
     def lag(self) -> int:
         """Messages of the writer that are not learned."""
-        return self._told.qsize()
+        return self._queue.qsize()
 
-    def between(self, act: Callable[[], Any]) -> Future[Any]:
+    def run_after_learning(self, act: Callable[[], Any]) -> Future[Any]:
         """What an act gives, which this thread does when it has learned all that it was told."""
-        future = promise()
-        self.do(lambda: done(act, future))
+        future = new_future()
+        self.run_soon(lambda: run_into_future(act, future))
         return future
 
     def stop(self) -> None:
         """Learn what was told, for at most `LEAVE` seconds, save it, and end: the next start learns the rest."""
         self._leaving = time.monotonic() + LEAVE
-        self._told.put(None)
+        self._queue.put(None)
         self.join()
 
     def run(self) -> None:
         while True:
             try:
-                records = self._told.get(timeout=IDLE)
+                records = self._queue.get(timeout=IDLE)
             except queue.Empty:
                 records = []
             if records is None:
-                self._serve(always=True)
-                self.keep()
+                self._publish_if_stale(always=True)
+                self.save_checkpoint()
                 return
             if callable(records):
                 records()
@@ -134,10 +134,10 @@ class Learner(threading.Thread):
             if time.monotonic() >= self._leaving:
                 continue  # it is in the log
             self._learn(records)
-            self._serve()
+            self._publish_if_stale()
             self._make_room()
             if time.monotonic() - self._checkpointed >= self.checkpoint or (self.failure is None and self.is_due()):
-                self.keep()
+                self.save_checkpoint()
 
     def _learn(self, records: list[Any]) -> None:
         joins = list[Join | Eviction]()
@@ -149,11 +149,11 @@ class Learner(threading.Thread):
                 if self.candidate is not None:
                     self.candidate.note(record)
         for group in grouped(joins):
-            if self.trouble is None:
+            if self.problem is None:
                 try:
                     self.fold.learn(group)
                 except (ValueError, ArithmeticError, OSError) as error:
-                    self.trouble = f"learning stopped at record {group[0].seq}: {error}"
+                    self.problem = f"learning stopped at record {group[0].seq}: {error}"
                 else:
                     self.learned += sum(isinstance(one, Join) for one in group)
                     self.through = self.fold.through
@@ -161,8 +161,8 @@ class Learner(threading.Thread):
             if self.candidate is not None:
                 self.candidate.learn(group)
             if isinstance(group[0], Eviction):
-                self.evicted, self._evicting = self.evicted + len(group[0].arms), None
-        for fold in self.folds() if records and self.trouble is None else ():
+                self.evicted, self._pending_eviction = self.evicted + len(group[0].arms), None
+        for fold in self.folds() if records and self.problem is None else ():
             fold.read = records[-1].seq
 
     def folds(self) -> list[Fold]:
@@ -171,8 +171,8 @@ class Learner(threading.Thread):
 
     def _make_room(self) -> None:
         """Write an eviction where a model knows too many arms, one at a time: each is learned before the next."""
-        asked = self._evicting
-        if self.known_arms is None or self.trouble is not None:
+        asked = self._pending_eviction
+        if self.known_arms is None or self.problem is not None:
             return
         if asked is not None and not (asked.done() and asked.exception() is not None):
             return
@@ -183,38 +183,38 @@ class Learner(threading.Thread):
                 continue  # no arm is new
             self._counted[fold.line] = count
             rewarded = {arm: None for each in reversed(folds) for arm in each.rewarded}
-            arms = choose_evicted(fold.bandit, self.known_arms, rewarded, self.kept_arms)
+            arms = choose_evicted(fold.bandit, self.known_arms, rewarded, self.protected_arms)
             if arms:
                 del self._counted[fold.line]
                 with contextlib.suppress(OSError):  # the next start makes room
-                    self._evicting = self._evict(arms)
+                    self._pending_eviction = self._evict(arms)
                 return
 
-    def _serve(self, always: bool = False) -> None:
+    def _publish_if_stale(self, always: bool = False) -> None:
         now = time.monotonic()
         if self._stale and (always or now - self._published >= max(self.publish, RARELY * self._took)):
-            self.exchange()
+            self.publish_copies()
 
-    def exchange(self) -> None:
+    def publish_copies(self) -> None:
         """Decide by copies of what is known now; by this thread."""
         begun, found = time.monotonic(), self.candidate
-        candidate = Copy.of(found.fold) if self.shared and found is not None else None
-        self.copies = Copies(Copy.of(self.fold), candidate)
+        candidate = Copy.from_fold(found.fold) if self.shared and found is not None else None
+        self.copies = Copies(Copy.from_fold(self.fold), candidate)
         self._published, self._stale = time.monotonic(), False
         self._took = self._published - begun
 
-    def go_on(self, candidate: Candidate) -> None:
+    def install_candidate(self, candidate: Candidate) -> None:
         """A candidate that has caught up takes over; by this thread."""
         candidate.fold.rewarded = {**self.fold.rewarded, **candidate.fold.rewarded}
-        self.fold, self.candidate, self.trouble = candidate.fold, None, None
+        self.fold, self.candidate, self.problem = candidate.fold, None, None
         self.through = self.fold.through
-        self.exchange()
+        self.publish_copies()
 
-    def keep(self, always: bool = False) -> None:
+    def save_checkpoint(self, always: bool = False) -> None:
         """Make a checkpoint where something was learned since the last one; always: in any case (default False)."""
         self._checkpointed = time.monotonic()
         learned = self.through > self.saved or self.fold.read >= self.saved_read + UNSAVED
-        if (always or learned) and self.trouble is None:
+        if (always or learned) and self.problem is None:
             try:
                 self._save()
                 self.saved, self.saved_read, self.failure = self.through, self.fold.read, None

@@ -24,23 +24,32 @@ from onepass.log.lines import SERVING, STAGED
 from onepass.log.records import Activation, Checkpoint, Decision, Eviction, Outcome, Record, Settings
 from onepass.log.replay import Fold
 from onepass.log.store import Store
-from onepass.service import models, promotion
-from onepass.service.answers import same_request
-from onepass.service.candidates import Candidate
+from onepass.service import checkpoints, promotion
+from onepass.service.apprentice import REQUEST
+from onepass.service.arm_table_cache import ArmTableCache, fingerprint
+from onepass.service.candidate import Candidate
 from onepass.service.clock import Clock
-from onepass.service.crossed_features import warming
+from onepass.service.crossed_features import warm_up_contexts
 from onepass.service.decision_record import make_record
 from onepass.service.evaluations import Evaluations
 from onepass.service.join import Joiner
 from onepass.service.learner import Learner
-from onepass.service.messages import DecideRequest, OutcomeRequest, Refused, named, wrong
-from onepass.service.rows import table
-from onepass.service.settings import LARGEST, LoopSettings, Model, begun, changes, checked, fixed, takes_records
-from onepass.service.showing import REQUEST
-from onepass.service.standing import API, FILE, Standing, said
-from onepass.service.tables import Tables, fingerprint
-from onepass.service.whole import WholeCheckpoints
-from onepass.service.writer import Promise, Writer, promise
+from onepass.service.loop_state import API, FILE, LoopState, settings_record
+from onepass.service.messages import ApiError, DecideRequest, OutcomeRequest, bad_argument, check_name
+from onepass.service.request_rows import make_table
+from onepass.service.responses import check_same_request
+from onepass.service.settings import (
+    LARGEST,
+    LoopSettings,
+    Model,
+    diff_settings,
+    immutable_settings,
+    make_bandit,
+    parse_settings,
+    takes_records,
+)
+from onepass.service.whole_checkpoints import WholeCheckpoints
+from onepass.service.writer import ResultSink, Writer, new_future
 
 
 class Loop:
@@ -55,29 +64,29 @@ class Loop:
         self, settings: LoopSettings, store: Store, folder: Path, clock: Callable[[int], Callable[[], int]] = Clock
     ):
         self.store, self.folder, self.name = store, folder, settings.name
-        self._orders, self.changing = threading.RLock(), threading.RLock()
+        self._orders, self.change_lock = threading.RLock(), threading.RLock()
         self.building: Candidate | None = None
-        self.wholes = WholeCheckpoints(self._written)
+        self.wholes = WholeCheckpoints(self._bytes_written)
         self.evaluations = Evaluations(self, folder.with_name(f"{settings.name}.evaluations"))
-        self.tables = Tables(lambda arms: table(arms, settings))
-        found = models.newest(folder, store, self.name)
-        self.standing = Standing() if found is None else found.kept.standing
-        waiting = models.waiting_at(folder, found)
+        self.tables = ArmTableCache(lambda arms: make_table(arms, settings))
+        found = checkpoints.newest_checkpoint(folder, store, self.name)
+        self.loop_state = LoopState() if found is None else found.kept.loop_state
+        waiting = checkpoints.load_backlog(folder, found)
         since = 0 if found is None else found.kept.since if waiting is None else found.kept.scan
         self.joiner = Joiner(settings, store.last, store, self._settings_before(since))
         if found is not None and waiting is not None:
             self.joiner.restore(waiting, found.kept.known)
         last = self._scan(since, 0 if found is None else found.kept.known)
-        self._fits(settings)
+        self._check_settings(settings)
         self.clock = clock(last)
-        serving = self.standing.lines.serving
+        serving = self.loop_state.lines.serving
         if found is not None and found.kept.line != serving:
-            found = models.newest(folder, store, self.name, serving)
-        fold = self.fold_of(serving, found) if serving in self.standing.lines.each else None
-        if fold is None or self.standing.settings is None:
-            models.refuse_remainder(folder, store, self.name)
-        fresh = Fold(store, self.name, begun(settings)) if fold is None else fold
-        warmed(fresh.bandit.copy(), self.standing.settings or settings)
+            found = checkpoints.newest_checkpoint(folder, store, self.name, serving)
+        fold = self.load_fold(serving, found) if serving in self.loop_state.lines.each else None
+        if fold is None or self.loop_state.settings is None:
+            checkpoints.refuse_remainder(folder, store, self.name)
+        fresh = Fold(store, self.name, make_bandit(settings)) if fold is None else fold
+        compile_paths(fresh.bandit.copy(), self.loop_state.settings or settings)
         self._start(fresh, settings, fold is None)
 
     # ---- beginning and end ----
@@ -85,30 +94,34 @@ class Loop:
     def _settings_before(self, place: int) -> list[tuple[int, LoopSettings]]:
         """Settings that the log says up to a place, and where."""
         records = self.store.read(0, place, ("settings",), self.name)
-        return [(one.seq, checked(one.settings["loop"])) for one in records]
+        return [(one.seq, parse_settings(one.settings["loop"])) for one in records]
 
     def _scan(self, since: int, known: int) -> int:
         """Let the joiner read what follows a place, and what stands what follows another; the last time."""
         last = 0
         for record in self.store.read(min(since, known), None, None, self.name):
             if record.seq > since:
-                self.joiner.take(record)
+                self.joiner.add_record(record)
             if record.seq > known:
-                self.standing.take(record)
+                self.loop_state.apply(record)
             last = max(last, record.time)
         return last
 
-    def fold_of(self, line: int, found: Any = None) -> Fold:
+    def load_fold(self, line: int, found: Any = None) -> Fold:
         """A model of the loop: as a checkpoint has it, or else at its beginning. ValueError where neither is there."""
         if found is not None:
             self.wholes.resume(line, found.kept.bytes)
-        return models.fold_of(self.folder, self.store, self.name, self.standing.lines.each[line], found)
+        return checkpoints.load_fold(self.folder, self.store, self.name, self.loop_state.lines.each[line], found)
 
-    def _fits(self, settings: LoopSettings) -> None:
+    def _check_settings(self, settings: LoopSettings) -> None:
         """ValueError for settings of other rows than the log's."""
-        stands = self.standing.settings
+        stands = self.loop_state.settings
         if stands is not None:
-            different = [name for name, value in fixed(settings).items() if fixed(stands)[name] != value]
+            different = [
+                name
+                for name, value in immutable_settings(settings).items()
+                if immutable_settings(stands)[name] != value
+            ]
             if different:
                 raise ValueError(
                     f"loop {self.name}: {', '.join(different)} must be as the log has it, which other rows would "
@@ -119,7 +132,7 @@ class Loop:
         if new:
             data = fold.checkpoint(self.clock())
             fold.through = self.store.append([data])[0]
-            self.standing.take(replace(data, seq=fold.through))
+            self.loop_state.apply(replace(data, seq=fold.through))
         trouble, saved = None, fold.through
         try:
             if not fold.advance():
@@ -128,26 +141,28 @@ class Loop:
             trouble = f"learning stopped after record {fold.through}: {error}"
         operation = settings.operation
         self.learner = Learner(fold, operation.publish, operation.checkpoint, self._save, self._evict)
-        self.learner.trouble, self.learner.saved, self.learner.is_due = trouble, saved, self._is_due
+        self.learner.problem, self.learner.saved, self.learner.is_due = trouble, saved, self._is_due
         last = self.store.last
         self.learner.seen = fold.through if trouble is None else last
-        self.writer = Writer(self.store, self.name, self.clock, self.joiner, self.learner.taken, last)
-        if self.standing.settings is not None:  # what the writer joins before `_apply` is by settings that the log says
-            self.joiner.settings = self.standing.settings
+        self.writer = Writer(self.store, self.name, self.clock, self.joiner, self.learner.add_records, last)
+        if (
+            self.loop_state.settings is not None
+        ):  # what the writer joins before `_apply` is by settings that the log says
+            self.joiner.settings = self.loop_state.settings
         self.learner.start()
         self.writer.start()
-        if settings != self.standing.from_file:
-            self._go_on(settings, FILE)
+        if settings != self.loop_state.from_file:
+            self._put_change(settings, FILE)
         self._apply()
-        if self.lost_rows(fold):
-            self.learner.do(lambda: self.learner.keep(always=True))
+        if self.has_forgotten_records(fold):
+            self.learner.run_soon(lambda: self.learner.save_checkpoint(always=True))
         if self.building is None:
             promotion.resume(self)
         self.evaluations.resume()
 
     def warm(self, bandit: Any) -> None:
         """Compile what requests will need. bandit: a copy of a candidate."""
-        warmed(bandit, self.settings)
+        compile_paths(bandit, self.settings)
 
     def stop(self) -> None:
         """Write and learn what was taken, make a checkpoint, end. Who asks after that is refused."""
@@ -161,9 +176,9 @@ class Loop:
     def _save(self) -> None:
         """Checkpoints as files, and their records in the log; by the learner's thread."""
         candidate = self.learner.candidate
-        records = [self.saved(self.learner.fold, SERVING)]
+        records = [self.save_model(self.learner.fold, SERVING)]
         if candidate is not None:
-            records.append(self.saved(candidate.fold, STAGED))
+            records.append(self.save_model(candidate.fold, STAGED))
         if not self.writer.is_alive():
             self.store.append(records)
         elif any(one.data is not None for one in records):
@@ -171,20 +186,23 @@ class Loop:
         else:
             self.writer.submit([*records])
 
-    def saved(self, fold: Fold, state: str, why: str = "") -> Checkpoint:
+    def save_model(self, fold: Fold, state: str, why: str = "") -> Checkpoint:
         """A model as a file, and its record, for the log; by the learner's thread."""
-        with self.changing, self.writer.counting:
-            known, standing = self.writer.last, self.standing
-            since, scan, blocks = self.joiner.since(known), self.joiner.scan_from(known), self.joiner.blocks()
-        kept = models.Kept(
+        with self.change_lock, self.writer.counting:
+            known, loop_state = self.writer.last, self.loop_state
+            since, scan, blocks = self.joiner.replay_start(known), self.joiner.scan_start(known), self.joiner.blocks()
+        kept = checkpoints.CheckpointMeta(
             loop=self.name, line=fold.line, through=fold.through, rounds=fold.bandit.n_learned, since=since,
-            known=known, mark=models.mark_of(self.store, known), standing=standing, rewarded=fold.rewarded_arms(),
+            known=known,
+            mark=checkpoints.make_mark(self.store, known), loop_state=loop_state, rewarded=fold.rewarded_arms(),
             read=max(fold.read, fold.through), scan=scan,
         )  # fmt: skip
-        return models.save(self.folder, self.store, kept, fold, self.clock(), state, why, self.wholes, blocks)
+        return checkpoints.save_checkpoint(
+            self.folder, self.store, kept, fold, self.clock(), state, why, self.wholes, blocks
+        )
 
-    def _written(self) -> int:
-        return self.writer.written
+    def _bytes_written(self) -> int:
+        return self.writer.bytes_written
 
     def _is_due(self) -> bool:
         return self.wholes.is_due(self.learner.folds())
@@ -194,100 +212,105 @@ class Loop:
         written: Future[Any] = self.writer.submit([Eviction(loop=self.name, time=0, arms=arms)])
         return written
 
-    def lost_rows(self, fold: Fold) -> bool:
+    def has_forgotten_records(self, fold: Fold) -> bool:
         """Whether what a model has learned cannot be learned again, since some of it was forgotten."""
-        return models.lost_rows(self.store, self.name, self.standing.lines.each[fold.line], fold.through)
+        return checkpoints.has_forgotten_records(
+            self.store, self.name, self.loop_state.lines.each[fold.line], fold.through
+        )
 
     # ---- settings ----
 
     @property
     def settings(self) -> LoopSettings:
         """Settings in force."""
-        assert self.standing.settings is not None
-        return self.standing.settings
+        assert self.loop_state.settings is not None
+        return self.loop_state.settings
 
-    def change(self, new: LoopSettings, dry: bool = False) -> list[str]:
+    def change_settings(self, new: LoopSettings, dry: bool = False) -> list[str]:
         """Go on by other settings; what differs. new: whole; dry: only say it (default False). Another model becomes a
         candidate. Refused where rows would be others, or the name."""
         old = self.settings
-        different = changes(old, new)
-        parts = [name for name in fixed(old) if name in different]
+        different = diff_settings(old, new)
+        parts = [name for name in immutable_settings(old) if name in different]
         if parts:
             message = f"{', '.join(parts)} must stay as the log has it: begin another loop for other rows"
-            raise Refused(409, "SettingsFixed", message)
+            raise ApiError(409, "SettingsFixed", message)
         if different and not dry:
             with self._orders:
-                self._go_on(new, API)
+                self._put_change(new, API)
                 self._apply()
         return different
 
-    def change_by(
+    def update_settings(
         self, make: Callable[[LoopSettings], LoopSettings], dry: bool = False
     ) -> tuple[LoopSettings, list[str]]:
         """Go on by settings that are made of the present ones, which no other change alters meanwhile; the settings,
         and what differs. make: makes them; dry: as for `change`."""
         with self._orders:
             new = make(self.settings)
-            return new, self.change(new, dry)
+            return new, self.change_settings(new, dry)
 
     def promote(self, why: str = "promoted") -> None:
         """Let the candidate take over; Refused where there is none. why: a sentence (default "promoted")."""
         with self._orders:
             promotion.promote(self, why)
 
-    def prefer(self, model: Model, why: str) -> None:
+    def stage_model(self, model: Model, why: str) -> None:
         """Let another model learn the log, and take over when it has caught up; why: a sentence."""
         with self._orders:
-            bandit, place = begun(replace(self.settings, model=model)), promotion.beginning(self.store, self.name)
+            bandit, place = (
+                make_bandit(replace(self.settings, model=model)),
+                promotion.replay_start(self.store, self.name),
+            )
             promotion.stage(self, self.settings, model, bandit, place, at_once=True, why=why)
 
-    def back(self, name: str, learn: bool = False) -> None:
+    def rollback(self, name: str, learn: bool = False) -> None:
         """Go back to a checkpoint; Refused where there is none of that name. learn: whether it learns what was joined
         since (default False)."""
         with self._orders:
-            promotion.back(self, name, learn)
+            promotion.rollback(self, name, learn)
 
-    def adopt(self, bandit: Any, why: str, through: int | None = None) -> int:
+    def install_model(self, bandit: Any, why: str, through: int | None = None) -> int:
         """Go on with a model that was not learned from this log, or not from its beginning: it learns the joins after a
         place, and takes over at once; the number of its line. bandit: of the present settings; why: a sentence;
         through: the place (default None: from here on)."""
         with self._orders:
             present, place = self.settings, self.learner.seen if through is None else through
             promotion.stage(self, present, present.model, bandit, place, at_once=True, why=why)
-            return self.standing.lines.next - 1
+            return self.loop_state.lines.next - 1
 
-    def give_up(self) -> None:
+    def discard_candidate(self) -> None:
         """End the candidate; Refused where there is none."""
         with self._orders:
-            if not promotion.give_up(self, "given up"):
-                raise Refused(409, "NoCandidate", "there is no candidate")
+            if not promotion.discard_candidate(self, "given up"):
+                raise ApiError(409, "NoCandidate", "there is no candidate")
 
-    def _go_on(self, new: LoopSettings, origin: str) -> None:
+    def _put_change(self, new: LoopSettings, origin: str) -> None:
         """Other settings, and a candidate where their model is another than the present one and its candidate."""
-        present = self.standing.settings
+        present = self.loop_state.settings
         if present is None or new.model == present.model:
-            self.put(said(origin, new))
+            self.put(settings_record(origin, new))
             return
         settings = replace(new, model=present.model)
-        candidate = self.standing.lines.candidate
-        if candidate is not None and self.standing.wanted[candidate.number].model == new.model:
-            self.put(said(origin, settings, new.model, candidate.number))
+        candidate = self.loop_state.lines.candidate
+        if candidate is not None and self.loop_state.staged[candidate.number].model == new.model:
+            self.put(settings_record(origin, settings, new.model, candidate.number))
         else:
-            place = promotion.beginning(self.store, self.name)
-            promotion.stage(self, settings, new.model, begun(new), place, origin=origin)
+            place = promotion.replay_start(self.store, self.name)
+            promotion.stage(self, settings, new.model, make_bandit(new), place, origin=origin)
 
     def put(self, settings: dict[str, Any], *checkpoints: Checkpoint) -> None:
         """Records of what holds from here on, durable, and then in force. settings: what their record says, {}: none
         changed."""
-        with self.changing:
+        with self.change_lock:
             records: list[Record] = [*checkpoints]
             if settings:
-                version = f"{self.standing.version + 1}"
+                version = f"{self.loop_state.version + 1}"
                 records.insert(0, Settings(loop=self.name, time=0, settings=settings, version=version))
-            seqs, standing = self.writer.submit(records).result(), self.standing.copy()
+            seqs, loop_state = self.writer.submit(records).result(), self.loop_state.copy()
             for seq, record in zip(seqs, records, strict=True):
-                standing.take(replace(record, seq=seq))
-            self.standing = standing
+                loop_state.apply(replace(record, seq=seq))
+            self.loop_state = loop_state
         whole = {one.line for one in checkpoints if one.data is not None}
         for fold in self.learner.folds() if whole else ():
             if fold.line in whole:
@@ -298,45 +321,45 @@ class Loop:
         self.wholes.joins = settings.operation.whole
         self.learner.publish, self.learner.checkpoint = settings.operation.publish, settings.operation.checkpoint
         self.learner.shared = settings.mode == "canary"
-        self.learner.known_arms, self.learner.kept_arms = settings.limits.known_arms, {*settings.arms}
+        self.learner.known_arms, self.learner.protected_arms = settings.limits.known_arms, {*settings.arms}
 
     # ---- decisions and what came of them ----
 
     def decide(self, request: DecideRequest) -> Future[Decision]:
         """The record of a decision, once it is durable; the one there is for an id that was decided before, where the
         request is the same. Refused for what cannot be decided, and for another request of the same id."""
-        future = promise()
+        future = new_future()
         self.decide_for(request, future)
         return future
 
-    def decide_for(self, request: DecideRequest, result: Promise) -> None:
+    def decide_for(self, request: DecideRequest, result: ResultSink) -> None:
         """Decide as `decide` does. result: gets the record."""
         print = fingerprint(request)
         try:
             self._decide(request, made_id() if request.id is None else request.id, print, result)
-        except Refused:
-            if request.id is None or (before := self._before(request.id)) is None:
+        except ApiError:
+            if request.id is None or (before := self._find_decision(request.id)) is None:
                 raise
-            same_request((before.extra or {}).get(REQUEST), print, request.id)
+            check_same_request((before.extra or {}).get(REQUEST), print, request.id)
             result.set_result(before)
 
-    def _before(self, identity: str) -> Decision | None:
+    def _find_decision(self, identity: str) -> Decision | None:
         """The decision of an id that the log has."""
         found = self.store.find(self.name, identity)
         return next((record for record in found if isinstance(record, Decision)), None)
 
-    def _decide(self, request: DecideRequest, identity: str, print: str, result: Promise) -> None:
+    def _decide(self, request: DecideRequest, identity: str, print: str, result: ResultSink) -> None:
         """A new decision, or the one there is."""
-        standing = self.standing
-        assert standing.settings is not None
+        loop_state = self.loop_state
+        assert loop_state.settings is not None
         copies, now = self.learner.copies, self.clock()
-        record = make_record(copies, standing.settings, standing.version, request, identity, print, now)
+        record = make_record(copies, loop_state.settings, loop_state.version, request, identity, print, now)
 
-        def kept(found: Decision) -> Decision:
-            same_request((found.extra or {}).get(REQUEST), print, identity)
+        def make_result(found: Decision) -> Decision:
+            check_same_request((found.extra or {}).get(REQUEST), print, identity)
             return found
 
-        self.writer.submit([record], stamped=True, said=(result, kept))
+        self.writer.submit([record], keep_times=True, reply=(result, make_result))
 
     def outcomes(self, requests: list[OutcomeRequest]) -> tuple[list[Outcome], Future[list[int]]]:
         """Outcomes, and their places once they are durable; those that were there already keep the place 0. Refused for
@@ -344,63 +367,63 @@ class Loop:
         settings = self.settings
         limits, (least, largest) = settings.limits, settings.reward.range
         if not 1 <= len(requests) <= limits.batch:
-            raise wrong(f"a request must have from 1 to {limits.batch} outcomes, got {len(requests)}")
+            raise bad_argument(f"a request must have from 1 to {limits.batch} outcomes, got {len(requests)}")
         records = []
         for one in requests:
-            named("id and key", limits.id, one.id, one.key)
+            check_name("id and key", limits.id, one.id, one.key)
             if one.slot is not None and not 0 <= one.slot < limits.slots:
-                raise wrong(f"slot must be from 0 to {limits.slots - 1}, got {one.slot}")
+                raise bad_argument(f"slot must be from 0 to {limits.slots - 1}, got {one.slot}")
             if not abs(one.value) <= LARGEST:
-                raise wrong(f"value must be a finite number up to {LARGEST:.0e}, got {one.value}")
+                raise bad_argument(f"value must be a finite number up to {LARGEST:.0e}, got {one.value}")
             if settings.reward.aggregation != "sum" and not least <= one.value <= largest:
-                raise wrong(f"value must be from {least} to {largest} (reward.range), got {one.value}")
+                raise bad_argument(f"value must be from {least} to {largest} (reward.range), got {one.value}")
             records.append(Outcome(loop=self.name, time=0, id=one.id, value=one.value, slot=one.slot, request=one.key))
         return records, self.writer.submit([*records])
 
     def activate(self, identity: str) -> Future[list[int]]:
         """The place of an activation, once it is durable; Refused where there is no such decision."""
         if not any(isinstance(one, Decision) for one in self.store.find(self.name, identity)):
-            raise Refused(404, "EventNotFound", f"there is no decision {shown(identity)}")
+            raise ApiError(404, "EventNotFound", f"there is no decision {shown(identity)}")
         return self.writer.submit([Activation(loop=self.name, time=0, id=identity)])
 
     # ---- how it is ----
 
-    def trouble(self) -> str | None:
+    def problem(self) -> str | None:
         """Why it is not ready, in a sentence; None where it is."""
         if not self.writer.is_alive() or not self.learner.is_alive():
             return "it is stopping"
-        if self.writer.trouble is not None:
-            return f"the log cannot be written: {self.writer.trouble}"
-        return self.learner.trouble
+        if self.writer.problem is not None:
+            return f"the log cannot be written: {self.writer.problem}"
+        return self.learner.problem
 
     def numbers(self) -> dict[str, float]:
         """What is counted: of this process, but for the last places."""
         return {
             "waiting": len(self.joiner),
             "learned": self.learner.learned,
-            "rounds": self.learner.serving.n_learned,
+            "rounds": self.learner.snapshot.n_learned,
             "lag": self.learner.lag,
             "last": self.writer.last,
             "through": self.learner.through,
             "commits": self.writer.commits,
             "model": self.learner.fold.line,
-            "alarms": alarms(self.learner.fold.bandit),
+            "alarms": count_alarms(self.learner.fold.bandit),
             "checkpoint_failed": float(self.learner.failure is not None),
             "evicted": self.learner.evicted,
         }
 
 
-def alarms(bandit: Any) -> int:
+def count_alarms(bandit: Any) -> int:
     """How often a model forgot all, since what it had learned held no more; 0 of those that do not look."""
     return int(bandit.choices().get("alarms", 0)) if hasattr(bandit, "choices") else 0
 
 
-def warmed(bandit: Any, settings: LoopSettings) -> None:
+def compile_paths(bandit: Any, settings: LoopSettings) -> None:
     """Compile what requests will need. bandit: a copy."""
     dim, names = settings.features.dim, ["a", "b"]
     contexts: Any = np.ones(dim) if settings.features.arms in (0, []) else np.ones((len(names), dim))
     if takes_records(settings):
-        contexts = warming(names)
+        contexts = warm_up_contexts(names)
     time = {"time": 1.0} if bandit.timed else {}
     if bandit.timed and bandit.n_learned:
         return  # its clock stands later

@@ -12,7 +12,7 @@ Numbers = list[float] | dict[str, float]  # in order, or by name; names that are
 NUL = "\0"  # no text of PostgreSQL has it
 
 
-class Refused(Exception):
+class ApiError(Exception):
     """A request that is not served. status: of HTTP; code: a word for programs; message: a sentence for people; wait:
     seconds after which it may be sent again (default 1), where it may."""
 
@@ -20,20 +20,20 @@ class Refused(Exception):
         super().__init__(message)
         self.status, self.code, self.message, self.wait = status, code, message, wait
 
-    def __reduce__(self) -> tuple[type["Refused"], tuple[int, str, str, int]]:
+    def __reduce__(self) -> tuple[type["ApiError"], tuple[int, str, str, int]]:
         return type(self), (self.status, self.code, self.message, self.wait)
 
 
-def wrong(message: str) -> Refused:
+def bad_argument(message: str) -> ApiError:
     """A request that cannot be served as it is."""
-    return Refused(400, "BadArgument", message)
+    return ApiError(400, "BadArgument", message)
 
 
-def named(what: str, most: int, *names: str | None) -> None:
+def check_name(what: str, most: int, *names: str | None) -> None:
     """Refused where a name is empty, has more than `most` characters or NUL. what: they are; names: None for none."""
     for name in names:
         if name is not None and not (1 <= len(name) <= most and NUL not in name):
-            raise wrong(f"{what} must have from 1 to {most} characters, none of them NUL, got {shown(name)}")
+            raise bad_argument(f"{what} must have from 1 to {most} characters, none of them NUL, got {shown(name)}")
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -103,7 +103,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """What comes out."""
 
 
-class Ranked(Answer, frozen=True, kw_only=True):
+class RankedArm(Answer, frozen=True, kw_only=True):
     """An arm offered. probability: of being drawn for the first slot; score: what the rule ranks by."""
 
     arm: str
@@ -121,7 +121,7 @@ class DecideAnswer(Answer, frozen=True, kw_only=True):
     arms: list[str]
     propensity: float
     propensities: list[float]
-    ranking: list[Ranked]
+    ranking: list[RankedArm]
     mode: str
     rounds: int
     settings: str
@@ -171,7 +171,7 @@ class SettingsAnswer(Answer, frozen=True, kw_only=True):
     candidate: ModelAnswer | None = None
 
 
-class Trouble(Answer, frozen=True, kw_only=True):
+class ErrorBody(Answer, frozen=True, kw_only=True):
     """code: a word for programs; message: a sentence for people."""
 
     code: str
@@ -181,4 +181,4 @@ class Trouble(Answer, frozen=True, kw_only=True):
 class ErrorAnswer(Answer, frozen=True, kw_only=True):
     """Every refusal."""
 
-    error: Trouble
+    error: ErrorBody

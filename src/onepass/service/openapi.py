@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple, Required, TypedDict
 
 import msgspec
 
-from onepass.service import described, messages, steering
+from onepass.service import admin_routes, messages, openapi_page
 from onepass.service.evaluations import EvaluationAnswer, EvaluationRequest
 from onepass.service.personalizer import description as personalizer
 from onepass.service.settings import LoopSettings
@@ -37,7 +37,7 @@ HEADERS = {
 ANY_LOOP = tuple(ERRORS)  # codes by which a loop refuses
 
 
-def parameter(name: str, place: str = "query", **schema: Any) -> dict[str, Any]:
+def describe_parameter(name: str, place: str = "query", **schema: Any) -> dict[str, Any]:
     """Return a parameter of a path or a query."""
     found = {"name": name, "in": place, "schema": schema or {"type": "string"}}
     return {**found, "required": True} if place == "path" or "minLength" in schema else found
@@ -80,12 +80,15 @@ LOOP = "/v1/{loop}"
 ONE = f"{LOOP}/evaluations/{{id}}"
 PATCH = "Go on by other values of some settings (JSON merge patch), or ask what that would change"
 PROMOTE = "Let the candidate take over, or the recipe of an evaluation"
-DRY_RUN = (parameter("dry_run", type="boolean"),)
-PORTION = (parameter("since", type="integer", minimum=0), parameter("limit", type="integer", minimum=1))
-EVENT = (parameter("id", type="string", minLength=1),)
-IDENTITY = (parameter("id", "path"),)
+DRY_RUN = (describe_parameter("dry_run", type="boolean"),)
+PORTION = (
+    describe_parameter("since", type="integer", minimum=0),
+    describe_parameter("limit", type="integer", minimum=1),
+)
+EVENT = (describe_parameter("id", type="string", minLength=1),)
+IDENTITY = (describe_parameter("id", "path"),)
 OUTCOMES = (messages.OutcomeRequest, list[messages.OutcomeRequest])
-STANDING = messages.SettingsAnswer
+SETTINGS_ANSWER = messages.SettingsAnswer
 OPERATIONS = (
     Operation(f"{LOOP}/decide", "post", "decide", "Decide among arms", messages.DecideAnswer,
               (messages.DecideRequest, messages.RecordsRequest)),
@@ -95,22 +98,24 @@ OPERATIONS = (
     Operation(f"{LOOP}/log", "get", "log", "Records of the log, a line of JSON each", str, (), PORTION, media=LINES),
     Operation(f"{LOOP}/forget", "post", "forget", "Delete what is about a subject", messages.ForgetAnswer,
               (messages.ForgetRequest,)),
-    Operation(LOOP, "get", "settings", "Settings in force", STANDING),
-    Operation(LOOP, "put", "change", "Go on by other settings, or ask what that would change", STANDING,
+    Operation(LOOP, "get", "settings", "Settings in force", SETTINGS_ANSWER),
+    Operation(LOOP, "put", "change", "Go on by other settings, or ask what that would change", SETTINGS_ANSWER,
               (LoopSettings,), DRY_RUN),
-    Operation(LOOP, "patch", "patch", PATCH, STANDING, (dict,), DRY_RUN),
-    Operation(f"{LOOP}/models", "get", "models", "Models, and checkpoints to go back to", steering.ModelsAnswer),
-    Operation(f"{LOOP}/candidate", "delete", "give_up", "Give the candidate up"),
-    Operation(f"{LOOP}/promote", "post", "promote", PROMOTE, STANDING, (steering.PromoteRequest,)),
-    Operation(f"{LOOP}/rollback", "post", "rollback", "Go back to a checkpoint", STANDING, (steering.RollbackRequest,)),
-    Operation(f"{LOOP}/evaluations", "get", "evaluations", "All evaluations", steering.EvaluationsAnswer),
+    Operation(LOOP, "patch", "patch", PATCH, SETTINGS_ANSWER, (dict,), DRY_RUN),
+    Operation(f"{LOOP}/models", "get", "list_models", "Models, and checkpoints to go back to",
+              admin_routes.ModelsAnswer),
+    Operation(f"{LOOP}/candidate", "delete", "discard_candidate", "Give the candidate up"),
+    Operation(f"{LOOP}/promote", "post", "promote", PROMOTE, SETTINGS_ANSWER, (admin_routes.PromoteRequest,)),
+    Operation(f"{LOOP}/rollback", "post", "rollback", "Go back to a checkpoint", SETTINGS_ANSWER,
+              (admin_routes.RollbackRequest,)),
+    Operation(f"{LOOP}/evaluations", "get", "list_evaluations", "All evaluations", admin_routes.EvaluationsAnswer),
     Operation(f"{LOOP}/evaluations", "post", "evaluate", "What policies would have earned", EvaluationAnswer,
               (EvaluationRequest,), good="201"),
-    Operation(ONE, "get", "evaluation", "One evaluation", EvaluationAnswer, (), IDENTITY),
-    Operation(ONE, "delete", "remove", "Delete an evaluation", None, (), IDENTITY),
-    Operation("/v1", "get", "listed", "Loops that the key may read", described.Loops, codes=("405", "421")),
-    Operation(f"{LOOP}/overview", "get", "overview", "What the page shows", described.Overview),
-    Operation(f"{LOOP}/event", "get", "event", "All about one decision", described.Event, (), EVENT),
+    Operation(ONE, "get", "get_evaluation", "One evaluation", EvaluationAnswer, (), IDENTITY),
+    Operation(ONE, "delete", "delete_evaluation", "Delete an evaluation", None, (), IDENTITY),
+    Operation("/v1", "get", "list_loops", "Loops that the key may read", openapi_page.Loops, codes=("405", "421")),
+    Operation(f"{LOOP}/overview", "get", "overview", "What the page shows", openapi_page.Overview),
+    Operation(f"{LOOP}/event", "get", "event", "All about one decision", openapi_page.Event, (), EVENT),
     Operation("/healthz", "get", "health", "Whether it is alive", Alive, codes=("405",), free=True),
     Operation("/readyz", "get", "ready", "Whether it can write and learns", Ready, codes=("405", "503"), free=True),
     Operation("/metrics", "get", "metrics", "Measures, as Prometheus reads them", str, media=TEXT,
@@ -128,8 +133,8 @@ def document() -> dict[str, Any]:
     known = dict(zip(types, schemas, strict=True))
     paths: dict[str, Any] = {}
     for one in OPERATIONS:
-        paths.setdefault(one.path, {})[one.method] = operation(one, known)
-    not_ready = refused("503", known[messages.ErrorAnswer], "Why it is not ready.")
+        paths.setdefault(one.path, {})[one.method] = describe_operation(one, known)
+    not_ready = describe_error("503", known[messages.ErrorAnswer], "Why it is not ready.")
     paths["/readyz"]["get"]["responses"]["503"] = not_ready
     return {
         "openapi": "3.1.0",
@@ -139,11 +144,11 @@ def document() -> dict[str, Any]:
             "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
         },
         "security": [{}, {"key": []}],
-        "paths": {**paths, **personalizer.paths(known)},
+        "paths": {**paths, **personalizer.describe_paths(known)},
     }
 
 
-def refused(code: str, error: Any, text: str | None = None) -> dict[str, Any]:
+def describe_error(code: str, error: Any, text: str | None = None) -> dict[str, Any]:
     """Return the response of a refusal. text: its description (default None: as everywhere)."""
     found = {"description": text or ERRORS[code], "content": {JSON: {"schema": error}}}
     if code in HEADERS:
@@ -152,16 +157,16 @@ def refused(code: str, error: Any, text: str | None = None) -> dict[str, Any]:
     return found
 
 
-def operation(one: Operation, known: dict[Any, Any]) -> dict[str, Any]:
+def describe_operation(one: Operation, known: dict[Any, Any]) -> dict[str, Any]:
     """Return the description of an operation by the schemas of its types."""
     done: dict[str, Any] = {"204": {"description": "Done."}}
     if one.answer is not None:
         done = {one.good: {"description": "Done.", "content": {one.media: {"schema": known[one.answer]}}}}
-    loop = (parameter("loop", "path"),) if "{loop}" in one.path else ()
+    loop = (describe_parameter("loop", "path"),) if "{loop}" in one.path else ()
     found: dict[str, Any] = {
         "operationId": one.name,
         "summary": one.summary,
-        "responses": {**done, **{code: refused(code, known[messages.ErrorAnswer]) for code in one.codes}},
+        "responses": {**done, **{code: describe_error(code, known[messages.ErrorAnswer]) for code in one.codes}},
     }
     if loop or one.parameters:
         found["parameters"] = [*loop, *one.parameters]

@@ -17,9 +17,9 @@ from onepass.evaluation.reward_range import Range
 from onepass.log.asking import first_eligible
 from onepass.log.records import SECOND, Activation, Checkpoint, Decision, Join, Outcome, Settings
 from onepass.service.drift import EVERY, SETTLED, Drift, Expected
-from onepass.service.settings import LoopSettings, checked
-from onepass.service.waiting import deadline
-from onepass.service.worth import LEVEL, Chance, Worth, chance, verdict
+from onepass.service.pending_decision import deadline
+from onepass.service.policy_gain import LEVEL, DecisionWeights, PolicyGain, decision_weights, verdict
+from onepass.service.settings import LoopSettings, parse_settings
 
 PIECES = 120  # of the time that is drawn
 NAMED = 24  # arms that a piece knows by name; those shown least are counted together
@@ -67,11 +67,11 @@ class Sums(msgspec.Struct, kw_only=True):
     drift: Drift = msgspec.field(default_factory=Drift)
 
 
-class Waits(NamedTuple):
+class PendingReward(NamedTuple):
     """A decision that waits for its reward. expected: None where no model said so."""
 
     due: int
-    chance: Chance
+    chance: DecisionWeights
     expected: Expected | None
 
 
@@ -85,10 +85,10 @@ class Overview:
         self._find = find
         self.settings, self.sums = settings, Sums() if sums is None else sums
         rewards = self.sums.range
-        self.worth = Worth(Range(*(settings.reward.range if rewards is None else rewards)), self.sums.worth)
+        self.policy_gain = PolicyGain(Range(*(settings.reward.range if rewards is None else rewards)), self.sums.worth)
         self.latest: deque[str] = deque(maxlen=LATEST)
-        self.waiting: dict[str, Waits] = {}
-        self._chances: list[Chance] = []
+        self.waiting: dict[str, PendingReward] = {}
+        self._chances: list[DecisionWeights] = []
         self._rewards: list[float] = []
         self._seconds: deque[list[int]] = deque(maxlen=MINUTE)
         self._open = max(len(self.sums.pieces) - 1, 0)  # the newest piece
@@ -96,15 +96,15 @@ class Overview:
 
     # ---- records ----
 
-    def take(self, record: Any) -> None:
+    def add_record(self, record: Any) -> None:
         """The next record of the loop's log; those up to `sums.through` are only looked at for what waits."""
         new = record.seq > self.sums.through
         if isinstance(record, Decision):
-            self._decided(record, new)
+            self._add_decision(record, new)
         elif isinstance(record, Join):
-            self._joined(record, new)
+            self._add_join(record, new)
         elif isinstance(record, Settings):
-            self._stands(record, new)
+            self._apply_settings(record, new)
         elif new and isinstance(record, Outcome | Activation | Checkpoint):
             self._count(type(record).__name__.lower())
         if new:
@@ -114,22 +114,22 @@ class Overview:
     def _count(self, what: str) -> None:
         self.sums.counts[what] = self.sums.counts.get(what, 0) + 1
 
-    def _stands(self, record: Settings, new: bool) -> None:
-        self.settings, said = checked(record.settings["loop"]), self.sums
+    def _apply_settings(self, record: Settings, new: bool) -> None:
+        self.settings, said = parse_settings(record.settings["loop"]), self.sums
         if not new:
             return
         self.settle()
         said.version = record.version
-        if tuple(self.worth.rewards) != self.settings.reward.range:  # limits rest on it: they begin anew
-            self.worth = Worth(Range(*self.settings.reward.range))
+        if tuple(self.policy_gain.rewards) != self.settings.reward.range:  # limits rest on it: they begin anew
+            self.policy_gain = PolicyGain(Range(*self.settings.reward.range))
             said.drift.reset()
             for piece in said.pieces:
                 piece.worth = None
 
-    def _decided(self, record: Decision, new: bool) -> None:
-        names, (place, chances, eligible) = record.offered, shown_among(record)
-        first = first_shown(record, eligible)
-        self.waiting[record.id] = self._waits(record)
+    def _add_decision(self, record: Decision, new: bool) -> None:
+        names, (place, chances, eligible) = record.offered, shown_distribution(record)
+        first = baseline_arm(record, eligible)
+        self.waiting[record.id] = self._make_pending(record)
         if len(self.waiting) > REMEMBERED:
             del self.waiting[next(iter(self.waiting))]
         self.latest.append(record.id)
@@ -153,33 +153,33 @@ class Overview:
         piece.arms[name] = piece.arms.get(name, 0) + 1
         sums.arms[name] = sums.arms.get(name, 0) + 1
         if len(piece.arms) > 2 * NAMED:
-            piece.arms = fewer(piece.arms)
+            piece.arms = truncate_arms(piece.arms)
         if len(sums.arms) > 2 * NAMED:
-            sums.arms = fewer(sums.arms)
+            sums.arms = truncate_arms(sums.arms)
         second = record.time // SECOND
         if self._seconds and self._seconds[-1][0] == second:
             self._seconds[-1][1] += 1
         else:
             self._seconds.append([second, 1])
 
-    def _waits(self, record: Decision) -> Waits:
+    def _make_pending(self, record: Decision) -> PendingReward:
         """What is remembered of a decision until its reward comes."""
-        place, chances, eligible = shown_among(record)
-        told = chance(chances, place, first_shown(record, eligible), eligible)
+        place, chances, eligible = shown_distribution(record)
+        told = decision_weights(chances, place, baseline_arm(record, eligible), eligible)
         expected = None if record.means is None else Expected(record.means[place], record.rounds)
-        return Waits(deadline(record, self.settings), told, expected)
+        return PendingReward(deadline(record, self.settings), told, expected)
 
-    def _looked_up(self, identity: str) -> Waits | None:
+    def _look_up(self, identity: str) -> PendingReward | None:
         """The same of a decision that is not remembered; None where the log does not have it."""
-        return next((self._waits(one) for one in self._find(identity) if isinstance(one, Decision)), None)
+        return next((self._make_pending(one) for one in self._find(identity) if isinstance(one, Decision)), None)
 
-    def _joined(self, record: Join, new: bool) -> None:
+    def _add_join(self, record: Join, new: bool) -> None:
         if record.again:
             return
         waits = self.waiting.pop(record.id, None)
         if not new:
             return
-        waits = self._looked_up(record.id) if waits is None else waits
+        waits = self._look_up(record.id) if waits is None else waits
         self._count("join")
         if record.how == "default":
             self._count("default")
@@ -193,7 +193,7 @@ class Overview:
         self._chances.append(waits.chance)
         self._rewards.append(reward)
         if waits.expected is not None and waits.expected.rounds >= SETTLED:
-            least, span = self.worth.rewards.least, self.worth.rewards.span
+            least, span = self.policy_gain.rewards.least, self.policy_gain.rewards.span
             mean, scaled = ((value - least) / span for value in (waits.expected.mean, reward))
             self.sums.drift.add(mean, scaled, record.time)
         if len(self._rewards) >= TOGETHER:
@@ -207,7 +207,7 @@ class Overview:
     def settle(self) -> None:
         """Add the rewards that were taken."""
         if self._rewards:
-            self.worth.add(self._chances, self._rewards)
+            self.policy_gain.add(self._chances, self._rewards)
             self._chances, self._rewards, self._stale = [], [], True
 
     # ---- time ----
@@ -222,7 +222,7 @@ class Overview:
             self._close()
         while place >= PIECES:
             sums.width, place = 2 * sums.width, place // 2
-            sums.pieces = [merged(sums.pieces[each : each + 2]) for each in range(0, len(sums.pieces), 2)]
+            sums.pieces = [merge_pieces(sums.pieces[each : each + 2]) for each in range(0, len(sums.pieces), 2)]
         while len(sums.pieces) <= place:
             sums.pieces.append(Piece(arms={}))
         self._open = max(place, len(sums.pieces) - 1)
@@ -232,24 +232,27 @@ class Overview:
         """What is known now belongs to the newest piece."""
         self.settle()
         if self._stale and self.sums.pieces:
-            self.sums.pieces[-1].worth = [tuple(one) for one in self._known()]
+            self.sums.pieces[-1].worth = [tuple(one) for one in self._estimates()]
             self._stale = False
 
-    def _known(self) -> list[Any]:
-        return [self.worth.shown(), self.worth.of(0), self.worth.of(1)]
+    def _estimates(self) -> list[Any]:
+        return [self.policy_gain.shown_value(), self.policy_gain.policy_value(0), self.policy_gain.policy_value(1)]
 
     # ---- out ----
 
-    def kept(self) -> bytes:
+    def to_bytes(self) -> bytes:
         """All sums, for a file."""
         self._close()
-        self.sums.worth, self.sums.range = self.worth.plain(), (self.worth.rewards.least, self.worth.rewards.largest)
+        self.sums.worth, self.sums.range = (
+            self.policy_gain.to_dict(),
+            (self.policy_gain.rewards.least, self.policy_gain.rewards.largest),
+        )
         return msgspec.json.encode(self.sums)
 
-    def shown(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """What a page shows, as JSON."""
         self._close()
-        sums, worth = self.sums, self.worth
+        sums, worth = self.sums, self.policy_gain
         word, sentence = verdict(worth, sums.first if sums.steady else None)
         names = [name for name, _ in Counter(sums.arms).most_common() if name != OTHERS][:DRAWN]
         decisions = sums.counts.get("decision", 0)
@@ -260,8 +263,8 @@ class Overview:
             "counts": sums.counts,
             "arms": len(sums.arms),
             "rate": self._rate(),
-            "begin": seconds(sums.begin),
-            "last": seconds(sums.last or None),
+            "begin": to_seconds(sums.begin),
+            "last": to_seconds(sums.last or None),
             "width": sums.width / SECOND,
             "latest": [*self.latest][::-1],
             "verdict": word,
@@ -272,16 +275,16 @@ class Overview:
             "first": sums.first if sums.steady else None,
             "value": None if not worth.rows else {
                 "rewards": worth.rows,
-                "shown": worth.shown(), "first": worth.of(0), "even": worth.of(1),
-                "over_first": worth.over(0), "over_even": worth.over(1),
+                "shown": worth.shown_value(), "first": worth.policy_value(0), "even": worth.policy_value(1),
+                "over_first": worth.gain_over(0), "over_even": worth.gain_over(1),
             },
             "names": names,
             "apart": sum(piece.apart for piece in sums.pieces) / max(decisions, 1),
             "price": sum(piece.price for piece in sums.pieces) / max(decisions, 1),
-            "pieces": [drawn(piece, names) for piece in sums.pieces],
+            "pieces": [piece_to_json(piece, names) for piece in sums.pieces],
             "drift": {
                 "alarms": sums.drift.alarms, "every": EVERY, "rewards": sums.drift.rows,
-                "latest": [[seconds(one.time), one.more] for one in sums.drift.latest],
+                "latest": [[to_seconds(one.time), one.more] for one in sums.drift.latest],
             },
         }  # fmt: skip
 
@@ -307,7 +310,7 @@ class Overview:
             yield "Of decisions with several slots the first one is counted."
 
 
-def shown_among(record: Decision) -> tuple[int, list[float], list[int] | None]:
+def shown_distribution(record: Decision) -> tuple[int, list[float], list[int] | None]:
     """The place that was shown first, the chances of all arms, the places that might be shown (None: all)."""
     place, chances, names, eligible = record.places[0], record.probabilities, record.offered, None
     if record.shown is not None:
@@ -320,19 +323,19 @@ def shown_among(record: Decision) -> tuple[int, list[float], list[int] | None]:
     return place, chances, eligible
 
 
-def first_shown(record: Decision, eligible: list[int] | None) -> int:
+def baseline_arm(record: Decision, eligible: list[int] | None) -> int:
     """The place of the arm that is shown where there is no model."""
     return record.baseline[0] if record.baseline else 0 if eligible is None else eligible[0]
 
 
-def fewer(arms: dict[str, int]) -> dict[str, int]:
+def truncate_arms(arms: dict[str, int]) -> dict[str, int]:
     """Those shown most, the others together."""
     rest = arms.get(OTHERS, 0)
     most = Counter({name: count for name, count in arms.items() if name != OTHERS}).most_common(NAMED)
     return {**dict(most), OTHERS: rest + sum(arms.values()) - rest - sum(count for _, count in most)}
 
 
-def merged(pieces: list[Piece]) -> Piece:
+def merge_pieces(pieces: list[Piece]) -> Piece:
     """Two pieces, or the last one, as one."""
     arms = Counter[str]()
     for piece in pieces:
@@ -340,7 +343,7 @@ def merged(pieces: list[Piece]) -> Piece:
     whole = dict(arms)
     return Piece(
         decisions=sum(piece.decisions for piece in pieces),
-        arms=fewer(whole) if len(whole) > 2 * NAMED else whole,
+        arms=truncate_arms(whole) if len(whole) > 2 * NAMED else whole,
         apart=sum(piece.apart for piece in pieces),
         price=sum(piece.price for piece in pieces),
         earned=sum(piece.earned for piece in pieces),
@@ -349,22 +352,22 @@ def merged(pieces: list[Piece]) -> Piece:
     )
 
 
-def drawn(piece: Piece, names: list[str]) -> list[Any]:
+def piece_to_json(piece: Piece, names: list[str]) -> list[Any]:
     """decisions, how often each name, share apart from the best, mean reward, what was known."""
     return [
         piece.decisions,
         [piece.arms.get(name, 0) for name in names],
-        rounded(piece.apart / piece.decisions if piece.decisions else None),
-        rounded(piece.earned / piece.rewards if piece.rewards else None),
-        None if piece.worth is None else [[rounded(each) for each in one] for one in piece.worth],
+        round_value(piece.apart / piece.decisions if piece.decisions else None),
+        round_value(piece.earned / piece.rewards if piece.rewards else None),
+        None if piece.worth is None else [[round_value(each) for each in one] for one in piece.worth],
     ]
 
 
-def rounded(value: float | None) -> float | None:
+def round_value(value: float | None) -> float | None:
     """To what a picture can show."""
     return None if value is None else float(f"{value:.5g}")
 
 
-def seconds(micros: int | None) -> float | None:
+def to_seconds(micros: int | None) -> float | None:
     """Of microseconds."""
     return None if micros is None else micros / SECOND

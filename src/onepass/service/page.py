@@ -23,12 +23,12 @@ from onepass.bandit.explanation import Explanation
 from onepass.foundation.check import shown
 from onepass.log.asking import are_records
 from onepass.log.records import SECOND, Decision, encode
-from onepass.service.answers import answer
 from onepass.service.keys import Keys, Role
 from onepass.service.loop import Loop
-from onepass.service.messages import Refused
+from onepass.service.messages import ApiError
+from onepass.service.overview_thread import OverviewThread
+from onepass.service.responses import decision_answer
 from onepass.service.settings import LoopSettings, Sizes, takes_records
-from onepass.service.watching import Watcher
 
 FOLDER = Path(__file__).parent / "static"
 KINDS = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
@@ -57,7 +57,7 @@ def routes(
     route: Router,
     loops: dict[str, Loop],
     keys: dict[str, Keys],
-    watchers: dict[str, Watcher],
+    watchers: dict[str, OverviewThread],
     presented: Callable[[Request], str | None],
 ) -> list[Route]:
     """The routes of the page, to be tried after all others. route: makes those of a loop; presented: the key of a
@@ -69,16 +69,16 @@ def routes(
     async def overview(request: Request, loop: Loop) -> Response:
         watcher = watchers.get(loop.name)
         if watcher is None:
-            raise Refused(404, "NotWatched", f"nobody watches loop {shown(loop.name)}")
-        return Response(await asyncio.to_thread(told, loop, watcher, selves), media_type=JSON)
+            raise ApiError(404, "NotWatched", f"nobody watches loop {shown(loop.name)}")
+        return Response(await asyncio.to_thread(overview_json, loop, watcher, selves), media_type=JSON)
 
     async def event(request: Request, loop: Loop) -> Response:
         identity = request.query_params.get("id", "")
         if not identity:
-            raise Refused(400, "BadArgument", "id must be given: the id of a decision")
-        return Response(await asyncio.to_thread(looked_up, loop, identity), media_type=JSON)
+            raise ApiError(400, "BadArgument", "id must be given: the id of a decision")
+        return Response(await asyncio.to_thread(event_json, loop, identity), media_type=JSON)
 
-    async def listed(request: Request) -> Response:
+    async def list_loops(request: Request) -> Response:
         key = presented(request)
         found = [name for name in loops if "read" in keys[name].roles(key)]
         return Response(_encoder.encode({"loops": found, "keys": keyed}), media_type=JSON)
@@ -87,48 +87,48 @@ def routes(
         name = request.path_params.get("loop")
         if name is not None and name not in loops and not keyed:  # keys keep names to themselves
             raise HTTPException(404)
-        return sent("index.html")
+        return file_response("index.html")
 
     async def static(request: Request) -> Response:
         name = request.path_params["name"]
         if name not in files:
             raise HTTPException(404)
-        return sent(name)
+        return file_response(name)
 
-    def sent(name: str) -> Response:
+    def file_response(name: str) -> Response:
         data, kind = files[name]
         return Response(data, headers=HEADERS, media_type=kind)
 
     return [
         route("/v1/{loop}/overview", "GET", "read", overview),
         route("/v1/{loop}/event", "GET", "read", event),
-        Route("/v1", listed),
+        Route("/v1", list_loops),
         Route("/page/{name}", static),
         Route("/", page),
         Route("/{loop}", page),
     ]
 
 
-def told(loop: Loop, watcher: Watcher, selves: dict[str, tuple[float, dict[str, Any]]]) -> bytes:
+def overview_json(loop: Loop, watcher: OverviewThread, selves: dict[str, tuple[float, dict[str, Any]]]) -> bytes:
     """The overview of a loop. selves: what models said of themselves, and when."""
     since, said = selves.get(loop.name, (0.0, {}))
     if not said or time.monotonic() - since >= FRESH:
-        said = model(loop)
+        said = model_info(loop)
         selves[loop.name] = (time.monotonic(), said)
     counts = loop.joiner.counts
     numbers = {**loop.numbers(), "late": counts["late"], "corrected": counts["corrected"]}  # the overview is no older
-    found = {**watcher.shown(), "loop": loop.name, "now": loop.clock() / SECOND, "trouble": loop.trouble()}
+    found = {**watcher.to_dict(), "loop": loop.name, "now": loop.clock() / SECOND, "trouble": loop.problem()}
     if not found["counts"].get("decision"):
-        found["example"] = {"path": f"/v1/{quote(loop.name)}/decide", "body": example(loop.settings)}
+        found["example"] = {"path": f"/v1/{quote(loop.name)}/decide", "body": example_request(loop.settings)}
     return _encoder.encode({**found, "numbers": numbers, "model": said})
 
 
-def example(settings: LoopSettings) -> dict[str, Any]:
+def example_request(settings: LoopSettings) -> dict[str, Any]:
     """A request that a loop of these settings decides."""
     if takes_records(settings):
         context, features = {"country": "de"}, None
     else:
-        context, features = [ones(sizes) for sizes in (settings.features.context, settings.features.arms)]
+        context, features = [ones_like(sizes) for sizes in (settings.features.context, settings.features.arms)]
     found: dict[str, Any] = {"context": context} if context else {}
     names = settings.arms[:FEW] or ["first", "second"]
     if features:
@@ -138,12 +138,12 @@ def example(settings: LoopSettings) -> dict[str, Any]:
     return found
 
 
-def ones(sizes: Sizes) -> Any:
+def ones_like(sizes: Sizes) -> Any:
     """Numbers of a request, or of an arm, that are all 1."""
     return [1.0] * sizes if isinstance(sizes, int) else dict.fromkeys(sizes, 1.0)
 
 
-def model(loop: Loop) -> dict[str, Any]:
+def model_info(loop: Loop) -> dict[str, Any]:
     """What a model says of itself: bytes, and the certificate of its sketch, where it has one."""
     bandit = loop.learner.fold.bandit
     found = {"recipe": loop.settings.model.recipe, "memory": bandit.memory_usage(), "error_bound": None}
@@ -153,23 +153,23 @@ def model(loop: Loop) -> dict[str, Any]:
     return found
 
 
-def looked_up(loop: Loop, identity: str) -> bytes:
+def event_json(loop: Loop, identity: str) -> bytes:
     """All records about a decision, and an explanation of it; Refused where there are none."""
     records = loop.store.find(loop.name, identity)
     if not records:
-        raise Refused(404, "EventNotFound", f"the log has nothing about {shown(identity)}")
+        raise ApiError(404, "EventNotFound", f"the log has nothing about {shown(identity)}")
     found: dict[str, Any] = {"id": identity, "records": [msgspec.Raw(encode(record)) for record in records]}
     decision = next((record for record in records if isinstance(record, Decision)), None)
     if decision is not None:
-        found["decision"] = msgspec.to_builtins(answer(decision))
+        found["decision"] = msgspec.to_builtins(decision_answer(decision))
         try:
-            found["explanation"] = said(explained(loop, decision))
+            found["explanation"] = explanation_to_dict(explain_decision(loop, decision))
         except ValueError as error:
             found["unexplained"] = str(error)
     return _encoder.encode(found)
 
 
-def explained(loop: Loop, decision: Decision) -> Explanation:
+def explain_decision(loop: Loop, decision: Decision) -> Explanation:
     """Why the arm that was shown, by the serving copy of now; ValueError where it cannot say."""
     place, names, contexts = (decision.shown or decision.places)[0], decision.offered, decision.contexts
     arm, copy = place if names is None else names[place], loop.learner.copies.present
@@ -179,14 +179,14 @@ def explained(loop: Loop, decision: Decision) -> Explanation:
         return found
     if not isinstance(contexts, list):
         raise ValueError("the rows of this decision are not in the log")
-    options: dict[str, Any] = {"arms": names, "names": columns(loop.settings)}
+    options: dict[str, Any] = {"arms": names, "names": column_names(loop.settings)}
     if copy.timed:
         options["time"] = loop.clock() / SECOND
     found = copy.snapshot.explain(contexts, arm, **options)
     return found
 
 
-def columns(settings: LoopSettings) -> list[str] | None:
+def column_names(settings: LoopSettings) -> list[str] | None:
     """Names of a row's numbers; None where the settings name none."""
     parts = (settings.features.context, settings.features.arms)
     if all(isinstance(part, int) for part in parts):
@@ -199,7 +199,7 @@ def columns(settings: LoopSettings) -> list[str] | None:
     return names if len(set(names)) == len(names) else [*each[0], *(f"arm {name}" for name in each[1])]
 
 
-def said(found: Explanation) -> dict[str, Any]:
+def explanation_to_dict(found: Explanation) -> dict[str, Any]:
     """Its largest terms, as JSON."""
     whole = found.to_dict()
     whole["terms"] = [term._asdict() for term in found.top(TERMS)]

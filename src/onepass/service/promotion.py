@@ -22,31 +22,31 @@ from onepass.log.lines import RETIRED, SERVING, STAGED, Line
 from onepass.log.records import Checkpoint, Decision
 from onepass.log.replay import Fold
 from onepass.log.store import Store, StoreError
-from onepass.service import models
-from onepass.service.candidates import Candidate
+from onepass.service import checkpoints
+from onepass.service.canary_test import CanaryTest
+from onepass.service.candidate import Candidate
 from onepass.service.learner import Learner
-from onepass.service.messages import ModelAnswer, Refused, SettingsAnswer
+from onepass.service.loop_state import API, TAKEOVER, LoopState, settings_record
+from onepass.service.messages import ApiError, ModelAnswer, SettingsAnswer
 from onepass.service.settings import LoopSettings, Model
-from onepass.service.standing import API, TAKEOVER, Standing, said
-from onepass.service.trial import Trial
-from onepass.service.writer import promise
+from onepass.service.writer import new_future
 
 ASKED = 60.0  # seconds for the learner's thread to do what it is asked
 
 
-class Home(Protocol):
+class LoopParts(Protocol):
     """What of a loop (loop.py) its models need. changing: held while what stands changes; orders: held by those who
     ask for a change, never by the learner's thread; building: the candidate."""
 
     name: str
     store: Store
     folder: Path
-    standing: Standing
+    loop_state: LoopState
     learner: Learner
     building: Candidate | None
 
     @property
-    def changing(self) -> Any:
+    def change_lock(self) -> Any:
         """A lock."""
         ...
 
@@ -59,15 +59,15 @@ class Home(Protocol):
         """Durable, and then in force."""
         ...
 
-    def saved(self, fold: Fold, state: str, why: str = "") -> Checkpoint:
+    def save_model(self, fold: Fold, state: str, why: str = "") -> Checkpoint:
         """A model as a file, and its record."""
         ...
 
-    def fold_of(self, line: int, found: Any = None) -> Fold:
+    def load_fold(self, line: int, found: Any = None) -> Fold:
         """A model as a checkpoint has it, or at its beginning."""
         ...
 
-    def lost_rows(self, fold: Fold) -> bool:
+    def has_forgotten_records(self, fold: Fold) -> bool:
         """Whether what a model has learned cannot be learned again."""
         ...
 
@@ -80,7 +80,7 @@ class Home(Protocol):
 
 
 def stage(
-    home: Home,
+    loop: LoopParts,
     settings: LoopSettings,
     model: Model,
     bandit: Any,
@@ -96,18 +96,18 @@ def stage(
     at_once: whether it takes over when it has caught up, whatever the mode (default False); why: a sentence.
     """
     while True:
-        give_up(home, "another candidate came")
-        with home.changing:
-            if home.building is None:
-                number = home.standing.lines.next
-                fold = Fold(home.store, home.name, bandit, through, line=number)
+        discard_candidate(loop, "another candidate came")
+        with loop.change_lock:
+            if loop.building is None:
+                number = loop.loop_state.lines.next
+                fold = Fold(loop.store, loop.name, bandit, through, line=number)
                 record = fold.checkpoint(0, state=STAGED, why=why)
-                home.put(said(origin, settings, model, number, at_once), record)
-                build(home, fold)
+                loop.put(settings_record(origin, settings, model, number, at_once), record)
+                build(loop, fold)
                 return
 
 
-def beginning(store: Store, loop: str) -> int:
+def replay_start(store: Store, loop: str) -> int:
     """The place after which every join has its decision in the log: 0, but where its first records were dropped."""
     held, last = set[str](), 0
     for record in store.read(0, None, ("decision", "join"), loop) if store.first > 1 else ():
@@ -120,85 +120,87 @@ def beginning(store: Store, loop: str) -> int:
     return max(last, store.first - 1)
 
 
-def resume(home: Home) -> None:
+def resume(loop: LoopParts) -> None:
     """Build the candidate that the log has; one that cannot be restored ends."""
-    line = home.standing.lines.candidate
+    line = loop.loop_state.lines.candidate
     if line is None:
         return
-    found = models.newest(home.folder, home.store, home.name, line.number)
+    found = checkpoints.newest_checkpoint(loop.folder, loop.store, loop.name, line.number)
     try:
-        fold = home.fold_of(line.number, found)
+        fold = loop.load_fold(line.number, found)
     except (ValueError, StoreError) as error:
         fields: dict[str, Any] = {"line": line.number, "state": RETIRED, "why": str(error)}
-        home.put({}, Checkpoint(loop=home.name, time=0, through=line.through, digest="", **fields))
+        loop.put({}, Checkpoint(loop=loop.name, time=0, through=line.through, digest="", **fields))
     else:
-        build(home, fold)
+        build(loop, fold)
 
 
-def build(home: Home, fold: Fold) -> None:
+def build(loop: LoopParts, fold: Fold) -> None:
     """Let a candidate catch up, in a thread of its own."""
-    line = home.standing.lines.each[fold.line]
-    wanted = home.standing.wanted[fold.line].settings
+    line = loop.loop_state.lines.each[fold.line]
+    wanted = loop.loop_state.staged[fold.line].settings
 
-    trial = Trial(fold.line, wanted.reward.range, wanted.share, 1.0 - wanted.promotion.level)
-    home.building = Candidate(
-        fold, seen=lambda: home.learner.seen, warm=home.warm, do=home.learner.do, trial=trial, since=line.place,
-        arrived=lambda one: arrived(home, one), failed=lambda one, why: failed(home, one, why),
-        taught=lambda one: settle(home, one),
+    trial = CanaryTest(fold.line, wanted.reward.range, wanted.share, 1.0 - wanted.promotion.level)
+    loop.building = Candidate(
+        fold, seen=lambda: loop.learner.seen, warm=loop.warm, do=loop.learner.run_soon, trial=trial, since=line.place,
+        arrived=lambda one: on_caught_up(loop, one), failed=lambda one, why: on_failure(loop, one, why),
+        taught=lambda one: promote_if_due(loop, one),
     )  # fmt: skip
-    home.building.start()
+    loop.building.start()
 
 
-def give_up(home: Home, why: str) -> bool:
+def discard_candidate(loop: LoopParts, why: str) -> bool:
     """End the candidate, if there is one, and say whether there was."""
-    candidate = home.building
+    candidate = loop.building
     if candidate is None:
         return False
     candidate.stop()
-    ask(home, lambda: retire(home, candidate, why))
+    run_on_learner(loop, lambda: retire(loop, candidate, why))
     return True
 
 
-def promote(home: Home, why: str) -> None:
+def promote(loop: LoopParts, why: str) -> None:
     """Let the candidate take over, now or when it has caught up; Refused where there is none."""
-    candidate = home.building
+    candidate = loop.building
     if candidate is None:
-        raise Refused(
+        raise ApiError(
             409, "NoCandidate", "there is no candidate: PUT settings with another model, or name an evaluation"
         )
     candidate.due = why
-    ask(home, lambda: settle(home, candidate, patient=False))
+    run_on_learner(loop, lambda: promote_if_due(loop, candidate, patient=False))
 
 
-def back(home: Home, name: str, learn: bool) -> None:
+def rollback(loop: LoopParts, name: str, learn: bool) -> None:
     """Stage a model as a checkpoint has it, to take over at once. name: of the checkpoint; learn: whether it learns
     what was joined since. Refused where there is no such checkpoint."""
-    kept = next((one for one in models.kepts(home.folder, home.store, home.name) if one.name == name), None)
-    found = None if kept is None else models.whole(home.folder, kept)
+    kept = next(
+        (one for one in checkpoints.list_checkpoints(loop.folder, loop.store, loop.name) if one.name == name), None
+    )
+    found = None if kept is None else checkpoints.load_checkpoint(loop.folder, kept)
     if found is None:
-        raise Refused(404, "CheckpointNotFound", f"there is no checkpoint {name}: GET models lists those there are")
-    wanted = home.standing.wanted.get(found.kept.line)
+        raise ApiError(404, "CheckpointNotFound", f"there is no checkpoint {name}: GET models lists those there are")
+    wanted = loop.loop_state.staged.get(found.kept.line)
     if wanted is None:
-        raise Refused(404, "CheckpointNotFound", f"the settings of checkpoint {name} are not known any more")
-    through = found.kept.through if learn else home.learner.seen
-    stage(home, home.settings, wanted.model, found.bandit, through, at_once=True, why=f"back to checkpoint {name}")
+        raise ApiError(404, "CheckpointNotFound", f"the settings of checkpoint {name} are not known any more")
+    through = found.kept.through if learn else loop.learner.seen
+    stage(loop, loop.settings, wanted.model, found.bandit, through, at_once=True, why=f"back to checkpoint {name}")
 
 
-def ask(home: Home, what: Callable[[], object]) -> None:
+def run_on_learner(loop: LoopParts, what: Callable[[], object]) -> None:
     """Let the learner's thread do something, and wait for it; what it raises."""
-    if threading.current_thread() is home.learner:
+    if threading.current_thread() is loop.learner:
         what()
         return
-    future = promise()
+    future = new_future()
 
-    def done() -> None:
+    def run() -> None:
         try:
             what()
             future.set_result(None)
         except BaseException as error:
             future.set_exception(error)
 
-    home.learner.do(done)
+    loop.learner.run_soon(run)
     try:
         future.result(ASKED)
     except TimeoutError:
@@ -208,95 +210,99 @@ def ask(home: Home, what: Callable[[], object]) -> None:
 # ---- by the learner's thread ----
 
 
-def arrived(home: Home, candidate: Candidate) -> None:
+def on_caught_up(loop: LoopParts, candidate: Candidate) -> None:
     """A candidate has caught up."""
-    home.learner.candidate = candidate
-    if home.lost_rows(candidate.fold):
-        home.learner.keep(always=True)
-    home.learner.exchange()
-    if home.standing.wanted[candidate.line].at_once:
-        candidate.due = home.standing.lines.each[candidate.line].why or "it has caught up"
-    settle(home, candidate)
+    loop.learner.candidate = candidate
+    if loop.has_forgotten_records(candidate.fold):
+        loop.learner.save_checkpoint(always=True)
+    loop.learner.publish_copies()
+    if loop.loop_state.staged[candidate.line].at_once:
+        candidate.due = loop.loop_state.lines.each[candidate.line].why or "it has caught up"
+    promote_if_due(loop, candidate)
 
 
-def settle(home: Home, candidate: Candidate, patient: bool = True) -> None:
+def promote_if_due(loop: LoopParts, candidate: Candidate, patient: bool = True) -> None:
     """Let a candidate take over where it is time. patient: whether a log that cannot be written is asked again after
     the next joins (default True), else that is raised."""
-    if home.learner.candidate is not candidate:
+    if loop.learner.candidate is not candidate:
         return
-    settings = home.settings
+    settings = loop.settings
     if candidate.due is None and settings.mode != "canary":
         candidate.due = "it has caught up"
     if candidate.trial is not None:
         gain = candidate.trial.gain()
-        if settings.reward.range != home.standing.wanted[candidate.line].settings.reward.range:
+        if settings.reward.range != loop.loop_state.staged[candidate.line].settings.reward.range:
             candidate.trial = None  # gains may leave the range that limits rest on
         elif candidate.due is None and settings.promotion.automatic and gain.better:
-            candidate.due = f"better: {gain.said()}"
+            candidate.due = f"better: {gain.sentence()}"
     if candidate.due is not None:
         with contextlib.suppress(OSError) if patient else contextlib.nullcontext():
-            take_over(home, candidate, candidate.due)
+            take_over(loop, candidate, candidate.due)
 
 
-def take_over(home: Home, candidate: Candidate, why: str) -> None:
+def take_over(loop: LoopParts, candidate: Candidate, why: str) -> None:
     """A candidate serves from here on. The model before it is saved first, so that there is a way back to it as it was
     last, unless its learning has failed."""
-    with home.changing:
-        records = [] if home.learner.trouble is not None else [home.saved(home.learner.fold, SERVING)]
-        records.append(home.saved(candidate.fold, SERVING, why))
-        settings = replace(home.settings, model=home.standing.wanted[candidate.line].model)
-        home.put(said(TAKEOVER, settings), *records)
-        home.building = None
-    home.learner.go_on(candidate)
+    with loop.change_lock:
+        records = [] if loop.learner.problem is not None else [loop.save_model(loop.learner.fold, SERVING)]
+        records.append(loop.save_model(candidate.fold, SERVING, why))
+        settings = replace(loop.settings, model=loop.loop_state.staged[candidate.line].model)
+        loop.put(settings_record(TAKEOVER, settings), *records)
+        loop.building = None
+    loop.learner.install_candidate(candidate)
 
 
-def failed(home: Home, candidate: Candidate, why: str) -> None:
+def on_failure(loop: LoopParts, candidate: Candidate, why: str) -> None:
     """A candidate cannot learn what was learned; where the log cannot say so it is built again after a restart."""
     with contextlib.suppress(OSError):
-        retire(home, candidate, why)
+        retire(loop, candidate, why)
 
 
-def retire(home: Home, candidate: Candidate, why: str) -> None:
+def retire(loop: LoopParts, candidate: Candidate, why: str) -> None:
     """A candidate ends: it decides nothing any more, and then its record says up to where it has learned."""
-    if home.building is not candidate:
+    if loop.building is not candidate:
         return
-    if home.learner.candidate is candidate:
-        home.learner.candidate = None
-        home.learner.exchange()
+    if loop.learner.candidate is candidate:
+        loop.learner.candidate = None
+        loop.learner.publish_copies()
     fields: dict[str, Any] = {"line": candidate.line, "state": RETIRED, "why": why}
-    record = Checkpoint(loop=home.name, time=0, through=candidate.fold.through, digest="", **fields)
-    with home.changing:
+    record = Checkpoint(loop=loop.name, time=0, through=candidate.fold.through, digest="", **fields)
+    with loop.change_lock:
         try:
-            home.put({}, record)
+            loop.put({}, record)
         finally:
-            home.building = None
+            loop.building = None
 
 
 # ---- how it is ----
 
 
-def settings_of(home: Home, changed: list[str] | None = None, new: LoopSettings | None = None) -> SettingsAnswer:
+def settings_answer(
+    loop: LoopParts, changed: list[str] | None = None, new: LoopSettings | None = None
+) -> SettingsAnswer:
     """What stands, for those who ask. changed: what a change changed; new: settings that are not in force."""
-    standing = home.standing
-    assert standing.settings is not None
-    last = standing.lines.each.get(standing.lines.next - 1)
-    candidate = None if last is None or last.number <= standing.lines.serving else model_of(home, standing, last)
-    settings = standing.settings if new is None else new
+    loop_state = loop.loop_state
+    assert loop_state.settings is not None
+    last = loop_state.lines.each.get(loop_state.lines.next - 1)
+    candidate = (
+        None if last is None or last.number <= loop_state.lines.serving else model_answer(loop, loop_state, last)
+    )
+    settings = loop_state.settings if new is None else new
     return SettingsAnswer(
-        settings=settings.plain(), version=f"{standing.version}", changed=changed or [],
-        model_number=standing.lines.serving, candidate=candidate,
+        settings=settings.to_dict(), version=f"{loop_state.version}", changed=changed or [],
+        model_number=loop_state.lines.serving, candidate=candidate,
     )  # fmt: skip
 
 
-def model_of(home: Home, standing: Standing, line: Line) -> ModelAnswer:
+def model_answer(loop: LoopParts, loop_state: LoopState, line: Line) -> ModelAnswer:
     """A model of the loop."""
     state, through, gain = line.state, line.end, None
-    building, wanted = home.building, standing.wanted.get(line.number)
+    building, wanted = loop.building, loop_state.staged.get(line.number)
     if line.state == STAGED and building is not None and building.line == line.number:
         state, through = "waiting" if building.ready else "building", building.fold.through
         if building.trial is not None and building.trial.known is not None:
             gain = building.trial.known._asdict()
     elif line.state == SERVING:
-        through = home.learner.through
+        through = loop.learner.through
     model = {} if wanted is None else to_builtins(wanted.model)
     return ModelAnswer(model_number=line.number, state=state, why=line.why, model=model, through=through, gain=gain)

@@ -30,9 +30,9 @@ from onepass.service.channel import Configuration
 from onepass.service.connections import CONNECTIONS, ConnectionLimits
 from onepass.service.keys import Keys
 from onepass.service.loop import Loop
-from onepass.service.settings import LoopSettings, read_all
-from onepass.service.watching import Watcher
-from onepass.service.workers import Workers, origin_of, state_path
+from onepass.service.overview_thread import OverviewThread
+from onepass.service.settings import LoopSettings, read_files
+from onepass.service.workers import Workers, clock_origin, state_path
 
 BACKLOG = 2048  # connections that wait to be taken
 FINISH = 5  # seconds that requests have to end, once the service is told to stop
@@ -67,24 +67,26 @@ def serve(
     a loop, whose end is waited for (default None: then ValueError or ClaimError). ValueError for what cannot be served
     as asked, StoreError for logs.
     """
-    each = read_all(paths)
+    each = read_files(paths)
     if not each:
         raise ValueError("paths must name the settings of a loop at least, got none")
     keys = {settings.name: Keys(found) for settings, found in each}
-    guarded(host, keys)
-    secured(certificate, private_key)
+    check_keys(host, keys)
+    check_certificate(certificate, private_key)
     data.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
         stack.enter_context(hold_folder(data, standby))
-        stores = {settings.name: stack.enter_context(store_of(settings, data, log)) for settings, _ in each}
+        stores = {settings.name: stack.enter_context(open_log(settings, data, log)) for settings, _ in each}
         for name, store in stores.items():
             claim_loop(store, name, standby)
-        place = stack.enter_context(listener(host, port))
-        loops, watchers = dict[str, Loop](), dict[str, Watcher]()
+        place = stack.enter_context(bind_socket(host, port))
+        loops, watchers = dict[str, Loop](), dict[str, OverviewThread]()
         for settings, _ in each:
             store = stores[settings.name]
             loop = loops[settings.name] = Loop(settings, store, data / f"{settings.name}.models")
-            watcher = watchers[settings.name] = Watcher(loop.settings, store, loop.name, data / f"{loop.name}.overview")
+            watcher = watchers[settings.name] = OverviewThread(
+                loop.settings, store, loop.name, data / f"{loop.name}.overview"
+            )
             stack.callback(watcher.stop)  # after the loop
             stack.callback(loop.stop)
             watcher.watch(loop.writer)
@@ -92,11 +94,12 @@ def serve(
         for one in ENDING:
             signal.signal(one, lambda *_: None)  # uvicorn takes them, and gives them on when it has ended
         place.listen(BACKLOG)
-        stack.enter_context(paced())
+        stack.enter_context(tune_runtime())
         scheme = "http" if certificate is None else "https"
-        address = f"{scheme}://{bracketed(host)}:{place.getsockname()[1]}"
+        address = f"{scheme}://{url_host(host)}:{place.getsockname()[1]}"
         config = Config(
-            service, **options_of(certificate, private_key, ConnectionLimits(connections, service.measures.refused))
+            service,
+            **server_options(certificate, private_key, ConnectionLimits(connections, service.metrics.count_refused)),
         )
         if workers == 0:
             listening(address)
@@ -104,7 +107,7 @@ def serve(
             return
         configuration = Configuration(
             {settings.name: found for settings, found in each},
-            {name: origin_of(loop) for name, loop in loops.items()},
+            {name: clock_origin(loop) for name, loop in loops.items()},
             {name: str(state_path(loop)) for name, loop in loops.items()},
             None if certificate is None else str(certificate),
             None if private_key is None else str(private_key),
@@ -120,7 +123,7 @@ def serve(
             signal.signal(one, lambda *_: None)  # while loops save and end
 
 
-def options_of(
+def server_options(
     certificate: Path | str | None, private_key: Path | str | None, limits: ConnectionLimits
 ) -> dict[str, Any]:
     """Return the options of the server of HTTP."""
@@ -131,7 +134,7 @@ def options_of(
     }  # fmt: skip
 
 
-def guarded(host: str, keys: dict[str, Keys]) -> None:
+def check_keys(host: str, keys: dict[str, Keys]) -> None:
     """ValueError for an address that others reach while a loop has no keys."""
     try:
         local = host == "localhost" or ipaddress.ip_address(host).is_loopback
@@ -147,7 +150,7 @@ def guarded(host: str, keys: dict[str, Keys]) -> None:
         raise ValueError(f"every loop must have keys where one has, but {without[0]} has none")
 
 
-def secured(certificate: Path | None, private_key: Path | None) -> None:
+def check_certificate(certificate: Path | None, private_key: Path | None) -> None:
     """ValueError for what is not a certificate and its private key."""
     if certificate is None and private_key is None:
         return
@@ -159,7 +162,7 @@ def secured(certificate: Path | None, private_key: Path | None) -> None:
         raise ValueError(f"{certificate} and {private_key} are no certificate with its private key: {error}") from None
 
 
-def store_of(settings: LoopSettings, data: Path, log: str | None) -> Store:
+def open_log(settings: LoopSettings, data: Path, log: str | None) -> Store:
     """The log of a loop."""
     synced = settings.operation.durability == "commit"
     if log is None:
@@ -172,7 +175,7 @@ def store_of(settings: LoopSettings, data: Path, log: str | None) -> Store:
 
 
 @contextmanager
-def paced() -> Iterator[None]:
+def tune_runtime() -> Iterator[None]:
     """While this is held, threads change places often, and what was there at the start is no garbage: a search through
     all of it takes 0.1 s."""
     turn, most = sys.getswitchinterval(), gc.get_threshold()
@@ -223,7 +226,7 @@ def claim_loop(store: Store, name: str, standby: Callable[[], object] | None) ->
         time.sleep(LOOK)
 
 
-def listener(host: str, port: int) -> socket.socket:
+def bind_socket(host: str, port: int) -> socket.socket:
     """A socket that is bound; ValueError where that is not possible."""
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
@@ -235,6 +238,6 @@ def listener(host: str, port: int) -> socket.socket:
     return place
 
 
-def bracketed(host: str) -> str:
+def url_host(host: str) -> str:
     """A host as an address has it."""
     return f"[{host}]" if ":" in host else host

@@ -36,7 +36,7 @@ from onepass.log.records import LONGEST as LONGEST_NAME
 from onepass.service import crossed_features
 from onepass.service.crossed_features import CROSSED, is_crossed
 from onepass.service.keys import Keys
-from onepass.service.misfits import misfits, nearest
+from onepass.service.validation import suggest_name, type_errors
 
 Aggregation = Literal["earliest", "sum", "mean", "median", "min", "max"]
 Mode = Literal["online", "apprentice", "logging", "canary"]
@@ -60,11 +60,11 @@ EXPLORING = {"kind": "InverseGap"}  # where the arguments of a recipe do not say
 FIXED = ("name", "features")  # what rows are made of: not to be changed under a log
 
 
-class Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What all tables of the file have."""
 
 
-class Features(Part, frozen=True, kw_only=True):
+class Features(Section, frozen=True, kw_only=True):
     """context: numbers that come with a request (default 0); arms: numbers that come with every arm (default 0). Names,
     for numbers given by name, or how many, for numbers given in order. A row is the context's, then the arm's.
     records: whether both are records of any keys instead (default false; true by itself where model.recipe is
@@ -80,17 +80,21 @@ class Features(Part, frozen=True, kw_only=True):
         return size(self.context) + size(self.arms)
 
 
-class Model(Part, frozen=True, kw_only=True):
-    """recipe: "ContextualBandit" (default), which needs no tuning, "InteractionBandit", whose features are records, a
-    name of `onepass.recipes`, or "module:name" of a recipe of your own; arguments: its keywords but dim and seed, parts
-    as tables with their kind, a half-life in seconds as {seconds = 3600.0}; seed: at least 0 (default 0)."""
+class Model(Section, frozen=True, kw_only=True):
+    """Model of a loop.
+
+    recipe: "ContextualBandit" (default), which needs no tuning; "InteractionBandit", whose features are records; the
+    name of another recipe of `onepass.recipes`; or "module:name" of your own recipe. arguments: keyword arguments of
+    the recipe, without dim and seed; components are tables with their kind, and a half-life in seconds is
+    {seconds = 3600.0}. seed: random seed, at least 0 (default 0).
+    """
 
     recipe: str = RECOMMENDED
     arguments: dict[str, Any] = {}
     seed: int = 0
 
 
-class Reward(Part, frozen=True, kw_only=True):
+class Reward(Section, frozen=True, kw_only=True):
     """wait: seconds in which outcomes count, above 0 (default 600.0); default: the reward where none came (default 0.0;
     "none": nothing is learned then); aggregation: of several outcomes, `earliest` (default), sum, mean, median, min or
     max; range: the least and the largest reward, to which sums are limited (default 0 to 1); late: what becomes of an
@@ -104,7 +108,7 @@ class Reward(Part, frozen=True, kw_only=True):
     late: Literal["correct", "count"] = "count"
 
 
-class Promotion(Part, frozen=True, kw_only=True):
+class Promotion(Section, frozen=True, kw_only=True):
     """automatic: whether a candidate that has a share takes over once it is better (default false); level: with which
     no candidate of the loop is ever called better that is not, above 0 and below 1 (default 0.95)."""
 
@@ -112,7 +116,7 @@ class Promotion(Part, frozen=True, kw_only=True):
     level: float = 0.95
 
 
-class Operation(Part, frozen=True, kw_only=True):
+class Operation(Section, frozen=True, kw_only=True):
     """checkpoint: seconds between two checkpoints (default 60.0); publish: seconds between two serving copies, at least
     0.0 (default 0.05); durability: "commit" (default): what was acknowledged survives a power cut; "async": it survives
     the end of the process, but a power cut may take the last of it; whole: joins that are learned between two
@@ -125,7 +129,7 @@ class Operation(Part, frozen=True, kw_only=True):
     whole: int = 10_000
 
 
-class Limits(Part, frozen=True, kw_only=True):
+class Limits(Section, frozen=True, kw_only=True):
     """body: bytes of a request (default 1 MiB); arms: of a decision (default 1000); features: of a context, or of an
     arm, that is a record, as many as `features` count of rows (default 1000); slots: of a decision (default 10); id:
     characters of identities, names and keys (default 256); batch: outcomes of a request (default 1000); rate: requests
@@ -143,7 +147,7 @@ class Limits(Part, frozen=True, kw_only=True):
     known_arms: int = 2_000
 
 
-class Personalizer(Part, frozen=True, kw_only=True):
+class Personalizer(Section, frozen=True, kw_only=True):
     """What clients of Azure Personalizer set and read back. policy, arguments: name and text of their learning settings
     (default "": those of onepass); explain: whether a rank says what counted (default false)."""
 
@@ -152,7 +156,7 @@ class Personalizer(Part, frozen=True, kw_only=True):
     explain: bool = False
 
 
-class LoopSettings(Part, frozen=True, kw_only=True):
+class LoopSettings(Section, frozen=True, kw_only=True):
     """A loop. name: small letters, digits, - and _; arms: those of a request that names none (default: a request must);
     mode: "online" (default), "apprentice" (shows the first arm, learns), "logging" (shows it, learns nothing) or
     "canary" (as online, and a candidate has a share, and waits for its promotion); exploring: with which probability an
@@ -177,7 +181,7 @@ class LoopSettings(Part, frozen=True, kw_only=True):
         """The reward where none came; None: nothing is learned then."""
         return None if isinstance(self.reward.default, str) else self.reward.default
 
-    def plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """As JSON."""
         found: dict[str, Any] = msgspec.to_builtins(self)
         return found
@@ -193,21 +197,21 @@ def size(numbers: Sizes) -> int:
     return numbers if isinstance(numbers, int) else len(numbers)
 
 
-def checked(found: Any) -> LoopSettings:
+def parse_settings(found: Any) -> LoopSettings:
     """Settings from plain data; ValueError with a sentence for every wrong value."""
     try:
         settings = msgspec.convert(found, LoopSettings)
     except msgspec.ValidationError:
-        raise ValueError("\n".join(all_troubles(found))) from None
-    wrong = [*troubles(settings)]
+        raise ValueError("\n".join(collect_errors(found))) from None
+    wrong = [*settings_errors(settings)]
     if wrong:
         raise ValueError("\n".join(wrong))
     return settings
 
 
-def all_troubles(found: Any) -> Iterator[str]:
+def collect_errors(found: Any) -> Iterator[str]:
     """Yield a sentence for every value of another type, and for every wrong one that has nothing to do with those."""
-    sentences, fitting = misfits(found, LoopSettings)
+    sentences, fitting = type_errors(found, LoopSettings)
     for one in sentences:
         yield f"settings do not fit: {one}"
     if not isinstance(found, dict):
@@ -220,24 +224,24 @@ def all_troubles(found: Any) -> Iterator[str]:
             fitting["reward"].pop(name, None)
     unknown = [name for name in ("features", "model") if any(f"`$.{name}" in one for one in sentences)]
     settings = msgspec.convert({"name": STAND_IN, **fitting}, LoopSettings)
-    yield from plain_troubles(settings)
+    yield from plain_errors(settings)
     if "features" not in unknown:
-        sizes = [*feature_troubles(settings)]
+        sizes = [*feature_errors(settings)]
         yield from sizes
         if not sizes and "model" not in unknown:
-            yield from model_troubles(settings)
+            yield from model_errors(settings)
 
 
-def troubles(settings: LoopSettings) -> Iterator[str]:
+def settings_errors(settings: LoopSettings) -> Iterator[str]:
     """A sentence for every wrong value."""
-    yield from plain_troubles(settings)
-    sizes = [*feature_troubles(settings)]
+    yield from plain_errors(settings)
+    sizes = [*feature_errors(settings)]
     yield from sizes
     if not sizes:
-        yield from model_troubles(settings)
+        yield from model_errors(settings)
 
 
-def feature_troubles(settings: LoopSettings) -> Iterator[str]:
+def feature_errors(settings: LoopSettings) -> Iterator[str]:
     """Yield a sentence for every value of the features that is wrong."""
     features, sizes = settings.features, False
     for name in ("context", "arms"):
@@ -263,7 +267,7 @@ def feature_troubles(settings: LoopSettings) -> Iterator[str]:
         yield "features must have a number at least: context = 1 where there is none to give, and send [1.0]"
 
 
-def plain_troubles(settings: LoopSettings) -> Iterator[str]:
+def plain_errors(settings: LoopSettings) -> Iterator[str]:
     """Yield a sentence for every wrong value of other parts than the features and the model."""
     reward, operation = settings.reward, settings.operation
     if not NAME.fullmatch(settings.name):
@@ -315,14 +319,14 @@ def plain_troubles(settings: LoopSettings) -> Iterator[str]:
         )
 
 
-def model_troubles(settings: LoopSettings) -> Iterator[str]:
+def model_errors(settings: LoopSettings) -> Iterator[str]:
     """A sentence where the model cannot be made."""
     model = settings.model
     if is_crossed(model.recipe):
-        yield from crossed_features.troubles(model.arguments, model.seed)
+        yield from crossed_features.argument_errors(model.arguments, model.seed)
         return
     try:
-        recipe = recipe_of(model.recipe)
+        recipe = find_recipe(model.recipe)
     except ValueError as error:
         yield f"{error}"
         return
@@ -333,14 +337,14 @@ def model_troubles(settings: LoopSettings) -> Iterator[str]:
     unknown = model.arguments.keys() - known
     if unknown:
         for name in sorted(unknown):
-            yield f"model.arguments has {shown(name)}, which {model.recipe} does not know{nearest(name, known)}"
+            yield f"model.arguments has {shown(name)}, which {model.recipe} does not know{suggest_name(name, known)}"
         return
-    sentence = half_life_trouble(model.arguments.get("half_life"))
+    sentence = half_life_error(model.arguments.get("half_life"))
     if sentence:
         yield f"model.arguments: half_life must be {sentence}"
         return
     try:
-        bandit = begun(settings)
+        bandit = make_bandit(settings)
     except (ValueError, TypeError) as error:
         yield f"model.arguments: {error}"
         return
@@ -351,7 +355,7 @@ def model_troubles(settings: LoopSettings) -> Iterator[str]:
         )
 
 
-def half_life_trouble(value: Any) -> str:
+def half_life_error(value: Any) -> str:
     """Return what a half-life must be, and was given; "" for one that fits."""
     unit, number = "rounds", value
     if isinstance(value, dict):
@@ -366,13 +370,13 @@ def half_life_trouble(value: Any) -> str:
     return "" if fits else f"from {least:g} to {largest:g} {unit}, {way} {shown(number)}"
 
 
-def begun(settings: LoopSettings) -> Any:
+def make_bandit(settings: LoopSettings) -> Any:
     """The bandit of a loop, which has learned nothing; ValueError for arguments that it does not take."""
     model = settings.model
     if is_crossed(model.recipe):
-        return crossed_features.begun(model.arguments, model.seed)
-    given = {name: argument(name, value) for name, value in model.arguments.items()}
-    recipe = recipe_of(model.recipe)
+        return crossed_features.make_bandit(model.arguments, model.seed)
+    given = {name: parse_argument(name, value) for name, value in model.arguments.items()}
+    recipe = find_recipe(model.recipe)
     if takes_records(settings):
         return recipe(seed=model.seed, **given)
     if (
@@ -385,7 +389,7 @@ def begun(settings: LoopSettings) -> Any:
     return recipe(dim=settings.features.dim, seed=model.seed, **given)
 
 
-def recipe_of(name: str) -> Any:
+def find_recipe(name: str) -> Any:
     """Return what makes a bandit: a recipe of `onepass.recipes`, or "module:name" of one's own.
 
     ValueError for a name that is none, and for a module that cannot be imported.
@@ -398,35 +402,37 @@ def recipe_of(name: str) -> Any:
             raise ValueError(f"model.recipe must name a recipe of a module, got {shown(name)}: {error}") from None
     names = [one for one in recipes.__all__ if one not in OF_KERNELS]
     if name not in names:
-        raise ValueError(f"model.recipe must be one of {', '.join(names)}, got {shown(name)}{nearest(name, names)}")
+        raise ValueError(
+            f"model.recipe must be one of {', '.join(names)}, got {shown(name)}{suggest_name(name, names)}"
+        )
     return getattr(recipes, name)
 
 
-def argument(name: str, value: Any) -> Any:
+def parse_argument(name: str, value: Any) -> Any:
     """An argument of a recipe from plain data."""
     if name == "half_life" and isinstance(value, dict):
         return timedelta(**value)
     return built(value)
 
 
-def fixed(settings: LoopSettings) -> dict[str, Any]:
+def immutable_settings(settings: LoopSettings) -> dict[str, Any]:
     """What a log cannot go on with where it is another."""
     return {name: msgspec.to_builtins(getattr(settings, name)) for name in FIXED}
 
 
-def changes(old: LoopSettings, new: LoopSettings) -> list[str]:
+def diff_settings(old: LoopSettings, new: LoopSettings) -> list[str]:
     """What differs, by name."""
     return [name for name in LoopSettings.__struct_fields__ if getattr(old, name) != getattr(new, name)]
 
 
-def read(path: str | Path) -> tuple[LoopSettings, list[dict[str, Any]]]:
+def read_file(path: str | Path) -> tuple[LoopSettings, list[dict[str, Any]]]:
     """The settings of a file, and its keys as they stand there; ValueError with the file's name and all sentences."""
     settings, wrong = None, list[str]()
     try:
         found = tomllib.loads(Path(path).read_text())
         keys = found.pop("keys", [])
         try:
-            settings = checked(found)
+            settings = parse_settings(found)
         except ValueError as error:
             wrong += str(error).splitlines()
         Keys(keys)
@@ -437,12 +443,12 @@ def read(path: str | Path) -> tuple[LoopSettings, list[dict[str, Any]]]:
     return settings, keys
 
 
-def read_all(paths: Iterable[str | Path]) -> list[tuple[LoopSettings, list[dict[str, Any]]]]:
+def read_files(paths: Iterable[str | Path]) -> list[tuple[LoopSettings, list[dict[str, Any]]]]:
     """The settings and keys of files; ValueError with all sentences about all of them, and for a name given twice."""
     found, wrong, names = [], list[str](), dict[str, str | Path]()
     for path in paths:
         try:
-            settings, keys = read(path)
+            settings, keys = read_file(path)
         except ValueError as error:
             wrong += str(error).splitlines()
             continue

@@ -35,7 +35,7 @@ BACKLOG = 1.0  # seconds that a slow service may fall behind, before visitors st
 TELL = 10.0  # seconds between two lines
 
 
-class Value(NamedTuple):
+class PolicyValues(NamedTuple):
     """Clicks a visitor, of policies: the best one, the first article always, any article."""
 
     best: float
@@ -43,7 +43,7 @@ class Value(NamedTuple):
     even: float
 
 
-def value() -> Value:
+def policy_values() -> PolicyValues:
     """The truth, over all visitors."""
     table = np.array([*WORLD.values()])
     found = np.zeros(3)
@@ -51,7 +51,7 @@ def value() -> Value:
         x = np.array([*(which >> j & 1 for j in range(len(NAMES) - 1)), 1.0])
         rates, chance = table @ x, float(np.prod(np.where(x == 1.0, OFTEN, 1.0 - np.array(OFTEN))))
         found += chance * np.array([rates.max(), rates[0], rates.mean()])
-    return Value(*found.tolist())
+    return PolicyValues(*found.tolist())
 
 
 class Visitors:
@@ -129,7 +129,7 @@ def simulate(
     address, loop, seed, key, tls: as for `Visitors`; rate: visitors a second (default 40.0); seconds: how long (default
     None: as long as it is served); tell: told a line now and then. ValueError where the service refuses.
     """
-    truth, visitors = value(), Visitors(address, loop, seed, key, tls)
+    truth, visitors = policy_values(), Visitors(address, loop, seed, key, tls)
     first = next(iter(WORLD))
     tell(f"clicks a visitor: best policy {truth.best:.3f}, always {first} {truth.first:.3f}, any {truth.even:.3f}")
     begin = time.monotonic()

@@ -26,8 +26,9 @@ from onepass.bandit.decision import made_id
 from onepass.foundation import files
 from onepass.log.records import Decision, decode, encode
 from onepass.service.admission import Admission
-from onepass.service.answers import answer, same_request
-from onepass.service.app import refusal
+from onepass.service.app import error_response
+from onepass.service.apprentice import REQUEST
+from onepass.service.arm_table_cache import ArmTableCache, fingerprint
 from onepass.service.channel import (
     Channel,
     Configuration,
@@ -47,16 +48,15 @@ from onepass.service.connections import ConnectionLimits
 from onepass.service.decision_record import make_record
 from onepass.service.keys import Keys
 from onepass.service.learner import Copies, Copy
-from onepass.service.loop import warmed
-from onepass.service.messages import DecideRequest, RecordsRequest, Refused
+from onepass.service.loop import compile_paths
+from onepass.service.messages import ApiError, DecideRequest, RecordsRequest
 from onepass.service.personalizer.app import MODEL
-from onepass.service.personalizer.calls import key_of
-from onepass.service.reading import Heard, Said, body_of, read
-from onepass.service.rows import table
-from onepass.service.server import options_of, paced
+from onepass.service.personalizer.requests import key_of
+from onepass.service.request_body import JSONBytes, RawRequest, parse_body, read_body
+from onepass.service.request_rows import make_table
+from onepass.service.responses import check_same_request, decision_answer
+from onepass.service.server import server_options, tune_runtime
 from onepass.service.settings import BODY, LoopSettings, takes_records
-from onepass.service.showing import REQUEST
-from onepass.service.tables import Tables, fingerprint
 
 REPORT = 0.25  # seconds between two reports of what was served
 
@@ -64,7 +64,7 @@ _records = msgspec.json.Decoder(RecordsRequest)
 _encoder = msgspec.json.Encoder()
 
 
-class Present(NamedTuple):
+class ActiveState(NamedTuple):
     """Models and settings that decide in a loop. number: of the state."""
 
     copies: Copies
@@ -76,23 +76,23 @@ class Present(NamedTuple):
 class FollowedLoop:
     """A loop of the service, as a worker follows it. clock: of its decisions; path: of the file of its state."""
 
-    present: Present
+    present: ActiveState
 
     def __init__(self, name: str, clock: Clock, path: Path):
         self.name, self.clock, self._path = name, clock, path
         self._newer = asyncio.Condition()
 
-    def load(self) -> Present:
+    def load(self) -> ActiveState:
         """Read the state that the service has written last; takes as long as loading a model."""
         state = msgspec.msgpack.decode(self._path.read_bytes(), type=State)
         settings = msgspec.convert(state.settings, LoopSettings)
         candidate = None if state.candidate is None else load_copy(state.candidate)
-        return Present(Copies(load_copy(state.present), candidate), settings, state.version, state.number)
+        return ActiveState(Copies(load_copy(state.present), candidate), settings, state.version, state.number)
 
-    async def follow(self, present: Present) -> None:
+    async def follow(self, present: ActiveState) -> None:
         """Decide by this from here on."""
         if not hasattr(self, "present"):
-            self.tables = Tables(lambda arms: table(arms, present.settings))
+            self.tables = ArmTableCache(lambda arms: make_table(arms, present.settings))
         async with self._newer:
             self.present = present
             self._newer.notify_all()
@@ -117,7 +117,7 @@ class Worker:
     """The ASGI application of a worker process."""
 
     def __init__(self) -> None:
-        self.channel = Channel(self._receive, self._lose)
+        self.channel = Channel(self._receive, self._on_lost)
         self.loops: dict[str, FollowedLoop] = {}
         self.lost = asyncio.Event()
         self._configuration: asyncio.Future[Configuration] = asyncio.get_running_loop().create_future()
@@ -126,7 +126,7 @@ class Worker:
         self._asked: dict[int, asyncio.Future[tuple[int, bytes]]] = {}
         self._relayed: dict[int, asyncio.Queue[tuple[int, bytes]]] = {}
         self._served: list[Served] = []
-        self._operations: dict[tuple[str, str], Callable[[Heard], Awaitable[Any]]] = {}
+        self._operations: dict[tuple[str, str], Callable[[RawRequest], Awaitable[Any]]] = {}
 
     # ---- the channel ----
 
@@ -142,7 +142,7 @@ class Worker:
             if asked is not None and not asked.done():
                 asked.set_result((kind, payload))
 
-    def _lose(self) -> None:
+    def _on_lost(self) -> None:
         self.lost.set()
         gone = msgspec.msgpack.encode(Refusal(503, "LogUnavailable", "the service is stopping; send it again"))
         for number in [*self._asked]:
@@ -154,7 +154,7 @@ class Worker:
         """Ask the service, and return kind and payload of its answer; Refused where it refuses."""
         number, answer = next(self._numbers), asyncio.get_running_loop().create_future()
         if self.lost.is_set():
-            raise Refused(503, "LogUnavailable", "the service is stopping; send it again")
+            raise ApiError(503, "LogUnavailable", "the service is stopping; send it again")
         self._asked[number] = answer
         self.channel.send_message(kind, number, message)
         found, payload = await answer
@@ -169,13 +169,13 @@ class Worker:
         for name, origin in configuration.clocks.items():
             self.loops[name] = FollowedLoop(name, Clock(origin=origin), Path(configuration.states[name]))
             for operation, handler in (("decide", self._decide), ("outcome", self._outcome)):
-                self._operations[f"/v1/{name}/{operation}", "POST"] = self._measured(name, operation, handler)
+                self._operations[f"/v1/{name}/{operation}", "POST"] = self._measure(name, operation, handler)
         waiting = set(self.loops)
         while waiting:
             waiting.discard(await self._follow())
         for loop in self.loops.values():
             bandit = loop.present.copies.present.snapshot.bandit()
-            await asyncio.to_thread(warmed, bandit, loop.present.settings)
+            await asyncio.to_thread(compile_paths, bandit, loop.present.settings)
         return configuration
 
     async def _follow(self) -> str:
@@ -216,27 +216,27 @@ class Worker:
         if handler is None:
             await self._relay(scope, receive, send)
             return
-        response = await handler(Heard(scope, receive))
+        response = await handler(RawRequest(scope, receive))
         await response(scope, receive, send)
 
-    def _measured(self, name: str, operation: str, handler: Any) -> Callable[[Heard], Awaitable[Any]]:
+    def _measure(self, name: str, operation: str, handler: Any) -> Callable[[RawRequest], Awaitable[Any]]:
         loop = self.loops[name]
 
-        async def answered(request: Heard) -> Any:
+        async def answer(request: RawRequest) -> Any:
             begin = time.perf_counter()
             try:
                 response = await handler(request, loop)
             except Exception as error:
-                response = refusal(error)
+                response = error_response(error)
             self._served.append(Served(name, operation, response.status_code, time.perf_counter() - begin))
             return response
 
-        return answered
+        return answer
 
-    async def _decide(self, request: Heard, loop: FollowedLoop) -> Any:
+    async def _decide(self, request: RawRequest, loop: FollowedLoop) -> Any:
         self.admission.admit(request, loop.name, "decide")
         client = self.admission.client(request, loop.name)
-        message = read(loop.decoder(), await body_of(request, loop.present.settings.limits.body))
+        message = parse_body(loop.decoder(), await read_body(request, loop.present.settings.limits.body))
         digest, identity = fingerprint(message), message.id or made_id()
         while True:
             present = loop.present
@@ -244,16 +244,16 @@ class Worker:
                 record = make_record(
                     present.copies, present.settings, present.version, message, identity, digest, loop.clock()
                 )
-            except Refused:
+            except ApiError:
                 before = await self._find(loop, message)
                 if before is None:
                     raise
-                same_request((before.extra or {}).get(REQUEST), digest, identity)
-                return answered_by(before)
+                check_same_request((before.extra or {}).get(REQUEST), digest, identity)
+                return encode_answer(before)
             submission = Submission(loop.name, client, present.number, encode(record))
             kind, stored = await self.ask(Kind.SUBMIT, submission)
             if kind == Kind.STORED:
-                return answered_by(stored or record)
+                return encode_answer(stored or record)
             await loop.wait_after(present.number)
 
     async def _find(self, loop: FollowedLoop, message: DecideRequest) -> Decision | None:
@@ -265,11 +265,11 @@ class Worker:
         assert found is None or isinstance(found, Decision)
         return found
 
-    async def _outcome(self, request: Heard, loop: FollowedLoop) -> Any:
+    async def _outcome(self, request: RawRequest, loop: FollowedLoop) -> Any:
         self.admission.admit(request, loop.name, "reward")
-        body = await body_of(request, loop.present.settings.limits.body)
+        body = await read_body(request, loop.present.settings.limits.body)
         outcomes = Outcomes(loop.name, self.admission.client(request, loop.name), body)
-        return Said((await self.ask(Kind.OUTCOME, outcomes))[1])
+        return JSONBytes((await self.ask(Kind.OUTCOME, outcomes))[1])
 
     def _largest_body(self, scope: Any, request: Any) -> int:
         """Bytes of a relayed body at most: a model of Personalizer's is larger than others, from who may send one."""
@@ -282,18 +282,18 @@ class Worker:
         """Let the service answer a request."""
         if scope["type"] != "http":
             return
-        most = self._largest_body(scope, Heard(scope, receive))
+        most = self._largest_body(scope, RawRequest(scope, receive))
         number, answers = next(self._numbers), asyncio.Queue[tuple[int, bytes]]()
         try:
-            body = await whole_body(Heard(scope, receive), most)
+            body = await read_any_body(RawRequest(scope, receive), most)
             if self.lost.is_set():
-                raise Refused(503, "LogUnavailable", "the service is stopping; send it again")
+                raise ApiError(503, "LogUnavailable", "the service is stopping; send it again")
         except Exception as error:
-            await refusal(error)(scope, receive, send)
+            await error_response(error)(scope, receive, send)
             return
         self._relayed[number] = answers
-        self.channel.send_message(Kind.RELAY, number, relayed(scope, body))
-        gone = asyncio.ensure_future(disconnected(receive))
+        self.channel.send_message(Kind.RELAY, number, make_relayed(scope, body))
+        gone = asyncio.ensure_future(wait_for_disconnect(receive))
         gone.add_done_callback(lambda _: self.channel.send(Kind.ABORT, number))
         begun, more = False, True
         try:
@@ -301,7 +301,9 @@ class Worker:
                 kind, payload = await answers.get()
                 if kind == Kind.REFUSED:
                     if not begun:
-                        await refusal(msgspec.msgpack.decode(payload, type=Refusal).error())(scope, receive, send)
+                        await error_response(msgspec.msgpack.decode(payload, type=Refusal).error())(
+                            scope, receive, send
+                        )
                     return
                 if kind == Kind.START:
                     start, begun = msgspec.msgpack.decode(payload, type=Start), True
@@ -314,14 +316,14 @@ class Worker:
             gone.cancel()
 
 
-def answered_by(record: Decision | bytes) -> Said:
+def encode_answer(record: Decision | bytes) -> JSONBytes:
     """The answer that a decision's record gives. record: or its JSON."""
     found = decode(record) if isinstance(record, bytes) else record
     assert isinstance(found, Decision)
-    return Said(_encoder.encode(answer(found)))
+    return JSONBytes(_encoder.encode(decision_answer(found)))
 
 
-def relayed(scope: Any, body: bytes) -> Relayed:
+def make_relayed(scope: Any, body: bytes) -> Relayed:
     """A request of ASGI as a message."""
     path = scope["path"]
     return Relayed(
@@ -330,18 +332,18 @@ def relayed(scope: Any, body: bytes) -> Relayed:
     )  # fmt: skip
 
 
-async def whole_body(request: Heard, most: int) -> bytes:
+async def read_any_body(request: RawRequest, most: int) -> bytes:
     """The body of a request of any type; Refused where it is larger than `most` bytes."""
     parts, count = [], 0
     async for part in request.stream():
         count += len(part)
         if count > most:
-            raise Refused(413, "TooLarge", f"a body must have at most {most} bytes (limits.body)")
+            raise ApiError(413, "TooLarge", f"a body must have at most {most} bytes (limits.body)")
         parts.append(part)
     return b"".join(parts)
 
 
-async def disconnected(receive: Any) -> None:
+async def wait_for_disconnect(receive: Any) -> None:
     """Wait until a client is gone."""
     while (await receive())["type"] != "http.disconnect":
         pass
@@ -353,7 +355,7 @@ async def serve(listening: socket.socket, service: socket.socket) -> None:
     await asyncio.get_running_loop().create_connection(lambda: worker.channel, sock=service)
     configuration = await worker.start()
     limits = ConnectionLimits(configuration.connections, worker.count_refused)
-    config = Config(worker, **options_of(configuration.certificate, configuration.private_key, limits))
+    config = Config(worker, **server_options(configuration.certificate, configuration.private_key, limits))
     server = Server(config)
     tasks = [asyncio.ensure_future(work) for work in (worker.follow(), worker.report())]
     worker.channel.send(Kind.READY)
@@ -363,7 +365,7 @@ async def serve(listening: socket.socket, service: socket.socket) -> None:
         server.should_exit = True
 
     tasks.append(asyncio.ensure_future(end_with_service()))
-    with paced():
+    with tune_runtime():
         await server.serve(sockets=[listening])
     worker.send_report()
     worker.channel.close()

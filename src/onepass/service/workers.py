@@ -24,8 +24,8 @@ import msgspec
 
 from onepass.foundation import files
 from onepass.log.records import Decision, decode, encode
-from onepass.service.answers import same_request
-from onepass.service.app import Service, refusal_of
+from onepass.service.app import Service, api_error_from
+from onepass.service.apprentice import REQUEST
 from onepass.service.channel import (
     Channel,
     Configuration,
@@ -43,10 +43,10 @@ from onepass.service.channel import (
 from onepass.service.clock import Clock
 from onepass.service.learner import Copies, Copy
 from onepass.service.loop import Loop
-from onepass.service.messages import Refused
-from onepass.service.reading import Inbox
-from onepass.service.showing import REQUEST
-from onepass.service.standing import Standing
+from onepass.service.loop_state import LoopState
+from onepass.service.messages import ApiError
+from onepass.service.request_body import Inbox
+from onepass.service.responses import check_same_request
 
 MODULE = "onepass.service.worker"
 LOOK = 0.02  # seconds at least between two looks for a newer model
@@ -82,7 +82,7 @@ class WorkerHandle:
 
     def __init__(self, workers: "Workers", process: subprocess.Popen[bytes], place: int):
         self.workers, self.process, self.place = workers, process, place
-        self.channel = Channel(workers.receiver(self), lambda: workers.lose(self))
+        self.channel = Channel(workers.receiver(self), lambda: workers.on_lost(self))
         self.followed: dict[str, int] = {}
         self.ready = asyncio.Event()
         self.relays: dict[int, asyncio.Event] = {}
@@ -94,11 +94,11 @@ class WorkerHandle:
 
     def refuse(self, number: int, error: BaseException) -> None:
         """Answer by a refusal; by any thread."""
-        refused = refusal_of(error) if isinstance(error, Exception) else Refused(500, "InternalError", str(error))
-        self.reply(Kind.REFUSED, number, msgspec.msgpack.encode(Refusal.of(refused)))
+        refused = api_error_from(error) if isinstance(error, Exception) else ApiError(500, "InternalError", str(error))
+        self.reply(Kind.REFUSED, number, msgspec.msgpack.encode(Refusal.from_error(refused)))
 
 
-class Published:
+class PublishedState:
     """The state of a loop that workers have or are given. superseded: the last place of the log when another state
     was sent after a number."""
 
@@ -107,10 +107,10 @@ class Published:
         self.lock = asyncio.Lock()
         self.number = 0
         self.path = state_path(loop)
-        self.sent: tuple[Copies, Standing] | None = None
+        self.sent: tuple[Copies, LoopState] | None = None
         self.superseded: dict[int, int] = {}
 
-    def too_old(self, number: int) -> bool:
+    def is_too_old(self, number: int) -> bool:
         """Return whether so many records have come since the next state was sent that this one must not decide."""
         place = self.superseded.get(number)
         return number < self.number and (place is None or self.loop.writer.last - place > OLD)
@@ -126,7 +126,7 @@ class Workers:
     def __init__(self, service: Service, listening: socket.socket, count: int, configuration: Configuration):
         self.service, self._listening, self._count = service, listening, count
         self._configuration = configuration
-        self._published = {name: Published(loop) for name, loop in service.loops.items()}
+        self._published = {name: PublishedState(loop) for name, loop in service.loops.items()}
         self._workers: set[WorkerHandle] = set()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._followed = asyncio.Condition()
@@ -152,7 +152,7 @@ class Workers:
         for place in range(self._count):
             await self._begin(place)
         followers = [self._spawn(self._follow(published)) for published in self._published.values()]
-        ready = asyncio.ensure_future(self._all_ready())
+        ready = asyncio.ensure_future(self._wait_until_ready())
         await asyncio.wait((ready, asyncio.ensure_future(self._ending.wait())), return_when=asyncio.FIRST_COMPLETED)
         if ready.done():
             listening()
@@ -162,14 +162,14 @@ class Workers:
             worker.process.terminate()
         end = time.monotonic() + FINISH
         for process in [worker.process for worker in self._workers]:
-            await asyncio.to_thread(finish, process, max(end - time.monotonic(), 0.1))
+            await asyncio.to_thread(stop_process, process, max(end - time.monotonic(), 0.1))
         for task in followers:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         for published in self._published.values():
             published.path.unlink(missing_ok=True)
 
-    async def _all_ready(self) -> None:
+    async def _wait_until_ready(self) -> None:
         for worker in [*self._workers]:
             await worker.ready.wait()
 
@@ -200,7 +200,7 @@ class Workers:
         """Return the function that takes the frames of a worker."""
         return lambda kind, number, payload: self._handlers[kind](worker, number, payload)
 
-    def lose(self, worker: WorkerHandle) -> None:
+    def on_lost(self, worker: WorkerHandle) -> None:
         """A worker is gone: its relayed requests end, and another one is started in its place."""
         for gone in worker.relays.values():
             gone.set()
@@ -219,7 +219,7 @@ class Workers:
 
     # ---- states ----
 
-    async def _follow(self, published: Published) -> None:
+    async def _follow(self, published: PublishedState) -> None:
         """Publish newer states of a loop."""
         while not self._ending.is_set():
             begin = time.monotonic()
@@ -228,11 +228,11 @@ class Workers:
                 pause = max(pause, RARELY * (time.monotonic() - begin))
             await asyncio.sleep(pause)
 
-    async def _publish(self, published: Published) -> bool:
+    async def _publish(self, published: PublishedState) -> bool:
         """Send the state of a loop, where it is another than the last one, and wait until all workers follow it."""
         async with published.lock:
             loop = published.loop
-            now = (loop.learner.copies, loop.standing)
+            now = (loop.learner.copies, loop.loop_state)
             if published.sent is not None and now[0] is published.sent[0] and now[1] is published.sent[1]:
                 return False
             number = published.number + 1
@@ -247,7 +247,7 @@ class Workers:
                 )
             return True
 
-    async def settle(self) -> None:
+    async def wait_until_followed(self) -> None:
         """Wait until all workers decide by what stands now."""
         for published in self._published.values():
             await self._publish(published)
@@ -268,7 +268,7 @@ class Workers:
         loop = published.loop
         try:
             self.service.rates.admit(loop.name, submission.client, loop.settings.limits.rate)
-            if published.too_old(submission.state):
+            if published.is_too_old(submission.state):
                 worker.reply(Kind.STALE, number, b"")
                 return
             record = decode(submission.record)
@@ -276,10 +276,10 @@ class Workers:
             digest = (record.extra or {})[REQUEST]
 
             def keep(found: Decision) -> Decision:
-                same_request((found.extra or {}).get(REQUEST), digest, record.id)
+                check_same_request((found.extra or {}).get(REQUEST), digest, record.id)
                 return found
 
-            loop.writer.submit([record], stamped=True, said=(Receipt(worker, number, record), keep))
+            loop.writer.submit([record], keep_times=True, reply=(Receipt(worker, number, record), keep))
         except Exception as error:
             worker.refuse(number, error)
 
@@ -308,7 +308,7 @@ class Workers:
 
     def _count_served(self, worker: WorkerHandle, number: int, payload: bytes) -> None:
         for one in _decode(payload, type=list[Served]):
-            self.service.measures.served(one.loop, one.operation, one.status, one.seconds)
+            self.service.metrics.count_request(one.loop, one.operation, one.status, one.seconds)
 
     # ---- relayed requests ----
 
@@ -335,7 +335,7 @@ class Workers:
             if message["type"] == "http.response.start":
                 if request.method in CHANGING:
                     with contextlib.suppress(TimeoutError):  # the change is made, whoever follows late
-                        await asyncio.wait_for(self.settle(), SETTLE)
+                        await asyncio.wait_for(self.wait_until_followed(), SETTLE)
                 headers = [(bytes(name), bytes(value)) for name, value in message.get("headers", ())]
                 worker.channel.send_message(Kind.START, number, Start(message["status"], headers))
             else:
@@ -344,7 +344,7 @@ class Workers:
             await worker.channel.drain()
 
         try:
-            await self.service.respond(scope_of(request), receive, send)
+            await self.service.respond(make_scope(request), receive, send)
         except Exception as error:
             worker.refuse(number, error)
         finally:
@@ -356,7 +356,7 @@ class Workers:
             gone.set()
 
 
-def origin_of(loop: Loop) -> tuple[int, int]:
+def clock_origin(loop: Loop) -> tuple[int, int]:
     """The origin of a loop's clock, which its workers share."""
     assert isinstance(loop.clock, Clock)
     return loop.clock.origin
@@ -367,12 +367,14 @@ def state_path(loop: Loop) -> Path:
     return loop.folder.with_name(f"{loop.name}.state")
 
 
-def write_state(path: Path, name: str, number: int, copies: Copies, standing: Standing) -> None:
+def write_state(path: Path, name: str, number: int, copies: Copies, loop_state: LoopState) -> None:
     """Write the state of a loop where another one may stand, which workers may be reading; takes as long as writing its
     models. Nothing is synced: nobody reads it after a crash."""
-    assert standing.settings is not None
+    assert loop_state.settings is not None
     candidate = None if copies.candidate is None else model_bytes(copies.candidate)
-    state = State(name, number, standing.settings.plain(), standing.version, model_bytes(copies.present), candidate)
+    state = State(
+        name, number, loop_state.settings.to_dict(), loop_state.version, model_bytes(copies.present), candidate
+    )
     partial = path.with_name(f"{path.name}.part")
     partial.write_bytes(msgspec.msgpack.encode(state))
     os.replace(partial, path)
@@ -383,7 +385,7 @@ def model_bytes(copy: Copy) -> ModelBytes:
     return ModelBytes(copy.line, copy.through, files.to_bytes(copy.snapshot.bandit()))
 
 
-def scope_of(request: Relayed) -> dict[str, Any]:
+def make_scope(request: Relayed) -> dict[str, Any]:
     """The scope of ASGI of a relayed request."""
     return {
         "type": "http", "asgi": {"version": "3.0", "spec_version": "2.3"}, "http_version": "1.1",
@@ -393,7 +395,7 @@ def scope_of(request: Relayed) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def finish(process: subprocess.Popen[bytes], seconds: float) -> None:
+def stop_process(process: subprocess.Popen[bytes], seconds: float) -> None:
     """Wait for the end of a process, and end it where that takes longer."""
     try:
         process.wait(seconds)

@@ -21,7 +21,7 @@ import msgspec
 from onepass.log.records import Activation, Decision, Join, Outcome, Record
 from onepass.log.store import Store, StoreError, row_of, typed_row
 from onepass.service.join import Joiner
-from onepass.service.messages import Refused
+from onepass.service.messages import ApiError
 
 IDLE = 0.02  # seconds between two looks at deadlines while nothing comes
 GATHER = 0.004  # seconds from one commit to the next while requests come together: a commit costs as much as five rows
@@ -29,12 +29,12 @@ PATIENCE = 0.2  # seconds before a store that failed is asked again
 TYPED = (Decision, Outcome, Activation, Join)  # made of what was checked when it came
 PAGE = 5_000  # records that are told at a time when the log is read
 
-Taken = Callable[[list[Any]], object]
-Kept = Callable[[Any], Any]
-Act = tuple[Callable[[], Any], Future[Any]]
+RecordListener = Callable[[list[Any]], object]
+MakeResult = Callable[[Any], Any]
+Task = tuple[Callable[[], Any], Future[Any]]
 
 
-class Promise(Protocol):
+class ResultSink(Protocol):
     """Whom a result is told: a `Future`, or what is cheaper."""
 
     def set_result(self, result: Any, /) -> None:
@@ -46,17 +46,19 @@ class Promise(Protocol):
         ...
 
 
-Waiting = tuple[list[Record], Promise, Kept | None]  # records, the promise to whom they are of, and what keeps it
+PendingBatch = tuple[
+    list[Record], ResultSink, MakeResult | None
+]  # records, the promise to whom they are of, and what keeps it
 
 
-def promise() -> Future[Any]:
+def new_future() -> Future[Any]:
     """A future that those who wait for it cannot cancel: others may wait for it too."""
     future: Future[Any] = Future()
     future.set_running_or_notify_cancel()
     return future
 
 
-def done(act: Callable[[], Any], future: Future[Any]) -> None:
+def run_into_future(act: Callable[[], Any], future: Future[Any]) -> None:
     """Do an act, and keep its promise."""
     try:
         future.set_result(act())
@@ -72,69 +74,73 @@ class Writer(threading.Thread):
     the records that it wrote.
     """
 
-    def __init__(self, store: Store, loop: str, clock: Callable[[], int], joiner: Joiner, taken: Taken, last: int):
+    def __init__(
+        self, store: Store, loop: str, clock: Callable[[], int], joiner: Joiner, on_records: RecordListener, last: int
+    ):
         super().__init__(name=f"writer of {loop}", daemon=True)
         self.store, self.loop, self.clock, self.joiner, self.last = store, loop, clock, joiner, last
-        self.trouble: str | None = None
-        self.commits = self.written = 0
+        self.problem: str | None = None
+        self.commits = self.bytes_written = 0
         self.counting = threading.Lock()  # of what the joiner holds
-        self.watchers: list[Taken] = []  # told of every record, after it counts
-        self._taken = taken
-        self._waiting: list[Waiting] = []
-        self._acts: list[Act] = []
+        self.watchers: list[RecordListener] = []  # told of every record, after it counts
+        self._on_records = on_records
+        self._waiting: list[PendingBatch] = []
+        self._acts: list[Task] = []
         self._joins: list[Join] = []
         self._behind, self._ending = False, False
-        self._some = threading.Condition()
+        self._condition = threading.Condition()
 
-    def submit(self, records: list[Record], *, stamped: bool = False, said: tuple[Promise, Kept] | None = None) -> Any:
-        """The places of records, once they are durable; StoreError where they could not be stored.
+    def submit(
+        self, records: list[Record], *, keep_times: bool = False, reply: tuple[ResultSink, MakeResult] | None = None
+    ) -> Any:
+        """Queue records; the future gives their sequence numbers once they are durable, or raises StoreError.
 
-        records: of nobody else; stamped: whether they keep their times (default False: they get the present); said: a
-        promise of one record that is kept instead, and what makes the answer of the record that stands at its place:
-        this one, or an earlier one of the same id (default None).
+        records: owned by the writer from here on; keep_times: whether they keep their times instead of getting the
+        present time; reply: for a single record, a result sink used instead of the future, and a function that makes
+        its result from the stored record, which is this one or an earlier one with the same id.
         """
-        future, kept = (promise(), None) if said is None else said
-        with self._some:
+        future, kept = (new_future(), None) if reply is None else reply
+        with self._condition:
             if self._ending:
                 raise StoreError("the service is stopping; nothing of this was stored")
-            if not stamped:
+            if not keep_times:
                 now = self.clock()
                 for record in records:
                     msgspec.structs.force_setattr(record, "time", now)
             self._waiting.append((records, future, kept))
-            self._some.notify()
+            self._condition.notify()
         return future
 
-    def between(self, act: Callable[[], Any]) -> Future[Any]:
+    def run_between_commits(self, act: Callable[[], Any]) -> Future[Any]:
         """What an act gives, which this thread does between two commits; StoreError where it is stopping."""
-        future = promise()
-        with self._some:
+        future = new_future()
+        with self._condition:
             if self._ending:
                 raise StoreError("the service is stopping; nothing was done")
             self._acts.append((act, future))
-            self._some.notify()
+            self._condition.notify()
         return future
 
-    def drop(self, identities: Collection[str]) -> None:
+    def drop_joins(self, identities: Collection[str]) -> None:
         """Write no joins of these decisions; by an act."""
         self._joins = [join for join in self._joins if join.id not in identities]
 
     def stop(self) -> None:
         """Write what waits, and end."""
-        with self._some:
+        with self._condition:
             self._ending = True
-            self._some.notify()
+            self._condition.notify()
         self.join()
 
     def run(self) -> None:
         try:
             self._serve()
         except BaseException as error:
-            with self._some:
+            with self._condition:
                 self._ending, left = True, [one[1] for one in self._waiting] + [one[1] for one in self._acts]
-                self.trouble = f"the writer ended: {error}"
+                self.problem = f"the writer ended: {error}"
             for future in left:
-                future.set_exception(StoreError(self.trouble))
+                future.set_exception(StoreError(self.problem))
             raise
 
     def _serve(self) -> None:
@@ -142,22 +148,22 @@ class Writer(threading.Thread):
         while True:
             if together and not self._ending:
                 time.sleep(max(begun + GATHER - time.monotonic(), 0.0))
-            with self._some:
+            with self._condition:
                 if not (self._waiting or self._joins or self._acts or self._ending):
-                    self._some.wait(IDLE)
+                    self._condition.wait(IDLE)
                 batch, self._waiting = self._waiting, []
                 acts, self._acts = self._acts, []
                 now, ending = self.clock(), self._ending
             begun, together = time.monotonic(), len(batch) > 1
             if batch or self._joins:
                 self._write(batch)
-            elif self.trouble is not None:
+            elif self.problem is not None:
                 self._probe()
             for act, future in acts:
-                done(act, future)
-            if self.trouble is None:
+                run_into_future(act, future)
+            if self.problem is None:
                 with self.counting:
-                    self._joins += self.joiner.batches(self.joiner.due(now)) + self.joiner.corrections(now)
+                    self._joins += self.joiner.assign_batches(self.joiner.pop_due(now)) + self.joiner.corrections(now)
             elif ending:
                 return
             else:
@@ -172,11 +178,11 @@ class Writer(threading.Thread):
             if self._behind:
                 self.catch_up()
         except OSError as error:
-            self.trouble = str(error)
+            self.problem = str(error)
         else:
-            self.trouble = None
+            self.problem = None
 
-    def _write(self, batch: list[Waiting]) -> None:
+    def _write(self, batch: list[PendingBatch]) -> None:
         """Commit the joins that were due, and a batch; then let them count."""
         records: list[Record] = [*self._joins, *(record for part, _, _ in batch for record in part)]
         try:
@@ -184,20 +190,20 @@ class Writer(threading.Thread):
                 self.catch_up()
             rows = [typed_row(record) if type(record) in TYPED else row_of(record) for record in records]
             seqs = self.store.put(rows)
-            self.written += sum(len(row.body) for row in rows)
+            self.bytes_written += sum(len(row.body) for row in rows)
         except ValueError as error:  # a record that cannot be stored, which is nobody else's trouble
             for one in batch if len(batch) > 1 else []:
                 self._write([one])
             if len(batch) == 1:
-                batch[0][1].set_exception(Refused(400, "BadArgument", f"this cannot be stored: {error}"))
+                batch[0][1].set_exception(ApiError(400, "BadArgument", f"this cannot be stored: {error}"))
             return
         except OSError as error:
-            self._behind, self.trouble = True, str(error)
+            self._behind, self.problem = True, str(error)
             for _, future, _ in batch:
                 future.set_exception(error)
             return
         self.commits += 1
-        self.trouble = None
+        self.problem = None
         start = len(self._joins)
         self._joins = []
         self._count(zip(seqs, records, strict=True))
@@ -239,9 +245,9 @@ class Writer(threading.Thread):
                 self.last = seq
                 if record.seq != seq:
                     msgspec.structs.force_setattr(record, "seq", seq)
-                self.joiner.take(record)
+                self.joiner.add_record(record)
                 told.append(record)
         if told:
-            self._taken(told)
+            self._on_records(told)
             for watcher in self.watchers:
                 watcher(told)

@@ -20,7 +20,7 @@ import numpy as np
 from onepass.log.records import Decision, Join
 from onepass.log.replay import Fold
 from onepass.log.sqlite import SqliteStore
-from onepass.service.settings import begun, checked
+from onepass.service.settings import make_bandit, parse_settings
 
 ARMS, DIM, BATCH = 20, 10, 10  # of the loop in the issue: twenty arms, 5 + 5 numbers; decisions between two updates
 
@@ -41,8 +41,8 @@ def generate(path: Path, decisions: int, joins: int) -> int:
     rng = np.random.default_rng(0)
     theta = rng.standard_normal(DIM) / np.sqrt(DIM)
     with SqliteStore(path, synced=False) as store:
-        settings = checked({"name": "bench", "features": {"context": 5, "arms": 5}})
-        fold = Fold(store, "bench", begun(settings))
+        settings = parse_settings({"name": "bench", "features": {"context": 5, "arms": 5}})
+        fold = Fold(store, "bench", make_bandit(settings))
         store.append([fold.checkpoint(0)])
         fold.advance()
         for start in range(0, decisions, BATCH):

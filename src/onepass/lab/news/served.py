@@ -28,7 +28,7 @@ from onepass.log.sqlite import SqliteStore
 from onepass.service.app import Service
 from onepass.service.keys import Keys
 from onepass.service.loop import Loop
-from onepass.service.settings import LoopSettings, checked
+from onepass.service.settings import LoopSettings, parse_settings
 
 BEGIN = 1_800_000_000 * SECOND  # the site's first moment, microseconds of Unix time
 HOUR = 3600 * SECOND
@@ -66,7 +66,7 @@ class Served(NamedTuple):
 
 def settings_of(seed: int) -> LoopSettings:
     """Of the loop. seed: of its model."""
-    return checked({**LOOP, "model": {**LOOP["model"], "seed": seed}})
+    return parse_settings({**LOOP, "model": {**LOOP["model"], "seed": seed}})
 
 
 def served(requests: list[Request], seed: int, folder: Path) -> Served:
@@ -126,7 +126,7 @@ class _Visits:
         end = time.monotonic() + STUCK
         while self._due - self.loop.learner.learned > BEHIND:
             if time.monotonic() > end:
-                raise TimeoutError(f"the service does not learn: {self.loop.trouble()}")
+                raise TimeoutError(f"the service does not learn: {self.loop.problem()}")
             await asyncio.sleep(LOOK)
         self.behind.append(max(self._due - self.loop.learner.learned, 0))
 

@@ -20,10 +20,10 @@ from onepass.foundation.check import shown
 from onepass.service.admission import address_of
 from onepass.service.keys import Role
 from onepass.service.loop import Loop
-from onepass.service.personalizer import configuration, evaluations, holdings, importances, ranking, slots
-from onepass.service.personalizer.calls import Call, admitted, key_of
-from onepass.service.personalizer.errors import Problem, problem, response
+from onepass.service.personalizer import configuration, evaluations, importances, model_and_logs, ranking, slots
+from onepass.service.personalizer.errors import Problem, problem_from, problem_response
 from onepass.service.personalizer.jobs import Jobs
+from onepass.service.personalizer.requests import Call, find_loop, key_of
 
 CHANGE = ("PUT", "PATCH")
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
@@ -76,53 +76,53 @@ OPERATIONS = (
     Operation(("DELETE",), "configurations/policy", "admin", "InvalidPolicyContract", configuration.delete_policy),
     Operation(("POST",), "configurations/applyFromEvaluation", "admin", "InvalidPolicyContract", evaluations.apply),
     Operation(("POST",), "evaluations", "admin", "InvalidEvaluationContract", evaluations.post),
-    Operation(("GET",), "evaluations", "read", "InvalidRequest", evaluations.listed),
+    Operation(("GET",), "evaluations", "read", "InvalidRequest", evaluations.get_all),
     Operation(("PUT",), "evaluations/*", "admin", "InvalidEvaluationContract", evaluations.put),
     Operation(("GET",), "evaluations/*", "read", "InvalidRequest", evaluations.get),
     Operation(("DELETE",), "evaluations/*", "admin", "InvalidRequest", evaluations.delete),
-    Operation(("GET",), "featureImportances", "read", "InvalidRequest", importances.listed),
+    Operation(("GET",), "featureImportances", "read", "InvalidRequest", importances.get_all),
     Operation(("PUT",), "featureImportances/*", "admin", "InvalidContract", importances.put),
     Operation(("GET",), "featureImportances/*", "read", "InvalidRequest", importances.get),
     Operation(("DELETE",), "featureImportances/*", "admin", "InvalidRequest", importances.delete),
-    Operation(("GET",), "model", "read", "InvalidRequest", holdings.get_model),
-    Operation(("PUT",), "model", "admin", "InvalidModelImportFormat", holdings.put_model),
-    Operation(("DELETE",), "model", "admin", "InvalidRequest", holdings.delete_model),
-    Operation(("GET",), "model/properties", "read", "InvalidRequest", holdings.model_properties),
-    Operation(("DELETE",), "logs", "admin", "InvalidRequest", holdings.delete_logs),
-    Operation(("GET",), "logs/properties", "read", "InvalidRequest", holdings.log_properties),
-    Operation(("GET",), "status", "read", "InvalidRequest", holdings.status),
+    Operation(("GET",), "model", "read", "InvalidRequest", model_and_logs.get_model),
+    Operation(("PUT",), "model", "admin", "InvalidModelImportFormat", model_and_logs.put_model),
+    Operation(("DELETE",), "model", "admin", "InvalidRequest", model_and_logs.delete_model),
+    Operation(("GET",), "model/properties", "read", "InvalidRequest", model_and_logs.model_properties),
+    Operation(("DELETE",), "logs", "admin", "InvalidRequest", model_and_logs.delete_logs),
+    Operation(("GET",), "logs/properties", "read", "InvalidRequest", model_and_logs.log_properties),
+    Operation(("GET",), "status", "read", "InvalidRequest", model_and_logs.status),
 )
 
 
 def routes(service: Any) -> list[Route]:
     """Both dialects, for an ASGI application. service: of `onepass.service.app`."""
 
-    jobs = {name: jobs_of(loop) for name, loop in service.loops.items()}
+    jobs = {name: make_jobs(loop) for name, loop in service.loops.items()}
 
-    async def served(request: Request) -> Response:
+    async def serve(request: Request) -> Response:
         begin, label, what, code, status = time.perf_counter(), "", "personalizer", "BadRequest", 500
         try:
-            name, first, segments = where(request)
-            found, parts = operation(request.method, segments)
+            name, first, segments = parse_path(request)
+            found, parts = find_operation(request.method, segments)
             what, code = f"personalizer {found.path}", found.code
-            loop = admitted(request, service.loops, service.keys, name, found.role)
+            loop = find_loop(request, service.loops, service.keys, name, found.role)
             label = loop.name
             client = key_of(request) if len(service.keys[label]) else address_of(request)
             service.rates.admit(label, client, loop.settings.limits.rate)
-            content = await body_of(request, MODEL if found.path == "model" else loop.settings.limits.body)
+            content = await read_body(request, MODEL if found.path == "model" else loop.settings.limits.body)
             answer = await found.handler(Call(request, loop, first, parts, content, *jobs[loop.name]))
         except Exception as error:
-            answer = response(problem(error, code))
+            answer = problem_response(problem_from(error, code))
         status = answer.status_code
-        service.measures.requests.labels(label, what, status).inc()
-        service.measures.seconds.labels(label, what).observe(time.perf_counter() - begin)
+        service.metrics.requests.labels(label, what, status).inc()
+        service.metrics.seconds.labels(label, what).observe(time.perf_counter() - begin)
         return answer
 
     paths = ("/personalizer/{rest:rest}", "/{loop}/personalizer/{rest:rest}")
-    return [Route(path, served, methods=METHODS, name="personalizer") for path in paths]
+    return [Route(path, serve, methods=METHODS, name="personalizer") for path in paths]
 
 
-def jobs_of(loop: Loop) -> tuple[Jobs, Jobs]:
+def make_jobs(loop: Loop) -> tuple[Jobs, Jobs]:
     """Evaluations and importances of a loop."""
     folder = loop.folder.parent / f"{loop.name}.personalizer"
     return (
@@ -131,7 +131,7 @@ def jobs_of(loop: Loop) -> tuple[Jobs, Jobs]:
     )
 
 
-def where(request: Request) -> tuple[str | None, bool, list[str]]:
+def parse_path(request: Request) -> tuple[str | None, bool, list[str]]:
     """The loop that the path names, whether it is v1.0, and the segments after that, decoded one by one."""
     raw = request.scope.get("raw_path") or request.scope["path"].encode()
     try:
@@ -148,7 +148,7 @@ def where(request: Request) -> tuple[str | None, bool, list[str]]:
     return name, False, segments
 
 
-def operation(method: str, segments: list[str]) -> tuple[Operation, tuple[str, ...]]:
+def find_operation(method: str, segments: list[str]) -> tuple[Operation, tuple[str, ...]]:
     """What a path and a method ask for, and what the path says; Refused where there is no such."""
     known = False
     for one in OPERATIONS:
@@ -162,7 +162,7 @@ def operation(method: str, segments: list[str]) -> tuple[Operation, tuple[str, .
     raise Problem(404, "ResourceNotFound", f"nothing is served at {shown('/'.join(segments))}")
 
 
-async def body_of(request: Request, most: int) -> bytes:
+async def read_body(request: Request, most: int) -> bytes:
     """The body; Refused where it is larger than `most` bytes, or a page of another origin could have sent it."""
     origin, parts, count = request.headers.get("origin"), [], 0
     if origin is not None and origin.partition("://")[2] != request.headers.get("host"):

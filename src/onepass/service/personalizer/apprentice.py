@@ -9,15 +9,15 @@ import numpy as np
 
 from onepass.log.records import Decision, Join
 from onepass.service.loop import Loop
-from onepass.service.personalizer.places import place_at
-from onepass.service.personalizer.times import written
+from onepass.service.personalizer.time_index import seq_before
+from onepass.service.personalizer.times import format_time
 
 
-def metrics(loop: Loop, since: int) -> dict[str, Any]:
+def apprentice_metrics(loop: Loop, since: int) -> dict[str, Any]:
     """The numbers of Personalizer. since: of joined decisions from this time on, in microseconds."""
     events, imitated, rewards, earned, last = 0, 0, 0.0, 0.0, since
     waiting: dict[str, bool] = {}
-    for record in loop.store.read(place_at(loop.store, since), None, ("decision", "join"), loop.name):
+    for record in loop.store.read(seq_before(loop.store, since), None, ("decision", "join"), loop.name):
         if isinstance(record, Decision) and record.shown is not None and record.probabilities is not None:
             waiting[record.id] = int(np.argmax(record.probabilities)) == record.shown[0]
         elif isinstance(record, Join) and record.id in waiting:
@@ -25,6 +25,6 @@ def metrics(loop: Loop, since: int) -> dict[str, Any]:
             events, imitated = events + 1, imitated + same
             rewards, earned, last = rewards + value, earned + same * value, record.time
     return {
-        "startTime": written(since), "lastProcessedEventTime": written(last), "numberOfEvents": events,
+        "startTime": format_time(since), "lastProcessedEventTime": format_time(last), "numberOfEvents": events,
         "numberOfImitatedEvents": imitated, "sumOfRewards": rewards, "sumOfImitatedRewards": earned,
     }  # fmt: skip

@@ -16,13 +16,19 @@ from starlette.responses import Response
 
 from onepass.foundation.check import shown
 from onepass.service.loop import Loop
-from onepass.service.messages import Refused
-from onepass.service.personalizer.apprentice import metrics
-from onepass.service.personalizer.calls import Body, Call, answered
+from onepass.service.messages import ApiError
+from onepass.service.personalizer.apprentice import apprentice_metrics
 from onepass.service.personalizer.errors import Problem
-from onepass.service.personalizer.policies import policy_of, share_of, with_policy, with_share, without_policy
-from onepass.service.personalizer.times import duration, seconds_of, written
-from onepass.service.settings import LoopSettings, checked
+from onepass.service.personalizer.policies import (
+    exploration_share,
+    policy_json,
+    remove_policy,
+    set_exploration_share,
+    set_policy,
+)
+from onepass.service.personalizer.requests import Body, Call, json_response
+from onepass.service.personalizer.times import format_duration, format_time, parse_duration
+from onepass.service.settings import LoopSettings, parse_settings
 
 MODES = {"online": "Online", "apprentice": "Apprentice", "logging": "LoggingOnly"}
 AVERAGE = {"average": "mean"}  # names of theirs that are others here
@@ -54,85 +60,85 @@ class PolicyContract(Body, frozen=True, kw_only=True):
 
 async def get(call: Call) -> Response:
     """GET /configurations/service"""
-    return answered(await asyncio.to_thread(said, call.loop))
+    return json_response(await asyncio.to_thread(configuration_json, call.loop))
 
 
 async def put(call: Call) -> Response:
     """PUT and PATCH /configurations/service"""
     asked = call.read(ServiceConfiguration)
-    await asyncio.to_thread(lambda: go_on(call.loop, configured(wanted(call.loop), asked)))
+    await asyncio.to_thread(lambda: change_settings(call.loop, apply_configuration(pending_settings(call.loop), asked)))
     return await get(call)
 
 
 async def get_policy(call: Call) -> Response:
     """GET /configurations/policy"""
-    return answered(policy_of(wanted(call.loop)))
+    return json_response(policy_json(pending_settings(call.loop)))
 
 
 async def put_policy(call: Call) -> Response:
     """PUT and PATCH /configurations/policy"""
     asked = call.read(PolicyContract)
-    await asyncio.to_thread(follow, call.loop, asked.name, asked.arguments)
+    await asyncio.to_thread(follow_policy, call.loop, asked.name, asked.arguments)
     return await get_policy(call)
 
 
 async def delete_policy(call: Call) -> Response:
     """DELETE /configurations/policy"""
-    await asyncio.to_thread(lambda: go_on(call.loop, without_policy(wanted(call.loop))))
+    await asyncio.to_thread(lambda: change_settings(call.loop, remove_policy(pending_settings(call.loop))))
     return await get_policy(call)
 
 
-def wanted(loop: Loop) -> LoopSettings:
+def pending_settings(loop: Loop) -> LoopSettings:
     """Settings as they will be once the model that was asked for last has caught up."""
-    standing = loop.standing
-    candidate = standing.lines.candidate
+    loop_state = loop.loop_state
+    candidate = loop_state.lines.candidate
     if candidate is None:
         return loop.settings
-    return replace(loop.settings, model=standing.wanted[candidate.number].model)
+    return replace(loop.settings, model=loop_state.staged[candidate.number].model)
 
 
-def go_on(loop: Loop, new: LoopSettings) -> None:
+def change_settings(loop: Loop, new: LoopSettings) -> None:
     """Let a loop go on by other settings: another model learns the log first, while the present one serves."""
-    settings = checked(new.plain())
+    settings = parse_settings(new.to_dict())
     if settings.model == loop.settings.model and loop.building is not None:
-        with contextlib.suppress(Refused):  # it has ended meanwhile
-            loop.give_up()
-    loop.change(settings)
+        with contextlib.suppress(ApiError):  # it has ended meanwhile
+            loop.discard_candidate()
+    loop.change_settings(settings)
 
 
-def follow(loop: Loop, name: str, arguments: str) -> None:
+def follow_policy(loop: Loop, name: str, arguments: str) -> None:
     """Let a loop explore as a policy says."""
-    go_on(loop, with_policy(wanted(loop), name, arguments))
+    change_settings(loop, set_policy(pending_settings(loop), name, arguments))
 
 
-def said(loop: Loop) -> dict[str, Any]:
+def configuration_json(loop: Loop) -> dict[str, Any]:
     """The configuration of a loop."""
-    settings = wanted(loop)
+    settings = pending_settings(loop)
     found: dict[str, Any] = {
-        "rewardWaitTime": duration(settings.reward.wait),
+        "rewardWaitTime": format_duration(settings.reward.wait),
         "defaultReward": settings.default or 0.0,
         "rewardAggregation": settings.reward.aggregation,
-        "explorationPercentage": share_of(settings),
-        "modelExportFrequency": duration(settings.operation.publish),
+        "explorationPercentage": exploration_share(settings),
+        "modelExportFrequency": format_duration(settings.operation.publish),
         "logMirrorEnabled": False,
         "logRetentionDays": FOR_EVER,
-        "lastConfigurationEditDate": written(edited(loop)),
+        "lastConfigurationEditDate": format_time(last_edit(loop)),
         "learningMode": mode_of(settings),
         "isAutoOptimizationEnabled": False,
         "isInferenceExplainabilityEnabled": settings.personalizer.explain,
         "modelRetrainDays": 0,
     }
     if settings.mode == "apprentice":
-        found["latestApprenticeModeMetrics"] = metrics(loop, edited(loop))
+        found["latestApprenticeModeMetrics"] = apprentice_metrics(loop, last_edit(loop))
     return found
 
 
-def edited(loop: Loop) -> int:
+def last_edit(loop: Loop) -> int:
     """When settings were changed last."""
     return max((record.time for record in loop.store.read(kinds=("settings",), loop=loop.name)), default=0)
 
 
-def configured(settings: LoopSettings, asked: ServiceConfiguration) -> LoopSettings:
+def apply_configuration(settings: LoopSettings, asked: ServiceConfiguration) -> LoopSettings:
     """Settings as a client wants them; Refused for what the service does not do."""
     if asked.log_retention_days not in (None, FOR_EVER):
         message = "Logs are kept for ever, as the model is what they say: logRetentionDays must be -1."
@@ -141,17 +147,17 @@ def configured(settings: LoopSettings, asked: ServiceConfiguration) -> LoopSetti
                          ("isAutoOptimizationEnabled", asked.is_auto_optimization_enabled)):  # fmt: skip
         if wanted:
             raise Problem(400, "InvalidServiceConfiguration", f"{name} must be false.", name)
-    found = settings.plain()
+    found = settings.to_dict()
     reward = found["reward"]
-    if asked.reward_wait_time not in (None, duration(settings.reward.wait)):
-        reward["wait"] = seconds_of(asked.reward_wait_time)
+    if asked.reward_wait_time not in (None, format_duration(settings.reward.wait)):
+        reward["wait"] = parse_duration(asked.reward_wait_time)
     if asked.default_reward is not None and asked.default_reward != (settings.default or 0.0):
         reward["default"] = asked.default_reward
     if asked.reward_aggregation is not None:
         name = asked.reward_aggregation.lower()
         reward["aggregation"] = AVERAGE.get(name, name)
-    if asked.model_export_frequency not in (None, duration(settings.operation.publish)):
-        found["operation"]["publish"] = seconds_of(asked.model_export_frequency)
+    if asked.model_export_frequency not in (None, format_duration(settings.operation.publish)):
+        found["operation"]["publish"] = parse_duration(asked.model_export_frequency)
     if asked.learning_mode is not None and asked.learning_mode != mode_of(settings):
         known = {theirs.lower(): ours for ours, theirs in MODES.items()}
         if asked.learning_mode.lower() not in known:
@@ -160,8 +166,8 @@ def configured(settings: LoopSettings, asked: ServiceConfiguration) -> LoopSetti
         found["mode"] = known[asked.learning_mode.lower()]
     if asked.is_inference_explainability_enabled is not None:
         found["personalizer"]["explain"] = asked.is_inference_explainability_enabled
-    new = checked(found)
-    return new if asked.exploration_percentage is None else with_share(new, asked.exploration_percentage)
+    new = parse_settings(found)
+    return new if asked.exploration_percentage is None else set_exploration_share(new, asked.exploration_percentage)
 
 
 def mode_of(settings: LoopSettings) -> str:

@@ -28,26 +28,26 @@ NUMBER: dict[str, Any] = {"type": "number"}
 MAYBE: dict[str, Any] = {"type": ["string", "null"]}
 
 
-def shape(**fields: Any) -> dict[str, Any]:
+def object_schema(**fields: Any) -> dict[str, Any]:
     """The schema of an object that has these fields, and perhaps others."""
     return {"type": "object", "required": sorted(fields), "properties": fields}
 
 
-ERROR = shape(error=shape(code=TEXT, message=TEXT, details={"type": "array"}))
-PAGE = shape(value=LIST, nextLink=MAYBE)
-RANKED = shape(ranking=LIST, eventId=TEXT, rewardActionId=TEXT)
-SLOTS = shape(slots=LIST, eventId=TEXT)
-SERVICE = shape(rewardWaitTime=TEXT, defaultReward=NUMBER, rewardAggregation=TEXT, learningMode=TEXT)
-POLICY = shape(name=TEXT, arguments=TEXT)
-EVALUATION = shape(id=TEXT, name=TEXT, startTime=TEXT, endTime=TEXT, status=TEXT)
-SPAN = shape(dateRange={"type": "object"})
-LEARNED = shape(creationTime=TEXT, lastModifiedTime=TEXT)
-IMPORTANCE = shape(id=TEXT, name=TEXT, startTime=TEXT, endTime=TEXT, status=TEXT)
-STATUS = shape(service=TEXT, apiStatus=TEXT)
+ERROR = object_schema(error=object_schema(code=TEXT, message=TEXT, details={"type": "array"}))
+PAGE = object_schema(value=LIST, nextLink=MAYBE)
+RANKED = object_schema(ranking=LIST, eventId=TEXT, rewardActionId=TEXT)
+SLOTS = object_schema(slots=LIST, eventId=TEXT)
+SERVICE = object_schema(rewardWaitTime=TEXT, defaultReward=NUMBER, rewardAggregation=TEXT, learningMode=TEXT)
+POLICY = object_schema(name=TEXT, arguments=TEXT)
+EVALUATION = object_schema(id=TEXT, name=TEXT, startTime=TEXT, endTime=TEXT, status=TEXT)
+SPAN = object_schema(dateRange={"type": "object"})
+LEARNED = object_schema(creationTime=TEXT, lastModifiedTime=TEXT)
+IMPORTANCE = object_schema(id=TEXT, name=TEXT, startTime=TEXT, endTime=TEXT, status=TEXT)
+STATUS = object_schema(service=TEXT, apiStatus=TEXT)
 SIZES = ("top", "skip")
 
 
-class Said(NamedTuple):
+class OperationText(NamedTuple):
     """summary; answer: its schema, None for no body; body: the type of what is sent, bytes for a model; good: the
     code of an answer; dialects: "both", "first" or "later"; query: names."""
 
@@ -59,65 +59,75 @@ class Said(NamedTuple):
     query: tuple[str, ...] = ()
 
 
-SAID = {
-    ("POST", "rank"): Said("Rank actions", RANKED, ranking.RankRequest, "201"),
-    ("POST", "events/*/reward"): Said("Say what came of it", None, ranking.RewardRequest, "204"),
-    ("POST", "events/*/activate"): Said("Say that it was shown", None, None, "204"),
-    ("POST", "multislot/rank"): Said("Rank for several slots", SLOTS, slots.MultiSlotRankRequest, "201", "later"),
-    ("POST", "multislot/events/*/reward"): Said(
+TEXTS = {
+    ("POST", "rank"): OperationText("Rank actions", RANKED, ranking.RankRequest, "201"),
+    ("POST", "events/*/reward"): OperationText("Say what came of it", None, ranking.RewardRequest, "204"),
+    ("POST", "events/*/activate"): OperationText("Say that it was shown", None, None, "204"),
+    ("POST", "multislot/rank"): OperationText(
+        "Rank for several slots", SLOTS, slots.MultiSlotRankRequest, "201", "later"
+    ),
+    ("POST", "multislot/events/*/reward"): OperationText(
         "Say what came of slots", None, slots.MultiSlotRewardRequest, "204", "later"
     ),
-    ("POST", "multislot/events/*/activate"): Said("Say that slots were shown", None, None, "204", "later"),
-    ("GET", "configurations/service"): Said("The configuration", SERVICE),
-    ("PUT", "configurations/service"): Said("Configure", SERVICE, configuration.ServiceConfiguration, dialects="first"),
-    ("PATCH", "configurations/service"): Said(
+    ("POST", "multislot/events/*/activate"): OperationText("Say that slots were shown", None, None, "204", "later"),
+    ("GET", "configurations/service"): OperationText("The configuration", SERVICE),
+    ("PUT", "configurations/service"): OperationText(
+        "Configure", SERVICE, configuration.ServiceConfiguration, dialects="first"
+    ),
+    ("PATCH", "configurations/service"): OperationText(
         "Configure", SERVICE, configuration.ServiceConfiguration, dialects="later"
     ),
-    ("GET", "configurations/policy"): Said("The policy", POLICY),
-    ("PUT", "configurations/policy"): Said("Follow a policy", POLICY, configuration.PolicyContract, dialects="first"),
-    ("PATCH", "configurations/policy"): Said("Follow a policy", POLICY, configuration.PolicyContract, dialects="later"),
-    ("DELETE", "configurations/policy"): Said("Follow the bandit's own", POLICY),
-    ("POST", "configurations/applyFromEvaluation"): Said(
-        "Follow a policy of an evaluation", None, evaluations.Application, "204", "later"
+    ("GET", "configurations/policy"): OperationText("The policy", POLICY),
+    ("PUT", "configurations/policy"): OperationText(
+        "Follow a policy", POLICY, configuration.PolicyContract, dialects="first"
     ),
-    ("POST", "evaluations"): Said("Evaluate", EVALUATION, evaluations.EvaluationContract, "201", "first"),
-    ("PUT", "evaluations/*"): Said("Evaluate", None, evaluations.EvaluationContract, "200", "later"),
-    ("GET", "evaluations"): Said("All evaluations", PAGE, query=(*SIZES, "filter")),
-    ("GET", "evaluations/*"): Said("An evaluation", EVALUATION, query=("intervalInMinutes", "window")),
-    ("DELETE", "evaluations/*"): Said("Delete an evaluation", good="204"),
-    ("GET", "featureImportances"): Said("All importances", PAGE, dialects="later", query=SIZES),
-    ("PUT", "featureImportances/*"): Said(
+    ("PATCH", "configurations/policy"): OperationText(
+        "Follow a policy", POLICY, configuration.PolicyContract, dialects="later"
+    ),
+    ("DELETE", "configurations/policy"): OperationText("Follow the bandit's own", POLICY),
+    ("POST", "configurations/applyFromEvaluation"): OperationText(
+        "Follow a policy of an evaluation", None, evaluations.ApplyRequest, "204", "later"
+    ),
+    ("POST", "evaluations"): OperationText("Evaluate", EVALUATION, evaluations.EvaluationContract, "201", "first"),
+    ("PUT", "evaluations/*"): OperationText("Evaluate", None, evaluations.EvaluationContract, "200", "later"),
+    ("GET", "evaluations"): OperationText("All evaluations", PAGE, query=(*SIZES, "filter")),
+    ("GET", "evaluations/*"): OperationText("An evaluation", EVALUATION, query=("intervalInMinutes", "window")),
+    ("DELETE", "evaluations/*"): OperationText("Delete an evaluation", good="204"),
+    ("GET", "featureImportances"): OperationText("All importances", PAGE, dialects="later", query=SIZES),
+    ("PUT", "featureImportances/*"): OperationText(
         "Which features counted", None, importances.FeatureImportance, "200", "later"
     ),
-    ("GET", "featureImportances/*"): Said("Importances", IMPORTANCE, dialects="later"),
-    ("DELETE", "featureImportances/*"): Said("Delete importances", good="204", dialects="later"),
-    ("GET", "model"): Said("The model", bytes),
-    ("PUT", "model"): Said("Go on with a model", None, bytes, "204"),
-    ("DELETE", "model"): Said("Begin anew", good="204"),
-    ("GET", "model/properties"): Said("When it began and learned", LEARNED),
-    ("DELETE", "logs"): Said("Delete what is not needed", good="204"),
-    ("GET", "logs/properties"): Said("First and last decision", SPAN),
-    ("GET", "status"): Said("Whether it works", STATUS, dialects="first"),
+    ("GET", "featureImportances/*"): OperationText("Importances", IMPORTANCE, dialects="later"),
+    ("DELETE", "featureImportances/*"): OperationText("Delete importances", good="204", dialects="later"),
+    ("GET", "model"): OperationText("The model", bytes),
+    ("PUT", "model"): OperationText("Go on with a model", None, bytes, "204"),
+    ("DELETE", "model"): OperationText("Begin anew", good="204"),
+    ("GET", "model/properties"): OperationText("When it began and learned", LEARNED),
+    ("DELETE", "logs"): OperationText("Delete what is not needed", good="204"),
+    ("GET", "logs/properties"): OperationText("First and last decision", SPAN),
+    ("GET", "status"): OperationText("Whether it works", STATUS, dialects="first"),
 }
-TYPES = tuple({said.body: None for said in SAID.values() if said.body not in (None, bytes)})
+TYPES = tuple({said.body: None for said in TEXTS.values() if said.body not in (None, bytes)})
 
 
-def paths(schemas: dict[Any, Any]) -> dict[str, Any]:
+def describe_paths(schemas: dict[Any, Any]) -> dict[str, Any]:
     """Paths of both dialects. schemas: of TYPES."""
     found: dict[str, Any] = {}
     for operation in OPERATIONS:
         for method in operation.methods:
-            said = SAID.get((method, operation.path))
+            said = TEXTS.get((method, operation.path))
             if said is None:
                 continue
-            for first, place in placed(operation.path, said):
+            for first, place in operation_paths(operation.path, said):
                 name = f"personalizer_{'first' if first else 'later'}_{method.lower()}_{operation.handler.__name__}"
                 name = f"{name}_{operation.path.partition('/')[0]}"
-                found.setdefault(place, {})[method.lower()] = described(name, operation.path, said, first, schemas)
+                found.setdefault(place, {})[method.lower()] = describe_operation(
+                    name, operation.path, said, first, schemas
+                )
     return found
 
 
-def placed(path: str, said: Said) -> Iterator[tuple[bool, str]]:
+def operation_paths(path: str, said: OperationText) -> Iterator[tuple[bool, str]]:
     """Whether it is v1.0, and the path, for each dialect."""
     place = path.replace("*", "{id}")
     if said.dialects != "later":
@@ -126,7 +136,9 @@ def placed(path: str, said: Said) -> Iterator[tuple[bool, str]]:
         yield False, f"/{{loop}}/personalizer/{place}"
 
 
-def described(name: str, path: str, said: Said, first: bool, schemas: dict[Any, Any]) -> dict[str, Any]:
+def describe_operation(
+    name: str, path: str, said: OperationText, first: bool, schemas: dict[Any, Any]
+) -> dict[str, Any]:
     """One operation."""
     named = ["loop", "id"] if "*" in path else ["loop"]
     parameters = [{"name": one, "in": "path", "required": True, "schema": TEXT} for one in named]

@@ -9,7 +9,7 @@ import msgspec
 from starlette.responses import Response
 
 from onepass.log.store import StoreError
-from onepass.service.messages import Refused
+from onepass.service.messages import ApiError
 
 JSON = "application/json"
 ALWAYS = {  # codes of ours, by status and code of theirs, whatever the operation is
@@ -24,7 +24,7 @@ ALWAYS = {  # codes of ours, by status and code of theirs, whatever the operatio
 OTHERS = ("BadArgument", "EventConflict", "EventNotFound", "InvalidSettings", "SettingsFixed")
 
 
-class Problem(Refused):
+class Problem(ApiError):
     """A request that is not served, by a code of Personalizer's. target: what of it is wrong (default: not said)."""
 
     def __init__(self, status: int, code: str, message: str, target: str | None = None, wait: int = 1):
@@ -32,13 +32,13 @@ class Problem(Refused):
         self.target = target
 
 
-def problem(error: Exception, code: str) -> Problem:
+def problem_from(error: Exception, code: str) -> Problem:
     """An error as Personalizer has it. code: of the operation, for what its request has wrong."""
     if isinstance(error, Problem):
         return error
     if isinstance(error, StoreError):
         return Problem(503, "OperationNotAllowed", str(error))
-    if isinstance(error, Refused):
+    if isinstance(error, ApiError):
         if error.code in ALWAYS:
             status, known = ALWAYS[error.code]
             return Problem(status, known, error.message)
@@ -52,7 +52,7 @@ def problem(error: Exception, code: str) -> Problem:
     return Problem(500, "InternalServerError", f"this is an error of the service: {type(error).__name__}")
 
 
-def response(found: Problem) -> Response:
+def problem_response(found: Problem) -> Response:
     """As an answer."""
     said = {"code": found.code, "message": found.message, "details": []}
     if found.target is not None:

@@ -19,15 +19,15 @@ from onepass.evaluation.reward_range import Range
 from onepass.foundation.check import shown
 from onepass.log.replay import Fold
 from onepass.service.loop import Loop
-from onepass.service.personalizer.calls import Body, Call, answered, done
-from onepass.service.personalizer.configuration import PolicyContract, follow
+from onepass.service.personalizer.configuration import PolicyContract, follow_policy
+from onepass.service.personalizer.counterfactuals import BUCKET, LEVEL, PolicyRun, weigh_policies
 from onepass.service.personalizer.errors import Problem
 from onepass.service.personalizer.jobs import FAILED, RUNNING, SUCCEEDED
-from onepass.service.personalizer.places import decided_between
-from onepass.service.personalizer.policies import LONGEST_NAME, exploring, policy_of
-from onepass.service.personalizer.times import place_in_time, written
-from onepass.service.personalizer.weighing import BUCKET, LEVEL, Weighed, weighed
-from onepass.service.settings import begun
+from onepass.service.personalizer.policies import LONGEST_NAME, policy_json, set_exploration
+from onepass.service.personalizer.requests import Body, Call, empty_response, json_response
+from onepass.service.personalizer.time_index import has_decisions_between
+from onepass.service.personalizer.times import format_time, parse_time
+from onepass.service.settings import make_bandit
 
 MOST = 10  # policies of a request
 INTERVALS = (5, 60, 360, 720, 1440)  # minutes
@@ -53,7 +53,7 @@ class EvaluationContract(Body, frozen=True, kw_only=True):
     enable_offline_experimentation: bool | None = None
 
 
-class Application(Body, frozen=True, kw_only=True):
+class ApplyRequest(Body, frozen=True, kw_only=True):
     """A policy of an evaluation that shall be followed."""
 
     evaluation_id: str
@@ -62,43 +62,43 @@ class Application(Body, frozen=True, kw_only=True):
 
 async def put(call: Call) -> Response:
     """PUT /evaluations/{id}"""
-    await begin(call, call.parts[0])
+    await start_evaluation(call, call.parts[0])
     return Response(status_code=200)
 
 
 async def post(call: Call) -> Response:
     """POST /evaluations, of v1.0"""
     identity = made_id()
-    await begin(call, identity)
-    return answered(first_form(call.evaluations.get(identity)), 201, location=f"{call.request.url}/{identity}")
+    await start_evaluation(call, identity)
+    return json_response(v1_form(call.evaluations.get(identity)), 201, location=f"{call.request.url}/{identity}")
 
 
 async def get(call: Call) -> Response:
     """GET /evaluations/{id}"""
     found = await asyncio.to_thread(call.evaluations.get, call.parts[0])
-    return answered(first_form(found) if call.first else later_form(found, call))
+    return json_response(v1_form(found) if call.first else preview_form(found, call))
 
 
-async def listed(call: Call) -> Response:
+async def get_all(call: Call) -> Response:
     """GET /evaluations"""
-    found = await asyncio.to_thread(call.evaluations.all)
+    found = await asyncio.to_thread(call.evaluations.list_all)
     if call.first:
-        return answered([first_form(one) for one in found])
+        return json_response([v1_form(one) for one in found])
     wanted = call.request.query_params.get("filter", "")
     if "'Auto'" in wanted:
         found = []
-    return answered({"value": [summary(one) for one in paged(found, call)], "nextLink": None})
+    return json_response({"value": [evaluation_summary(one) for one in select_page(found, call)], "nextLink": None})
 
 
 async def delete(call: Call) -> Response:
     """DELETE /evaluations/{id}"""
     await asyncio.to_thread(call.evaluations.delete, call.parts[0])
-    return done()
+    return empty_response()
 
 
 async def apply(call: Call) -> Response:
     """POST /configurations/applyFromEvaluation"""
-    asked = call.read(Application)
+    asked = call.read(ApplyRequest)
     found = await asyncio.to_thread(call.evaluations.get, asked.evaluation_id)
     policy = next((one for one in found.get("policies", ()) if one["name"] == asked.policy_name), None)
     if policy is None or policy["policySource"] in ("Baseline", "Random"):
@@ -106,11 +106,11 @@ async def apply(call: Call) -> Response:
             400, "InvalidPolicyContract", f"The evaluation has no policy {shown(asked.policy_name)} to apply."
         )
     if policy["policySource"] != "Online":
-        await asyncio.to_thread(follow, call.loop, policy["name"], policy["arguments"])
-    return done()
+        await asyncio.to_thread(follow_policy, call.loop, policy["name"], policy["arguments"])
+    return empty_response()
 
 
-def paged(found: list[Any], call: Call) -> list[Any]:
+def select_page(found: list[Any], call: Call) -> list[Any]:
     """The part that top and skip ask for."""
     numbers = {}
     for name, default in (("top", len(found)), ("skip", 0)):
@@ -124,7 +124,7 @@ def paged(found: list[Any], call: Call) -> list[Any]:
 # ---- the work ----
 
 
-async def begin(call: Call, identity: str) -> None:
+async def start_evaluation(call: Call, identity: str) -> None:
     """Check what is asked for, and begin it."""
     asked = call.read(EvaluationContract)
     if not 1 <= len(identity) <= LONGEST_NAME or not 1 <= len(asked.name) <= LONGEST_NAME:
@@ -135,44 +135,44 @@ async def begin(call: Call, identity: str) -> None:
         raise Problem(400, "MaximumEvaluationCustomPoliciesExceeded", f"There must be at most {MOST} policies.")
     if len(set(names)) != len(names):
         raise Problem(400, "DuplicateCustomPolicyNames", "Every policy must have a name of its own.")
-    begins, ends = place_in_time(asked.start_time), place_in_time(asked.end_time)
+    begins, ends = parse_time(asked.start_time), parse_time(asked.end_time)
     if not begins < ends:
         raise Problem(400, "InvalidEvaluationContract", "startTime must be before endTime.", "startTime")
     loop = call.loop
-    if not await asyncio.to_thread(decided_between, loop.store, loop.name, begins, ends):
+    if not await asyncio.to_thread(has_decisions_between, loop.store, loop.name, begins, ends):
         raise Problem(400, "NoLogsExistInDateRange", "There are no decisions in that time.", "startTime")
     chosen = [(policy.name, policy.arguments, "Custom") for policy in given]
     if asked.enable_policy_optimization or asked.enable_offline_experimentation:
         chosen += [(name, text, "OfflineExperimentation") for name, text in TRIED.items() if name not in names]
-    policies = await asyncio.to_thread(policies_of, loop, chosen)
+    policies = await asyncio.to_thread(make_policies, loop, chosen)
     said = {
-        "id": identity, "name": asked.name, "startTime": written(begins), "endTime": written(ends),
-        "creationTime": written(loop.clock()), "jobId": identity, "evaluationType": "Manual",
+        "id": identity, "name": asked.name, "startTime": format_time(begins), "endTime": format_time(ends),
+        "creationTime": format_time(loop.clock()), "jobId": identity, "evaluationType": "Manual",
     }  # fmt: skip
-    await asyncio.to_thread(call.evaluations.begin, said, lambda: evaluated(loop, policies, begins, ends))
+    await asyncio.to_thread(call.evaluations.start, said, lambda: run_evaluation(loop, policies, begins, ends))
 
 
-def policies_of(loop: Loop, chosen: list[tuple[str, str, str]]) -> list[Weighed]:
+def make_policies(loop: Loop, chosen: list[tuple[str, str, str]]) -> list[PolicyRun]:
     """What is weighed; Refused for arguments that cannot be."""
-    policies = [Weighed("Online", policy_of(loop.settings)["arguments"], "Online"),
-                Weighed("Baseline", "", "Baseline"), Weighed("Random", "", "Random")]  # fmt: skip
+    policies = [PolicyRun("Online", policy_json(loop.settings)["arguments"], "Online"),
+                PolicyRun("Baseline", "", "Baseline"), PolicyRun("Random", "", "Random")]  # fmt: skip
     for name, text, source in chosen:
         try:
-            bandit = begun(exploring(loop.settings, exploration_of(text)))
+            bandit = make_bandit(set_exploration(loop.settings, exploration_of(text)))
         except ValueError as error:
             raise Problem(400, "InvalidPolicyContract", f"{name}: {error}", "policies") from None
-        policies.append(Weighed(name, text, source, Fold(loop.store, loop.name, bandit)))
+        policies.append(PolicyRun(name, text, source, Fold(loop.store, loop.name, bandit)))
     return policies
 
 
-def evaluated(loop: Loop, policies: list[Weighed], begins: int, ends: int) -> dict[str, Any]:
+def run_evaluation(loop: Loop, policies: list[PolicyRun], begins: int, ends: int) -> dict[str, Any]:
     """What comes of an evaluation."""
-    if weighed(loop, policies, begins, ends) == 0:
+    if weigh_policies(loop, policies, begins, ends) == 0:
         raise ValueError("no decision of that time has its reward yet")
     least, largest = loop.settings.reward.range
     said, best, lower = list[dict[str, Any]](), "Online", -float("inf")
     for one in policies:
-        found = one.found(least, largest)
+        found = one.evaluate(least, largest)
         said.append({
             "name": one.name, "arguments": one.arguments, "policySource": one.source, "value": found.value,
             "limits": list(found.limits), "verdict": found.verdict, "reasons": list(found.diagnosis.reasons),
@@ -188,23 +188,23 @@ def evaluated(loop: Loop, policies: list[Weighed], begins: int, ends: int) -> di
 # ---- how it is said ----
 
 
-def summary(found: dict[str, Any]) -> dict[str, Any]:
+def evaluation_summary(found: dict[str, Any]) -> dict[str, Any]:
     """An evaluation without what came of it."""
     names = ("id", "name", "startTime", "endTime", "creationTime", "jobId", "status", "evaluationType",
              "optimalPolicy", "description")  # fmt: skip
     return {name: found[name] for name in names if name in found}
 
 
-def later_form(found: dict[str, Any], call: Call) -> dict[str, Any]:
+def preview_form(found: dict[str, Any], call: Call) -> dict[str, Any]:
     """An evaluation in 2022-09-01-preview, with a time series as the query asks for it."""
     query = call.request.query_params
     minutes = query.get("intervalInMinutes", f"{INTERVALS[0]}")
     if minutes not in map(str, INTERVALS):
         raise Problem(400, "InvalidRequest", f"intervalInMinutes must be one of {INTERVALS}, got {shown(minutes)}")
-    begins = place_in_time(query.get("startTime") or found["startTime"])
-    ends = place_in_time(query.get("endTime") or found["endTime"])
+    begins = parse_time(query.get("startTime") or found["startTime"])
+    ends = parse_time(query.get("endTime") or found["endTime"])
     rolling = query.get("window", "Expanding") == "Rolling"
-    said = summary(found)
+    said = evaluation_summary(found)
     if "policies" not in found:
         return said
     value = [
@@ -216,21 +216,21 @@ def later_form(found: dict[str, Any], call: Call) -> dict[str, Any]:
         for one in found["policies"]
     ]  # fmt: skip
     content = {
-        "startTime": written(begins),
-        "endTime": written(ends),
+        "startTime": format_time(begins),
+        "endTime": format_time(ends),
         "intervalInMinutes": int(minutes),
         "value": value,
     }
     return {**said, "content": content}
 
 
-def first_form(found: dict[str, Any]) -> dict[str, Any]:
+def v1_form(found: dict[str, Any]) -> dict[str, Any]:
     """An evaluation in v1.0."""
     said = {name: found[name] for name in ("id", "name", "startTime", "endTime", "jobId")}
     results = []
     for one in found.get("policies", ()):
-        moments = buckets(one, place_in_time(found["startTime"]), place_in_time(found["endTime"]))
-        parts = [policy_summary(m, one["range"], written(at * BUCKET)) for at, m in sorted(moments.items())]
+        moments = buckets(one, parse_time(found["startTime"]), parse_time(found["endTime"]))
+        parts = [policy_summary(m, one["range"], format_time(at * BUCKET)) for at, m in sorted(moments.items())]
         whole = policy_summary(sum(moments.values(), Moments()), one["range"], found["startTime"])
         whole["confidenceInterval"] = (one["limits"][1] - one["limits"][0]) / 2
         results.append({"name": one["name"], "arguments": one["arguments"], "summary": parts, "totalSummary": whole})
@@ -263,7 +263,7 @@ def series(policy: dict[str, Any], begins: int, ends: int, step: int, rolling: b
     for number, moments in sorted(steps.items()):
         whole = moments if rolling else whole + moments
         said.append({
-            "timeStamp": written(number * step), "expectedReward": whole.snips,
+            "timeStamp": format_time(number * step), "expectedReward": whole.snips,
             "confidenceInterval": interval(whole, policy["range"]),
         })  # fmt: skip
     return said

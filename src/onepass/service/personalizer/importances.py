@@ -14,11 +14,11 @@ from starlette.responses import Response
 
 from onepass.log.records import Decision
 from onepass.service.loop import Loop
-from onepass.service.personalizer.calls import Body, Call, answered, done
 from onepass.service.personalizer.errors import Problem
-from onepass.service.personalizer.evaluations import paged
-from onepass.service.personalizer.places import decided_between, place_at
-from onepass.service.personalizer.times import place_in_time, written
+from onepass.service.personalizer.evaluations import select_page
+from onepass.service.personalizer.requests import Body, Call, empty_response, json_response
+from onepass.service.personalizer.time_index import has_decisions_between, seq_before
+from onepass.service.personalizer.times import format_time, parse_time
 
 LOOKED = 1_000  # decisions that are explained
 PERCENT = 100.0
@@ -35,38 +35,38 @@ class FeatureImportance(Body, frozen=True, kw_only=True):
 async def put(call: Call) -> Response:
     """PUT /featureImportances/{id}"""
     asked, loop = call.read(FeatureImportance), call.loop
-    begins, ends = place_in_time(asked.start_time), place_in_time(asked.end_time)
-    if not await asyncio.to_thread(decided_between, loop.store, loop.name, begins, ends):
+    begins, ends = parse_time(asked.start_time), parse_time(asked.end_time)
+    if not await asyncio.to_thread(has_decisions_between, loop.store, loop.name, begins, ends):
         raise Problem(400, "NoLogsExistInDateRange", "There are no decisions in that time.", "startTime")
     said = {
-        "id": call.parts[0], "name": asked.name, "startTime": written(begins), "endTime": written(ends),
-        "creationTime": written(loop.clock()),
+        "id": call.parts[0], "name": asked.name, "startTime": format_time(begins), "endTime": format_time(ends),
+        "creationTime": format_time(loop.clock()),
     }  # fmt: skip
-    await asyncio.to_thread(call.importances.begin, said, lambda: {"featureScores": scores(loop, begins, ends)})
+    await asyncio.to_thread(call.importances.start, said, lambda: {"featureScores": feature_scores(loop, begins, ends)})
     return Response(status_code=200)
 
 
 async def get(call: Call) -> Response:
     """GET /featureImportances/{id}"""
-    return answered(await asyncio.to_thread(call.importances.get, call.parts[0]))
+    return json_response(await asyncio.to_thread(call.importances.get, call.parts[0]))
 
 
-async def listed(call: Call) -> Response:
+async def get_all(call: Call) -> Response:
     """GET /featureImportances"""
-    found = paged(await asyncio.to_thread(call.importances.all), call)
-    return answered({"value": found, "nextLink": None})
+    found = select_page(await asyncio.to_thread(call.importances.list_all), call)
+    return json_response({"value": found, "nextLink": None})
 
 
 async def delete(call: Call) -> Response:
     """DELETE /featureImportances/{id}"""
     await asyncio.to_thread(call.importances.delete, call.parts[0])
-    return done()
+    return empty_response()
 
 
-def scores(loop: Loop, begins: int, ends: int) -> list[dict[str, Any]]:
+def feature_scores(loop: Loop, begins: int, ends: int) -> list[dict[str, Any]]:
     """Features with their scores, the largest first."""
-    model, total = loop.learner.serving, Counter[str]()
-    for record in spread(loop, begins, ends):
+    model, total = loop.learner.snapshot, Counter[str]()
+    for record in sample_decisions(loop, begins, ends):
         arms = dict(zip(record.offered or (), record.contexts["arms"], strict=True))
         shown = (record.shown or record.places)[0]
         for term in model.explain(record.contexts["context"], (record.offered or [])[shown], arms=arms).terms:
@@ -81,10 +81,10 @@ def scores(loop: Loop, begins: int, ends: int) -> list[dict[str, Any]]:
     return said
 
 
-def spread(loop: Loop, begins: int, ends: int) -> list[Decision]:
+def sample_decisions(loop: Loop, begins: int, ends: int) -> list[Decision]:
     """Decisions of a span of time, LOOKED at most, as far apart as they can be."""
     kept, step, number = list[Decision](), 1, 0
-    for record in loop.store.read(place_at(loop.store, begins), None, ("decision",), loop.name):
+    for record in loop.store.read(seq_before(loop.store, begins), None, ("decision",), loop.name):
         if record.time > ends or not loop.writer.is_alive():
             break
         if record.time >= begins and isinstance(record.contexts, dict):

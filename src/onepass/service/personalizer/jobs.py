@@ -34,7 +34,7 @@ class Jobs:
         self._running: dict[str, Work] = {}
         self._thread: threading.Thread | None = None
 
-    def begin(self, said: dict[str, Any], work: Work) -> None:
+    def start(self, said: dict[str, Any], work: Work) -> None:
         """Begin a job. said: of it, with its id; work: gives what comes to that. Refused where there is one of that
         id."""
         with self._lock:
@@ -55,7 +55,7 @@ class Jobs:
                 raise Problem(404, self.code, "There is none of that id.")
             return self._read(path)
 
-    def all(self) -> list[dict[str, Any]]:
+    def list_all(self) -> list[dict[str, Any]]:
         """All of them, in the order in which they began."""
         with self._lock:
             found = [self._read(path) for path in self.folder.glob("*.json")] if self.folder.exists() else []

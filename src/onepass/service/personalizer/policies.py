@@ -7,28 +7,28 @@ import msgspec
 
 from onepass.adapters.vowpal_wabbit import OURS, checked, exploration_of
 from onepass.foundation.registry import built, plain
-from onepass.service.settings import LoopSettings, begun
+from onepass.service.settings import LoopSettings, make_bandit
 
 LONGEST_NAME = 256  # characters, as Personalizer has it
 
 # ---- the settings of a loop ----
 
 
-def with_policy(settings: LoopSettings, name: str, arguments: str) -> LoopSettings:
+def set_policy(settings: LoopSettings, name: str, arguments: str) -> LoopSettings:
     """Settings that explore as a policy says. name: at most 256 characters; ValueError for what cannot be."""
     if not 1 <= len(name) <= LONGEST_NAME:
         raise ValueError(f"name must have from 1 to {LONGEST_NAME} characters, got {len(name)}")
     said = msgspec.structs.replace(settings.personalizer, policy=name, arguments=arguments)
-    return msgspec.structs.replace(exploring(settings, exploration_of(arguments)), personalizer=said)
+    return msgspec.structs.replace(set_exploration(settings, exploration_of(arguments)), personalizer=said)
 
 
-def without_policy(settings: LoopSettings) -> LoopSettings:
+def remove_policy(settings: LoopSettings) -> LoopSettings:
     """Settings that explore as the loop's bandit does by itself."""
     said = msgspec.structs.replace(settings.personalizer, policy="", arguments="")
-    return msgspec.structs.replace(exploring(settings, None), personalizer=said)
+    return msgspec.structs.replace(set_exploration(settings, None), personalizer=said)
 
 
-def exploring(settings: LoopSettings, exploration: dict[str, Any] | None) -> LoopSettings:
+def set_exploration(settings: LoopSettings, exploration: dict[str, Any] | None) -> LoopSettings:
     """Settings of a model that explores otherwise; None: as it does by itself."""
     arguments = {name: value for name, value in settings.model.arguments.items() if name != "exploration"}
     if exploration is not None:
@@ -36,29 +36,29 @@ def exploring(settings: LoopSettings, exploration: dict[str, Any] | None) -> Loo
     return msgspec.structs.replace(settings, model=msgspec.structs.replace(settings.model, arguments=arguments))
 
 
-def policy_of(settings: LoopSettings) -> dict[str, str]:
+def policy_json(settings: LoopSettings) -> dict[str, str]:
     """The policy in force, as Personalizer has it."""
     said = settings.personalizer
     if said.policy:
         return {"name": said.policy, "arguments": said.arguments}
-    return {"name": OURS, "arguments": f"{OURS} {json.dumps(explored(settings))}"}
+    return {"name": OURS, "arguments": f"{OURS} {json.dumps(exploration_json(settings))}"}
 
 
-def explored(settings: LoopSettings) -> dict[str, Any]:
+def exploration_json(settings: LoopSettings) -> dict[str, Any]:
     """How the bandit of a loop explores, as plain data."""
     found = settings.model.arguments.get("exploration")
-    return dict(found) if isinstance(found, dict) else dict(plain(begun(settings).exploration))
+    return dict(found) if isinstance(found, dict) else dict(plain(make_bandit(settings).exploration))
 
 
-def share_of(settings: LoopSettings) -> float:
+def exploration_share(settings: LoopSettings) -> float:
     """With which probability any arm is shown, whatever is known of it."""
-    found = built(explored(settings))
+    found = built(exploration_json(settings))
     return float(getattr(found, "uniform_share", getattr(found, "epsilon", 0.0)))
 
 
-def with_share(settings: LoopSettings, share: float) -> LoopSettings:
+def set_exploration_share(settings: LoopSettings, share: float) -> LoopSettings:
     """The same with another share; ValueError outside 0 and 1."""
-    if share == share_of(settings):
+    if share == exploration_share(settings):
         return settings
-    found = explored(settings)
-    return exploring(settings, checked({**found, ("epsilon" if "epsilon" in found else "uniform_share"): share}))
+    found = exploration_json(settings)
+    return set_exploration(settings, checked({**found, ("epsilon" if "epsilon" in found else "uniform_share"): share}))

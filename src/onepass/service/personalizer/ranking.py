@@ -15,12 +15,12 @@ from starlette.responses import Response
 
 from onepass.bandit.decision import made_id
 from onepass.log.records import Decision
-from onepass.service.answers import answer
-from onepass.service.crossed_features import record_of
+from onepass.service.crossed_features import merge_features
 from onepass.service.loop import Loop
 from onepass.service.messages import DecideAnswer, DecideRequest, OutcomeRequest, RecordsRequest
-from onepass.service.personalizer.calls import Body, Call, answered, done
 from onepass.service.personalizer.errors import Problem
+from onepass.service.personalizer.requests import Body, Call, empty_response, json_response
+from onepass.service.responses import decision_answer
 from onepass.service.settings import takes_records
 
 EXPLAINED = 50  # arms that are explained, at most: each costs a decision
@@ -53,42 +53,42 @@ class RewardRequest(Body, frozen=True, kw_only=True):
 async def rank(call: Call) -> Response:
     """POST /rank"""
     asked = call.read(RankRequest)
-    offered(asked.actions)
+    check_actions(asked.actions)
     names = [action.id for action in asked.actions]
     known = set(names)
     excluded = [name for name in dict.fromkeys(asked.excluded_actions or ()) if name in known]
     if len(excluded) == len(names):
         raise Problem(400, "InvalidRankRequest", "Every action is excluded.", "excludedActions")
-    request = request_of(
-        call.loop, record_of(asked.context_features), asked.actions, excluded,
-        asked.event_id or named(call), bool(asked.defer_activation),
+    request = make_request(
+        call.loop, merge_features(asked.context_features), asked.actions, excluded,
+        asked.event_id or derive_event_id(call), bool(asked.defer_activation),
     )  # fmt: skip
-    record = await decided(call.loop, request)
-    found = answer(record)
+    record = await decide(call.loop, request)
+    found = decision_answer(record)
     ranking = [{"id": one.arm, "probability": one.probability} for one in found.ranking]
     said: dict[str, Any] = {
-        "ranking": kept_in_place(ranking, names, set(excluded)), "eventId": found.id, "rewardActionId": found.arm,
+        "ranking": reinsert_excluded(ranking, names, set(excluded)), "eventId": found.id, "rewardActionId": found.arm,
     }  # fmt: skip
     if call.loop.settings.personalizer.explain and isinstance(record.contexts, dict):
-        said["inferenceExplanation"] = await asyncio.to_thread(explanation, call.loop, record, found)
-    return answered(said, 201)
+        said["inferenceExplanation"] = await asyncio.to_thread(explain_ranking, call.loop, record, found)
+    return json_response(said, 201)
 
 
 async def reward(call: Call) -> Response:
     """POST /events/{eventId}/reward"""
     value = call.read(RewardRequest).value
-    _, future = call.loop.outcomes([OutcomeRequest(id=call.parts[0], value=value, key=call.once)])
+    _, future = call.loop.outcomes([OutcomeRequest(id=call.parts[0], value=value, key=call.idempotency_key)])
     await asyncio.wrap_future(future)
-    return done()
+    return empty_response()
 
 
 async def activate(call: Call) -> Response:
     """POST /events/{eventId}/activate"""
     await asyncio.wrap_future(call.loop.activate(call.parts[0]))
-    return done()
+    return empty_response()
 
 
-def offered(actions: list[Action]) -> None:
+def check_actions(actions: list[Action]) -> None:
     """Refused for actions without any, or two of one name."""
     names = [action.id for action in actions]
     if not names:
@@ -97,33 +97,33 @@ def offered(actions: list[Action]) -> None:
         raise Problem(400, "InvalidRankRequest", "Every action must have an id of its own.", "actions")
 
 
-def request_of(
+def make_request(
     loop: Loop, context: dict[str, Any], actions: list[Action], excluded: list[str], event: str, defer: bool
 ) -> DecideRequest:
     """The same as a request of the native API; ValueError where the loop takes numbers, and these are none."""
     kind = RecordsRequest if takes_records(loop.settings) else DecideRequest
-    arms = [{"id": action.id, "features": record_of(action.features)} for action in actions]
+    arms = [{"id": action.id, "features": merge_features(action.features)} for action in actions]
     if kind is DecideRequest:
         arms = [one if one["features"] else {"id": one["id"]} for one in arms]
     given = {"context": context, "arms": arms, "exclude": excluded, "id": event, "defer": defer}
     return msgspec.convert(given, kind)
 
 
-def named(call: Call) -> str:
+def derive_event_id(call: Call) -> str:
     """The id of an event that has none: of the same call sent again the same."""
-    if call.once is None:
+    if call.idempotency_key is None:
         return made_id()
     return hashlib.blake2b(
-        call.content, key=hashlib.sha256(call.once.encode()).digest(), digest_size=DIGITS
+        call.content, key=hashlib.sha256(call.idempotency_key.encode()).digest(), digest_size=DIGITS
     ).hexdigest()
 
 
-async def decided(loop: Loop, request: DecideRequest) -> Decision:
+async def decide(loop: Loop, request: DecideRequest) -> Decision:
     """The record of a decision, once it is durable."""
     return await asyncio.wrap_future(loop.decide(request))
 
 
-def kept_in_place(ranking: list[dict[str, Any]], names: list[str], excluded: set[str]) -> list[dict[str, Any]]:
+def reinsert_excluded(ranking: list[dict[str, Any]], names: list[str], excluded: set[str]) -> list[dict[str, Any]]:
     """A ranking in which excluded actions stand where they were offered, but never first."""
     out = [one for one in ranking if one["id"] not in excluded]
     by_name = {one["id"]: one for one in ranking}
@@ -133,12 +133,12 @@ def kept_in_place(ranking: list[dict[str, Any]], names: list[str], excluded: set
     return out
 
 
-def explanation(loop: Loop, record: Decision, found: DecideAnswer) -> list[dict[str, Any]]:
+def explain_ranking(loop: Loop, record: Decision, found: DecideAnswer) -> list[dict[str, Any]]:
     """What counted for every arm, by the model that serves now."""
     arms = dict(zip(record.offered or (), record.contexts["arms"], strict=True))
     said = []
     for one in found.ranking[:EXPLAINED]:
-        terms = loop.learner.serving.explain(record.contexts["context"], one.arm, arms=arms).terms
+        terms = loop.learner.snapshot.explain(record.contexts["context"], one.arm, arms=arms).terms
         features = [{"name": term.name, "score": term.contribution} for term in terms]
         said.append({"id": one.arm, "features": features})
     return said

@@ -18,13 +18,13 @@ from starlette.responses import Response
 from onepass.exploration.assignment import close_dead_ends
 from onepass.foundation.check import shown
 from onepass.log.records import LONGEST, Decision
-from onepass.service.answers import answer
-from onepass.service.crossed_features import record_of
+from onepass.service.crossed_features import merge_features
 from onepass.service.loop import Loop
 from onepass.service.messages import OutcomeRequest
 from onepass.service.personalizer import ranking
-from onepass.service.personalizer.calls import Body, Call, answered, done
 from onepass.service.personalizer.errors import Problem
+from onepass.service.personalizer.requests import Body, Call, empty_response, json_response
+from onepass.service.responses import decision_answer
 from onepass.service.settings import takes_records
 
 SLOT = "_slot"  # no feature of a client's: those that begin so are passed over
@@ -66,15 +66,15 @@ class MultiSlotRewardRequest(Body, frozen=True, kw_only=True):
 async def rank(call: Call) -> Response:
     """POST /multislot/rank"""
     asked = call.read(MultiSlotRankRequest)
-    loop, event = call.loop, asked.event_id or ranking.named(call)
+    loop, event = call.loop, asked.event_id or ranking.derive_event_id(call)
     if not takes_records(loop.settings):
         raise Problem(
             400,
             "InvalidMultiSlotApiAccess",
             "Slots need a loop of records: features.records = true, or recipe = InteractionBandit.",
         )
-    fitting(asked)
-    context, taken, said = record_of(asked.context_features), set[str](), list[dict[str, Any]]()
+    check_slots(asked)
+    context, taken, said = merge_features(asked.context_features), set[str](), list[dict[str, Any]]()
     barred_in = [set(slot.excluded_actions or ()) for slot in asked.slots]
     among = np.array([[action.id not in barred for action in asked.actions] for barred in barred_in])
     for j, slot in enumerate(asked.slots):
@@ -85,39 +85,39 @@ async def rank(call: Call) -> Response:
         left = [action for action in asked.actions if action.id not in taken]
         left.sort(key=lambda action: action.id != slot.baseline_action)
         excluded = [action.id for action in left if action.id in barred]
-        place = {SLOT: {**record_of(slot.features), "id": slot.id}}
-        request = ranking.request_of(
-            loop, {**context, **place}, left, excluded, slot_event(event, j), bool(asked.defer_activation)
+        place = {SLOT: {**merge_features(slot.features), "id": slot.id}}
+        request = ranking.make_request(
+            loop, {**context, **place}, left, excluded, slot_event_id(event, j), bool(asked.defer_activation)
         )
-        found = answer(await ranking.decided(loop, request))
+        found = decision_answer(await ranking.decide(loop, request))
         taken.add(found.arm)
         said.append({"id": slot.id, "rewardActionId": found.arm})
-    return answered({"slots": said, "eventId": event}, 201)
+    return json_response({"slots": said, "eventId": event}, 201)
 
 
 async def reward(call: Call) -> Response:
     """POST /multislot/events/{eventId}/reward"""
     asked = call.read(MultiSlotRewardRequest)
-    found = await asyncio.to_thread(slots_of, call.loop, call.parts[0])
+    found = await asyncio.to_thread(find_slots, call.loop, call.parts[0])
     unknown = next((one.slot_id for one in asked.reward if one.slot_id not in found), None)
     if unknown is not None:
         raise Problem(400, "InvalidRewardRequest", f"The event has no slot {shown(unknown)}.", "reward")
-    rewards = [OutcomeRequest(id=found[one.slot_id], value=one.value, key=call.once) for one in asked.reward]
+    rewards = [OutcomeRequest(id=found[one.slot_id], value=one.value, key=call.idempotency_key) for one in asked.reward]
     _, future = call.loop.outcomes(rewards)
     await asyncio.wrap_future(future)
-    return done()
+    return empty_response()
 
 
 async def activate(call: Call) -> Response:
     """POST /multislot/events/{eventId}/activate"""
-    for identity in (await asyncio.to_thread(slots_of, call.loop, call.parts[0])).values():
+    for identity in (await asyncio.to_thread(find_slots, call.loop, call.parts[0])).values():
         await asyncio.wrap_future(call.loop.activate(identity))
-    return done()
+    return empty_response()
 
 
-def fitting(asked: MultiSlotRankRequest) -> None:
+def check_slots(asked: MultiSlotRankRequest) -> None:
     """Refused for slots and actions that do not fit together."""
-    ranking.offered(asked.actions)
+    ranking.check_actions(asked.actions)
     names, slots = {action.id for action in asked.actions}, asked.slots
     baselines = [slot.baseline_action for slot in slots]
     wrong = None
@@ -133,7 +133,7 @@ def fitting(asked: MultiSlotRankRequest) -> None:
         raise Problem(400, "InvalidRankRequest", wrong, "slots")
 
 
-def slot_event(event: str, number: int) -> str:
+def slot_event_id(event: str, number: int) -> str:
     """The identity of the decision of a slot. number: from 0."""
     if number == 0:
         return event
@@ -141,11 +141,11 @@ def slot_event(event: str, number: int) -> str:
     return text if len(text) <= LONGEST else hashlib.blake2b(text.encode(), digest_size=DIGITS).hexdigest()
 
 
-def slots_of(loop: Loop, event: str) -> dict[str, str]:
+def find_slots(loop: Loop, event: str) -> dict[str, str]:
     """Decisions of an event's slots, by the slots' ids; Refused where there is no such event."""
     found: dict[str, str] = {}
     while True:
-        identity = slot_event(event, len(found))
+        identity = slot_event_id(event, len(found))
         records = loop.store.find(loop.name, identity)
         one = next((record for record in records if isinstance(record, Decision)), None)
         if one is None or SLOT not in one.contexts["context"]:

@@ -12,7 +12,7 @@ CLOCK = re.compile(r"(?:(\d+)[.])?(\d+):(\d+):(\d+(?:[.]\d+)?)")  # days.hours:m
 UNITS = (86_400.0, 3_600.0, 60.0, 1.0)  # seconds of a day, an hour, a minute, a second
 
 
-def seconds_of(text: str) -> float:
+def parse_duration(text: str) -> float:
     """Seconds of a duration; ValueError for what is none."""
     found = PERIOD.fullmatch(text) or CLOCK.fullmatch(text)
     if found is None or not any(found.groups()):
@@ -21,7 +21,7 @@ def seconds_of(text: str) -> float:
     return sum(part * unit for part, unit in zip(parts, UNITS, strict=True))
 
 
-def duration(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """The inverse."""
     minutes, rest = divmod(seconds, 60.0)
     hours, minutes = divmod(int(minutes), 60)
@@ -30,7 +30,7 @@ def duration(seconds: float) -> str:
     return "PT" + ("".join(said) or "0S")
 
 
-def place_in_time(text: str) -> int:
+def parse_time(text: str) -> int:
     """Microseconds of a time in ISO 8601, of UTC where it does not say; ValueError for what is none."""
     try:
         found = datetime.fromisoformat(text.strip())
@@ -39,6 +39,6 @@ def place_in_time(text: str) -> int:
     return micros(found if found.tzinfo is not None else found.replace(tzinfo=UTC))
 
 
-def written(time: int) -> str:
+def format_time(time: int) -> str:
     """A time in microseconds as text."""
     return moment(time).isoformat().replace("+00:00", "Z")

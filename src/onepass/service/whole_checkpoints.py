@@ -38,9 +38,9 @@ class WholeCheckpoints:
 
     def is_due(self, folds: Iterable[Fold]) -> bool:
         """Whether the next checkpoint of one of these models is to be whole, as far as its size is known."""
-        return any(self.takes(fold, self._sizes.get(fold.line, 0)) for fold in folds)
+        return any(self.is_due_for(fold, self._sizes.get(fold.line, 0)) for fold in folds)
 
-    def takes(self, fold: Fold, size: int) -> bool:
+    def is_due_for(self, fold: Fold, size: int) -> bool:
         """Whether a checkpoint of a model that has so many bytes is to be whole."""
         self._sizes[fold.line] = size
         enough = SPARSE * BASE64 * size

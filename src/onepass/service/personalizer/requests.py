@@ -40,7 +40,7 @@ class Call(NamedTuple):
     importances: Jobs
 
     @property
-    def once(self) -> str | None:
+    def idempotency_key(self) -> str | None:
         """What a call that is sent again has in common with the one before."""
         return self.request.headers.get(REQUEST_ID) or None
 
@@ -52,12 +52,12 @@ class Call(NamedTuple):
             raise ValueError(f"the body does not fit: {error}") from None
 
 
-def answered(found: Any, status: int = 200, **headers: str) -> Response:
+def json_response(found: Any, status: int = 200, **headers: str) -> Response:
     """A body of JSON."""
     return Response(msgspec.json.encode(found), status, headers, JSON)
 
 
-def done() -> Response:
+def empty_response() -> Response:
     """No body."""
     return Response(status_code=204)
 
@@ -71,7 +71,7 @@ def key_of(request: Request) -> str | None:
     return key
 
 
-def admitted(request: Request, loops: dict[str, Loop], keys: dict[str, Keys], name: str | None, role: Role) -> Loop:
+def find_loop(request: Request, loops: dict[str, Loop], keys: dict[str, Keys], name: str | None, role: Role) -> Loop:
     """The loop that a call is for; Refused where there is none, or not for who calls."""
     presented, guarded = key_of(request), any(map(len, keys.values()))
     if name is None:

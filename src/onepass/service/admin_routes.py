@@ -17,11 +17,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from onepass.foundation.check import shown
-from onepass.service import models, promotion
+from onepass.service import checkpoints, promotion
 from onepass.service.evaluations import EvaluationAnswer, EvaluationRequest
 from onepass.service.keys import Role
 from onepass.service.loop import Loop
-from onepass.service.messages import Answer, Message, ModelAnswer, Refused
+from onepass.service.messages import Answer, ApiError, Message, ModelAnswer
 
 JSON = "application/json"
 LOOP = "/v1/{loop}"
@@ -80,85 +80,85 @@ def routes(read: Read) -> list[tuple[str, str, Role, Handler]]:
 
     async def promote(request: Request, loop: Loop) -> Response:
         asked = await read(request, loop, _promote)
-        await asyncio.to_thread(promoted, loop, asked)
-        return said(promotion.settings_of(loop))
+        await asyncio.to_thread(apply_promotion, loop, asked)
+        return json_response(promotion.settings_answer(loop))
 
     async def rollback(request: Request, loop: Loop) -> Response:
         asked = await read(request, loop, _rollback)
-        await asyncio.to_thread(loop.back, asked.checkpoint, asked.learn)
-        return said(promotion.settings_of(loop))
+        await asyncio.to_thread(loop.rollback, asked.checkpoint, asked.learn)
+        return json_response(promotion.settings_answer(loop))
 
     async def evaluate(request: Request, loop: Loop) -> Response:
         asked = await read(request, loop, _evaluation)
-        return said(await asyncio.to_thread(loop.evaluations.ask, asked), 201)
+        return json_response(await asyncio.to_thread(loop.evaluations.start, asked), 201)
 
     return [
-        (f"{LOOP}/models", "GET", "read", models_of),
-        (f"{LOOP}/candidate", "DELETE", "admin", give_up),
+        (f"{LOOP}/models", "GET", "read", list_models),
+        (f"{LOOP}/candidate", "DELETE", "admin", discard_candidate),
         (f"{LOOP}/promote", "POST", "admin", promote),
         (f"{LOOP}/rollback", "POST", "admin", rollback),
-        (f"{LOOP}/evaluations", "GET", "read", evaluations),
+        (f"{LOOP}/evaluations", "GET", "read", list_evaluations),
         (f"{LOOP}/evaluations", "POST", "admin", evaluate),
-        (f"{LOOP}/evaluations/{{id}}", "GET", "read", evaluation),
-        (f"{LOOP}/evaluations/{{id}}", "DELETE", "admin", remove),
+        (f"{LOOP}/evaluations/{{id}}", "GET", "read", get_evaluation),
+        (f"{LOOP}/evaluations/{{id}}", "DELETE", "admin", delete_evaluation),
     ]
 
 
-async def models_of(request: Request, loop: Loop) -> Response:
+async def list_models(request: Request, loop: Loop) -> Response:
     """All models, and checkpoints."""
-    standing = loop.standing
-    each = [promotion.model_of(loop, standing, line) for line in standing.lines.each.values()]
-    found = await asyncio.to_thread(lambda: [*models.kepts(loop.folder, loop.store, loop.name)])
-    checkpoints = [
+    loop_state = loop.loop_state
+    each = [promotion.model_answer(loop, loop_state, line) for line in loop_state.lines.each.values()]
+    found = await asyncio.to_thread(lambda: [*checkpoints.list_checkpoints(loop.folder, loop.store, loop.name)])
+    answers = [
         CheckpointAnswer(name=one.name, model_number=one.line, through=one.through, rounds=one.rounds) for one in found
     ]
-    return said(ModelsAnswer(models=each, checkpoints=checkpoints))
+    return json_response(ModelsAnswer(models=each, checkpoints=answers))
 
 
-async def give_up(request: Request, loop: Loop) -> Response:
+async def discard_candidate(request: Request, loop: Loop) -> Response:
     """No candidate any more."""
-    await asyncio.to_thread(loop.give_up)
+    await asyncio.to_thread(loop.discard_candidate)
     return Response(status_code=204)
 
 
-async def evaluations(request: Request, loop: Loop) -> Response:
+async def list_evaluations(request: Request, loop: Loop) -> Response:
     """All evaluations."""
-    return said(EvaluationsAnswer(evaluations=loop.evaluations.every()))
+    return json_response(EvaluationsAnswer(evaluations=loop.evaluations.list_all()))
 
 
-async def evaluation(request: Request, loop: Loop) -> Response:
+async def get_evaluation(request: Request, loop: Loop) -> Response:
     """One evaluation."""
-    return said(loop.evaluations.one(request.path_params["id"]))
+    return json_response(loop.evaluations.get(request.path_params["id"]))
 
 
-async def remove(request: Request, loop: Loop) -> Response:
+async def delete_evaluation(request: Request, loop: Loop) -> Response:
     """One evaluation less."""
-    await asyncio.to_thread(loop.evaluations.remove, request.path_params["id"])
+    await asyncio.to_thread(loop.evaluations.delete, request.path_params["id"])
     return Response(status_code=204)
 
 
-def said(answer: Any, status: int = 200) -> Response:
+def json_response(answer: Any, status: int = 200) -> Response:
     """An answer."""
     return Response(_encoder.encode(answer), status, media_type=JSON)
 
 
-def promoted(loop: Loop, asked: PromoteRequest) -> None:
+def apply_promotion(loop: Loop, asked: PromoteRequest) -> None:
     """Let the candidate take over, or stage the recipe of an evaluation to take over; Refused where there is none."""
     if asked.evaluation is None:
         loop.promote()
         return
-    found = loop.evaluations.one(asked.evaluation)
+    found = loop.evaluations.get(asked.evaluation)
     if found.status != "done":
-        raise Refused(409, "EvaluationNotDone", f"evaluation {shown(found.id)} is {found.status}")
+        raise ApiError(409, "EvaluationNotDone", f"evaluation {shown(found.id)} is {found.status}")
     recipes = {one.name: one for one in found.request.policies if one.kind == "recipe"}
     verdicts = {one.name: one for one in found.policies if one.name in recipes and (one.better or asked.anyway)}
     names = [*verdicts] if asked.policy is None else [name for name in verdicts if name == asked.policy]
     if len(names) != 1:
         wanted = "no recipe" if asked.policy is None else f"no recipe {shown(asked.policy)}"
-        raise Refused(
+        raise ApiError(
             409, "NotBetter", f"evaluation {shown(found.id)} found {wanted} better, or several: name a policy"
         )
     chosen = recipes[names[0]].model
     if chosen is None or chosen == loop.settings.model:
-        raise Refused(409, "SameModel", f"policy {shown(names[0])} is the present model's recipe")
-    loop.prefer(chosen, f"evaluation {found.id}: {verdicts[names[0]].sentence}")
+        raise ApiError(409, "SameModel", f"policy {shown(names[0])} is the present model's recipe")
+    loop.stage_model(chosen, f"evaluation {found.id}: {verdicts[names[0]].sentence}")

@@ -26,7 +26,7 @@ PER_POLICY = 1 + PER_CUT * len(CUTS)
 MUCH = 0.2  # of a policy without a chance of being seen: more of the same will not decide
 
 
-class Chance(NamedTuple):
+class DecisionWeights(NamedTuple):
     """Of a decision, known when it is made: weight of each policy for the arm that was shown, and what each cut takes
     of each policy, (policies * cuts) numbers, None: nothing."""
 
@@ -34,7 +34,7 @@ class Chance(NamedTuple):
     cut: tuple[float, ...] | None
 
 
-class Known(NamedTuple):
+class Estimate(NamedTuple):
     """value of a policy a decision, with limits lower and upper."""
 
     value: float
@@ -42,7 +42,7 @@ class Known(NamedTuple):
     upper: float
 
 
-class Compared(NamedTuple):
+class GainEstimate(NamedTuple):
     """gain a decision over a policy, with limits; unseen: how much of that policy the shown arms cannot tell of."""
 
     gain: float
@@ -51,32 +51,34 @@ class Compared(NamedTuple):
     unseen: float
 
 
-def chance(chances: Sequence[float], shown: int, first: int, eligible: Sequence[int] | None = None) -> Chance:
+def decision_weights(
+    chances: Sequence[float], shown: int, first: int, eligible: Sequence[int] | None = None
+) -> DecisionWeights:
     """What is known of a decision. chances: of all arms; shown, first: places; eligible: places (default None: all)."""
     among = chances if eligible is None else [chances[place] for place in eligible]
     p, even, of_first = chances[shown], 1.0 / len(among), chances[first]
     weights = (1.0 / p if shown == first else 0.0, even / p)
     bare = min(among) * CUTS[0] < even
     if not bare and of_first * CUTS[0] >= 1.0:
-        return Chance(weights, None)
+        return DecisionWeights(weights, None)
     low = [one for one in among if one * CUTS[0] < even] if bare else ()
     of_even = [sum([even - c * one for one in low if c * one < even]) for c in CUTS]
-    return Chance(weights, (*[max(0.0, 1.0 - c * of_first) for c in CUTS], *of_even))
+    return DecisionWeights(weights, (*[max(0.0, 1.0 - c * of_first) for c in CUTS], *of_even))
 
 
-class Worth:
+class PolicyGain:
     """All rows so far. rewards: their range; state: of another one, as `plain` gives it (default None: no rows)."""
 
     def __init__(self, rewards: Range, state: Any = None):
         self.rewards = rewards
         count = 2 + POLICIES * PER_POLICY
-        self._found: dict[tuple[str, int], Any] = {}  # what was asked since the last row
+        self._cache: dict[tuple[str, int], Any] = {}  # what was asked since the last row
         found = None if state is None else np.array(state["sums"], float)
         self._averages = RunningAverages(count, found, 0 if state is None else state["rows"])
         self._cut = np.zeros(POLICIES * len(CUTS)) if state is None else np.array(state["cut"], float)
         self._weights = np.zeros(POLICIES) if state is None else np.array(state["weights"], float)
 
-    def plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """All of it, as JSON."""
         return {
             "rows": self.rows, "sums": self._averages.sums.tolist(), "cut": self._cut.tolist(),
@@ -89,11 +91,11 @@ class Worth:
         return self._averages.rows
 
     @property
-    def only_first(self) -> bool:
+    def is_only_first(self) -> bool:
         """Whether the first arm was shown every time, and nothing else could have been."""
         return bool(self._weights[0] == self.rows)
 
-    def add(self, chances: Sequence[Chance], rewards: Sequence[float]) -> None:
+    def add(self, chances: Sequence[DecisionWeights], rewards: Sequence[float]) -> None:
         """Decisions in their order, and what was earned."""
         r = (np.array(rewards, float) - self.rewards.least) / self.rewards.span
         np.clip(r, 0.0, 1.0, out=r)
@@ -107,52 +109,52 @@ class Worth:
                 moved = r / c - cut + (c - 1.0) / c
                 columns += [moved, 1.0 - moved, 1.0 - cut]
         self._averages.add(np.column_stack(columns))
-        self._found.clear()
+        self._cache.clear()
         self._weights += w.sum(axis=0)
         for one in chances:
             if one.cut is not None:
                 self._cut += one.cut
 
-    def shown(self) -> Known:
+    def shown_value(self) -> Estimate:
         """What was earned a decision."""
-        return self._once("shown", 0, self._shown)
+        return self._get_cached("shown", 0, self._estimate_shown)
 
-    def of(self, policy: int) -> Known:
+    def policy_value(self, policy: int) -> Estimate:
         """What a policy would have earned. policy: 0 the first arm, 1 all as likely."""
-        return self._once("of", policy, lambda: self._of(policy))
+        return self._get_cached("of", policy, lambda: self._estimate_policy(policy))
 
-    def over(self, policy: int) -> Compared:
+    def gain_over(self, policy: int) -> GainEstimate:
         """What was earned above a policy."""
-        return self._once("over", policy, lambda: self._over(policy))
+        return self._get_cached("over", policy, lambda: self._estimate_gain(policy))
 
-    def _once(self, what: str, policy: int, find: Callable[[], Any]) -> Any:
-        if (what, policy) not in self._found:
-            self._found[what, policy] = find()
-        return self._found[what, policy]
+    def _get_cached(self, what: str, policy: int, find: Callable[[], Any]) -> Any:
+        if (what, policy) not in self._cache:
+            self._cache[what, policy] = find()
+        return self._cache[what, policy]
 
-    def _shown(self) -> Known:
+    def _estimate_shown(self) -> Estimate:
         alpha = (1.0 - LEVEL) / 2.0
         lower, upper = self._averages.lower(0, alpha), 1.0 - self._averages.lower(1, alpha)
-        return self._known(float(self._averages.means[0]), lower, upper)
+        return self._make_estimate(float(self._averages.means[0]), lower, upper)
 
-    def _of(self, policy: int) -> Known:
+    def _estimate_policy(self, policy: int) -> Estimate:
         start, alpha = 2 + policy * PER_POLICY, (1.0 - LEVEL) / 2.0
         value = float(self._averages.means[start]) * self.rows / max(float(self._weights[policy]), 1.0)
         upper = min(
             c * (1.0 - self._averages.lower(column + 2, alpha / len(CUTS))) + missing
             for column, c, missing in self._cuts(policy)
         )
-        return self._known(value, self._averages.lower(start, alpha), upper)
+        return self._make_estimate(value, self._averages.lower(start, alpha), upper)
 
-    def _over(self, policy: int) -> Compared:
+    def _estimate_gain(self, policy: int) -> GainEstimate:
         alpha, span = (1.0 - LEVEL) / (2 * len(CUTS)), self.rewards.span
         lower, upper, unseen = -1.0, 1.0, 1.0
         for column, c, missing in self._cuts(policy):
             lower = max(lower, c * self._averages.lower(column, alpha) - (c - 1.0) - missing)
             upper = min(upper, c * (1.0 - self._averages.lower(column + 1, alpha)) - (c - 1.0))
             unseen = min(unseen, missing)
-        gain = (self.shown().value - self.of(policy).value) / span
-        return Compared(span * min(max(gain, lower), upper), span * lower, span * upper, unseen)
+        gain = (self.shown_value().value - self.policy_value(policy).value) / span
+        return GainEstimate(span * min(max(gain, lower), upper), span * lower, span * upper, unseen)
 
     def _cuts(self, policy: int) -> Iterator[tuple[int, float, float]]:
         """Of each cut the first average, the cut, and what it takes of the policy a decision."""
@@ -160,41 +162,42 @@ class Worth:
             missing = float(self._cut[policy * len(CUTS) + place]) / max(self.rows, 1)
             yield 3 + policy * PER_POLICY + PER_CUT * place, c, missing
 
-    def _known(self, mean: float, lower: float, upper: float) -> Known:
+    def _make_estimate(self, mean: float, lower: float, upper: float) -> Estimate:
         (least, _), span = self.rewards, self.rewards.span
-        return Known(
+        return Estimate(
             *(least + span * min(max(each, 0.0), 1.0) for each in (min(max(mean, lower), upper), lower, upper))
         )
 
 
-def verdict(worth: Worth, first: str | None) -> tuple[str, str]:
+def verdict(worth: PolicyGain, first: str | None) -> tuple[str, str]:
     """A word for programs, a sentence for people: "none" (no reward yet), "same" (always the first arm), "yes", "no",
     "unknowable", "better" (than all arms as likely), "open". first: the name of the first arm, None where it was not
     always the same."""
     rival = "always showing the first arm" if first is None else f"always showing {first}"
     if worth.rows == 0:
         return "none", "No reward has been learned yet."
-    if worth.only_first:
+    if worth.is_only_first:
         return "same", "The first arm was shown every time: nothing tells what others would have earned."
-    over, even = worth.over(0), worth.over(1)
+    over, even = worth.gain_over(0), worth.gain_over(1)
     if over.lower > 0.0:
         whole = over.lower * worth.rows
         least = f"{whole:,.3g}" if whole < EXACT else f"{whole:,.0f}"
-        return "yes", f"It earns more than {rival}: {limits(over)}, at least {least} more in all."
+        return "yes", f"It earns more than {rival}: {format_limits(over)}, at least {least} more in all."
     if over.upper < 0.0:
-        return "no", f"It has earned less than {rival} so far: {limits(over)}."
-    better = f"It earns more than chance, {limits(even)}. " if even.lower > 0.0 else ""
+        return "no", f"It has earned less than {rival} so far: {format_limits(over)}."
+    better = f"It earns more than chance, {format_limits(even)}. " if even.lower > 0.0 else ""
     if over.unseen > MUCH:
         rest = f"In {over.unseen:.0%} of the decisions the first arm had no chance to show what it earns."
         return "unknowable", better + rest
-    return "better" if better else "open", f"{better}Against {rival} it is {limits(over)}: too wide a span to tell."
+    sentence = f"{better}Against {rival} it is {format_limits(over)}: too wide a span to tell."
+    return "better" if better else "open", sentence
 
 
-def limits(of: Compared) -> str:
+def format_limits(of: GainEstimate) -> str:
     """In words."""
-    return f"between {signed(of.lower)} and {signed(of.upper)} a decision"
+    return f"between {format_signed(of.lower)} and {format_signed(of.upper)} a decision"
 
 
-def signed(value: float) -> str:
+def format_signed(value: float) -> str:
     """With its sign, a real minus."""
     return f"{value:+.3g}".replace("-", "\N{MINUS SIGN}")

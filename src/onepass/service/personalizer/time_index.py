@@ -7,7 +7,7 @@ APART = 60 * SECOND  # records may be this much out of order: a commit takes sec
 LOOKED = 1_000  # records that are looked through at once for the last decision
 
 
-def place_at(store: Store, time: int) -> int:
+def seq_before(store: Store, time: int) -> int:
     """A place after which all records of a time and later stand, and few before it. time: microseconds."""
     first, last = store.bounds()
     low, high = first - 1, last
@@ -21,7 +21,7 @@ def place_at(store: Store, time: int) -> int:
     return low
 
 
-def first_and_last(store: Store, loop: str) -> tuple[int, int] | None:
+def decision_times(store: Store, loop: str) -> tuple[int, int] | None:
     """The times of the first decision of a loop and of the last one; None without any."""
     first = next(store.rows(0, None, ("decision",), loop), None)
     if first is None:
@@ -36,9 +36,9 @@ def first_and_last(store: Store, loop: str) -> tuple[int, int] | None:
     return None
 
 
-def decided_between(store: Store, loop: str, begin: int, end: int) -> bool:
+def has_decisions_between(store: Store, loop: str, begin: int, end: int) -> bool:
     """Whether there is a decision in a span of time, in microseconds."""
-    for record in store.read(place_at(store, begin), None, ("decision",), loop):
+    for record in store.read(seq_before(store, begin), None, ("decision",), loop):
         assert isinstance(record, Decision)
         if begin <= record.time <= end:
             return True

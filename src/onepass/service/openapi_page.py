@@ -10,7 +10,7 @@ class Loops(TypedDict):
     keys: bool
 
 
-class Sure(TypedDict, total=False):
+class ModelInfo(TypedDict, total=False):
     """A model, as the page shows it."""
 
     recipe: Required[Any]
@@ -25,7 +25,7 @@ class Overview(TypedDict, total=False):
     now: Required[float]
     trouble: Required[str | None]
     numbers: Required[dict[str, float]]
-    model: Required[Sure]
+    model: Required[ModelInfo]
 
 
 class Event(TypedDict):

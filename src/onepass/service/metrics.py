@@ -9,45 +9,52 @@ from prometheus_client.registry import Collector
 
 from onepass.service.drift import EVERY
 from onepass.service.loop import Loop
-from onepass.service.watching import Watcher
+from onepass.service.overview_thread import OverviewThread
 
 SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)  # bounds of a histogram
-GAUGES = {
-    "waiting": "Decisions that wait for their deadline.",
-    "rounds": "Rewards that the serving model has learned.",
-    "lag": "Commits that are not learned yet.",
-    "last": "The last place of the log.",
-    "through": "The place of the last join learned.",
-    "model": "The number of the model that serves, from 0: others took over since.",
-    "alarms": "How often the model forgot all, since what it had learned held no more.",
-    "checkpoint_failed": "1 where the last checkpoint could not be saved: nothing is lost, but a restart takes longer.",
-    "evicted": "Arms that models forgot since the start, beyond limits.known_arms.",
-    "ready": "1 where decisions are taken, logged and learned.",
+GAUGES = {  # name of the metric -> key of `Loop.numbers` and help text
+    "pending_decisions": ("waiting", "Decisions that wait for their deadline."),
+    "learned_rewards": ("rounds", "Rewards that the serving model has learned."),
+    "learner_queue": ("lag", "Commits that the learner has not processed yet."),
+    "log_seq": ("last", "Sequence number of the last record of the log."),
+    "learned_seq": ("through", "Sequence number of the last join learned."),
+    "model_number": ("model", "Number of the serving model, from 0. It grows when another model takes over."),
+    "model_resets": ("alarms", "Number of times that the model forgot everything after a change it detected."),
+    "checkpoint_failed": (
+        "checkpoint_failed",
+        "1 if the last checkpoint could not be saved: nothing is lost, but a restart takes longer.",
+    ),
+    "evicted_arms": ("evicted", "Arms that models forgot since the start, beyond limits.known_arms."),
 }
-DRIFT = f"How often rewards left what the model expected; by chance at most once in {EVERY:,} decisions on average."
+READY = "1 if decisions are accepted, logged and learned."
+DRIFT = f"Number of drift alarms; at most one false alarm in {EVERY:,} decisions on average."
 
 
-class Measures(Collector):
+class Metrics(Collector):
     """The metrics of a service. loops, watchers: by name."""
 
-    def __init__(self, loops: Mapping[str, Loop], watchers: Mapping[str, Watcher]):
+    def __init__(self, loops: Mapping[str, Loop], watchers: Mapping[str, OverviewThread]):
         self._loops, self._watchers = loops, watchers
         self._registry = CollectorRegistry()
         self._registry.register(self)
         self._served: dict[tuple[str, str, int], tuple[Any, Any]] = {}
         labels = ("loop", "operation")
         self.requests = Counter(
-            "onepass_requests", "Requests by what came of them.", (*labels, "status"), registry=self._registry
+            "onepass_requests", "Requests by operation and status.", (*labels, "status"), registry=self._registry
         )
         self.seconds = Histogram(
-            "onepass_seconds", "Seconds from a request to its answer.", labels, registry=self._registry, buckets=SECONDS
+            "onepass_request_seconds",
+            "Seconds from a request to its answer.",
+            labels,
+            registry=self._registry,
+            buckets=SECONDS,
         )
 
-    def refused(self, status: int) -> None:
+    def count_refused(self, status: int) -> None:
         """A request that was refused before it was read. status: of HTTP."""
         self.requests.labels("", "", status).inc()
 
-    def served(self, loop: str, operation: str, status: int, seconds: float) -> None:
+    def count_request(self, loop: str, operation: str, status: int, seconds: float) -> None:
         """A request. loop: its name; status: of HTTP."""
         found = self._served.get((loop, operation, status))
         if found is None:
@@ -58,18 +65,21 @@ class Measures(Collector):
 
     def collect(self) -> Iterable[Metric]:
         found: list[Metric] = []
-        for name, help in GAUGES.items():
-            gauge = GaugeMetricFamily(f"onepass_{name}", help, labels=["loop"])
+        for name, (key, text) in GAUGES.items():
+            gauge = GaugeMetricFamily(f"onepass_{name}", text, labels=["loop"])
             for loop in self._loops.values():
-                value = float(loop.trouble() is None) if name == "ready" else loop.numbers()[name]
-                gauge.add_metric([loop.name], value)
+                gauge.add_metric([loop.name], loop.numbers()[key])
             found.append(gauge)
+        ready = GaugeMetricFamily("onepass_ready", READY, labels=["loop"])
+        for loop in self._loops.values():
+            ready.add_metric([loop.name], float(loop.problem() is None))
+        found.append(ready)
         drift = GaugeMetricFamily("onepass_drift_alarms", DRIFT, labels=["loop"])
         for name, watcher in self._watchers.items():
             drift.add_metric([name], watcher.alarms)
         found.append(drift)
         events = CounterMetricFamily(
-            "onepass_events", "What became of decisions and outcomes.", labels=["loop", "what"]
+            "onepass_events", "Decisions and outcomes, by what became of them.", labels=["loop", "kind"]
         )
         for loop in self._loops.values():
             for what, count in [*loop.joiner.counts.items()]:
@@ -80,10 +90,10 @@ class Measures(Collector):
         """Return the metrics of some loops in Prometheus' format; of all, with requests that are of no loop."""
         if set(readable) == set(self._loops):
             return generate_latest(self._registry)
-        return generate_latest(Part(self._registry, readable))
+        return generate_latest(LoopMetrics(self._registry, readable))
 
 
-class Part(CollectorRegistry):
+class LoopMetrics(CollectorRegistry):
     """The metrics of some loops of a registry."""
 
     def __init__(self, whole: CollectorRegistry, loops: Collection[str]):

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from onepass.log.records import CORRECTION, SECOND, Activation, Decision, Join, Outcome
-from onepass.service.late import EARLY
+from onepass.service.late_rewards import EARLY
 from onepass.service.settings import LoopSettings
 
 OUTCOMES = 10_000  # of a decision that count; further ones stay in the log
@@ -12,20 +12,20 @@ EARLY_OUTCOMES = 1_000  # of an id without a decision that are kept
 DUE = "due"  # where a decision says its deadline (extra)
 
 
-class Waiting:
+class PendingDecision:
     """A decision that waits.
 
-    first: the first place of the log that is about it; subject: whom it is about; paid: (slot, value), in order;
+    first: the first place of the log that is about it; subject: whom it is about; outcomes: (slot, value), in order;
     parked: whether the backlog has its deadline; sent: whether its join was given.
     """
 
-    __slots__ = ("active", "due", "first", "paid", "parked", "sent", "seq", "slots", "subject")
+    __slots__ = ("active", "due", "first", "outcomes", "parked", "sent", "seq", "slots", "subject")
 
     def __init__(self, record: Decision, due: int):
         self.seq = self.first = record.seq
         self.due, self.slots, self.active = due, len(record.places), not record.deferred
         self.subject = record.subject
-        self.paid: list[tuple[int | None, float]] = []
+        self.outcomes: list[tuple[int | None, float]] = []
         self.parked = self.sent = False
 
     def count(self, outcome: Outcome) -> str:
@@ -34,15 +34,15 @@ class Waiting:
             return "late"
         if outcome.slot is not None and outcome.slot >= self.slots:
             return "of no slot"
-        if len(self.paid) >= OUTCOMES:
+        if len(self.outcomes) >= OUTCOMES:
             return "too many"
-        self.paid.append((outcome.slot, outcome.value))
+        self.outcomes.append((outcome.slot, outcome.value))
         return "in time"
 
 
-def waiting_from_records(
+def restore_decision(
     about: list[Any], settings_at: Callable[[int], LoopSettings], due: int | None = None
-) -> Waiting | None:
+) -> PendingDecision | None:
     """Return a decision as its records leave it; None where it does not wait any more.
 
     about: its records, in their order; settings_at: settings in force at a place; due: its deadline (default None: as
@@ -51,7 +51,7 @@ def waiting_from_records(
     decision = next((one for one in about if isinstance(one, Decision)), None)
     if decision is None or any(isinstance(one, Join) and one.how != CORRECTION for one in about):
         return None
-    waiting = Waiting(decision, deadline(decision, settings_at(decision.seq)) if due is None else due)
+    waiting = PendingDecision(decision, deadline(decision, settings_at(decision.seq)) if due is None else due)
     outcomes = [one for one in about if isinstance(one, Outcome)]
     early = [one for one in outcomes if one.seq < decision.seq][-EARLY_OUTCOMES:]
     for outcome in (one for one in early if one.time >= decision.time - EARLY):

@@ -59,7 +59,7 @@ class Row(NamedTuple):
 class Policy(Protocol):
     """What is evaluated."""
 
-    def chances(self, decision: Decision) -> np.ndarray:
+    def probabilities(self, decision: Decision) -> np.ndarray:
         """Probabilities (K,) of the arms offered."""
         ...
 
@@ -68,14 +68,14 @@ class Policy(Protocol):
         ...
 
 
-class Plain:
+class FixedPolicy:
     """A policy that learns nothing. choose: gives probabilities (K,) for a decision; changes: whether it is another one
     from row to row all the same, as what was shown (default False)."""
 
     def __init__(self, choose: Callable[[Decision], np.ndarray], changes: bool = False):
         self._choose, self.changes = choose, changes
 
-    def chances(self, decision: Decision) -> np.ndarray:
+    def probabilities(self, decision: Decision) -> np.ndarray:
         """Probabilities (K,)."""
         return self._choose(decision)
 
@@ -83,7 +83,7 @@ class Plain:
         """Nothing."""
 
 
-class Learning:
+class LearningPolicy:
     """A recipe that learns as it goes. fold: at its beginning."""
 
     changes = True
@@ -91,17 +91,17 @@ class Learning:
     def __init__(self, fold: Fold):
         self._fold = fold
 
-    def chances(self, decision: Decision) -> np.ndarray:
+    def probabilities(self, decision: Decision) -> np.ndarray:
         """Probabilities (K,)."""
         self._fold.note(decision)
-        return by(self._fold.bandit, decision)
+        return bandit_probabilities(self._fold.bandit, decision)
 
     def learn(self, joins: list[Join]) -> None:
         """What was joined."""
         self._fold.learn(joins)
 
 
-def by(bandit: Any, decision: Decision) -> np.ndarray:
+def bandit_probabilities(bandit: Any, decision: Decision) -> np.ndarray:
     """What a bandit would have chosen; ValueError for a decision without what was offered."""
     if decision.contexts is None:
         raise ValueError(f"decision {decision.id} was logged without what was offered")
@@ -109,12 +109,12 @@ def by(bandit: Any, decision: Decision) -> np.ndarray:
     return found
 
 
-def allowed(decision: Decision) -> list[int]:
+def eligible_arms(decision: Decision) -> list[int]:
     """Places of the arms that might be chosen."""
-    return first_eligible(decision.eligible, decision.offered, len(shown(decision)), len(decision.places))
+    return first_eligible(decision.eligible, decision.offered, len(shown_probabilities(decision)), len(decision.places))
 
 
-def one_of(places: list[int], count: int) -> np.ndarray:
+def uniform_over(places: list[int], count: int) -> np.ndarray:
     """All places alike."""
     p = np.zeros(count)
     p[places] = 1.0 / len(places)
@@ -123,36 +123,36 @@ def one_of(places: list[int], count: int) -> np.ndarray:
 
 def uniform(decision: Decision) -> np.ndarray:
     """All arms alike."""
-    return one_of(allowed(decision), len(shown(decision)))
+    return uniform_over(eligible_arms(decision), len(shown_probabilities(decision)))
 
 
 def baseline(decision: Decision) -> np.ndarray:
     """The first arm."""
-    return one_of(allowed(decision)[:1], len(shown(decision)))
+    return uniform_over(eligible_arms(decision)[:1], len(shown_probabilities(decision)))
 
 
-def always(arm: str) -> Callable[[Decision], np.ndarray]:
+def constant_policy(arm: str) -> Callable[[Decision], np.ndarray]:
     """One arm by its name; all alike where it is not offered."""
 
     def choose(decision: Decision) -> np.ndarray:
         names = decision.offered or []
-        places = [place for place in allowed(decision) if place < len(names) and names[place] == arm]
-        return one_of(places or allowed(decision), len(shown(decision)))
+        places = [place for place in eligible_arms(decision) if place < len(names) and names[place] == arm]
+        return uniform_over(places or eligible_arms(decision), len(shown_probabilities(decision)))
 
     return choose
 
 
-def shown(decision: Decision) -> np.ndarray:
+def shown_probabilities(decision: Decision) -> np.ndarray:
     """Probabilities (K,) with which the first slot was shown; ValueError where they are not known."""
     if decision.showing is not None:
         return np.array(decision.showing)
     if decision.probabilities is None:
         raise ValueError(f"decision {decision.id} was logged without probabilities")
     p = np.array(decision.probabilities)
-    return p if decision.shown is None else one_of(decision.shown[:1], len(p))
+    return p if decision.shown is None else uniform_over(decision.shown[:1], len(p))
 
 
-def groups(store: Store, loop: str, window: Window, most: int = HELD) -> Iterator[list[tuple[Decision, Join]]]:
+def joined_groups(store: Store, loop: str, window: Window, most: int = HELD) -> Iterator[list[tuple[Decision, Join]]]:
     """Decisions of a window with their joins, those that were learned in one call together. most: decisions that are
     kept while they wait (default 20,000)."""
     held, due, whole = dict[str, Decision](), dict[str, Decision](), True
@@ -164,7 +164,7 @@ def groups(store: Store, loop: str, window: Window, most: int = HELD) -> Iterato
             if isinstance(record, Join):
                 decision = held.pop(record.id, None)
                 if decision is None and not whole:
-                    decision = looked_up(store, loop, record.id, window)
+                    decision = find_decision(store, loop, record.id, window)
                 if decision is not None and not record.again:
                     due[record.id] = decision
                     yield record
@@ -180,7 +180,7 @@ def groups(store: Store, loop: str, window: Window, most: int = HELD) -> Iterato
         yield [(due.pop(join.id), join) for join in group]
 
 
-def looked_up(store: Store, loop: str, identity: str, window: Window) -> Decision | None:
+def find_decision(store: Store, loop: str, identity: str, window: Window) -> Decision | None:
     """A decision of the window, None where it is not in it."""
     found = next((one for one in store.find(loop, identity) if isinstance(one, Decision)), None)
     inside = found is not None and window.since < found.seq and (window.until is None or found.seq <= window.until)
@@ -188,7 +188,7 @@ def looked_up(store: Store, loop: str, identity: str, window: Window) -> Decisio
 
 
 @dataclass
-class Judged:
+class PolicyTally:
     """What is kept of a policy: sums and sequences, and weights for the comparison. why: it failed."""
 
     tally: PolicyStatistics
@@ -233,25 +233,26 @@ class Verdict(NamedTuple):
     why: str = ""
 
 
-def judge(
+def evaluate_policies(
     store: Store,
     loop: str,
     policies: Mapping[str, Policy],
     window: Window,
     rewards: tuple[float, float],
     level: float,
-    told: Callable[[int], object],
+    report_progress: Callable[[int], object],
 ) -> dict[str, Verdict]:
     """Evaluate policies on a window of a log.
 
-    store, loop: the log; policies: by name; rewards: (least, largest) that there can be; level: of all limits; told: is
-    called with the number of rows, often, and may raise to end it. ValueError for a window without rewards, or with
-    rewards out of the range.
+    policies: by name; rewards: (least, largest) possible reward; level: of all limits; report_progress: called with
+    the number of rows, often, and may raise to stop. ValueError for a window without rewards, or with rewards out of
+    range.
     """
     span, alpha = Range(*rewards), 1.0 - level
     asked = tuple(get_estimator(name) for name in ASKED)
     kept = {
-        name: Judged(PolicyStatistics(span, asked, alpha, policy_changes(policy))) for name, policy in policies.items()
+        name: PolicyTally(PolicyStatistics(span, asked, alpha, policy_changes(policy)))
+        for name, policy in policies.items()
     }
     earned, waiting, count = list[np.ndarray](), list[float](), 0
 
@@ -262,35 +263,35 @@ def judge(
         earned.append(np.array(waiting))
         waiting.clear()
 
-    for group in groups(store, loop, window):
+    for group in joined_groups(store, loop, window):
         for decision, join in group:
             reward = join.rewards[0]
-            row = None if reward is None else row_of(decision, reward, span)
+            row = None if reward is None else make_row(decision, reward, span)
             for name, policy in policies.items():
-                guarded(kept[name], partial(weighed, kept[name], policy, decision, row))
+                run_guarded(kept[name], partial(weigh_decision, kept[name], policy, decision, row))
             if row is not None:
                 waiting.append(row.reward)
         for name, policy in policies.items():
-            guarded(kept[name], partial(policy.learn, [join for _, join in group]))
+            run_guarded(kept[name], partial(policy.learn, [join for _, join in group]))
         count += len(group)
         if len(waiting) >= BLOCK:
             flush()
-        told(count)
+        report_progress(count)
     if waiting:
         flush()
     if not earned:
         raise ValueError("the window has no decision with its reward: name an earlier place, or wait for deadlines")
-    return verdicts(kept, np.concatenate(earned), span, alpha)
+    return make_verdicts(kept, np.concatenate(earned), span, alpha)
 
 
-def weighed(kept: Judged, policy: Policy, decision: Decision, row: Row | None) -> None:
+def weigh_decision(kept: PolicyTally, policy: Policy, decision: Decision, row: Row | None) -> None:
     """Weigh a decision."""
-    p = policy.chances(decision)
+    p = policy.probabilities(decision)
     if row is not None:
         kept.see(row, p)
 
 
-def guarded(kept: Judged, what: Callable[[], object]) -> None:
+def run_guarded(kept: PolicyTally, what: Callable[[], object]) -> None:
     """Go on without a policy that fails, and say why."""
     if not kept.why:
         try:
@@ -299,7 +300,7 @@ def guarded(kept: Judged, what: Callable[[], object]) -> None:
             kept.why = str(error)
 
 
-def row_of(decision: Decision, reward: float, span: Range) -> Row:
+def make_row(decision: Decision, reward: float, span: Range) -> Row:
     """A decision and its reward."""
     if not span.least <= reward <= span.largest:
         raise ValueError(
@@ -307,10 +308,10 @@ def row_of(decision: Decision, reward: float, span: Range) -> Row:
             "window"
         )
     place = decision.places[0] if decision.shown is None else decision.shown[0]
-    return Row(place, reward, shown(decision))
+    return Row(place, reward, shown_probabilities(decision))
 
 
-def verdicts(kept: Mapping[str, Judged], earned: np.ndarray, span: Range, alpha: float) -> dict[str, Verdict]:
+def make_verdicts(kept: Mapping[str, PolicyTally], earned: np.ndarray, span: Range, alpha: float) -> dict[str, Verdict]:
     """All numbers."""
     good = {name: one.policy_weights() for name, one in kept.items() if not one.why}
     compared = summarize_comparison(good, logging_policy_weights(len(earned)), earned, span, alpha) if good else None

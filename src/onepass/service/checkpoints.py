@@ -19,8 +19,8 @@ from onepass.log.records import Checkpoint, Forgotten
 from onepass.log.replay import Fold, restored
 from onepass.log.store import Row, Store
 from onepass.service.backlog import Block, load_block, save_block
-from onepass.service.standing import Standing
-from onepass.service.whole import WholeCheckpoints
+from onepass.service.loop_state import LoopState
+from onepass.service.whole_checkpoints import WholeCheckpoints
 
 KEPT = 3  # checkpoints in the folder of a model, the present one or a candidate
 FORMER = 4  # models before, of which the last checkpoint is kept: of those that have served, and of those that have not
@@ -30,7 +30,7 @@ LEARNED = ("decision", "join")  # what learning reads
 FORGOTTEN = str(Forgotten.__struct_config__.tag)
 
 
-class Mark(msgspec.Struct, frozen=True):
+class RecordMark(msgspec.Struct, frozen=True):
     """A record of a log, which tells the log from one that was restored, or lost its end, and went on. crc: of its row;
     time: its own, which it keeps when it is forgotten."""
 
@@ -42,10 +42,10 @@ class Mark(msgspec.Struct, frozen=True):
         return row is not None and (row.crc == self.crc or (row.kind == FORGOTTEN and row.time == self.time))
 
 
-class Kept(msgspec.Struct, frozen=True, kw_only=True):
+class CheckpointMeta(msgspec.Struct, frozen=True, kw_only=True):
     """What stands beside a model. loop: its name; line: which of the loop's models; through: the last join learned;
     rounds: rows it has learned; since: the place after which the join must read; known: the last place of the log then,
-    up to which `standing` is what the log says; mark: of the record there; digest: SHA-256 of the model's bytes;
+    up to which `loop_state` is what the log says; mark: of the record there; digest: SHA-256 of the model's bytes;
     rewarded: arms that had an outcome, the one whose last is the oldest first; joins, bytes: how many were learned and
     written since its last checkpoint that the log holds whole; read: the place up to which no join is left to be
     learned; waiting: files of all that waited at `known`, each with its rows that were done; scan: the place after
@@ -57,8 +57,8 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
     rounds: int
     since: int
     known: int
-    mark: "Mark"
-    standing: Standing
+    mark: "RecordMark"
+    loop_state: LoopState
     digest: str = ""
     rewarded: list[str] = []
     joins: int = 0
@@ -74,17 +74,17 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
         return place if self.line == 0 else f"{place}-{self.line}"
 
 
-class Found(NamedTuple):
+class StoredCheckpoint(NamedTuple):
     """A checkpoint that was read: the model, and what stands beside it."""
 
     bandit: Any
-    kept: Kept
+    kept: CheckpointMeta
 
 
-def save(
+def save_checkpoint(
     folder: Path,
     store: Store,
-    kept: Kept,
+    kept: CheckpointMeta,
     fold: Fold,
     time: int,
     state: str = SERVING,
@@ -94,10 +94,10 @@ def save(
 ) -> Checkpoint:
     """Put a model into a folder, and remove those that are too many; its record, for the log, which holds the model as
     well where the log alone does not lead to it, or where it is time (whole.py). blocks: of what waits."""
-    data, line = files.to_bytes(fold.bandit), kept.standing.lines.each[kept.line]
-    whole = lost_rows(store, kept.loop, line, kept.through)
+    data, line = files.to_bytes(fold.bandit), kept.loop_state.lines.each[kept.line]
+    whole = has_forgotten_records(store, kept.loop, line, kept.through)
     if wholes is not None:
-        whole = whole or wholes.takes(fold, len(data))
+        whole = whole or wholes.is_due_for(fold, len(data))
         if not whole:
             kept = msgspec.structs.replace(kept, joins=fold.joins, bytes=wholes.bytes_since(fold.line))
     folder.mkdir(exist_ok=True)
@@ -114,7 +114,7 @@ def save(
     )  # fmt: skip
 
 
-def lost_rows(store: Store, loop: str, line: Line, through: int) -> bool:
+def has_forgotten_records(store: Store, loop: str, line: Line, through: int) -> bool:
     """Whether a model has learned, or may have learned, what was forgotten since. line: the model; through: the place
     through which it has learned. Nobody can learn its joins again, from the last checkpoint on whose model the log
     holds: then the next one holds it, too."""
@@ -122,7 +122,7 @@ def lost_rows(store: Store, loop: str, line: Line, through: int) -> bool:
     return any(one.was in LEARNED for one in rows)
 
 
-def remove_old(folder: Path, store: Store, newest: Kept) -> None:
+def remove_old(folder: Path, store: Store, newest: CheckpointMeta) -> None:
     """Remove the checkpoints that nobody will go back to, and what killed processes left: the folder has one owner.
 
     The last `KEPT` of the model that serves and of the candidate stay, whatever came after them. Of models before, the
@@ -130,10 +130,10 @@ def remove_old(folder: Path, store: Store, newest: Kept) -> None:
     was before it was restored from a copy, do not count. newest: what was saved just now.
     """
     found, waiting = dict[int, list[str]](), dict[str, list[str]]()
-    for kept in reversed([*kepts(folder, store, newest.loop)]):
+    for kept in reversed([*list_checkpoints(folder, store, newest.loop)]):
         found.setdefault(kept.line, []).append(kept.name)
         waiting[kept.name] = [name for name, _ in kept.waiting]
-    lines = newest.standing.lines
+    lines = newest.loop_state.lines
     present = {lines.serving, *(line for line in found if line not in lines.each)}
     present |= {one.number for one in lines.each.values() if one.state == STAGED}
     former = [line for line in sorted(found) if line not in present]
@@ -149,43 +149,45 @@ def remove_old(folder: Path, store: Store, newest: Kept) -> None:
                 old.unlink()
 
 
-def newest(folder: Path, store: Store, loop: str, line: int | None = None) -> Found | None:
+def newest_checkpoint(folder: Path, store: Store, loop: str, line: int | None = None) -> StoredCheckpoint | None:
     """The newest checkpoint of a folder that is whole and of this log; None where there is none. line: only of this
     model of the loop (default None: of any)."""
-    for kept in kepts(folder, store, loop):
-        if line in (None, kept.line) and (found := whole(folder, kept)) is not None:
+    for kept in list_checkpoints(folder, store, loop):
+        if line in (None, kept.line) and (found := load_checkpoint(folder, kept)) is not None:
             return found
     return None
 
 
-def kepts(folder: Path, store: Store, loop: str) -> Iterator[Kept]:
+def list_checkpoints(folder: Path, store: Store, loop: str) -> Iterator[CheckpointMeta]:
     """What stands beside the models of a folder, the newest first."""
     for place in sorted(folder.glob("*.json"), reverse=True):
         try:
-            kept = msgspec.json.decode(place.read_bytes(), type=Kept)
+            kept = msgspec.json.decode(place.read_bytes(), type=CheckpointMeta)
         except (OSError, ValueError):
             continue
         if kept.loop == loop and kept.mark.names(row_at(store, kept.known)):
             yield kept
 
 
-def unusable(folder: Path, line: int, through: int) -> int:
+def count_unusable(folder: Path, line: int, through: int) -> int:
     """How many checkpoints of a model have learned more than a place, by their names, when the newest that is whole and
     of this log has learned what comes before it."""
     names = (NAME.fullmatch(one.stem) for one in folder.glob("*.json"))
     return sum(int(found[1]) > through and int(found[2] or 0) == line for found in names if found is not None)
 
 
-def whole(folder: Path, kept: Kept) -> Found | None:
+def load_checkpoint(folder: Path, kept: CheckpointMeta) -> StoredCheckpoint | None:
     """A checkpoint with its model; None where it is damaged."""
     try:
         data = (folder / f"{kept.name}.model").read_bytes()
-        return Found(files.from_bytes(data), kept) if hashlib.sha256(data).hexdigest() == kept.digest else None
+        return (
+            StoredCheckpoint(files.from_bytes(data), kept) if hashlib.sha256(data).hexdigest() == kept.digest else None
+        )
     except (OSError, ValueError):
         return None
 
 
-def waiting_at(folder: Path, found: Found | None) -> list[Block] | None:
+def load_backlog(folder: Path, found: StoredCheckpoint | None) -> list[Block] | None:
     """Return what waited when a checkpoint was made; None where its files are not whole, so that the log says it."""
     if found is None or found.kept.scan == 0:
         return None
@@ -195,7 +197,7 @@ def waiting_at(folder: Path, found: Found | None) -> list[Block] | None:
         return None
 
 
-def fold_of(folder: Path, store: Store, loop: str, line: Line, found: Found | None) -> Fold:
+def load_fold(folder: Path, store: Store, loop: str, line: Line, found: StoredCheckpoint | None) -> Fold:
     """A model of a loop, with which a start goes on: the later one of its newest checkpoint in the folder, and the last
     that the log holds with its model.
 
@@ -229,12 +231,12 @@ def refuse_remainder(folder: Path, store: Store, loop: str) -> None:
         )
 
 
-def current(store: Store, loop: str, found: Found | None) -> Standing:
+def current_state(store: Store, loop: str, found: StoredCheckpoint | None) -> LoopState:
     """What the log says that a loop does, read from a checkpoint on. found: the newest, if any."""
-    standing = Standing() if found is None else found.kept.standing.copy()
+    loop_state = LoopState() if found is None else found.kept.loop_state.copy()
     for record in store.read(0 if found is None else found.kept.known, None, ("settings", "checkpoint"), loop):
-        standing.take(record)
-    return standing
+        loop_state.apply(record)
+    return loop_state
 
 
 def last_droppable(folder: Path, store: Store, loop: str) -> int:
@@ -244,13 +246,13 @@ def last_droppable(folder: Path, store: Store, loop: str) -> int:
     all records about decisions that wait or are learned later. Without a usable checkpoint of the model that serves,
     and of the candidate, it reads where they begin, and what they have learned.
     """
-    found = newest(folder, store, loop)
-    lines = current(store, loop, found).lines
+    found = newest_checkpoint(folder, store, loop)
+    lines = current_state(store, loop, found).lines
     last = store.first - 1 if found is None else min(found.kept.since, found.kept.known - 1)
     through = store.last
     for line in lines.each.values():
         if line.number == lines.serving or line.state == STAGED:
-            own = newest(folder, store, loop, line.number)
+            own = newest_checkpoint(folder, store, loop, line.number)
             through = min(through, line.through if own is None else own.kept.through)
             last = min(last, through, line.place - 1 if own is None else own.kept.known - 1)
     for join in store.read(through, None, ("join",), loop):
@@ -272,14 +274,14 @@ def refuse_loss(data: Path, store: Store, last: int) -> None:
             )
 
 
-def mark_of(store: Store, place: int) -> Mark:
+def make_mark(store: Store, place: int) -> RecordMark:
     """The mark of the record at a place that the log has."""
     row = row_at(store, place)
     assert row is not None
-    return Mark(row.crc, row.time)
+    return RecordMark(row.crc, row.time)
 
 
-def crc(store: Store, place: int) -> int | None:
+def row_crc(store: Store, place: int) -> int | None:
     """The checksum of the row at a place, None where there is none."""
     row = row_at(store, place)
     return None if row is None else row.crc

@@ -4,13 +4,13 @@ import numpy as np
 
 from onepass.foundation.check import shown
 from onepass.log.records import Decision
-from onepass.service.messages import DecideAnswer, Ranked, Refused
+from onepass.service.messages import ApiError, DecideAnswer, RankedArm
 
 
-def answer(record: Decision) -> DecideAnswer:
+def decision_answer(record: Decision) -> DecideAnswer:
     """The answer that a decision's record gives; Refused for one that another system made."""
     if record.offered is None or record.probabilities is None or record.scores is None:
-        raise Refused(409, "EventConflict", f"id {shown(record.id)} was used by a decision of another origin")
+        raise ApiError(409, "EventConflict", f"id {shown(record.id)} was used by a decision of another origin")
     names, chances, scores = record.offered, record.probabilities, record.scores
     places, drawn = record.places, record.propensities or []
     if record.shown is not None:
@@ -21,14 +21,14 @@ def answer(record: Decision) -> DecideAnswer:
     first = set(places)
     order = np.lexsort((-np.array(scores), -np.array(chances))).tolist()  # by chance, then by score, then by place
     rest = [one for one in order if one not in first]
-    ranking = [Ranked(arm=names[one], probability=chances[one], score=scores[one]) for one in (*places, *rest)]
+    ranking = [RankedArm(arm=names[one], probability=chances[one], score=scores[one]) for one in (*places, *rest)]
     return DecideAnswer(
         id=record.id, arm=names[places[0]], arms=[names[place] for place in places], propensity=drawn[0],
         propensities=drawn, ranking=ranking, mode=record.mode, rounds=record.rounds, settings=record.model or "",
     )  # fmt: skip
 
 
-def same_request(before: str | None, now: str, identity: str) -> None:
+def check_same_request(before: str | None, now: str, identity: str) -> None:
     """Refused where an id comes again with another request."""
     if before is not None and before != now:
-        raise Refused(409, "EventConflict", f"id {shown(identity)} was used by another request")
+        raise ApiError(409, "EventConflict", f"id {shown(identity)} was used by another request")

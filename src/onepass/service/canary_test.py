@@ -24,7 +24,7 @@ HELD = 100_000  # decisions whose joins are awaited
 ROUNDED = 1e-9  # of a gain beyond its range
 
 
-class Gain(NamedTuple):
+class CanaryResult(NamedTuple):
     """What is known so far. rows; mean: of D; lower, upper: its limits at any time; level: of these; better."""
 
     rows: int
@@ -34,13 +34,13 @@ class Gain(NamedTuple):
     level: float
     better: bool
 
-    def said(self) -> str:
+    def sentence(self) -> str:
         """In a sentence."""
         limits = f"from {self.lower:+.4g} to {self.upper:+.4g} at level {self.level:g}"
         return f"gain {self.mean:+.4g} a decision, {limits}, by {self.rows} decisions"
 
 
-class Trial:
+class CanaryTest:
     """The comparison of one candidate.
 
     line: its number, from 1; rewards: (least, largest) that there can be; share: of the decisions that it has, between
@@ -55,17 +55,17 @@ class Trial:
         self._waiting: dict[str, float] = {}
         self._left = False
         self._rows, self._sum, self._through = 0, 0.0, 0
-        self.known: Gain | None = None
+        self.known: CanaryResult | None = None
 
-    def read(self, store: Store, loop: str, since: int, until: int) -> None:
+    def read_log(self, store: Store, loop: str, since: int, until: int) -> None:
         """Take what the log says after a place, of joins up to another one, where this has taken nothing yet."""
         for record in store.read(since, None, ("decision", "join"), loop):
             if isinstance(record, Decision):
-                self.note(record)
+                self.add_decision(record)
             elif record.seq <= until:
-                self.paid(record)
+                self.add_join(record)
 
-    def note(self, decision: Decision) -> None:
+    def add_decision(self, decision: Decision) -> None:
         """A decision that was logged."""
         canary = decision.canary
         if canary is None or canary.line != self.line or canary.share != self.share:
@@ -79,7 +79,7 @@ class Trial:
         if len(self._waiting) > HELD:
             del self._waiting[next(iter(self._waiting))]
 
-    def paid(self, join: Join) -> None:
+    def add_join(self, join: Join) -> None:
         """The rewards of a decision."""
         weight = self._waiting.pop(join.id, None)
         if weight is None or join.again or join.rewards[0] is None:
@@ -90,12 +90,12 @@ class Trial:
         self._averages.add(np.maximum(ends, 0.0))
         self._rows, self._sum = self._rows + 1, self._sum + gain
 
-    def gain(self) -> Gain:
+    def gain(self) -> CanaryResult:
         """What is known so far, which others than the thread that takes joins find in `known`."""
         if self.known is None or self.known.rows != self._rows:
             below, above = (self._averages.lower(which, self.alpha / 2.0) for which in (0, 1))
             lower, upper = (below - 1.0) * self._low, (1.0 - above) * self._high
             mean = self._sum / max(self._rows, 1)
             better = self._rows >= FEW and lower > 0.0 and not self._left
-            self.known = Gain(self._rows, mean, lower, upper, 1.0 - self.alpha, better)
+            self.known = CanaryResult(self._rows, mean, lower, upper, 1.0 - self.alpha, better)
         return self.known

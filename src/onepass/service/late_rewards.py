@@ -26,7 +26,7 @@ AGGREGATE: dict[str, Callable[[list[float]], float]] = {
 }
 
 
-def changed(about: Iterable[Any], settings: LoopSettings) -> tuple[list[float | None], int] | None:
+def correct_rewards(about: Iterable[Any], settings: LoopSettings) -> tuple[list[float | None], int] | None:
     """Differences of each slot, and the number of outcomes; None where nothing changes, or nothing was learned.
 
     about: all records of a decision, in the order of the log; settings: of the loop.

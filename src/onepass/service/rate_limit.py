@@ -9,13 +9,13 @@ import math
 import time
 from collections.abc import Callable
 
-from onepass.service.messages import Refused
+from onepass.service.messages import ApiError
 
 AHEAD = 1.0  # seconds whose requests may come at once
 KNOWN = 10_000  # clients that are remembered; those who have waited longest are forgotten
 
 
-class Rates:
+class RateLimiter:
     """The clients of a service. now: seconds (default: monotonic time)."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic):
@@ -35,4 +35,4 @@ class Rates:
             del self._next[next(iter(self._next))]
         if not allowed:
             wait = max(math.ceil(ahead + step - AHEAD), 1)
-            raise Refused(429, "TooManyRequests", f"at most {rate:g} requests a second are taken (limits.rate)", wait)
+            raise ApiError(429, "TooManyRequests", f"at most {rate:g} requests a second are taken (limits.rate)", wait)

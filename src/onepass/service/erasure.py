@@ -15,32 +15,32 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from onepass.service.loop import Loop
-from onepass.service.messages import ForgetAnswer, ForgetRequest, named
-from onepass.service.reading import JSON, body_of, durable, read
-from onepass.service.writer import done, promise
+from onepass.service.messages import ForgetAnswer, ForgetRequest, check_name
+from onepass.service.request_body import JSON, parse_body, read_body, wait_for_result
+from onepass.service.writer import new_future, run_into_future
 
 _decoder = msgspec.json.Decoder(ForgetRequest)
 
 
-def forget(loop: Loop, subject: str) -> Future[int]:
+def forget_subject(loop: Loop, subject: str) -> Future[int]:
     """How many records of a subject the log has forgotten. StoreError where the log cannot be written, or where another
     process reads it, whose end must be waited for until the bytes are gone as well."""
 
-    future = promise()
+    future = new_future()
 
     def erase() -> None:
         """By the writer."""
         with loop.writer.counting:
-            loop.writer.drop(loop.joiner.forget(subject))
-        erased = promise()
-        done(lambda: loop.store.forget(subject), erased)
-        loop.learner.do(lambda: finish(erased))
+            loop.writer.drop_joins(loop.joiner.forget(subject))
+        erased = new_future()
+        run_into_future(lambda: loop.store.forget(subject), erased)
+        loop.learner.run_soon(lambda: finish(erased))
 
     def finish(erased: Future[int]) -> None:
         """By the learner, who has learned all that was told."""
-        loop.learner.keep(always=True)
-        loop.learner.exchange()
-        done(erased.result, future)
+        loop.learner.save_checkpoint(always=True)
+        loop.learner.publish_copies()
+        run_into_future(erased.result, future)
 
     def fail(ended: Future[None]) -> None:
         """The writer has ended before."""
@@ -48,18 +48,18 @@ def forget(loop: Loop, subject: str) -> Future[int]:
         if error is not None:
             future.set_exception(error)
 
-    loop.writer.between(erase).add_done_callback(fail)
+    loop.writer.run_between_commits(erase).add_done_callback(fail)
     return future
 
 
-async def forgotten(request: Request, loop: Loop) -> Response:
+async def forget(request: Request, loop: Loop) -> Response:
     """The call."""
-    found = read(_decoder, await body_of(request, loop.settings.limits.body))
-    named("subject", loop.settings.limits.id, found.subject)
-    count = await durable(forget(loop, found.subject))
+    found = parse_body(_decoder, await read_body(request, loop.settings.limits.body))
+    check_name("subject", loop.settings.limits.id, found.subject)
+    count = await wait_for_result(forget_subject(loop, found.subject))
     return Response(msgspec.json.encode(ForgetAnswer(forgotten=count)), media_type=JSON)
 
 
 def routes(made: Any) -> list[Any]:
     """Routes of the application. made: makes one of a path, a method, a role and a handler."""
-    return [made("/v1/{loop}/forget", "POST", "admin", forgotten)]
+    return [made("/v1/{loop}/forget", "POST", "admin", forget)]

@@ -13,14 +13,14 @@ from onepass.bandit.decision import Decision
 from onepass.log.records import Canary
 from onepass.log.showing import candidates, lot, mixed
 from onepass.service.learner import Copy
-from onepass.service.messages import Refused
-from onepass.service.rows import Offer
+from onepass.service.messages import ApiError
+from onepass.service.request_rows import Offer
 from onepass.service.settings import LoopSettings
 
 REQUEST = "request"  # where a decision keeps the fingerprint of its request (extra)
 
 
-def shown_instead(found: Decision, offered: Offer, settings: LoopSettings) -> dict[str, Any]:
+def override_shown(found: Decision, offered: Offer, settings: LoopSettings) -> dict[str, Any]:
     """Fields of the record of a decision that say what is shown; none where it is what was drawn."""
     if settings.mode in ("online", "canary"):
         return {}
@@ -30,7 +30,7 @@ def shown_instead(found: Decision, offered: Offer, settings: LoopSettings) -> di
     if settings.exploring == 0.0:
         return {"shown": baseline, "baseline": baseline}
     if len(baseline) > 1:
-        raise Refused(400, "BadArgument", "slots must be 1 where an apprentice explores (exploring above 0)")
+        raise ApiError(400, "BadArgument", "slots must be 1 where an apprentice explores (exploring above 0)")
     chances = [0.0] * len(offered.names)
     for place in allowed:
         chances[place] = settings.exploring / len(allowed)
@@ -42,7 +42,9 @@ def shown_instead(found: Decision, offered: Offer, settings: LoopSettings) -> di
     return {"shown": [shown], "showing": chances, "baseline": baseline}
 
 
-def shared(found: Decision, other: Callable[[], Decision], candidate: Copy, settings: LoopSettings) -> dict[str, Any]:
+def share_with_candidate(
+    found: Decision, other: Callable[[], Decision], candidate: Copy, settings: LoopSettings
+) -> dict[str, Any]:
     """Fields of the record of a decision in which a candidate has a share; none where it cannot decide.
 
     found: by the model that serves; other: decides by the candidate.

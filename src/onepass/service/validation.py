@@ -9,14 +9,14 @@ import msgspec
 AT = " - at `$"  # before the path, in a sentence of msgspec
 
 
-def nearest(name: str, names: Iterable[str]) -> str:
+def suggest_name(name: str, names: Iterable[str]) -> str:
     """Return a question that suggests the known name most like another, to be put after a sentence; "" for none."""
     known = {each.lower(): each for each in names}
     found = difflib.get_close_matches(name.lower(), known, n=1)
     return f": did you mean {known[found[0]]!r}?" if found else ""
 
 
-def misfits(given: Any, kind: type[msgspec.Struct], path: str = "") -> tuple[list[str], dict[str, Any]]:
+def type_errors(given: Any, kind: type[msgspec.Struct], path: str = "") -> tuple[list[str], dict[str, Any]]:
     """Return a sentence for every value that does not fit a struct, and the values that do.
 
     given: plain data; kind: the struct, whose fields may be structs; path: of the data, as `.features` (default: the
@@ -30,11 +30,11 @@ def misfits(given: Any, kind: type[msgspec.Struct], path: str = "") -> tuple[lis
         place = f"{path}.{name}"
         if name not in fields:
             end = f"{AT}{path}`" if path else ""
-            wrong.append(f"Object contains unknown field `{name}`{end}{nearest(name, fields)}")
+            wrong.append(f"Object contains unknown field `{name}`{end}{suggest_name(name, fields)}")
             continue
         part = fields[name].type
         if isinstance(part, type) and issubclass(part, msgspec.Struct):
-            sentences, fitting[name] = misfits(value, part, place)
+            sentences, fitting[name] = type_errors(value, part, place)
             wrong += sentences
             continue
         try:

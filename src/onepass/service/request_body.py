@@ -12,13 +12,13 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from onepass.service.duplicates import refuse_duplicates
-from onepass.service.messages import Refused
+from onepass.service.messages import ApiError
 
 JSON = "application/json"
 CONTENT_TYPE = (b"content-type", JSON.encode())
 
 
-class Heard:
+class RawRequest:
     """A request as handlers read it, for what comes a thousand times a second: the framework's own takes four times as
     long to make and to ask. scope, receive: of ASGI; of headers that come twice the first one counts."""
 
@@ -45,7 +45,7 @@ class Heard:
             yield message.get("body", b"")
 
 
-class Said(Response):
+class JSONBytes(Response):
     """An answer in JSON, with the status 200. body: its bytes."""
 
     def __init__(self, body: bytes):
@@ -53,23 +53,23 @@ class Said(Response):
         self.raw_headers = [(b"content-length", b"%d" % len(body)), CONTENT_TYPE]
 
 
-async def body_of(request: Request | Heard, most: int) -> bytes:
+async def read_body(request: Request | RawRequest, most: int) -> bytes:
     """The body; Refused where it is no JSON by its type, or larger than `most` bytes."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != JSON:
-        raise Refused(415, "UnsupportedMediaType", f"content-type must be {JSON}")
+        raise ApiError(415, "UnsupportedMediaType", f"content-type must be {JSON}")
     parts, count = [], 0
     try:
         async for part in request.stream():
             count += len(part)
             if count > most:
-                raise Refused(413, "TooLarge", f"a body must have at most {most} bytes (limits.body)")
+                raise ApiError(413, "TooLarge", f"a body must have at most {most} bytes (limits.body)")
             parts.append(part)
     except ClientDisconnect:
-        raise Refused(400, "Disconnected", "the body ended before it was whole") from None
+        raise ApiError(400, "Disconnected", "the body ended before it was whole") from None
     return b"".join(parts)
 
 
-def read(decoder: Any, body: bytes) -> Any:
+def parse_body(decoder: Any, body: bytes) -> Any:
     """A message; Refused for what is none."""
     try:
         found = decoder.decode(body)
@@ -77,16 +77,16 @@ def read(decoder: Any, body: bytes) -> Any:
             refuse_duplicates(body)
         return found
     except (ValueError, RecursionError) as error:
-        raise Refused(400, "BadArgument", f"the body does not fit: {error}") from None
+        raise ApiError(400, "BadArgument", f"the body does not fit: {error}") from None
 
 
-async def durable(promised: Future[Any]) -> Any:
+async def wait_for_result(promised: Future[Any]) -> Any:
     """What a promise of the writer is kept by; what it raises."""
     if promised.done():
         return promised.result()
     here = asyncio.get_running_loop()
     mine = here.create_future()
-    promised.add_done_callback(lambda _: None if here.is_closed() else here.call_soon_threadsafe(wake, mine))
+    promised.add_done_callback(lambda _: None if here.is_closed() else here.call_soon_threadsafe(wake_waiter, mine))
     await mine
     return promised.result()
 
@@ -121,7 +121,7 @@ class Results:
     """Results that the writer's thread gives to coroutines."""
 
     def __init__(self) -> None:
-        self._inbox = Inbox(tell)
+        self._inbox = Inbox(set_outcome)
         self.loop = self._inbox.loop
 
     def promise(self) -> "AwaitedResult":
@@ -129,7 +129,7 @@ class Results:
         return AwaitedResult(self._inbox, self.loop.create_future())
 
 
-def tell(given: tuple[asyncio.Future[Any], Any, BaseException | None]) -> None:
+def set_outcome(given: tuple[asyncio.Future[Any], Any, BaseException | None]) -> None:
     """Set a result, or an error, of a request that has not been given up."""
     future, result, error = given
     if future.done():
@@ -155,7 +155,7 @@ class AwaitedResult(NamedTuple):
         self.inbox.put((self.future, None, exception))
 
 
-def wake(waiting: asyncio.Future[None]) -> None:
+def wake_waiter(waiting: asyncio.Future[None]) -> None:
     """Let a request go on that has not been given up."""
     if not waiting.done():
         waiting.set_result(None)

@@ -18,7 +18,7 @@ import msgspec
 
 from onepass.foundation import disk
 from onepass.log.store import Store, StoreError
-from onepass.service.models import crc
+from onepass.service.checkpoints import row_crc
 from onepass.service.overview import Overview, Sums
 from onepass.service.settings import LoopSettings
 from onepass.service.writer import Writer
@@ -33,7 +33,7 @@ RECENT = 200  # records before the sums that are read again, to know the latest 
 PAUSE = 500  # records read from the log before others may run
 
 
-class Kept(msgspec.Struct, frozen=True, kw_only=True):
+class OverviewFile(msgspec.Struct, frozen=True, kw_only=True):
     """A file of sums. loop, crc: of the record at `sums.through`, which tell this log from others."""
 
     loop: str
@@ -41,7 +41,7 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
     sums: Sums
 
 
-class Watcher(threading.Thread):
+class OverviewThread(threading.Thread):
     """Watches a loop until it is stopped.
 
     settings: in force; store, loop: its log; place: the file of sums, a cache.
@@ -50,20 +50,20 @@ class Watcher(threading.Thread):
     def __init__(self, settings: LoopSettings, store: Store, loop: str, place: Path):
         super().__init__(name=f"watcher of {loop}", daemon=True)
         self.store, self.loop, self.place = store, loop, place
-        self._told: deque[Any] = deque()
+        self._queue: deque[Any] = deque()
         self._behind, self._reading = True, False
         self._ending = threading.Event()
         self._lock = threading.Lock()  # of the overview
-        sums = self._found()
+        sums = self._load()
         self._overview = Overview(settings, sums, lambda identity: store.find(loop, identity))
-        self._kept, self._saved = time.monotonic(), self._overview.sums.through
-        self._said, self._asked = dict[str, Any](), -math.inf
+        self._saved_at, self._saved = time.monotonic(), self._overview.sums.through
+        self._cached, self._asked = dict[str, Any](), -math.inf
 
-    def _found(self) -> Sums | None:
+    def _load(self) -> Sums | None:
         """The sums of the file, where they are of this log."""
         try:
-            kept = msgspec.json.decode(self.place.read_bytes(), type=Kept)
-            if kept.loop == self.loop and kept.crc is not None and kept.crc == crc(self.store, kept.sums.through):
+            kept = msgspec.json.decode(self.place.read_bytes(), type=OverviewFile)
+            if kept.loop == self.loop and kept.crc is not None and kept.crc == row_crc(self.store, kept.sums.through):
                 return kept.sums
         except (OSError, ValueError):
             pass
@@ -71,33 +71,33 @@ class Watcher(threading.Thread):
 
     def watch(self, writer: Writer) -> None:
         """Begin, and be told by the loop's writer."""
-        writer.watchers.append(self.taken)
+        writer.watchers.append(self.add_records)
         self.start()
 
-    def taken(self, records: list[Any]) -> None:
+    def add_records(self, records: list[Any]) -> None:
         """Records of the log, in its order; by the writer's thread."""
-        if len(self._told) < HELD and not self._behind:
-            self._told.extend(records)
+        if len(self._queue) < HELD and not self._behind:
+            self._queue.extend(records)
         else:
             self._behind = True
 
-    def shown(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """What a page shows; `read`: how much of the log that is, 1 where it is all."""
         self._look()
         with self._lock:
             through = self._overview.sums.through
             if time.monotonic() - self._asked >= LOOK:
-                self._said, self._asked = self._overview.shown(), time.monotonic()
-            found = self._said
-        return {**found, "read": 1.0 if self.current else min(through / max(self.store.last, 1), 1.0)}
+                self._cached, self._asked = self._overview.to_dict(), time.monotonic()
+            found = self._cached
+        return {**found, "read": 1.0 if self.is_current else min(through / max(self.store.last, 1), 1.0)}
 
     @property
-    def current(self) -> bool:
+    def is_current(self) -> bool:
         """Whether it has read the log, and waits for what it is told."""
         return not (self._behind or self._reading)
 
     @property
-    def through(self) -> int:
+    def last_seq(self) -> int:
         """The place of the last record that it knows."""
         return self._overview.sums.through
 
@@ -121,13 +121,13 @@ class Watcher(threading.Thread):
         while not self._ending.wait(LOOK):
             try:
                 self.look()
-                if time.monotonic() - self._kept >= KEEP:
-                    self._keep()
+                if time.monotonic() - self._saved_at >= KEEP:
+                    self._save()
             except StoreError:
                 self._ending.wait(AGAIN)
         with contextlib.suppress(StoreError):
             self._look()
-            self._keep()
+            self._save()
 
     def _look(self, pause: float = 0.0) -> None:
         """Take what was told, a few at a time. pause: seconds between, in which others may run (default 0.0)."""
@@ -135,11 +135,11 @@ class Watcher(threading.Thread):
             with self._lock:
                 if self._behind or self._reading:
                     return  # the log comes first
-                for _ in range(min(FEW, len(self._told))):
-                    record = self._told.popleft()
+                for _ in range(min(FEW, len(self._queue))):
+                    record = self._queue.popleft()
                     if record.seq > self._overview.sums.through:
-                        self._overview.take(record)
-            if not self._told:
+                        self._overview.add_record(record)
+            if not self._queue:
                 return
             time.sleep(pause)
 
@@ -151,7 +151,7 @@ class Watcher(threading.Thread):
         try:
             for count, record in enumerate(self.store.read(since, None, None, self.loop), 1):
                 with self._lock:
-                    self._overview.take(record)
+                    self._overview.add_record(record)
                 if count % PAUSE == 0:
                     time.sleep(0.0)
                     if self._ending.is_set():
@@ -160,14 +160,14 @@ class Watcher(threading.Thread):
         finally:
             self._behind, self._reading = self._behind or not whole, False
 
-    def _keep(self) -> None:
+    def _save(self) -> None:
         """Put the sums into their file."""
-        self._kept = time.monotonic()
+        self._saved_at = time.monotonic()
         with self._lock:
-            data, through = self._overview.kept(), self._overview.sums.through
+            data, through = self._overview.to_bytes(), self._overview.sums.through
         if through == self._saved:
             return
-        kept = Kept(loop=self.loop, crc=crc(self.store, through), sums=msgspec.json.decode(data, type=Sums))
+        kept = OverviewFile(loop=self.loop, crc=row_crc(self.store, through), sums=msgspec.json.decode(data, type=Sums))
         with contextlib.suppress(OSError):
             disk.put(self.place, msgspec.json.encode(kept))
             self._saved = through

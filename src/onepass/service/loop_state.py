@@ -14,12 +14,12 @@ from msgspec.structs import replace
 
 from onepass.log.lines import Lines
 from onepass.log.records import Checkpoint, Settings
-from onepass.service.settings import LoopSettings, Model, checked
+from onepass.service.settings import LoopSettings, Model, parse_settings
 
 FILE, API, TAKEOVER = "file", "api", "takeover"  # where settings come from
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+class StagedModel(msgspec.Struct, frozen=True, kw_only=True):
     """A model as it was staged. model; settings: all in force then; at_once: whether it takes over when it has caught
     up, whatever the mode."""
 
@@ -28,7 +28,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     at_once: bool = False
 
 
-class Standing(msgspec.Struct, kw_only=True):
+class LoopState(msgspec.Struct, kw_only=True):
     """What is in force. settings; version: how many there were; from_file: those that a file gave last; lines: models;
     wanted: of each, by its number."""
 
@@ -36,39 +36,39 @@ class Standing(msgspec.Struct, kw_only=True):
     version: int = 0
     from_file: LoopSettings | None = None
     lines: Lines = msgspec.field(default_factory=Lines)
-    wanted: dict[int, Wanted] = {}
+    staged: dict[int, StagedModel] = {}
 
-    def take(self, record: Any) -> None:
+    def apply(self, record: Any) -> None:
         """The next record of the log."""
         if isinstance(record, Checkpoint):
             self.lines.take(record)
         elif isinstance(record, Settings):
-            self._settings(record)
+            self._apply_settings(record)
 
-    def _settings(self, record: Settings) -> None:
-        said = record.settings
-        settings = checked(said["loop"])
+    def _apply_settings(self, record: Settings) -> None:
+        fields = record.settings
+        settings = parse_settings(fields["loop"])
         wanted = settings.model
-        if "wanted" in said:
-            wanted = msgspec.convert(said["wanted"], Model)
-            staged = Wanted(model=wanted, settings=settings, at_once=said.get("at_once", False))
-            self.wanted = {**self.wanted, said["line"]: staged}
+        if "wanted" in fields:
+            wanted = msgspec.convert(fields["wanted"], Model)
+            staged_model = StagedModel(model=wanted, settings=settings, at_once=fields.get("at_once", False))
+            self.staged = {**self.staged, fields["line"]: staged_model}
         if self.settings is None:
-            self.wanted = {0: Wanted(model=settings.model, settings=settings)}
-        if self.from_file is None or said["from"] == FILE:
+            self.staged = {0: StagedModel(model=settings.model, settings=settings)}
+        if self.from_file is None or fields["from"] == FILE:
             self.from_file = replace(settings, model=wanted)
         self.settings, self.version = settings, int(record.version)
 
-    def copy(self) -> "Standing":
+    def copy(self) -> "LoopState":
         """One that stays as it is."""
         return copy.deepcopy(self)
 
 
-def said(
+def settings_record(
     origin: str, settings: LoopSettings, wanted: Model | None = None, line: int = 0, at_once: bool = False
 ) -> dict[str, Any]:
     """What a record of settings says."""
-    found: dict[str, Any] = {"from": origin, "loop": settings.plain()}
+    found: dict[str, Any] = {"from": origin, "loop": settings.to_dict()}
     if wanted is not None:
         found |= {"wanted": msgspec.to_builtins(wanted), "line": line, "at_once": at_once}
     return found

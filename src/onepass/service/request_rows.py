@@ -12,10 +12,10 @@ import msgspec
 import numpy as np
 
 from onepass.foundation.check import shown
-from onepass.service.crossed_features import records
-from onepass.service.messages import Arm, DecideRequest, Numbers, named, wrong
+from onepass.service.arm_table_cache import ArmTable
+from onepass.service.crossed_features import make_records
+from onepass.service.messages import Arm, DecideRequest, Numbers, bad_argument, check_name
 from onepass.service.settings import LoopSettings, Sizes, size, takes_records
-from onepass.service.tables import Table
 
 
 class Offer(NamedTuple):
@@ -28,77 +28,79 @@ class Offer(NamedTuple):
     text: msgspec.Raw | None = None
 
 
-def offer(request: DecideRequest, settings: LoopSettings) -> Offer:
+def make_offer(request: DecideRequest, settings: LoopSettings) -> Offer:
     """What a request offers; Refused, with what is wrong."""
     limits, given = settings.limits, request.arms
-    arms: Any = given if isinstance(given, Table) else table(settings.arms if given is None else given, settings)
+    arms: Any = (
+        given if isinstance(given, ArmTable) else make_table(settings.arms if given is None else given, settings)
+    )
     if not 1 <= len(arms) <= limits.arms:
-        raise wrong(f"arms must be from 1 to {limits.arms}, got {len(arms)}")
+        raise bad_argument(f"arms must be from 1 to {limits.arms}, got {len(arms)}")
     names = arms.names
     if arms.longest > limits.id or arms.shortest < 1:
-        raise wrong(f"names of arms must have from 1 to {limits.id} characters")
-    named("id and subject", limits.id, request.id, request.subject)
+        raise bad_argument(f"names of arms must have from 1 to {limits.id} characters")
+    check_name("id and subject", limits.id, request.id, request.subject)
     eligible = None
     if request.exclude:
         excluded = set(request.exclude)
         unknown = excluded.difference(names)
         if unknown:
-            raise wrong(f"exclude must name arms that are offered, but {shown(min(unknown))} is not")
+            raise bad_argument(f"exclude must name arms that are offered, but {shown(min(unknown))} is not")
         if len(request.exclude) > limits.arms:
-            raise wrong(f"exclude must be at most {limits.arms} names (limits.arms), got {len(request.exclude)}")
+            raise bad_argument(f"exclude must be at most {limits.arms} names (limits.arms), got {len(request.exclude)}")
         eligible = [name for name in names if name not in excluded]
     most = min(limits.slots, len(names) if eligible is None else len(eligible))
     if not 1 <= request.slots <= most:
-        raise wrong(f"slots must be from 1 to {most}, as many as limits.slots and the arms left allow, "
+        raise bad_argument(f"slots must be from 1 to {most}, as many as limits.slots and the arms left allow, "
                     f"got {request.slots}")  # fmt: skip
     if takes_records(settings):
-        found = records(request.context, settings.arms if given is None else given, limits.features)
+        found = make_records(request.context, settings.arms if given is None else given, limits.features)
         return Offer(found, names, eligible)
-    left = [float(one) for one in numbers("context", request.context, settings.features.context)]
+    left = [float(one) for one in ordered_numbers("context", request.context, settings.features.context)]
     return Offer(arms.contexts(left), names, eligible, arms.text(left))
 
 
-def table(arms: Sequence[str | Arm], settings: LoopSettings) -> Table:
+def make_table(arms: Sequence[str | Arm], settings: LoopSettings) -> ArmTable:
     """Arms as a table; Refused where their numbers do not fit, or where one is named twice."""
     names = [arm if isinstance(arm, str) else arm.id for arm in arms]
     if len(set(names)) != len(names):
-        raise wrong("arms must name every arm once")
-    return Table(names, None if takes_records(settings) else rows(arms, settings.features.arms))
+        raise bad_argument("arms must name every arm once")
+    return ArmTable(names, None if takes_records(settings) else make_rows(arms, settings.features.arms))
 
 
-def rows(arms: Sequence[str | Arm], sizes: Sizes) -> np.ndarray | None:
+def make_rows(arms: Sequence[str | Arm], sizes: Sizes) -> np.ndarray | None:
     """The numbers of arms (K, width), None where they have none."""
     width = size(sizes)
     if width == 0:
         for arm in arms:
             if not isinstance(arm, str) and arm.features:
-                raise wrong(f"arm {shown(arm.id)} must have no features, for the settings say features.arms = 0")
+                raise bad_argument(f"arm {shown(arm.id)} must have no features, for the settings say features.arms = 0")
         return None
     found = []
     for arm in arms:
         if isinstance(arm, str):
-            raise wrong(f'arm {shown(arm)} must come with its features: {{"id": ..., "features": ...}}')
+            raise bad_argument(f'arm {shown(arm)} must come with its features: {{"id": ..., "features": ...}}')
         given = arm.features
         if not (type(given) is list and len(given) == width):  # the common case, checked at once
-            given = numbers(f"features of arm {shown(arm.id)}", given, sizes)
+            given = ordered_numbers(f"features of arm {shown(arm.id)}", given, sizes)
         found.append(given)
     return np.array(found, np.float64).reshape(len(arms), width)
 
 
-def numbers(what: str, given: Numbers | None, sizes: Sizes) -> list[float]:
+def ordered_numbers(what: str, given: Numbers | None, sizes: Sizes) -> list[float]:
     """Numbers in their order."""
     count = size(sizes)
     if given is None:
         if count:
-            raise wrong(f"{what} must be given: {count} numbers")
+            raise bad_argument(f"{what} must be given: {count} numbers")
         return []
     if isinstance(given, dict):
         if isinstance(sizes, int):
-            raise wrong(f"{what} must be a list of {count} numbers, for the settings name none")
+            raise bad_argument(f"{what} must be a list of {count} numbers, for the settings name none")
         if not given.keys() <= set(sizes):
             unknown = next(name for name in given if name not in sizes)
-            raise wrong(f"{what} has {shown(unknown)}, which the settings do not name")
+            raise bad_argument(f"{what} has {shown(unknown)}, which the settings do not name")
         return [given.get(name, 0.0) for name in sizes]
     if len(given) != count:
-        raise wrong(f"{what} must be {count} numbers, got {len(given)}")
+        raise bad_argument(f"{what} must be {count} numbers, got {len(given)}")
     return given

@@ -24,14 +24,14 @@ from onepass.log.records import SECOND, Decision, Event, Join
 from onepass.log.replay import Fold, together
 from onepass.log.verifying import again
 from onepass.service.loop import Loop
-from onepass.service.promotion import beginning
+from onepass.service.promotion import replay_start
 
 BUCKET = 300 * SECOND  # microseconds: of the finest time series that there is
 LEVEL = 0.05  # of all limits: one in 20 may be wrong
 WAITING = 100_000  # decisions that wait for their join at most: later ones push them out
 
 
-class Weighed:
+class PolicyRun:
     """A policy: its weights and rewards, row by row; where it would have done what had no chance to be logged."""
 
     def __init__(self, name: str, arguments: str, source: str, learns: Any = None):
@@ -52,7 +52,7 @@ class Weighed:
         self.rewards.append(reward)
         self.times.append(time)
 
-    def found(self, least: float, largest: float) -> Evaluation:
+    def evaluate(self, least: float, largest: float) -> Evaluation:
         """All numbers of its rows."""
         w, r = np.array(self.weights), np.array(self.rewards)
         range = Range(min(least, float(r.min())), max(largest, float(r.max())))
@@ -66,31 +66,31 @@ class Weighed:
         return {int(one): compute_moments(w[numbers == one], r[numbers == one]) for one in np.unique(numbers)}
 
 
-class Asked:
+class PendingWeights:
     """A decision that waits for its join: what each policy would have done."""
 
     def __init__(self, decision: Decision, chances: list[np.ndarray]):
         self.decision, self.chances = decision, chances
 
 
-def weighed(loop: Loop, policies: list[Weighed], begin: int, end: int) -> int:
+def weigh_policies(loop: Loop, policies: list[PolicyRun], begin: int, end: int) -> int:
     """Add the decisions of a span of time that were joined to policies, and return how many.
 
     begin, end: microseconds. Decisions of several slots are left out; ValueError where the service ends meanwhile, or
     where the logger's probabilities are not known.
     """
-    waiting, count, batch = dict[str, Asked](), 0, list[Join]()
-    whole = beginning(loop.store, loop.name)
-    for record in records(loop):
+    waiting, count, batch = dict[str, PendingWeights](), 0, list[Join]()
+    whole = replay_start(loop.store, loop.name)
+    for record in read_records(loop):
         if batch and not (isinstance(record, Join) and together(batch[-1], record)):
-            taught(policies, batch)
+            learn_joins(policies, batch)
             batch = []
         if isinstance(record, Decision):
             for one in policies:
                 if one.learns is not None:
                     one.learns.note(record)
             if begin <= record.time <= end and len(record.places) == 1:
-                waiting[record.id] = Asked(record, [chances(one, record) for one in policies])
+                waiting[record.id] = PendingWeights(record, [policy_probabilities(one, record) for one in policies])
                 if len(waiting) > WAITING:
                     del waiting[next(iter(waiting))]
             continue
@@ -98,14 +98,14 @@ def weighed(loop: Loop, policies: list[Weighed], begin: int, end: int) -> int:
             batch.append(record)
         asked = waiting.pop(record.id, None)
         if asked is not None:
-            place, reward, logged = row(asked.decision, record)
+            place, reward, logged = make_row(asked.decision, record)
             for one, found in zip(policies, asked.chances, strict=True):
                 one.add(found if found.size else logged, logged, place, reward, asked.decision.time)
             count += 1
     return count
 
 
-def records(loop: Loop) -> Iterator[Any]:
+def read_records(loop: Loop) -> Iterator[Any]:
     """Decisions and joins of a loop, while it runs."""
     for record in loop.store.read(kinds=("decision", "join"), loop=loop.name):
         if not loop.writer.is_alive():
@@ -113,14 +113,14 @@ def records(loop: Loop) -> Iterator[Any]:
         yield record
 
 
-def taught(policies: list[Weighed], joins: list[Join]) -> None:
+def learn_joins(policies: list[PolicyRun], joins: list[Join]) -> None:
     """Let policies that learn learn."""
     for one in policies:
         if one.learns is not None:
             one.learns.learn(joins)
 
 
-def chances(policy: Weighed, record: Decision) -> np.ndarray:
+def policy_probabilities(policy: PolicyRun, record: Decision) -> np.ndarray:
     """Probabilities (K,) of a policy for a decision; none for the one that logged it."""
     names = record.offered or []
     allowed = first_eligible(record.eligible, names, len(names), len(record.places))
@@ -136,7 +136,7 @@ def chances(policy: Weighed, record: Decision) -> np.ndarray:
     return out
 
 
-def row(decision: Decision, join: Join) -> tuple[int, float, np.ndarray]:
+def make_row(decision: Decision, join: Join) -> tuple[int, float, np.ndarray]:
     """Place, reward, and the probabilities with which arms were shown. What is joined was activated."""
     event = Event(msgspec.structs.replace(decision, deferred=False), tuple(paid(join)))
     found = next(event_rows(event, lambda _: 0.0, 0.0))

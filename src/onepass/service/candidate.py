@@ -12,7 +12,7 @@ from typing import Any
 
 from onepass.log.records import Decision, Eviction, Join
 from onepass.log.replay import Fold
-from onepass.service.trial import Trial
+from onepass.service.canary_test import CanaryTest
 
 STEP = 1_000  # places of the log that are learned at a time
 NEAR = 2_000  # places behind: the rest is learned while nothing else is
@@ -41,7 +41,7 @@ class Candidate(threading.Thread):
         arrived: Callable[["Candidate"], object],
         failed: Callable[["Candidate", str], object],
         taught: Callable[["Candidate"], object],
-        trial: Trial | None,
+        trial: CanaryTest | None,
         since: int,
     ):
         super().__init__(name=f"candidate {fold.line} of {fold.loop}", daemon=True)
@@ -86,7 +86,7 @@ class Candidate(threading.Thread):
         try:
             self.fold.advance(self._seen())
             if self.trial is not None:
-                self.trial.read(self.fold.store, self.fold.loop, self.since, self.fold.through)
+                self.trial.read_log(self.fold.store, self.fold.loop, self.since, self.fold.through)
         except FAILURES as error:
             self._fail(str(error))
             return
@@ -101,7 +101,7 @@ class Candidate(threading.Thread):
         """A decision whose join will come."""
         self.fold.note(decision)
         if self.trial is not None:
-            self.trial.note(decision)
+            self.trial.add_decision(decision)
 
     def learn(self, joins: list[Join | Eviction]) -> None:
         """Joins that the learner learns too, or an eviction."""
@@ -113,5 +113,5 @@ class Candidate(threading.Thread):
         if self.trial is not None:
             for join in joins:
                 if isinstance(join, Join):
-                    self.trial.paid(join)
+                    self.trial.add_join(join)
         self._taught(self)

@@ -16,11 +16,11 @@ from onepass.log.sqlite import SqliteStore
 from onepass.log.store import StoreError
 from onepass.service import promotion
 from onepass.service.loop import Loop
-from onepass.service.personalizer.calls import Call, answered, done
 from onepass.service.personalizer.errors import Problem
-from onepass.service.personalizer.places import first_and_last
-from onepass.service.personalizer.times import written
-from onepass.service.settings import begun
+from onepass.service.personalizer.requests import Call, empty_response, json_response
+from onepass.service.personalizer.time_index import decision_times
+from onepass.service.personalizer.times import format_time
+from onepass.service.settings import make_bandit
 
 BINARY = "application/octet-stream"
 PATIENCE = 60.0  # seconds for a model to take over
@@ -29,51 +29,51 @@ PAUSE = 0.01  # seconds between two looks
 
 async def get_model(call: Call) -> Response:
     """GET /model"""
-    data = await asyncio.to_thread(lambda: files.to_bytes(present(call.loop)[0]))
+    data = await asyncio.to_thread(lambda: files.to_bytes(current_model(call.loop)[0]))
     return Response(data, media_type=BINARY)
 
 
 async def put_model(call: Call) -> Response:
     """PUT /model"""
-    bandit = await asyncio.to_thread(received, call.loop, call.content)
-    await asyncio.to_thread(adopted, call.loop, bandit, "imported")
-    return done()
+    bandit = await asyncio.to_thread(parse_model, call.loop, call.content)
+    await asyncio.to_thread(install_model, call.loop, bandit, "imported")
+    return empty_response()
 
 
 async def delete_model(call: Call) -> Response:
     """DELETE /model"""
-    await asyncio.to_thread(lambda: adopted(call.loop, begun(call.loop.settings), "begun anew"))
-    return done()
+    await asyncio.to_thread(lambda: install_model(call.loop, make_bandit(call.loop.settings), "begun anew"))
+    return empty_response()
 
 
 async def delete_logs(call: Call) -> Response:
     """DELETE /logs"""
-    await asyncio.to_thread(cleared, call.loop)
-    return done()
+    await asyncio.to_thread(delete_old_records, call.loop)
+    return empty_response()
 
 
 async def model_properties(call: Call) -> Response:
     """GET /model/properties"""
-    return answered(await asyncio.to_thread(properties, call.loop))
+    return json_response(await asyncio.to_thread(properties, call.loop))
 
 
 async def log_properties(call: Call) -> Response:
     """GET /logs/properties"""
-    found = await asyncio.to_thread(first_and_last, call.loop.store, call.loop.name)
+    found = await asyncio.to_thread(decision_times, call.loop.store, call.loop.name)
     if found is None:
         raise Problem(404, "LogsPropertiesNotFound", "There are no decisions yet.")
-    return answered({"dateRange": {"from": written(found[0]), "to": written(found[1])}})
+    return json_response({"dateRange": {"from": format_time(found[0]), "to": format_time(found[1])}})
 
 
 async def status(call: Call) -> Response:
     """GET /status, of v1.0"""
-    trouble = call.loop.trouble()
-    return answered({"service": "onepass", "apiStatus": "Valid" if trouble is None else trouble})
+    trouble = call.loop.problem()
+    return json_response({"service": "onepass", "apiStatus": "Valid" if trouble is None else trouble})
 
 
-def received(loop: Loop, data: bytes) -> Any:
+def parse_model(loop: Loop, data: bytes) -> Any:
     """A model that GET /model gave; Refused for bytes that are none, or of other settings."""
-    fresh = begun(loop.settings)
+    fresh = make_bandit(loop.settings)
     try:
         found = files.from_bytes(data)
         same = (found.seed, found.name) == (fresh.seed, fresh.name) and fresh.model.can_become(found.model)
@@ -85,25 +85,25 @@ def received(loop: Loop, data: bytes) -> Any:
     return found
 
 
-def present(loop: Loop) -> tuple[Any, int]:
+def current_model(loop: Loop) -> tuple[Any, int]:
     """A copy of the model as it is now, not as it was when it was last published, and the last join that it learned;
     StoreError where it has stopped learning."""
     found = list[tuple[Any, int]]()
-    promotion.ask(loop, lambda: found.append((loop.learner.fold.bandit.copy(), loop.learner.fold.through)))
-    if loop.learner.trouble is not None:
-        raise StoreError(loop.learner.trouble)
+    promotion.run_on_learner(loop, lambda: found.append((loop.learner.fold.bandit.copy(), loop.learner.fold.through)))
+    if loop.learner.problem is not None:
+        raise StoreError(loop.learner.problem)
     return found[0]
 
 
-def adopted(loop: Loop, bandit: Any, why: str, through: int | None = None) -> int:
+def install_model(loop: Loop, bandit: Any, why: str, through: int | None = None) -> int:
     """Let a model take over, and the place of the log at which it begins; StoreError where that does not come to an
     end."""
-    number = loop.adopt(bandit, why, through)
-    wait(loop, lambda: loop.learner.copies.present.line >= number)
-    return loop.standing.lines.each[number].place
+    number = loop.install_model(bandit, why, through)
+    wait_until(loop, lambda: loop.learner.copies.present.line >= number)
+    return loop.loop_state.lines.each[number].place
 
 
-def wait(loop: Loop, done: Callable[[], bool]) -> None:
+def wait_until(loop: Loop, done: Callable[[], bool]) -> None:
     """Wait until something is so; StoreError where that does not come to an end."""
     end = time.monotonic() + PATIENCE
     while not done():
@@ -112,7 +112,7 @@ def wait(loop: Loop, done: Callable[[], bool]) -> None:
         time.sleep(PAUSE)
 
 
-def cleared(loop: Loop) -> None:
+def delete_old_records(loop: Loop) -> None:
     """Delete what is not needed to go on: decisions that wait stay. Refused where the log is not the loop's alone.
 
     A new line begins once everything is learned that was joined when it was looked at what waits: so all joins after
@@ -122,10 +122,10 @@ def cleared(loop: Loop) -> None:
         raise Problem(503, "OperationNotAllowed", "In a database logs are deleted by who owns it.")
     with loop.writer.counting:
         last = loop.writer.last
-        waiting = loop.joiner.since(last)
-    wait(loop, lambda: next(loop.store.rows(loop.learner.seen, last, ("join",), loop.name), None) is None)
-    bandit, through = present(loop)
-    place = adopted(loop, bandit, "the log before was deleted", max(through, last))
+        waiting = loop.joiner.replay_start(last)
+    wait_until(loop, lambda: next(loop.store.rows(loop.learner.seen, last, ("join",), loop.name), None) is None)
+    bandit, through = current_model(loop)
+    place = install_model(loop, bandit, "the log before was deleted", max(through, last))
     loop.store.drop_before(min(place - 1, waiting + 1))  # its settings stand before it
 
 
@@ -135,4 +135,4 @@ def properties(loop: Loop) -> dict[str, str]:
     times = [row.time for row in records]
     learned = next(iter(loop.store.rows(loop.learner.through - 1, loop.learner.through, None, None)), None)
     last = times[-1] if learned is None else learned.time
-    return {"creationTime": written(times[0]), "lastModifiedTime": written(last)}
+    return {"creationTime": format_time(times[0]), "lastModifiedTime": format_time(last)}

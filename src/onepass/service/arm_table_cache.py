@@ -27,7 +27,7 @@ _sent: Any = msgspec.json.Decoder(
 )  # a request whose arms are not read yet
 
 
-class Table:
+class ArmTable:
     """Arms that are offered. names (K,), no two alike; rows: their numbers (K, width), None where arms have none;
     digest: of what was sent, however it was spelled (default: of nothing)."""
 
@@ -61,12 +61,12 @@ class Table:
         return msgspec.Raw(b"[[" + begin + (BETWEEN + begin).join(self.texts) + b"]]")
 
 
-class Tables:
+class ArmTableCache:
     """The tables of a loop, those last made, as many as `BYTES` of requests have. made: a table of arms."""
 
-    def __init__(self, made: Callable[[Sequence[str | Arm]], Table]):
+    def __init__(self, made: Callable[[Sequence[str | Arm]], ArmTable]):
         self._made = made
-        self._tables: dict[bytes, Table] = {}
+        self._tables: dict[bytes, ArmTable] = {}
         self._bytes = 0
         self._lock = threading.Lock()
 
@@ -81,7 +81,7 @@ class Tables:
         found: DecideRequest = request
         return found
 
-    def _new(self, sent: bytes, body: bytes) -> Table:
+    def _new(self, sent: bytes, body: bytes) -> ArmTable:
         try:
             arms = _arms.decode(sent)
             refuse_duplicates(sent)
@@ -103,7 +103,7 @@ class Tables:
 
 def digest(arms: Any) -> bytes:
     """Of the arms of a request: two that differ have others."""
-    if isinstance(arms, Table):
+    if isinstance(arms, ArmTable):
         return arms.digest
     return hashlib.blake2b(msgspec.json.encode(arms, order="deterministic"), digest_size=16).digest()
 
