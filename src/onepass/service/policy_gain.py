@@ -72,7 +72,7 @@ class PolicyGain:
     def __init__(self, rewards: Range, state: Any = None):
         self.rewards = rewards
         count = 2 + POLICIES * PER_POLICY
-        self._cache: dict[tuple[str, int], Any] = {}  # what was asked since the last row
+        self._estimates: dict[tuple[str, int], Any] = {}  # what was asked since the last row
         found = None if state is None else np.array(state["sums"], float)
         self._averages = RunningAverages(count, found, 0 if state is None else state["rows"])
         self._cut = np.zeros(POLICIES * len(CUTS)) if state is None else np.array(state["cut"], float)
@@ -109,7 +109,7 @@ class PolicyGain:
                 moved = r / c - cut + (c - 1.0) / c
                 columns += [moved, 1.0 - moved, 1.0 - cut]
         self._averages.add(np.column_stack(columns))
-        self._cache.clear()
+        self._estimates.clear()
         self._weights += w.sum(axis=0)
         for one in chances:
             if one.cut is not None:
@@ -128,9 +128,9 @@ class PolicyGain:
         return self._get_cached("over", policy, lambda: self._estimate_gain(policy))
 
     def _get_cached(self, what: str, policy: int, find: Callable[[], Any]) -> Any:
-        if (what, policy) not in self._cache:
-            self._cache[what, policy] = find()
-        return self._cache[what, policy]
+        if (what, policy) not in self._estimates:
+            self._estimates[what, policy] = find()
+        return self._estimates[what, policy]
 
     def _estimate_shown(self) -> Estimate:
         alpha = (1.0 - LEVEL) / 2.0
