@@ -81,7 +81,7 @@ def misses(game, learns, runs, rows, looks, bootstrap=100, seed=0):
     return found
 
 
-if __name__ == "__main__":  # the table of docs/evaluation.md: python tests/coverage_games.py [LOGS]
+if __name__ == "__main__":  # the table of docs/evaluation_measured.md: python tests/coverage_games.py [LOGS]
     runs = int(sys.argv[1]) if len(sys.argv) > 1 else 2_000
     for game in GAMES:
         for learns in (False, True) if game != "hidden" else (False,):
