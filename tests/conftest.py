@@ -7,7 +7,8 @@ others each time.
 from hypothesis import settings
 
 from counts import LONG
-from onepass.foundation import cache, compilation, waiting
+from onepass.foundation import cache, compilation
+from onepass.foundation import compile_notice as waiting
 from onepass.foundation.generic import verify_direct_calls
 
 verify_direct_calls()
@@ -21,11 +22,11 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_sessionstart(session):
-    waiting.quiet(True)  # tests compare what is said
+    waiting.set_quiet(True)  # tests compare what is said
     if hasattr(session.config, "workerinput"):
         return
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
-    if cache.entries(compilation.ending()) == 0:
+    if cache.count_entries(compilation.entry_suffix()) == 0:
         reporter.write_line(
             "Nothing is compiled yet: the first tests compile what they call, once for all workers (some minutes)"
         )

@@ -6,9 +6,9 @@ import numpy as np
 from safetensors.numpy import save
 
 from onepass.foundation import files
-from onepass.foundation.registry import kinds
+from onepass.foundation.registry import list_classes
 
-KINDS = [kind.__name__ for kind in kinds(object)]
+KINDS = [kind.__name__ for kind in list_classes(object)]
 MANY = 10**6
 DEEP = json.loads("[" * 60 + "]" * 60)
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import onepass as op
-from onepass.foundation import cache, compilation, waiting
+from onepass.foundation import cache, compilation, compile_notice
 from onepass.learner.several_newton import SeveralNewton
 
 DIM, ROWS = 6, 40  # enough rows for every phase that has its own types; times do not depend on them
@@ -119,26 +119,26 @@ def call(use: Callable[[Any], None], name: str, *args: Any, **options: Any) -> N
 
 def main(names: Collection[str] = ()) -> int:
     """Do the jobs of these names, or all, with a bar on standard error; the exit code."""
-    every, before = list(jobs()), cache.entries(compilation.ending())
+    every, before = list(jobs()), cache.count_entries(compilation.entry_suffix())
     unknown = set(names) - {name for name, _ in every}
     if unknown:
         known = ", ".join(repr(name) for name, _ in every)
         print(f"onepass: there is nothing to compile for {sorted(unknown)[0]!r}: choose among {known}", file=sys.stderr)
         return 2
     every = [(name, job) for name, job in every if name in names or not names]
-    waiting.quiet(True)
+    compile_notice.set_quiet(True)
     for done, (name, job) in enumerate(every):
         show(done, len(every), name)
         job()
     show(len(every), len(every), "")
-    waiting.quiet(False)
-    found = cache.entries(compilation.ending())
+    compile_notice.set_quiet(False)
+    found = cache.count_entries(compilation.entry_suffix())
     if found == 0:
         print("\nonepass: nothing was kept; set NUMBA_CACHE_DIR to a folder that can be written to", file=sys.stderr)
         return 1
-    seconds = waiting.spent()
+    seconds = compile_notice.compile_seconds()
     if found > before:
-        cache.remembered(seconds)
+        cache.record_seconds(seconds)
     print(f"\nonepass: {found - before} functions compiled in {seconds:.0f} s, {found} are kept", file=sys.stderr)
     return 0
 

@@ -25,27 +25,27 @@ from onepass.estimator.one_pass_truncation import OnePassTruncation
 from onepass.estimator.online_newton import OnlineNewton
 from onepass.estimator.ridge import Ridge
 from onepass.estimator.truncated_ridge import TruncatedRidge
+from onepass.exploration.confidence_width import Theory
 from onepass.exploration.greedy import EpsilonGreedy, Greedy
 from onepass.exploration.inverse_gap import InverseGap
 from onepass.exploration.optimistic_gap import OptimisticGap
 from onepass.exploration.softmax import Softmax
-from onepass.exploration.theory import Theory
 from onepass.exploration.thompson import SingleDrawThompson, Thompson
 from onepass.exploration.ucb import UCB
 from onepass.features.chain import Chain
 from onepass.features.concatenate import Concatenate
-from onepass.features.factors import Factors, OuterProduct
 from onepass.features.fourier import Fourier
 from onepass.features.identity import Identity
 from onepass.features.intercept import Intercept
 from onepass.features.kernels import RBF, Linear, Matern, Polynomial
 from onepass.features.nystrom import Nystrom
+from onepass.features.outer_product import Factors, OuterProduct
 from onepass.features.projection import GaussianProjection
 from onepass.features.records import Records
 from onepass.features.standardize import Standardize
 from onepass.features.unit_length import UnitLength
 from onepass.foundation.files import from_bytes, load, to_bytes
-from onepass.foundation.merged import merge_all
+from onepass.foundation.merge import merge_all
 from onepass.foundation.registry import register_lazy
 from onepass.learner.bogd import BOGD
 from onepass.learner.bpas import BPAS

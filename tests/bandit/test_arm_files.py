@@ -175,7 +175,7 @@ def last_slot(state, record):
 
 
 def write(path, bandit, saved):
-    path.write_bytes(files.packed("ArmModels", bandit.model.contents()._replace(state=saved)))
+    path.write_bytes(files.pack("ArmModels", bandit.model.contents()._replace(state=saved)))
 
 
 @pytest.mark.parametrize("what", [*STORE, *OUTSIDE_STORE])

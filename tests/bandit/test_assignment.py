@@ -10,7 +10,7 @@ from scipy import stats
 import onepass as op
 from counts import many
 from dense_exploration import LEVEL, naive, seen_of
-from onepass.exploration.assignment import close_dead_ends, unfilled
+from onepass.exploration.assignment import exclude_dead_ends, unfillable_slots
 from onepass.exploration.contract import score
 from onepass.exploration.slots import fill_slots
 from onepass.foundation.generic import compiled
@@ -134,10 +134,10 @@ def test_arms_stay_open_that_begin_an_assignment_and_no_others():
             free = np.ones(count, np.bool_)
             free[list(taken)] = False
             left = mask[len(taken)] & free
-            close_dead_ends(mask, len(taken), left, free)
+            exclude_dead_ends(mask, len(taken), left, free)
             assert left.tolist() == open_in(mask, taken).tolist()
             assert free.sum() == count - len(taken)
-        short = np.flatnonzero(unfilled(mask, np.ones(count, np.bool_)))
+        short = np.flatnonzero(unfillable_slots(mask, np.ones(count, np.bool_)))
         assert (short.size == 0) == bool(assignments(mask))
         if short.size:
             refused += 1

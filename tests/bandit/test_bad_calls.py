@@ -10,7 +10,7 @@ import pytest
 import onepass as op
 from calling import GOOD, OWNERS, PUBLIC, arguments, methods, parameters
 from counts import many
-from onepass.foundation import waiting
+from onepass.foundation import compile_notice as waiting
 
 CALLS = many(2_000, 20_000)
 SECONDS = 2.0  # of processor time, compilation apart
@@ -35,7 +35,7 @@ def worded(refusal):
 
 def outcome(function, positional, named):
     """How a call ends: "works", "refused", or what is wrong with it."""
-    began = time.process_time() - waiting.spent()
+    began = time.process_time() - waiting.compile_seconds()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -45,7 +45,7 @@ def outcome(function, positional, named):
             ended = "refused" if worded(refusal) else f"{type(refusal).__name__}: {refusal!r}"[:2000]
         except Exception as trouble:
             ended = f"{type(trouble).__name__}: {trouble}"[:200]
-    seconds = time.process_time() - waiting.spent() - began
+    seconds = time.process_time() - waiting.compile_seconds() - began
     return ended if seconds < SECONDS else f"{ended} after {seconds:.1f} s"
 
 

@@ -63,10 +63,10 @@ def test_a_state_in_foreign_memory_is_taken_into_memory_of_its_own(name):
     owner = OWNERS[name]()
     whole, part = owner.contents(), getattr(owner, "model", owner)  # of a bandit its model has the state
     params, extra, state = part.contents()
-    twin = files.restored(type(part), params, extra, read_only(state))
+    twin = files.restore(type(part), params, extra, read_only(state))
     assert all(v.flags.carray for _, v in states.leaves(twin.contents().state) if isinstance(v, np.ndarray))
     if part is not owner:
-        twin = files.restored(type(owner), {**whole.params, "model": twin}, whole.extra, whole.state)
+        twin = files.restore(type(owner), {**whole.params, "model": twin}, whole.extra, whole.state)
     use(owner)
     use(twin)
     assert written(twin) == written(owner)

@@ -11,7 +11,7 @@ import pytest
 
 import onepass as op
 from onepass.bandit.rewarded_ids import LENGTH, RewardedIds
-from onepass.exploration.randomness import key_of, keyed
+from onepass.exploration.randomness import make_generator, make_key
 
 DIM = 3
 POINTS = np.random.default_rng(8).standard_normal((6, 2))
@@ -267,10 +267,13 @@ def test_an_arm_that_is_repeated_has_the_first_slot_and_no_other():
 
 def test_the_generator_of_a_key_is_philox_of_that_key():
     for identity in ("", "a", "decision 7"):
-        key = key_of(3, identity)
+        key = make_key(3, identity)
         naive = np.random.Generator(np.random.Philox(key=int(key, 16)))
-        assert keyed(key).random(5).tolist() == naive.random(5).tolist()
-        assert keyed(key).standard_normal() == np.random.Generator(np.random.Philox(key=int(key, 16))).standard_normal()
+        assert make_generator(key).random(5).tolist() == naive.random(5).tolist()
+        assert (
+            make_generator(key).standard_normal()
+            == np.random.Generator(np.random.Philox(key=int(key, 16))).standard_normal()
+        )
 
 
 def test_each_of_several_decisions_is_plain_json():

@@ -14,7 +14,7 @@ import pytest
 
 import onepass as op
 from interrupting import Interrupted, alarms, raising
-from onepass.foundation.interrupts import deferred
+from onepass.foundation.deferred_signals import defer_signals
 from onepass.learner.contract import progress
 from onepass.model.shared_loop import learn_rows
 from patience import PATIENCE
@@ -115,9 +115,9 @@ def test_ctrl_c_waits_for_the_end_of_the_block_and_is_then_handled_as_ever():
     order = []
 
     def block():
-        with deferred():
+        with defer_signals():
             signal.raise_signal(signal.SIGINT)
-            with deferred():
+            with defer_signals():
                 signal.raise_signal(signal.SIGINT)
                 order.append("inner")
             order.append("outer")
@@ -129,7 +129,7 @@ def test_ctrl_c_waits_for_the_end_of_the_block_and_is_then_handled_as_ever():
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     assert order == ["inner", "outer"]
     with handler_of_ctrl_c(signal.SIG_IGN):
-        with deferred():
+        with defer_signals():
             signal.raise_signal(signal.SIGINT)
         assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
 
@@ -139,7 +139,7 @@ def test_wherever_a_handler_raises_all_handlers_are_in_their_places_afterwards()
 
     def blocks():
         for _ in range(100):
-            with deferred():
+            with defer_signals():
                 pass
 
     with handler_of_ctrl_c(signal.default_int_handler), alarms() as listen:
@@ -154,7 +154,7 @@ def test_deferring_takes_about_a_microsecond():
     for _ in range(20):
         begin = time.process_time()
         for _ in range(1000):
-            with deferred():
+            with defer_signals():
                 pass
         spent.append(time.process_time() - begin)
     assert min(spent) < 10e-3  # of 1,000; by way of `signal.signal` it was 10e-3 and more

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import onepass as op
-from onepass.foundation.files import packed, taken
-from onepass.foundation.registry import name_of
+from onepass.foundation.files import pack, snapshot
+from onepass.foundation.registry import class_name
 
 ARMS = {"a": {"topic": "sport"}, "b": {"topic": "news"}}
 
@@ -27,8 +27,8 @@ def pending():
 @pytest.mark.parametrize("make", [crossed, pending])
 def test_parts_that_learn_on_are_written_as_they_were(make):
     owner, learn = make()
-    before, contents, (build, arguments) = op.to_bytes(owner), taken(owner), owner.__reduce__()
+    before, contents, (build, arguments) = op.to_bytes(owner), snapshot(owner), owner.__reduce__()
     learn()
     assert op.to_bytes(owner) != before
-    assert packed(name_of(owner), contents) == before
+    assert pack(class_name(owner), contents) == before
     assert op.to_bytes(build(*arguments)) == before

@@ -16,12 +16,12 @@ import pytest
 import onepass as op
 from counts import many
 from interrupting import Interrupted, alarms
-from onepass.foundation.sharing import Shared, composed, reading, writing
+from onepass.foundation.rw_lock import SharedObject, composite, reading, writing
 from patience import PATIENCE
 from thread_games import ASKED, ROWS, SKETCH, switching, together
 
 
-class Counter(Shared):
+class Counter(SharedObject):
     """Two numbers that are equal whenever nobody writes."""
 
     def __init__(self, pause=0.0):
@@ -46,7 +46,7 @@ class Counter(Shared):
         self.second += step
         return self.first
 
-    @composed
+    @composite
     def twice(self, inner=None):
         self.write()
         if inner is not None:

@@ -5,7 +5,7 @@ import pytest
 
 import onepass as op
 from onepass.estimator import families
-from onepass.exploration.contract import Seen
+from onepass.exploration.contract import ArmStatistics
 
 
 def sigmoid(z):
@@ -77,7 +77,7 @@ def test_elimination_by_intervals_of_rewards_never_strikes_out_more_than_by_thos
     for family in (families.Logistic(), families.Poisson()):
         for _ in range(200):
             z, widths, beta = 2.0 * rng.standard_normal(5), rng.exponential(size=5), np.full(5, rng.exponential())
-            seen = Seen(means=z, widths=widths, samples=np.empty((0, 5)), beta=beta, residual=0.0, rounds=9)
+            seen = ArmStatistics(means=z, widths=widths, samples=np.empty((0, 5)), beta=beta, residual=0.0, rounds=9)
             view = families.to_reward_scale(family, seen)
             mean = np.vectorize(lambda value, family=family: families.mean(family, value))
             away, rounding = beta * view.widths, 1e-12 * (view.means + beta * view.widths)

@@ -7,7 +7,7 @@ import dense_generalized as dense
 import onepass as op
 from counts import many
 from onepass.design.contract import matrix
-from onepass.design.raised import raised
+from onepass.design.potential_growth import potential_growth
 from onepass.estimator import contract, families
 from onepass.estimator.glb_omd import least_reg
 
@@ -59,7 +59,7 @@ def test_mirror_descent_pays_for_its_distance_whatever_the_rewards(family, bound
         step = state.theta - before
         pays += 2.0 * eta * (loss(row @ star, reward) - loss(row @ state.theta, reward)) - left * step @ held @ step
         distance = (state.theta - star) @ matrix(state.design) @ (state.theta - star)
-        most = reg * bound**2 + raised(state.design) * 4.0 * bound**2 + pays
+        most = reg * bound**2 + potential_growth(state.design) * 4.0 * bound**2 + pays
         assert distance <= most + 1e-8 * (abs(most) + abs(pays) + reg * bound**2)
 
 

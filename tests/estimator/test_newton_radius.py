@@ -5,7 +5,7 @@ import pytest
 
 import onepass as op
 from onepass.design import contract as designs
-from onepass.design.raised import raised
+from onepass.design.potential_growth import potential_growth
 from onepass.estimator import contract
 
 DIM, NOISE, BOUND, DELTA = 6, 0.5, 1.5, 0.2
@@ -59,25 +59,25 @@ def test_the_energy_grows_by_what_the_proof_allows_at_every_row_and_cut(kind, re
 @pytest.mark.parametrize("kind", SKETCHES)
 def test_no_row_raises_a_design_by_more_than_its_radii_count(kind):
     rows, _, _ = problem(150, 1)
-    state = SKETCHES[kind](0.37).started()
+    state = SKETCHES[kind](0.37).initial_state()
     for x in rows:
-        before, held = designs.matrix(state), raised(state)
+        before, held = designs.matrix(state), potential_growth(state)
         state = designs.append(state, x)
         risen = np.linalg.eigvalsh(designs.matrix(state) - before - np.outer(x, x)).max()
-        assert risen <= raised(state) - held + 1e-9
+        assert risen <= potential_growth(state) - held + 1e-9
 
 
 def test_projector_splitting_has_no_radius_once_it_truncates_for_a_row_may_raise_it_by_any_length():
     """Rows of squared length about 2.4, and directions that rise by more than that beside the row."""
     rows, _, _ = problem(150, 1)
-    state, risen = op.ProjectorSplitting(dim=DIM, rank=2, reg=0.37).started(), 0.0
-    assert raised(state) == 0.0
+    state, risen = op.ProjectorSplitting(dim=DIM, rank=2, reg=0.37).initial_state(), 0.0
+    assert potential_growth(state) == 0.0
     for x in rows:
         before = designs.matrix(state)
         state = designs.append(state, x)
         risen = max(risen, np.linalg.eigvalsh(designs.matrix(state) - before - np.outer(x, x)).max())
     assert risen > 1.0
-    assert raised(state) == np.inf
+    assert potential_growth(state) == np.inf
 
 
 @pytest.mark.parametrize("kind", ["Exact", "FrequentDirections", "RobustFrequentDirections", "Dyadic, rfd"])
@@ -128,7 +128,7 @@ def test_rows_that_a_design_held_count_in_the_radius(model):
     for kind in ("Exact", "RobustFrequentDirections"):
         design = SKETCHES[kind](0.37)
         began = design.append(rows)
-        space = designs.prior(began.started()).space
+        space = designs.prior(began.initial_state()).space
         bandit = op.Bandit(model(op.OnlineNewton(began)), op.UCB(theory))
         decision = bandit.decide(rows[:1], arms=["one"])
         gained = space.log_det - DIM * np.log(space.ridge)

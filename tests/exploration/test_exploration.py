@@ -7,8 +7,8 @@ from scipy import stats
 import onepass as op
 from counts import LONG, many
 from dense_exploration import LEVEL, naive, seen_of
-from onepass.exploration.choosing import choose
 from onepass.exploration.contract import score
+from onepass.exploration.sampling import sample_action
 from onepass.exploration.slots import fill_slots
 from onepass.foundation.generic import compiled
 
@@ -35,7 +35,7 @@ def frequencies(rule, seen, among, lots):
     """How often every arm is chosen."""
     counts, scores = np.zeros(among.size), score(rule, seen)
     for i in range(lots.shape[0]):
-        arm, _ = choose(rule, seen, scores, among, lots[i])
+        arm, _ = sample_action(rule, seen, scores, among, lots[i])
         counts[arm] += 1
     return counts
 
@@ -80,7 +80,7 @@ def test_probabilities_are_those_of_the_formula_and_arms_are_drawn_from_them(nam
     for seed, (count, barred) in enumerate([(1, False), (2, False), (2, True), (10, False), (10, True), (1000, True)]):
         draws = min(getattr(given, "draws", 1), 4 if count == 1000 else 100)
         seen, among = seen_of(count, draws, seed, ties), some(count, barred, seed)
-        _, p = choose(rule, seen, score(rule, seen), among, np.array([0.5, 0.5]))
+        _, p = sample_action(rule, seen, score(rule, seen), among, np.array([0.5, 0.5]))
         assert p == pytest.approx(naive(given, seen, among), abs=1e-12)
         assert abs(p.sum() - 1.0) < 1e-12
         assert (p[~among] == 0.0).all()

@@ -34,7 +34,7 @@ class TiltedRule(NamedTuple):
     uniform_share: float
 
 
-@contract.weigh.for_state(TiltedRule)
+@contract.action_probabilities.for_state(TiltedRule)
 def weigh_tilted(rule, seen, scores, among, chances):
     chances[0] = 0.5
     for a in range(scores.size):
@@ -55,7 +55,7 @@ class HastyRule(NamedTuple):
     uniform_share: float
 
 
-@contract.weigh.for_state(HastyRule)
+@contract.action_probabilities.for_state(HastyRule)
 def weigh_hasty(rule, seen, scores, among, chances):
     for a in range(scores.size):
         if among[a]:

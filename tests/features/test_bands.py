@@ -9,7 +9,7 @@ import pytest
 import onepass as op
 from counts import many
 from onepass.features.bands import LINE, band_name, part_of
-from onepass.features.terms import terms
+from onepass.features.flatten import flatten_record
 from onepass.model.interaction.interactions import rescale
 
 
@@ -20,7 +20,7 @@ class Naive:
         self.bands, self.knots, self.rows, self.straight = bands, {}, {}, set()
 
     def learn(self, record):
-        for name, value in terms(record).items():
+        for name, value in flatten_record(record).items():
             if "=" not in name and "[" not in name and "@" not in name:
                 mine, rows = self.knots.setdefault(name, []), self.rows.get(name, 0)
                 if value not in mine and len(mine) < self.bands:
@@ -31,7 +31,7 @@ class Naive:
 
     def row(self, record):
         out = {}
-        for name, value in terms(record).items():
+        for name, value in flatten_record(record).items():
             mine = sorted(self.knots.get(name, []))
             out[name] = value
             if len(mine) < 3 or name in self.straight:
@@ -78,10 +78,10 @@ def test_rows_are_the_naive_ones(bands):
             wanted = {name: value for name, value in wanted.items() if value != 0.0 and name in known}
             assert found == pytest.approx(wanted, rel=1e-12)
             assert (records.transform([each] * 3) == row).all()  # key by key
-            assert records.pairs_of_terms([terms(each)]).values.sum() == pytest.approx(row.sum())
+            assert records.pairs_of_terms([flatten_record(each)]).values.sum() == pytest.approx(row.sum())
         taught = arm(rng)
         naive.learn(taught)
-        places, values = records.learn_terms(terms(taught))
+        places, values = records.learn_terms(flatten_record(taught))
         out = np.zeros(256)
         np.add.at(out, places, values)
         assert (out == records.transform(taught)).all()  # a row is learned as it is seen afterwards
@@ -169,7 +169,7 @@ def test_names_of_bands_are_those_of_nothing_else():
         {"price": [4.0]},
         {"price[": {"=4.0]": 1}},
     ):
-        for name in terms(record):
+        for name in flatten_record(record):
             assert part_of(name)[0] == ""
     for name in ("[=]", "a[=x]", "a[=inf]", "a[=4.0", "a=b[=4.0]", "a?[=4.0]"):
         assert part_of(name)[0] == ""

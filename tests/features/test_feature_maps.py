@@ -77,7 +77,9 @@ def test_every_map_is_its_formula(name):
     state = features.begin(np.dtype(np.float64))
     assert_close(contract.transform(state, asked), formula(asked, rows[:0]))
     for part in (slice(0, 1), slice(1, 2), slice(2, 40)):
-        assert_close(contract.advance(state, rows[part]), dense.learned(formula, rows[: part.stop])[part.start :])
+        assert_close(
+            contract.update_and_transform(state, rows[part]), dense.learned(formula, rows[: part.stop])[part.start :]
+        )
         assert_close(contract.transform(state, asked), formula(asked, rows[: part.stop]))
     assert_close(features.learn(rows).transform(asked), formula(asked, rows))
 
@@ -118,7 +120,7 @@ def test_compiled_code_sees_the_same_map(name):
 def embedded(state, rows):
     z = np.empty((rows.shape[0], contract.output_dim(state)))
     for i in range(rows.shape[0]):
-        contract.embed(state, rows[i], z[i])
+        contract.transform_row(state, rows[i], z[i])
     return z
 
 

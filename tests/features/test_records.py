@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sklearn.feature_extraction import FeatureHasher
 
 import onepass as op
-from onepass.features.terms import terms
+from onepass.features.flatten import flatten_record
 from onepass.lab.benchmark.records import microseconds, requests
 
 QUARTERS = st.integers(-36, 36).map(lambda n: n / 4)
@@ -24,13 +24,13 @@ NESTED = st.dictionaries(st.sampled_from(["p", "q", "u"]), LEAVES | RECORD, max_
 
 def naive(learned, record, size, hashed, standardize, place_of_hash):
     """A row from the terms of all records learned, in order."""
-    names = list(dict.fromkeys(name for one in learned for name in terms(one)))[: size - hashed]
+    names = list(dict.fromkeys(name for one in learned for name in flatten_record(one)))[: size - hashed]
     row = np.zeros(size)
-    for name, value in terms(record).items():
+    for name, value in flatten_record(record).items():
         number, missing = "=" not in name and "?" not in name, "?" in name
         if name in names:
             if standardize and number:
-                seen = np.array([terms(one)[name] for one in learned if name in terms(one)])
+                seen = np.array([flatten_record(one)[name] for one in learned if name in flatten_record(one)])
                 told = len(seen) > 1 and seen.std() > 1e-9
                 value = np.clip((value - seen.mean()) / seen.std(), -3, 3) if told else 0.0
             row[names.index(name)] += value

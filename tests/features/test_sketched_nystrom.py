@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from onepass.features.contract import embed
+from onepass.features.contract import transform_row
 from onepass.features.sketched_nystrom import absorb, sjlt_row
-from onepass.features.sketched_nystrom import sketched_nystrom as sketched
+from onepass.features.sketched_nystrom import make_sketched_nystrom as sketched
 
 PRECISION = 0.7
 
@@ -16,7 +16,7 @@ def sketched_nystrom(points, *sizes):
 
 def embedded(state, x):
     phi = np.empty(state.features.z.shape[1])
-    embed(state, x, phi)
+    transform_row(state, x, phi)
     return phi
 
 

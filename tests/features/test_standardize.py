@@ -15,7 +15,7 @@ DIM = 3
 def learned(rows):
     """z of every row as it was learned, and the map afterwards."""
     features = op.Standardize(dim=rows.shape[1])
-    return contract.advance(features.state, rows), features
+    return contract.update_and_transform(features.state, rows), features
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)
@@ -59,7 +59,7 @@ def test_constant_columns_give_zero_and_nothing_else_is_touched(value, dtype):
     rows = np.stack([column, rng.standard_normal(1000)], axis=1)
     rows = rows.astype(dtype)
     state = op.Standardize(dim=2).begin(rows.dtype)
-    z = contract.advance(state, rows)
+    z = contract.update_and_transform(state, rows)
     assert z.dtype == rows.dtype
     assert (z[:, 0] == 0.0).all()
     assert abs(z[2:, 1].std() - 1.0) < 0.1
@@ -97,7 +97,7 @@ def test_units_do_not_matter_to_a_bandit_behind_it():
 def moments(rows, warm):
     """(z^T z as the rows were learned after the first `warm`, z^T z of the same rows by the map at the end) / count."""
     state = op.Standardize(dim=3).begin(rows.dtype)
-    then = contract.advance(state, rows)[warm:]
+    then = contract.update_and_transform(state, rows)[warm:]
     today = contract.transform(state, rows)[warm:]
     return then.T @ then / len(then), today.T @ today / len(then)
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onepass.features.terms import checked_terms, is_missing, is_number, rows_of, terms
+from onepass.features.flatten import check_terms, flatten_record, is_missing, is_number, to_records
 
 WHEN = datetime.datetime(2024, 7, 1, 6, 0)  # a Monday, at a quarter of the day
 
@@ -30,7 +30,7 @@ def test_strings_numbers_booleans_lists_and_records_are_terms_by_their_full_name
         "nothing": None,
         "empty": [],
     }
-    assert terms(record) == {
+    assert flatten_record(record) == {
         "country=de": 1.0,
         "age": 34.0,
         "vip": 1.0,
@@ -46,19 +46,21 @@ def test_strings_numbers_booleans_lists_and_records_are_terms_by_their_full_name
         "user.city.size": 3.0,
         "nothing?": 1.0,
     }
-    assert all(type(value) is float for value in terms(record).values())
+    assert all(type(value) is float for value in flatten_record(record).values())
 
 
 def test_moments_are_points_on_the_circles_of_day_week_and_year():
-    found = terms({"t": WHEN})
+    found = flatten_record({"t": WHEN})
     assert found["t@day.sin"] == pytest.approx(1.0)
     assert found["t@week.sin"] == pytest.approx(math.sin(2 * math.pi * 0.25 / 7))
     assert found["t@year.cos"] == pytest.approx(math.cos(2 * math.pi * (182 + 0.25) / 366))
-    assert set(terms({"t": WHEN.date()})) == {"t@week.sin", "t@week.cos", "t@year.sin", "t@year.cos"}
-    assert set(terms({"t": WHEN.time()})) == {"t@day.sin", "t@day.cos"}
-    assert terms({"t": np.datetime64("2024-07-01T06:00")}) == found == terms({"t": pd.Timestamp(WHEN)})
-    assert terms({"t": np.datetime64("2024-07-01")}) == terms({"t": WHEN.date()})
-    assert terms({"t": np.datetime64("NaT")}) == {"t?": 1.0} == terms({"t": pd.NaT})
+    assert set(flatten_record({"t": WHEN.date()})) == {"t@week.sin", "t@week.cos", "t@year.sin", "t@year.cos"}
+    assert set(flatten_record({"t": WHEN.time()})) == {"t@day.sin", "t@day.cos"}
+    assert (
+        flatten_record({"t": np.datetime64("2024-07-01T06:00")}) == found == flatten_record({"t": pd.Timestamp(WHEN)})
+    )
+    assert flatten_record({"t": np.datetime64("2024-07-01")}) == flatten_record({"t": WHEN.date()})
+    assert flatten_record({"t": np.datetime64("NaT")}) == {"t?": 1.0} == flatten_record({"t": pd.NaT})
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, 1e300, 10**400, b"raw", object(), 1j, [1, "a"], [[1]],
@@ -66,13 +68,13 @@ def test_moments_are_points_on_the_circles_of_day_week_and_year():
                                    np.eye(2), [math.nan]])  # fmt: skip
 def test_what_has_no_terms_is_refused_and_the_key_is_named(value):
     with pytest.raises(ValueError, match="weight"):
-        terms({"user": {"weight": value}})
+        flatten_record({"user": {"weight": value}})
 
 
 @pytest.mark.parametrize("record", [None, "text", [1], {1: "a"}, {None: 1}])
 def test_what_is_no_record_is_refused(record):
     with pytest.raises(ValueError, match="record"):
-        terms(record)
+        flatten_record(record)
 
 
 KEYS = st.text(alphabet="a.=?[@\\] 0", max_size=4)
@@ -103,24 +105,24 @@ def said(record, path=()):
 @given(RECORDS)
 def test_different_things_said_never_share_a_name(record):
     every = list(said(record))
-    assert len(terms(record)) == len(set(every))
-    for name, (_, kind, _) in zip(terms(record), dict.fromkeys(every), strict=True):
+    assert len(flatten_record(record)) == len(set(every))
+    for name, (_, kind, _) in zip(flatten_record(record), dict.fromkeys(every), strict=True):
         assert (is_number(name), is_missing(name)) == (kind == "number", kind == "none")
 
 
 def test_frames_are_records_and_what_they_miss_is_none():
     rows = [{"a": "x", "b": 1.5, "t": WHEN}, {"a": None, "b": None, "t": None}]
-    of_polars, of_pandas = rows_of(pl.DataFrame(rows)), rows_of(pd.DataFrame(rows))
+    of_polars, of_pandas = to_records(pl.DataFrame(rows)), to_records(pd.DataFrame(rows))
     assert of_polars == (False, rows)
-    assert [terms(row) for row in of_pandas[1]] == [terms(row) for row in rows]
+    assert [flatten_record(row) for row in of_pandas[1]] == [flatten_record(row) for row in rows]
     nested = pl.DataFrame([{"user": {"tags": ["p", "q"]}}])
-    assert terms(rows_of(nested)[1][0]) == {"user.tags=p": 1.0, "user.tags=q": 1.0}
-    assert rows_of({"a": 1}) == (True, [{"a": 1}])
+    assert flatten_record(to_records(nested)[1][0]) == {"user.tags=p": 1.0, "user.tags=q": 1.0}
+    assert to_records({"a": 1}) == (True, [{"a": 1}])
     with pytest.raises(ValueError, match="frame"):
-        rows_of(3)
+        to_records(3)
 
 
 @pytest.mark.parametrize("found", [None, [], {"a": 1}, {"a": math.nan}, {1: 1.0}, {"a": True}])
 def test_terms_of_a_record_from_outside_are_checked(found):
     with pytest.raises(ValueError, match="terms"):
-        checked_terms(found)
+        check_terms(found)

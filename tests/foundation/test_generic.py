@@ -11,7 +11,7 @@ import pytest
 
 import onepass as op
 from onepass.design import contract
-from onepass.design.design import Design, common
+from onepass.design.design import Design, check_common
 
 
 class DiagonalState(NamedTuple):
@@ -49,7 +49,7 @@ class Diagonal(Design):
     """A design of somebody else: the diagonal of A only."""
 
     def __init__(self, *, dim, reg=1.0, dtype="float64"):
-        self.params = common(dim, reg, dtype)
+        self.params = check_common(dim, reg, dtype)
 
     def begin(self):
         return DiagonalState(np.full(self.dim, self.params["reg"]), self.params["reg"])

@@ -10,7 +10,7 @@ import onepass as op
 from crafting import sealed
 from onepass.foundation import files
 from onepass.foundation import state as states
-from onepass.foundation.registry import kinds
+from onepass.foundation.registry import list_classes
 
 DIM, REG = 4, 0.37
 ROWS = np.random.default_rng(0).standard_normal((9, DIM))
@@ -79,9 +79,9 @@ def numbers(tree):
 
 
 def test_the_table_names_every_estimator_and_design():
-    ours = {kind.__name__ for kind in kinds(object) if kind.__module__.startswith("onepass.")}
-    assert set(ESTIMATORS) == {kind.__name__ for kind in kinds(op.extend.Estimator)} & ours
-    assert set(DESIGNS) == {kind.__name__ for kind in kinds(op.extend.Design)} & ours
+    ours = {kind.__name__ for kind in list_classes(object) if kind.__module__.startswith("onepass.")}
+    assert set(ESTIMATORS) == {kind.__name__ for kind in list_classes(op.extend.Estimator)} & ours
+    assert set(DESIGNS) == {kind.__name__ for kind in list_classes(op.extend.Design)} & ours
 
 
 def test_rows_that_a_design_holds_go_with_every_estimator_and_model_whatever_the_way(tmp_path):

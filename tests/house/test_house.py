@@ -205,7 +205,7 @@ def quoting(tree: ast.Module) -> Iterator[int]:
 
 
 def test_messages_quote_values_in_one_line_and_cut_them():
-    """By `check.shown`; `testing` and `lab` say more, and a missing attribute is a name."""
+    """By `check.quote`; `testing` and `lab` say more, and a missing attribute is a name."""
     apart = ("", "public", "testing", "lab")
     found = {
         name: lines

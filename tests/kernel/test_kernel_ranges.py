@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import exact_kernel as exact
 import onepass as op
 from kernel_games import learn
-from onepass.exploration.rule import rule_of
+from onepass.exploration.rule import make_rule
 from onepass.features.nystrom import IN_SPAN
 from onepass.model.kernel.exact import root_of
 
@@ -33,7 +33,7 @@ class Unit:
 
 def draw_variances(bandit, rows=None):
     """The variances of draws of the arms, or of the rows, exactly: where all rewards were 0, so are means."""
-    model, rule = bandit.model, rule_of(op.SingleDrawThompson(1.0))
+    model, rule = bandit.model, make_rule(op.SingleDrawThompson(1.0))
     request, total, at = model.encode(rows, None), 0.0, 0
     while True:
         source = Unit(at)

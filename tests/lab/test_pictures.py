@@ -12,7 +12,7 @@ from matplotlib.text import Text
 
 from counts import LONG
 from onepass.cli import main
-from onepass.foundation.labels import ENDS, READABLE, contrast, ink, places
+from onepass.foundation.curve_labels import ENDS, READABLE, contrast, label_positions, readable_color
 from onepass.lab import report, suites
 from onepass.lab.drawing import FEW, draw, equal
 from onepass.lab.looks import SMALL, SPARE, WIDEST, styles
@@ -71,7 +71,7 @@ def made(figure: str) -> Any:
 @given(st.lists(st.tuples(st.floats(-0.5, 1.5), st.floats(0.001, 0.3)), min_size=1, max_size=12))
 def test_names_are_apart_in_the_order_of_their_curves_and_inside_the_panel_where_all_fit(ends):
     wanted, heights = zip(*ends, strict=True)
-    found, tall = places(list(wanted), list(heights)), np.array(heights)
+    found, tall = label_positions(list(wanted), list(heights)), np.array(heights)
     for i, j in combinations(range(len(ends)), 2):
         assert abs(found[i] - found[j]) >= (tall[i] + tall[j]) / 2.0 - 1e-9
         if 0.0 < wanted[i] < wanted[j] < 1.0:
@@ -81,12 +81,15 @@ def test_names_are_apart_in_the_order_of_their_curves_and_inside_the_panel_where
 
 
 def test_a_name_that_has_room_stands_at_the_height_of_its_curve():
-    np.testing.assert_allclose(places([0.2, 0.8, 0.5], [0.1, 0.1, 0.1]), [0.2, 0.8, 0.5])
+    np.testing.assert_allclose(label_positions([0.2, 0.8, 0.5], [0.1, 0.1, 0.1]), [0.2, 0.8, 0.5])
 
 
 def test_words_on_white_have_the_contrast_that_readers_need_and_readable_colours_stay():
-    assert all(contrast(np.array([int(ink(color)[i : i + 2], 16) for i in (1, 3, 5)])) >= READABLE for color in SPARE)
-    assert ink("#222222") == "#222222"
+    assert all(
+        contrast(np.array([int(readable_color(color)[i : i + 2], 16) for i in (1, 3, 5)])) >= READABLE
+        for color in SPARE
+    )
+    assert readable_color("#222222") == "#222222"
 
 
 @pytest.mark.parametrize("kind", ["policy", "group"])

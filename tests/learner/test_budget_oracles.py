@@ -8,7 +8,7 @@ import onepass as op
 from budget_streams import SKETCHES, decisions, place, repeating, stream
 from counts import pairs
 from dense_learners import LOSSES
-from onepass.features.sketched_nystrom import absorb, sketched_nystrom
+from onepass.features.sketched_nystrom import absorb, make_sketched_nystrom
 from onepass.learner.pros_n_kons import coin
 
 STEPS = [  # of the second-order learners: nothing, the curvature, or the bound in force
@@ -104,7 +104,7 @@ class Absorbing:
     def __call__(self, points, landmarks):
         if self.state is None:
             room = np.vstack([points, np.zeros_like(points)])
-            self.state = sketched_nystrom(room, len(points), self.places, *self.sizes)
+            self.state = make_sketched_nystrom(room, len(points), self.places, *self.sizes)
         else:
             self.state = absorb(self.state, points[-1])
         np.testing.assert_array_equal(self.state.features.points, landmarks)

@@ -63,7 +63,7 @@ def altered(path, tensors=None, **header):
 
 
 def test_all_learners_are_known_to_load():
-    assert {type(make()) for make in MADE.values()} == set(registry.kinds(Learner))
+    assert {type(make()) for make in MADE.values()} == set(registry.list_classes(Learner))
 
 
 @every_learner

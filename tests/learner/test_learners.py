@@ -9,7 +9,7 @@ import pytest
 
 import dense_learners as dense
 import onepass as op
-from onepass.features.sketched_nystrom import sketched_nystrom
+from onepass.features.sketched_nystrom import make_sketched_nystrom
 from onepass.learner import losses
 
 CLASSIFYING = ("hinge", "squared_hinge", "logistic")
@@ -86,7 +86,7 @@ def test_the_reset_forgets_weights_and_inverse_and_nothing_else():
     assert sketch.used > 400
     assert (newton.w == 0.0).all()
     np.testing.assert_allclose(newton.root @ newton.root.T, np.eye(2) / 0.01)
-    again = sketched_nystrom(sketch.points, sketch.used, state.sketching.places, 20, 2, 1, 0, 0.5)
+    again = make_sketched_nystrom(sketch.points, sketch.used, state.sketching.places, 20, 2, 1, 0, 0.5)
     np.testing.assert_allclose(sketch.pp, again.pp, atol=1e-8)
     np.testing.assert_allclose(sketch.pm, again.pm, atol=1e-8)
 

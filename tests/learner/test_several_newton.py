@@ -84,7 +84,7 @@ def test_copies_and_files_go_on_alike_and_older_files_have_a_learner_a_class(sev
         contents = made.copy().contents()
         del contents.extra["several"]
         contents.params["learner"] = op.KernelNewton(size=10)
-        twins.append(op.OnlineKernelClassifier.restored(contents.params, contents.extra, op_kept(contents.state)))
+        twins.append(op.OnlineKernelClassifier.from_contents(contents.params, contents.extra, op_kept(contents.state)))
     made.partial_fit(rows[200:], codes[200:])
     for twin in twins:
         twin.partial_fit(rows[200:], codes[200:])
@@ -92,9 +92,9 @@ def test_copies_and_files_go_on_alike_and_older_files_have_a_learner_a_class(sev
 
 
 def op_kept(state):
-    from onepass.foundation.files import Kept
+    from onepass.foundation.files import InMemory
 
-    return Kept(state)
+    return InMemory(state)
 
 
 def test_one_learner_is_explained_by_its_largest_class_and_repeated_examples_by_the_last():

@@ -13,7 +13,7 @@ import onepass as op
 from onepass import cli
 from onepass import evaluation as ev
 from onepass.client import Client
-from onepass.features.terms import terms
+from onepass.features.flatten import flatten_record
 from onepass.log import Decision, Event, Outcome, formats
 from onepass.log.exchange import given, taken
 from onepass.log.formats import dsjson
@@ -63,7 +63,7 @@ def test_a_request_is_what_decide_takes(tmp_path):
     assert [name.split()[0] for name in found.arms] == ["article"] * 3
     arm = found.arm(first.decision.places[0])
     ((name, features),) = arm.items()
-    assert terms(features).keys() == {f"TAction.topic={features['TAction']['topic']}", "j.Vision.person",
+    assert flatten_record(features).keys() == {f"TAction.topic={features['TAction']['topic']}", "j.Vision.person",
                                       "j._text=good", "j._text=words"}  # fmt: skip
     for bandit in (op.InteractionBandit(), op.ContextualBandit()):
         bandit.learn(found.context, 1.0, arm=arm)

@@ -219,7 +219,7 @@ def test_work_of_a_file_that_does_not_fit_is_refused(kind, monkeypatch):
         if not has_work(bandit):
             continue
         contents = bandit.model.contents()
-        whole, stage = files.Kept(contents.state).arrays, stage_of(bandit)
+        whole, stage = files.InMemory(contents.state).arrays, stage_of(bandit)
         if stage in seen:
             continue
         seen.add(stage)
@@ -230,13 +230,13 @@ def test_work_of_a_file_that_does_not_fit_is_refused(kind, monkeypatch):
             kept = array[place]
             array[place] = value
             with pytest.raises(ValueError, match="fit"):
-                op.from_bytes(files.packed("AveragedModels", contents))
+                op.from_bytes(files.pack("AveragedModels", contents))
             array[place] = kept
         for name in ("fold", "added", "plan", "views.0.center", "views.1.half", "last", "theta"):
             array = whole[f"remaking.{name}"]
             longer = {**whole, f"remaking.{name}": np.zeros((len(array) + 999, *array.shape[1:]), array.dtype)}
             with pytest.raises(ValueError, match="fit"):
-                op.from_bytes(files.packed("AveragedModels", contents._replace(state=rebuilt(contents.state, longer))))
+                op.from_bytes(files.pack("AveragedModels", contents._replace(state=rebuilt(contents.state, longer))))
     assert LEARNING in seen
 
 
@@ -246,7 +246,7 @@ def rebuilt(held, arrays):
 
 def test_zeros_that_are_cleared_late_are_zeros_of_their_own():
     for shape in ((3, 5), (1 << 10, 1 << 10), (0, 4)):
-        one, other = (state.cleared_late(*shape, dtype=np.float32) for _ in range(2))
+        one, other = (state.lazy_zeros(*shape, dtype=np.float32) for _ in range(2))
         assert one.shape == shape
         assert one.dtype == np.float32
         assert one.flags.carray

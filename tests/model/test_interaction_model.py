@@ -8,7 +8,7 @@ import pytest
 import onepass as op
 from counts import LONG, many
 from dense_crossed import Naive
-from onepass.features.terms import terms
+from onepass.features.flatten import flatten_record
 from onepass.testing import check_exploration
 
 TOPICS, COUNTRIES = ("sport", "news", "food"), ("de", "fr", "us", "in")
@@ -32,8 +32,8 @@ def test_means_widths_and_probabilities_are_the_naive_ones(unit):
     for _ in range(many(150, 1500)):
         user, arms = request(rng)
         decision = bandit.decide(user, arms)
-        if {*terms(user), *(term for item in arms.values() for term in terms(item))} <= known:
-            looked = [naive.look(terms(user), terms(item), name) for name, item in arms.items()]
+        if {*flatten_record(user), *(term for item in arms.values() for term in flatten_record(item))} <= known:
+            looked = [naive.look(flatten_record(user), flatten_record(item), name) for name, item in arms.items()]
             means, widths = np.array(looked).T
             sigma = naive.sigma()
             upper = means + 0.8 * sigma * widths
@@ -47,8 +47,8 @@ def test_means_widths_and_probabilities_are_the_naive_ones(unit):
             compared += 1
         reward = unit * float(rng.normal() + ("de" in user["country"]) * ("sport" in arms[decision.arm]["topic"]))
         bandit.learn(decision, reward)
-        naive.learn(terms(user), terms(arms[decision.arm]), decision.arm, reward)
-        known |= {*terms(user), *terms(arms[decision.arm])}
+        naive.learn(flatten_record(user), flatten_record(arms[decision.arm]), decision.arm, reward)
+        known |= {*flatten_record(user), *flatten_record(arms[decision.arm])}
     assert bandit.n_learned == naive.rows
     assert compared > 50
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from onepass.exploration.contract import Seen
+from onepass.exploration.contract import ArmStatistics
 
 LEVEL = 1e-4  # of every chi-square test: one in 10^4 fails by chance, and the seeds are fixed
 
@@ -14,7 +14,7 @@ def seen_of(count, draws, seed, ties=False):
     samples = means + 0.5 * widths * rng.standard_normal((max(draws, 1), count))
     if ties:
         means, widths, samples = np.round(means), np.ones(count), np.round(samples)
-    return Seen(means=means, widths=widths, samples=samples, beta=np.full(count, 0.3), residual=0.8, rounds=50)
+    return ArmStatistics(means=means, widths=widths, samples=samples, beta=np.full(count, 0.3), residual=0.8, rounds=50)
 
 
 def naive(rule, seen, among):

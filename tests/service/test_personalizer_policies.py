@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onepass.adapters.vowpal_wabbit import PASSED, REFUSED, TAKEN, exploration_of
-from onepass.features.terms import terms
-from onepass.foundation.registry import built
+from onepass.features.flatten import flatten_record
+from onepass.foundation.registry import build
 from onepass.service.crossed_features import merge_features
 from onepass.service.personalizer.policies import (
     exploration_share,
@@ -43,7 +43,7 @@ TRANSLATED = {
 @pytest.mark.parametrize(("arguments", "found"), TRANSLATED.items())
 def test_arguments_of_vowpal_wabbit_become_an_exploration(arguments, found):
     assert exploration_of(arguments) == found
-    built(found)
+    build(found)
 
 
 @pytest.mark.parametrize("flag", REFUSED)
@@ -138,7 +138,7 @@ FEATURES = st.dictionaries(
 def test_a_single_record_of_features_stays_itself_but_for_underscores(features):
     kept = {key: value for key, value in features.items() if not key.startswith("_")}
     assert merge_features([features]) == kept
-    assert terms(merge_features([features])) == terms(kept)
+    assert flatten_record(merge_features([features])) == flatten_record(kept)
 
 
 @given(st.data())

@@ -13,7 +13,7 @@ import numpy as np
 
 from onepass.bandit.bandit import Bandit
 from onepass.foundation import check
-from onepass.foundation.check import shown
+from onepass.foundation.check import quote
 from onepass.model.arms.arm_models import ArmModels
 
 
@@ -31,7 +31,7 @@ class Policy:
 
     def __init__(self, bandit: Bandit, n_actions: int, len_list: int = 1) -> None:
         if not (isinstance(bandit, Bandit) and isinstance(bandit.model, ArmModels)):
-            raise ValueError(f'bandit must have model="disjoint", got {shown(bandit)}')
+            raise ValueError(f'bandit must have model="disjoint", got {quote(bandit)}')
         self.bandit, self.dim = bandit, bandit.model.dim
         self.n_actions: int = check.integer("n_actions", n_actions, 1)
         self.len_list: int = check.integer("len_list", len_list, 1, self.n_actions)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from onepass.foundation.interrupts import deferred
+from onepass.foundation.deferred_signals import defer_signals
 from onepass.learner.kernel_newton import KernelNewton
 from onepass.learner.learner import Learner
 from onepass.learner.rows import parts
@@ -23,7 +23,7 @@ def advance(rows: Any, learners: list[Learner], codes: np.ndarray, weights: np.n
     def learn(k: int, learner: Learner, place: slice, block: Any) -> np.ndarray:
         return learner.advance(block, targets(k, place), None if weights is None else weights[place])
 
-    return _each(rows, learners, learn, deferred)
+    return _each(rows, learners, learn, defer_signals)
 
 
 def decide(rows: Any, learners: list[Learner]) -> np.ndarray:

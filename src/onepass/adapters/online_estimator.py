@@ -9,9 +9,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from onepass.foundation import check, files
-from onepass.foundation.check import shown
-from onepass.foundation.registry import name_of
-from onepass.foundation.sharing import Shared, Sharing, composed, reading
+from onepass.foundation.check import quote
+from onepass.foundation.registry import class_name
+from onepass.foundation.rw_lock import RWLock, SharedObject, composite, reading
 from onepass.learner.kernel_newton import KernelNewton
 from onepass.learner.learner import Held, Learner, take_back
 from onepass.learner.rows import checked
@@ -42,7 +42,7 @@ def all_floats() -> Iterator[None]:
         raise ValueError(f"X and y must hold numbers that a float can hold: {trouble}") from None
 
 
-class OnlineKernelEstimator(Shared, BaseEstimator, ABC):
+class OnlineKernelEstimator(SharedObject, BaseEstimator, ABC):
     """What both estimators share. `learners_`: the native learners, one, or one a class when there are several and the
     learner cannot do with one design. They are parts of the estimator: threads read or write all of them or none.
     """
@@ -71,7 +71,7 @@ class OnlineKernelEstimator(Shared, BaseEstimator, ABC):
         learner, classifies = pattern(self), isinstance(self, ClassifierMixin)
         if not isinstance(learner, Learner) or learner.classifies is not classifies:
             losses = "hinge, squared_hinge or logistic" if classifies else "squared, huber or epsilon_insensitive"
-            raise ValueError(f"learner must be an online kernel learner with the loss {losses}, got {shown(learner)}")
+            raise ValueError(f"learner must be an online kernel learner with the loss {losses}, got {quote(learner)}")
         return share([clone(learner) for _ in range(count)], self.sharing)
 
     def begin(self, y: Any) -> None:
@@ -127,7 +127,7 @@ class OnlineKernelEstimator(Shared, BaseEstimator, ABC):
         self.__dict__.update(state)
         share(getattr(self, "learners_", []), self.sharing)
 
-    @composed
+    @composite
     def rehearse(self, X: Any, y: Any) -> None:
         """Compile what learning examples X (n, d), y (n,) needs; the estimator stays as it is."""
         with transaction(self):
@@ -147,7 +147,7 @@ class OnlineKernelEstimator(Shared, BaseEstimator, ABC):
 
     def contents(self) -> files.Contents:
         """What is written: the learner as a pattern, what scikit-learn knows, and the states of all learners."""
-        name_of(pattern(self))
+        class_name(pattern(self))
         extra: dict[str, Any] = {"dim": getattr(self, "n_features_in_", 0), "names": None, "classes": None}
         if hasattr(self, "feature_names_in_"):
             extra["names"] = [str(name) for name in self.feature_names_in_]
@@ -156,7 +156,7 @@ class OnlineKernelEstimator(Shared, BaseEstimator, ABC):
         return files.Contents({"learner": self.learner}, extra, held)
 
     @classmethod
-    def restored(cls, params: dict[str, Any], extra: dict[str, Any], held: files.Holds) -> Self:
+    def from_contents(cls, params: dict[str, Any], extra: dict[str, Any], held: files.StateSource) -> Self:
         """From what a file, copy or pickle holds, `params`, `extra` and `held`; ValueError where that does not fit."""
         owner = cls(**params)
         owner.restore(extra)
@@ -196,7 +196,7 @@ def weight_option(options: dict[str, Any]) -> Any:
     """Return the sample_weight among options of `fit`, default None. Raises TypeError for others."""
     for name in options:
         if name != "sample_weight":
-            raise TypeError(f"fit takes X, y and sample_weight, got {shown(name)}")
+            raise TypeError(f"fit takes X, y and sample_weight, got {quote(name)}")
     return options.get("sample_weight")
 
 
@@ -213,12 +213,12 @@ def checked_weights(estimator: OnlineKernelEstimator, given: Any, rows: Any) -> 
     if given is None:
         return None
     if not pattern(estimator).weighs:
-        raise ValueError(f"sample_weight needs a KernelNewton, got {shown(estimator.learner)}")
+        raise ValueError(f"sample_weight needs a KernelNewton, got {quote(estimator.learner)}")
     found = check.finite("sample_weight", check.array("sample_weight", given, np.dtype(np.float64), (0, 1)))
     if found.ndim == 0:
         found = np.full(rows.shape[0], float(found))
     if found.shape != (rows.shape[0],) or (found < 0.0).any():
-        raise ValueError(f"sample_weight must have {rows.shape[0]} entries of at least 0, got {shown(given)}")
+        raise ValueError(f"sample_weight must have {rows.shape[0]} entries of at least 0, got {quote(given)}")
     return found
 
 
@@ -235,7 +235,7 @@ def checked_row(estimator: OnlineKernelEstimator, x: Any) -> Any:
     check_is_fitted(estimator)
     names, given = getattr(estimator, "feature_names_in_", None), getattr(x, "columns", getattr(x, "index", None))
     if names is not None and given is not None and not callable(given) and list(given) != list(names):
-        raise ValueError(f"x must have the features {shown(list(names))} in this order, got {shown(list(given))}")
+        raise ValueError(f"x must have the features {quote(list(names))} in this order, got {quote(list(given))}")
     return checked("x", single(x), estimator.n_features_in_)
 
 
@@ -260,7 +260,7 @@ def forget(estimator: OnlineKernelEstimator) -> None:
         delattr(estimator, name)
 
 
-def share(learners: list[Learner], sharing: Sharing) -> list[Learner]:
+def share(learners: list[Learner], sharing: RWLock) -> list[Learner]:
     """Let learners be used as parts of one object, and return them."""
     for learner in learners:
         learner.sharing = sharing

@@ -22,7 +22,7 @@ from optuna.trial import FrozenTrial, TrialState
 from scipy.stats import qmc
 
 from onepass.foundation import check
-from onepass.foundation.check import shown
+from onepass.foundation.check import quote
 from onepass.tuning import surrogate
 from onepass.tuning.acquisition import NEAR, best_candidate
 
@@ -45,7 +45,7 @@ def numbers(one: BaseDistribution, shares: np.ndarray) -> np.ndarray:
     if isinstance(one, CategoricalDistribution):
         return np.minimum((shares * len(one.choices)).astype(np.int64), len(one.choices) - 1)
     if not isinstance(one, FloatDistribution | IntDistribution):
-        raise ValueError(f"distribution must be of numbers or choices, got {shown(one)}")
+        raise ValueError(f"distribution must be of numbers or choices, got {quote(one)}")
     low, high = ends(one)
     found = low + shares * (high - low)
     found = np.exp(found) if one.log else found

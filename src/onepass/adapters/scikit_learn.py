@@ -30,8 +30,8 @@ from onepass.adapters.online_estimator import (
     weight_option,
 )
 from onepass.foundation import check, files
-from onepass.foundation.check import shown
-from onepass.foundation.sharing import composed, reading
+from onepass.foundation.check import quote
+from onepass.foundation.rw_lock import composite, reading
 from onepass.learner.kernel_newton import KernelNewton
 from onepass.learner.learner import Learner
 from onepass.learner.several_newton import SeveralNewton
@@ -100,7 +100,7 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
         tags.classifier_tags.poor_score = can_score_poorly(self.learner)
         return tags
 
-    @composed
+    @composite
     def fit(self, X: Any, y: Any, **options: Any) -> Self:
         """Learn examples X (n, d) with labels y (n,), in order, after forgetting what was learned before.
 
@@ -112,7 +112,7 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
             self._progress(X, y, None, given, steps)
         return self
 
-    @composed
+    @composite
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Learn more examples X (n, d), y (n,). classes: all labels that will ever occur, given at the first call.
 
@@ -123,7 +123,7 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
         self._progress(X, y, classes, sample_weight)
         return self
 
-    @composed
+    @composite
     def learn_one(self, x: Any, y: Any, classes: Any = None) -> Self:
         """`partial_fit` of one row x, (d,) or (1, d), and its label y; classes: as there."""
         if classes is not None or not self.__sklearn_is_fitted__():
@@ -146,11 +146,11 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
                 self.begin(y if classes is None else classes)
                 if self.classes_.size < 2:
                     raise ValueError(
-                        f"y must have at least 2 classes, got {len(self.classes_)} class: {shown(self.classes_)}"
+                        f"y must have at least 2 classes, got {len(self.classes_)} class: {quote(self.classes_)}"
                     )
             elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
                 raise ValueError(
-                    f"classes must be those of the first call, {shown(self.classes_)}, got {shown(classes)}"
+                    f"classes must be those of the first call, {quote(self.classes_)}, got {quote(classes)}"
                 )
             codes = self._codes(y)
             by_class = self._class_weights(codes)
@@ -174,7 +174,7 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
             counts = self.counts_ + np.bincount(codes, minlength=len(self.classes_))
             return counts.sum() / (len(counts) * np.maximum(counts, 1.0))
         if not isinstance(wanted, dict):
-            raise ValueError(f"class_weight must be None, 'balanced' or a dictionary, got {shown(wanted)}")
+            raise ValueError(f"class_weight must be None, 'balanced' or a dictionary, got {quote(wanted)}")
         known = self.classes_.tolist()
         for label in wanted:
             check.choice("a label of class_weight", label, tuple(known))
@@ -205,12 +205,12 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
             codes = np.minimum(np.searchsorted(self.classes_, y), len(self.classes_) - 1)
         except TypeError:
             raise ValueError(
-                f"y must hold labels among {shown(self.classes_.tolist())}, got {shown(y.tolist())}"
+                f"y must hold labels among {quote(self.classes_.tolist())}, got {quote(y.tolist())}"
             ) from None
         known = self.classes_[codes] == y
         if not np.all(known):
             raise ValueError(
-                f"y must hold labels among {shown(self.classes_.tolist())}, got {shown(y[~known].tolist()[0])}"
+                f"y must hold labels among {quote(self.classes_.tolist())}, got {quote(y[~known].tolist()[0])}"
             )
         return codes
 
@@ -224,7 +224,7 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
         if self.__sklearn_is_fitted__():
             kind, known = self.classes_.dtype.kind, all(isinstance(label, str) for label in self.classes_)
             if kind not in DTYPES or (kind == "O" and not known):
-                raise ValueError(f"classes must be numbers or strings to be saved, got {shown(self.classes_)}")
+                raise ValueError(f"classes must be numbers or strings to be saved, got {quote(self.classes_)}")
             found.extra["classes"] = {"dtype": self.classes_.dtype.str, "labels": self.classes_.tolist()}
             found.extra.update(calibration=self.calibration_.plain(), counts=self.counts_.tolist())
         return found
@@ -285,7 +285,7 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
         decisions = decide(checked_row(self, x), self.learners_)
         return self.calibration_.probabilities(decisions)[0]
 
-    @composed
+    @composite
     def validated(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
         """Decisions and mistakes (n,) while examples X (n, d), y (n,) are learned."""
         decisions = self._progress(X, y)
@@ -327,7 +327,7 @@ class OnlineKernelRegressor(RegressorMixin, OnlineKernelEstimator):
         tags.regressor_tags.poor_score = can_score_poorly(self.learner)
         return tags
 
-    @composed
+    @composite
     def fit(self, X: Any, y: Any, **options: Any) -> Self:
         """Learn examples X (n, d) with targets y (n,), in order, after forgetting what was learned before.
 
@@ -339,7 +339,7 @@ class OnlineKernelRegressor(RegressorMixin, OnlineKernelEstimator):
             self._progress(X, y, given)
         return self
 
-    @composed
+    @composite
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn examples X (n, d) with targets y (n,) more, in order.
 
@@ -348,7 +348,7 @@ class OnlineKernelRegressor(RegressorMixin, OnlineKernelEstimator):
         self._progress(X, y, sample_weight)
         return self
 
-    @composed
+    @composite
     def learn_one(self, x: Any, y: Any) -> Self:
         """`partial_fit` of one row x, (d,) or (1, d), and its target y."""
         if not self.__sklearn_is_fitted__():
@@ -377,7 +377,7 @@ class OnlineKernelRegressor(RegressorMixin, OnlineKernelEstimator):
         """f of every row of X, (n, d) -> (n,)."""
         return decide(checked_rows(self, X), self.learners_)
 
-    @composed
+    @composite
     def validated(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
         """Decisions and mistakes (n,) while examples X (n, d), y (n,) are learned."""
         decisions = self._progress(X, y)

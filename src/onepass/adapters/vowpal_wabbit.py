@@ -19,8 +19,8 @@ from typing import Any
 
 from onepass.bandit.bandit import Bandit
 from onepass.exploration.exploration import Exploration
-from onepass.foundation.check import shown
-from onepass.foundation.registry import built
+from onepass.foundation.check import quote
+from onepass.foundation.registry import build
 from onepass.recipes.records import InteractionBandit
 
 OURS = "onepass"
@@ -127,7 +127,7 @@ def flags(text: str) -> Iterator[tuple[str, str]]:
             raise ValueError(f"{name} is refused: {REFUSED[name]}")
         count = TAKEN.get(name, PASSED.get(name))
         if count is None:
-            raise ValueError(f"{shown(name)} is not known here; docs/from_vowpal_wabbit.md lists what is")
+            raise ValueError(f"{quote(name)} is not known here; docs/from_vowpal_wabbit.md lists what is")
         if count and not given:
             if at == len(words):
                 raise ValueError(f"{name} must be followed by a value")
@@ -141,17 +141,17 @@ def number(said: dict[str, str], name: str, default: float) -> float:
     try:
         return float(said.get(name, default))
     except ValueError:
-        raise ValueError(f"{name} must be followed by a number, got {shown(said[name])}") from None
+        raise ValueError(f"{name} must be followed by a number, got {quote(said[name])}") from None
 
 
 def checked(exploration: Any) -> dict[str, Any]:
     """An exploration as plain data; ValueError for what is none."""
     try:
-        found = built(exploration)
+        found = build(exploration)
     except TypeError as error:
         raise ValueError(f"the exploration does not fit: {error}") from None
     if not isinstance(found, Exploration):
-        raise ValueError(f"the exploration must be one, with its kind, got {shown(exploration)}")
+        raise ValueError(f"the exploration must be one, with its kind, got {quote(exploration)}")
     return dict(exploration)
 
 
@@ -164,4 +164,4 @@ def bandit_of(arguments: str, seed: int = 0) -> Bandit:
     >>> bandit_of("--cb_explore_adf --softmax --lambda 4").exploration
     Softmax(temperature=0.25, scale=0.1, uniform_share=0.001)
     """
-    return InteractionBandit(exploration=built(exploration_of(arguments)), seed=seed)
+    return InteractionBandit(exploration=build(exploration_of(arguments)), seed=seed)

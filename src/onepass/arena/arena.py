@@ -12,7 +12,7 @@ every arm for one context x is one product of the arena with x, then O(m^2) an a
     x^T theta = w^T p + o^T x / ridge,   p = Q x,   x^T A^-1 x = (||x||^2 - ||p||^2) / ridge + ||R^T p||^2
 
 The arena allots slots; what an arm learns is an inverse on a subspace like any other: rows are taken in by the
-functions of design/subspace.py, directions are cut by the rule that the design declares (design/cutting.py), rewards
+functions of design/subspace.py, directions are cut by the rule that the design declares (design/truncation.py), rewards
 are weighed by that of the estimator. A row costs O(m dim + m^2).
 
 Arms truncate by the spectrum of A, for projector splitting too, compensated or not: that is Shustova et al.'s
@@ -30,7 +30,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from onepass.design.cutting import Prior, Sums
+from onepass.design.truncation import Prior, Sums
 from onepass.foundation.generic import compiled
 
 NONE = -1  # no slot, no record

@@ -4,7 +4,7 @@
 
 What the second arm has learned since the start are rows in its own directions (`design/exact.increments`); the first
 one learns them as it learns any row, without rewards, and is cut by the design's rule where that is asked for. b_2 is
-added by its coordinates, and what has none joins o. Sums of cuts add, and so do certificates (design/cutting.py). A
+added by its coordinates, and what has none joins o. Sums of cuts add, and so do certificates (design/truncation.py). A
 sketch must have started with nothing: rows cannot be taken away from one.
 """
 
@@ -14,14 +14,14 @@ import numpy as np
 
 from onepass.arena.arena import NONE, ArenaState, delete_arm, set_sums, sums_of
 from onepass.arena.learning import Scratch, extend_span, truncate_arm
-from onepass.design.cutting import Sums, Together, added, dustier, heavier, ridge_after
-from onepass.design.exact import increments, inverted
-from onepass.design.subspace import Subspace, raised, solve_in
+from onepass.design.exact import increments, invert_root
+from onepass.design.subspace import Subspace, raise_log_det, solve_in
+from onepass.design.truncation import MergedRule, Sums, add_dust, add_mass, add_sums, ridge_after
 from onepass.estimator.estimator import Estimator
 from onepass.foundation import state as states
+from onepass.foundation.cholesky_updates import update_root_within
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import ROUNDINGS, dot, fill
-from onepass.foundation.roots import update_root_within
 
 
 class PackedArm(NamedTuple):
@@ -75,11 +75,11 @@ class PackedArm(NamedTuple):
         return self._replace(moment=moment, weight=weight, outside=outside)
 
     def merge(self, other: "PackedArm", start: "PackedArm", estimator: Estimator) -> "PackedArm":
-        cutting: Any = estimator.design.cutting()
+        cutting: Any = estimator.design.truncation()
         return merge_arms(cutting.rule, cutting.limit, min(cutting.hold, self.basis.shape[1]), self, other, start)
 
     def fits(self, begun: "PackedArm", estimator: Estimator) -> bool:
-        used, dim, cutting = len(self.moment), begun.basis.shape[1], estimator.design.cutting()
+        used, dim, cutting = len(self.moment), begun.basis.shape[1], estimator.design.truncation()
         return (
             cutting is not None
             and self.basis.shape == (used, dim)
@@ -215,7 +215,7 @@ def rows_since(arm: PackedArm, start: PackedArm) -> np.ndarray:
         for i in range(used):
             for j in range(used):
                 inside[i, j] += ((1.0 if i == j else 0.0) - shadow[i, j]) / np.sqrt(ridge)
-        inverse = inverted(inside)
+        inverse = invert_root(inside)
     rows, sizes = increments(arm.root, inverse)
     kept = 0
     for i in range(used):
@@ -285,7 +285,7 @@ def arm_from_scratch(work: Scratch, space: Subspace, rows: int, sums: Sums, memo
         rows=rows,
         ridge=space.ridge,
         log_det=space.log_det,
-        sums=dustier(sums, space.left),
+        sums=add_dust(sums, space.left),
         memory=memory.copy(),
     )
 
@@ -322,8 +322,8 @@ def merge_arms(rule: Any, limit: int, hold: int, arm: PackedArm, other: PackedAr
         for j in range(dim):
             residual[j] = row[j] - residual[j]
         space = extend_span((), work, space, base, row, inside, residual, sums.shed)
-        space = raised(space, update_root_within(space.root, work.z[: space.used], work.v, work.u))
-        sums = heavier(sums, float(dot(row, row)))
+        space = raise_log_det(space, update_root_within(space.root, work.z[: space.used], work.v, work.u))
+        sums = add_mass(sums, float(dot(row, row)))
         if space.used == limit:
             space, sums = truncate_arm(rule, (), arm.memory, work, space, sums)
     if space.used > hold:
@@ -335,9 +335,9 @@ def merge_arms(rule: Any, limit: int, hold: int, arm: PackedArm, other: PackedAr
         weighted=sums.weighted - start.sums.weighted,
         dust=max(sums.dust - start.sums.dust, 0.0) + most,
     )
-    both = added(sums, other.sums)
+    both = add_sums(sums, other.sums)
     if ridge_after(rule, space.ridge, both) != space.ridge:
-        space, sums = truncate_arm(Together(rule=rule, other=other.sums), (), arm.memory, work, space, sums)
+        space, sums = truncate_arm(MergedRule(rule=rule, other=other.sums), (), arm.memory, work, space, sums)
     add_moment_of(work, space, other, 1.0, both.shed)
     add_moment_of(work, space, start, -1.0, both.shed)
     return arm_from_scratch(work, space, arm.rows + other.rows - start.rows, both, arm.memory)

@@ -11,11 +11,11 @@ import numpy as np
 
 from onepass.arena.arena import NONE, ArenaState, release_slots, reserve_slots, set_sums, sums_of
 from onepass.arena.rewards import add_lost_part, add_reward, add_row, new_coordinate, slot_coordinate, theta_coordinate
-from onepass.design.cutting import Sums, certified, decided, dustier, heavier, risen
-from onepass.design.subspace import Subspace, lacking, raised, widened, with_spectrum
-from onepass.features.factors import fill_product
+from onepass.design.subspace import Subspace, add_direction, raise_log_det, record_omission, with_spectrum
+from onepass.design.truncation import Sums, add_dust, add_mass, certificate, plan_truncation, truncation_rise
+from onepass.features.outer_product import fill_product
 from onepass.foundation.generic import compiled
-from onepass.foundation.linalg import dot, fill, in_root, settle
+from onepass.foundation.linalg import dot, fill, inverse_root_error, reorthogonalize
 
 CHUNK = 32  # rows of an arm that are projected by one matrix product
 AGAIN = 8  # new directions after which the rest of a chunk is projected once more
@@ -142,10 +142,10 @@ def extend_span(
         z[i] = along
         for j in range(dim):
             residual[j] -= along * space.basis[i, j]
-    length = settle(space.basis[:used], row, z[:used], residual)
+    length = reorthogonalize(space.basis[:used], row, z[:used], residual)
     if length <= 0.0:
-        return lacking(space, z[:used], -length)
-    space = widened(space, residual, length)
+        return record_omission(space, z[:used], -length)
+    space = add_direction(space, residual, length)
     z[used], work.moment[used] = length, 0.0
     for j in range(work.cross.shape[1]):
         work.cross[used, j] = 0.0
@@ -163,9 +163,9 @@ def truncate_arm(
 ) -> tuple[Subspace, Sums]:
     """The design's own rule for too many directions; what the moment held along those that are cut goes to o."""
     used, before = space.used, space.ridge
-    kept, ridge, sums, turn, spectrum = decided(space, rule, sums)
+    kept, ridge, sums, turn, spectrum = plan_truncation(space, rule, sums)
     keep, moment = kept.size, dot(turn, work.moment[:used])
-    rise, lost = risen(kept, ridge, spectrum, before), work.outside[:0]
+    rise, lost = truncation_rise(kept, ridge, spectrum, before), work.outside[:0]
     if keep < used:
         lost = dot(dot(moment[keep:], turn[keep:]), space.basis[:used])
     if work.cross.shape[1] > 0:
@@ -224,11 +224,11 @@ def learn_arm(
             done += 1
             reward = float(rewards[index])
             q, weight, pull = add_row(arm_rule, memory, space, work, used, arena.rows[arm_id] + done, reward)
-            space = raised(space, q)
+            space = raise_log_det(space, q)
             if k > 0:
                 targets[index] = eliminate_row(work, used, q, extra[index], reward, increments[index])
             add_reward(arm_rule, work, used, pull)
-            sums = heavier(sums, float(dot(row, row)) * weight)
+            sums = add_mass(sums, float(dot(row, row)) * weight)
             if used == limit:
                 space, sums = truncate_arm(rule, arm_rule, memory, work, space, sums)
                 kept = 0
@@ -239,7 +239,7 @@ def learn_arm(
         space, sums = truncate_arm(rule, arm_rule, memory, work, space, sums)
         kept = 0
     scatter(arena, arm_rule, arm_id, work, space, slots, kept)
-    set_sums(arena, arm_id, dustier(sums, space.left))
+    set_sums(arena, arm_id, add_dust(sums, space.left))
     arena.rows[arm_id] += chosen.size
 
 
@@ -285,5 +285,5 @@ def error_bound(arena: ArenaState, rule: Any, count: int) -> float:
     bound, eps = 0.0, float(np.finfo(arena.basis.dtype).eps)
     for arm_id in range(count):
         sums = sums_of(arena, arm_id)
-        bound = max(bound, certified(rule, sums, in_root(eps, sums.mass, arena.prior.space.ridge)))
+        bound = max(bound, certificate(rule, sums, inverse_root_error(eps, sums.mass, arena.prior.space.ridge)))
     return bound

@@ -15,9 +15,9 @@ from onepass.estimator.contract import forget, merge, noise_unit, parameter, pat
 from onepass.estimator.estimator import Estimator
 from onepass.estimator.half_life import decay_factor
 from onepass.estimator.ridge import RidgeState
-from onepass.features.factors import products
+from onepass.features.outer_product import row_products
 from onepass.foundation import state as states
-from onepass.foundation.generic import compiled, defined
+from onepass.foundation.generic import compiled, is_registered
 from onepass.foundation.linalg import dot
 
 N_CHECKED = 64  # arms whose sketches are looked at, lest a row of many arms' takes long
@@ -213,12 +213,14 @@ class ListStore:
         for g, arm_id in enumerate(arm_ids):
             chosen = order[starts[g] : starts[g + 1]]
             if not extra.shape[1]:
-                batch = products(rows[chosen], right[chosen]) if right.shape[1] else np.ascontiguousarray(rows[chosen])
+                batch = (
+                    row_products(rows[chosen], right[chosen]) if right.shape[1] else np.ascontiguousarray(rows[chosen])
+                )
                 self._learn(arm_id, batch, rewards[chosen])
                 continue
             for i in chosen:
                 arm = self._decay_arm(arm_id)
-                row = products(rows[i : i + 1], right[i : i + 1]) if right.shape[1] else rows[i : i + 1]
+                row = row_products(rows[i : i + 1], right[i : i + 1]) if right.shape[1] else rows[i : i + 1]
                 seen = arm.solve(row[0])
                 weight = 1.0 / np.sqrt(1.0 + float(contract.inverse_quadratic(arm.learned.design, row)[0]))
                 increments[i] = (extra[i] - seen @ arm.cross) * weight
@@ -248,7 +250,7 @@ class ListStore:
         means, squares, rows = np.empty((len(left), len(arm_ids))), np.empty((len(left), len(arm_ids))), left
         for a, arm_id in enumerate(arm_ids):
             if right is not None:
-                rows = products(left, np.broadcast_to(right[a], (len(left), right.shape[1])))
+                rows = row_products(left, np.broadcast_to(right[a], (len(left), right.shape[1])))
             means[:, a], squares[:, a] = evaluate_state(self._get_arm(arm_id).learned, rows)
         return means, squares
 
@@ -256,7 +258,7 @@ class ListStore:
         if theory.size:
             return np.array([radius(arm.learned, arm.rows, *theory) for arm in map(self._get_arm, arm_ids)])
         nu, begun = 1.0, self._empty_arm.learned
-        if defined(noise_unit, begun):
+        if is_registered(noise_unit, begun):
             found = [(arm.rows, float(noise_unit(arm.learned))) for arm in self._arms if arm is not None and arm.rows]
             total = sum(rows for rows, _ in found)
             nu = (fsum(rows * nu**2 for rows, nu in found) / total) ** 0.5 if total else float(noise_unit(begun))

@@ -2,7 +2,7 @@
 
 Both answer the same questions about records (an arm that has learned; NONE is an arm that has not):
 learn a batch grouped by arm, means and x^T A^-1 x, confidence radii. Separate takes every design and estimator, Compact
-those that say how their arms are cut (`Design.cutting`) and weighed (`Estimator.arm_learning`).
+those that say how their arms are cut (`Design.truncation`) and weighed (`Estimator.arm_learning`).
 """
 
 from typing import Any, Protocol
@@ -11,13 +11,13 @@ import numpy as np
 
 from onepass.arena.arm_transfer import PackedArm
 from onepass.design import contract
-from onepass.design.cutting import Prior, Sums, cut_space, dustier
-from onepass.design.subspace import begun_subspace
+from onepass.design.subspace import init_subspace
+from onepass.design.truncation import Prior, Sums, add_dust, truncate_space
 from onepass.estimator.arm_update_rules import NewtonSteps
 from onepass.estimator.contract import merge, path_dependence_error
 from onepass.estimator.estimator import Estimator
 from onepass.foundation import state as states
-from onepass.foundation.generic import defined
+from onepass.foundation.generic import is_registered
 
 
 class ArmState(Protocol):
@@ -169,34 +169,34 @@ def check_mergeable(estimator: Estimator, begun: ArmState, removes: bool) -> Non
 
     begun: an arm without rows; removes: whether arms began with others, or a shared part knows them.
     """
-    design, arm_learning = estimator.design.fresh, estimator.arm_learning()
+    design, arm_learning = estimator.design.abstract_state, estimator.arm_learning()
     steps = isinstance(begun, PackedArm) and arm_learning is not None and isinstance(arm_learning.rule, NewtonSteps)
-    if steps or not defined(merge, estimator.begin()):
+    if steps or not is_registered(merge, estimator.begin()):
         raise path_dependence_error(type(estimator).__name__)
-    if not defined(contract.merge, design):
-        raise contract.unknown(design, "merge")
+    if not is_registered(contract.merge, design):
+        raise contract.unregistered_error(design, "merge")
     removes = removes or (isinstance(begun, PackedArm) and (len(begun.moment) > 0 or max(begun.sums) > 0.0))
-    if removes and not defined(contract.since, design):
-        raise contract.not_removable(design)
+    if removes and not is_registered(contract.subtract_start, design):
+        raise contract.removal_error(design)
 
 
 def can_pack(estimator: Estimator) -> bool:
     """Return whether arms of this estimator can be kept in an arena."""
-    return estimator.design.cutting() is not None and estimator.arm_learning() is not None
+    return estimator.design.truncation() is not None and estimator.arm_learning() is not None
 
 
 def make_prior(estimator: Estimator, hold: int) -> Prior:
     """Return the start of every arm: what the design holds, cut by its own rule to `hold` directions."""
     design: Any = estimator.design
     if states.is_abstract():
-        space = begun_subspace(design.dim, 0, design.params["reg"], design.dtype)
+        space = init_subspace(design.dim, 0, design.params["reg"], design.dtype)
         return Prior(space=space, sums=Sums(mass=0.0, shed=0.0, weighted=0.0, dust=0.0))
-    found = contract.prior(design.started())
+    found = contract.prior(design.initial_state())
     while found.space.used > hold:
-        space, sums = cut_space(found.space, design.cutting().rule, found.sums)
+        space, sums = truncate_space(found.space, design.truncation().rule, found.sums)
         basis, root = space.basis[: space.used].copy(), space.root[: space.used, : space.used].copy()
         found = Prior(space=space._replace(basis=basis, root=root), sums=sums)
-    return Prior(space=found.space._replace(left=0.0), sums=dustier(found.sums, found.space.left))
+    return Prior(space=found.space._replace(left=0.0), sums=add_dust(found.sums, found.space.left))
 
 
 def is_valid_prior(prior: Prior, dim: int, hold: int) -> bool:

@@ -17,9 +17,9 @@ from onepass.arena.arena import NONE, ArenaState
 from onepass.arena.model_store import is_partition, is_valid_prior, make_prior
 from onepass.arena.read_replicas import Replicas
 from onepass.arena.rewards import unit_of_arms
-from onepass.design.cutting import Cutting
+from onepass.design.truncation import Truncation
 from onepass.estimator.estimator import ArmLearning, Estimator
-from onepass.foundation.generic import defined
+from onepass.foundation.generic import is_registered
 
 BLOCK_BYTES = 32_000_000  # of rows learned at a time: slots are reserved for them, and most are given back
 LEAST_ROWS, MOST_ROWS = 64, 1024  # of a block; more where slots are many, as it reserves one a row
@@ -63,14 +63,14 @@ class PackedStore:
 
     def __init__(self, estimator: Estimator, extra: int = 0, threads: int | None = None) -> None:
         design: Any = estimator.design
-        cutting, arm_learning = design.cutting(), estimator.arm_learning()
-        assert isinstance(cutting, Cutting)
+        cutting, arm_learning = design.truncation(), estimator.arm_learning()
+        assert isinstance(cutting, Truncation)
         assert isinstance(arm_learning, ArmLearning)
         kind, dim, hold = design.dtype, design.dim, min(cutting.hold, design.dim)
         slots, arm_ids = np.zeros(0, np.int64), np.zeros(0, np.int64)
         self.threads = threads
         self._rule, self._limit, self._arm_rule = cutting.rule, cutting.limit, arm_learning.rule
-        self._has_noise_unit = defined(unit_of_arms, arm_learning.rule)
+        self._has_noise_unit = is_registered(unit_of_arms, arm_learning.rule)
         self.state = ArenaState(
             basis=np.zeros((0, dim), kind),
             root=np.zeros((0, hold), kind),

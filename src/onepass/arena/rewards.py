@@ -28,9 +28,9 @@ from onepass.estimator.arm_update_rules import (
 )
 from onepass.estimator.newton import step_along
 from onepass.estimator.radii import Constants, Facts, radius_by
+from onepass.foundation.cholesky_updates import shift_root, update_root_within
 from onepass.foundation.generic import compiled, generic
 from onepass.foundation.linalg import dot
-from onepass.foundation.roots import shift_root, update_root_within
 
 
 @partial(generic, default=True)

@@ -13,7 +13,7 @@ from onepass.arena.arena import NONE, ArenaState, sums_of
 from onepass.arena.rewards import radius_of_arm, unit_of_arms
 from onepass.design.subspace import digits_lost, inverse_quadratic_in
 from onepass.estimator.radii import Constants, Facts
-from onepass.features.factors import contract, fill_product
+from onepass.features.outer_product import contract_right, fill_product
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import dot, squared_norms
 
@@ -194,11 +194,11 @@ def contract_arms(arena: ArenaState, arm_ids: np.ndarray, right: np.ndarray) -> 
         if arm_ids[a] != NONE:
             slot = arena.first[arm_ids[a]]
             for _ in range(arena.used[arm_ids[a]]):
-                contract(arena.basis[slot], right[a], reduced[slot])
+                contract_right(arena.basis[slot], right[a], reduced[slot])
                 slot = arena.link[slot]
             slot = arena.outside[arm_ids[a]]
             if slot != NONE:
-                contract(arena.basis[slot], right[a], reduced[slot])
+                contract_right(arena.basis[slot], right[a], reduced[slot])
     return reduced
 
 

@@ -7,9 +7,9 @@ import numpy as np
 from onepass.arena.arena import NONE, ArenaState, init_arm, with_slots
 from onepass.arena.learning import learn_one
 from onepass.arena.scoring import evaluate_arms, exploration_scales
-from onepass.exploration.choosing import choose
-from onepass.exploration.contract import Seen, draws, score, strength, wants_residual
-from onepass.exploration.residuals import Tally, counted, residual
+from onepass.exploration.contract import ArmStatistics, draws, needs_residual, score, strength
+from onepass.exploration.residual_scale import Tally, count_deviation, residual
+from onepass.exploration.sampling import sample_action
 from onepass.foundation.generic import compiled
 
 NOT_FINITE = -1  # in place of an arm
@@ -19,7 +19,7 @@ NOT_FINITE = -1  # in place of an arm
 def arm_statistics(
     arena: ArenaState, cutting: Any, limit: int, arm_rule: Any, rule: Any, rounds: int, tally: Tally,
     arm_ids: np.ndarray, rows: np.ndarray, normals: np.ndarray,
-) -> Seen:  # fmt: skip
+) -> ArmStatistics:  # fmt: skip
     """Show the arms to the rule, with a row each, (K, dim), or one for all, (1, dim); normals (pairs, K)."""
     count = arm_ids.size
     means, widths = evaluate_arms(arena, arm_ids, rows, np.empty((count, 0), rows.dtype))
@@ -34,7 +34,9 @@ def arm_statistics(
         for a in range(count):
             shift = beta[a] * (normals[m % pairs, a] * widths[a])
             samples[m, a] = means[a] + shift if m < pairs else means[a] - shift
-    return Seen(means=means, widths=widths, samples=samples, beta=beta, residual=residual(tally), rounds=rounds)
+    return ArmStatistics(
+        means=means, widths=widths, samples=samples, beta=beta, residual=residual(tally), rounds=rounds
+    )
 
 
 @compiled
@@ -52,7 +54,7 @@ def play_rounds(
     for t in range(contexts.shape[0]):
         rows = contexts[t]
         seen = arm_statistics(arena, cutting, limit, arm_rule, rule, rounds + t, tally, arm_ids, rows, normals[t])
-        arm, _ = choose(rule, seen, score(rule, seen), among, lots[t])
+        arm, _ = sample_action(rule, seen, score(rule, seen), among, lots[t])
         if arm < 0:
             break
         arms[t] = arm
@@ -60,8 +62,8 @@ def play_rounds(
             arm_ids[arm], taken = fresh[taken], taken + 1
             free, top = init_arm(arena, arm_ids[arm])
             arena = with_slots(arena, free, top)
-        if wants_residual(rule):
-            tally = counted(tally, float(rewards[t, arm]) - seen.means[arm])
+        if needs_residual(rule):
+            tally = count_deviation(tally, float(rewards[t, arm]) - seen.means[arm])
         place = arm if rows.shape[0] > 1 else 0
         row = rows[place : place + 1]
         free, top = learn_one(arena, cutting, limit, arm_rule, arm_ids[arm], row, rewards[t, arm])

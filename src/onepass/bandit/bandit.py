@@ -15,12 +15,12 @@ from onepass.bandit.sketch_warning import FIRST, next_look
 from onepass.bandit.snapshot import Snapshot
 from onepass.estimator.families import name_of
 from onepass.exploration.exploration import Exploration
-from onepass.exploration.rule import Rule, rule_of
+from onepass.exploration.rule import Rule, make_rule
 from onepass.features.feature_map import FeatureMap
 from onepass.foundation import check, files
-from onepass.foundation.interrupts import deferred
-from onepass.foundation.registry import built, plain, savable
-from onepass.foundation.sharing import composed, reading, writing
+from onepass.foundation.deferred_signals import defer_signals
+from onepass.foundation.registry import build, savable, to_plain
+from onepass.foundation.rw_lock import composite, reading, writing
 from onepass.model.contract import Model, Request, non_finite_error
 from onepass.model.factory import make_model
 from onepass.model.names import eligible_arms
@@ -69,7 +69,7 @@ class Bandit(files.Owner):
         name: str = "Bandit",
     ) -> None:
         if not isinstance(name, str):
-            raise ValueError(f"name must be a string, got {check.shown(name)}")
+            raise ValueError(f"name must be a string, got {check.quote(name)}")
         self.name, self.seed = name, check.integer("seed", seed, 0, None)
         self._adopt(make_model(model, features, half_life))
         self._explore(exploration)
@@ -99,7 +99,7 @@ class Bandit(files.Owner):
         self._explore(exploration)
 
     def _explore(self, exploration: Exploration | None) -> None:
-        rule = rule_of(self._model.default_exploration() if exploration is None else exploration)
+        rule = make_rule(self._model.default_exploration() if exploration is None else exploration)
         self._model.require_fit(rule.exploration)
         self._rule, self._given = rule, exploration
 
@@ -130,7 +130,7 @@ class Bandit(files.Owner):
     @writing
     def remove_arm(self, arm: Hashable) -> None:
         """Forget an arm and all that was learned of it alone. ValueError if it is not known."""
-        with deferred():
+        with defer_signals():
             self._model.remove_arm(arm)
 
     # ---- decisions ----
@@ -286,7 +286,7 @@ class Bandit(files.Owner):
         else:
             batch = self._model.observe(context, arm)
             values = self._values(reward, batch.size, batch.single)
-            with deferred():
+            with defer_signals():
                 self._update(batch, values, nu, time)
         if self.n_learned >= self._next_look:
             self._next_look = next_look(self._model, self.name, self._next_look)
@@ -303,7 +303,7 @@ class Bandit(files.Owner):
                     values.append(value)
         batch = self._model.recall(slots) if slots else None
         checked = self._values(values[0], 1, True) if len(values) == 1 else self._values(values, len(slots), False)
-        with deferred():
+        with defer_signals():
             if batch is not None:
                 self._update(batch, checked, None, time)
             self._rewarded.add(new)
@@ -333,7 +333,7 @@ class Bandit(files.Owner):
         """Raise ValueError for rewards (n,) that `learn` would not take: NaN, or none of the family."""
         self._values(rewards, len(rewards), False)
 
-    @composed
+    @composite
     def play(self, contexts: Any, rewards: Any, nu: Any = None) -> np.ndarray:
         """Play recorded rounds: contexts (T, K, dim), rewards (T, K) what each arm would pay.
 
@@ -485,26 +485,26 @@ class Bandit(files.Owner):
         for name, one in (("other", other), ("since", other if since is None else since)):
             if not (isinstance(one, Bandit) and type(one.model) is type(self._model)):
                 kind = type(self._model).__name__
-                raise TypeError(f"{name} must be another bandit with a {kind}, got {check.shown(one)}")
+                raise TypeError(f"{name} must be another bandit with a {kind}, got {check.quote(one)}")
         # copied first, so that no bandit is written while it waits for another one
         return self._merge(other.copy(), None if since is None else since.copy())
 
     @writing
     def _merge(self, other: Self, since: Self | None) -> Self:
-        with deferred():
+        with defer_signals():
             self._adopt(self._model.merge(other._model, None if since is None else since._model))
             self._rewarded.join(other._rewarded)
             self._rule = self._rule._replace(code={})  # compiled for the types of the state before
         return self
 
     @property
-    def knows(self) -> bool:
+    def has_learned(self) -> bool:
         """True: it is written where it is an argument of another owner."""
         return True
 
     def params(self) -> dict[str, Any]:
         """What the constructor was given, as plain data."""
-        return {name: plain(part) for name, part in self._arguments().items()}
+        return {name: to_plain(part) for name, part in self._arguments().items()}
 
     def _arguments(self) -> dict[str, Any]:
         return {"model": self._model, "exploration": self._given, "seed": self.seed, "name": self.name}
@@ -514,10 +514,10 @@ class Bandit(files.Owner):
         return files.Contents(self._arguments(), extra, ())
 
     @classmethod
-    def restored(cls, params: dict[str, Any], extra: dict[str, Any], held: files.Holds) -> Self:
+    def from_contents(cls, params: dict[str, Any], extra: dict[str, Any], held: files.StateSource) -> Self:
         """From what a file, copy or pickle holds, `params`, `extra` and `held`; ValueError where that does not fit."""
         held.take((), lambda found: True)
-        bandit = cls(**{name: built(part) for name, part in params.items()})
+        bandit = cls(**{name: build(part) for name, part in params.items()})
         bandit._rng.bit_generator.state = extra["rng"]
         bandit._rewarded = RewardedIds.of(extra["rewarded"])
         return bandit

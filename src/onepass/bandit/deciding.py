@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onepass.bandit.decision import GREEDY, SAMPLED, Decision, made_id
-from onepass.exploration.randomness import key_of, keyed
+from onepass.exploration.randomness import make_generator, make_key
 from onepass.exploration.rule import Rule
 from onepass.exploration.slots import NONE_LEFT, NOT_OFFERED
 from onepass.foundation import check
@@ -29,11 +29,11 @@ def asked(identity: Any, count: int | None, seed: int, rng: np.random.Generator)
     given = [identity] if count is None else identity
     if not isinstance(given, list | tuple) or not all(isinstance(one, str) and one for one in given):
         wanted = "a string that is not empty" if count is None else "a list of them, one per decision"
-        raise ValueError(f"id must be {wanted}, got {check.shown(identity)}")
+        raise ValueError(f"id must be {wanted}, got {check.quote(identity)}")
     if len(given) != (1 if count is None else count) or len(set(given)) != len(given):
-        raise ValueError(f"id must have one string per decision ({count}), each once, got {check.shown(identity)}")
-    keys = [key_of(seed, one) for one in given]
-    return [Asked(one, keyed(key), key) for one, key in zip(given, keys, strict=True)]
+        raise ValueError(f"id must have one string per decision ({count}), each once, got {check.quote(identity)}")
+    keys = [make_key(seed, one) for one in given]
+    return [Asked(one, make_generator(key), key) for one, key in zip(given, keys, strict=True)]
 
 
 def recorded(
@@ -90,14 +90,14 @@ def rewarded(decisions: list[Decision], rewards: Any) -> list[list[Any]]:
     """The rewards of every decision, one per slot, None where there was none; ValueError for another number of them."""
     rewards = rewards.tolist() if hasattr(rewards, "tolist") else rewards
     if not isinstance(rewards, list | tuple) or len(rewards) != len(decisions):
-        raise ValueError(f"rewards must have one entry per decision ({len(decisions)}), got {check.shown(rewards)}")
+        raise ValueError(f"rewards must have one entry per decision ({len(decisions)}), got {check.quote(rewards)}")
     out = []
     for one, paid in zip(decisions, rewards, strict=True):
         k, paid = len(one.arms), paid.tolist() if hasattr(paid, "tolist") else paid
         if k == 1 and not isinstance(paid, list | tuple):
             paid = [paid]
         if not isinstance(paid, list | tuple) or len(paid) != k:
-            raise ValueError(f"rewards must have one number per slot ({k}), None for none, got {check.shown(paid)}")
+            raise ValueError(f"rewards must have one number per slot ({k}), None for none, got {check.quote(paid)}")
         out.append([None if value is None else _paid(value) for value in paid])
     return out
 

@@ -164,7 +164,7 @@ def _written(name: Any) -> Any:
         return {"tuple": [_written(part) for part in name]}
     if name is None or isinstance(name, str | bool | int) or (isinstance(name, float) and math.isfinite(name)):
         return name
-    raise ValueError(f"arm must be a string, a finite number or a tuple of them to be written, got {check.shown(name)}")
+    raise ValueError(f"arm must be a string, a finite number or a tuple of them to be written, got {check.quote(name)}")
 
 
 def name_from_json(name: Any) -> Any:
@@ -194,7 +194,7 @@ def _numbers(record: dict[str, Any], name: str, shape: tuple[int | None, ...], k
 
 def checked_record(cls: Any, record: Any) -> Any:
     if record["format"] != FORMAT:
-        raise ValueError(f"its format is {check.shown(record['format'])}, this version knows {FORMAT}")
+        raise ValueError(f"its format is {check.quote(record['format'])}, this version knows {FORMAT}")
     probabilities = _numbers(record, "probabilities", (None,))
     count, places = len(probabilities), _numbers(record, "places", (None,), np.int64)
     k = len(places)

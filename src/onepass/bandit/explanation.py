@@ -20,7 +20,7 @@ import numpy as np
 from onepass.bandit.decision import Decision
 from onepass.features.attribution import is_constant
 from onepass.foundation import check
-from onepass.foundation.check import shown
+from onepass.foundation.check import quote
 from onepass.model.contract import Side, Sides
 
 SHOWN = 5  # terms that `str` shows
@@ -175,7 +175,7 @@ def recalled(decision: Decision, arms: Any, arm: Any) -> tuple[np.ndarray, tuple
     if arms is not None:
         raise ValueError("arms must be None beside a decision, whose record has the rows of the arms it chose alone")
     if not isinstance(decision.context, np.ndarray):
-        raise ValueError(f"decision {shown(decision.id)} has no context, as those of this bandit have")
+        raise ValueError(f"decision {quote(decision.id)} has no context, as those of this bandit have")
     names = tuple(decision.arms)
     return decision.context.reshape(len(names), -1), names, names[0] if arm is None else arm
 
@@ -191,7 +191,7 @@ def contenders(scores: np.ndarray, offered: Sequence[Any], arm: Any, other: Any,
     if other is not None:
         second = place_of("other", other, offered)
         if second == first:
-            raise ValueError(f"other must be another arm than {shown(offered[first])}, which is explained")
+            raise ValueError(f"other must be another arm than {quote(offered[first])}, which is explained")
         return [first, second]
     rest = np.array(scores, np.float64)
     rest[first] = -np.inf
@@ -204,7 +204,7 @@ def place_of(argument: str, name: Any, offered: Sequence[Any]) -> int:
         return {one: place for place, one in reversed(list(enumerate(offered)))}[name]
     except (KeyError, TypeError):  # not among them, or not hashable
         raise ValueError(
-            f"{argument} must be one of the {len(offered)} arms offered, got {check.shown(name)}"
+            f"{argument} must be one of the {len(offered)} arms offered, got {check.quote(name)}"
         ) from None
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from onepass.exploration.contract import Seen, score
+from onepass.exploration.contract import ArmStatistics, score
 from onepass.exploration.rule import Rule
 from onepass.model.contract import Choice, Model, non_finite_error
 
@@ -18,7 +18,7 @@ def maximized(
     ValueError where the maximizer returns no row; FloatingPointError where its score is not finite.
     """
 
-    def ranked(rows: Any) -> tuple[np.ndarray, Seen]:
+    def ranked(rows: Any) -> tuple[np.ndarray, ArmStatistics]:
         seen = model.predict(model.encode(rows, None), 0, rule, rng, 0)
         return score(rule.rule, model.view(seen, rule)), seen
 

@@ -18,10 +18,10 @@ from onepass.bandit.bandit import Bandit
 from onepass.bandit.deciding import rewarded
 from onepass.bandit.decision import Decision, together
 from onepass.foundation import check, files
-from onepass.foundation.interrupts import deferred
-from onepass.foundation.registry import built, savable
-from onepass.foundation.sharing import composed, reading
-from onepass.foundation.state import objects
+from onepass.foundation.deferred_signals import defer_signals
+from onepass.foundation.registry import build, savable
+from onepass.foundation.rw_lock import composite, reading
+from onepass.foundation.state import object_array
 
 DEADLINE, ARRIVAL = "deadline", "arrival"
 
@@ -83,7 +83,7 @@ class PendingRewards(files.Owner):
         learn_at: str = DEADLINE,
     ) -> None:
         if not isinstance(bandit, Bandit):
-            raise ValueError(f"bandit must be a Bandit, got {check.shown(bandit)}")
+            raise ValueError(f"bandit must be a Bandit, got {check.quote(bandit)}")
         self.bandit, self.after = bandit, check.positive("after", after)
         self.default: float | None = None if default is None else check.real("default", default)
         self.learn_at: Any = learn_at
@@ -102,7 +102,7 @@ class PendingRewards(files.Owner):
         """Identities of the decisions that wait for their deadline, the oldest first."""
         return list(self._waiting)
 
-    @composed
+    @composite
     def decide(self, contexts: Any, arms: Any = None, k: int = 1, *, now: Any = None, **options: Any) -> Decision:
         """`decide` of the bandit, after the deadlines that have passed; the decision waits from now on.
 
@@ -120,7 +120,7 @@ class PendingRewards(files.Owner):
                 self._wait(now + self.after, one, [None] * len(one.arms))
         return together(each) if decision.several else each[0]
 
-    @composed
+    @composite
     def reward(self, identity: str, reward: Any, *, now: Any = None) -> None:
         """Keep the reward of a decision until its deadline, or learn it at once where `learn_at` is "arrival".
 
@@ -134,7 +134,7 @@ class PendingRewards(files.Owner):
         self._expire(now)
         if identity not in self._waiting:
             raise KeyError(
-                f"no decision waits under the id {check.shown(identity)}: its deadline has passed, or it had its reward"
+                f"no decision waits under the id {check.quote(identity)}: its deadline has passed, or it had its reward"
             )
         one = self._waiting[identity]
         paid = rewarded([one.decision], [reward])[0]
@@ -144,7 +144,7 @@ class PendingRewards(files.Owner):
             return
         self._learn(one, paid, now)
 
-    @composed
+    @composite
     def expire(self, *, now: Any = None) -> int:
         """Learn, in their order, the decisions whose deadline has passed at `now`, as in `decide`; how many there were.
 
@@ -155,7 +155,7 @@ class PendingRewards(files.Owner):
     def _expire(self, now: float) -> int:
         count = 0
         while self._queue and self._queue[0][0] <= now:
-            with deferred():  # what has left the queue is learned
+            with defer_signals():  # what has left the queue is learned
                 due, number, identity = heapq.heappop(self._queue)
                 one = self._waiting.get(identity)
                 if one is not None and one.number == number:
@@ -166,14 +166,14 @@ class PendingRewards(files.Owner):
     def _learn(self, one: Waiting, paid: list[float | None], when: float) -> None:
         """Let a decision wait no more, and learn its rewards. It is gone even where the bandit refuses it: what can
         never be learned would keep everything behind it waiting."""
-        with deferred():
+        with defer_signals():
             del self._waiting[one.decision.id]
             if any(value is not None for value in paid):
                 reward = paid[0] if len(paid) == 1 else paid
                 try:
                     self.bandit.learn(one.decision, reward, allow_repeat=True, **self._when(when))
                 except Exception as error:
-                    error.add_note(f"decision {check.shown(one.decision.id)} waits no more, and was not learned")
+                    error.add_note(f"decision {check.quote(one.decision.id)} waits no more, and was not learned")
                     raise
 
     def _known(self, one: Decision) -> Decision:
@@ -182,11 +182,11 @@ class PendingRewards(files.Owner):
             return one
         held = self._waiting[one.id].decision
         if held.candidates != one.candidates or len(held.arms) != len(one.arms):
-            raise ValueError(f"id must be another one for another request: {check.shown(one.id)} waits with other arms")
+            raise ValueError(f"id must be another one for another request: {check.quote(one.id)} waits with other arms")
         return held
 
     def _wait(self, due: float, decision: Decision, paid: list[float | None]) -> None:
-        with deferred():
+        with defer_signals():
             self._waiting[decision.id] = Waiting(due, self._made, decision, paid)
             heapq.heappush(self._queue, (due, self._made, decision.id))
             self._made += 1
@@ -202,17 +202,17 @@ class PendingRewards(files.Owner):
     def contents(self) -> files.Contents:
         waiting = list(self._waiting.values())
         due = np.array([one.due for one in waiting], np.float64)
-        records = objects([json.dumps(one.decision.to_dict()) for one in waiting])
-        paid = objects([json.dumps(one.paid) for one in waiting])
+        records = object_array([json.dumps(one.decision.to_dict()) for one in waiting])
+        paid = object_array([json.dumps(one.paid) for one in waiting])
         params = {"bandit": self.bandit, "after": self.after, "default": self.default, "learn_at": self.learn_at}
         return files.Contents(params, {}, Written(due=due, records=records, paid=paid))
 
     @classmethod
-    def restored(cls, params: dict[str, Any], extra: dict[str, Any], held: files.Holds) -> Self:
+    def from_contents(cls, params: dict[str, Any], extra: dict[str, Any], held: files.StateSource) -> Self:
         """Rebuild the object from what a file holds, `params`, `extra` and `held`; ValueError where they disagree."""
-        arguments = {name: built(part) for name, part in params.items()}
+        arguments = {name: build(part) for name, part in params.items()}
         pending = cls(arguments.pop("bandit").copy(), **arguments)
-        begun = Written(due=np.zeros(0), records=objects([]), paid=objects([]))
+        begun = Written(due=np.zeros(0), records=object_array([]), paid=object_array([]))
         found = held.take(
             begun, lambda w: len(w.due) == len(w.records) == len(w.paid) and bool(np.isfinite(w.due).all())
         )

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from onepass.bandit.decision import Recommendation
-from onepass.exploration.choosing import best
+from onepass.exploration.sampling import top_k
 from onepass.foundation import check
-from onepass.foundation.check import shown
+from onepass.foundation.check import quote
 
 BLOCK = 4_000_000  # scores held at a time
 
@@ -40,9 +40,9 @@ def recommendation(
                 mask[i, [places[name] for name in barred if name in places]] = True
             except TypeError:
                 raise ValueError(
-                    f"exclude must hold a collection of names for every user, got {shown(barred)}"
+                    f"exclude must hold a collection of names for every user, got {quote(barred)}"
                 ) from None
-        for i, found in enumerate(best(scores, k, order, mask)):
+        for i, found in enumerate(top_k(scores, k, order, mask)):
             found = found[found >= 0]
             out.arms.append([names[a] for a in found])
             out.scores.append(scores[i, found])

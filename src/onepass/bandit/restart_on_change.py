@@ -12,11 +12,11 @@ from onepass.bandit.bandit import Bandit
 from onepass.bandit.decision import Decision
 from onepass.exploration.e_detector import EDetector
 from onepass.foundation import check
-from onepass.foundation.sharing import Shared, reading, writing
+from onepass.foundation.rw_lock import SharedObject, reading, writing
 
 
 @final
-class RestartOnChange(Shared):
+class RestartOnChange(SharedObject):
     """A bandit and a watch over its residuals, for any number of threads; `bandit` is what to save, and to read.
 
     bandit: a copy of what it knows now is what it becomes again.
@@ -42,7 +42,7 @@ class RestartOnChange(Shared):
 
     def __init__(self, bandit: Bandit, *, every: float = 1e5, recent: int = 1000, seed: int = 0) -> None:
         if not isinstance(bandit, Bandit):
-            raise ValueError(f"bandit must be a Bandit, got {check.shown(bandit)}")
+            raise ValueError(f"bandit must be a Bandit, got {check.quote(bandit)}")
         self.bandit, self._begun = bandit, bandit.copy()
         self._detector = EDetector(every=every, seed=seed)
         self._recent: deque[tuple[Decision, Any]] = deque(maxlen=check.integer("recent", recent, 1))
@@ -60,7 +60,7 @@ class RestartOnChange(Shared):
         ValueError, and nothing has changed, for several decisions or slots, and as of the bandit's `learn`.
         """
         if not isinstance(decision, Decision) or decision.several or len(decision.arms) != 1:
-            raise ValueError(f"decision must be one decision for one slot, got {check.shown(decision)}")
+            raise ValueError(f"decision must be one decision for one slot, got {check.quote(decision)}")
         paid = check.real("reward", reward)
         self.bandit.learn(decision, paid, time=time)
         self.rewards += 1

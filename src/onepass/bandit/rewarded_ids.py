@@ -39,7 +39,7 @@ class RewardedIds:
         for place, bits in enumerate(() if allow_repeat else new):
             if bits in self._bits or bits in new[:place]:
                 raise ValueError(
-                    f"decision {check.shown(identities[place])} has had its reward; "
+                    f"decision {check.quote(identities[place])} has had its reward; "
                     "pass allow_repeat=True to learn another"
                 )
         return new

@@ -15,7 +15,7 @@ from onepass.evaluation.log import Log
 from onepass.evaluation.progressive import LearningPolicy
 from onepass.evaluation.streaming import SweepResult, sweep
 from onepass.foundation import check
-from onepass.foundation.check import shown
+from onepass.foundation.check import quote
 
 READING = ("format", "features", "bad", "default", "loop", "keep_probability")  # options of files
 
@@ -43,7 +43,7 @@ def evaluate(
     chosen = dict(policies) if isinstance(policies, Mapping) else {text: parse_policy(text) for text in policies}
     learning = [name for name, policy in chosen.items() if isinstance(policy, LearningPolicy)]
     if learning:
-        raise ValueError(f"policies must not learn, for every part would begin anew, but {shown(learning[0])} does")
+        raise ValueError(f"policies must not learn, for every part would begin anew, but {quote(learning[0])} does")
     reading = {name: options.pop(name) for name in READING if name in options}
     given = [part if isinstance(part, Log) else str(part) for part in parts]
     if not given:

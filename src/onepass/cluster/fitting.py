@@ -15,7 +15,7 @@ import numpy as np
 from onepass.cluster.working import tree, workers_of
 from onepass.design.design import Design
 from onepass.foundation import check
-from onepass.foundation.merged import merge_all
+from onepass.foundation.merge import merge_all
 
 BATCH = 10_000  # rows that are read and learned together
 PARTS = 4  # a worker: who is done early takes another one
@@ -98,7 +98,7 @@ def files_of(files: Any) -> list[Path]:
         found = [Path(files)] if single else [Path(one) for one in files]
     missing = [path for path in found if not path.is_file()]
     if missing or not found:
-        what = "none" if not found else check.quoted(missing[0])
+        what = "none" if not found else check.quote_path(missing[0])
         raise ValueError(f"files must be Parquet files, or a folder of them, got {what}")
     return found
 
@@ -162,15 +162,17 @@ def of_file(part: Part, columns: Columns, wanted: list[str], batch: int) -> Iter
     import polars as pl
 
     table = pl.scan_parquet(part.path)
-    refuse_missing(wanted, table.collect_schema().names(), check.quoted(part.path))
+    refuse_missing(wanted, table.collect_schema().names(), check.quote_path(part.path))
     for start in range(part.start, part.stop, batch):
         block = table.select(wanted).slice(start, min(batch, part.stop - start)).collect()
         if any(block[name].null_count() for name in wanted):
-            raise ValueError(f"files must have no missing values, but {check.quoted(part.path)} has, after row {start}")
+            raise ValueError(
+                f"files must have no missing values, but {check.quote_path(part.path)} has, after row {start}"
+            )
         first = block[columns.features[0]]
         if isinstance(first.dtype, pl.List):
             if first.list.len().n_unique() > 1:
-                raise ValueError(f"files must have lists of one length, {check.quoted(part.path)} has several")
+                raise ValueError(f"files must have lists of one length, {check.quote_path(part.path)} has several")
             x = first.explode().to_numpy().reshape(len(block), -1)
         else:
             x = first.to_numpy() if isinstance(first.dtype, pl.Array) else block.select(columns.features).to_numpy()

@@ -7,22 +7,22 @@ from onepass.bandit.bandit import Bandit
 from onepass.cluster.store import Store
 from onepass.estimator.contract import noise_unit
 from onepass.foundation import check, files
-from onepass.foundation.generic import defined
-from onepass.foundation.registry import built, savable
+from onepass.foundation.generic import is_registered
+from onepass.foundation.registry import build, savable
 from onepass.model.arms.arm_models import ArmModels
 
 
 def sharded(bandit: Bandit) -> Bandit:
     """A bandit built as this one, with arms on shards. ValueError for models whose arms know of one another."""
     if not (isinstance(bandit, Bandit) and isinstance(bandit.model, ArmModels)):
-        raise ValueError(f"recipe must be a bandit with models per arm, Disjoint or Hybrid, got {check.shown(bandit)}")
+        raise ValueError(f"recipe must be a bandit with models per arm, Disjoint or Hybrid, got {check.quote(bandit)}")
     if bandit.model.half_life is not None:
         raise ValueError("recipe must have half_life=None: shards do not forget")
     if bandit.n_learned or bandit.arms:
         raise ValueError(f"recipe must have learned nothing yet, but it has learned {bandit.n_learned} rows")
-    if defined(noise_unit, bandit.model.estimator.arms.begin()):
+    if is_registered(noise_unit, bandit.model.estimator.arms.begin()):
         raise ValueError(
-            f"recipe must have an estimator whose widths are an arm's own, got {check.shown(bandit.model.estimator)}: "
+            f"recipe must have an estimator whose widths are an arm's own, got {check.quote(bandit.model.estimator)}: "
             "its exploration is measured by the noise of all arms together"
         )
     own = bandit.contents().params
@@ -51,13 +51,13 @@ class Front(files.Owner):
         return files.Contents({**params, "seed": self.bandit.seed, "name": self.bandit.name}, extra, model.state)
 
     @classmethod
-    def restored(cls, params: dict[str, Any], extra: dict[str, Any], held: files.Holds) -> Self:
+    def from_contents(cls, params: dict[str, Any], extra: dict[str, Any], held: files.StateSource) -> Self:
         """From what a file holds, `params`, `extra` and `held`; ValueError where that does not fit."""
-        given = {name: built(part) for name, part in params.items()}
+        given = {name: build(part) for name, part in params.items()}
         estimator = given["estimator"].kept_in(partial(Store, given["estimator"]))
-        model = ArmModels.restored({"estimator": estimator, "features": given["features"]}, extra["model"], held)
+        model = ArmModels.from_contents({"estimator": estimator, "features": given["features"]}, extra["model"], held)
         parts = {"model": model, **{name: given[name] for name in ("exploration", "seed", "name")}}
-        return cls(Bandit.restored(parts, extra["bandit"], NOTHING), check.integer("seq", extra["seq"], 0))
+        return cls(Bandit.from_contents(parts, extra["bandit"], NOTHING), check.integer("seq", extra["seq"], 0))
 
 
-NOTHING = files.Kept(())
+NOTHING = files.InMemory(())

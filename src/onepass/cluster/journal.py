@@ -25,8 +25,8 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 
 from onepass.foundation import check, files
-from onepass.foundation.disk import FolderLock, put
-from onepass.foundation.state import objects
+from onepass.foundation.atomic_write import FolderLock, write_atomically
+from onepass.foundation.state import object_array
 
 CURRENT, BANDIT = "current", "bandit"
 MARK = b"\x1eonepass"  # begins a frame, so that whole ones are found after a damaged one
@@ -45,7 +45,7 @@ class Change(NamedTuple):
     texts: np.ndarray
 
 
-EMPTY = Change(np.zeros((0, 0)), np.zeros((0, 0)), np.zeros(0), objects([]), objects([]))
+EMPTY = Change(np.zeros((0, 0)), np.zeros((0, 0)), np.zeros(0), object_array([]), object_array([]))
 
 
 class Entry(NamedTuple):
@@ -60,7 +60,7 @@ class Entry(NamedTuple):
 def written(entry: Entry) -> bytes:
     """A frame."""
     extra = {"seq": entry.seq, "act": entry.act, "options": entry.options, "dtype": entry.change.rows.dtype.str}
-    data = files.packed(KIND, files.Contents({}, extra, entry.change))
+    data = files.pack(KIND, files.Contents({}, extra, entry.change))
     return FRAME.pack(MARK, len(data), zlib.crc32(data)) + data
 
 
@@ -72,7 +72,7 @@ def entry_of(data: bytes, source: str) -> Entry:
     extra = header["extra"]
     kind = np.dtype(extra["dtype"])
     begun = EMPTY._replace(rows=np.zeros((0, 0), kind), right=np.zeros((0, 0), kind))
-    change = files.Foreign(arrays).take(begun, lambda found: True)
+    change = files.FromFile(arrays).take(begun, lambda found: True)
     return Entry(extra["seq"], extra["act"], extra["options"], change)
 
 
@@ -94,7 +94,7 @@ class Journal:
         if not self._lock.acquire():
             raise ValueError(
                 f"folder must be open in one process, but another one, or another bandit of this one, has "
-                f"{check.quoted(folder)} open: close that one first"
+                f"{check.quote_path(folder)} open: close that one first"
             )
         self._log: FileIO | None = None
         self._size = 0  # of the log, whole frames
@@ -114,7 +114,7 @@ class Journal:
             found = json.loads(place.read_bytes())
             return Cut(int(found["cut"]), int(found["seq"]), {int(n): int(s) for n, s in found["shards"].items()})
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise ValueError(f"{check.quoted(place)} is damaged: {error}") from None
+            raise ValueError(f"{check.quote_path(place)} is damaged: {error}") from None
 
     def cut_at(self, number: int) -> Path:
         """The folder of a cut."""
@@ -123,7 +123,7 @@ class Journal:
     def ready(self) -> None:
         """Write what could not be written before. OSError where that is not possible, or the journal is closed."""
         if self._log is None:
-            raise OSError(f"the log in {check.quoted(self.folder)} is closed: open the folder again")
+            raise OSError(f"the log in {check.quote_path(self.folder)} is closed: open the folder again")
         if self._unwritten:
             self.append(b"")
 
@@ -133,7 +133,7 @@ class Journal:
         OSError where it cannot be written: it is written before the next one, by `ready`.
         """
         if self._log is None:
-            raise OSError(f"the log in {check.quoted(self.folder)} is closed: open the folder again")
+            raise OSError(f"the log in {check.quote_path(self.folder)} is closed: open the folder again")
         self._unwritten += frame
         try:
             self._log.seek(self._size)
@@ -145,8 +145,8 @@ class Journal:
                 self._log.truncate(self._size)
             raise OSError(
                 error.errno,
-                f"{error.strerror}: the change is made, but not logged in {check.quoted(self.folder)}; make it again "
-                "with the same seq when there is room, which logs it and does not learn it twice",
+                f"{error.strerror}: the change is made, but not logged in {check.quote_path(self.folder)}; make it "
+                "again with the same seq when there is room, which logs it and does not learn it twice",
             ) from None
         self._size += len(self._unwritten)
         self._unwritten = b""
@@ -161,7 +161,7 @@ class Journal:
         shards = write(place)
         log = FileIO(self._log_of(number), "w+")
         try:
-            put(self.folder / CURRENT, json.dumps({"cut": number, "seq": seq, "shards": shards}).encode())
+            write_atomically(self.folder / CURRENT, json.dumps({"cut": number, "seq": seq, "shards": shards}).encode())
         except BaseException:
             log.close()
             raise
@@ -186,12 +186,12 @@ class Journal:
         self._take(FileIO(path, "r+" if path.is_file() else "w+"), 0)
         with path.open("rb") as file, map_file(file) as data:
             while (end := end_of_frame(data, whole)) is not None:
-                yield entry_of(data[whole + FRAME.size : end], check.quoted(path))
+                yield entry_of(data[whole + FRAME.size : end], check.quote_path(path))
                 whole = end
             if followed_by_frame(data, whole):
                 raise ValueError(
-                    f"{check.quoted(path)} is damaged at byte {whole}: the frame there is not what was written, and "
-                    "whole frames follow it; restore the folder from a copy"
+                    f"{check.quote_path(path)} is damaged at byte {whole}: the frame there is not what was written, "
+                    "and whole frames follow it; restore the folder from a copy"
                 )
         assert self._log is not None
         self._log.truncate(whole)

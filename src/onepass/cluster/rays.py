@@ -28,7 +28,7 @@ def connected(address: str) -> Any:
     """The package, connected: to the Ray that it has, else to the one at `address`, "local": a new one."""
     ray = found()
     if not isinstance(address, str) or not address:
-        raise ValueError(f'ray must be an address such as "auto", or "local", got {check.shown(address)}')
+        raise ValueError(f'ray must be an address such as "auto", or "local", got {check.quote(address)}')
     if not ray.is_initialized():
         ray.init(address=address, include_dashboard=False if address == LOCAL else None, log_to_driver=False)
     return ray

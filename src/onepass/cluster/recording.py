@@ -7,8 +7,8 @@ import numpy as np
 
 from onepass.bandit.deciding import are_decisions
 from onepass.cluster.journal import EMPTY, Change
-from onepass.features.factors import Factors
-from onepass.foundation.state import objects
+from onepass.features.outer_product import Factors
+from onepass.foundation.state import object_array
 
 
 def recorded(contexts: Any, rewards: Any, arm: Any, again: bool) -> tuple[dict[str, Any], Change]:
@@ -17,7 +17,7 @@ def recorded(contexts: Any, rewards: Any, arm: Any, again: bool) -> tuple[dict[s
         each = [one for part in (contexts if isinstance(contexts, list) else [contexts]) for one in part.each()]
         paid = rewards if isinstance(contexts, list) or contexts.several else [rewards]
         texts = [*(json.dumps(one.to_dict()) for one in each), json.dumps(plain(paid))]
-        return {"again": again, "single": False}, EMPTY._replace(texts=objects(texts))
+        return {"again": again, "single": False}, EMPTY._replace(texts=object_array(texts))
     outer = isinstance(contexts, Factors)
     rows = np.asarray(contexts.left if outer else contexts)
     single = rows.ndim == 1
@@ -25,13 +25,13 @@ def recorded(contexts: Any, rewards: Any, arm: Any, again: bool) -> tuple[dict[s
     names = [arm] if single else arm.tolist() if hasattr(arm, "tolist") else list(arm)
     values = np.asarray(rewards, np.float64).reshape(-1)
     return {"again": again, "single": single}, EMPTY._replace(
-        rows=np.atleast_2d(rows), right=right, rewards=values, names=objects(names)
+        rows=np.atleast_2d(rows), right=right, rewards=values, names=object_array(names)
     )
 
 
 def of_name(arm: Any) -> tuple[dict[str, Any], Change]:
     """What `add_arm` and `remove_arm` were given."""
-    return {}, EMPTY._replace(names=objects([arm]))
+    return {}, EMPTY._replace(names=object_array([arm]))
 
 
 def plain(paid: Any) -> Any:

@@ -19,9 +19,9 @@ from onepass.cluster.links import Beside, Links
 from onepass.cluster.rays import Actors
 from onepass.design.design import Design
 from onepass.foundation import check
-from onepass.foundation.interrupts import deferred
-from onepass.foundation.merged import merge_all
-from onepass.foundation.sharing import Shared, reading, writing
+from onepass.foundation.deferred_signals import defer_signals
+from onepass.foundation.merge import merge_all
+from onepass.foundation.rw_lock import SharedObject, reading, writing
 from onepass.model.arms.arm_models import ArmModels
 from onepass.model.shared import SharedModel
 
@@ -60,7 +60,7 @@ def tried(recipe: Any) -> Any:
 
 
 @final
-class Replicas(Shared):
+class Replicas(SharedObject):
     """Workers that learn one stream.
 
     recipe: what learns, a bandit or a design that can be merged; what it has learned already is counted once, where
@@ -88,7 +88,7 @@ class Replicas(Shared):
     def __init__(self, recipe: Any, workers: int = 2, *, every: int = EVERY, ray: str | None = None):
         count, self.every = check.integer("workers", workers, 1), check.integer("every", every, 1)
         if not (isinstance(recipe, Design) or isinstance(getattr(recipe, "model", None), SharedModel | ArmModels)):
-            raise TypeError(f"recipe must be a bandit or a design that learns rows, got {check.shown(recipe)}")
+            raise TypeError(f"recipe must be a bandit or a design that learns rows, got {check.quote(recipe)}")
         self._recipe = recipe.copy()
         self._since = self._recipe if getattr(recipe, "n_learned", 0) else None
         self._merged([tried(self._recipe)] * 2)  # raises for what cannot be merged
@@ -148,7 +148,7 @@ class Replicas(Shared):
         start = 0
         while start < len(rows):
             stop = min(len(rows), start + self.every - self._lag)
-            with deferred():
+            with defer_signals():
                 self._deal([column[start:stop] for column in columns])
             start = stop
 
@@ -177,7 +177,7 @@ class Replicas(Shared):
     @writing
     def merge(self) -> Any:
         """Merge now; the model, which lacks nothing."""
-        with deferred():
+        with defer_signals():
             if self._lag:
                 self._merge()
         return self._model

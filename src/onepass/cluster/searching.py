@@ -14,9 +14,9 @@ from onepass.bandit.bandit import Bandit
 from onepass.bandit.decision import Recommendation
 from onepass.cluster.shard import Query, best_of
 from onepass.cluster.store import BESIDE, Store
-from onepass.exploration.residuals import Tally
-from onepass.exploration.rule import rule_of
-from onepass.features.factors import Factors
+from onepass.exploration.residual_scale import Tally
+from onepass.exploration.rule import make_rule
+from onepass.features.outer_product import Factors
 from onepass.foundation import check
 from onepass.model.names import distinct_names
 
@@ -43,7 +43,7 @@ class Search:
 
     def best(self, contexts: Any, k: int, arms: Any, exclude: Sequence[Collection[Hashable]] | None) -> Recommendation:
         """`recommend` of the bandit."""
-        bandit, store, rule = self._bandit, self._store, rule_of(self._bandit.exploration)
+        bandit, store, rule = self._bandit, self._store, make_rule(self._bandit.exploration)
         models = bandit.model.estimator
         apart = models.shared is not None or models.arms.family is not None or bandit.model.features is not None
         if apart or rule.pairs or isinstance(contexts, Factors) or np.ndim(contexts) != 2:
@@ -108,7 +108,7 @@ def barred_of(exclude: Any, asked: Asked, users: int) -> dict[int, list[np.ndarr
             held = np.array([where[name] for name in names if name in where], np.int64)
         except TypeError:
             raise ValueError(
-                f"exclude must hold a collection of names for every user, got {check.shown(names)}"
+                f"exclude must hold a collection of names for every user, got {check.quote(names)}"
             ) from None
         for shard in asked.places:
             out[shard].append(inside[held[owner[held] == shard]])

@@ -10,13 +10,13 @@ import numpy as np
 from onepass.arena.arena import NONE
 from onepass.arena.model_store import empty_state
 from onepass.cluster.placing import NOBODY
-from onepass.exploration.choosing import best
 from onepass.exploration.contract import score
-from onepass.exploration.randomness import no_normals
-from onepass.exploration.residuals import Tally
+from onepass.exploration.randomness import empty_normals
+from onepass.exploration.residual_scale import Tally
 from onepass.exploration.rule import Rule
+from onepass.exploration.sampling import top_k
 from onepass.foundation import check, files, state
-from onepass.foundation.registry import built, savable
+from onepass.foundation.registry import build, savable
 from onepass.model.arms.per_arm import ArmModelsState, Disjoint, Hybrid
 from onepass.model.arms.predict import arm_statistics
 from onepass.model.contract import non_finite_error
@@ -153,9 +153,9 @@ class Shard(files.Owner):
         return files.Contents({"models": self.models, "seq": self.seq}, {}, kept)
 
     @classmethod
-    def restored(cls, params: dict[str, Any], extra: dict[str, Any], held: files.Holds) -> Self:
+    def from_contents(cls, params: dict[str, Any], extra: dict[str, Any], held: files.StateSource) -> Self:
         """From what a file holds, `params`, `extra` and `held`; ValueError where that does not fit."""
-        shard = cls(**{name: built(part) for name, part in params.items()})
+        shard = cls(**{name: build(part) for name, part in params.items()})
         begun = Kept(places=shard.places, store=empty_state(shard.store, held.arrays))
         found = held.take(begun, shard._fits)
         shard.places = found.places
@@ -172,7 +172,7 @@ def shard_of(models: Disjoint | Hybrid, file: Any) -> Shard:
         return Shard(models)
     found = files.load(file)
     if not isinstance(found, Shard):
-        raise ValueError(f"{check.quoted(file)} holds no shard")
+        raise ValueError(f"{check.quote_path(file)} holds no shard")
     return found
 
 
@@ -193,13 +193,13 @@ def best_of(
         means, squares = store.evaluate_users(records, users[part])
         scores = np.empty(means.shape)
         for i in range(len(means)):
-            told = (query.tally, query.rounds, records, means[i], squares[i], None, no_normals(len(records)))
+            told = (query.tally, query.rounds, records, means[i], squares[i], None, empty_normals(len(records)))
             scores[i] = score(query.rule.rule, arm_statistics(learned, query.rule, *told))
         if not np.isfinite(scores).all():
             raise non_finite_error()
         mask = np.zeros(scores.shape if barred is not None else (0, 0), np.bool_)
         for i, one in enumerate(barred[part] if barred is not None else ()):
             mask[i, one] = True
-        found[part] = best(scores, k, order, mask)
+        found[part] = top_k(scores, k, order, mask)
         values[part] = np.take_along_axis(scores, np.maximum(found[part], 0), axis=1)
     return values, found

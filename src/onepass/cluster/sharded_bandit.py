@@ -31,14 +31,14 @@ from onepass.cluster.shard import shard_of
 from onepass.cluster.store import Store
 from onepass.foundation import check
 from onepass.foundation.files import load
-from onepass.foundation.sharing import Shared, reading, writing
+from onepass.foundation.rw_lock import SharedObject, reading, writing
 from onepass.model.arms.arm_model import ArmModel
 
 ROWS = 1_000_000  # learned between two cuts, where there is a folder
 
 
 @final
-class ShardedBandit(Shared):
+class ShardedBandit(SharedObject):
     """Models per arm, `Disjoint` or `Hybrid`, on shards.
 
     recipe: a bandit that has learned nothing yet, such as ``op.Bandit(op.Disjoint(op.Ridge(op.Exact(dim=20))))``: its
@@ -107,11 +107,11 @@ class ShardedBandit(Shared):
         with close_on_error(journal):
             current = journal.current
             if current is None:
-                raise ValueError(f"folder must hold a bandit, but {check.quoted(folder)} does not")
+                raise ValueError(f"folder must hold a bandit, but {check.quote_path(folder)} does not")
             place = journal.cut_at(current.number)
             front = load(place / BANDIT)
             if not isinstance(front, Front):
-                raise ValueError(f"{check.quoted(place / BANDIT)} holds no bandit on shards")
+                raise ValueError(f"{check.quote_path(place / BANDIT)} holds no bandit on shards")
             self = cls.__new__(cls)
             self._begin(front, linked(ray), journal, every)
             for number, seq in current.shards.items():

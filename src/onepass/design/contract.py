@@ -12,19 +12,19 @@ from typing import Any
 
 import numpy as np
 
-from onepass.design.cutting import Prior, Sums, nothing_cut
-from onepass.design.subspace import spanned
+from onepass.design.subspace import subspace_from_spectrum
+from onepass.design.truncation import Prior, Sums, init_sums
+from onepass.foundation.cholesky_updates import spectrum_of_root
 from onepass.foundation.generic import generic
 from onepass.foundation.linalg import ROUNDINGS, dot
-from onepass.foundation.roots import spectrum_of_root
 
 
-def unknown(state: Any, name: str) -> TypeError:
+def unregistered_error(state: Any, name: str) -> TypeError:
     """Make the error for a type that nobody has registered."""
     return TypeError(f"{name} is not defined for {type(state).__name__}; register it with {name}.for_state(...)")
 
 
-def not_removable(state: Any) -> ValueError:
+def removal_error(state: Any) -> ValueError:
     """Make the error for rows that would have to be taken away from a sketch."""
     return ValueError(
         f"rows cannot be taken away from a {type(state).__name__} again: merge sketches that began with nothing "
@@ -35,7 +35,7 @@ def not_removable(state: Any) -> ValueError:
 @generic
 def append(state: Any, row: np.ndarray) -> Any:
     """The state after A += x x^T for one row x, shape (dim,)."""
-    raise unknown(state, "append")
+    raise unregistered_error(state, "append")
 
 
 @partial(generic, default=True)
@@ -49,19 +49,19 @@ def append_rows(state: Any, rows: np.ndarray) -> Any:
 @generic
 def solve(state: Any, b: np.ndarray) -> np.ndarray:
     """A^-1 b, shape (dim,) -> (dim,)."""
-    raise unknown(state, "solve")
+    raise unregistered_error(state, "solve")
 
 
 @generic
 def inverse_quadratic(state: Any, rows: np.ndarray) -> np.ndarray:
     """x^T A^-1 x for every row x, shape (n, dim) -> (n,)."""
-    raise unknown(state, "inverse_quadratic")
+    raise unregistered_error(state, "inverse_quadratic")
 
 
 @generic
 def root(state: Any, z: np.ndarray) -> np.ndarray:
     """R z with R R^T = A^-1, shape (dim,) -> (dim,): a draw from N(0, A^-1) when z is standard normal."""
-    raise unknown(state, "root")
+    raise unregistered_error(state, "root")
 
 
 @partial(generic, default=True)
@@ -89,7 +89,7 @@ def roots(state: Any, z: np.ndarray) -> np.ndarray:
 @generic
 def log_det(state: Any) -> float:
     """log det A."""
-    raise unknown(state, "log_det")
+    raise unregistered_error(state, "log_det")
 
 
 @generic
@@ -98,7 +98,7 @@ def error_bound(state: Any) -> float:
 
     Zero for an exact design, whose rounding is watched and repaired (exact.py).
     """
-    raise unknown(state, "error_bound")
+    raise unregistered_error(state, "error_bound")
 
 
 @partial(generic, default=True)
@@ -141,7 +141,7 @@ def matrix(state: Any) -> np.ndarray:
 @partial(generic, default=True)
 def sums(state: Any) -> Sums:
     """Return the sums of what was cut (cutting.Sums). Default: nothing was."""
-    return nothing_cut()
+    return init_sums()
 
 
 @partial(generic, default=True)
@@ -149,14 +149,14 @@ def prior(state: Any) -> Prior:
     """Return the start of an arm, where this is the design of every arm: A_hat on the directions that are not like the
     rest, and what was cut to get there. Default: from the spectrum."""
     values, vectors, rest = spectrum(state)
-    space = spanned(vectors, values, rest, ROUNDINGS * float(np.finfo(vectors.dtype).eps) * rest)
+    space = subspace_from_spectrum(vectors, values, rest, ROUNDINGS * float(np.finfo(vectors.dtype).eps) * rest)
     return Prior(space=space, sums=sums(state))
 
 
 @generic
 def decay(state: Any, factor: float) -> Any:
     """The state of reg I + factor (A - reg I), factor from 0 to 1: rows are forgotten, reg is not (decay.py)."""
-    raise unknown(state, "decay")
+    raise unregistered_error(state, "decay")
 
 
 @partial(generic, default=True)
@@ -168,20 +168,20 @@ def regularization(state: Any) -> float:
 @generic
 def merge(state: Any, other: Any) -> Any:
     """The state of both streams together; defined where the certificate survives."""
-    raise unknown(state, "merge")
+    raise unregistered_error(state, "merge")
 
 
 @generic
-def adjusted(state: Any, change: np.ndarray) -> Any:
+def add_matrix(state: Any, change: np.ndarray) -> Any:
     """A + change, (dim, dim) and symmetric, of which A - reg I stays positive semi-definite; exact designs only."""
-    raise unknown(state, "adjusted")
+    raise unregistered_error(state, "adjusted")
 
 
 @generic
-def since(state: Any, start: Any) -> Any:
+def subtract_start(state: Any, start: Any) -> Any:
     """A - A_start + reg I: of the rows learned since the state was `start`. Registered where that is exact; for others
     the state itself, if nothing had been learned then, or ValueError."""
     known = prior(start)
     if known.space.used > 0 or max(known.sums) > 0.0:
-        raise not_removable(start)
+        raise removal_error(start)
     return state

@@ -24,28 +24,28 @@ factor; sketches O(size^3 + dim size), splitting O(dim rank^2).
 import numpy as np
 
 from onepass.design import contract
-from onepass.design.cutting import dustier, faded
 from onepass.design.exact import ExactRule, ExactState, flush
 from onepass.design.frequent_directions import FrequentDirectionsState, with_sketch, with_sums
 from onepass.design.projector_splitting import (
     ProjectorSplittingState,
     eps_of,
-    moved,
+    movement_bound,
     shrinkage,
-    truncated,
+    sums_after_truncation,
     with_columns,
 )
 from onepass.design.sketch import SketchState
 from onepass.design.subspace import Subspace, with_spectrum
+from onepass.design.truncation import add_dust, scale_sums
+from onepass.foundation.cholesky_updates import eigenvalue
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import NEGLIGIBLE, eigh, fill, svd
-from onepass.foundation.roots import eigenvalue
 
 WELL_CONDITIONED = 1e6  # of trace A / reg: up to there A knows its least eigenvalue to 1e6 eps
 
 
 @compiled
-def factor_of(state: ExactState) -> np.ndarray:
+def gram_factor(state: ExactState) -> np.ndarray:
     """F with F^T F = A - reg I, of a state that has none yet: from A, or where that has lost small eigenvalues beside
     large ones from the root. (dim, dim)."""
     gram, reg, trace = contract.matrix(state), state.settings.reg, 0.0
@@ -66,10 +66,10 @@ def factor_of(state: ExactState) -> np.ndarray:
 
 
 @compiled
-def faded_exact(state: ExactState, factor: float, reg: float) -> ExactState:
+def scale_exact(state: ExactState, factor: float, reg: float) -> ExactState:
     """reg I + factor (A - present reg I)."""
     if state.factored == 0:
-        fill(state.gram, factor_of(state))
+        fill(state.gram, gram_factor(state))
     else:
         state = flush(state)
     scale, log_det = np.sqrt(factor), 0.0
@@ -97,11 +97,11 @@ def faded_exact(state: ExactState, factor: float, reg: float) -> ExactState:
 
 @contract.decay.for_state(ExactState)
 def decay_exact(state: ExactState, factor: float) -> ExactState:
-    return faded_exact(state, factor, state.settings.reg)
+    return scale_exact(state, factor, state.settings.reg)
 
 
 @compiled
-def lighter(space: Subspace, factor: float) -> Subspace:
+def scale_left(space: Subspace, factor: float) -> Subspace:
     """Multiply the loss that a space has left by `factor`."""
     return Subspace(
         basis=space.basis,
@@ -114,7 +114,7 @@ def lighter(space: Subspace, factor: float) -> Subspace:
 
 
 @compiled
-def faded_space(space: Subspace, factor: float, reg: float) -> Subspace:
+def scale_space(space: Subspace, factor: float, reg: float) -> Subspace:
     """reg I + factor (A - reg I) on a space, in place: its spectrum beyond the ridge, and what the ridge has beyond
     reg, times the factor."""
     used, ridge = space.used, reg + factor * (space.ridge - reg)
@@ -125,13 +125,13 @@ def faded_space(space: Subspace, factor: float, reg: float) -> Subspace:
             spectrum[i] = factor * max(eigenvalue(singular[used - 1 - i]) - space.ridge, 0.0)
             for j in range(used):
                 turn[i, j] = vectors[j, used - 1 - i]
-    return lighter(with_spectrum(space, turn, spectrum, ridge), factor)
+    return scale_left(with_spectrum(space, turn, spectrum, ridge), factor)
 
 
 @contract.decay.for_state(SketchState)
 def decay_sketch(state: SketchState, factor: float) -> SketchState:
-    space = faded_space(state.space, factor, state.settings.reg)
-    return SketchState(space=space, sums=faded(state.sums, factor), settings=state.settings)
+    space = scale_space(state.space, factor, state.settings.reg)
+    return SketchState(space=space, sums=scale_sums(state.sums, factor), settings=state.settings)
 
 
 @contract.decay.for_state(FrequentDirectionsState)
@@ -140,8 +140,8 @@ def decay_frequent_directions(state: FrequentDirectionsState, factor: float) -> 
     for i in range(used):
         for j in range(used):
             state.triangle[i, j] *= scale
-    state = with_sketch(state, lighter(state.space, factor), state.sums)
-    return with_sums(state, faded(state.sums, factor))
+    state = with_sketch(state, scale_left(state.space, factor), state.sums)
+    return with_sums(state, scale_sums(state.sums, factor))
 
 
 @contract.decay.for_state(ProjectorSplittingState)
@@ -150,7 +150,7 @@ def decay_splitting(state: ProjectorSplittingState, factor: float) -> ProjectorS
     truncated; then the largest `rank` stay."""
     rule = state.settings
     values, vectors, before = contract.spectrum(state)
-    ridge, sums = rule.reg + factor * (before - rule.reg), faded(state.sums, factor)
+    ridge, sums = rule.reg + factor * (before - rule.reg), scale_sums(state.sums, factor)
     least = NEGLIGIBLE * eps_of(state)
     place, nothing, last = 0, 0.0, values.size - 1
     for i in range(values.size):
@@ -170,6 +170,10 @@ def decay_splitting(state: ProjectorSplittingState, factor: float) -> ProjectorS
                 state.right[place, j] = vectors[last - i, j]
                 state.left[place, j] = vectors[last - i, j] * shrink
             place += 1
-    state = with_columns(state, place, ridge, dustier(sums, nothing))
-    sums = truncated(state, lost) if lost > 0.0 else dustier(state.sums, moved(state, 0.0) if place > 0 else 0.0)
+    state = with_columns(state, place, ridge, add_dust(sums, nothing))
+    sums = (
+        sums_after_truncation(state, lost)
+        if lost > 0.0
+        else add_dust(state.sums, movement_bound(state, 0.0) if place > 0 else 0.0)
+    )
     return with_columns(state, place, ridge, sums)

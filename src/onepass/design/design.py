@@ -6,11 +6,11 @@ from typing import Any, Self
 import numpy as np
 
 from onepass.design import contract
-from onepass.design.cutting import Cutting
+from onepass.design.truncation import Truncation
 from onepass.foundation import check, files, state
-from onepass.foundation.check import shown
-from onepass.foundation.interrupts import deferred
-from onepass.foundation.sharing import reading, writing
+from onepass.foundation.check import quote
+from onepass.foundation.deferred_signals import defer_signals
+from onepass.foundation.rw_lock import reading, writing
 
 LEAST_REG = 4.0  # times the least normal number: 1 / reg has room below the largest
 
@@ -39,17 +39,17 @@ class Design(files.Owner):
         self._state = value
 
     @reading
-    def started(self) -> Any:
+    def initial_state(self) -> Any:
         """The state at one moment, in arrays of its own: where an estimator, an arm or a learner starts from."""
         return self.begin() if self._state is None else state.copy(self._state)
 
     @property
-    def knows(self) -> bool:
+    def has_learned(self) -> bool:
         """True once there have been rows."""
         return self._state is not None
 
     @property
-    def fresh(self) -> Any:
+    def abstract_state(self) -> Any:
         """An abstract state of A = reg I: its settings, and the shapes of its arrays."""
         with state.abstract():
             return self.begin()
@@ -72,7 +72,7 @@ class Design(files.Owner):
     def append(self, rows: Any) -> Self:
         """A += X^T X for rows X, (dim,) or (n, dim). ValueError, and no change, for NaN or a wrong shape."""
         checked = self._rows("rows", rows)
-        with deferred():
+        with defer_signals():
             if np.ndim(rows) == 1:
                 self.state = contract.append(self.state, checked[0])
             elif checked.shape[0]:
@@ -86,8 +86,8 @@ class Design(files.Owner):
         that do not say how (`onepass.design.contract.decay`).
         """
         factor = check.fraction("factor", factor)
-        with deferred():
-            if self.knows:
+        with defer_signals():
+            if self.has_learned:
                 self.state = contract.decay(self.state, factor)
         return self
 
@@ -128,23 +128,23 @@ class Design(files.Owner):
         """
         if type(other) is not type(self) or other.params != self.params:
             raise ValueError(
-                f"other must be a {shown(self)}, got {shown(other)}; only designs of equal parameters merge"
+                f"other must be a {quote(self)}, got {quote(other)}; only designs of equal parameters merge"
             )
-        return self._merge(other.started())
+        return self._merge(other.initial_state())
 
     @writing
     def _merge(self, other: Any) -> Self:
-        with deferred():
+        with defer_signals():
             self.state = contract.merge(self.state, other)
         return self
 
-    def cutting(self) -> Cutting | None:
-        """When and by which rule the arms of an arena are cut (cutting.py); None: an arm is a whole state instead."""
+    def truncation(self) -> Truncation | None:
+        """Return when and by which rule the arms of an arena are truncated, or None if an arm holds a whole state."""
         return None
 
     def consistent(self, state: Any) -> bool:
         """Return whether counters and shapes of a file's state fit the parameters; here: the shapes as they begin."""
-        return state.shaped_as(state, self.fresh)
+        return state.has_same_shapes(state, self.abstract_state)
 
     @reading
     def memory_usage(self) -> int:
@@ -157,14 +157,19 @@ class Design(files.Owner):
     @reading
     def copy(self) -> Self:
         """An independent copy."""
-        return files.restored(type(self), dict(self.params), {}, self._state)
+        return files.restore(type(self), dict(self.params), {}, self._state)
 
     @reading
     def __reduce__(self) -> tuple[Any, ...]:
-        return files.restored, (type(self), self.params, {}, None if self._state is None else state.own(self._state))
+        return files.restore, (
+            type(self),
+            self.params,
+            {},
+            None if self._state is None else state.copy_arrays(self._state),
+        )
 
     @classmethod
-    def restored(cls, params: dict[str, Any], extra: dict[str, Any], held: files.Holds) -> Self:
+    def from_contents(cls, params: dict[str, Any], extra: dict[str, Any], held: files.StateSource) -> Self:
         """Rebuild a design from `params`, `extra` and `held` of a file or copy; ValueError if they do not fit."""
         design = cls(**params)
         design._state = held.take(design.begin(), design.consistent)
@@ -174,11 +179,11 @@ class Design(files.Owner):
         return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in self.params.items())})"
 
 
-def common(dim: Any, reg: Any, dtype: Any) -> dict[str, Any]:
+def check_common(dim: Any, reg: Any, dtype: Any) -> dict[str, Any]:
     """The checked parameters that every design has."""
     dim = check.integer("dim", dim, 1)
     reg, kind = check.positive("reg", reg, "the design matrix is reg I + sum of x x^T"), check.dtype(dtype)
     least = LEAST_REG * float(np.finfo(kind).tiny)
     if not least <= reg <= 1.0 / least:
-        raise ValueError(f"reg must be from {least:.1e} to {1.0 / least:.1e} in {kind}, got {shown(reg)}")
+        raise ValueError(f"reg must be from {least:.1e} to {1.0 / least:.1e} in {kind}, got {quote(reg)}")
     return {"dim": dim, "reg": reg, "dtype": str(kind)}

@@ -24,42 +24,42 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onepass.design import contract
-from onepass.design.blocks import densify, joined, rebuild, with_room
-from onepass.design.cutting import Sums, added, certified, dustier, heavier, more, sums_consistent
-from onepass.design.design import Design, common
-from onepass.design.exact import ExactState, begun_exact, exact_consistent
+from onepass.design.design import Design, check_common
+from onepass.design.dyadic_blocks import densify, join_blocks, rebuild, with_room
+from onepass.design.exact import ExactState, init_exact, is_valid_exact
 from onepass.design.frequent_directions import (
     FrequentDirectionsState,
-    begun_sketch,
-    cut_at,
-    decomposed,
+    decompose,
     eps_of,
     first_below,
-    new_sketch,
-    nothing,
+    init_sketch,
+    init_sketch_like,
+    is_valid_sketch,
+    negligible_share,
     receive,
     ridge_of,
     shrink,
-    sketch_consistent,
     sketch_rows,
+    truncate_at,
 )
 from onepass.design.subspace import (
     Subspace,
-    begun_subspace,
     enlarge,
     extend,
+    init_subspace,
+    init_subspace_like,
     inverse_gram_in,
     inverse_quadratic_in,
+    is_valid_subspace,
     matrix_in,
     root_in,
     solve_in,
     spectrum_in,
-    subspace,
-    subspace_consistent,
 )
+from onepass.design.truncation import Sums, add_dust, add_mass, add_sums, certificate, is_valid_sums, saturating_add
 from onepass.foundation import check
 from onepass.foundation.generic import compiled
-from onepass.foundation.linalg import dot, in_root, rounding, split
+from onepass.foundation.linalg import dot, inverse_root_error, rounding_error, split
 from onepass.foundation.registry import savable
 from onepass.foundation.state import zeros
 
@@ -92,13 +92,13 @@ class DyadicState(NamedTuple):
 
 
 @compiled
-def most_blocks(dim: int, size: int) -> int:
+def max_blocks(dim: int, size: int) -> int:
     """floor(log2(dim / size + 1)), Wen, Yin et al. invariant 2."""
     return int(np.floor(np.log2(dim / size + 1.0)))
 
 
 @compiled
-def changed(
+def replace_parts(
     state: DyadicState,
     block: FrequentDirectionsState,
     whole: Subspace,
@@ -124,17 +124,17 @@ def changed(
 
 
 @compiled
-def tidied(state: DyadicState) -> FrequentDirectionsState:
+def tidy_block(state: DyadicState) -> FrequentDirectionsState:
     """The active block without the directions that are nothing but rounding, if all that it may shed allows it.
 
     What it sheds in all stays below error size / size_i, as by the rule of masses: so does the sum over blocks.
     """
     block = state.block
-    values, vectors = decomposed(block)
-    place = first_below(values, 1, nothing(eps_of(block)) * values[0]) if values.size > 0 else 0
-    if place == 0 or (block.sums.shed + values[place - 1]) * block.settings.size > allowed(state):
+    values, vectors = decompose(block)
+    place = first_below(values, 1, negligible_share(eps_of(block)) * values[0]) if values.size > 0 else 0
+    if place == 0 or (block.sums.shed + values[place - 1]) * block.settings.size > mass_budget(state):
         return block
-    return cut_at(block, values, vectors, place)
+    return truncate_at(block, values, vectors, place)
 
 
 @compiled
@@ -144,20 +144,20 @@ def freeze(state: DyadicState) -> DyadicState:
     A block that has cut nothing but rounding is frozen as it is, any other one is shrunk.
     """
     block = state.block
-    if block.sums.shed > nothing(eps_of(block)) * block.sums.mass:
+    if block.sums.shed > negligible_share(eps_of(block)) * block.sums.mass:
         block = shrink(block)
     whole = state.whole if state.frozen > 0 else block.space
     ridge = ridge_of(block.settings, state.sums.shed + block.sums.shed)
-    whole, spectrum = joined(whole, state.spectrum, sketch_rows(block), ridge)
+    whole, spectrum = join_blocks(whole, state.spectrum, sketch_rows(block), ridge)
     frozen, dim, size = state.frozen + 1, whole.basis.shape[1], 2 * block.settings.size
-    phase = SKETCHED if frozen < most_blocks(dim, state.settings.size) - 1 else ADDED
+    phase = SKETCHED if frozen < max_blocks(dim, state.settings.size) - 1 else ADDED
     if phase == SKETCHED:
-        following = new_sketch(whole.basis, size, block.settings.reg, block.settings.compensation)
+        following = init_sketch_like(whole.basis, size, block.settings.reg, block.settings.compensation)
         whole = enlarge(whole, min(whole.used + 2 * size, dim))
     else:  # no rows will come to this block: it needs no room
-        following = new_sketch(whole.basis[:, :0], size, block.settings.reg, block.settings.compensation)
-    sums = added(state.sums, block.sums)
-    dust = more(sums.dust, block.space.left)
+        following = init_sketch_like(whole.basis[:, :0], size, block.settings.reg, block.settings.compensation)
+    sums = add_sums(state.sums, block.sums)
+    dust = saturating_add(sums.dust, block.space.left)
     return DyadicState(
         block=following,
         whole=whole,
@@ -173,15 +173,15 @@ def freeze(state: DyadicState) -> DyadicState:
 
 
 @compiled
-def allowed(state: DyadicState) -> float:
+def mass_budget(state: DyadicState) -> float:
     """error * size: what a block may take, and all that it sheds times its size."""
     return state.settings.error * state.settings.size
 
 
 @compiled
-def fits(state: DyadicState, row: np.ndarray, squared_norm: float) -> bool:
+def can_take(state: DyadicState, row: np.ndarray, squared_norm: float) -> bool:
     """Return whether the active block takes the row: by its mass, or because it would not have to shrink."""
-    if state.mass + squared_norm < allowed(state):
+    if state.mass + squared_norm < mass_budget(state):
         return True
     space, size = state.block.space, state.block.settings.size
     if state.rows + 1 < size or space.used > size - 1:
@@ -193,9 +193,9 @@ def fits(state: DyadicState, row: np.ndarray, squared_norm: float) -> bool:
 
 
 @compiled
-def add(state: DyadicState, row: np.ndarray, squared_norm: float) -> DyadicState:
+def add_row(state: DyadicState, row: np.ndarray, squared_norm: float) -> DyadicState:
     """A row of the exact phase; the dense root takes over at dim / 2 directions."""
-    whole, dense, phase, sums = state.whole, state.dense, state.phase, heavier(state.sums, squared_norm)
+    whole, dense, phase, sums = state.whole, state.dense, state.phase, add_mass(state.sums, squared_norm)
     dim = whole.basis.shape[1]
     if phase == DENSE:
         dense = contract.append(dense, row)
@@ -204,38 +204,38 @@ def add(state: DyadicState, row: np.ndarray, squared_norm: float) -> DyadicState
         if 2 * whole.used >= dim - 1:
             phase = DENSE
             dense = densify(whole)
-            sums = dustier(sums, whole.left)
-            whole = subspace(whole.basis, 0, whole.ridge)
-    return changed(state, state.block, whole, dense, phase, state.mass, state.rows, sums)
+            sums = add_dust(sums, whole.left)
+            whole = init_subspace_like(whole.basis, 0, whole.ridge)
+    return replace_parts(state, state.block, whole, dense, phase, state.mass, state.rows, sums)
 
 
 @compiled
-def roomy(block: FrequentDirectionsState) -> bool:
+def is_roomy(block: FrequentDirectionsState) -> bool:
     """Return whether a quarter of a tidied block is free, so that it can go on and is not tidied at every row."""
     return block.space.used + block.settings.size // 4 < block.settings.size
 
 
 @compiled
-def with_tidied(state: DyadicState) -> DyadicState:
+def tidy(state: DyadicState) -> DyadicState:
     """The state with its active block tidied, and the space that answers made anew if that took directions out."""
-    block = tidied(state)
+    block = tidy_block(state)
     whole = state.whole
     if state.frozen > 0 and block.space.used < state.block.space.used:
         whole = rebuild(whole, state.spectrum, block, state.sums.shed)
-    return changed(state, block, whole, state.dense, state.phase, state.mass, state.rows, state.sums)
+    return replace_parts(state, block, whole, state.dense, state.phase, state.mass, state.rows, state.sums)
 
 
 @contract.append.for_state(DyadicState)
 def append(state: DyadicState, row: np.ndarray) -> DyadicState:
     squared_norm = float(dot(row, row))
     if state.phase != SKETCHED:
-        return add(state, row, squared_norm)
-    if not fits(state, row, squared_norm):
-        state = with_tidied(state)
-        if not (roomy(state.block) and fits(state, row, squared_norm)):
+        return add_row(state, row, squared_norm)
+    if not can_take(state, row, squared_norm):
+        state = tidy(state)
+        if not (is_roomy(state.block) and can_take(state, row, squared_norm)):
             state = freeze(state)
         if state.phase != SKETCHED:
-            return add(state, row, squared_norm)
+            return add_row(state, row, squared_norm)
     used, shed = state.block.space.used, state.block.sums.shed
     block = receive(state.block, row, state.frozen == 0)
     whole = state.whole
@@ -244,57 +244,59 @@ def append(state: DyadicState, row: np.ndarray) -> DyadicState:
             whole = rebuild(whole, state.spectrum, block, state.sums.shed)
         else:
             whole, _ = extend(with_room(whole), row)
-    mass, sums = state.mass + squared_norm, heavier(state.sums, squared_norm)
-    return changed(state, block, whole, state.dense, state.phase, mass, state.rows + 1, sums)
+    mass, sums = state.mass + squared_norm, add_mass(state.sums, squared_norm)
+    return replace_parts(state, block, whole, state.dense, state.phase, mass, state.rows + 1, sums)
 
 
 @compiled
-def current(state: DyadicState) -> Subspace:
+def answering_space(state: DyadicState) -> Subspace:
     """The subspace that answers while there is no dense root."""
     return state.block.space if state.phase == SKETCHED and state.frozen == 0 else state.whole
 
 
 @contract.solve.for_state(DyadicState)
 def solve(state: DyadicState, b: np.ndarray) -> np.ndarray:
-    return contract.solve(state.dense, b) if state.phase == DENSE else solve_in(current(state), b)
+    return contract.solve(state.dense, b) if state.phase == DENSE else solve_in(answering_space(state), b)
 
 
 @contract.inverse_quadratic.for_state(DyadicState)
 def inverse_quadratic(state: DyadicState, rows: np.ndarray) -> np.ndarray:
     if state.phase == DENSE:
         return contract.inverse_quadratic(state.dense, rows)
-    return inverse_quadratic_in(current(state), rows)
+    return inverse_quadratic_in(answering_space(state), rows)
 
 
 @contract.inverse_gram.for_state(DyadicState)
 def inverse_gram(state: DyadicState, rows: np.ndarray) -> np.ndarray:
     if state.phase == DENSE:
         return contract.inverse_gram(state.dense, rows)
-    return inverse_gram_in(current(state), rows)
+    return inverse_gram_in(answering_space(state), rows)
 
 
 @contract.root.for_state(DyadicState)
 def root(state: DyadicState, z: np.ndarray) -> np.ndarray:
-    return contract.root(state.dense, z) if state.phase == DENSE else root_in(current(state), z)
+    return contract.root(state.dense, z) if state.phase == DENSE else root_in(answering_space(state), z)
 
 
 @contract.log_det.for_state(DyadicState)
 def log_det(state: DyadicState) -> float:
-    return state.dense.log_det if state.phase == DENSE else current(state).log_det
+    return state.dense.log_det if state.phase == DENSE else answering_space(state).log_det
 
 
 @contract.error_bound.for_state(DyadicState)
 def error_bound(state: DyadicState) -> float:
     rule, eps, mass = state.block.settings, eps_of(state.block), state.sums.mass
-    rounded = rounding(eps, mass, rule.reg) if state.phase == SKETCHED else in_root(eps, mass, rule.reg)
+    rounded = (
+        rounding_error(eps, mass, rule.reg) if state.phase == SKETCHED else inverse_root_error(eps, mass, rule.reg)
+    )
     left = state.block.space.left + (state.whole.left if state.frozen > 0 or state.phase != SKETCHED else 0.0)
-    return certified(rule, added(state.sums, state.block.sums), left + rounded)
+    return certificate(rule, add_sums(state.sums, state.block.sums), left + rounded)
 
 
 @contract.sums.for_state(DyadicState)
-def shed_by_all(state: DyadicState) -> Sums:
+def sums_of_all_blocks(state: DyadicState) -> Sums:
     """Add up the sums of the frozen blocks and of the active one; their mass is not counted."""
-    return added(state.sums, state.block.sums)
+    return add_sums(state.sums, state.block.sums)
 
 
 @contract.matrix.for_state(DyadicState)
@@ -313,7 +315,7 @@ def matrix(state: DyadicState) -> np.ndarray:
 
 @contract.spectrum.for_state(DyadicState)
 def spectrum_of_dyadic(state: DyadicState) -> tuple[np.ndarray, np.ndarray, float]:
-    return contract.spectrum(state.dense) if state.phase == DENSE else spectrum_in(current(state))
+    return contract.spectrum(state.dense) if state.phase == DENSE else spectrum_in(answering_space(state))
 
 
 @savable
@@ -337,20 +339,20 @@ class Dyadic(Design):
     def __init__(
         self, *, dim: int, size: int, error: float, reg: float = 1.0, base: str = "fd", dtype: str = "float64"
     ) -> None:
-        self.params: dict[str, Any] = common(dim, reg, dtype)
+        self.params: dict[str, Any] = check_common(dim, reg, dtype)
         self.params["size"] = check.integer("size", size, 1, self.dim, "use Exact for a design without a sketch")
         self.params["error"] = check.positive("error", error)
         self.params["base"] = check.choice("base", base, ("fd", "rfd"))
 
     def begin(self) -> DyadicState:
         p, dim, dtype = self.params, self.dim, self.dtype
-        phase = SKETCHED if most_blocks(dim, p["size"]) > 1 else ADDED
+        phase = SKETCHED if max_blocks(dim, p["size"]) > 1 else ADDED
         room, width = (0, dim) if phase == SKETCHED else (p["size"], 0)
         return DyadicState(
-            block=begun_sketch(width, p["size"], p["reg"], 1.0 if p["base"] == "rfd" else 0.0, dtype),
-            whole=begun_subspace(dim, min(room, dim // 2), p["reg"], dtype),
+            block=init_sketch(width, p["size"], p["reg"], 1.0 if p["base"] == "rfd" else 0.0, dtype),
+            whole=init_subspace(dim, min(room, dim // 2), p["reg"], dtype),
             spectrum=zeros(0),
-            dense=begun_exact(0, p["reg"], dtype),
+            dense=init_exact(0, p["reg"], dtype),
             phase=phase,
             mass=0.0,
             rows=0,
@@ -367,8 +369,8 @@ class Dyadic(Design):
 
     def consistent(self, state: DyadicState) -> bool:
         """Return whether counters and shapes of a loaded state fit together."""
-        dim, size, begun = self.dim, self.params["size"], self.fresh
-        counts = 0 <= state.frozen < max(most_blocks(dim, size), 1) and state.rows >= 0
+        dim, size, begun = self.dim, self.params["size"], self.abstract_state
+        counts = 0 <= state.frozen < max(max_blocks(dim, size), 1) and state.rows >= 0
         phases = state.phase in (SKETCHED, ADDED, DENSE) and state.spectrum.size <= (
             state.whole.used if state.phase != DENSE else dim
         )
@@ -378,9 +380,9 @@ class Dyadic(Design):
             and state.block.settings == settings
             and state.settings == begun.settings
             and state.mass >= 0.0
-            and sums_consistent(state.sums)
+            and is_valid_sums(state.sums)
             and bool((state.spectrum >= 0.0).all())
-            and subspace_consistent(state.whole, dim)
-            and exact_consistent(state.dense, dim if state.phase == DENSE else 0)
-            and sketch_consistent(state.block, dim if state.phase == SKETCHED else 0)
+            and is_valid_subspace(state.whole, dim)
+            and is_valid_exact(state.dense, dim if state.phase == DENSE else 0)
+            and is_valid_sketch(state.block, dim if state.phase == SKETCHED else 0)
         )

@@ -13,14 +13,14 @@ then FrequentDirections of size L^2 / ((1 - gamma) error), which needs no blocks
 import numpy as np
 
 from onepass.design import contract
-from onepass.design.blocks import rebuild
-from onepass.design.cutting import Sums, added, faded
-from onepass.design.decay import faded_exact, faded_space
-from onepass.design.dyadic import ADDED, DENSE, SKETCHED, DyadicState, allowed, most_blocks
-from onepass.design.dyadic_merge import came_to, held_rows
-from onepass.design.exact import new_exact
-from onepass.design.frequent_directions import new_sketch, receive, with_sums
-from onepass.design.subspace import subspace
+from onepass.design.decay import scale_exact, scale_space
+from onepass.design.dyadic import ADDED, DENSE, SKETCHED, DyadicState, mass_budget, max_blocks
+from onepass.design.dyadic_blocks import rebuild
+from onepass.design.dyadic_merge import sketch_rows_of_all, sums_with_dust
+from onepass.design.exact import init_exact_like
+from onepass.design.frequent_directions import init_sketch_like, receive, with_sums
+from onepass.design.subspace import init_subspace_like
+from onepass.design.truncation import Sums, add_sums, scale_sums
 from onepass.foundation.generic import compiled
 
 ANEW = 0.5  # of what a first block may take: as much again must come before it is frozen
@@ -32,20 +32,20 @@ def regularization_of_dyadic(state: DyadicState) -> float:
 
 
 @compiled
-def anew(state: DyadicState) -> DyadicState:
+def restart_blocks(state: DyadicState) -> DyadicState:
     """A first block with all that is held."""
     rule, like, mass = state.block.settings, state.whole.basis, state.sums.mass
-    rows, sums = held_rows(state), came_to(state)
-    block = new_sketch(like, state.settings.size, rule.reg, rule.compensation)
+    rows, sums = sketch_rows_of_all(state), sums_with_dust(state)
+    block = init_sketch_like(like, state.settings.size, rule.reg, rule.compensation)
     for i in range(rows.shape[0]):
         block = receive(block, rows[i], True)
-    both = added(sums, block.sums)
+    both = add_sums(sums, block.sums)
     block = with_sums(block, Sums(mass=mass, shed=both.shed, weighted=both.weighted, dust=both.dust))
     return DyadicState(
         block=block,
-        whole=subspace(like, 0, rule.reg),
+        whole=init_subspace_like(like, 0, rule.reg),
         spectrum=np.empty(0),
-        dense=new_exact(like[:, :0], rule.reg),
+        dense=init_exact_like(like[:, :0], rule.reg),
         phase=SKETCHED,
         mass=mass,
         rows=rows.shape[0],
@@ -56,15 +56,15 @@ def anew(state: DyadicState) -> DyadicState:
 
 
 @compiled
-def lighter_blocks(state: DyadicState, factor: float) -> DyadicState:
+def scale_blocks(state: DyadicState, factor: float) -> DyadicState:
     """All blocks, decayed."""
-    reg, sums, block = state.block.settings.reg, faded(state.sums, factor), contract.decay(state.block, factor)
+    reg, sums, block = state.block.settings.reg, scale_sums(state.sums, factor), contract.decay(state.block, factor)
     spectrum, whole, dense = factor * state.spectrum, state.whole, state.dense
     if state.phase == ADDED:
-        whole = faded_space(whole, factor, reg)
+        whole = scale_space(whole, factor, reg)
     elif state.phase == DENSE:
-        dense = faded_exact(dense, factor, reg + factor * (dense.settings.reg - reg))
-        whole = subspace(whole.basis, 0, reg + factor * (whole.ridge - reg))
+        dense = scale_exact(dense, factor, reg + factor * (dense.settings.reg - reg))
+        whole = init_subspace_like(whole.basis, 0, reg + factor * (whole.ridge - reg))
     elif state.frozen > 0:
         whole = rebuild(whole, spectrum, block, sums.shed)
     return DyadicState(
@@ -83,7 +83,7 @@ def lighter_blocks(state: DyadicState, factor: float) -> DyadicState:
 
 @contract.decay.for_state(DyadicState)
 def decay_dyadic(state: DyadicState, factor: float) -> DyadicState:
-    state = lighter_blocks(state, factor)
+    state = scale_blocks(state, factor)
     late = state.phase != SKETCHED or state.frozen > 0
-    late = late and most_blocks(state.whole.basis.shape[1], state.settings.size) > 1
-    return anew(state) if late and state.sums.mass < ANEW * allowed(state) else state
+    late = late and max_blocks(state.whole.basis.shape[1], state.settings.size) > 1
+    return restart_blocks(state) if late and state.sums.mass < ANEW * mass_budget(state) else state

@@ -10,36 +10,36 @@ theorem 1), whatever it takes in after: n merged ones shed 2 n error at most. He
 import numpy as np
 
 from onepass.design import contract
-from onepass.design.blocks import beyond, joined, rebuild, stacked, with_ridge
-from onepass.design.cutting import Sums, added, dustier, more
-from onepass.design.dyadic import ADDED, DENSE, SKETCHED, DyadicState, add, changed, freeze
+from onepass.design.dyadic import ADDED, DENSE, SKETCHED, DyadicState, add_row, freeze, replace_parts
+from onepass.design.dyadic_blocks import join_blocks, rebuild, rows_above_ridge, stack_rows, with_ridge
 from onepass.design.frequent_directions import ridge_of
+from onepass.design.truncation import Sums, add_dust, add_sums, saturating_add
 from onepass.foundation.generic import compiled
 
 
 @compiled
-def held_rows(state: DyadicState) -> np.ndarray:
+def sketch_rows_of_all(state: DyadicState) -> np.ndarray:
     """Rows whose Gram matrix is what is held of X^T X."""
     if state.phase == SKETCHED:
-        return stacked(state.whole, state.spectrum, state.block)
+        return stack_rows(state.whole, state.spectrum, state.block)
     values, vectors, _ = contract.spectrum(state)
-    return beyond(values, vectors, state.whole.ridge)
+    return rows_above_ridge(values, vectors, state.whole.ridge)
 
 
 @compiled
-def came_to(state: DyadicState) -> Sums:
+def sums_with_dust(state: DyadicState) -> Sums:
     """The sums of all blocks, and what was left out of them as dust."""
-    sums, left = added(state.sums, state.block.sums), state.block.space.left
+    sums, left = add_sums(state.sums, state.block.sums), state.block.space.left
     left += state.whole.left if state.phase == ADDED else 0.0
-    return Sums(mass=state.sums.mass, shed=sums.shed, weighted=sums.weighted, dust=more(sums.dust, left))
+    return Sums(mass=state.sums.mass, shed=sums.shed, weighted=sums.weighted, dust=saturating_add(sums.dust, left))
 
 
 @compiled
-def exactly_together(state: DyadicState, rows: np.ndarray, sums: Sums) -> DyadicState:
+def merge_exact(state: DyadicState, rows: np.ndarray, sums: Sums) -> DyadicState:
     """The exact phase takes rows in, of a stream that shed `sums`; what was compensated there joins the ridge."""
     for i in range(rows.shape[0]):
-        state = add(state, rows[i], 0.0)
-    whole, dense, both, left = state.whole, state.dense, added(state.sums, sums), state.whole.left
+        state = add_row(state, rows[i], 0.0)
+    whole, dense, both, left = state.whole, state.dense, add_sums(state.sums, sums), state.whole.left
     grown = ridge_of(state.block.settings, both.shed) - whole.ridge
     if grown > 0.0:
         if state.phase == DENSE:
@@ -47,8 +47,8 @@ def exactly_together(state: DyadicState, rows: np.ndarray, sums: Sums) -> Dyadic
             for i in range(diagonal.shape[0]):
                 diagonal[i, i] = np.sqrt(grown)
             dense = contract.append_rows(dense, diagonal)
-        whole, both = with_ridge(whole, whole.ridge + grown), dustier(both, left)
-    return changed(state, state.block, whole, dense, state.phase, state.mass, state.rows, both)
+        whole, both = with_ridge(whole, whole.ridge + grown), add_dust(both, left)
+    return replace_parts(state, state.block, whole, dense, state.phase, state.mass, state.rows, both)
 
 
 @contract.merge.for_state(DyadicState)
@@ -58,14 +58,14 @@ def merge(state: DyadicState, other: DyadicState) -> DyadicState:
     base, guest = (state, other) if mine >= its else (other, state)
     if guest.sums.mass == 0.0:
         return base
-    rows, sums = held_rows(guest), came_to(guest)
+    rows, sums = sketch_rows_of_all(guest), sums_with_dust(guest)
     if base.phase == SKETCHED and base.frozen == 0:
         base = freeze(base)
     if base.phase != SKETCHED:
-        return exactly_together(base, rows, sums)
-    block, both = base.block, added(base.sums, sums)
+        return merge_exact(base, rows, sums)
+    block, both = base.block, add_sums(base.sums, sums)
     ridge = ridge_of(block.settings, both.shed + block.sums.shed)
-    whole, spectrum = joined(base.whole, base.spectrum, rows, ridge)
+    whole, spectrum = join_blocks(base.whole, base.spectrum, rows, ridge)
     return DyadicState(
         block=block,
         whole=rebuild(whole, spectrum, block, both.shed),

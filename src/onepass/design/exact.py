@@ -18,12 +18,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onepass.design import contract
-from onepass.design.cutting import Cutting, Sums, certified, cut
-from onepass.design.design import Design, common
+from onepass.design.design import Design, check_common
+from onepass.design.truncation import Sums, Truncation, certificate, truncate
+from onepass.foundation.cholesky_updates import eigenvalue, spectrum_of_root, update_root, update_root_rows
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import ROUNDINGS, dot, eigh, fill, squared_norms, svd
 from onepass.foundation.registry import savable
-from onepass.foundation.roots import eigenvalue, spectrum_of_root, update_root, update_root_rows
 from onepass.foundation.state import identity, zeros
 
 FEW = 8  # rows of a batch: fewer are cheaper one by one than an SVD
@@ -54,19 +54,19 @@ class ExactState(NamedTuple):
     settings: ExactRule
 
 
-@cut.for_state(ExactRule)
-def cut_nothing(
+@truncate.for_state(ExactRule)
+def truncate_nothing(
     rule: ExactRule, spectrum: np.ndarray, ridge: float, sums: Sums, dim: int, precision: float, eps: float
 ) -> tuple[np.ndarray, float, Sums]:
     return spectrum.copy(), ridge, sums
 
 
-@certified.for_state(ExactRule)
-def certified_exact(rule: ExactRule, sums: Sums, rounded: float) -> float:
+@certificate.for_state(ExactRule)
+def certificate_exact(rule: ExactRule, sums: Sums, rounded: float) -> float:
     return 0.0
 
 
-def begun_exact(dim: int, reg: float, dtype: np.dtype) -> ExactState:
+def init_exact(dim: int, reg: float, dtype: np.dtype) -> ExactState:
     """A = reg I."""
     return ExactState(
         root=identity(dim, 1.0 / math.sqrt(reg), dtype),
@@ -80,7 +80,7 @@ def begun_exact(dim: int, reg: float, dtype: np.dtype) -> ExactState:
     )
 
 
-def exact_consistent(s: ExactState, dim: int) -> bool:
+def is_valid_exact(s: ExactState, dim: int) -> bool:
     """Return whether counters and shapes of an exact design of this width fit together."""
     return (
         s.root.shape == s.gram.shape == (dim, dim)
@@ -93,7 +93,7 @@ def exact_consistent(s: ExactState, dim: int) -> bool:
 
 
 @compiled
-def new_exact(like: np.ndarray, reg: float) -> ExactState:
+def init_exact_like(like: np.ndarray, reg: float) -> ExactState:
     """A = reg I for rows of the width and dtype of `like`, shape (n, dim)."""
     dim = like.shape[1]
     gram, root = np.zeros((dim, dim), like.dtype), np.zeros((dim, dim), like.dtype)
@@ -113,7 +113,7 @@ def new_exact(like: np.ndarray, reg: float) -> ExactState:
 
 
 @compiled
-def after(state: ExactState, waiting: int, repairs: int, log_det: float) -> ExactState:
+def replace_counters(state: ExactState, waiting: int, repairs: int, log_det: float) -> ExactState:
     """The state, whose arrays were written in place, with other counters."""
     return ExactState(
         root=state.root,
@@ -142,7 +142,7 @@ def refactorize(gram: np.ndarray, reg: float) -> tuple[np.ndarray, float]:
 
 
 @compiled
-def stacked_factor(factor: np.ndarray, rows: np.ndarray) -> np.ndarray:
+def stack_factor(factor: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """A triangle T with T^T T = F^T F + X^T X, for a factor F (dim, dim) and rows X."""
     dim = factor.shape[0]
     both = np.empty((dim + rows.shape[0], dim), factor.dtype)
@@ -157,7 +157,7 @@ def flush(state: ExactState) -> ExactState:
     """Let the waiting rows join A; refactorize the root when it has drifted away from A."""
     root, gram, log_det, repairs = state.root, state.gram, state.log_det, state.repairs
     if state.waiting > 0 and state.factored > 0:
-        fill(gram, stacked_factor(gram, state.recent[: state.waiting]))
+        fill(gram, stack_factor(gram, state.recent[: state.waiting]))
     elif state.waiting > 0:
         rows = state.recent[: state.waiting]
         step = dot(rows.T, rows)
@@ -183,7 +183,7 @@ def flush(state: ExactState) -> ExactState:
             fresh, log_det = refactorize(gram, state.settings.reg)
             fill(root, fresh)
             repairs += 1
-    return after(state, 0, repairs, log_det)
+    return replace_counters(state, 0, repairs, log_det)
 
 
 @contract.append.for_state(ExactState)
@@ -193,7 +193,7 @@ def append(state: ExactState, row: np.ndarray) -> ExactState:
     for j in range(row.size):
         recent[j] = row[j]
     waiting = state.waiting + 1
-    state = after(state, waiting, state.repairs, state.log_det + gain)
+    state = replace_counters(state, waiting, state.repairs, state.log_det + gain)
     return flush(state) if waiting == state.recent.shape[0] else state
 
 
@@ -209,7 +209,7 @@ def append_rows(state: ExactState, rows: np.ndarray) -> ExactState:
             state = flush(state)
             log_det = state.log_det + update_root_rows(state.root, batch)
             fill(state.recent[: batch.shape[0]], batch)
-            state = flush(after(state, batch.shape[0], state.repairs, log_det))
+            state = flush(replace_counters(state, batch.shape[0], state.repairs, log_det))
     return state
 
 
@@ -278,7 +278,7 @@ def merge(state: ExactState, other: ExactState) -> ExactState:
 
 
 @compiled
-def untouched(state: ExactState) -> bool:
+def is_untouched(state: ExactState) -> bool:
     """Return whether the root is that of A = reg I, to its last digit."""
     first = float(state.root[0, 0]) if state.root.size > 0 else 1.0 / np.sqrt(state.settings.reg)
     for i in range(state.root.shape[0]):
@@ -307,7 +307,7 @@ def increments(root: np.ndarray, inverse: np.ndarray) -> tuple[np.ndarray, np.nd
 
 
 @compiled
-def inverted(root: np.ndarray) -> np.ndarray:
+def invert_root(root: np.ndarray) -> np.ndarray:
     """R^-1."""
     vectors, singular, turned = svd(root)
     for i in range(singular.size):
@@ -316,15 +316,15 @@ def inverted(root: np.ndarray) -> np.ndarray:
     return dot(turned.T, vectors.T)
 
 
-@contract.since.for_state(ExactState)
+@contract.subtract_start.for_state(ExactState)
 def since(state: ExactState, start: ExactState) -> ExactState:
-    if untouched(start):
+    if is_untouched(start):
         return state
-    rows, _ = increments(state.root, inverted(start.root))
-    return contract.append_rows(new_exact(rows, state.settings.reg), rows)
+    rows, _ = increments(state.root, invert_root(start.root))
+    return contract.append_rows(init_exact_like(rows, state.settings.reg), rows)
 
 
-@contract.adjusted.for_state(ExactState)
+@contract.add_matrix.for_state(ExactState)
 def adjusted(state: ExactState, change: np.ndarray) -> ExactState:
     state = flush(state)
     fill(state.gram, contract.matrix(state) + change)
@@ -358,15 +358,15 @@ class Exact(Design):
     """
 
     def __init__(self, *, dim: int, reg: float = 1.0, dtype: str = "float64") -> None:
-        self.params: dict[str, Any] = common(dim, reg, dtype)
+        self.params: dict[str, Any] = check_common(dim, reg, dtype)
 
     def begin(self) -> ExactState:
-        return begun_exact(self.dim, self.params["reg"], self.dtype)
+        return init_exact(self.dim, self.params["reg"], self.dtype)
 
-    def cutting(self) -> Cutting:
+    def truncation(self) -> Truncation:
         """Arms that are never cut."""
-        return Cutting(rule=self.fresh.settings, hold=self.dim, limit=self.dim + 1)
+        return Truncation(rule=self.abstract_state.settings, hold=self.dim, limit=self.dim + 1)
 
     def consistent(self, state: ExactState) -> bool:
         """Return whether settings, counters and shapes of a loaded state fit together."""
-        return state.settings == self.fresh.settings and exact_consistent(state, self.dim)
+        return state.settings == self.abstract_state.settings and is_valid_exact(state, self.dim)

@@ -27,36 +27,36 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onepass.design import contract
-from onepass.design.cutting import (
-    UNKNOWN,
-    Cutting,
-    Sums,
-    added,
-    certified,
-    cut,
-    heavier,
-    more,
-    nothing_cut,
-    ridge_after,
-    sums_consistent,
-)
-from onepass.design.design import Design, common
-from onepass.design.on_a_space import on_a_space
+from onepass.design.design import Design, check_common
 from onepass.design.subspace import (
     Subspace,
-    begun_subspace,
     enlarge,
     extend,
     grow,
-    subspace,
-    subspace_consistent,
+    init_subspace,
+    init_subspace_like,
+    is_valid_subspace,
     with_spectrum,
 )
+from onepass.design.subspace_members import register_subspace_members
+from onepass.design.truncation import (
+    UNKNOWN,
+    Sums,
+    Truncation,
+    add_mass,
+    add_sums,
+    certificate,
+    init_sums,
+    is_valid_sums,
+    ridge_after,
+    saturating_add,
+    truncate,
+)
 from onepass.foundation import check
+from onepass.foundation.cholesky_updates import update_triangle
 from onepass.foundation.generic import compiled
-from onepass.foundation.linalg import dot, eigh, fill, rounding, svd
+from onepass.foundation.linalg import dot, eigh, fill, rounding_error, svd
 from onepass.foundation.registry import savable
-from onepass.foundation.roots import update_triangle
 from onepass.foundation.state import zeros
 
 NEGLIGIBLE = 1e-12  # of the largest eigenvalue: rows rounded to float32 leave 1e-14
@@ -72,7 +72,7 @@ class FrequentDirectionsRule(NamedTuple):
     reg: float
 
 
-@on_a_space
+@register_subspace_members
 class FrequentDirectionsState(NamedTuple):
     """space: Q and the inverse on its span; triangle (capacity, capacity): T."""
 
@@ -82,18 +82,18 @@ class FrequentDirectionsState(NamedTuple):
     settings: FrequentDirectionsRule
 
 
-@cut.for_state(FrequentDirectionsRule)
-def cut_at_size(
+@truncate.for_state(FrequentDirectionsRule)
+def truncate_at_size(
     rule: FrequentDirectionsRule, spectrum: np.ndarray, ridge: float, sums: Sums, dim: int, precision: float, eps: float
 ) -> tuple[np.ndarray, float, Sums]:
     """Cut at the first negligible eigenvalue from the size-th on, or at the size-th."""
-    least = max(nothing(eps) * spectrum[0], precision)
+    least = max(negligible_share(eps) * spectrum[0], precision)
     place = first_below(spectrum[: 2 * rule.size], rule.size, least)
-    return subtracted(rule, spectrum, sums, place if place > 0 else rule.size, eps)
+    return subtract_eigenvalue(rule, spectrum, sums, place if place > 0 else rule.size, eps)
 
 
-@certified.for_state(FrequentDirectionsRule)
-def certified_by_shed(rule: FrequentDirectionsRule, sums: Sums, rounded: float) -> float:
+@certificate.for_state(FrequentDirectionsRule)
+def certificate_by_shed(rule: FrequentDirectionsRule, sums: Sums, rounded: float) -> float:
     if max(sums.shed, sums.dust) >= UNKNOWN:
         return np.inf
     return max(rule.compensation, 1.0 - rule.compensation) * sums.shed + sums.dust + rounded
@@ -105,14 +105,16 @@ def ridge_after_cuts(rule: FrequentDirectionsRule, ridge: float, sums: Sums) -> 
 
 
 @compiled
-def subtracted(rule: Any, spectrum: np.ndarray, sums: Sums, place: int, eps: float) -> tuple[np.ndarray, float, Sums]:
+def subtract_eigenvalue(
+    rule: Any, spectrum: np.ndarray, sums: Sums, place: int, eps: float
+) -> tuple[np.ndarray, float, Sums]:
     """The place-th eigenvalue (from 1) is subtracted from all, and the place - 1 directions above it are kept."""
     taken = spectrum[place - 1]
     kept = np.empty(place - 1)
     for i in range(kept.size):
         kept[i] = spectrum[i] - taken
-    shed, dust = more(sums.shed, taken), more(sums.dust, CUT_ROUNDINGS * eps * spectrum[0])
-    sums = Sums(mass=sums.mass, shed=shed, weighted=more(sums.weighted, place * taken), dust=dust)
+    shed, dust = saturating_add(sums.shed, taken), saturating_add(sums.dust, CUT_ROUNDINGS * eps * spectrum[0])
+    sums = Sums(mass=sums.mass, shed=shed, weighted=saturating_add(sums.weighted, place * taken), dust=dust)
     return kept, ridge_of(rule, shed), sums
 
 
@@ -122,11 +124,11 @@ def ridge_of(rule: Any, shed: float) -> float:
     return rule.reg + rule.compensation * shed
 
 
-def begun_sketch(dim: int, size: int, reg: float, compensation: float, dtype: np.dtype) -> FrequentDirectionsState:
+def init_sketch(dim: int, size: int, reg: float, compensation: float, dtype: np.dtype) -> FrequentDirectionsState:
     """An empty sketch of rows of this width; it never holds more directions than dimensions."""
     capacity = min(2 * size, dim)
     return FrequentDirectionsState(
-        space=begun_subspace(dim, capacity, reg, dtype),
+        space=init_subspace(dim, capacity, reg, dtype),
         triangle=zeros(capacity, capacity, dtype=dtype),
         sums=Sums(mass=0.0, shed=0.0, weighted=0.0, dust=0.0),
         settings=FrequentDirectionsRule(size=size, compensation=compensation, reg=reg),
@@ -134,13 +136,13 @@ def begun_sketch(dim: int, size: int, reg: float, compensation: float, dtype: np
 
 
 @compiled
-def new_sketch(like: np.ndarray, size: int, reg: float, compensation: float) -> FrequentDirectionsState:
+def init_sketch_like(like: np.ndarray, size: int, reg: float, compensation: float) -> FrequentDirectionsState:
     """An empty sketch for rows of the width and dtype of `like`; it never holds more directions than dimensions."""
     capacity, _ = capacities(size, like.shape[1])
     return FrequentDirectionsState(
-        space=subspace(like, capacity, reg),
+        space=init_subspace_like(like, capacity, reg),
         triangle=np.zeros((capacity, capacity), like.dtype),
-        sums=nothing_cut(),
+        sums=init_sums(),
         settings=FrequentDirectionsRule(size=size, compensation=compensation, reg=reg),
     )
 
@@ -158,7 +160,7 @@ def capacities(size: int, dim: int) -> tuple[int, int]:
 
 
 @compiled
-def nothing(eps: float) -> float:
+def negligible_share(eps: float) -> float:
     """The share of the largest eigenvalue below which another one is rounding."""
     return max(NEGLIGIBLE, (IN_SINGLE * eps) ** 2)
 
@@ -173,7 +175,7 @@ def first_below(values: np.ndarray, size: int, least: float) -> int:
 
 
 @compiled
-def decomposed(state: FrequentDirectionsState) -> tuple[np.ndarray, np.ndarray]:
+def decompose(state: FrequentDirectionsState) -> tuple[np.ndarray, np.ndarray]:
     """Eigenvalues of S^T S, descending, and eigenvectors as rows in coordinates of Q."""
     used = state.space.used
     corner = np.ascontiguousarray(state.triangle[:used, :used]).astype(np.float64)
@@ -188,7 +190,7 @@ def eps_of(state: FrequentDirectionsState) -> float:
 
 
 @compiled
-def with_cut(
+def replace_spectrum(
     state: FrequentDirectionsState, vectors: np.ndarray, kept: np.ndarray, ridge: float, sums: Sums
 ) -> FrequentDirectionsState:
     """The state after a cut of its spectrum; vectors: all eigenvectors, in coordinates of Q."""
@@ -201,12 +203,12 @@ def with_cut(
 
 
 @compiled
-def cut_at(
+def truncate_at(
     state: FrequentDirectionsState, values: np.ndarray, vectors: np.ndarray, place: int
 ) -> FrequentDirectionsState:
     """Subtract the place-th eigenvalue (from 1) of S^T S from all and keep the place - 1 directions above it."""
-    kept, ridge, sums = subtracted(state.settings, values, state.sums, place, eps_of(state))
-    return with_cut(state, vectors, kept, ridge, sums)
+    kept, ridge, sums = subtract_eigenvalue(state.settings, values, state.sums, place, eps_of(state))
+    return replace_spectrum(state, vectors, kept, ridge, sums)
 
 
 @compiled
@@ -215,9 +217,9 @@ def shrink(state: FrequentDirectionsState) -> FrequentDirectionsState:
     space, rule = state.space, state.settings
     if space.used < rule.size:
         return state
-    values, vectors = decomposed(state)
-    kept, ridge, sums = cut(rule, values, space.ridge, state.sums, space.basis.shape[1], 0.0, eps_of(state))
-    return with_cut(state, vectors, kept, ridge, sums)
+    values, vectors = decompose(state)
+    kept, ridge, sums = truncate(rule, values, space.ridge, state.sums, space.basis.shape[1], 0.0, eps_of(state))
+    return replace_spectrum(state, vectors, kept, ridge, sums)
 
 
 @compiled
@@ -238,7 +240,7 @@ def with_room(state: FrequentDirectionsState) -> FrequentDirectionsState:
 def receive(state: FrequentDirectionsState, row: np.ndarray, answering: bool) -> FrequentDirectionsState:
     """S gains a row; the inverse follows only if this sketch is the one that is `answering` (see dyadic.py)."""
     space, coordinates = extend(state.space, row) if answering else grow(state.space, row)
-    sums = heavier(state.sums, float(dot(coordinates, coordinates)))
+    sums = add_mass(state.sums, float(dot(coordinates, coordinates)))
     update_triangle(state.triangle, coordinates, space.used > state.space.used)
     state = with_sketch(state, space, sums)
     if space.used < max(2 * state.settings.size, space.basis.shape[0]):
@@ -254,7 +256,7 @@ def append(state: FrequentDirectionsState, row: np.ndarray) -> FrequentDirection
 @contract.error_bound.for_state(FrequentDirectionsState)
 def error_bound(state: FrequentDirectionsState) -> float:
     eps, mass = eps_of(state), state.sums.mass
-    return certified(state.settings, state.sums, state.space.left + rounding(eps, mass, state.settings.reg))
+    return certificate(state.settings, state.sums, state.space.left + rounding_error(eps, mass, state.settings.reg))
 
 
 @compiled
@@ -293,20 +295,20 @@ def merge(state: FrequentDirectionsState, other: FrequentDirectionsState) -> Fre
     rows, mass = sketch_rows(other), state.sums.mass + other.sums.mass
     for i in range(rows.shape[0]):
         state = contract.append(state, rows[i])
-    sums = added(state.sums, other.sums)
-    dust = more(sums.dust, other.space.left)
+    sums = add_sums(state.sums, other.sums)
+    dust = saturating_add(sums.dust, other.space.left)
     return with_sums(state, Sums(mass=mass, shed=sums.shed, weighted=sums.weighted, dust=dust))
 
 
-def sketch_consistent(s: FrequentDirectionsState, dim: int) -> bool:
+def is_valid_sketch(s: FrequentDirectionsState, dim: int) -> bool:
     """Return whether counters and shapes of a sketch of rows of width `dim` fit together."""
     capacity, settings = len(s.space.basis), s.settings
     return (
-        subspace_consistent(s.space, dim)
+        is_valid_subspace(s.space, dim)
         and s.triangle.shape == (capacity, capacity)
         and settings.size >= 1
         and capacity in capacities(settings.size, dim)
-        and sums_consistent(s.sums)
+        and is_valid_sums(s.sums)
         and settings.reg > 0.0
         and 0.0 <= settings.compensation <= 1.0
     )
@@ -333,22 +335,22 @@ class FrequentDirections(Design):
     def __init__(
         self, *, dim: int, size: int, reg: float = 1.0, compensation: float = 0.0, dtype: str = "float64"
     ) -> None:
-        self.params: dict[str, Any] = common(dim, reg, dtype)
+        self.params: dict[str, Any] = check_common(dim, reg, dtype)
         self.params["size"] = check.integer("size", size, 1, self.dim, "use Exact for a design without a sketch")
         self.params["compensation"] = check.fraction("compensation", compensation)
 
     def begin(self) -> FrequentDirectionsState:
         p = self.params
-        return begun_sketch(p["dim"], p["size"], p["reg"], p["compensation"], self.dtype)
+        return init_sketch(p["dim"], p["size"], p["reg"], p["compensation"], self.dtype)
 
-    def cutting(self) -> Cutting:
+    def truncation(self) -> Truncation:
         """Arms cut at 2 size directions."""
         size = self.params["size"]
-        return Cutting(rule=self.fresh.settings, hold=min(2 * size - 1, self.dim), limit=2 * size)
+        return Truncation(rule=self.abstract_state.settings, hold=min(2 * size - 1, self.dim), limit=2 * size)
 
     def consistent(self, state: FrequentDirectionsState) -> bool:
         """Return whether settings, counters and shapes of a loaded state fit together."""
-        return state.settings == self.fresh.settings and sketch_consistent(state, self.dim)
+        return state.settings == self.abstract_state.settings and is_valid_sketch(state, self.dim)
 
 
 def RobustFrequentDirections(

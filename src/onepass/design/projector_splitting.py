@@ -27,13 +27,23 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onepass.design import contract
-from onepass.design.cutting import UNKNOWN, Cutting, Sums, certified, cut, dustier, heavier, more, sums_consistent
-from onepass.design.design import Design, common
+from onepass.design.design import Design, check_common
+from onepass.design.truncation import (
+    UNKNOWN,
+    Sums,
+    Truncation,
+    add_dust,
+    add_mass,
+    certificate,
+    is_valid_sums,
+    saturating_add,
+    truncate,
+)
 from onepass.foundation import check
+from onepass.foundation.cholesky_updates import eigenvalue
 from onepass.foundation.generic import compiled
-from onepass.foundation.linalg import NEGLIGIBLE, dot, fill, in_root, orthonormal, squared_norms, svd
+from onepass.foundation.linalg import NEGLIGIBLE, dot, fill, inverse_root_error, orthonormal, squared_norms, svd
 from onepass.foundation.registry import savable
-from onepass.foundation.roots import eigenvalue
 from onepass.foundation.state import zeros
 
 COMPRESSED = 10.0  # roundings of U V^T in a compression: measured 1 to 5 per compression at rank 2 to 12
@@ -63,8 +73,8 @@ class ProjectorSplittingState(NamedTuple):
     settings: ProjectorSplittingRule
 
 
-@cut.for_state(ProjectorSplittingRule)
-def cut_to_rank(
+@truncate.for_state(ProjectorSplittingRule)
+def truncate_to_rank(
     rule: ProjectorSplittingRule, spectrum: np.ndarray, ridge: float, sums: Sums, dim: int, precision: float, eps: float
 ) -> tuple[np.ndarray, float, Sums]:
     """Keep the `rank` largest; compensated: the rest of the trace, which is known exactly, becomes the ridge."""
@@ -75,9 +85,9 @@ def cut_to_rank(
         lost += spectrum[i]
     shed, dust = sums.shed, sums.dust
     if shed == 0.0 and shrinkage(lost, ridge) <= TOLERANCE * eps:
-        dust = more(dust, lost)
+        dust = saturating_add(dust, lost)
     else:
-        shed = more(shed, lost)
+        shed = saturating_add(shed, lost)
     fresh = rule.reg
     if rule.compensate and shed > 0.0 and dim > keep:
         fresh += max(sums.mass - held, 0.0) / (dim - keep)
@@ -102,7 +112,7 @@ def with_columns(state: ProjectorSplittingState, used: int, ridge: float, sums: 
 
 
 @compiled
-def whitened(state: ProjectorSplittingState, rows: np.ndarray) -> np.ndarray:
+def whiten(state: ProjectorSplittingState, rows: np.ndarray) -> np.ndarray:
     """L^-1 x for every row, shape (n, dim) -> (n, dim)."""
     out = dot(dot(rows, state.right[: state.used].T), state.left[: state.used])
     scale = 1.0 / np.sqrt(state.ridge)
@@ -113,7 +123,7 @@ def whitened(state: ProjectorSplittingState, rows: np.ndarray) -> np.ndarray:
 
 
 @compiled
-def unwhitened(state: ProjectorSplittingState, z: np.ndarray) -> np.ndarray:
+def unwhiten(state: ProjectorSplittingState, z: np.ndarray) -> np.ndarray:
     """L^-T z = (z - V U^T z) / sqrt(ridge), shape (dim,) -> (dim,)."""
     out = dot(dot(state.left[: state.used], z), state.right[: state.used])
     scale = 1.0 / np.sqrt(state.ridge)
@@ -131,7 +141,7 @@ def join(state: ProjectorSplittingState, q: np.ndarray, scale: np.ndarray, mass:
         for j in range(q.shape[1]):
             right[used + i, j] = q[i, j] - seen[i, j]
             left[used + i, j] = q[i, j] * scale[i]
-    return with_columns(state, used + q.shape[0], state.ridge, heavier(state.sums, mass))
+    return with_columns(state, used + q.shape[0], state.ridge, add_mass(state.sums, mass))
 
 
 @compiled
@@ -163,7 +173,7 @@ def integrate(state: ProjectorSplittingState) -> None:
 
 
 @compiled
-def truncate(state: ProjectorSplittingState) -> float:
+def truncate_factors(state: ProjectorSplittingState) -> float:
     """Thin SVD of U V^T, cut to `rank`; returns the largest singular value that was cut."""
     rank, used = state.settings.rank, state.used
     u, s = orthonormal(state.left[:used])
@@ -184,7 +194,7 @@ def eps_of(state: ProjectorSplittingState) -> float:
 
 
 @compiled
-def moved(state: ProjectorSplittingState, lost: float) -> float:
+def movement_bound(state: ProjectorSplittingState, lost: float) -> float:
     """Bound how far A moves when U V^T loses a small singular value `lost`, of vectors p and q, and is rounded.
 
     A^-1 changes by lost (p q^T + q p^T) / ridge, in which A p and A q are sqrt(ridge ||A||) long at most: 2 lost ||A||.
@@ -195,17 +205,19 @@ def moved(state: ProjectorSplittingState, lost: float) -> float:
 
 
 @compiled
-def truncated(state: ProjectorSplittingState, lost: float) -> Sums:
+def sums_after_truncation(state: ProjectorSplittingState, lost: float) -> Sums:
     """The sums after a singular value `lost` of U V^T was truncated: dust or, once it was more than that, shed."""
     sums = state.sums
     if sums.shed == 0.0 and lost <= TOLERANCE * eps_of(state):
-        return dustier(sums, moved(state, lost))
-    shed = more(sums.shed, eigenvalue(1.0 - lost) * state.ridge - state.ridge)
-    return Sums(mass=sums.mass, shed=shed, weighted=sums.weighted, dust=more(sums.dust, moved(state, lost)))
+        return add_dust(sums, movement_bound(state, lost))
+    shed = saturating_add(sums.shed, eigenvalue(1.0 - lost) * state.ridge - state.ridge)
+    return Sums(
+        mass=sums.mass, shed=shed, weighted=sums.weighted, dust=saturating_add(sums.dust, movement_bound(state, lost))
+    )
 
 
 @compiled
-def compensated(state: ProjectorSplittingState) -> ProjectorSplittingState:
+def compensate_cut(state: ProjectorSplittingState) -> ProjectorSplittingState:
     """Cut the spectrum of A by the rule, and make U and V from what it keeps.
 
     U and V span the same space: it was so after the last compression, and a row adds y to U and y - V U^T y to V.
@@ -221,7 +233,7 @@ def compensated(state: ProjectorSplittingState) -> ProjectorSplittingState:
     spectrum = np.empty(singular.size)
     for i in range(spectrum.size):
         spectrum[i] = min(max(state.ridge * (eigenvalue(singular[last - i]) - 1.0), 0.0), UNKNOWN)
-    kept, ridge, sums = cut(rule, spectrum, state.ridge, state.sums, dim, 0.0, eps_of(state))
+    kept, ridge, sums = truncate(rule, spectrum, state.ridge, state.sums, dim, 0.0, eps_of(state))
     directions = dot(vectors, q)
     for i in range(kept.size):
         shrink = shrinkage(kept[i], ridge)
@@ -229,7 +241,7 @@ def compensated(state: ProjectorSplittingState) -> ProjectorSplittingState:
             state.right[i, j] = directions[last - i, j]
             state.left[i, j] = directions[last - i, j] * shrink
     rest = spectrum[kept.size] if kept.size < spectrum.size else 0.0
-    sums = dustier(sums, moved(state, shrinkage(rest, state.ridge)))
+    sums = add_dust(sums, movement_bound(state, shrinkage(rest, state.ridge)))
     return with_columns(state, kept.size, ridge, sums)
 
 
@@ -240,21 +252,21 @@ def compress(state: ProjectorSplittingState) -> ProjectorSplittingState:
     if state.used <= rank:
         return state
     if state.settings.compensate:
-        return compensated(state)
+        return compensate_cut(state)
     sums = state.sums
     if sums.shed > 0.0:
         integrate(state)
     else:
-        sums = truncated(state, truncate(state))
+        sums = sums_after_truncation(state, truncate_factors(state))
     return with_columns(state, rank, state.ridge, sums)
 
 
 @contract.append.for_state(ProjectorSplittingState)
 def append(state: ProjectorSplittingState, row: np.ndarray) -> ProjectorSplittingState:
-    y, mass = whitened(state, row.reshape(1, row.size)), float(dot(row, row))
+    y, mass = whiten(state, row.reshape(1, row.size)), float(dot(row, row))
     s = np.sqrt(1.0 + squared_norms(y)[0])
     if s == 1.0:  # the row is lost beside A
-        return with_columns(state, state.used, state.ridge, dustier(heavier(state.sums, mass), mass))
+        return with_columns(state, state.used, state.ridge, add_dust(add_mass(state.sums, mass), mass))
     state = join(state, y, np.full(1, 1.0 / (s * (s + 1.0))), mass)
     return compress(state) if state.used == state.left.shape[0] else state
 
@@ -265,7 +277,7 @@ def append_rows(state: ProjectorSplittingState, rows: np.ndarray) -> ProjectorSp
     for start in range(0, rows.shape[0], state.settings.rank):
         batch = rows[start : start + state.settings.rank]
         state = compress(state)
-        _, singular, q = svd(whitened(state, batch))
+        _, singular, q = svd(whiten(state, batch))
         kept = 0
         scale = np.empty(singular.size)
         for i in range(singular.size):
@@ -280,23 +292,23 @@ def append_rows(state: ProjectorSplittingState, rows: np.ndarray) -> ProjectorSp
 
 @contract.solve.for_state(ProjectorSplittingState)
 def solve(state: ProjectorSplittingState, b: np.ndarray) -> np.ndarray:
-    return unwhitened(state, whitened(state, b.reshape(1, b.size))[0])
+    return unwhiten(state, whiten(state, b.reshape(1, b.size))[0])
 
 
 @contract.inverse_quadratic.for_state(ProjectorSplittingState)
 def inverse_quadratic(state: ProjectorSplittingState, rows: np.ndarray) -> np.ndarray:
-    return squared_norms(whitened(state, rows))
+    return squared_norms(whiten(state, rows))
 
 
 @contract.inverse_gram.for_state(ProjectorSplittingState)
 def inverse_gram(state: ProjectorSplittingState, rows: np.ndarray) -> np.ndarray:
-    half = whitened(state, rows)
+    half = whiten(state, rows)
     return dot(half, half.T)
 
 
 @contract.root.for_state(ProjectorSplittingState)
 def root(state: ProjectorSplittingState, z: np.ndarray) -> np.ndarray:
-    return unwhitened(state, z)
+    return unwhiten(state, z)
 
 
 @contract.log_det.for_state(ProjectorSplittingState)
@@ -316,7 +328,7 @@ def log_det(state: ProjectorSplittingState) -> float:
 def error_bound(state: ProjectorSplittingState) -> float:
     """Bound what truncations did to A, each of no more than rounding, and the rounding of its root (see `moved`)."""
     mass, reg = state.sums.mass, state.settings.reg
-    return certified(state.settings, state.sums, in_root(eps_of(state), mass, reg))
+    return certificate(state.settings, state.sums, inverse_root_error(eps_of(state), mass, reg))
 
 
 @contract.sums.for_state(ProjectorSplittingState)
@@ -365,7 +377,7 @@ class ProjectorSplitting(Design):
     def __init__(
         self, *, dim: int, rank: int, reg: float = 1.0, compensate: bool = False, dtype: str = "float64"
     ) -> None:
-        self.params: dict[str, Any] = common(dim, reg, dtype)
+        self.params: dict[str, Any] = check_common(dim, reg, dtype)
         hint = "use Exact when the rank is that of the data"
         self.params["rank"] = check.integer("rank", rank, 1, self.dim, hint)
         self.params["compensate"] = bool(check.choice("compensate", compensate, (False, True)))
@@ -381,18 +393,18 @@ class ProjectorSplitting(Design):
             settings=ProjectorSplittingRule(rank=rank, compensate=compensate, reg=reg),
         )
 
-    def cutting(self) -> Cutting:
+    def truncation(self) -> Truncation:
         """Arms cut down to `rank` after every batch, and within one at 2 rank directions."""
         rank = self.params["rank"]
-        return Cutting(rule=self.fresh.settings, hold=rank, limit=2 * rank)
+        return Truncation(rule=self.abstract_state.settings, hold=rank, limit=2 * rank)
 
     def consistent(self, state: ProjectorSplittingState) -> bool:
         """Return whether settings, counters and shapes of a loaded state fit together."""
         shape = (2 * self.params["rank"], self.dim)
         return (
-            state.settings == self.fresh.settings
+            state.settings == self.abstract_state.settings
             and state.left.shape == state.right.shape == shape
             and 0 <= state.used < shape[0]
             and state.ridge > 0.0
-            and sums_consistent(state.sums)
+            and is_valid_sums(state.sums)
         )

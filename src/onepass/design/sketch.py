@@ -1,7 +1,7 @@
 """A sketch that is a rule: an inverse on a subspace, cut by the rule as soon as it holds `limit` directions.
 
-The whole contract for a design that says no more than what it gives up (cutting.py): what an arm of an arena is, as a
-shared design. CONTRIBUTING shows one. Cost O(dim limit) a row, memory limit (dim + limit) numbers.
+The whole contract for a design that says no more than what it gives up (truncation.py): what an arm of an arena is, as
+a shared design. CONTRIBUTING shows one. Cost O(dim limit) a row, memory limit (dim + limit) numbers.
 """
 
 from typing import Any, NamedTuple
@@ -9,10 +9,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onepass.design import contract
-from onepass.design.cutting import Cutting, Sums, added, certified, cut_space, heavier, more, sums_consistent
-from onepass.design.on_a_space import on_a_space
-from onepass.design.subspace import Subspace, begun_subspace, extend, matrix_in, spectrum_in, subspace_consistent
-from onepass.foundation.linalg import dot, in_root
+from onepass.design.subspace import Subspace, extend, init_subspace, is_valid_subspace, matrix_in, spectrum_in
+from onepass.design.subspace_members import register_subspace_members
+from onepass.design.truncation import (
+    Sums,
+    Truncation,
+    add_mass,
+    add_sums,
+    certificate,
+    is_valid_sums,
+    saturating_add,
+    truncate_space,
+)
+from onepass.foundation.linalg import dot, inverse_root_error
 
 
 class SketchSettings(NamedTuple):
@@ -23,7 +32,7 @@ class SketchSettings(NamedTuple):
     reg: float
 
 
-@on_a_space
+@register_subspace_members
 class SketchState(NamedTuple):
     """space: A^-1 on what the rows span; sums: what they and the cuts came to."""
 
@@ -32,34 +41,34 @@ class SketchState(NamedTuple):
     settings: SketchSettings
 
 
-def empty_sketch(dim: int, cutting: Cutting, reg: float, dtype: np.dtype) -> SketchState:
+def init_rule_sketch(dim: int, cutting: Truncation, reg: float, dtype: np.dtype) -> SketchState:
     """A = reg I for rows of this width; abstract where states are (foundation/state.py)."""
     return SketchState(
-        space=begun_subspace(dim, min(cutting.limit, dim), reg, dtype),
+        space=init_subspace(dim, min(cutting.limit, dim), reg, dtype),
         sums=Sums(mass=0.0, shed=0.0, weighted=0.0, dust=0.0),
         settings=SketchSettings(rule=cutting.rule, limit=cutting.limit, reg=reg),
     )
 
 
-def sketch_fits(state: SketchState, begun: SketchState) -> bool:
+def is_valid_rule_sketch(state: SketchState, begun: SketchState) -> bool:
     """Return whether a state read from a file is one of a sketch that began as `begun`."""
     shapes = state.space.basis.shape == begun.space.basis.shape and state.settings == begun.settings
-    return shapes and subspace_consistent(state.space, begun.space.basis.shape[1]) and sums_consistent(state.sums)
+    return shapes and is_valid_subspace(state.space, begun.space.basis.shape[1]) and is_valid_sums(state.sums)
 
 
 @contract.append.for_state(SketchState)
 def append(state: SketchState, row: np.ndarray) -> SketchState:
     space, coordinates = extend(state.space, row)
-    sums = heavier(state.sums, float(dot(coordinates, coordinates)))
+    sums = add_mass(state.sums, float(dot(coordinates, coordinates)))
     if space.used == state.settings.limit:
-        space, sums = cut_space(space, state.settings.rule, sums)
+        space, sums = truncate_space(space, state.settings.rule, sums)
     return SketchState(space=space, sums=sums, settings=state.settings)
 
 
 @contract.error_bound.for_state(SketchState)
 def error_bound(state: SketchState) -> float:
     mass, reg, eps = state.sums.mass, state.settings.reg, float(np.finfo(state.space.basis.dtype).eps)
-    return certified(state.settings.rule, state.sums, state.space.left + in_root(eps, mass, reg))
+    return certificate(state.settings.rule, state.sums, state.space.left + inverse_root_error(eps, mass, reg))
 
 
 @contract.matrix.for_state(SketchState)
@@ -77,6 +86,6 @@ def merge(state: SketchState, other: SketchState) -> SketchState:
         for j in range(row.size):
             row[j] = vectors[i, j] * np.sqrt(max(values[i] - ridge, 0.0))
         state = contract.append(state, row)
-    both = added(state.sums, other.sums)
-    sums = Sums(mass=mass, shed=both.shed, weighted=both.weighted, dust=more(both.dust, other.space.left))
+    both = add_sums(state.sums, other.sums)
+    sums = Sums(mass=mass, shed=both.shed, weighted=both.weighted, dust=saturating_add(both.dust, other.space.left))
     return SketchState(space=state.space, sums=sums, settings=state.settings)

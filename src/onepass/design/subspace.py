@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from onepass.foundation.cholesky_updates import spectrum_of_root, update_root
 from onepass.foundation.generic import compiled
-from onepass.foundation.linalg import NEGLIGIBLE, dot, fill, left_out, split, squared_norms
-from onepass.foundation.roots import spectrum_of_root, update_root
+from onepass.foundation.linalg import NEGLIGIBLE, dot, fill, omission_error, split, squared_norms
 from onepass.foundation.state import zeros
 
 SHRUNK = 1e-6  # the share of ||x||^2 that may be left of a difference before it has lost its digits
@@ -36,13 +36,13 @@ class Subspace(NamedTuple):
     left: float
 
 
-def begun_subspace(dim: int, capacity: int, ridge: float, dtype: np.dtype) -> Subspace:
+def init_subspace(dim: int, capacity: int, ridge: float, dtype: np.dtype) -> Subspace:
     """An empty subspace of rows of this width: A = ridge I."""
     basis, root = zeros(capacity, dim, dtype=dtype), zeros(capacity, capacity, dtype=dtype)
     return Subspace(basis=basis, root=root, used=0, ridge=ridge, log_det=dim * math.log(ridge), left=0.0)
 
 
-def subspace_consistent(s: Subspace, dim: int) -> bool:
+def is_valid_subspace(s: Subspace, dim: int) -> bool:
     """Return whether counters and shapes of a subspace of rows of this width fit together."""
     capacity = len(s.basis)
     shapes = s.basis.shape == (capacity, dim) and s.root.shape == (capacity, capacity)
@@ -50,7 +50,7 @@ def subspace_consistent(s: Subspace, dim: int) -> bool:
 
 
 @compiled
-def subspace(like: np.ndarray, capacity: int, ridge: float) -> Subspace:
+def init_subspace_like(like: np.ndarray, capacity: int, ridge: float) -> Subspace:
     """An empty subspace for rows of the width and dtype of `like`, shape (n, dim): A = ridge I."""
     return Subspace(
         basis=np.zeros((capacity, like.shape[1]), like.dtype),
@@ -63,7 +63,7 @@ def subspace(like: np.ndarray, capacity: int, ridge: float) -> Subspace:
 
 
 @compiled
-def widened(space: Subspace, residual: np.ndarray, length: float) -> Subspace:
+def add_direction(space: Subspace, residual: np.ndarray, length: float) -> Subspace:
     """The space with one more direction, a residual of that length; A stays. The caller has made room."""
     basis, root, used = space.basis, space.root, space.used
     for j in range(residual.size):
@@ -75,7 +75,7 @@ def widened(space: Subspace, residual: np.ndarray, length: float) -> Subspace:
 
 
 @compiled
-def raised(space: Subspace, q: float) -> Subspace:
+def raise_log_det(space: Subspace, q: float) -> Subspace:
     """The space whose root has taken in a row of x^T A^-1 x = q: log det A grows by log(1 + q)."""
     return Subspace(
         basis=space.basis,
@@ -88,7 +88,7 @@ def raised(space: Subspace, q: float) -> Subspace:
 
 
 @compiled
-def lacking(space: Subspace, coordinates: np.ndarray, length: float) -> Subspace:
+def record_omission(space: Subspace, coordinates: np.ndarray, length: float) -> Subspace:
     """The space without what a row had outside it, `length` long."""
     return Subspace(
         basis=space.basis,
@@ -96,7 +96,7 @@ def lacking(space: Subspace, coordinates: np.ndarray, length: float) -> Subspace
         used=space.used,
         ridge=space.ridge,
         log_det=space.log_det,
-        left=space.left + left_out(coordinates, length),
+        left=space.left + omission_error(coordinates, length),
     )
 
 
@@ -108,14 +108,14 @@ def grow(space: Subspace, row: np.ndarray) -> tuple[Subspace, np.ndarray]:
     """
     coordinates, residual, length = split(space.basis[: space.used], row)
     if length > 0.0 and space.used < space.basis.shape[0]:
-        space = widened(space, residual, length)
+        space = add_direction(space, residual, length)
         grown = np.empty(space.used, coordinates.dtype)
         for i in range(coordinates.size):
             grown[i] = coordinates[i]
         grown[coordinates.size] = length
         coordinates = grown
     else:
-        space = lacking(space, coordinates, abs(length))
+        space = record_omission(space, coordinates, abs(length))
     return space, coordinates
 
 
@@ -123,7 +123,7 @@ def grow(space: Subspace, row: np.ndarray) -> tuple[Subspace, np.ndarray]:
 def extend(space: Subspace, row: np.ndarray) -> tuple[Subspace, np.ndarray]:
     """A += x x^T. Returns the space and the coordinates of x."""
     space, coordinates = grow(space, row)
-    return raised(space, update_root(space.root[: space.used], coordinates)), coordinates
+    return raise_log_det(space, update_root(space.root[: space.used], coordinates)), coordinates
 
 
 @compiled
@@ -152,12 +152,12 @@ def with_spectrum(space: Subspace, directions: np.ndarray, spectrum: np.ndarray,
 
 
 @compiled
-def spanned(vectors: np.ndarray, values: np.ndarray, ridge: float, least: float) -> Subspace:
+def subspace_from_spectrum(vectors: np.ndarray, values: np.ndarray, ridge: float, least: float) -> Subspace:
     """A = ridge I + sum of (values_i - ridge) v_i v_i^T as a space of the directions where that is above `least`."""
     kept = 0
     for i in range(values.size):
         kept += abs(values[i] - ridge) > least
-    space, place = subspace(vectors, kept, ridge), 0
+    space, place = init_subspace_like(vectors, kept, ridge), 0
     log_det = space.log_det
     for i in range(values.size):
         if abs(values[i] - ridge) > least:

@@ -49,7 +49,7 @@ from onepass.estimator.noise_scale import (
     update_noise,
     with_nu,
 )
-from onepass.exploration.theory import Theory
+from onepass.exploration.confidence_width import Theory
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import dot
 from onepass.foundation.registry import savable

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onepass.design.design import Design
-from onepass.exploration.theory import Theory
+from onepass.exploration.confidence_width import Theory
 from onepass.foundation import state as states
-from onepass.foundation.check import shown
+from onepass.foundation.check import quote
 
 
 class ArmLearning(NamedTuple):
@@ -45,7 +45,7 @@ class Estimator(ABC):
     def consistent(self, state: Any) -> bool:
         """Return whether shapes and counters of a loaded `state` fit together; here: the shapes as they begin."""
         with states.abstract():
-            return states.shaped_as(state, self.begin(), ("design.",)) and self.design.consistent(state.design)
+            return states.has_same_shapes(state, self.begin(), ("design.",)) and self.design.consistent(state.design)
 
     @property
     def horizon(self) -> int:
@@ -73,7 +73,7 @@ def check_radius(theory: Theory | None, estimator: Estimator) -> None:
     bounds = (theory.parameter_bound, theory.row_bound, theory.delta)
     if own is not None and (own.parameter_bound, own.row_bound, own.delta) != bounds:
         raise ValueError(
-            f"exploration must have the parameter_bound, row_bound and delta of {kind}'s theory={shown(own)}, "
+            f"exploration must have the parameter_bound, row_bound and delta of {kind}'s theory={quote(own)}, "
             f"got {list(bounds)}"
         )
 
@@ -82,11 +82,11 @@ def check_design(design: Any, kind: Any = Design) -> Any:
     """`design` itself; ValueError if it is none of that kind."""
     if not isinstance(design, kind):
         raise ValueError(
-            f"design must be {'a design such as' if kind is Design else 'an'} Exact(dim=20), got {shown(design)}"
+            f"design must be {'a design such as' if kind is Design else 'an'} Exact(dim=20), got {quote(design)}"
         )
     return design
 
 
 def init_design_and_theta(design: Design) -> tuple[Any, np.ndarray]:
     """A state of the design to start from, and a zero vector of its width and dtype."""
-    return design.started(), states.zeros(design.dim, dtype=design.dtype)
+    return design.initial_state(), states.zeros(design.dim, dtype=design.dtype)

@@ -22,9 +22,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onepass.exploration.contract import Seen
+from onepass.exploration.contract import ArmStatistics
 from onepass.foundation import check
-from onepass.foundation.generic import compiled, defined, generic
+from onepass.foundation.generic import compiled, generic, is_registered
 from onepass.foundation.registry import savable
 
 GRID = 30.0  # of |z|, as far as families are looked at; 1 - mu of clicks is 1e-13 there
@@ -96,7 +96,7 @@ def mean_of_scores(family: Any, values: np.ndarray) -> np.ndarray:
 
 
 @partial(generic, default=True)
-def to_reward_scale(family: Any, seen: Seen) -> Seen:
+def to_reward_scale(family: Any, seen: ArmStatistics) -> ArmStatistics:
     """Translate what a rule sees of arms (`Seen`, of scores z) to the scale of rewards.
 
     beta width becomes the larger of mu(z + beta width) - mu(z) and mu(z) - mu(z - beta width): whom elimination by
@@ -113,7 +113,9 @@ def to_reward_scale(family: Any, seen: Seen) -> Seen:
     for m in range(samples.shape[0]):
         for a in range(samples.shape[1]):
             samples[m, a] = mean(family, float(seen.samples[m, a]))
-    return Seen(means=means, widths=widths, samples=samples, beta=seen.beta, residual=seen.residual, rounds=seen.rounds)
+    return ArmStatistics(
+        means=means, widths=widths, samples=samples, beta=seen.beta, residual=seen.residual, rounds=seen.rounds
+    )
 
 
 class IdentityLink(NamedTuple):
@@ -191,7 +193,7 @@ def mean_of_scores_of_identity(family: IdentityLink, values: np.ndarray) -> np.n
 
 
 @to_reward_scale.for_state(IdentityLink)
-def on_rewards_of_identity(family: IdentityLink, seen: Seen) -> Seen:
+def on_rewards_of_identity(family: IdentityLink, seen: ArmStatistics) -> ArmStatistics:
     return seen
 
 
@@ -265,10 +267,10 @@ def family_of(given: Any) -> Any:
     """A family by its name, or one of one's own; ValueError for what is neither."""
     if isinstance(given, str) and given in FAMILIES:
         return FAMILIES[given]
-    if isinstance(given, tuple) and defined(mean, given):
+    if isinstance(given, tuple) and is_registered(mean, given):
         return given
     names = ", ".join(map(repr, FAMILIES))
-    raise ValueError(f"family must be one of {names}, or a family such as links.Poisson(), got {check.shown(given)}")
+    raise ValueError(f"family must be one of {names}, or a family such as links.Poisson(), got {check.quote(given)}")
 
 
 def name_of(family: Any) -> str:
@@ -323,6 +325,6 @@ def check_rewards(family: Any, rewards: np.ndarray) -> None:
         wrong = rewards[(rewards < low) | (rewards > high)].ravel()
         limits = f"from {low:g} to {high:g}" if np.isfinite(high) else f"at least {low:g}"
         raise ValueError(
-            f"rewards must be {limits} for the {name_of(family)} family, got {check.shown(float(wrong[0]))}; "
+            f"rewards must be {limits} for the {name_of(family)} family, got {check.quote(float(wrong[0]))}; "
             "use family='identity', or ridge regression, for any reward"
         )

@@ -24,9 +24,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onepass.design.contract import append, solve, spectrum
-from onepass.design.cutting import UNKNOWN
 from onepass.design.design import Design
-from onepass.design.raised import raised
+from onepass.design.potential_growth import potential_growth
+from onepass.design.truncation import UNKNOWN
 from onepass.estimator.arm_update_rules import NewtonSteps, arm_step
 from onepass.estimator.contract import forget, link, radius, update
 from onepass.estimator.estimator import ArmLearning, Estimator, check_design, init_design_and_theta
@@ -41,9 +41,9 @@ from onepass.estimator.families import (
     slope,
 )
 from onepass.estimator.newton import assign_if_finite, forget_rows, project_onto_ball, step_along
-from onepass.exploration.theory import Theory
+from onepass.exploration.confidence_width import Theory
 from onepass.foundation import check
-from onepass.foundation.check import shown
+from onepass.foundation.check import quote
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import dot
 from onepass.foundation.registry import savable
@@ -220,7 +220,9 @@ def radius_of_glb_omd(
     exponent = 0.5 * curved**2 * s.step * spread / left * row_bound**2 / s.reg
     excess = np.expm1(exponent) / exponent if exponent > 0.0 else 1.0
     learned = 2.0 * np.log(1.0 / delta) + excess * s.step / left * state.gain
-    return np.sqrt(s.reg * parameter_bound**2 + s.step * spread * learned + raised(state.design) * both * both)
+    return np.sqrt(
+        s.reg * parameter_bound**2 + s.step * spread * learned + potential_growth(state.design) * both * both
+    )
 
 
 def least_reg(family: Any, theory: Theory) -> float:
@@ -264,11 +266,11 @@ class OnePassGLM(Estimator):
     ) -> None:
         self.design, self.family = check_design(design), family_of(family)
         if theory is not None and not isinstance(theory, Theory):
-            raise ValueError(f"theory must be a onepass.Theory or None, got {shown(theory)}")
+            raise ValueError(f"theory must be a onepass.Theory or None, got {quote(theory)}")
         given = {"step": step, "parameter_bound": parameter_bound, "implicit": implicit, "clip": clip}
         for name, value in given.items():
             if theory is not None and value is not None:
-                raise ValueError(f"{name} must be None beside theory, which has its own, got {shown(value)}")
+                raise ValueError(f"{name} must be None beside theory, which has its own, got {quote(value)}")
         eta, bound = 1.0 if step is None else check.positive("step", step), np.inf
         if parameter_bound is not None:
             bound = check.positive("parameter_bound", parameter_bound)
@@ -282,9 +284,9 @@ class OnePassGLM(Estimator):
             eta, least = 1.0 + concordance(self.family) * theory.row_bound * bound, least_reg(self.family, theory)
             if not self.design.params["reg"] > least:
                 raise ValueError(
-                    f"design must have a reg above {least:g} beside theory={shown(theory)}, got {shown(self.design)}"
+                    f"design must have a reg above {least:g} beside theory={quote(theory)}, got {quote(self.design)}"
                 )
-        self.has_radius: bool = theory is not None and not design.knows
+        self.has_radius: bool = theory is not None and not design.has_learned
         self._settings = GLBOMDSettings(
             family=self.family,
             step=eta,

@@ -20,9 +20,9 @@ import numpy as np
 
 from onepass.design.design import Design
 from onepass.estimator.noise_scale import Noise, noise_level, outlier_scale
-from onepass.exploration.theory import Theory
+from onepass.exploration.confidence_width import Theory
 from onepass.foundation import check
-from onepass.foundation.check import shown
+from onepass.foundation.check import quote
 from onepass.foundation.generic import compiled
 
 # chosen on validation seeds over six tails, and on 0/1 rewards of six data sets (docs/heavy_tails.md)
@@ -162,15 +162,15 @@ def make_tail(
     """
     epsilon = check.positive("epsilon", epsilon, "moments of order 1 + epsilon are finite, epsilon in (0, 1]")
     if epsilon > 1.0:
-        raise ValueError(f"epsilon must be above 0 and at most 1, got {shown(epsilon)}; for a finite variance it is 1")
+        raise ValueError(f"epsilon must be above 0 and at most 1, got {quote(epsilon)}; for a finite variance it is 1")
     if theory is not None and not isinstance(theory, Theory):
-        raise ValueError(f"theory must be a onepass.Theory or None, got {shown(theory)}")
+        raise ValueError(f"theory must be a onepass.Theory or None, got {quote(theory)}")
     horizon = 0 if horizon is None else check.integer("horizon", horizon, 1)
     bound = np.inf if theory is None else theory.parameter_bound
     if parameter_bound is not None:
         if theory is not None:
             raise ValueError(
-                f"parameter_bound must be None beside theory, which has its own, got {shown(parameter_bound)}"
+                f"parameter_bound must be None beside theory, which has its own, got {quote(parameter_bound)}"
             )
         bound = check.positive("parameter_bound", parameter_bound)
     row_bound, delta = (1.0, 0.0) if theory is None else (theory.row_bound, theory.delta / deltas)
@@ -192,7 +192,7 @@ def make_practice(radius: Any, clip: Any, floor: Any, theory: Theory | None) -> 
     radius = check.real("radius", radius)
     for name, value in (("radius", radius), ("floor", floor)):
         if value < 0.0:
-            raise ValueError(f"{name} must be at least 0, got {shown(value)}")
+            raise ValueError(f"{name} must be at least 0, got {quote(value)}")
     return Practice(radius=-1.0 if theory is not None else radius, clip=clip, floor=floor)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import fill
-from onepass.foundation.state import filled, zeros
+from onepass.foundation.state import full, zeros
 
 FIRST = 64
 
@@ -36,7 +36,7 @@ def init_history(like: np.ndarray) -> History:
     return History(
         rows=zeros(FIRST, like.size, dtype=kind),
         values=zeros(FIRST, dtype=kind),
-        marks=filled(np.inf, FIRST, dtype=kind),
+        marks=full(np.inf, FIRST, dtype=kind),
         used=0,
     )
 

@@ -21,7 +21,7 @@ from onepass.estimator.epochs import Epoch, add_play, required_index, reset_epoc
 from onepass.estimator.estimator import Estimator, check_design, init_design_and_theta
 from onepass.estimator.heavy_tails import Tail, make_tail, power, repetitions
 from onepass.estimator.newton import assign_if_finite
-from onepass.exploration.theory import Theory
+from onepass.exploration.confidence_width import Theory
 from onepass.foundation import check
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import dot
@@ -129,7 +129,7 @@ def merge_means(state: MedianOfMeansState, other: MedianOfMeansState, start: Med
     """A and all b_j are sums over epochs; ValueError while the other one is in the midst of an epoch."""
     if other.epoch.played or start.epoch.played:
         raise ValueError("other must have finished its epoch: an arm whose rewards are not complete cannot be merged")
-    design = contract.merge(state.design, contract.since(other.design, start.design))
+    design = contract.merge(state.design, contract.subtract_start(other.design, start.design))
     moments, epochs = state.moments + other.moments - start.moments, state.epochs + other.epochs - start.epochs
     theta = state.theta.copy()
     assign_if_finite(theta, central_estimate(design, moments))

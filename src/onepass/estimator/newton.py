@@ -17,13 +17,13 @@ import numpy as np
 
 from onepass.design.contract import append, decay, regularization, solve, spectrum
 from onepass.foundation.generic import compiled
-from onepass.foundation.linalg import dot, largest, secular_shift
+from onepass.foundation.linalg import dot, norm_limit, secular_shift
 
 
 @compiled
 def step_along(theta: np.ndarray, direction: np.ndarray, pull: float) -> bool:
     """theta += pull * direction in place, unless it would leave what products can hold; whether it was done."""
-    most, square = largest(theta), 0.0
+    most, square = norm_limit(theta), 0.0
     for j in range(theta.size):
         entry = theta[j] + pull * direction[j]
         square += entry * entry
@@ -37,7 +37,7 @@ def step_along(theta: np.ndarray, direction: np.ndarray, pull: float) -> bool:
 @compiled
 def assign_if_finite(theta: np.ndarray, found: np.ndarray) -> bool:
     """theta = found, in place, unless products could not hold it; whether it was done."""
-    most, square = largest(theta), 0.0
+    most, square = norm_limit(theta), 0.0
     for j in range(theta.size):
         square += float(found[j]) * float(found[j])
     if not square <= most * most:

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onepass.foundation import check
-from onepass.foundation.check import shown
+from onepass.foundation.check import quote
 from onepass.foundation.generic import compiled
 
 LEAST = 1e-100  # noise scale: smaller ones are none
@@ -196,7 +196,7 @@ def make_noise(nu: Any) -> Noise:
     if nu is None:
         nu = 0.0
     elif not LEAST <= check.positive("nu", nu, hint) <= 1.0 / LEAST:
-        raise ValueError(f"nu must be from {LEAST:.0e} to {1.0 / LEAST:.0e}, got {shown(nu)}; scale the rewards")
+        raise ValueError(f"nu must be from {LEAST:.0e} to {1.0 / LEAST:.0e}, got {quote(nu)}; scale the rewards")
     return Noise(
         nu=float(nu),
         next=0.0,

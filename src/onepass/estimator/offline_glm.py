@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onepass.design.contract import adjusted, matrix, solve
+from onepass.design.contract import add_matrix, matrix, solve
 from onepass.design.exact import Exact
 from onepass.estimator.contract import link, update, update_rows
 from onepass.estimator.estimator import Estimator, check_design, init_design_and_theta
@@ -59,7 +59,7 @@ def minimize(state: OfflineGLMState) -> OfflineGLMState:
         for i in range(used):
             for j in range(theta.size):
                 weighted[i, j] = change[i] * rows[i, j]
-        design = adjusted(design, dot(weighted.T, rows))
+        design = add_matrix(design, dot(weighted.T, rows))
         slopes = dot(pulls, rows) - dot(matrix(design).astype(theta.dtype), theta)  # H theta has what pulls have beside
         step = solve(design, slopes)
         longest, square = 0.0, float(dot(step, slopes))

@@ -53,7 +53,7 @@ from onepass.estimator.noise_scale import (
     update_noise,
     with_nu,
 )
-from onepass.exploration.theory import Theory
+from onepass.exploration.confidence_width import Theory
 from onepass.foundation import check
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import dot

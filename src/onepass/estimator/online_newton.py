@@ -28,9 +28,9 @@ import numpy as np
 
 from onepass.design import contract
 from onepass.design.contract import solve
-from onepass.design.cutting import UNKNOWN
 from onepass.design.design import Design
-from onepass.design.raised import raised
+from onepass.design.potential_growth import potential_growth
+from onepass.design.truncation import UNKNOWN
 from onepass.estimator.arm_update_rules import NewtonSteps, RidgeSums, arm_step, radius_of_steps, record_cut
 from onepass.estimator.contract import forget, merge, radius, update
 from onepass.estimator.estimator import ArmLearning, Estimator, check_design, init_design_and_theta
@@ -84,10 +84,10 @@ def energy_radius(energy: Energy, reg: float, noise: float, parameter_bound: flo
 
 @update.for_state(OnlineNewtonState)
 def update_newton(state: OnlineNewtonState, row: np.ndarray, reward: float) -> OnlineNewtonState:
-    direction, before, energy = solve(state.design, row), raised(state.design), state.energy
+    direction, before, energy = solve(state.design, row), potential_growth(state.design), state.energy
     gained = energy.gained + np.log1p(max(float(dot(row, direction)), 0.0))
     design = step_on_squared_loss(state.design, state.theta, row, direction, reward, 1.0 / state.settings.step)
-    after, rise, lift = raised(design), energy.rise, energy.lift
+    after, rise, lift = potential_growth(design), energy.rise, energy.lift
     if after == np.inf:
         gained = UNKNOWN
     elif after > before:
@@ -101,7 +101,7 @@ def update_newton(state: OnlineNewtonState, row: np.ndarray, reward: float) -> O
 def radius_of_newton(
     state: OnlineNewtonState, rounds: int, noise: float, parameter_bound: float, row_bound: float, delta: float
 ) -> float:
-    if state.settings.step != 1.0 or raised(state.design) == np.inf or state.energy.gained >= UNKNOWN:
+    if state.settings.step != 1.0 or potential_growth(state.design) == np.inf or state.energy.gained >= UNKNOWN:
         return np.inf
     return energy_radius(state.energy, state.settings.reg, noise, parameter_bound, delta)
 
@@ -150,7 +150,7 @@ def merge_newton(state: OnlineNewtonState, other: OnlineNewtonState, start: Onli
         )
     moment = sum(sign * contract.matrix(s.design) @ s.theta for sign, s in ((1.0, state), (1.0, other), (-1.0, start)))
     before = contract.log_det(state.design)
-    design = contract.merge(state.design, contract.since(other.design, start.design))
+    design = contract.merge(state.design, contract.subtract_start(other.design, start.design))
     theta = contract.solve(design, moment.astype(state.theta.dtype))
     energy = state.energy._replace(gained=state.energy.gained + contract.log_det(design) - before)
     return OnlineNewtonState(design=design, theta=theta, energy=energy, settings=state.settings)
@@ -178,7 +178,7 @@ class OnlineNewton(Estimator):
     def begin(self) -> OnlineNewtonState:
         (design, theta), known = init_design_and_theta(self.design), Energy(gained=0.0, rise=0.0, lift=0.0)
         reg = float(self.design.params["reg"])
-        if self.design.knows and not states.is_abstract():
+        if self.design.has_learned and not states.is_abstract():
             space = contract.prior(design).space
             reg, known = space.ridge, known._replace(gained=space.log_det - self.design.dim * np.log(space.ridge))
         settings = OnlineNewtonSettings(step=self.options["step"], reg=reg)
@@ -186,7 +186,7 @@ class OnlineNewton(Estimator):
 
     def arm_learning(self) -> ArmLearning:
         """Newton steps; where arms are never cut and a = 1 they are those of ridge regression, and merge."""
-        cutting, rule = self.design.cutting(), OnlineNewtonRule(step=self.options["step"])
+        cutting, rule = self.design.truncation(), OnlineNewtonRule(step=self.options["step"])
         if rule.step == 1.0 and cutting is not None and cutting.hold >= self.design.dim:
             return ArmLearning(rule=RidgeSums(rule=rule), memory=0)
         return ArmLearning(rule=NewtonSteps(rule=rule), memory=3)

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onepass.design.contract import log_det, sums
-from onepass.design.cutting import Sums, nothing_cut
 from onepass.design.dyadic import SKETCHED, DyadicState
 from onepass.design.exact import ExactRule, ExactState
 from onepass.design.frequent_directions import FrequentDirectionsRule, FrequentDirectionsState
 from onepass.design.projector_splitting import ProjectorSplittingRule, ProjectorSplittingState
+from onepass.design.truncation import Sums, init_sums
 from onepass.foundation.generic import compiled, generic
 
 
@@ -104,7 +104,7 @@ def confidence_of_exact(
     design: ExactState, rounds: int, noise: float, parameter_bound: float, row_bound: float, delta: float
 ) -> float:
     dim, ridge = design.root.shape[0], design.settings.reg
-    facts = Facts(directions=dim, dim=dim, ridge=ridge, log_det=design.log_det, sums=nothing_cut(), rounds=rounds)
+    facts = Facts(directions=dim, dim=dim, ridge=ridge, log_det=design.log_det, sums=init_sums(), rounds=rounds)
     return radius_by(
         design.settings,
         facts,

@@ -54,7 +54,7 @@ def forget_ridge(state: RidgeState, factor: float) -> RidgeState:
 @merge.register(RidgeState)
 def merge_ridge(state: RidgeState, other: RidgeState, start: RidgeState) -> RidgeState:
     """A and b are sums over rows: both add up, less what both began with."""
-    design = contract.merge(state.design, contract.since(other.design, start.design))
+    design = contract.merge(state.design, contract.subtract_start(other.design, start.design))
     return RidgeState(design=design, moment=state.moment + other.moment - start.moment)
 
 

@@ -19,7 +19,7 @@ from onepass.estimator.estimator import Estimator, check_design, init_design_and
 from onepass.estimator.heavy_tails import Truncation, horizon_and_delta, make_tail, power
 from onepass.estimator.history import History, append_row, init_history, rescale
 from onepass.estimator.newton import assign_if_finite
-from onepass.exploration.theory import Theory
+from onepass.exploration.confidence_width import Theory
 from onepass.foundation import check
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import dot

@@ -4,7 +4,7 @@ import numpy as np
 
 from onepass.evaluation.log import Log
 from onepass.foundation import check
-from onepass.foundation.check import shown
+from onepass.foundation.check import quote
 
 
 def _eligible_mask(block: Log) -> np.ndarray:
@@ -74,7 +74,7 @@ def _arm_index(arm: int | str, names: tuple[str, ...] | None) -> int:
         return int(arm)
     if names is None or arm not in names:
         those = "and arms of the log have none" if names is None else f"of {', '.join(names[:20])}"
-        raise ValueError(f"arm must be a place from 0, or the name of an arm, {those}, got {shown(arm)}")
+        raise ValueError(f"arm must be a place from 0, or the name of an arm, {those}, got {quote(arm)}")
     return names.index(arm)
 
 

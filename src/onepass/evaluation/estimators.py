@@ -221,7 +221,7 @@ def get_estimator(name: str, knob: Any = None) -> Estimator:
     if known.shape is _harmonic:
         knob = check.fraction("knob", knob)
     elif not (knob == np.inf or check.real("knob", knob) >= 0.0):
-        raise ValueError(f"knob must be at least 0, got {check.shown(knob)}")
+        raise ValueError(f"knob must be at least 0, got {check.quote(knob)}")
     return Estimator(name, known.shape, float(knob), known.models, known.normalized)
 
 

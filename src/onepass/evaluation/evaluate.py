@@ -327,5 +327,5 @@ def open_fraction(name: str, value: Any) -> float:
     """Return a float above 0 and below 1, or raise ValueError."""
     number = check.fraction(name, value)
     if not 0.0 < number < 1.0:
-        raise ValueError(f"{name} must be above 0 and below 1, got {check.shown(value)}")
+        raise ValueError(f"{name} must be above 0 and below 1, got {check.quote(value)}")
     return number

@@ -13,8 +13,8 @@ from onepass.evaluation.log import Log
 from onepass.evaluation.policies import reads_contexts
 from onepass.evaluation.store_events import events_from_store
 from onepass.evaluation.streaming import evaluate_many
-from onepass.foundation.check import shown
-from onepass.foundation.importing import NoSuchName, import_named
+from onepass.foundation.check import quote
+from onepass.foundation.references import NoSuchName, import_reference
 
 
 def parse_policy(text: str) -> Any:
@@ -35,14 +35,14 @@ def parse_policy(text: str) -> Any:
     if colon and rest.isidentifier():
         return _import_object("policy", text)
     raise ValueError(
-        f"policy must be uniform, logged, always:ARM, MODULE:NAME or the file of a saved bandit, got {shown(text)}"
+        f"policy must be uniform, logged, always:ARM, MODULE:NAME or the file of a saved bandit, got {quote(text)}"
     )
 
 
 def _import_object(what: str, text: str) -> Any:
     """Import MODULE:NAME, also from the current folder. Raises ValueError if it cannot be imported."""
     try:
-        return import_named(text)
+        return import_reference(text)
     except (ImportError, NoSuchName) as error:
         raise ValueError(f"{what} {text} cannot be imported: {error}") from None
 

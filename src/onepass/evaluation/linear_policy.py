@@ -45,7 +45,7 @@ class LinearPolicy:
             check.fraction("uniform_share", uniform_share),
         )
         if self.temperature < 0.0:
-            raise ValueError(f"temperature must be at least 0, got {check.shown(temperature)}")
+            raise ValueError(f"temperature must be at least 0, got {check.quote(temperature)}")
 
     def __call__(self, contexts: np.ndarray) -> np.ndarray:
         """Return probabilities (n, K) for contexts (n, d) or (n, K, d). Raises ValueError for another shape."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from onepass.bandit.request import Request
 from onepass.foundation import check
-from onepass.foundation.check import shown
+from onepass.foundation.check import quote
 
 NUMBER = np.dtype(np.float64)
 
@@ -68,7 +68,7 @@ class Log:
         least = max(int(self.arms.max(initial=-1)) + 1, len(self.names or ()))
         self.n_arms: int = least if n_arms is None else check.integer("n_arms", n_arms, max(least, 1))
         if self.names is not None and (len(self.names) != self.n_arms or len(set(self.names)) != self.n_arms):
-            raise ValueError(f"names must name each of {self.n_arms} arms once, got {shown(self.names)}")
+            raise ValueError(f"names must name each of {self.n_arms} arms once, got {quote(self.names)}")
         self.propensities = _check_propensities(propensities, len(self.rewards))
         self.slots = None if slots is None else _check_indices("slots", slots, len(self.rewards))
         self.contexts = None if contexts is None else check.array("contexts", contexts, NUMBER, (2, 3))
@@ -243,7 +243,7 @@ def _arm_indices(arms: Any, names: tuple[str, ...] | None) -> Any:
     known = {name: place for place, name in enumerate(names)}
     unknown = [name for name in column.astype(str).tolist() if name not in known]
     if unknown:
-        raise ValueError(f"arms must be among names ({', '.join(names)}), got {shown(unknown[0])}")
+        raise ValueError(f"arms must be among names ({', '.join(names)}), got {quote(unknown[0])}")
     return np.array([known[name] for name in column.astype(str).tolist()], int)
 
 
@@ -251,7 +251,7 @@ def _check_indices(name: str, value: Any, rows: int) -> np.ndarray:
     """Return integers (rows,) of at least 0, or raise ValueError."""
     out = np.asarray(value)
     if out.shape != (rows,) or (rows and (out.dtype.kind not in "iu" or out.min() < 0)):
-        raise ValueError(f"{name} must be {rows} integers of at least 0, got {shown(value)}")
+        raise ValueError(f"{name} must be {rows} integers of at least 0, got {quote(value)}")
     return out.astype(np.int64)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from onepass.evaluation.comparison import Comparison
 from onepass.evaluation.evaluate import Evaluation
-from onepass.foundation.labels import at_end, settle
+from onepass.foundation.curve_labels import arrange_labels, label_curve
 
 HEIGHT, WIDTH = 0.45, 7.0  # inches: of a row, of a picture
 DOTS = 150  # an inch
@@ -95,8 +95,8 @@ def plot_curves(found: Mapping[str, np.ndarray], path: str | Path) -> Path:
     for (dash, color), (name, curve) in zip(product(DASHES, SEVERAL), found.items()):
         so_far = np.cumsum(curve[:, 1] * np.diff(curve[:, 0], prepend=0.0)) / curve[:, 0]
         axes.plot(curve[:, 0], so_far, color=color, linestyle=dash)
-        at_end(axes, name, (float(curve[-1, 0]), float(so_far[-1])), color)
+        label_curve(axes, name, (float(curve[-1, 0]), float(so_far[-1])), color)
     axes.set_xlabel("decisions")
     axes.set_ylabel("reward a decision so far")
-    settle(figure)
+    arrange_labels(figure)
     return _save_figure(figure, path)

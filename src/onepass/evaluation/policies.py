@@ -15,7 +15,7 @@ import numpy as np
 
 from onepass.evaluation.log import NUMBER, Log
 from onepass.foundation import check
-from onepass.foundation.check import shown
+from onepass.foundation.check import quote
 
 SUM = 1e-6  # how far from 1 probabilities may add up
 Policy = Callable[[Log, int], np.ndarray]  # a block and the place of its first row to probabilities (n, K)
@@ -63,7 +63,7 @@ def _check_probabilities(probabilities: Any, block: Log) -> np.ndarray:
     """Return probabilities (n, K) of a block, or raise ValueError."""
     p = check.array("policy", probabilities, NUMBER, (2,), block.n_arms)
     if len(p) != len(block) or not p.min(initial=0.0) >= 0.0 or not (abs(p.sum(1) - 1.0) <= SUM).all():  # NaN too
-        raise ValueError(f"policy must give probabilities of shape ({len(block)}, {block.n_arms}), got {shown(p)}")
+        raise ValueError(f"policy must give probabilities of shape ({len(block)}, {block.n_arms}), got {quote(p)}")
     return p
 
 

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onepass.foundation import check
-from onepass.foundation.check import shown
+from onepass.foundation.check import quote
 
 
 class Interval(NamedTuple):
@@ -79,10 +79,10 @@ class Range(NamedTuple):
 def make_range(value: Any) -> Range:
     """Return a range from (least, largest), or raise ValueError."""
     if not isinstance(value, tuple | list) or len(value) != 2:
-        raise ValueError(f"reward_range must be (least, largest), got {shown(value)}")
+        raise ValueError(f"reward_range must be (least, largest), got {quote(value)}")
     least, largest = (check.real("reward_range", end) for end in value)
     if not least < largest:
-        raise ValueError(f"reward_range must have its least reward first, got {shown(value)}")
+        raise ValueError(f"reward_range must have its least reward first, got {quote(value)}")
     return Range(least, largest)
 
 

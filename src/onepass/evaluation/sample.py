@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onepass.foundation import check
-from onepass.foundation.check import shown
+from onepass.foundation.check import quote
 
 
 class Sample(NamedTuple):
@@ -89,7 +89,7 @@ def make_sample(
         if len(column) != rows or rows == 0:
             raise ValueError(f"{name} must have one entry a row, as many as weights ({rows}) and at least 1")
     if columns["weights"].min() < 0.0:
-        raise ValueError(f"weights must be at least 0, got {shown(float(columns['weights'].min()))}")
+        raise ValueError(f"weights must be at least 0, got {quote(float(columns['weights'].min()))}")
     nothing = np.zeros(rows)
     return Sample(
         columns["weights"],

@@ -11,7 +11,7 @@ import numpy as np
 from onepass.evaluation.log import Log
 from onepass.evaluation.sample import row_maxima
 from onepass.foundation import check
-from onepass.foundation.check import shown
+from onepass.foundation.check import quote
 
 EVEN = 1e-9  # of 1: what rounding may change of a propensity times the number of arms
 
@@ -35,7 +35,7 @@ class WeightBound:
     def __init__(self, given: float | None) -> None:
         self.given: float | None = None if given is None else check.real("weight_bound", given)
         if self.given is not None and self.given < 1.0:
-            raise ValueError(f"weight_bound must be at least 1, got {shown(given)}")
+            raise ValueError(f"weight_bound must be at least 1, got {quote(given)}")
         self.known, self.max_weight, self.ceiling = True, 1.0, self.given
 
     def update(self, block: Log, p: np.ndarray, weights: np.ndarray) -> np.ndarray | None:

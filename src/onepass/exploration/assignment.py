@@ -15,14 +15,14 @@ NONE = -1
 
 @compiled
 def augment(
-    among: np.ndarray, slot: int, free: np.ndarray, match: np.ndarray, owner: np.ndarray, reached: np.ndarray
+    eligible: np.ndarray, slot: int, free: np.ndarray, match: np.ndarray, owner: np.ndarray, reached: np.ndarray
 ) -> bool:
     """Give `slot` an arm, moving other slots to other arms where needed; False, and nothing changed, if none is left.
 
     among (k, K); free (K,): arms that may be used; match (k,): arms of slots; owner (K,): slots of arms. reached (k,):
     becomes True for slots that were tried: where it fails, they have one arm fewer between them than they are.
     """
-    k, count = among.shape
+    k, count = eligible.shape
     before, queue = np.full(count, NONE), np.empty(k, np.int64)
     reached[:] = False
     queue[0], first, last, reached[slot] = slot, 0, 1, True
@@ -30,7 +30,7 @@ def augment(
         at = queue[first]
         first += 1
         for a in range(count):
-            if not (free[a] and among[at, a] and before[a] == NONE):
+            if not (free[a] and eligible[at, a] and before[a] == NONE):
                 continue
             before[a] = at
             if owner[a] == NONE:
@@ -46,29 +46,29 @@ def augment(
 
 
 @compiled
-def unfilled(among: np.ndarray, free: np.ndarray) -> np.ndarray:
+def unfillable_slots(eligible: np.ndarray, free: np.ndarray) -> np.ndarray:
     """Slots (k,) that have fewer arms between them than they are, all False where an assignment exists."""
-    k, count = among.shape
+    k, count = eligible.shape
     match, owner, reached = np.full(k, NONE), np.full(count, NONE), np.zeros(k, np.bool_)
     for slot in range(k):
-        if not augment(among, slot, free, match, owner, reached):
+        if not augment(eligible, slot, free, match, owner, reached):
             return reached
     reached[:] = False
     return reached
 
 
 @compiled
-def close_dead_ends(among: np.ndarray, slot: int, open_arms: np.ndarray, free: np.ndarray) -> None:
+def exclude_dead_ends(eligible: np.ndarray, slot: int, open_arms: np.ndarray, free: np.ndarray) -> None:
     """Close, in open_arms (K,), arms of `slot` after whose choice a later slot could not be filled.
 
     among (k, K): who is eligible for each slot; free (K,): arms that no earlier slot has taken.
     """
-    k, count = among.shape
+    k, count = eligible.shape
     later, enough = k - 1 - slot, True
     for i in range(slot + 1, k):
         left = 0
         for a in range(count):
-            left += free[a] and among[i, a]
+            left += free[a] and eligible[i, a]
             if left > later:
                 break
         if left <= later:
@@ -78,7 +78,7 @@ def close_dead_ends(among: np.ndarray, slot: int, open_arms: np.ndarray, free: n
         return
     match, owner, reached = np.full(k, NONE), np.full(count, NONE), np.zeros(k, np.bool_)
     for i in range(slot + 1, k):
-        if not augment(among, i, free, match, owner, reached):
+        if not augment(eligible, i, free, match, owner, reached):
             open_arms[:] = False
             return
     for arm in match[slot + 1 :].copy():
@@ -86,6 +86,6 @@ def close_dead_ends(among: np.ndarray, slot: int, open_arms: np.ndarray, free: n
         if not open_arms[arm] or i == NONE:  # free again: another arm was found for its slot
             continue
         free[arm], owner[arm], match[i] = False, NONE, NONE
-        if not augment(among, i, free, match, owner, reached):
+        if not augment(eligible, i, free, match, owner, reached):
             open_arms[arm], owner[arm], match[i] = False, i, arm
         free[arm] = True

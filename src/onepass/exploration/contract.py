@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onepass.exploration.theory import Strength
+from onepass.exploration.confidence_width import Strength
 from onepass.foundation.generic import generic
 
 
-class Seen(NamedTuple):
+class ArmStatistics(NamedTuple):
     """A model's view of K arms: means (K,), expected rewards, or scores in the same order (`wants_rewards`); widths
     (K,) = sqrt(x^T A^-1 x), zeros where the rule wants none; samples (M, K), the means under M draws of the parameter;
     beta (K,), the multipliers of widths and draws; residual: the root mean square of reward - mean of what was learned,
@@ -34,19 +34,19 @@ def strength(rule: Any) -> Strength:
 
 
 @partial(generic, default=True)
-def wants_widths(rule: Any) -> bool:
+def needs_widths(rule: Any) -> bool:
     """Return whether `Seen.widths` are looked at. Default: no."""
     return False
 
 
 @partial(generic, default=True)
-def wants_residual(rule: Any) -> bool:
+def needs_residual(rule: Any) -> bool:
     """Return whether `Seen.residual` is looked at. Default: no."""
     return False
 
 
 @partial(generic, default=True)
-def wants_rewards(rule: Any) -> bool:
+def needs_reward_scale(rule: Any) -> bool:
     """Return whether gaps between `Seen.means` count, so that they must be expected rewards where a model scores arms
     on another scale (the log odds of a click). Default: no, order is all that counts."""
     return False
@@ -59,22 +59,24 @@ def draws(rule: Any) -> int:
 
 
 @partial(generic, default=True)
-def score(rule: Any, seen: Seen) -> np.ndarray:
+def score(rule: Any, stats: ArmStatistics) -> np.ndarray:
     """Return the scores that arms are ranked by, (K,). Default: their means."""
-    return seen.means.copy()
+    return stats.means.copy()
 
 
 @partial(generic, default=True)
-def weigh(rule: Any, seen: Seen, scores: np.ndarray, among: np.ndarray, chances: np.ndarray) -> None:
+def action_probabilities(
+    rule: Any, stats: ArmStatistics, scores: np.ndarray, eligible: np.ndarray, out: np.ndarray
+) -> None:
     """Fill chances (K,), zeros before, with the probabilities of the arms that may be chosen, `among` (K,), before the
     floor. They add up to 1. Default: equal shares for the arms with the largest score."""
     best, ties = -np.inf, 0
     for a in range(scores.size):
-        if among[a]:
+        if eligible[a]:
             if scores[a] > best:
                 best, ties = scores[a], 1
             elif scores[a] == best:
                 ties += 1
     for a in range(scores.size):
-        if among[a] and scores[a] == best:
-            chances[a] = 1.0 / ties
+        if eligible[a] and scores[a] == best:
+            out[a] = 1.0 / ties

@@ -74,7 +74,7 @@ class EDetector:
     def __init__(self, *, every: float = 1e5, length: int = LENGTH, seed: int = 0) -> None:
         self.every: float = check.positive("every", every)
         if self.every <= 1.0:
-            raise ValueError(f"every must be above 1, got {check.shown(every)}")
+            raise ValueError(f"every must be above 1, got {check.quote(every)}")
         self.length: int = check.integer("length", length, 2)
         self._rng = np.random.default_rng(check.integer("seed", seed, 0, None))
         self.begin()

@@ -4,9 +4,9 @@ from abc import ABC, abstractmethod
 from dataclasses import fields
 from typing import Any
 
-from onepass.exploration.theory import Theory
+from onepass.exploration.confidence_width import Theory
 from onepass.foundation import check
-from onepass.foundation.registry import plain
+from onepass.foundation.registry import to_plain
 
 
 class Exploration(ABC):
@@ -27,7 +27,7 @@ class Exploration(ABC):
 
     def params(self) -> dict[str, Any]:
         """Return the arguments of the constructor, as plain data."""
-        return {field.name: plain(getattr(self, field.name)) for field in fields(self)}  # type: ignore[arg-type]
+        return {field.name: to_plain(getattr(self, field.name)) for field in fields(self)}  # type: ignore[arg-type]
 
 
 def check_share(uniform_share: float) -> float:

@@ -16,12 +16,12 @@ from typing import NamedTuple
 import numpy as np
 
 from onepass.exploration import contract
-from onepass.exploration.contract import Seen
+from onepass.exploration.confidence_width import Strength, Theory, check_multiplier, make_strength
+from onepass.exploration.contract import ArmStatistics
 from onepass.exploration.exploration import Exploration, check_share
-from onepass.exploration.gaps import by_gaps, unit_of_gaps
-from onepass.exploration.theory import Strength, Theory, checked, strength_of
+from onepass.exploration.inverse_gap_weights import fill_inverse_gap, gap_scale
 from onepass.foundation import check
-from onepass.foundation.check import shown
+from onepass.foundation.check import quote
 from onepass.foundation.registry import savable
 
 
@@ -40,35 +40,37 @@ def strength(rule: InverseGapRule) -> Strength:
     return rule.strength
 
 
-@contract.wants_widths.for_state(InverseGapRule)
-def wants_widths(rule: InverseGapRule) -> bool:
+@contract.needs_widths.for_state(InverseGapRule)
+def needs_widths(rule: InverseGapRule) -> bool:
     return rule.plausible
 
 
-@contract.wants_rewards.for_state(InverseGapRule)
-def wants_rewards(rule: InverseGapRule) -> bool:
+@contract.needs_reward_scale.for_state(InverseGapRule)
+def needs_reward_scale(rule: InverseGapRule) -> bool:
     return True
 
 
-@contract.wants_residual.for_state(InverseGapRule)
-def wants_residual(rule: InverseGapRule) -> bool:
+@contract.needs_residual.for_state(InverseGapRule)
+def needs_residual(rule: InverseGapRule) -> bool:
     return rule.gamma == 0.0
 
 
-@contract.weigh.for_state(InverseGapRule)
-def weigh(rule: InverseGapRule, seen: Seen, scores: np.ndarray, among: np.ndarray, chances: np.ndarray) -> None:
+@contract.action_probabilities.for_state(InverseGapRule)
+def action_probabilities(
+    rule: InverseGapRule, stats: ArmStatistics, scores: np.ndarray, eligible: np.ndarray, out: np.ndarray
+) -> None:
     best, lower, count = -1, -np.inf, 0
     for a in range(scores.size):
-        if among[a]:
-            lower = max(lower, scores[a] - seen.beta[a] * seen.widths[a])
+        if eligible[a]:
+            lower = max(lower, scores[a] - stats.beta[a] * stats.widths[a])
             if best < 0 or scores[a] > scores[best]:
                 best = a
     for a in range(scores.size):
-        if among[a] and (not rule.plausible or a == best or scores[a] + seen.beta[a] * seen.widths[a] >= lower):
-            chances[a] = 1.0
+        if eligible[a] and (not rule.plausible or a == best or scores[a] + stats.beta[a] * stats.widths[a] >= lower):
+            out[a] = 1.0
             count += 1
-    gamma = rule.gamma if rule.gamma > 0.0 else unit_of_gaps(rule.scale, count, seen)
-    by_gaps(scores, best, count, gamma, chances)
+    gamma = rule.gamma if rule.gamma > 0.0 else gap_scale(rule.scale, count, stats)
+    fill_inverse_gap(scores, best, count, gamma, out)
 
 
 @savable
@@ -91,9 +93,9 @@ class InverseGap(Exploration):
 
     def __post_init__(self) -> None:
         if self.exploration is not None:
-            object.__setattr__(self, "exploration", checked("exploration", self.exploration))
+            object.__setattr__(self, "exploration", check_multiplier("exploration", self.exploration))
             if not isinstance(self.exploration, Theory) and self.exploration < 0.0:
-                raise ValueError(f"exploration must be at least 0, got {shown(self.exploration)}; None for all arms")
+                raise ValueError(f"exploration must be at least 0, got {quote(self.exploration)}; None for all arms")
         if self.gamma is not None:
             object.__setattr__(self, "gamma", check.positive("gamma", self.gamma))
         object.__setattr__(self, "scale", check.positive("scale", self.scale))
@@ -104,6 +106,6 @@ class InverseGap(Exploration):
             gamma=self.gamma or 0.0,
             scale=self.scale,
             plausible=self.exploration is not None,
-            strength=strength_of(0.0 if self.exploration is None else self.exploration),
+            strength=make_strength(0.0 if self.exploration is None else self.exploration),
             uniform_share=self.uniform_share,
         )

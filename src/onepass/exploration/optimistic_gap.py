@@ -16,10 +16,10 @@ from typing import NamedTuple
 import numpy as np
 
 from onepass.exploration import contract
-from onepass.exploration.contract import Seen
+from onepass.exploration.confidence_width import Strength, Theory, check_multiplier, make_strength
+from onepass.exploration.contract import ArmStatistics
 from onepass.exploration.exploration import Exploration, check_share
-from onepass.exploration.gaps import by_gaps, unit_of_gaps, upper_bounds
-from onepass.exploration.theory import Strength, Theory, checked, strength_of
+from onepass.exploration.inverse_gap_weights import fill_inverse_gap, gap_scale, upper_bounds
 from onepass.foundation import check
 from onepass.foundation.registry import savable
 
@@ -37,36 +37,38 @@ def strength(rule: OptimisticGapRule) -> Strength:
     return rule.strength
 
 
-@contract.wants_widths.for_state(OptimisticGapRule)
-def wants_widths(rule: OptimisticGapRule) -> bool:
+@contract.needs_widths.for_state(OptimisticGapRule)
+def needs_widths(rule: OptimisticGapRule) -> bool:
     return True
 
 
-@contract.wants_rewards.for_state(OptimisticGapRule)
-def wants_rewards(rule: OptimisticGapRule) -> bool:
+@contract.needs_reward_scale.for_state(OptimisticGapRule)
+def needs_reward_scale(rule: OptimisticGapRule) -> bool:
     return True
 
 
-@contract.wants_residual.for_state(OptimisticGapRule)
-def wants_residual(rule: OptimisticGapRule) -> bool:
+@contract.needs_residual.for_state(OptimisticGapRule)
+def needs_residual(rule: OptimisticGapRule) -> bool:
     return True
 
 
 @contract.score.for_state(OptimisticGapRule)
-def score(rule: OptimisticGapRule, seen: Seen) -> np.ndarray:
-    return upper_bounds(seen)
+def score(rule: OptimisticGapRule, stats: ArmStatistics) -> np.ndarray:
+    return upper_bounds(stats)
 
 
-@contract.weigh.for_state(OptimisticGapRule)
-def weigh(rule: OptimisticGapRule, seen: Seen, scores: np.ndarray, among: np.ndarray, chances: np.ndarray) -> None:
+@contract.action_probabilities.for_state(OptimisticGapRule)
+def action_probabilities(
+    rule: OptimisticGapRule, stats: ArmStatistics, scores: np.ndarray, eligible: np.ndarray, out: np.ndarray
+) -> None:
     best, count = -1, 0
     for a in range(scores.size):
-        if among[a]:
-            chances[a] = 1.0
+        if eligible[a]:
+            out[a] = 1.0
             count += 1
             if best < 0 or scores[a] > scores[best]:
                 best = a
-    by_gaps(scores, best, count, unit_of_gaps(rule.scale, count, seen), chances)
+    fill_inverse_gap(scores, best, count, gap_scale(rule.scale, count, stats), out)
 
 
 @savable
@@ -86,13 +88,13 @@ class OptimisticGap(Exploration):
     uniform_share: float = 0.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "exploration", checked("exploration", self.exploration))
+        object.__setattr__(self, "exploration", check_multiplier("exploration", self.exploration))
         if not isinstance(self.exploration, Theory) and self.exploration < 0.0:
-            raise ValueError(f"exploration must be at least 0, got {check.shown(self.exploration)}")
+            raise ValueError(f"exploration must be at least 0, got {check.quote(self.exploration)}")
         object.__setattr__(self, "scale", check.positive("scale", self.scale))
         object.__setattr__(self, "uniform_share", check_share(self.uniform_share))
 
     def rule(self) -> OptimisticGapRule:
         return OptimisticGapRule(
-            strength=strength_of(self.exploration), scale=self.scale, uniform_share=self.uniform_share
+            strength=make_strength(self.exploration), scale=self.scale, uniform_share=self.uniform_share
         )

@@ -19,7 +19,7 @@ KEY = 16  # bytes of a Philox key
 
 
 @lru_cache(maxsize=64)
-def no_normals(size: int) -> np.ndarray:
+def empty_normals(size: int) -> np.ndarray:
     """Normals (0, size) of a rule without draws."""
     return np.zeros((0, size))
 
@@ -27,7 +27,7 @@ def no_normals(size: int) -> np.ndarray:
 def noise_once(pairs: int, size: int, rng: np.random.Generator, slots: int) -> tuple[np.ndarray, np.ndarray]:
     """`noise` of a single round: normals (pairs, size) and lots (2 slots,)."""
     if pairs == 0:
-        return no_normals(size), uniforms(rng, 2 * slots)
+        return empty_normals(size), uniforms(rng, 2 * slots)
     every = normals(rng, pairs * size + 2 * slots)
     return every[: pairs * size].reshape(pairs, size), normal_cdf(every[pairs * size :])
 
@@ -65,13 +65,13 @@ def uniforms(rng: np.random.Generator, shape: int | tuple[int, ...]) -> np.ndarr
         return rng.random(shape)
 
 
-def coin(rng: np.random.Generator) -> float:
+def uniform(rng: np.random.Generator) -> float:
     """The one of `uniforms(rng, 1)`, in half of its time."""
     with DRAWING:
         return rng.random()
 
 
-def key_of(salt: int, identity: str) -> str:
+def make_key(salt: int, identity: str) -> str:
     """The key of a decision's random numbers: a keyed hash of its identity, in hexadecimal digits."""
     return hashlib.blake2b(identity.encode(), key=str(salt).encode()[-64:], digest_size=KEY).hexdigest()
 
@@ -86,7 +86,7 @@ class Unseeded(ISeedSequence):
 UNSEEDED: Any = Unseeded()
 
 
-def keyed(key: str) -> np.random.Generator:
+def make_generator(key: str) -> np.random.Generator:
     """The generator of a key: `Philox(key=...)`, which draws 20 µs of entropy that it does not use, bit for bit."""
     bits, words = np.random.Philox(UNSEEDED), np.frombuffer(bytes.fromhex(key)[::-1], "<u8")
     begun = bits.state

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from onepass.exploration.contract import draws, strength, wants_residual, wants_rewards, wants_widths
+from onepass.exploration.confidence_width import Strength
+from onepass.exploration.contract import draws, needs_residual, needs_reward_scale, needs_widths, strength
 from onepass.exploration.exploration import Exploration
-from onepass.exploration.theory import Strength
 from onepass.exploration.ucb import UCB
 from onepass.foundation import check
 
@@ -31,15 +31,15 @@ class Rule(NamedTuple):
         return bool(self.pairs or self.rule.uniform_share > 0.0 or self.residual)
 
 
-def rule_of(exploration: Exploration | None) -> Rule:
+def make_rule(exploration: Exploration | None) -> Rule:
     """The same from what a user gives, None: `UCB()`; ValueError for what is no exploration."""
     exploration = UCB() if exploration is None else exploration
     if not isinstance(exploration, Exploration):
         raise ValueError(
             "exploration must be UCB, Thompson, InverseGap, Softmax, Greedy or EpsilonGreedy, got "
-            f"{check.shown(exploration)}"
+            f"{check.quote(exploration)}"
         )
     rule = exploration.rule()
-    widths, residual, rewards = (bool(asks(rule)) for asks in (wants_widths, wants_residual, wants_rewards))
+    widths, residual, rewards = (bool(asks(rule)) for asks in (needs_widths, needs_residual, needs_reward_scale))
     pairs, text = (draws(rule) + 1) // 2, repr(exploration)
     return Rule(exploration, rule, text, pairs, widths, residual, rewards, strength(rule), {})

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from onepass.exploration import contract
-from onepass.exploration.contract import Seen
+from onepass.exploration.contract import ArmStatistics
 from onepass.exploration.exploration import Exploration, check_share
 from onepass.foundation import check
 from onepass.foundation.registry import savable
@@ -26,36 +26,38 @@ class SoftmaxRule(NamedTuple):
     uniform_share: float
 
 
-@contract.wants_rewards.for_state(SoftmaxRule)
-def wants_rewards(rule: SoftmaxRule) -> bool:
+@contract.needs_reward_scale.for_state(SoftmaxRule)
+def needs_reward_scale(rule: SoftmaxRule) -> bool:
     return True
 
 
-@contract.wants_residual.for_state(SoftmaxRule)
-def wants_residual(rule: SoftmaxRule) -> bool:
+@contract.needs_residual.for_state(SoftmaxRule)
+def needs_residual(rule: SoftmaxRule) -> bool:
     return rule.temperature == 0.0
 
 
-@contract.weigh.for_state(SoftmaxRule)
-def weigh(rule: SoftmaxRule, seen: Seen, scores: np.ndarray, among: np.ndarray, chances: np.ndarray) -> None:
+@contract.action_probabilities.for_state(SoftmaxRule)
+def action_probabilities(
+    rule: SoftmaxRule, stats: ArmStatistics, scores: np.ndarray, eligible: np.ndarray, out: np.ndarray
+) -> None:
     best, count = -np.inf, 0
     for a in range(scores.size):
-        if among[a]:
+        if eligible[a]:
             best, count = max(best, scores[a]), count + 1
     temperature = rule.temperature
     if temperature == 0.0:
-        temperature = rule.scale * seen.residual * np.sqrt(count / max(seen.rounds, 1))
-        if seen.residual == 0.0 and seen.rounds == 0:
+        temperature = rule.scale * stats.residual * np.sqrt(count / max(stats.rounds, 1))
+        if stats.residual == 0.0 and stats.rounds == 0:
             temperature = np.inf
     total = 0.0
     for a in range(scores.size):
-        if among[a]:
+        if eligible[a]:
             gap = best - scores[a]
-            chances[a] = 1.0 if gap == 0.0 else np.exp(-gap / temperature) if temperature > 0.0 else 0.0
+            out[a] = 1.0 if gap == 0.0 else np.exp(-gap / temperature) if temperature > 0.0 else 0.0
     for a in range(scores.size):
-        total += chances[a]
+        total += out[a]
     for a in range(scores.size):
-        chances[a] /= total
+        out[a] /= total
 
 
 @savable

@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 
 from onepass.exploration import contract
-from onepass.exploration.contract import Seen
+from onepass.exploration.confidence_width import Strength, Theory, check_multiplier, make_strength
+from onepass.exploration.contract import ArmStatistics
 from onepass.exploration.exploration import Exploration, check_share
-from onepass.exploration.theory import Strength, Theory, checked, strength_of
 from onepass.foundation import check
 from onepass.foundation.registry import savable
 
@@ -43,34 +43,36 @@ def draws(rule: ThompsonRule) -> int:
 
 
 @contract.score.for_state(ThompsonRule)
-def score(rule: ThompsonRule, seen: Seen) -> np.ndarray:
-    return seen.samples[0].copy()
+def score(rule: ThompsonRule, stats: ArmStatistics) -> np.ndarray:
+    return stats.samples[0].copy()
 
 
-@contract.weigh.for_state(ThompsonRule)
-def weigh(rule: ThompsonRule, seen: Seen, scores: np.ndarray, among: np.ndarray, chances: np.ndarray) -> None:
-    count = seen.samples.shape[0]
+@contract.action_probabilities.for_state(ThompsonRule)
+def action_probabilities(
+    rule: ThompsonRule, stats: ArmStatistics, scores: np.ndarray, eligible: np.ndarray, out: np.ndarray
+) -> None:
+    count = stats.samples.shape[0]
     for m in range(count):
-        sample, best, ties = seen.samples[m], -1, 0
+        sample, best, ties = stats.samples[m], -1, 0
         for a in range(sample.size):
-            if among[a]:
+            if eligible[a]:
                 if best < 0 or sample[a] > sample[best]:
                     best, ties = a, 1
                 elif sample[a] == sample[best]:
                     ties += 1
         if ties == 1:
-            chances[best] += 1.0
+            out[best] += 1.0
         else:
             for a in range(best, sample.size):
-                if among[a] and sample[a] == sample[best]:
-                    chances[a] += 1.0 / ties
-    for a in range(chances.size):
-        chances[a] /= count
+                if eligible[a] and sample[a] == sample[best]:
+                    out[a] += 1.0 / ties
+    for a in range(out.size):
+        out[a] /= count
 
 
-def given(exploration: float | Theory | None) -> float | Theory | None:
+def check_optional_multiplier(exploration: float | Theory | None) -> float | Theory | None:
     """A multiplier, or None."""
-    return None if exploration is None else checked("exploration", exploration)
+    return None if exploration is None else check_multiplier("exploration", exploration)
 
 
 @savable
@@ -92,13 +94,13 @@ class Thompson(Exploration):
     uniform_share: float = 0.001
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "exploration", given(self.exploration))
+        object.__setattr__(self, "exploration", check_optional_multiplier(self.exploration))
         object.__setattr__(self, "draws", check.integer("draws", self.draws, 1))
         object.__setattr__(self, "uniform_share", check_share(self.uniform_share))
 
     def rule(self) -> ThompsonRule:
         beta = SHARES if self.exploration is None else self.exploration
-        return ThompsonRule(strength=strength_of(beta), draws=self.draws, uniform_share=self.uniform_share)
+        return ThompsonRule(strength=make_strength(beta), draws=self.draws, uniform_share=self.uniform_share)
 
 
 @savable
@@ -115,8 +117,8 @@ class SingleDrawThompson(Exploration):
     exploration: float | Theory | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "exploration", given(self.exploration))
+        object.__setattr__(self, "exploration", check_optional_multiplier(self.exploration))
 
     def rule(self) -> ThompsonRule:
         beta = SINGLE_DRAW if self.exploration is None else self.exploration
-        return ThompsonRule(strength=strength_of(beta), draws=1, uniform_share=0.0)
+        return ThompsonRule(strength=make_strength(beta), draws=1, uniform_share=0.0)

@@ -9,10 +9,10 @@ from typing import NamedTuple
 import numpy as np
 
 from onepass.exploration import contract
-from onepass.exploration.contract import Seen
+from onepass.exploration.confidence_width import Strength, Theory, check_multiplier, make_strength
+from onepass.exploration.contract import ArmStatistics
 from onepass.exploration.exploration import Exploration, check_share
-from onepass.exploration.gaps import upper_bounds
-from onepass.exploration.theory import Strength, Theory, checked, strength_of
+from onepass.exploration.inverse_gap_weights import upper_bounds
 from onepass.foundation.registry import savable
 
 
@@ -28,14 +28,14 @@ def strength(rule: UCBRule) -> Strength:
     return rule.strength
 
 
-@contract.wants_widths.for_state(UCBRule)
-def wants_widths(rule: UCBRule) -> bool:
+@contract.needs_widths.for_state(UCBRule)
+def needs_widths(rule: UCBRule) -> bool:
     return True
 
 
 @contract.score.for_state(UCBRule)
-def score(rule: UCBRule, seen: Seen) -> np.ndarray:
-    return upper_bounds(seen)
+def score(rule: UCBRule, stats: ArmStatistics) -> np.ndarray:
+    return upper_bounds(stats)
 
 
 @savable
@@ -54,8 +54,8 @@ class UCB(Exploration):
     uniform_share: float = 0.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "exploration", checked("exploration", self.exploration))
+        object.__setattr__(self, "exploration", check_multiplier("exploration", self.exploration))
         object.__setattr__(self, "uniform_share", check_share(self.uniform_share))
 
     def rule(self) -> UCBRule:
-        return UCBRule(strength=strength_of(self.exploration), uniform_share=self.uniform_share)
+        return UCBRule(strength=make_strength(self.exploration), uniform_share=self.uniform_share)

@@ -47,52 +47,52 @@ class Terms(NamedTuple):
     parts: np.ndarray
 
 
-def handed_on(inputs: Linear, constant: np.ndarray | float = 0.0) -> Attribution:
+def pass_to_inputs(inputs: Linear, constant: np.ndarray | float = 0.0) -> Attribution:
     """A map that is linear, and has no terms of its own."""
     count = len(inputs.slopes)
     none = Linear(np.zeros((count, 0)), np.zeros((count, 0)))
     return Attribution(inputs, np.zeros(count) + constant, (), np.zeros(0), none)
 
 
-def named(names: Iterable[str], values: Any, own: Linear, constant: np.ndarray | float = 0.0) -> Attribution:
+def name_terms(names: Iterable[str], values: Any, own: Linear, constant: np.ndarray | float = 0.0) -> Attribution:
     """A map that says everything in terms of its own."""
     return Attribution(None, np.zeros(len(own.parts)) + constant, tuple(names), np.asarray(values, np.float64), own)
 
 
-def constant_in(features: Linear, z: np.ndarray) -> np.ndarray:
+def constant_part(features: Linear, z: np.ndarray) -> np.ndarray:
     """What of functions does not depend on z (d,): nothing, unless a map behind this one subtracts a mean."""
     return (features.parts - features.slopes * z).sum(axis=1)
 
 
-def joined(found: Attribution, other: Attribution, inputs: Linear | None) -> Attribution:
+def join(found: Attribution, other: Attribution, inputs: Linear | None) -> Attribution:
     """The terms of two maps together; inputs: what both hand on."""
     own = Linear(*(np.hstack(pair) for pair in zip(found.own, other.own, strict=True)))
     values = np.concatenate([found.values, other.values])
     return Attribution(inputs, found.constant + other.constant, found.names + other.names, values, own)
 
 
-def added(first: Linear | None, second: Linear | None) -> Linear | None:
+def add(first: Linear | None, second: Linear | None) -> Linear | None:
     """The sum of functions of the same numbers."""
     if first is None or second is None:
         return second if first is None else first
     return Linear(first.slopes + second.slopes, first.parts + second.parts)
 
 
-def attributed(
+def attribute(
     features: Any, state: Any, x: np.ndarray, z: np.ndarray, slopes: np.ndarray, names: tuple[str, ...]
 ) -> Terms:
     """The terms of slopes (n, D) times z (D,) = map(x): inputs by their `names`, the intercept, and the map's own."""
     slopes = np.asarray(slopes, np.float64)
-    found = features.explained(state, x, Linear(slopes, slopes * z), names)
+    found = features.attribute(state, x, Linear(slopes, slopes * z), names)
     columns = [(CONSTANT, 1.0, found.constant, found.constant)]
     if found.inputs is not None:
         columns = [*zip(names, x, found.inputs.slopes.T, found.inputs.parts.T, strict=True), *columns]
     columns += zip(found.names, found.values, found.own.slopes.T, found.own.parts.T, strict=True)
     called, values, weights, parts = zip(*columns, strict=True)
-    return Terms(primed(called), np.array(values, np.float64), np.array(weights).T, np.array(parts).T)
+    return Terms(add_primes(called), np.array(values, np.float64), np.array(weights).T, np.array(parts).T)
 
 
-def primed(names: Iterable[str]) -> tuple[str, ...]:
+def add_primes(names: Iterable[str]) -> tuple[str, ...]:
     """The names, those that occurred before with primes."""
     found: dict[str, None] = {}
     for name in names:

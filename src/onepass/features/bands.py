@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from onepass.features.terms import is_number
+from onepass.features.flatten import is_number
 from onepass.foundation.generic import compiled
 
 MANY = 3  # knots from which on there are bands

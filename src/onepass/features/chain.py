@@ -5,10 +5,16 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from onepass.features.attribution import Attribution, Linear, joined
-from onepass.features.contract import advance, embed, output_dim, part_by_part, transform
-from onepass.features.feature_map import FeatureMap, checked_map
-from onepass.foundation.check import shown
+from onepass.features.attribution import Attribution, Linear, join
+from onepass.features.contract import (
+    output_dim,
+    register_python_fallback,
+    transform,
+    transform_row,
+    update_and_transform,
+)
+from onepass.features.feature_map import FeatureMap, check_map
+from onepass.foundation.check import quote
 from onepass.foundation.registry import savable
 
 
@@ -24,11 +30,11 @@ def output_dim_chain(state: ChainState) -> int:
     return output_dim(state.second)
 
 
-@embed.for_state(ChainState)
-def embed_chain(state: ChainState, x: np.ndarray, z: np.ndarray) -> None:
+@transform_row.for_state(ChainState)
+def transform_row_chain(state: ChainState, x: np.ndarray, z: np.ndarray) -> None:
     between = np.empty(output_dim(state.first), x.dtype)
-    embed(state.first, x, between)
-    embed(state.second, between, z)
+    transform_row(state.first, x, between)
+    transform_row(state.second, between, z)
 
 
 @transform.for_state(ChainState)
@@ -36,12 +42,12 @@ def transform_chain(state: ChainState, rows: np.ndarray) -> np.ndarray:
     return transform(state.second, transform(state.first, rows))
 
 
-@advance.for_state(ChainState)
-def advance_chain(state: ChainState, rows: np.ndarray) -> np.ndarray:
-    return advance(state.second, advance(state.first, rows))
+@update_and_transform.for_state(ChainState)
+def update_and_transform_chain(state: ChainState, rows: np.ndarray) -> np.ndarray:
+    return update_and_transform(state.second, update_and_transform(state.first, rows))
 
 
-part_by_part(ChainState)
+register_python_fallback(ChainState)
 
 
 @final
@@ -64,12 +70,12 @@ class Chain(FeatureMap):
     output_dim: int
 
     def __init__(self, first: FeatureMap, second: FeatureMap, *others: FeatureMap) -> None:
-        self.first: Any = checked_map("first", first)
-        self.second: Chain | Any = Chain(second, *others) if others else checked_map("second", second)
+        self.first: Any = check_map("first", first)
+        self.second: Chain | Any = Chain(second, *others) if others else check_map("second", second)
         if self.second.input_dim != self.first.output_dim:
             raise ValueError(
-                f"second must take rows of length {self.first.output_dim}, as {shown(self.first)} gives them, "
-                f"got {shown(self.second)}, which takes {self.second.input_dim}"
+                f"second must take rows of length {self.first.output_dim}, as {quote(self.first)} gives them, "
+                f"got {quote(self.second)}, which takes {self.second.input_dim}"
             )
         self.input_dim, self.output_dim = self.first.input_dim, self.second.output_dim
         self.params: dict[str, Any] = {"first": self.first, "second": self.second}
@@ -78,24 +84,24 @@ class Chain(FeatureMap):
         self.sides: tuple[int, int] | None = self.first.sides
 
     def begin(self, dtype: np.dtype) -> ChainState:
-        return ChainState(first=self.first.started(dtype), second=self.second.started(dtype))
+        return ChainState(first=self.first.initial_state(dtype), second=self.second.initial_state(dtype))
 
-    def learned(self, state: Any) -> tuple[Any, ...]:
-        return self.first.learned(state.first), self.second.learned(state.second)
+    def mutable_arrays(self, state: Any) -> tuple[Any, ...]:
+        return self.first.mutable_arrays(state.first), self.second.mutable_arrays(state.second)
 
     def consistent(self, learned: tuple[Any, ...]) -> bool:
         return self.first.consistent(learned[0]) and self.second.consistent(learned[1])
 
-    def named(self, names: tuple[str, ...]) -> Iterable[str]:
+    def name_features(self, names: tuple[str, ...]) -> Iterable[str]:
         return self.second.feature_names(self.first.feature_names(names))
 
-    def explained(self, state: Any, x: np.ndarray, features: Linear, names: tuple[str, ...]) -> Attribution:
+    def attribute(self, state: Any, x: np.ndarray, features: Linear, names: tuple[str, ...]) -> Attribution:
         between = transform(state.first, x[None])[0]
-        outer = self.second.explained(state.second, between, features, self.first.feature_names(names))
+        outer = self.second.attribute(state.second, between, features, self.first.feature_names(names))
         if outer.inputs is None:
             return outer
-        inner = self.first.explained(state.first, x, outer.inputs, names)
-        return joined(inner, outer, inner.inputs)
+        inner = self.first.attribute(state.first, x, outer.inputs, names)
+        return join(inner, outer, inner.inputs)
 
     def __repr__(self) -> str:
         return f"Chain({self.first!r}, {self.second!r})"

@@ -5,10 +5,16 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from onepass.features.attribution import Attribution, Linear, added, joined, primed
-from onepass.features.contract import advance, embed, output_dim, part_by_part, transform
-from onepass.features.feature_map import FeatureMap, checked_map
-from onepass.foundation.check import shown
+from onepass.features.attribution import Attribution, Linear, add, add_primes, join
+from onepass.features.contract import (
+    output_dim,
+    register_python_fallback,
+    transform,
+    transform_row,
+    update_and_transform,
+)
+from onepass.features.feature_map import FeatureMap, check_map
+from onepass.foundation.check import quote
 from onepass.foundation.generic import compiled
 from onepass.foundation.registry import savable
 
@@ -21,7 +27,7 @@ class ConcatenateState(NamedTuple):
 
 
 @compiled
-def beside(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+def hstack(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Rows (n, a) and (n, b) as (n, a + b)."""
     out = np.empty((left.shape[0], left.shape[1] + right.shape[1]), left.dtype)
     for i in range(out.shape[0]):
@@ -37,24 +43,24 @@ def output_dim_concatenate(state: ConcatenateState) -> int:
     return output_dim(state.first) + output_dim(state.second)
 
 
-@embed.for_state(ConcatenateState)
-def embed_concatenate(state: ConcatenateState, x: np.ndarray, z: np.ndarray) -> None:
+@transform_row.for_state(ConcatenateState)
+def transform_row_concatenate(state: ConcatenateState, x: np.ndarray, z: np.ndarray) -> None:
     width = output_dim(state.first)
-    embed(state.first, x, z[:width])
-    embed(state.second, x, z[width:])
+    transform_row(state.first, x, z[:width])
+    transform_row(state.second, x, z[width:])
 
 
 @transform.for_state(ConcatenateState)
 def transform_concatenate(state: ConcatenateState, rows: np.ndarray) -> np.ndarray:
-    return beside(transform(state.first, rows), transform(state.second, rows))
+    return hstack(transform(state.first, rows), transform(state.second, rows))
 
 
-@advance.for_state(ConcatenateState)
-def advance_concatenate(state: ConcatenateState, rows: np.ndarray) -> np.ndarray:
-    return beside(advance(state.first, rows), advance(state.second, rows))
+@update_and_transform.for_state(ConcatenateState)
+def update_and_transform_concatenate(state: ConcatenateState, rows: np.ndarray) -> np.ndarray:
+    return hstack(update_and_transform(state.first, rows), update_and_transform(state.second, rows))
 
 
-part_by_part(ConcatenateState)
+register_python_fallback(ConcatenateState)
 
 
 @final
@@ -74,13 +80,13 @@ class Concatenate(FeatureMap):
     """
 
     def __init__(self, first: FeatureMap, second: FeatureMap, *others: FeatureMap) -> None:
-        self.first: Any = checked_map("first", first)
-        self.second: Concatenate | Any = Concatenate(second, *others) if others else checked_map("second", second)
+        self.first: Any = check_map("first", first)
+        self.second: Concatenate | Any = Concatenate(second, *others) if others else check_map("second", second)
         sides = {part.sides for part in (self.first, self.second) if part.sides is not None}
         if self.second.input_dim != self.first.input_dim or len(sides) > 1:
             raise ValueError(
-                f"second must take the same rows as first, got {shown(self.first)} of {self.first.input_dim} and "
-                f"{shown(self.second)} of {self.second.input_dim}{', with other sides' if len(sides) > 1 else ''}"
+                f"second must take the same rows as first, got {quote(self.first)} of {self.first.input_dim} and "
+                f"{quote(self.second)} of {self.second.input_dim}{', with other sides' if len(sides) > 1 else ''}"
             )
         self.input_dim: int = self.first.input_dim
         self.output_dim: int = self.first.output_dim + self.second.output_dim
@@ -90,25 +96,25 @@ class Concatenate(FeatureMap):
         self.sides: tuple[int, int] | None = sides.pop() if sides else None
 
     def begin(self, dtype: np.dtype) -> ConcatenateState:
-        return ConcatenateState(first=self.first.started(dtype), second=self.second.started(dtype))
+        return ConcatenateState(first=self.first.initial_state(dtype), second=self.second.initial_state(dtype))
 
-    def learned(self, state: Any) -> tuple[Any, ...]:
-        return self.first.learned(state.first), self.second.learned(state.second)
+    def mutable_arrays(self, state: Any) -> tuple[Any, ...]:
+        return self.first.mutable_arrays(state.first), self.second.mutable_arrays(state.second)
 
     def consistent(self, learned: tuple[Any, ...]) -> bool:
         return self.first.consistent(learned[0]) and self.second.consistent(learned[1])
 
-    def named(self, names: tuple[str, ...]) -> Iterable[str]:
-        return primed((*self.first.feature_names(names), *self.second.feature_names(names)))
+    def name_features(self, names: tuple[str, ...]) -> Iterable[str]:
+        return add_primes((*self.first.feature_names(names), *self.second.feature_names(names)))
 
-    def explained(self, state: Any, x: np.ndarray, features: Linear, names: tuple[str, ...]) -> Attribution:
+    def attribute(self, state: Any, x: np.ndarray, features: Linear, names: tuple[str, ...]) -> Attribution:
         width = self.first.output_dim
         left, right = (
             Linear(features.slopes[:, part], features.parts[:, part]) for part in (slice(width), slice(width, None))
         )
-        first = self.first.explained(state.first, x, left, names)
-        second = self.second.explained(state.second, x, right, names)
-        return joined(first, second, added(first.inputs, second.inputs))
+        first = self.first.attribute(state.first, x, left, names)
+        second = self.second.attribute(state.second, x, right, names)
+        return join(first, second, add(first.inputs, second.inputs))
 
     def __repr__(self) -> str:
         return f"Concatenate({self.first!r}, {self.second!r})"

@@ -30,7 +30,7 @@ def output_dim(state: Any) -> int:
 
 
 @generic
-def embed(state: Any, x: np.ndarray, z: np.ndarray) -> None:
+def transform_row(state: Any, x: np.ndarray, z: np.ndarray) -> None:
     """z (output_dim,) of one row x (input_dim,), written into z."""
     raise _unknown(state, "embed")
 
@@ -40,18 +40,18 @@ def transform(state: Any, rows: np.ndarray) -> np.ndarray:
     """z for every row, shape (n, input_dim) -> (n, output_dim), in the rows' dtype. The state does not change."""
     z = np.empty((rows.shape[0], output_dim(state)), rows.dtype)
     for i in range(rows.shape[0]):
-        embed(state, rows[i], z[i])
+        transform_row(state, rows[i], z[i])
     return z
 
 
 @partial(generic, default=True)
-def advance(state: Any, rows: np.ndarray) -> np.ndarray:
+def update_and_transform(state: Any, rows: np.ndarray) -> np.ndarray:
     """z for every row (n, input_dim) that is learned, in order; a map that learns writes into its state's arrays."""
     return transform(state, rows)
 
 
 @partial(generic, default=True)
-def apart(state: Any) -> Any:
+def copy_scratch(state: Any) -> Any:
     """The state with scratch of its own, for who computes beside others; itself where computing writes nothing.
 
     Only for states that hold scratch arrays, as those of learners do: their loops allocate nothing.
@@ -59,8 +59,8 @@ def apart(state: Any) -> Any:
     return state
 
 
-def part_by_part(kind: type) -> None:
+def register_python_fallback(kind: type) -> None:
     """Let a composition run outside compiled code as Python, part by part: one of them may have no compiled code."""
-    for function in (output_dim, embed, transform, advance):
+    for function in (output_dim, transform_row, transform, update_and_transform):
         implementation: Any = function.dispatch(kind)
         function.register(kind)(getattr(implementation, "py_func", implementation))  # NUMBA_DISABLE_JIT leaves none

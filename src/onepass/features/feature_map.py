@@ -10,9 +10,9 @@ from onepass.features import attribution, contract
 from onepass.features.attribution import Attribution, Linear
 from onepass.foundation import check, files
 from onepass.foundation import state as states
-from onepass.foundation.check import shown
-from onepass.foundation.interrupts import deferred
-from onepass.foundation.sharing import reading, writing
+from onepass.foundation.check import quote
+from onepass.foundation.deferred_signals import defer_signals
+from onepass.foundation.rw_lock import reading, writing
 
 
 class FactorWidths(NamedTuple):
@@ -55,7 +55,7 @@ class FeatureMap(files.Owner, ABC):
     def begin(self, dtype: np.dtype) -> Any:
         """A fresh state for rows of `dtype`: what is drawn from a seed, and nothing learned yet."""
 
-    def learned(self, state: Any) -> tuple[Any, ...]:
+    def mutable_arrays(self, state: Any) -> tuple[Any, ...]:
         """Return a state's arrays that learning writes, their shapes fixed: what a file holds. () for a map at rest."""
         return ()
 
@@ -63,26 +63,26 @@ class FeatureMap(files.Owner, ABC):
         """Return whether what a file holds, its shapes right already, can have been learned."""
         return True
 
-    def named(self, names: tuple[str, ...]) -> Iterable[str]:
+    def name_features(self, names: tuple[str, ...]) -> Iterable[str]:
         """Names of the features, all different, from the `names` of x, which are checked already."""
         return (f"{type(self).__name__.lower()}{j}" for j in range(self.output_dim))
 
-    def explained(self, state: Any, x: np.ndarray, features: Linear, names: tuple[str, ...]) -> Attribution:
+    def attribute(self, state: Any, x: np.ndarray, features: Linear, names: tuple[str, ...]) -> Attribution:
         """What linear functions of z = map(x) come from (attribution.py). Here: from every z_j, by its name. A linear
         map hands them on to its inputs; one whose features say little names better terms.
 
         state: the map's; x (input_dim,): one row, names: of its numbers; features: the functions.
         """
-        return attribution.named(self.feature_names(names), contract.transform(state, x[None])[0], features)
+        return attribution.name_terms(self.feature_names(names), contract.transform(state, x[None])[0], features)
 
     # ---- what follows ----
 
     @reading
-    def started(self, dtype: np.dtype) -> Any:
+    def initial_state(self, dtype: np.dtype) -> Any:
         """`begin` for rows of `dtype`, and then what this map itself has learned: where a bandit starts from."""
         state = self.begin(dtype)
         if not (self._own is self._held is None or states.is_abstract()):
-            write(self.learned(state), self.learned(self.state))
+            copy_into(self.mutable_arrays(state), self.mutable_arrays(self.state))
         return state
 
     @property
@@ -93,7 +93,7 @@ class FeatureMap(files.Owner, ABC):
             if states.is_abstract():
                 return begun
             if self._held is not None:
-                write(self.learned(begun), self._held)
+                copy_into(self.mutable_arrays(begun), self._held)
             return self.__dict__.setdefault("_own", begun)  # one act: another thread may have begun meanwhile
         return self._own
 
@@ -112,13 +112,13 @@ class FeatureMap(files.Owner, ABC):
         """Let a map that learns see rows, one (input_dim,) or many (n, input_dim), before a bandit does. Errors as
         `transform`."""
         checked, state = self._rows(rows), self.state
-        with deferred():
-            contract.advance(state, checked)
-            self._taught = bool(arrays(self.learned(state)))
+        with defer_signals():
+            contract.update_and_transform(state, checked)
+            self._taught = bool(list_arrays(self.mutable_arrays(state)))
         return self
 
     @property
-    def knows(self) -> bool:
+    def has_learned(self) -> bool:
         """True once it has learned, itself or as what a file or a copy held."""
         return self._taught or self._held is not None
 
@@ -131,11 +131,11 @@ class FeatureMap(files.Owner, ABC):
 
         ValueError for another number of names, for what is no string, or for the same name twice.
         """
-        return tuple(self.named(self.input_names(names)))
+        return tuple(self.name_features(self.input_names(names)))
 
     def input_names(self, names: Iterable[str] | None = None) -> tuple[str, ...]:
         """`names` of the inputs, checked; None: x0, x1, ... Errors as `feature_names`."""
-        return names_of(names, self.input_dim)
+        return check_names(names, self.input_dim)
 
     @reading
     def memory_usage(self) -> int:
@@ -144,60 +144,60 @@ class FeatureMap(files.Owner, ABC):
 
     def contents(self) -> files.Contents:
         """Parameters and what was learned: what is drawn is drawn again from its seed."""
-        return files.Contents(self.params, {}, self.learned(self.state))
+        return files.Contents(self.params, {}, self.mutable_arrays(self.state))
 
     @reading
     def copy(self) -> Self:
         """An independent copy, which goes on alike."""
-        return files.restored(*self.__reduce__()[1])
+        return files.restore(*self.__reduce__()[1])
 
     @reading
     def __reduce__(self) -> tuple[Any, ...]:
-        learned = states.own(self.learned(self.state)) if self.knows else None
-        return files.restored, (type(self), self.params, {}, learned)
+        learned = states.copy_arrays(self.mutable_arrays(self.state)) if self.has_learned else None
+        return files.restore, (type(self), self.params, {}, learned)
 
     @classmethod
-    def restored(cls, params: dict[str, Any], extra: dict[str, Any], held: files.Holds) -> Self:
+    def from_contents(cls, params: dict[str, Any], extra: dict[str, Any], held: files.StateSource) -> Self:
         """Rebuild a map from `params`, `extra` and `held` of a file, copy or pickle; ValueError if they do not fit."""
         found = cls(**params)
-        own = found.learned(found.state)
-        found._held = held.take(own, lambda learned: fits(found, own, learned))
+        own = found.mutable_arrays(found.state)
+        found._held = held.take(own, lambda learned: has_valid_arrays(found, own, learned))
         return found
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in self.params.items())})"
 
 
-def arrays(tree: tuple[Any, ...]) -> list[np.ndarray]:
+def list_arrays(tree: tuple[Any, ...]) -> list[np.ndarray]:
     """All arrays of what a map has learned."""
     return [array for _, array in states.leaves(tree)]
 
 
-def write(target: tuple[Any, ...], source: tuple[Any, ...]) -> None:
+def copy_into(target: tuple[Any, ...], source: tuple[Any, ...]) -> None:
     """The numbers of `source` in the arrays of `target`."""
-    for to, of in zip(arrays(target), arrays(source), strict=True):
+    for to, of in zip(list_arrays(target), list_arrays(source), strict=True):
         to[...] = of
 
 
-def fits(features: FeatureMap, own: tuple[Any, ...], learned: tuple[Any, ...]) -> bool:
+def has_valid_arrays(features: FeatureMap, own: tuple[Any, ...], learned: tuple[Any, ...]) -> bool:
     """Return whether what a file holds has the shapes of what a map has learned, and can have been learned."""
-    same = all(a.shape == b.shape for a, b in zip(arrays(own), arrays(learned), strict=True))
+    same = all(a.shape == b.shape for a, b in zip(list_arrays(own), list_arrays(learned), strict=True))
     return same and features.consistent(learned)
 
 
-def checked_map(name: str, value: Any) -> Any:
+def check_map(name: str, value: Any) -> Any:
     """`value` if it is a feature map; ValueError if not."""
     if not isinstance(value, FeatureMap):
-        raise ValueError(f"{name} must be a feature map such as Standardize(dim=20), got {shown(value)}")
+        raise ValueError(f"{name} must be a feature map such as Standardize(dim=20), got {quote(value)}")
     return value
 
 
-def names_of(names: Iterable[str] | None, count: int) -> tuple[str, ...]:
+def check_names(names: Iterable[str] | None, count: int) -> tuple[str, ...]:
     """`names` of so many columns, checked; None: x0, x1, ... ValueError unless they are different strings."""
     if not (names is None or isinstance(names, Iterable)):
-        raise ValueError(f"names must be {count} different strings, got {check.shown(names)}")
+        raise ValueError(f"names must be {count} different strings, got {check.quote(names)}")
     given = tuple(f"x{j}" for j in range(count)) if names is None else tuple(names)
     strings = all(type(name) is str for name in given)
     if len(given) != count or not strings or len(set(given)) != len(given):
-        raise ValueError(f"names must be {count} different strings, got {shown(given)}")
+        raise ValueError(f"names must be {count} different strings, got {quote(given)}")
     return given

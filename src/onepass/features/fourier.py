@@ -10,12 +10,12 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from onepass.features.attribution import Attribution, Linear, named
-from onepass.features.contract import embed, output_dim
+from onepass.features.attribution import Attribution, Linear, name_terms
+from onepass.features.contract import output_dim, transform_row
 from onepass.features.feature_map import FeatureMap
 from onepass.features.kernels import RBF
 from onepass.foundation import check
-from onepass.foundation.check import shown
+from onepass.foundation.check import quote
 from onepass.foundation.generic import compiled
 from onepass.foundation.registry import savable
 from onepass.foundation.state import is_abstract, zeros
@@ -62,8 +62,8 @@ def output_dim_fourier(state: FourierState) -> int:
     return 2 * state.frequencies.shape[0]
 
 
-@embed.for_state(FourierState)
-def embed_fourier(state: FourierState, x: np.ndarray, phi: np.ndarray) -> None:
+@transform_row.for_state(FourierState)
+def transform_row_fourier(state: FourierState, x: np.ndarray, phi: np.ndarray) -> None:
     half = state.frequencies.shape[0]
     size = 1.0 / np.sqrt(half)
     for i in range(half):
@@ -78,7 +78,7 @@ def embed_fourier(state: FourierState, x: np.ndarray, phi: np.ndarray) -> None:
         phi[half + i] = size * sine
 
 
-def fourier(size: int, dim: int, width: float, seed: int) -> FourierState:
+def make_fourier(size: int, dim: int, width: float, seed: int) -> FourierState:
     """`size` features (even) of rows of `dim` numbers, for learners."""
     if is_abstract():
         return FourierState(frequencies=zeros(size // 2, dim))
@@ -111,7 +111,7 @@ class Fourier(FeatureMap):
         self.input_dim: int = check.integer("dim", dim, 1)
         self.output_dim: int = check.integer("size", size, 2)
         if self.output_dim % 2:
-            raise ValueError(f"size must be even, a cosine and a sine of every frequency, got {shown(size)}")
+            raise ValueError(f"size must be even, a cosine and a sine of every frequency, got {quote(size)}")
         self.length_scale: Any = RBF(length_scale).length_scale
         if np.ndim(self.length_scale) and len(self.length_scale) != self.input_dim:
             raise ValueError(f"length_scale must be one number or {dim}, one per column, got {len(self.length_scale)}")
@@ -128,13 +128,13 @@ class Fourier(FeatureMap):
             frequencies=normal / np.asarray(self.length_scale)
         )  # in float64: an angle may be many turns
 
-    def named(self, names: tuple[str, ...]) -> Iterable[str]:
+    def name_features(self, names: tuple[str, ...]) -> Iterable[str]:
         return (f"{wave}{j}" for wave in ("cos", "sin") for j in range(self.output_dim // 2))
 
-    def explained(self, state: Any, x: np.ndarray, features: Linear, names: tuple[str, ...]) -> Attribution:
+    def attribute(self, state: Any, x: np.ndarray, features: Linear, names: tuple[str, ...]) -> Attribution:
         half = self.output_dim // 2  # by frequency: cosine and sine are a wave; value: its angle, slope: its amplitude
         waves = Linear(
             np.hypot(features.slopes[:, :half], features.slopes[:, half:]) / np.sqrt(half),
             features.parts[:, :half] + features.parts[:, half:],
         )
-        return named((f"frequency{j}" for j in range(half)), state.frequencies @ x, waves)
+        return name_terms((f"frequency{j}" for j in range(half)), state.frequencies @ x, waves)

@@ -5,8 +5,8 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from onepass.features.attribution import Attribution, Linear, handed_on
-from onepass.features.contract import embed, output_dim, transform
+from onepass.features.attribution import Attribution, Linear, pass_to_inputs
+from onepass.features.contract import output_dim, transform, transform_row
 from onepass.features.feature_map import FeatureMap
 from onepass.foundation import check
 from onepass.foundation.registry import savable
@@ -23,8 +23,8 @@ def output_dim_identity(state: IdentityState) -> int:
     return state.dim
 
 
-@embed.for_state(IdentityState)
-def embed_identity(state: IdentityState, x: np.ndarray, z: np.ndarray) -> None:
+@transform_row.for_state(IdentityState)
+def transform_row_identity(state: IdentityState, x: np.ndarray, z: np.ndarray) -> None:
     for j in range(x.size):
         z[j] = x[j]
 
@@ -61,8 +61,8 @@ class Identity(FeatureMap):
     def begin(self, dtype: np.dtype) -> IdentityState:
         return IdentityState(dim=self.input_dim)
 
-    def named(self, names: tuple[str, ...]) -> Iterable[str]:
+    def name_features(self, names: tuple[str, ...]) -> Iterable[str]:
         return names
 
-    def explained(self, state: Any, x: np.ndarray, features: Linear, names: tuple[str, ...]) -> Attribution:
-        return handed_on(features)
+    def attribute(self, state: Any, x: np.ndarray, features: Linear, names: tuple[str, ...]) -> Attribution:
+        return pass_to_inputs(features)

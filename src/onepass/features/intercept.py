@@ -5,8 +5,8 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from onepass.features.attribution import Attribution, Linear, named
-from onepass.features.contract import embed, output_dim
+from onepass.features.attribution import Attribution, Linear, name_terms
+from onepass.features.contract import output_dim, transform_row
 from onepass.features.feature_map import FeatureMap
 from onepass.foundation import check
 from onepass.foundation.registry import savable
@@ -23,8 +23,8 @@ def output_dim_intercept(state: InterceptState) -> int:
     return 1
 
 
-@embed.for_state(InterceptState)
-def embed_intercept(state: InterceptState, x: np.ndarray, z: np.ndarray) -> None:
+@transform_row.for_state(InterceptState)
+def transform_row_intercept(state: InterceptState, x: np.ndarray, z: np.ndarray) -> None:
     z[0] = 1.0
 
 
@@ -52,9 +52,9 @@ class Intercept(FeatureMap):
     def begin(self, dtype: np.dtype) -> InterceptState:
         return InterceptState(dim=self.input_dim)
 
-    def named(self, names: tuple[str, ...]) -> Iterable[str]:
+    def name_features(self, names: tuple[str, ...]) -> Iterable[str]:
         return ("intercept",)
 
-    def explained(self, state: Any, x: np.ndarray, features: Linear, names: tuple[str, ...]) -> Attribution:
+    def attribute(self, state: Any, x: np.ndarray, features: Linear, names: tuple[str, ...]) -> Attribution:
         none = np.zeros((len(features.parts), 0))
-        return named((), (), Linear(none, none), features.parts[:, 0])
+        return name_terms((), (), Linear(none, none), features.parts[:, 0])

@@ -17,9 +17,9 @@ from typing import Any, cast
 import numpy as np
 
 from onepass.foundation import check
-from onepass.foundation.check import shown
+from onepass.foundation.check import quote
 from onepass.foundation.linalg import squared_distances
-from onepass.foundation.registry import plain, savable
+from onepass.foundation.registry import savable, to_plain
 
 SAMPLE = 1000  # points whose distances have a median near that of all
 NUMBER = int | float | np.integer | np.floating
@@ -32,7 +32,7 @@ class Kernel(ABC):
 
     def __call__(self, x: Any, y: Any) -> np.ndarray:
         """k(x_i, y_j), shapes (n, d) and (m, d) -> (n, m)."""
-        x, y = rows_of("x", x), rows_of("y", y)
+        x, y = check_rows("x", x), check_rows("y", y)
         if x.shape[1] != y.shape[1]:
             raise ValueError(f"x and y must have rows of one length, got shapes {x.shape} and {y.shape}")
         return self.gram(x, y)
@@ -47,7 +47,7 @@ class Kernel(ABC):
 
     def params(self) -> dict[str, Any]:
         """Return the arguments of the constructor, as plain data; ValueError for kernels that hold a function."""
-        return {field.name: plain(getattr(self, field.name)) for field in fields(cast(Any, self))}
+        return {field.name: to_plain(getattr(self, field.name)) for field in fields(cast(Any, self))}
 
     def __add__(self, other: Any) -> "Kernel":
         return Sum(self, as_kernel(other))
@@ -62,7 +62,7 @@ class Kernel(ABC):
         return Scaled(self, float(other)) if isinstance(other, NUMBER) else Product(as_kernel(other), self)
 
 
-def rows_of(name: str, rows: Any) -> np.ndarray:
+def check_rows(name: str, rows: Any) -> np.ndarray:
     """`rows` (n, d) as finite float64."""
     return check.finite_rows(name, check.array(name, rows, np.dtype(np.float64), (2,)))
 
@@ -196,14 +196,14 @@ class Polynomial(Kernel):
 def _bias(value: Any) -> float:
     number = check.real("bias", value)
     if number < 0.0:
-        raise ValueError(f"bias must be at least 0, or the kernel is not positive definite, got {shown(value)}")
+        raise ValueError(f"bias must be at least 0, or the kernel is not positive definite, got {quote(value)}")
     return number
 
 
-def _part(name: str, value: Any) -> None:
+def _check_part(name: str, value: Any) -> None:
     """ValueError for what is no kernel."""
     if not isinstance(value, Kernel):
-        raise ValueError(f"{name} must be a kernel such as RBF(0.2), got {shown(value)}")
+        raise ValueError(f"{name} must be a kernel such as RBF(0.2), got {quote(value)}")
 
 
 def _operand(kernel: Kernel, kinds: Any) -> str:
@@ -224,7 +224,7 @@ class Scaled(Kernel):
     scale: float
 
     def __post_init__(self) -> None:
-        _part("kernel", self.kernel)
+        _check_part("kernel", self.kernel)
         object.__setattr__(self, "scale", check.positive("scale", self.scale))
 
     def gram(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -251,8 +251,8 @@ class Sum(Kernel):
     right: Kernel
 
     def __post_init__(self) -> None:
-        _part("left", self.left)
-        _part("right", self.right)
+        _check_part("left", self.left)
+        _check_part("right", self.right)
 
     def gram(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         out = self.left.gram(x, y)
@@ -278,8 +278,8 @@ class Product(Kernel):
     right: Kernel
 
     def __post_init__(self) -> None:
-        _part("left", self.left)
-        _part("right", self.right)
+        _check_part("left", self.left)
+        _check_part("right", self.right)
 
     def gram(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         out = self.left.gram(x, y)
@@ -294,7 +294,7 @@ class Product(Kernel):
 
 
 @dataclass(frozen=True)
-class Foreign(Kernel):
+class CallableKernel(Kernel):
     """A scikit-learn kernel, or a function k(X, Y) -> (n, m); it is not written to files."""
 
     function: Callable[[np.ndarray, np.ndarray], Any]
@@ -315,7 +315,7 @@ class Foreign(Kernel):
 
     def params(self) -> dict[str, Any]:
         raise ValueError(
-            f"kernel {shown(self)} is a function, which a file cannot hold; use onepass's own kernels to save"
+            f"kernel {quote(self)} is a function, which a file cannot hold; use onepass's own kernels to save"
         )
 
     def __repr__(self) -> str:
@@ -328,33 +328,33 @@ def as_kernel(kernel: Any) -> Kernel:
         return kernel
     if not callable(kernel) or isinstance(kernel, type):
         raise ValueError(
-            f"kernel must be a kernel such as RBF(0.2), or a function k(X, Y) -> (n, m), got {shown(kernel)}"
+            f"kernel must be a kernel such as RBF(0.2), or a function k(X, Y) -> (n, m), got {quote(kernel)}"
         )
     parts = [kernel, *kernel.get_params().values()] if hasattr(kernel, "get_params") else []
     if any(type(part).__name__ == "WhiteKernel" for part in parts):
-        raise ValueError(f"kernel must not contain a WhiteKernel, got {shown(kernel)}; the noise's variance is reg")
-    return Foreign(kernel)
+        raise ValueError(f"kernel must not contain a WhiteKernel, got {quote(kernel)}; the noise's variance is reg")
+    return CallableKernel(kernel)
 
 
-def probed(kernel: Kernel, rows: np.ndarray) -> None:
+def check_positive_definite(kernel: Kernel, rows: np.ndarray) -> None:
     """ValueError unless the kernel is finite, symmetric and positive definite on some of the rows."""
     few = np.ascontiguousarray(rows[:: max(1, -(-len(rows) // PROBED))])
     gram, diagonal = kernel.gram(few, few.copy()), kernel.diagonal(few)
     if not (np.isfinite(gram).all() and np.isfinite(diagonal).all()):
-        raise ValueError(f"kernel must be finite on the arms, got {shown(kernel)}; scale the arms")
+        raise ValueError(f"kernel must be finite on the arms, got {quote(kernel)}; scale the arms")
     scale = max(float(np.abs(gram).max()), float(np.abs(diagonal).max()))
     if np.abs(gram - gram.T).max() > JITTER * scale or np.abs(np.diagonal(gram) - diagonal).max() > JITTER * scale:
         raise ValueError(
-            f"kernel must be symmetric, its diagonal that of k(X, X), got {shown(kernel)}; noise belongs in reg"
+            f"kernel must be symmetric, its diagonal that of k(X, X), got {quote(kernel)}; noise belongs in reg"
         )
     if scale == 0.0 or np.linalg.eigvalsh(gram)[0] < -JITTER * scale * len(few):
-        raise indefinite(kernel)
+        raise indefinite_error(kernel)
 
 
-def indefinite(kernel: Kernel) -> ValueError:
+def indefinite_error(kernel: Kernel) -> ValueError:
     """Make the error for a kernel that is not positive definite."""
     return ValueError(
-        f"kernel must be positive definite on the arms, got {shown(kernel)}, which is not, or only with variances "
+        f"kernel must be positive definite on the arms, got {quote(kernel)}, which is not, or only with variances "
         "too large for rounding (more than 1e12 times reg): then scale the arms or raise reg"
     )
 

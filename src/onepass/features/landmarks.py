@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from onepass.features.contract import apart, embed, output_dim
+from onepass.features.contract import copy_scratch, output_dim, transform_row
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import eigh, squared_distances
 
@@ -25,7 +25,7 @@ class Landmarks(NamedTuple):
 
 
 @compiled
-def gaussian_into(points: np.ndarray, used: int, x: np.ndarray, precision: float, near: np.ndarray) -> None:
+def fill_gaussian(points: np.ndarray, used: int, x: np.ndarray, precision: float, near: np.ndarray) -> None:
     """exp(-precision ||x - p||^2) of the first `used` points, written into near."""
     for i in range(used):
         square = 0.0
@@ -40,10 +40,10 @@ def output_dim_landmarks(state: Landmarks) -> int:
     return state.z.shape[1]
 
 
-@embed.for_state(Landmarks)
-def embed_landmarks(state: Landmarks, x: np.ndarray, phi: np.ndarray) -> None:
+@transform_row.for_state(Landmarks)
+def transform_row_landmarks(state: Landmarks, x: np.ndarray, phi: np.ndarray) -> None:
     near, z = state.near, state.z
-    gaussian_into(state.points, near.size, x, state.precision, near)
+    fill_gaussian(state.points, near.size, x, state.precision, near)
     for j in range(phi.size):
         phi[j] = 0.0
     for i in range(near.size):
@@ -51,13 +51,13 @@ def embed_landmarks(state: Landmarks, x: np.ndarray, phi: np.ndarray) -> None:
             phi[j] += near[i] * z[i, j]
 
 
-@apart.for_state(Landmarks)
-def apart_landmarks(state: Landmarks) -> Landmarks:
+@copy_scratch.for_state(Landmarks)
+def copy_scratch_landmarks(state: Landmarks) -> Landmarks:
     return Landmarks(points=state.points, z=state.z, near=np.empty(state.near.size), precision=state.precision)
 
 
 @compiled
-def nystrom(points: np.ndarray, precision: float, rank: int) -> Landmarks:
+def make_nystrom(points: np.ndarray, precision: float, rank: int) -> Landmarks:
     """The Nystrom map of all of these points (m, dim) and its leading `rank` directions."""
     gram = squared_distances(points, points)
     for i in range(gram.shape[0]):

@@ -13,10 +13,10 @@ import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 from scipy.linalg.lapack import dpstrf
 
-from onepass.features.attribution import Attribution, Linear, constant_in, named
-from onepass.features.contract import advance, embed, output_dim, transform
+from onepass.features.attribution import Attribution, Linear, constant_part, name_terms
+from onepass.features.contract import output_dim, transform, transform_row, update_and_transform
 from onepass.features.feature_map import FeatureMap
-from onepass.features.kernels import JITTER, Kernel, as_kernel, indefinite, probed, rows_of
+from onepass.features.kernels import JITTER, Kernel, as_kernel, check_positive_definite, check_rows, indefinite_error
 from onepass.foundation import check
 from onepass.foundation.registry import savable
 from onepass.foundation.state import is_abstract, zeros
@@ -25,7 +25,7 @@ IN_SPAN = 1e-9  # of a point's own variance: with less, roundings of the feature
 NONE = 1e-290  # a variance that small is none: its square root could not be divided by
 
 
-def pivoted(kernel: Kernel, gram: np.ndarray, least: np.ndarray | float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+def pivot_cholesky(kernel: Kernel, gram: np.ndarray, least: np.ndarray | float = 0.0) -> tuple[np.ndarray, np.ndarray]:
     """Order of the points kept (r,), and L (r, r), of K_S (m, m). ValueError where K_S is not positive definite.
 
     A point is dropped when what the others leave of its variance is at most `least`, (m,) or one number, or IN_SPAN of
@@ -34,7 +34,7 @@ def pivoted(kernel: Kernel, gram: np.ndarray, least: np.ndarray | float = 0.0) -
     prior = np.diagonal(gram)
     largest = float(prior.max())
     if not largest > 0.0:
-        raise indefinite(kernel)
+        raise indefinite_error(kernel)
     floor = np.maximum(least, IN_SPAN * np.maximum(prior, NONE))
     scale = np.sqrt(floor)
     factor, pivots, rank, _ = dpstrf(gram / np.outer(scale, scale), tol=1.0, lower=1)
@@ -45,7 +45,7 @@ def pivoted(kernel: Kernel, gram: np.ndarray, least: np.ndarray | float = 0.0) -
         across = solve_triangular(lower, gram[np.ix_(kept, rest)], lower=True, check_finite=False)
         missing = np.abs(gram[np.ix_(rest, rest)] - across.T @ across)
         if missing.max() > floor.max() + JITTER * largest * len(gram):
-            raise indefinite(kernel)
+            raise indefinite_error(kernel)
     return kept, lower
 
 
@@ -63,15 +63,15 @@ def output_dim_nystrom(state: NystromState) -> int:
 
 
 @transform.register(NystromState)
-@advance.register(NystromState)
+@update_and_transform.register(NystromState)
 def transform_nystrom(state: NystromState, rows: np.ndarray) -> np.ndarray:
     gram = state.kernel.gram(state.points, rows.astype(np.float64, copy=False))
     z = solve_triangular(state.lower, gram, lower=True, overwrite_b=True, check_finite=False).T
     return np.ascontiguousarray(z, rows.dtype)
 
 
-@embed.register(NystromState)
-def embed_nystrom(state: NystromState, x: np.ndarray, z: np.ndarray) -> None:
+@transform_row.register(NystromState)
+def transform_row_nystrom(state: NystromState, x: np.ndarray, z: np.ndarray) -> None:
     z[:] = transform_nystrom(state, x[None])[0]
 
 
@@ -103,15 +103,15 @@ class Nystrom(FeatureMap):
     input_dim: int
 
     def __init__(self, points: Any, kernel: Any, *, reduced: bool = False) -> None:
-        points, self.kernel = rows_of("points", points), as_kernel(kernel)
+        points, self.kernel = check_rows("points", points), as_kernel(kernel)
         if len(points) == 0:
             raise ValueError(f"points must have at least one row, got shape {points.shape}")
         check.choice("reduced", reduced, (False, True))
         self._lower: np.ndarray | None = None
         if not is_abstract():
-            probed(self.kernel, points)
+            check_positive_definite(self.kernel, points)
         if not (reduced or is_abstract()):
-            kept, _ = pivoted(self.kernel, self.kernel.gram(points, points))
+            kept, _ = pivot_cholesky(self.kernel, self.kernel.gram(points, points))
             points = points[np.sort(kept)]
         self.points: Any = points.copy()
         if not is_abstract():
@@ -135,21 +135,21 @@ class Nystrom(FeatureMap):
         try:
             return cholesky(self.kernel.gram(self.points, self.points), lower=True)
         except np.linalg.LinAlgError:
-            raise indefinite(self.kernel) from None
+            raise indefinite_error(self.kernel) from None
 
     def begin(self, dtype: np.dtype) -> NystromState:
         lower = zeros(self.size, self.size) if is_abstract() else self.lower
         return NystromState(points=self.points, lower=lower, kernel=self.kernel)
 
-    def named(self, names: tuple[str, ...]) -> Iterable[str]:
+    def name_features(self, names: tuple[str, ...]) -> Iterable[str]:
         return (f"landmark{j}" for j in range(self.output_dim))
 
-    def explained(self, state: Any, x: np.ndarray, features: Linear, names: tuple[str, ...]) -> Attribution:
+    def attribute(self, state: Any, x: np.ndarray, features: Linear, names: tuple[str, ...]) -> Attribution:
         # by landmark: slopes^T L^-1 k_S(x) = (L^-T slopes)^T k_S(x)
         near = state.kernel.gram(state.points, x[None].astype(np.float64))[:, 0]
         slopes = solve_triangular(state.lower, features.slopes.T, lower=True, trans=1, check_finite=False).T
-        rest = constant_in(features, transform_nystrom(state, x[None])[0])
-        return named(self.named(names), near, Linear(slopes, slopes * near), rest)
+        rest = constant_part(features, transform_nystrom(state, x[None])[0])
+        return name_terms(self.name_features(names), near, Linear(slopes, slopes * near), rest)
 
     def __repr__(self) -> str:
         return f"Nystrom({self.size} points in {self.input_dim} dimensions, {self.kernel!r})"

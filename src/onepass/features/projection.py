@@ -5,8 +5,8 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from onepass.features.attribution import Attribution, Linear, constant_in, handed_on
-from onepass.features.contract import embed, output_dim, transform
+from onepass.features.attribution import Attribution, Linear, constant_part, pass_to_inputs
+from onepass.features.contract import output_dim, transform, transform_row
 from onepass.features.feature_map import FeatureMap
 from onepass.foundation import check
 from onepass.foundation.linalg import dot
@@ -25,8 +25,8 @@ def output_dim_projection(state: GaussianProjectionState) -> int:
     return state.transposed.shape[1]
 
 
-@embed.for_state(GaussianProjectionState)
-def embed_projection(state: GaussianProjectionState, x: np.ndarray, z: np.ndarray) -> None:
+@transform_row.for_state(GaussianProjectionState)
+def transform_row_projection(state: GaussianProjectionState, x: np.ndarray, z: np.ndarray) -> None:
     product = dot(x, state.transposed)
     for j in range(z.size):
         z[j] = product[j]
@@ -67,9 +67,9 @@ class GaussianProjection(FeatureMap):
         normal = np.random.RandomState(self.seed).standard_normal((self.input_dim, self.output_dim))
         return GaussianProjectionState(transposed=np.ascontiguousarray(normal / np.sqrt(self.output_dim), dtype=dtype))
 
-    def named(self, names: tuple[str, ...]) -> Iterable[str]:
+    def name_features(self, names: tuple[str, ...]) -> Iterable[str]:
         return (f"projection{j}" for j in range(self.output_dim))
 
-    def explained(self, state: Any, x: np.ndarray, features: Linear, names: tuple[str, ...]) -> Attribution:
+    def attribute(self, state: Any, x: np.ndarray, features: Linear, names: tuple[str, ...]) -> Attribution:
         slopes = features.slopes @ state.transposed.T.astype(np.float64)
-        return handed_on(Linear(slopes, slopes * x), constant_in(features, transform(state, x[None])[0]))
+        return pass_to_inputs(Linear(slopes, slopes * x), constant_part(features, transform(state, x[None])[0]))

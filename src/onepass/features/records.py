@@ -17,13 +17,22 @@ from typing import Any, NamedTuple, Self, final
 import numpy as np
 
 from onepass.features.bands import Bands, band_name, with_bands
-from onepass.features.pairs import Pairs, pairs_of
-from onepass.features.scaling import bounded, floats, scale_of, standardized
-from onepass.features.terms import LARGEST, checked_terms, is_missing, is_number, name_of, rows_of, said_of, terms
+from onepass.features.flatten import (
+    LARGEST,
+    check_terms,
+    flatten_record,
+    flatten_value,
+    is_missing,
+    is_number,
+    term_name,
+    to_records,
+)
+from onepass.features.sparse_rows import SparseRows, make_sparse_rows
+from onepass.features.standardization import float_array, is_bounded, mean_and_scale, standardize_values
 from onepass.foundation import check, files
 from onepass.foundation.registry import savable
-from onepass.foundation.sharing import reading, writing
-from onepass.foundation.state import objects
+from onepass.foundation.rw_lock import reading, writing
+from onepass.foundation.state import object_array
 
 DIGEST = 8  # bytes of a hash
 FOUND = 65_536  # terms whose places are looked up at once, at most: some 10 MB
@@ -77,7 +86,7 @@ class Records(files.Owner):
         values, or has fewer than three, stays one place, as vectors and times do (`onepass.features.bands`). At most
         256 (default 0: all numbers stay one place).
     seed: of the hash, at least 0 (default 0).
-    What becomes of which value says `onepass.features.terms`. ValueError for arguments out of range.
+    What becomes of which value says `onepass.features.flatten`. ValueError for arguments out of range.
 
     >>> import onepass as op
     >>> records = op.Records(size=8, hashed=2)
@@ -109,7 +118,7 @@ class Records(files.Owner):
         self._means, self._scales = np.zeros(len(names)), np.ones(len(names))
         for place, name in enumerate(names):
             if is_number(name):
-                self._means[place], self._scales[place] = scale_of(moments[place])
+                self._means[place], self._scales[place] = mean_and_scale(moments[place])
         self._numeric = [is_number(name) for name in names]
         self._bands = Bands(self.bands, names)
         self._look_anew()
@@ -127,7 +136,7 @@ class Records(files.Owner):
         return sum(self._shared.values())
 
     @property
-    def knows(self) -> bool:
+    def has_learned(self) -> bool:
         """Whether it has learned anything."""
         return bool(self._known)
 
@@ -160,56 +169,56 @@ class Records(files.Owner):
         Terms in the same shared place add up. Nothing changes. ValueError, which names the key, for NaN, infinities,
         and values that have no terms.
         """
-        single, rows = rows_of(records)
+        single, rows = to_records(records)
         starts, places, values = self._pairs(rows)
         out = np.zeros((len(rows), self.size))
         np.add.at(out, (np.repeat(np.arange(len(rows)), np.diff(starts)), places), values)
         return out[0] if single else out
 
     @reading
-    def pairs(self, records: Any) -> Pairs:
+    def pairs(self, records: Any) -> SparseRows:
         """The same rows of records (n,) by place and value, as `Pairs`; a shared place may occur twice in a row. Errors
         as `transform`.
 
         ``scipy.sparse.csr_array((values, places, starts), shape=(n, size))`` makes a matrix of them.
         """
-        return self._pairs(rows_of(records)[1])
+        return self._pairs(to_records(records)[1])
 
     @reading
-    def pairs_of_terms(self, every: list[dict[str, float]]) -> Pairs:
+    def pairs_of_terms(self, every: list[dict[str, float]]) -> SparseRows:
         """The same of records of which the terms alone are known. every: numbers by name, a dictionary a record, as
-        `onepass.features.terms.terms` gives them. ValueError for others."""
-        rows = [[(self._place(name), value) for name, value in checked_terms(one).items()] for one in every]
-        return self._scaled(pairs_of([[pair for pair in row if pair[0] != NOWHERE] for row in rows]))
+        `onepass.features.flatten.terms` gives them. ValueError for others."""
+        rows = [[(self._place(name), value) for name, value in check_terms(one).items()] for one in every]
+        return self._scaled(make_sparse_rows([[pair for pair in row if pair[0] != NOWHERE] for row in rows]))
 
-    def _scaled(self, found: Pairs) -> Pairs:
+    def _scaled(self, found: SparseRows) -> SparseRows:
         """Numbers with their bands, and standardized."""
         if self._bands.count:
             knots = self._bands.knots(self.known, self._spacious(), lambda name: self._room + self._hash(name))
             scaling = (self._means, self._scales, FAR) if self.standardize else (NO_NUMBERS, NO_NUMBERS, np.inf)
-            return Pairs(*with_bands(*found, knots, *scaling))
+            return SparseRows(*with_bands(*found, knots, *scaling))
         if self.standardize:
-            standardized(found.places, found.values, self._means, self._scales, FAR)
+            standardize_values(found.places, found.values, self._means, self._scales, FAR)
         return found
 
     def _spacious(self) -> bool:
         """Whether bands may have places."""
         return 2 * len(self._known) < self._room
 
-    def _pairs(self, rows: list[Any]) -> Pairs:
+    def _pairs(self, rows: list[Any]) -> SparseRows:
         found = self._columns(rows) if len(rows) > FEW else None
         if found is None:
             starts, places, values = [0], [], []  # type: ignore[var-annotated]
             for row in rows:
                 self._into(row, self._space, places, values)
                 starts.append(len(places))
-            found = Pairs(np.array(starts, np.int64), np.array(places, np.int64), floats(values))
-        if not bounded(found.values, LARGEST):
+            found = SparseRows(np.array(starts, np.int64), np.array(places, np.int64), float_array(values))
+        if not is_bounded(found.values, LARGEST):
             for row in rows:
-                terms(row)  # says which one
+                flatten_record(row)  # says which one
         return self._scaled(found)
 
-    def _columns(self, rows: list[Any]) -> Pairs | None:
+    def _columns(self, rows: list[Any]) -> SparseRows | None:
         """The pairs of records with the same keys, whose strings and numbers are all known, key by key: several times
         faster. None for others."""
         strings, numbers, places, values = self._space.strings, self._space.numbers, [], []
@@ -233,7 +242,7 @@ class Records(files.Owner):
         except (KeyError, TypeError, IndexError):
             return None
         starts = np.arange(0, len(keys) * len(rows) + 1, len(keys))
-        return Pairs(starts, np.array(places, np.int64).T.ravel(), floats(values).T.ravel())
+        return SparseRows(starts, np.array(places, np.int64).T.ravel(), float_array(values).T.ravel())
 
     def _into(self, record: Any, space: Space, places: list[int], values: list[Any]) -> None:
         """The pairs of a record at the end of both lists. What is common is looked up, the rest goes by its names."""
@@ -241,7 +250,7 @@ class Records(files.Owner):
         try:
             items = record.items()
         except AttributeError:
-            raise ValueError(f"a record must be a dictionary, got {check.shown(record)}") from None
+            raise ValueError(f"a record must be a dictionary, got {check.quote(record)}") from None
         for key, value in items:
             kind = type(value)
             try:
@@ -269,13 +278,13 @@ class Records(files.Owner):
     def _slowly(self, space: Space, key: Any, value: Any, places: list[int], values: list[Any]) -> None:
         """The same for one value, by the names of its terms; what is known is found at once the next time."""
         if isinstance(value, Mapping):
-            inner = Space(f"{name_of(space.path, key)}.")
+            inner = Space(f"{term_name(space.path, key)}.")
             if any(name.startswith(inner.path) for name in self._known):
                 space.inner[key] = inner
             self._into(value, inner, places, values)
             return
-        own = name_of(space.path, key)
-        for name, number in said_of(space.path, key, value):
+        own = term_name(space.path, key)
+        for name, number in flatten_value(space.path, key, value):
             place = self._place(name)
             if place == NOWHERE:
                 continue
@@ -316,17 +325,17 @@ class Records(files.Owner):
 
         records: as `transform` takes them, or dictionaries that `terms` gave. Errors as there.
         """
-        self._learn([terms(record) for record in rows_of(records)[1]])
+        self._learn([flatten_record(record) for record in to_records(records)[1]])
         return self
 
     @writing
     def learn_terms(self, found: dict[str, float]) -> tuple[np.ndarray, np.ndarray]:
         """Learn the terms of one record, and its places and values after that.
 
-        found: numbers by name, as `onepass.features.terms.terms` gives them or `checked_terms` lets them through.
+        found: numbers by name, as `onepass.features.flatten.terms` gives them or `checked_terms` lets them through.
         ValueError for others.
         """
-        checked_terms(found)
+        check_terms(found)
         places, values, known, numeric = [], [], self._known, self._numeric
         for name, value in found.items():
             place = known.get(name)
@@ -338,9 +347,9 @@ class Records(files.Owner):
             values.append(value)
         row = np.array(places, np.int64), np.array(values, np.float64)
         if self._bands.count:
-            return self._scaled(Pairs(np.array([0, len(places)]), *row))[1:]
+            return self._scaled(SparseRows(np.array([0, len(places)]), *row))[1:]
         if self.standardize:
-            standardized(*row, self._means, self._scales, FAR)
+            standardize_values(*row, self._means, self._scales, FAR)
         return row
 
     def take_rescaled(self) -> list[tuple[int, float]]:
@@ -370,7 +379,7 @@ class Records(files.Owner):
             before = value - moment[1]
             moment[1] += before / moment[0]
             moment[2] = min(moment[2] + before * (value - moment[1]), LARGEST)
-            self._means[place], self._scales[place] = scale_of(moment)
+            self._means[place], self._scales[place] = mean_and_scale(moment)
         return place
 
     def _learn_band(self, place: int, name: str, value: float, rows: float) -> None:
@@ -410,20 +419,22 @@ class Records(files.Owner):
 
     def contents(self) -> files.Contents:
         learned = Learned(
-            names=objects(list(self._known)),
+            names=object_array(list(self._known)),
             moments=np.array(self._moments, np.float64).reshape(-1, 3),
-            holders=objects(list(self._holders.values())),
+            holders=object_array(list(self._holders.values())),
             held=np.array(list(self._holders), np.int64),
             shared=np.array([self._shared.get(place, 0) for place in self._holders], np.int64),
         )
         return files.Contents(self.params, {}, learned)
 
     @classmethod
-    def restored(cls, params: dict[str, Any], extra: dict[str, Any], held: files.Holds) -> Self:
+    def from_contents(cls, params: dict[str, Any], extra: dict[str, Any], held: files.StateSource) -> Self:
         """From what a file, copy or pickle holds, `params`, `extra` and `held`; ValueError where that does not fit."""
         found = cls(**params)
         none = np.zeros(0, np.int64)
-        begun = Learned(names=objects([]), moments=np.zeros((0, 3)), holders=objects([]), held=none, shared=none)
+        begun = Learned(
+            names=object_array([]), moments=np.zeros((0, 3)), holders=object_array([]), held=none, shared=none
+        )
         learned = held.take(begun, found._fits)
         if learned is not None:
             held_by = dict(zip(learned.held.tolist(), learned.holders.tolist(), strict=True))

@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onepass.features.contract import apart, embed, output_dim
-from onepass.features.landmarks import Landmarks, gaussian_into
+from onepass.features.contract import copy_scratch, output_dim, transform_row
+from onepass.features.landmarks import Landmarks, fill_gaussian
 from onepass.foundation.generic import compiled
-from onepass.foundation.linalg import DROPPED, dot, eigh, roomy, svd, tisvd
+from onepass.foundation.linalg import DROPPED, dot, double_capacity, eigh, svd, tisvd
 
 CUT = 1e-8  # of the largest singular value: what the pseudo-inverse takes for zero
 
@@ -43,7 +43,7 @@ class SketchedNystromState(NamedTuple):
 
 
 @compiled
-def mixed(number: Any) -> np.uint64:
+def hash_integer(number: Any) -> np.uint64:
     """A 64-bit integer hashed (the finalizer of splitmix64)."""
     z = np.uint64(number) + np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -55,7 +55,7 @@ def mixed(number: Any) -> np.uint64:
 def sjlt_entry(number: int, block: int, size: int, blocks: int, seed: int) -> tuple[int, float]:
     """Return the place of the entry that row `number` of the SJLT has in a block, and the entry, +-1 / sqrt(blocks)."""
     width = size // blocks
-    hashed = mixed(mixed(mixed(seed) ^ np.uint64(number)) ^ np.uint64(block))
+    hashed = hash_integer(hash_integer(hash_integer(seed) ^ np.uint64(number)) ^ np.uint64(block))
     place = block * width + int((hashed >> np.uint64(1)) % np.uint64(width))
     return place, (1.0 if hashed & np.uint64(1) else -1.0) / np.sqrt(blocks)
 
@@ -71,16 +71,16 @@ def sjlt_row(number: int, size: int, blocks: int, seed: int) -> np.ndarray:
 
 
 @compiled
-def _sketched(state: SketchedNystromState, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _sketch_point(state: SketchedNystromState, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Phi_pm and Phi_pp gain a point, in place; the update of pp as a, b of a b^T + b a^T."""
     s = sjlt_row(state.used, state.pp.shape[0], state.blocks, state.seed)
     features, psi, values = state.features, np.zeros(s.size), np.empty(state.used)
-    gaussian_into(state.points, state.used, x, features.precision, values)
+    fill_gaussian(state.points, state.used, x, features.precision, values)
     for i in range(values.size):
         for k in range(state.blocks):
             place, entry = sjlt_entry(i, k, s.size, state.blocks, state.seed)
             psi[place] += entry * values[i]
-    gaussian_into(features.points, features.near.size, x, features.precision, features.near)
+    fill_gaussian(features.points, features.near.size, x, features.precision, features.near)
     for j in range(s.size):
         psi[j] += 0.5 * s[j]
     for k in range(state.blocks):
@@ -94,7 +94,9 @@ def _sketched(state: SketchedNystromState, x: np.ndarray) -> tuple[np.ndarray, n
 
 
 @compiled
-def _mapped(state: Any, points: np.ndarray, used: int, vectors: np.ndarray, values: np.ndarray) -> SketchedNystromState:
+def _make_map(
+    state: Any, points: np.ndarray, used: int, vectors: np.ndarray, values: np.ndarray
+) -> SketchedNystromState:
     """The state with these points and eigenpairs of Phi_pp, and Z made of them."""
     left, singular, right = svd(state.pm)
     inner = np.zeros((singular.size, values.size))
@@ -126,7 +128,7 @@ def _mapped(state: Any, points: np.ndarray, used: int, vectors: np.ndarray, valu
 
 
 @compiled
-def sketched_nystrom(
+def make_sketched_nystrom(
     points: np.ndarray, count: int, places: np.ndarray, size: int, rank: int, blocks: int, seed: int, precision: float
 ) -> SketchedNystromState:
     """The map of the first `count` points, landmarks at `places` (s_m,), s_p = size; decomposed in full, once.
@@ -153,7 +155,7 @@ def sketched_nystrom(
             blocks=blocks,
             seed=seed,
         )
-        _sketched(state, points[n])
+        _sketch_point(state, points[n])
     state = SketchedNystromState(
         features=features,
         points=points,
@@ -174,18 +176,18 @@ def sketched_nystrom(
         values[i] = found[size - 1 - i]
         for j in range(size):
             top[i, j] = rows[size - 1 - i, j]
-    return _mapped(state, points, count, top, values)
+    return _make_map(state, points, count, top, values)
 
 
 @compiled
 def absorb(state: SketchedNystromState, x: np.ndarray) -> SketchedNystromState:
     """The map after one point more; its landmarks are the same."""
-    s, psi = _sketched(state, x)
+    s, psi = _sketch_point(state, x)
     vectors, values = tisvd(state.vectors, state.values, s, psi, state.features.z.shape[1])
-    points = roomy(state.points) if state.used == state.points.shape[0] else state.points
+    points = double_capacity(state.points) if state.used == state.points.shape[0] else state.points
     for j in range(points.shape[1]):
         points[state.used, j] = x[j]
-    return _mapped(state, points, state.used + 1, vectors, values)
+    return _make_map(state, points, state.used + 1, vectors, values)
 
 
 @output_dim.for_state(SketchedNystromState)
@@ -193,15 +195,15 @@ def output_dim_sketched(state: SketchedNystromState) -> int:
     return output_dim(state.features)
 
 
-@embed.for_state(SketchedNystromState)
-def embed_sketched(state: SketchedNystromState, x: np.ndarray, phi: np.ndarray) -> None:
-    embed(state.features, x, phi)
+@transform_row.for_state(SketchedNystromState)
+def transform_row_sketched(state: SketchedNystromState, x: np.ndarray, phi: np.ndarray) -> None:
+    transform_row(state.features, x, phi)
 
 
-@apart.for_state(SketchedNystromState)
-def apart_sketched(state: SketchedNystromState) -> SketchedNystromState:
+@copy_scratch.for_state(SketchedNystromState)
+def copy_scratch_sketched(state: SketchedNystromState) -> SketchedNystromState:
     return SketchedNystromState(
-        features=apart(state.features),
+        features=copy_scratch(state.features),
         points=state.points,
         pm=state.pm,
         pp=state.pp,

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from onepass.features.attribution import Attribution, Linear, handed_on
-from onepass.features.contract import advance, embed, output_dim
+from onepass.features.attribution import Attribution, Linear, pass_to_inputs
+from onepass.features.contract import output_dim, transform_row, update_and_transform
 from onepass.features.feature_map import FeatureMap
 from onepass.foundation import check
 from onepass.foundation.generic import compiled
@@ -44,8 +44,8 @@ def output_dim_standardize(state: StandardizeState) -> int:
     return state.mean.size
 
 
-@embed.for_state(StandardizeState)
-def embed_standardize(state: StandardizeState, x: np.ndarray, z: np.ndarray) -> None:
+@transform_row.for_state(StandardizeState)
+def transform_row_standardize(state: StandardizeState, x: np.ndarray, z: np.ndarray) -> None:
     count = max(state.seen[0], 1.0)
     for j in range(x.size):
         deviation = np.sqrt(state.spread[j] / count)
@@ -66,12 +66,12 @@ def count_row(state: StandardizeState, x: np.ndarray) -> None:
         state.spread[j] += before * (x[j] - state.mean[j])
 
 
-@advance.for_state(StandardizeState)
-def advance_standardize(state: StandardizeState, rows: np.ndarray) -> np.ndarray:
+@update_and_transform.for_state(StandardizeState)
+def update_and_transform_standardize(state: StandardizeState, rows: np.ndarray) -> np.ndarray:
     z = np.empty(rows.shape, rows.dtype)
     for i in range(rows.shape[0]):
         count_row(state, rows[i])
-        embed(state, rows[i], z[i])
+        transform_row(state, rows[i], z[i])
     return z
 
 
@@ -103,7 +103,7 @@ class Standardize(FeatureMap):
         least = CONSTANT * float(np.finfo(dtype).eps)
         return StandardizeState(seen=zeros(1), mean=zeros(self.input_dim), spread=zeros(self.input_dim), least=least)
 
-    def learned(self, state: Any) -> tuple[Any, ...]:
+    def mutable_arrays(self, state: Any) -> tuple[Any, ...]:
         return state.seen, state.mean, state.spread
 
     def consistent(self, learned: tuple[Any, ...]) -> bool:
@@ -111,11 +111,11 @@ class Standardize(FeatureMap):
         whole = bool(seen[0] >= 0.0 and seen[0] == np.floor(seen[0]))
         return whole and bool(np.isfinite(mean).all() and (spread >= 0.0).all() and np.isfinite(spread).all())
 
-    def named(self, names: tuple[str, ...]) -> Iterable[str]:
+    def name_features(self, names: tuple[str, ...]) -> Iterable[str]:
         return names
 
-    def explained(self, state: Any, x: np.ndarray, features: Linear, names: tuple[str, ...]) -> Attribution:
+    def attribute(self, state: Any, x: np.ndarray, features: Linear, names: tuple[str, ...]) -> Attribution:
         deviation = np.sqrt(state.spread / max(state.seen[0], 1.0))
         told = (state.spread > LEAST_SPREAD) & (deviation > state.least * np.abs(state.mean))
         per_unit = np.divide(1.0, deviation, out=np.zeros(x.size), where=told)
-        return handed_on(Linear(features.slopes * per_unit, features.parts))
+        return pass_to_inputs(Linear(features.slopes * per_unit, features.parts))

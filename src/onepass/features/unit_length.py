@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from onepass.features.contract import embed, output_dim
+from onepass.features.contract import output_dim, transform_row
 from onepass.features.feature_map import FeatureMap
 from onepass.foundation import check
 from onepass.foundation.generic import compiled
@@ -24,7 +24,7 @@ class UnitLengthState(NamedTuple):
 
 
 @compiled
-def size_of(x: np.ndarray) -> float:
+def vector_norm(x: np.ndarray) -> float:
     """||x|| = m ||x / m||, m the largest entry, so that no square is lost below the least number or above the
     largest."""
     most, total = 0.0, 0.0
@@ -42,9 +42,9 @@ def output_dim_unit_length(state: UnitLengthState) -> int:
     return state.dim
 
 
-@embed.for_state(UnitLengthState)
-def embed_unit_length(state: UnitLengthState, x: np.ndarray, z: np.ndarray) -> None:
-    size = size_of(x)
+@transform_row.for_state(UnitLengthState)
+def transform_row_unit_length(state: UnitLengthState, x: np.ndarray, z: np.ndarray) -> None:
+    size = vector_norm(x)
     for j in range(x.size):
         z[j] = state.length * (float(x[j]) / size) if size > 0.0 else 0.0
 
@@ -75,5 +75,5 @@ class UnitLength(FeatureMap):
     def begin(self, dtype: np.dtype) -> UnitLengthState:
         return UnitLengthState(dim=self.input_dim, length=self.length)
 
-    def named(self, names: tuple[str, ...]) -> Iterable[str]:
+    def name_features(self, names: tuple[str, ...]) -> Iterable[str]:
         return (f"direction of {name}" for name in names)

@@ -19,7 +19,7 @@ from typing import Any
 
 from numba.misc.appdirs import AppDirs
 
-from onepass.foundation.waiting import say
+from onepass.foundation.compile_notice import print_once
 
 fcntl: Any = importlib.import_module("fcntl") if os.name == "posix" else None  # without it some is compiled twice
 
@@ -52,12 +52,12 @@ def folders() -> Iterator[Path]:
     user = Path(AppDirs("onepass", appauthor=False).user_cache_dir)
     if user.is_absolute():  # without a home it is not
         yield user
-    own = _own()
+    own = _private_folder()
     if own is not None:
         yield own
 
 
-def _own() -> Path | None:
+def _private_folder() -> Path | None:
     """A folder for temporary files that nobody else can write to: what is read from it is run."""
     user = os.getuid() if hasattr(os, "getuid") else None
     try:
@@ -70,7 +70,7 @@ def _own() -> Path | None:
     return None if shared or not stat.S_ISDIR(found.st_mode) else folder
 
 
-def entries(suffix: str) -> int:
+def count_entries(suffix: str) -> int:
     """How many files with names that end so are kept, whatever their folder."""
     return len({path.name for folder in folders() for path in folder.glob(f"*{suffix}")})
 
@@ -78,36 +78,36 @@ def entries(suffix: str) -> int:
 # ---- files ----
 
 
-def found(name: str) -> bytes | None:
+def read_entry(name: str) -> bytes | None:
     """The content, from the first folder that has it whole."""
     for folder in folders():
         with contextlib.suppress(OSError):
             whole = (folder / name).read_bytes()
             content = whole[len(FORMAT) + DIGEST :]
-            if whole == _whole(content):
+            if whole == _add_digest(content):
                 return content
     return None
 
 
-def keep(name: str, content: bytes) -> None:
+def write_entry(name: str, content: bytes) -> None:
     """Write it into the first folder that takes it; where none does, say so once."""
     trouble = "there is none"
     for folder in folders():
         try:
-            _written(folder / name, _whole(content))
+            _write_file(folder / name, _add_digest(content))
         except OSError as error:
             trouble = f"{folder}: {error.strerror}"
         else:
-            _tidied(folder)
+            _remove_old_parts(folder)
             return
-    say("kept", lambda: UNKEPT.format(why=trouble))
+    print_once("kept", lambda: UNKEPT.format(why=trouble))
 
 
-def _whole(content: bytes) -> bytes:
+def _add_digest(content: bytes) -> bytes:
     return FORMAT + hashlib.sha256(content).digest() + content
 
 
-def _written(path: Path, whole: bytes) -> None:
+def _write_file(path: Path, whole: bytes) -> None:
     """The file, or OSError and nothing left behind."""
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f"{path.name}.{uuid.uuid4().hex[:8]}.part")
@@ -123,7 +123,7 @@ def _written(path: Path, whole: bytes) -> None:
 _tidy: set[Path] = set()
 
 
-def _tidied(folder: Path) -> None:
+def _remove_old_parts(folder: Path) -> None:
     """Remove, once a process and folder, what killed processes left."""
     if folder not in _tidy:
         _tidy.add(folder)
@@ -133,16 +133,16 @@ def _tidied(folder: Path) -> None:
                     path.unlink()
 
 
-def explained() -> str:
+def compile_message() -> str:
     """What is said when compiling takes long."""
-    seconds = found(SECONDS)
+    seconds = read_entry(SECONDS)
     took = "some ten seconds" if seconds is None else f"{float(seconds):.0f} s the last time"
     return f"compiling for this machine, which takes a while once ({took}); `python -m onepass compile` does it ahead"
 
 
-def remembered(seconds: float) -> None:
+def record_seconds(seconds: float) -> None:
     """Keep how long compiling took."""
-    keep(SECONDS, f"{seconds:.1f}".encode())
+    write_entry(SECONDS, f"{seconds:.1f}".encode())
 
 
 # ---- turns ----
@@ -157,7 +157,7 @@ def turn(name: str) -> Iterator[None]:
     Functions call one another in no circle, so neither do those who wait.
     """
     place = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8]) % PLACES
-    held = _taken(place)
+    held = _lock_turn(place)
     try:
         yield
     finally:
@@ -166,9 +166,9 @@ def turn(name: str) -> Iterator[None]:
                 fcntl.lockf(_queue[0], fcntl.LOCK_UN, 1, place)
 
 
-def _taken(place: int) -> bool:
+def _lock_turn(place: int) -> bool:
     """Wait; False where there are no locks, or when patience has ended."""
-    if fcntl is None or not (_queue or _opened()):
+    if fcntl is None or not (_queue or _open_turns()):
         return False
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
@@ -183,7 +183,7 @@ def _taken(place: int) -> bool:
     return False
 
 
-def _opened() -> bool:
+def _open_turns() -> bool:
     for folder in folders():
         with contextlib.suppress(OSError):
             folder.mkdir(parents=True, exist_ok=True)

@@ -15,15 +15,15 @@ LONGEST = 120  # characters of a value in a message
 LONGEST_PATH = 300  # of a path, of which a reader needs the end
 
 
-def shown(value: Any, longest: int = LONGEST) -> str:
+def quote(value: Any, longest: int = LONGEST) -> str:
     """A value as a message quotes it: in one line, cut where it is long."""
     text = " ".join(repr(value).split())
     return text if len(text) <= longest else f"{text[:longest]}..."
 
 
-def quoted(path: Any) -> str:
+def quote_path(path: Any) -> str:
     """A path as a message quotes it."""
-    return shown(str(path), LONGEST_PATH)
+    return quote(str(path), LONGEST_PATH)
 
 
 def integer(name: str, value: Any, low: int, high: int | None = MOST, hint: str = "") -> int:
@@ -34,12 +34,12 @@ def integer(name: str, value: Any, low: int, high: int | None = MOST, hint: str 
         or value < low
         or (high is not None and value > high)
     ):
-        limit = f"at least {low}" if high in (None, MOST) and not _beyond(value) else f"from {low} to {high}"
-        raise ValueError(f"{name} must be an integer {limit}, got {shown(value)}{'; ' + hint if hint else ''}")
+        limit = f"at least {low}" if high in (None, MOST) and not _is_beyond(value) else f"from {low} to {high}"
+        raise ValueError(f"{name} must be an integer {limit}, got {quote(value)}{'; ' + hint if hint else ''}")
     return int(value)
 
 
-def _beyond(value: Any) -> bool:
+def _is_beyond(value: Any) -> bool:
     return isinstance(value, int) and value > MOST
 
 
@@ -47,7 +47,7 @@ def positive(name: str, value: Any, hint: str = "") -> float:
     """`value` as a finite float above zero."""
     number = real(name, value, hint)
     if number <= 0.0:
-        raise ValueError(f"{name} must be a finite number above 0, got {shown(value)}{'; ' + hint if hint else ''}")
+        raise ValueError(f"{name} must be a finite number above 0, got {quote(value)}{'; ' + hint if hint else ''}")
     return number
 
 
@@ -59,7 +59,7 @@ def real(name: str, value: Any, hint: str = "") -> float:
     except OverflowError:
         number = math.inf
     if isinstance(value, bool) or not math.isfinite(number):
-        raise ValueError(f"{name} must be a finite number, got {shown(value)}{'; ' + hint if hint else ''}")
+        raise ValueError(f"{name} must be a finite number, got {quote(value)}{'; ' + hint if hint else ''}")
     return number
 
 
@@ -67,7 +67,7 @@ def fraction(name: str, value: Any) -> float:
     """`value` as a float in [0, 1]."""
     number = real(name, value)
     if not 0.0 <= number <= 1.0:
-        raise ValueError(f"{name} must be from 0 to 1, got {shown(value)}")
+        raise ValueError(f"{name} must be from 0 to 1, got {quote(value)}")
     return number
 
 
@@ -75,7 +75,7 @@ def choice(name: str, value: Any, allowed: tuple[Any, ...]) -> Any:
     """`value` if it is one of `allowed`."""
     simple = value is None or isinstance(value, str | bool | int | float | np.bool_ | np.integer | np.floating)
     if not simple or value not in allowed:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {shown(value)}")
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {quote(value)}")
     return value
 
 

@@ -6,8 +6,8 @@ processor, the versions of numba and Python, and every source that it may call: 
 functions of others are concerned, all of theirs. A stale entry is never found.
 
 Private names of numba in use, which is why it is pinned: here `Dispatcher._cache`, `._compiler` and `.compile`,
-`CompileResult._reduce` and `._rebuild`; in parts.py `JITCodeLibrary` and `event._registered`; in
-boxing.py how results leave compiled code.
+`CompileResult._reduce` and `._rebuild`; in numba_linking.py `JITCodeLibrary` and `event._registered`; in
+numba_boxing.py how results leave compiled code.
 """
 
 import hashlib
@@ -28,15 +28,15 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.serialize import dumps
 
 from onepass.foundation import cache
+from onepass.foundation.compile_notice import time_compilation
+from onepass.foundation.deferred_signals import defer_signals
 from onepass.foundation.forks import open_at_fork
-from onepass.foundation.interrupts import deferred
-from onepass.foundation.parts import in_parts
-from onepass.foundation.waiting import compiling
+from onepass.foundation.numba_linking import link_lazily
 
 NEVER_COMPILED = {
-    "__main__.py", "adapters", "cache.py", "cli", "client", "cluster", "disk.py", "files.py", "lab", "labels.py",
-    "log", "precompile.py", "recipes", "records.py", "registry.py", "service", "sharing.py", "terms.py",
-    "testing", "tuning", "waiting.py",
+    "__main__.py", "adapters", "cache.py", "cli", "client", "cluster", "curve_labels.py", "atomic_write.py", "files.py",
+    "lab", "log", "precompile.py", "recipes", "records.py", "registry.py", "service", "rw_lock.py", "flatten.py",
+    "testing", "tuning", "compile_notice.py",
 }  # fmt: skip
 PLAIN = (
     types.Array, types.Number, types.Boolean, types.NoneType, types.DType, types.Literal, types.Omitted,
@@ -54,13 +54,13 @@ for _path in sorted(cache.PACKAGE.rglob("*.py")):
 # ---- types ----
 
 
-def _spelled(kind: types.Type) -> str:
+def _type_name(kind: types.Type) -> str:
     """A type in words, states by module and name."""
     members = getattr(kind, "types", None)
     if members is None:
         return str(kind)
     owner = getattr(kind, "instance_class", tuple)
-    return f"{owner.__module__}.{owner.__qualname__}({', '.join(map(_spelled, members))})"
+    return f"{owner.__module__}.{owner.__qualname__}({', '.join(map(_type_name, members))})"
 
 
 def _importable(kind: types.Type) -> bool:
@@ -73,12 +73,12 @@ def _importable(kind: types.Type) -> bool:
     return all(map(_importable, getattr(kind, "types", ())))
 
 
-def _ours(kind: types.Type) -> bool:
+def _is_our_type(kind: types.Type) -> bool:
     """Whether only code of this package is called for this type: numbers, arrays, and our own states."""
     owner, members = getattr(kind, "instance_class", None), getattr(kind, "types", None)
     if members is None:
         return isinstance(kind, PLAIN)
-    return (owner is None or is_ours(owner)) and all(map(_ours, members))
+    return (owner is None or is_ours(owner)) and all(map(_is_our_type, members))
 
 
 def is_ours(owner: Any) -> bool:
@@ -89,7 +89,7 @@ def is_ours(owner: Any) -> bool:
 # ---- entries ----
 
 
-def ending() -> str:
+def entry_suffix() -> str:
     """How the names of entries end that were made of the sources as they are now."""
     return f".{sources.hexdigest()[:8]}.compiled"
 
@@ -113,18 +113,18 @@ class Entries(NullCache):
             return None
         cells = tuple(cell.cell_contents for cell in self.function.__closure__ or ())
         versions = (numba.__version__, llvmlite.__version__, sys.version, codegen.magic_tuple())
-        key = (self.function.__module__, self.title, [_spelled(kind) for kind in sig], versions)
+        key = (self.function.__module__, self.title, [_type_name(kind) for kind in sig], versions)
         digest = hashlib.sha256(repr(key).encode())
         digest.update(dumps(cells) if cells else b"")
         digest.update(sources.digest())
-        if cells or not is_ours(self.function) or not all(map(_ours, sig)):
+        if cells or not is_ours(self.function) or not all(map(_is_our_type, sig)):
             digest.update(foreign.digest())
-        return f"{self.title}.{digest.hexdigest()[:24]}{ending()}"
+        return f"{self.title}.{digest.hexdigest()[:24]}{entry_suffix()}"
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         target_context.refresh()
         name = self.name(sig, target_context.codegen())
-        content = None if name is None else cache.found(name)
+        content = None if name is None else cache.read_entry(name)
         if content is None:
             return None
         try:
@@ -146,7 +146,7 @@ class Compiler:
         return getattr(self.usual, name)
 
     def compile(self, args: Any, return_type: Any) -> Any:
-        with compiling(cache.explained, cache.remembered):
+        with time_compilation(cache.compile_message, cache.record_seconds):
             context, kept = self.usual.targetdescr.target_context, self.kept
             name = None if kept is None or return_type is not None else kept.name(args, context.codegen())
             if kept is None or name is None:
@@ -158,7 +158,7 @@ class Compiler:
                     return result
                 result = self.usual.compile(args, return_type)
                 if not result.library.has_dynamic_globals:
-                    cache.keep(name, dumps(result._reduce()))
+                    cache.write_entry(name, dumps(result._reduce()))
                 return result
 
 
@@ -167,12 +167,12 @@ def _text(function: Callable) -> bytes:
     return file.read_bytes() if file.is_file() else marshal.dumps(function.__code__)
 
 
-def replaced(function: Callable) -> None:
+def include_source(function: Callable) -> None:
     """Somebody else's function serves a state of ours: all code may call it."""
     sources.update(_text(function))
 
 
-def cached(dispatcher: Any, prefix: str) -> Any:
+def attach_cache(dispatcher: Any, prefix: str) -> Any:
     """The dispatcher with this cache; a function without a source file has none. prefix: of its files' names."""
     function = dispatcher.py_func
     if not is_ours(function):  # somebody else's code becomes part of what our loops call
@@ -181,15 +181,15 @@ def cached(dispatcher: Any, prefix: str) -> Any:
     if kept is not None:
         dispatcher._cache = kept
     dispatcher._compiler = Compiler(dispatcher._compiler, kept)
-    dispatcher.compile = undisturbed(dispatcher.compile)
+    dispatcher.compile = _defer_while_compiling(dispatcher.compile)
     return dispatcher
 
 
-def undisturbed(compile_or_load: Callable) -> Callable:
+def _defer_while_compiling(compile_or_load: Callable) -> Callable:
     """Signals are heard afterwards: an exception in a call of LLVM back to Python is lost, and the code with it."""
 
     def compile(sig: Any) -> Any:
-        with deferred(), global_compiler_lock, in_parts():
+        with defer_signals(), global_compiler_lock, link_lazily():
             return compile_or_load(sig)
 
     return compile

@@ -19,11 +19,11 @@ from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 
-from onepass.foundation.check import quoted, shown
-from onepass.foundation.disk import put
-from onepass.foundation.registry import built, kind_of, name_of, plain
-from onepass.foundation.sharing import Shared, reading
-from onepass.foundation.state import abstract, leaves, objects, own, rebuild
+from onepass.foundation.atomic_write import write_atomically
+from onepass.foundation.check import quote, quote_path
+from onepass.foundation.registry import build, class_name, find_class, to_plain
+from onepass.foundation.rw_lock import SharedObject, reading
+from onepass.foundation.state import abstract, copy_arrays, leaves, object_array, rebuild
 
 VERSION = 2
 LARGEST_HEADER = 1 << 24  # bytes of parameters as text: the points of Nystrom features are the largest
@@ -50,7 +50,7 @@ class Contents(NamedTuple):
     state: Any
 
 
-class Holds(Protocol):
+class StateSource(Protocol):
     """Arrays that an owner is restored from."""
 
     @property
@@ -63,7 +63,7 @@ class Holds(Protocol):
         ...
 
 
-class Kept(NamedTuple):
+class InMemory(NamedTuple):
     """A state of this program, of a copy or a pickle: taken as it is, in memory of its own; None has not begun."""
 
     state: Any
@@ -73,10 +73,10 @@ class Kept(NamedTuple):
         return {} if self.state is None else dict(leaves(self.state))
 
     def take(self, template: Any, fits: Fits) -> Any:
-        return None if self.state is None else own(self.state)
+        return None if self.state is None else copy_arrays(self.state)
 
 
-class Foreign(NamedTuple):
+class FromFile(NamedTuple):
     """Arrays of a file: names, dtypes and shapes must be those of the template, all numbers finite."""
 
     arrays: dict[str, np.ndarray]
@@ -96,7 +96,7 @@ def _value(array: np.ndarray, begun: Any) -> Any:
     """An array of a file as a leaf of a state, where one that has begun has the leaf `begun`."""
     model = np.asarray(begun)
     if model.dtype == object:
-        return objects([_object(value) for value in json.loads(array.astype(np.uint8, casting="no").tobytes())])
+        return object_array([_object(value) for value in json.loads(array.astype(np.uint8, casting="no").tobytes())])
     value = array if isinstance(begun, np.ndarray) else array.item() if array.ndim == 0 else None
     if array.dtype != model.dtype or array.ndim != model.ndim:
         raise ValueError(MISFIT)
@@ -107,9 +107,9 @@ def _value(array: np.ndarray, begun: Any) -> Any:
     return value
 
 
-class Owner(Shared, ABC):
+class Owner(SharedObject, ABC):
     """An owner of state: copied, pickled, saved by what its `contents` say. Any number of threads may use it: methods
-    that change it are `writing`, others `reading` (sharing.py).
+    that change it are `writing`, others `reading` (rw_lock.py).
     """
 
     @abstractmethod
@@ -118,19 +118,19 @@ class Owner(Shared, ABC):
 
     @classmethod
     @abstractmethod
-    def restored(cls, params: dict[str, Any], extra: dict[str, Any], held: Holds) -> Self:
+    def from_contents(cls, params: dict[str, Any], extra: dict[str, Any], held: StateSource) -> Self:
         """The inverse of `contents`, from `params`, `extra` and `held`, the arrays; ValueError where these do not fit
         together. States that begin are abstract."""
 
     @property
-    def knows(self) -> bool:
+    def has_learned(self) -> bool:
         """Whether it holds more than its parameters tell, to be written where it is an argument of another owner."""
         return False
 
     @reading
     def copy(self) -> Self:
         """An independent copy, which goes on alike."""
-        return restored(type(self), *self.contents())
+        return restore(type(self), *self.contents())
 
     def __copy__(self) -> Self:
         return self.copy()
@@ -139,7 +139,7 @@ class Owner(Shared, ABC):
         return self.copy()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return restored, (type(self), *taken(self))
+        return restore, (type(self), *snapshot(self))
 
     def save(self, path: str | Path) -> None:
         """Write everything to `path`, atomically; read with `onepass.load`.
@@ -151,19 +151,20 @@ class Owner(Shared, ABC):
 
 
 @reading
-def taken(owner: Any) -> Contents:
+def snapshot(owner: Any) -> Contents:
     """The contents of an owner at one moment, in arrays of their own; parts that go on learning as they are now."""
     contents = owner.contents()
     params = {
-        name: part.copy() if isinstance(part, Owner) and part.knows else part for name, part in contents.params.items()
+        name: part.copy() if isinstance(part, Owner) and part.has_learned else part
+        for name, part in contents.params.items()
     }
-    return contents._replace(params=params, state=None if contents.state is None else own(contents.state))
+    return contents._replace(params=params, state=None if contents.state is None else copy_arrays(contents.state))
 
 
-def restored(kind: Any, params: dict[str, Any], extra: dict[str, Any], state: Any) -> Any:
+def restore(kind: Any, params: dict[str, Any], extra: dict[str, Any], state: Any) -> Any:
     """An owner from the contents of another one, in memory of its own."""
     with abstract():
-        return kind.restored(params, extra, Kept(state))
+        return kind.from_contents(params, extra, InMemory(state))
 
 
 def _digest(tensors: dict[str, np.ndarray], header: dict[str, Any]) -> str:
@@ -186,30 +187,30 @@ def to_bytes(owner: Any) -> bytes:
     Exact(dim=2, reg=0.5, dtype='float64')
     """
     if isinstance(owner, type) or not hasattr(owner, "contents"):
-        raise TypeError(f"owner must be a bandit, a design or a learner, got {shown(owner)}")
-    return packed(name_of(owner), taken(owner))
+        raise TypeError(f"owner must be a bandit, a design or a learner, got {quote(owner)}")
+    return pack(class_name(owner), snapshot(owner))
 
 
-def packed(kind: str, contents: Contents) -> bytes:
+def pack(kind: str, contents: Contents) -> bytes:
     """The bytes of contents that a registered class of this name is restored from."""
     parts: list[Owner] = []
-    params = {name: plain(value, parts) for name, value in contents.params.items()}
-    extra = {name: plain(value) for name, value in contents.extra.items()}
+    params = {name: to_plain(value, parts) for name, value in contents.params.items()}
+    extra = {name: to_plain(value) for name, value in contents.extra.items()}
     header: dict[str, Any] = {"version": VERSION, "kind": kind, "params": params, "extra": extra}
     written = list(leaves(contents.state))
     if parts:
         known = [part.contents() for part in parts]
-        header["parts"] = [{name: plain(value) for name, value in one.extra.items()} for one in known]
+        header["parts"] = [{name: to_plain(value) for name, value in one.extra.items()} for one in known]
         for place, one in enumerate(known):
             written += leaves(one.state, f"{place}{BETWEEN}")
     text = json.dumps(header)
     if len(text) > LARGEST_HEADER:
         raise ValueError(f"parameters must take up to {LARGEST_HEADER:,} bytes as text, got {len(text):,}")
-    tensors = {name: _written(value) for name, value in written}
-    return serialized(tensors, {"onepass": text, "digest": _digest(tensors, header)})
+    tensors = {name: _array_from_leaf(value) for name, value in written}
+    return serialize(tensors, {"onepass": text, "digest": _digest(tensors, header)})
 
 
-def serialized(tensors: dict[str, np.ndarray], metadata: dict[str, str]) -> bytes:
+def serialize(tensors: dict[str, np.ndarray], metadata: dict[str, str]) -> bytes:
     """Arrays in the safetensors format, in order of their names: the same arrays give the same bytes."""
     places, end = {}, 0
     for name in sorted(tensors):
@@ -228,7 +229,7 @@ def serialized(tensors: dict[str, np.ndarray], metadata: dict[str, str]) -> byte
     return b"".join([len(header).to_bytes(8, "little"), header, *parts])
 
 
-def _written(leaf: Any) -> np.ndarray:
+def _array_from_leaf(leaf: Any) -> np.ndarray:
     """A leaf as an array of a file: objects as JSON text."""
     if isinstance(leaf, np.ndarray) and leaf.dtype == object:
         return np.frombuffer(json.dumps([_plain_object(value) for value in leaf]).encode(), np.uint8)
@@ -243,7 +244,7 @@ def _plain_object(value: Any) -> Any:
         return {"tuple": [_plain_object(part) for part in value]}
     if value is None or (type(value) in (str, int, float, bool) and value == value):
         return value
-    raise ValueError(f"arm names must be strings, numbers or tuples of them to be saved, got {shown(value)}")
+    raise ValueError(f"arm names must be strings, numbers or tuples of them to be saved, got {quote(value)}")
 
 
 def _object(value: Any) -> Any:
@@ -257,7 +258,7 @@ def _object(value: Any) -> Any:
 
 def save(path: str | Path, owner: Any) -> None:
     """Write an owner of a registered class from what it says of itself; ValueError for what `load` cannot build."""
-    put(_place(path), to_bytes(owner))
+    write_atomically(_place(path), to_bytes(owner))
 
 
 def _place(path: Any) -> Path:
@@ -287,7 +288,7 @@ def read(data: bytes, source: str = "data") -> tuple[dict[str, Any], dict[str, n
     except UNFIT:
         raise ValueError(f"{source} is not a onepass file: it has no onepass header") from None
     if type(version) is not int or version > VERSION:
-        raise ValueError(f"{source} has format {shown(version)}, this onepass reads up to {VERSION}; upgrade onepass")
+        raise ValueError(f"{source} has format {quote(version)}, this onepass reads up to {VERSION}; upgrade onepass")
     if version < VERSION:
         raise ValueError(f"{source} has format {version} of an earlier onepass, which reads it; this one cannot")
     if digest != found:
@@ -319,7 +320,7 @@ def from_bytes(data: Any) -> Any:
     """
     if not isinstance(data, bytes | bytearray | memoryview):
         raise TypeError(f"data must be bytes, got {type(data).__name__}")
-    return _built(bytes(data), "data")
+    return _build_owner(bytes(data), "data")
 
 
 def load(path: str | Path) -> Any:
@@ -330,21 +331,21 @@ def load(path: str | Path) -> Any:
     """
     place = _place(path)
     if not os.path.isfile(place):  # false, where `Path.is_file` raises, for a name that no file can have
-        raise FileNotFoundError(f"there is no file {quoted(path)}")
-    return _built(place.read_bytes(), repr(str(path)))
+        raise FileNotFoundError(f"there is no file {quote_path(path)}")
+    return _build_owner(place.read_bytes(), repr(str(path)))
 
 
-def _built(data: bytes, source: str) -> Any:
+def _build_owner(data: bytes, source: str) -> Any:
     header, tensors = read(data, source)
     del data
     try:
-        owner: Any = kind_of(header["kind"])
+        owner: Any = find_class(header["kind"])
         with abstract(), np.errstate(all="ignore"):
-            own, parts = _dealt(tensors, header.get("parts", []))
-            params = {name: built(value, parts.built) for name, value in header["params"].items()}
+            own, parts = _split_parts(tensors, header.get("parts", []))
+            params = {name: build(value, parts.build) for name, value in header["params"].items()}
             if parts.left:
                 raise ValueError(MISFIT)
-            return owner.restored(params, header["extra"], Foreign(own))
+            return owner.from_contents(params, header["extra"], FromFile(own))
     except UNFIT as trouble:
         reason = _sentence(trouble)
         reason = reason if reason == MISFIT else f"its parameters are refused ({reason})"
@@ -354,15 +355,15 @@ def _built(data: bytes, source: str) -> Any:
 class Parts(NamedTuple):
     """What owners among the arguments know that are not built yet, by their places: what is plain data, and arrays."""
 
-    left: dict[int, tuple[dict[str, Any], Foreign]]
+    left: dict[int, tuple[dict[str, Any], FromFile]]
 
-    def built(self, kind: Any, given: dict[str, Any], place: Any) -> Any:
+    def build(self, kind: Any, given: dict[str, Any], place: Any) -> Any:
         """The owner whose place this is; KeyError where it is another's."""
         extra, held = self.left.pop(place)
-        return kind.restored(given, extra, held)
+        return kind.from_contents(given, extra, held)
 
 
-def _dealt(tensors: dict[str, np.ndarray], extras: list[dict[str, Any]]) -> tuple[dict[str, np.ndarray], Parts]:
+def _split_parts(tensors: dict[str, np.ndarray], extras: list[dict[str, Any]]) -> tuple[dict[str, np.ndarray], Parts]:
     """The arrays of the owner itself, and those of its parts; KeyError or ValueError for one of neither."""
     own: dict[str, np.ndarray] = {}
     each: list[dict[str, np.ndarray]] = [{} for _ in extras]
@@ -374,4 +375,6 @@ def _dealt(tensors: dict[str, np.ndarray], extras: list[dict[str, Any]]) -> tupl
             each[int(place)][path] = array
         else:
             raise ValueError(MISFIT)
-    return own, Parts({i: (extra, Foreign(arrays)) for i, (extra, arrays) in enumerate(zip(extras, each, strict=True))})
+    return own, Parts(
+        {i: (extra, FromFile(arrays)) for i, (extra, arrays) in enumerate(zip(extras, each, strict=True))}
+    )

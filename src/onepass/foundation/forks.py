@@ -1,7 +1,7 @@
 """A child forked while threads work gets their locks as they are, and the threads that would open them are gone.
 
 So whoever forks waits until the locks are open: first what threads may hold while they wait for other locks (objects
-that learn, sharing.py), then the others. They are re-entrant, for a signal's handler may fork as well.
+that learn, rw_lock.py), then the others. They are re-entrant, for a signal's handler may fork as well.
 """
 
 import os
@@ -32,7 +32,7 @@ def register_fork_hooks(outer: ForkHooks) -> None:
     _outer.append(outer)
 
 
-def _before() -> None:
+def _acquire_locks() -> None:
     for outer in _outer:
         outer.close()
     for lock in _locks:
@@ -54,4 +54,4 @@ def _in_child() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before, after_in_parent=_in_parent, after_in_child=_in_child)
+    os.register_at_fork(before=_acquire_locks, after_in_parent=_in_parent, after_in_child=_in_child)

@@ -21,8 +21,8 @@ from typing import Any
 from numba import config, njit, types
 from numba.core.typing.templates import AbstractTemplate, infer_global
 
-from onepass.foundation import boxing  # noqa: F401  # how states leave compiled code
-from onepass.foundation.compilation import cached, is_ours, replaced
+from onepass.foundation import numba_boxing  # noqa: F401  # how states leave compiled code
+from onepass.foundation.compilation import attach_cache, include_source, is_ours
 
 
 def compiled(function: Callable, *, nogil: bool = True) -> Any:
@@ -32,13 +32,13 @@ def compiled(function: Callable, *, nogil: bool = True) -> Any:
     of your own designs as well: a plain ``njit`` function in another file is not seen by the cache.
     nogil: let other Python threads run while Python has called it; that takes 0.06 µs. False for what is over sooner.
 
-    Compiled callers get a twin that Python cannot call (parts.py).
+    Compiled callers get a twin that Python cannot call (numba_linking.py).
     """
     if getattr(config, "DISABLE_JIT", False):  # all of it as Python: an index beyond an array is an IndexError
         return function
     options: dict[str, Any] = {"fastmath": {"reassoc", "contract"}, "nogil": nogil, "no_cfunc_wrapper": True}
     bare: dict[str, Any] = {**options, "no_cpython_wrapper": True}
-    python, inner = cached(njit(function, **options), ""), cached(njit(function, **bare), "inner-")
+    python, inner = attach_cache(njit(function, **options), ""), attach_cache(njit(function, **bare), "inner-")
     python.get_call_template, python.get_overload = inner.get_call_template, inner.get_overload
     return python
 
@@ -61,14 +61,14 @@ def direct(function: Any, *like: Any) -> Callable:
 
     calls = itertools.count()
 
-    def verified(*given: Any) -> Any:
+    def call_verified(*given: Any) -> Any:
         number = next(calls)
         if number < 4 or number % 32 == 0:  # to find types from Python takes ten times as long as the call
             found = tuple(map(function.typeof_pyval, given))
             assert found == kinds, f"{function.__name__} was compiled for {kinds}, and is called with {found}"
         return code(*given)
 
-    return verified
+    return call_verified
 
 
 def call_direct(code: dict[Any, Callable] | None, function: Any, *given: Any) -> Any:
@@ -93,7 +93,7 @@ def verify_direct_calls() -> None:
     _verified.append(True)
 
 
-def defined(function: Any, state: Any) -> bool:
+def is_registered(function: Any, state: Any) -> bool:
     """Whether a generic function is registered for the type of a state."""
     return function.dispatch(type(state)) is not function.dispatch(object)
 
@@ -126,13 +126,13 @@ def generic(function: Callable, *, default: bool = False) -> Any:
     infer_global(python, types.Function(Dispatch))
 
     def for_state(state_class: type) -> Callable:
-        def registered(implementation: Callable) -> Any:
+        def register(implementation: Callable) -> Any:
             if is_ours(state_class) and not is_ours(implementation):
-                replaced(implementation)
+                include_source(implementation)
             members[state_class] = python.register(state_class)(compiled(implementation))
             return members[state_class]
 
-        return registered
+        return register
 
     python.for_state = for_state  # type: ignore[attr-defined]
     return python

@@ -63,7 +63,7 @@ def fill(target, source):
 
 
 @compiled
-def roomy(rows):
+def double_capacity(rows):
     """The same rows in an array twice as long, zeros after them."""
     out = np.zeros((2 * rows.shape[0], rows.shape[1]))
     for i in range(rows.shape[0]):
@@ -128,13 +128,13 @@ def squared_distances(x, y):
 
 
 @compiled
-def in_span(eps):
+def span_tolerance(eps):
     """The share of ||x|| outside a span that counts as nothing; eps: of the arrays' dtype."""
     return min(IN_SPAN * float(eps), IN_SPAN_AT_MOST)
 
 
 @compiled
-def length_of(x):
+def vector_norm(x):
     """||x||, without underflow."""
     total, largest = 0.0, 0.0
     for j in range(x.size):
@@ -153,15 +153,15 @@ def length_of(x):
 
 
 @compiled
-def settle(basis, row, coordinates, residual):
+def reorthogonalize(basis, row, coordinates, residual):
     """Finish `split`, whose coordinates Q x and residual x - Q^T Q x are those of one pass; both in place.
 
     Projects once more where the first pass cancelled more than two digits and left something, so that the residual is
     orthogonal to Q to rounding. Returns its length; minus its length where the row is in the span, but for what
     `in_span` calls nothing.
     """
-    norm, length = length_of(row), length_of(residual)
-    least = in_span(np.finfo(basis.dtype).eps) * norm
+    norm, length = vector_norm(row), vector_norm(residual)
+    least = span_tolerance(np.finfo(basis.dtype).eps) * norm
     if least < length < CANCELLED * norm:
         again = dot(basis, residual)
         for i in range(again.size):
@@ -169,7 +169,7 @@ def settle(basis, row, coordinates, residual):
         twice = dot(again, basis)
         for j in range(row.size):
             residual[j] -= twice[j]
-        length = length_of(residual)
+        length = vector_norm(residual)
     if basis.shape[0] == basis.shape[1]:
         return 0.0
     return length if length > least else -length
@@ -185,18 +185,18 @@ def split(basis, row):
     residual = dot(coordinates, basis)
     for j in range(row.size):
         residual[j] = row[j] - residual[j]
-    length = settle(basis, row, coordinates, residual)
+    length = reorthogonalize(basis, row, coordinates, residual)
     return coordinates, residual, length
 
 
 @compiled
-def left_out(coordinates, length):
+def omission_error(coordinates, length):
     """How far x x^T moves, in its 2-norm, when what x has outside a span, `length` long, is not kept."""
-    return length * (2.0 * length_of(coordinates) + length)
+    return length * (2.0 * vector_norm(coordinates) + length)
 
 
 @compiled
-def rounding(eps, mass, reg):
+def rounding_error(eps, mass, reg):
     """What products add to a bound of ||A - A_hat||_2 when rows of squared norms `mass` in all went into a sketch.
 
     Where an inverse root is kept instead of A, ||A|| is known to as many roundings: so is reg.
@@ -205,17 +205,17 @@ def rounding(eps, mass, reg):
 
 
 @compiled
-def in_root(eps, mass, reg):
+def inverse_root_error(eps, mass, reg):
     """The same where an inverse root is all that is kept, which knows an eigenvalue v to eps v sqrt(v / reg).
 
     Infinite where that would be more than a tenth of v: singular values of the root are roundings then.
     """
     lost = np.sqrt(1.0 + mass / reg)
-    return rounding(eps, mass, reg) * lost if eps * lost < KNOWN else np.inf
+    return rounding_error(eps, mass, reg) * lost if eps * lost < KNOWN else np.inf
 
 
 @compiled
-def largest(like):
+def norm_limit(like):
     """The greatest norm of rows and parameters in the dtype of `like`: sums of 10^8 products of two are finite."""
     return ROOM * np.sqrt(float(np.finfo(like.dtype).max))
 

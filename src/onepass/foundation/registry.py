@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from onepass.foundation.check import shown
+from onepass.foundation.check import quote
 
 Kind = TypeVar("Kind", bound=type)
 
@@ -33,7 +33,7 @@ def savable(kind: Kind) -> Kind:
     """
     name = kind.__name__
     if kind.__module__.partition(".")[0] != PACKAGE:
-        _everything()
+        _import_all_classes()
     held = _known.setdefault(name, kind)
     if (held.__module__, held.__qualname__) != (kind.__module__, kind.__qualname__):
         raise ValueError(f"a class named {name} is registered by {held.__module__}; name yours otherwise")
@@ -41,7 +41,7 @@ def savable(kind: Kind) -> Kind:
     return kind
 
 
-def _everything() -> None:
+def _import_all_classes() -> None:
     """Let every class of the package register itself, whichever of its modules were imported so far."""
     _ = sys.modules[PACKAGE].__all__
 
@@ -59,24 +59,24 @@ def register_lazy(name: str, found: Callable[[], type]) -> None:
     _lazy[name] = found
 
 
-def kinds(family: type) -> list[type]:
+def list_classes(family: type) -> list[type]:
     """All registered classes of a family, in order of their names."""
-    _everything()
+    _import_all_classes()
     return [_known[name] for name in sorted(_known) if issubclass(_known[name], family)]
 
 
-def kind_of(name: Any) -> type:
+def find_class(name: Any) -> type:
     """The class registered under a name; ValueError if there is none."""
     if name not in _known and name not in _lazy:
-        _everything()
+        _import_all_classes()
     if name in _lazy:
         return _lazy[name]()
     if name not in _known:
-        raise ValueError(f"{shown(name)} is not a registered class")
+        raise ValueError(f"{quote(name)} is not a registered class")
     return _known[name]
 
 
-def name_of(owner: Any) -> str:
+def class_name(owner: Any) -> str:
     """The name under which an object's class is registered; ValueError if it is not."""
     kind = type(owner)
     if _known.get(kind.__name__) is not kind and kind.__name__ not in _lazy:
@@ -87,7 +87,7 @@ def name_of(owner: Any) -> str:
     return kind.__name__
 
 
-def plain(value: Any, parts: list[Any] | None = None) -> Any:
+def to_plain(value: Any, parts: list[Any] | None = None) -> Any:
     """An argument as plain data: a registered instance by its kind and parameters, anything else as it is.
 
     parts: takes the instances that know more than their parameters tell; each says its place there. None: they do not.
@@ -96,22 +96,22 @@ def plain(value: Any, parts: list[Any] | None = None) -> Any:
     if given is None:
         return value
     if callable(given):  # parts as they are have a place, too, where they know something
-        given = given() if parts is None or not getattr(value, "knows", False) else value.contents().params
-    found = {"kind": name_of(value), **{name: plain(part, parts) for name, part in given.items()}}
-    if parts is not None and getattr(value, "knows", False):
+        given = given() if parts is None or not getattr(value, "has_learned", False) else value.contents().params
+    found = {"kind": class_name(value), **{name: to_plain(part, parts) for name, part in given.items()}}
+    if parts is not None and getattr(value, "has_learned", False):
         found[PART] = len(parts)
         parts.append(value)
     return found
 
 
-def alike(one: Any, other: Any) -> bool:
+def has_equal_arguments(one: Any, other: Any) -> bool:
     """Whether two instances of registered classes were built with equal arguments; tuples of them, part by part."""
     if isinstance(one, tuple) and isinstance(other, tuple):
-        return len(one) == len(other) and all(map(alike, one, other))
-    return one is other or (type(one) is type(other) and bool(plain(one) == plain(other)))
+        return len(one) == len(other) and all(map(has_equal_arguments, one, other))
+    return one is other or (type(one) is type(other) and bool(to_plain(one) == to_plain(other)))
 
 
-def built(value: Any, part: Callable[[type, dict[str, Any], Any], Any] | None = None) -> Any:
+def build(value: Any, part: Callable[[type, dict[str, Any], Any], Any] | None = None) -> Any:
     """The inverse of `plain`, of nested instances too; ValueError for a kind that is not registered.
 
     part: gives an instance that knows something, from its class, its arguments and its place.
@@ -120,8 +120,8 @@ def built(value: Any, part: Callable[[type, dict[str, Any], Any], Any] | None = 
         return value
     if "kind" not in value:
         raise ValueError("an argument has no kind")
-    kind = kind_of(value["kind"])
-    given = {name: built(inner, part) for name, inner in value.items() if name not in ("kind", PART)}
+    kind = find_class(value["kind"])
+    given = {name: build(inner, part) for name, inner in value.items() if name not in ("kind", PART)}
     if part is None or PART not in value:
         return kind(**given)
     return part(kind, given, value[PART])

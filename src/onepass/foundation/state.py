@@ -42,7 +42,7 @@ def zeros(*shape: int, dtype: Any = np.float64) -> np.ndarray:
         raise ValueError(f"an array of shape {shape} does not fit into memory; choose a smaller size") from None
 
 
-def cleared_late(*shape: int, dtype: Any = np.float64) -> np.ndarray:
+def lazy_zeros(*shape: int, dtype: Any = np.float64) -> np.ndarray:
     """Zeros whose memory the system clears page by page, where it is first written to, and not in this call."""
     size = int(np.prod(shape)) * np.dtype(dtype).itemsize
     if size < LARGE:
@@ -57,7 +57,7 @@ def cleared_late(*shape: int, dtype: Any = np.float64) -> np.ndarray:
     return np.frombuffer(pages, dtype).reshape(shape)
 
 
-def filled(value: float, *shape: int, dtype: Any = np.float64) -> np.ndarray:
+def full(value: float, *shape: int, dtype: Any = np.float64) -> np.ndarray:
     """The same for another value; where it is infinite, so may be what is learned there."""
     return np.broadcast_to(np.array(value, dtype), shape) if is_abstract() else np.full(shape, value, dtype)
 
@@ -97,14 +97,14 @@ def rebuild(template: Any, values: dict[str, Any], prefix: str = "") -> Any:
     return type(template)(*fields) if hasattr(template, "_fields") else tuple(fields)
 
 
-def own(state: Any) -> Any:
+def copy_arrays(state: Any) -> Any:
     """The same state in arrays of its own: writable, aligned and C-contiguous, wherever those given come from."""
     return rebuild(state, {k: np.array(v, order="C") if isinstance(v, np.ndarray) else v for k, v in leaves(state)})
 
 
 def copy(state: Any) -> Any:
     """An independent copy: arrays are copied, scalars shared. The state itself where states are abstract."""
-    return state if is_abstract() else own(state)
+    return state if is_abstract() else copy_arrays(state)
 
 
 def equal(one: Any, other: Any) -> bool:
@@ -118,7 +118,7 @@ def nbytes(state: Any) -> int:
     return sum(value.nbytes if isinstance(value, np.ndarray) else 8 for _, value in leaves(state))
 
 
-def objects(values: list[Any]) -> np.ndarray:
+def object_array(values: list[Any]) -> np.ndarray:
     """A leaf that holds Python objects: strings, numbers, booleans, None and tuples of them where it is written."""
     out = np.empty(len(values), object)
     for i, value in enumerate(values):
@@ -126,7 +126,7 @@ def objects(values: list[Any]) -> np.ndarray:
     return out
 
 
-def as_begun(state: Any, begun: Any, besides: tuple[str, ...] = ()) -> bool:
+def has_same_layout(state: Any, begun: Any, besides: tuple[str, ...] = ()) -> bool:
     """Whether shapes and scalars are those of a state that has begun, but for leaves whose path begins so."""
     return all(
         path.startswith(besides) or (value.shape == other.shape if isinstance(other, np.ndarray) else value == other)
@@ -134,7 +134,7 @@ def as_begun(state: Any, begun: Any, besides: tuple[str, ...] = ()) -> bool:
     )
 
 
-def shaped_as(state: Any, begun: Any, besides: tuple[str, ...] = ()) -> bool:
+def has_same_shapes(state: Any, begun: Any, besides: tuple[str, ...] = ()) -> bool:
     """Whether arrays have the shapes of a state that has begun, and counters are not negative, but for leaves whose
     path begins so.
     """

@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from onepass.foundation.labels import ENDS, at_end, ink, settle
+from onepass.foundation.curve_labels import ENDS, arrange_labels, label_curve, readable_color
 from onepass.lab.figure import Figure, Picture, Row
 from onepass.lab.looks import LOOK, SIZE, SMALL, WIDEST, styles
 from onepass.lab.tables import by, group_of, policy_of, standard_error
@@ -37,7 +37,7 @@ def draw(figure: Figure, rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
 
     with mpl.rc_context(LOOK):
         picture = figure.draw(rows, curves)
-        settle(picture)
+        arrange_labels(picture)
     return picture
 
 
@@ -58,7 +58,7 @@ def save_panels(figure: Figure, rows: Sequence[Row], curves: Sequence[Row], stem
         for place, name in enumerate(panel_names(draw(figure, rows, curves))):
             picture = figure.draw(rows, curves)
             alone(picture, place)
-            settle(picture)
+            arrange_labels(picture)
             found.append(stem.with_name(f"{stem.name}-{name}.pdf"))
             picture.savefig(found[-1], metadata=dateless(found[-1]))
     return found
@@ -169,7 +169,7 @@ def name_ends(
     room = BESIDE * (2 + min(len(intervals or {}), 2 * FEW))
     for same in equal(curves):
         xs, ys = curves[same[0]]
-        at_end(axes, together(same), (xs[-1], ys[-1]), looks[same[0]]["color"], away=room, fontsize=SMALL)
+        label_curve(axes, together(same), (xs[-1], ys[-1]), looks[same[0]]["color"], away=room, fontsize=SMALL)
 
 
 def equal(curves: Mapping[str, Curve]) -> list[list[str]]:
@@ -281,7 +281,7 @@ def bars(axes: Any, rows: Sequence[Row], value: str, unit: float, name: str, loo
     axes.grid(axis="y", visible=False)
     axes.tick_params(axis="y", length=0)
     for tick, label in zip(axes.get_yticklabels(), labels, strict=True):
-        tick.set_color(ink(looks[label]["color"]))
+        tick.set_color(readable_color(looks[label]["color"]))
 
 
 def tall(rows: Sequence[Row]) -> float:

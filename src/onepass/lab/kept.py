@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import onepass
-from onepass.foundation.disk import put
+from onepass.foundation.atomic_write import write_atomically
 from onepass.lab.definition import Study
 from onepass.lab.policy import Policy
 from onepass.lab.results import Results
@@ -54,7 +54,7 @@ class Kept:
         """A task is finished."""
         if self.folder is not None:
             self.folder.mkdir(parents=True, exist_ok=True)
-            put(self.files[place], json.dumps([results.rows, results.curves], default=number).encode())
+            write_atomically(self.files[place], json.dumps([results.rows, results.curves], default=number).encode())
 
     def clear(self) -> None:
         """All are finished."""

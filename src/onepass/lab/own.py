@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from onepass.foundation.importing import NoSuchName, import_named
+from onepass.foundation.references import NoSuchName, import_reference
 from onepass.lab.bandits.suites import experiment_on
 from onepass.lab.datasets import Dataset
 from onepass.lab.definition import Study, select
@@ -26,7 +26,7 @@ COLON = ":"
 def named(reference: str) -> Any:
     """The object MODULE:NAME; ExperimentError for what is not there."""
     try:
-        return import_named(reference)
+        return import_reference(reference)
     except ModuleNotFoundError as missing:
         module = reference.partition(COLON)[0]
         if missing.name is None or not f"{module}.".startswith(f"{missing.name}."):

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onepass.features.contract import apart
+from onepass.features.contract import copy_scratch
 from onepass.foundation import check
 from onepass.foundation.registry import savable
 from onepass.learner import contract
@@ -33,9 +33,9 @@ class BOGDState(NamedTuple):
     cap: float
 
 
-@apart.for_state(BOGDState)
+@copy_scratch.for_state(BOGDState)
 def apart_bogd(state):
-    budget = apart(state.budget)
+    budget = copy_scratch(state.budget)
     return BOGDState(
         budget=budget, turn=state.turn, seed=state.seed, loss=state.loss, step=state.step, reg=state.reg, cap=state.cap
     )

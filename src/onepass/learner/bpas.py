@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onepass.features.contract import apart
+from onepass.features.contract import copy_scratch
 from onepass.foundation import check
 from onepass.foundation.registry import savable
 from onepass.learner import contract
@@ -29,9 +29,9 @@ class BPASState(NamedTuple):
     aggressiveness: float
 
 
-@apart.for_state(BPASState)
+@copy_scratch.for_state(BPASState)
 def apart_bpas(state):
-    return BPASState(budget=apart(state.budget), aggressiveness=state.aggressiveness)
+    return BPASState(budget=copy_scratch(state.budget), aggressiveness=state.aggressiveness)
 
 
 @contract.decision.for_state(BPASState)

@@ -4,13 +4,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onepass.features.contract import apart
-from onepass.features.landmarks import gaussian_into
-from onepass.features.sketched_nystrom import mixed
+from onepass.features.contract import copy_scratch
+from onepass.features.landmarks import fill_gaussian
+from onepass.features.sketched_nystrom import hash_integer
 from onepass.foundation import check
-from onepass.foundation.check import shown
+from onepass.foundation.check import quote
 from onepass.foundation.generic import compiled
-from onepass.foundation.linalg import roomy
+from onepass.foundation.linalg import double_capacity
 from onepass.foundation.state import zeros
 
 LEAST_WIDTH = 1e-150  # of a kernel: its square, and the square's inverse, are numbers
@@ -26,7 +26,7 @@ class Budget(NamedTuple):
     precision: float
 
 
-@apart.for_state(Budget)
+@copy_scratch.for_state(Budget)
 def apart_budget(budget):
     return Budget(
         points=budget.points,
@@ -40,7 +40,7 @@ def apart_budget(budget):
 @compiled
 def decided(budget, x):
     """f(x); leaves the kernel values in budget.near."""
-    gaussian_into(budget.points, budget.used, x, budget.precision, budget.near)
+    fill_gaussian(budget.points, budget.used, x, budget.precision, budget.near)
     total = 0.0
     for i in range(budget.used):
         total += budget.weights[i] * budget.near[i]
@@ -64,7 +64,7 @@ def roomier(budget):
     for i in range(budget.used):
         weights[i] = budget.weights[i]
     return Budget(
-        points=roomy(budget.points),
+        points=double_capacity(budget.points),
         weights=weights,
         near=np.zeros(weights.size),
         used=budget.used,
@@ -78,7 +78,7 @@ def some_place(budget, seed, turn):
     count = budget.weights.size
     if budget.used < count:
         return budget.used
-    return np.int64(mixed(mixed(np.uint64(seed)) ^ np.uint64(turn)) % np.uint64(count))
+    return np.int64(hash_integer(hash_integer(np.uint64(seed)) ^ np.uint64(turn)) % np.uint64(count))
 
 
 def budgeted(count: int, dim: int, width: float) -> Budget:
@@ -90,7 +90,7 @@ def kernel_width(width: Any) -> float:
     """The checked width of a kernel, whose square must be a number."""
     found = check.positive("width", width)
     if not LEAST_WIDTH <= found <= 1.0 / LEAST_WIDTH:
-        raise ValueError(f"width must be from 1e-150 to 1e150, got {shown(width)}")
+        raise ValueError(f"width must be from 1e-150 to 1e150, got {quote(width)}")
     return found
 
 
@@ -103,5 +103,5 @@ def shrinkage(reg: Any, step: float) -> float:
     """The checked reg of weights that shrink by 1 - step reg."""
     found = check.real("reg", reg)
     if not 0.0 <= found * step < 1.0:
-        raise ValueError(f"reg must be from 0 to below 1 / step, got {shown(reg)}")
+        raise ValueError(f"reg must be from 0 to below 1 / step, got {quote(reg)}")
     return found

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from onepass.foundation.state import as_begun
+from onepass.foundation.state import has_same_layout
 from onepass.learner.sketching import landmark_places
 
 
 def on_a_budget(learner: Any, s: Any, begun: Any) -> bool:
     return (
-        as_begun(s, begun, ("budget.used", "turn"))
+        has_same_layout(s, begun, ("budget.used", "turn"))
         and 0 <= s.budget.used <= s.budget.weights.size
         and getattr(s, "turn", 0) >= 0
     )
@@ -23,7 +23,7 @@ def on_a_budget(learner: Any, s: Any, begun: Any) -> bool:
 def growing_budget(learner: Any, s: Any, begun: Any) -> bool:
     room = s.budget.weights.size
     return (
-        as_begun(s, begun, ("budget.points", "budget.weights", "budget.near", "budget.used"))
+        has_same_layout(s, begun, ("budget.points", "budget.weights", "budget.near", "budget.used"))
         and room >= 1
         and s.budget.points.shape == (room, learner.dim)
         and s.budget.near.shape == (room,)
@@ -55,7 +55,7 @@ COUNTED = tuple(f"sketching.{name}" for name in ("first.used", "mapped"))
 def sketched_stream(learner: Any, s: Any, begun: Any) -> bool:
     found = s.sketching
     return (
-        as_begun(s, begun, GROWING + COUNTED)
+        has_same_layout(s, begun, GROWING + COUNTED)
         and buffered(found.first, found.mapped)
         and np.array_equal(found.places, landmark_places(learner.params))
         and found.clock.tally.min() >= 0

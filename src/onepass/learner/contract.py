@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from onepass.features.contract import apart
+from onepass.features.contract import copy_scratch
 from onepass.foundation.generic import compiled, generic
 
 
@@ -34,7 +34,7 @@ def progress(state, rows, targets):
 @compiled
 def decide_rows(state, rows):
     """f of every row, (n, dim) -> (n,). Nothing of the state is written: many threads may decide at once."""
-    out, own = np.empty(rows.shape[0]), apart(state)
+    out, own = np.empty(rows.shape[0]), copy_scratch(state)
     for i in range(rows.shape[0]):
         out[i] = decision(own, rows[i])
     return out

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onepass.features.contract import embed
+from onepass.features.contract import transform_row
 from onepass.features.fourier import FourierState
-from onepass.features.landmarks import Landmarks, gaussian_into
+from onepass.features.landmarks import Landmarks, fill_gaussian
 from onepass.foundation import check
 from onepass.learner.budget import Budget
 from onepass.learner.newton_features import KernelNewtonState
@@ -79,7 +79,7 @@ def listed(name: str, values: np.ndarray, weights: np.ndarray) -> list[Reason]:
 def of_points(name: str, points: np.ndarray, weights: np.ndarray, precision: float, x: np.ndarray) -> list[Reason]:
     """Terms of a Gaussian kernel expansion, points (n, dim)."""
     near = np.empty(len(points))
-    gaussian_into(points, len(points), x, precision, near)
+    fill_gaussian(points, len(points), x, precision, near)
     return listed(name, near, weights)
 
 
@@ -93,7 +93,7 @@ def of_map(features: Any, w: np.ndarray, x: np.ndarray) -> list[Reason]:
     """Terms of w^T phi(x) by a map: of landmarks, sketched or not, or of frequencies."""
     if isinstance(features, FourierState):
         half, phi = len(features.frequencies), np.empty(2 * len(features.frequencies))
-        embed(features, x, phi)
+        transform_row(features, x, phi)
         parts = (w[:half] * phi[:half] + w[half:] * phi[half:]).tolist()
         sizes = (np.hypot(w[:half], w[half:]) / np.sqrt(half)).tolist()
         rows = zip((features.frequencies @ x).tolist(), sizes, parts, strict=True)

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onepass.features.contract import apart, embed
-from onepass.features.fourier import FourierState, fourier
+from onepass.features.contract import copy_scratch, transform_row
+from onepass.features.fourier import FourierState, make_fourier
 from onepass.foundation import check
 from onepass.foundation.registry import savable
 from onepass.foundation.state import zeros
@@ -33,14 +33,14 @@ class FOGDState(NamedTuple):
     step: float
 
 
-@apart.for_state(FOGDState)
+@copy_scratch.for_state(FOGDState)
 def apart_fogd(state):
     return FOGDState(map=state.map, w=state.w, phi=np.empty(state.phi.size), loss=state.loss, step=state.step)
 
 
 @contract.decision.for_state(FOGDState)
 def decision(state, x):
-    embed(state.map, x, state.phi)
+    transform_row(state.map, x, state.phi)
     return inner(state.w, state.phi)
 
 
@@ -101,5 +101,9 @@ class FOGD(Learner):
         size = p["features"]
         loss = loss_named(p["loss"], p["loss_width"])
         return FOGDState(
-            map=fourier(size, dim, p["width"], p["seed"]), w=zeros(size), phi=zeros(size), loss=loss, step=p["step"]
+            map=make_fourier(size, dim, p["width"], p["seed"]),
+            w=zeros(size),
+            phi=zeros(size),
+            loss=loss,
+            step=p["step"],
         )

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onepass.features.contract import apart, embed
+from onepass.features.contract import copy_scratch, transform_row
 from onepass.foundation.registry import savable
 from onepass.learner import contract, sketching
 from onepass.learner import newton as steps
@@ -44,9 +44,11 @@ class FORKSState(NamedTuple):
     decaying: float
 
 
-@apart.for_state(FORKSState)
+@copy_scratch.for_state(FORKSState)
 def apart_forks(state):
-    return FORKSState(sketching=apart(state.sketching), newton=state.newton, loss=state.loss, decaying=state.decaying)
+    return FORKSState(
+        sketching=copy_scratch(state.sketching), newton=state.newton, loss=state.loss, decaying=state.decaying
+    )
 
 
 @contract.decision.for_state(FORKSState)
@@ -69,7 +71,7 @@ def step(state, x, y):
     found = kept(found, x, -second.step * gradient)
     reset(second, found.phi.size)
     if found.mapped:
-        embed(found.sketch.features, x, found.phi)
+        transform_row(found.sketch.features, x, found.phi)
         newton(second, found.phi, slope(state.loss, 0.0, y), second.curvature + eta)
     return FORKSState(sketching=found, newton=second, loss=state.loss, decaying=eta), f
 

@@ -37,10 +37,10 @@ from onepass.design.exact import Exact
 from onepass.design.frequent_directions import RobustFrequentDirections
 from onepass.features.kernels import median_distance
 from onepass.foundation import check
-from onepass.foundation.check import shown
+from onepass.foundation.check import quote
 from onepass.foundation.registry import savable
-from onepass.foundation.sharing import writing
-from onepass.foundation.state import as_begun, filled, zeros
+from onepass.foundation.rw_lock import writing
+from onepass.foundation.state import full, has_same_layout, zeros
 from onepass.learner.budget import kernel_width
 from onepass.learner.columns import constant, deviations
 from onepass.learner.explaining import Reason, of_newton
@@ -144,16 +144,16 @@ class KernelNewton(Learner):
         features = check.choice("features", features, MAPS)
         size = check.integer("size", size, 2)
         if features == "fourier" and (size % 2 or rank is not None):
-            raise ValueError(f"size must be even for Fourier features and rank None, got {size} and {shown(rank)}")
+            raise ValueError(f"size must be even for Fourier features and rank None, got {size} and {quote(rank)}")
         if follow is True and features != "nystrom":
-            raise ValueError(f"features must be 'nystrom' where landmarks follow, got {shown(features)}")
+            raise ValueError(f"features must be 'nystrom' where landmarks follow, got {quote(features)}")
         most = {"nystrom": size, "fourier": size, "sketched": max(size // 2, 1)}[features]
         rank = most if rank is None else check.integer("rank", rank, 1, size)
         linear = None if linear is None else bool(check.choice("linear", linear, (False, True)))
         if design is not None and not (isinstance(design, Design) and (linear or design.dim == rank + 2)):
-            raise ValueError(f"design must be a design of dim={rank + 2}, two more than features, got {shown(design)}")
+            raise ValueError(f"design must be a design of dim={rank + 2}, two more than features, got {quote(design)}")
         if design is not None and design.dtype != np.float64:
-            raise ValueError(f"design must be in float64 here, got {shown(design)}")
+            raise ValueError(f"design must be in float64 here, got {quote(design)}")
         loss_named(loss, loss_width)
         self.params: dict[str, Any] = {
             "features": features,
@@ -209,7 +209,7 @@ class KernelNewton(Learner):
         p = self.params
         if p["design"] is not None:
             if p["design"].dim != size:
-                raise ValueError(f"design must be a design of dim={size} for these rows, got {shown(p['design'])}")
+                raise ValueError(f"design must be a design of dim={size} for these rows, got {quote(p['design'])}")
             return p["design"]
         if self.rank + 2 + (self.columns(self.dim) if self.linear else 0) <= LARGEST:
             return Exact(dim=size, reg=share * (p["reg"] or REG))
@@ -225,12 +225,12 @@ class KernelNewton(Learner):
         linear = dim if self.linear else 0
         return KernelNewtonState(
             map=map_of(p, self.rank, zeros(1, dim), 1.0),
-            design=design.started(),
+            design=design.initial_state(),
             w=zeros(design.dim),
             phi=zeros(design.dim),
             inverse_scale=zeros(dim),
-            low=filled(-most, dim),
-            high=filled(most, dim),
+            low=full(-most, dim),
+            high=full(most, dim),
             middle=zeros(linear),
             slope=zeros(linear),
             center=0.0,
@@ -315,7 +315,7 @@ class KernelNewton(Learner):
         size = rank + len(slope) + 2
         fresh = s._replace(
             map=map_of(p, self.rank, scaled if rank else zeros(1, dim), width),
-            design=self._design(size).started(),
+            design=self._design(size).initial_state(),
             w=np.zeros(size),
             phi=np.zeros(size),
             inverse_scale=inverse_scale,
@@ -372,7 +372,7 @@ class KernelNewton(Learner):
         """The first examples learned with this length of the linear part and this share of reg, and their loss."""
         begun = fresh._replace(
             slope=given * fresh.slope,
-            design=self._design(fresh.phi.size, share).started(),
+            design=self._design(fresh.phi.size, share).initial_state(),
             w=np.zeros_like(fresh.w),
             phi=np.zeros_like(fresh.phi),
             scaled=np.zeros_like(fresh.scaled),
@@ -445,7 +445,7 @@ class KernelNewton(Learner):
             return False
         kept = p["warm_up"] if state.seen < p["warm_up"] or p["follow"] else 0
         return (
-            as_begun(state, begun, (*OWN, *MAP_OWN[p["features"]]))
+            has_same_layout(state, begun, (*OWN, *MAP_OWN[p["features"]]))
             and map_fits(p, state.map, dim, rank)
             and state.seen >= 0
             and state.spread > 0.0

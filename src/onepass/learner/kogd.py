@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onepass.features.contract import apart
+from onepass.features.contract import copy_scratch
 from onepass.foundation.registry import savable
 from onepass.learner import contract
 from onepass.learner.budget import Budget, budgeted, decided, put, roomier, shrinkage
@@ -30,9 +30,9 @@ class KOGDState(NamedTuple):
     reg: float
 
 
-@apart.for_state(KOGDState)
+@copy_scratch.for_state(KOGDState)
 def apart_kogd(state):
-    return KOGDState(budget=apart(state.budget), loss=state.loss, step=state.step, reg=state.reg)
+    return KOGDState(budget=copy_scratch(state.budget), loss=state.loss, step=state.step, reg=state.reg)
 
 
 @contract.decision.for_state(KOGDState)

@@ -8,13 +8,13 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from onepass.features.feature_map import names_of
+from onepass.features.feature_map import check_names
 from onepass.foundation import check, files
 from onepass.foundation import state as states
-from onepass.foundation.check import shown
-from onepass.foundation.interrupts import deferred
-from onepass.foundation.sharing import reading, writing
-from onepass.foundation.state import as_begun
+from onepass.foundation.check import quote
+from onepass.foundation.deferred_signals import defer_signals
+from onepass.foundation.rw_lock import reading, writing
+from onepass.foundation.state import has_same_layout
 from onepass.learner.budget import kernel_width
 from onepass.learner.contract import decide_rows, progress
 from onepass.learner.explaining import Reason, Reasons, reasons
@@ -88,7 +88,7 @@ class Learner(files.Owner):
         decisions, dim = np.empty((len(targets), *self.outputs)), rows.shape[1]
         for place, part in parts(rows, self.columns(dim)):
             block = self._dense(part)
-            with deferred():
+            with defer_signals():
                 if self._state is None:
                     self._state, self.dim = self.begin(dim), dim
                 decisions[place] = self._learn(block, targets[place], None if weights is None else weights[place])
@@ -182,7 +182,7 @@ class Learner(files.Owner):
         True
         """
         rows = self._rows(check.array("x", x, np.dtype(np.float64), (1,))[None])
-        names = names_of(names, rows.shape[1])
+        names = check_names(names, rows.shape[1])
         decision = float(np.max(self._decided(rows)[0]))
         return reasons(decision, [] if self._state is None else self._terms(self._dense(rows)[0], names, decision))
 
@@ -230,7 +230,7 @@ class Learner(files.Owner):
         return files.Contents(self._arguments(), {"dim": self.dim}, Held(self.states()))
 
     @classmethod
-    def restored(cls, params: dict[str, Any], extra: dict[str, Any], held: files.Holds) -> Self:
+    def from_contents(cls, params: dict[str, Any], extra: dict[str, Any], held: files.StateSource) -> Self:
         """From what a file, copy or pickle holds, `params`, `extra` and `held`; ValueError where that does not fit."""
         learner = cls(**params)
         dim = check.integer("dim", extra["dim"], 0)
@@ -267,7 +267,7 @@ class Learner(files.Owner):
 
         Nothing that compiled code indexes by may lie outside: learners whose arrays grow or whose counters move say so.
         """
-        return as_begun(state, begun)
+        return has_same_layout(state, begun)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in self.params.items())})"
@@ -285,7 +285,7 @@ class Held(NamedTuple):
     states: tuple[Any, ...]
 
 
-def take_back(learners: list[Learner], dim: int, held: files.Holds) -> None:
+def take_back(learners: list[Learner], dim: int, held: files.StateSource) -> None:
     """Fill learners with the states held; ValueError for misfits."""
     begun = Held(tuple(one.begun_for(dim) for one in learners))
 
@@ -331,7 +331,7 @@ def progressive_validation(learner: Any, X: Any, y: Any) -> Validation:
     input is. ValueError, and nothing has changed, for bad input.
     """
     if isinstance(learner, type) or not hasattr(learner, "rehearse"):
-        raise ValueError(f"learner must be an online kernel learner such as FORKS(), got {shown(learner)}")
+        raise ValueError(f"learner must be an online kernel learner such as FORKS(), got {quote(learner)}")
     learner.rehearse(X, y)
     began = time.perf_counter()
     decisions, mistakes = learner.validated(X, y)

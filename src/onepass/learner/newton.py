@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onepass.foundation import check
-from onepass.foundation.check import shown
+from onepass.foundation.check import quote
+from onepass.foundation.cholesky_updates import shift_root
 from onepass.foundation.generic import compiled
-from onepass.foundation.roots import shift_root
 from onepass.foundation.state import zeros
 
 
@@ -119,5 +119,5 @@ def from_zero(name: str, value: float) -> float:
     """A checked curvature."""
     found = check.real(name, value)
     if found < 0.0:
-        raise ValueError(f"{name} must be at least 0, got {shown(value)}")
+        raise ValueError(f"{name} must be at least 0, got {quote(value)}")
     return found

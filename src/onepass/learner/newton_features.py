@@ -6,7 +6,7 @@ import numpy as np
 
 from onepass.design.contract import solve
 from onepass.estimator.newton import newton_step
-from onepass.features.contract import apart, embed
+from onepass.features.contract import copy_scratch, transform_row
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import dot
 from onepass.learner import contract
@@ -62,7 +62,7 @@ def featured(state, x):
         if linear > 0:
             state.phi[rank + j] = (entry - state.middle[j]) * state.slope[j]
     if rank > 0:
-        embed(state.map, state.scaled, state.phi[:rank])
+        transform_row(state.map, state.scaled, state.phi[:rank])
     if state.nearness >= 0.0:
         square = 0.0
         for j in range(x.size):
@@ -81,10 +81,10 @@ def decided(state, x):
     return float(dot(state.w, state.phi))
 
 
-@apart.for_state(KernelNewtonState)
+@copy_scratch.for_state(KernelNewtonState)
 def apart_newton(state):
     return KernelNewtonState(
-        map=apart(state.map),
+        map=copy_scratch(state.map),
         design=state.design,
         w=state.w,
         phi=np.empty(state.phi.size),

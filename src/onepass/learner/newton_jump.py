@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from onepass.design.contract import append_rows
-from onepass.features.contract import embed
+from onepass.features.contract import transform_row
 from onepass.features.kernels import median_distance
 from onepass.foundation.linalg import squared_distances
 from onepass.learner.columns import deviations
@@ -49,7 +49,7 @@ def followed(s: Any, p: dict[str, Any], rank: int, design: Any, near: float) -> 
     old = s.map.points / scale
     known = np.empty((len(old), rank))
     for j in range(len(old)):
-        embed(s.map, s.map.points[j], known[j])
+        transform_row(s.map, s.map.points[j], known[j])
     w = np.atleast_2d(s.w)
     wanted = known @ w[:, :rank].T + w[:, -2]
     rng = np.random.default_rng(p["seed"] + s.seen)
@@ -64,7 +64,7 @@ def followed(s: Any, p: dict[str, Any], rank: int, design: Any, near: float) -> 
     features = map_of({**p, "size": len(points)}, rank, points, width)
     fresh = np.zeros((len(old), rank + linear + 2))
     for j in range(len(old)):
-        embed(features, old[j] * inverse_scale, fresh[j, :rank])
+        transform_row(features, old[j] * inverse_scale, fresh[j, :rank])
     fresh[:, -2] = 1.0
     part = np.delete(fresh, np.s_[rank : rank + linear], axis=1)[:, :-1]
     found = np.linalg.solve(part.T @ part + RIDGE * np.eye(rank + 1), part.T @ wanted).T
@@ -77,7 +77,7 @@ def followed(s: Any, p: dict[str, Any], rank: int, design: Any, near: float) -> 
         low, high = np.minimum(low, least - margin), np.maximum(high, most + margin)
     return s._replace(
         map=features,
-        design=append_rows(design.started(), np.sqrt(HELD) * fresh),
+        design=append_rows(design.initial_state(), np.sqrt(HELD) * fresh),
         w=weights.reshape(s.w.shape),
         phi=np.zeros_like(s.phi),
         inverse_scale=inverse_scale,

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from onepass.features.fourier import fourier
-from onepass.features.landmarks import Landmarks, nystrom
-from onepass.features.sketched_nystrom import SketchedNystromState, sketched_nystrom
+from onepass.features.fourier import make_fourier
+from onepass.features.landmarks import Landmarks, make_nystrom
+from onepass.features.sketched_nystrom import SketchedNystromState, make_sketched_nystrom
 from onepass.foundation.state import is_abstract, zeros
 from onepass.learner.consistency import landmarks_fit, sketch_fits
 
@@ -21,7 +21,7 @@ MAPS = tuple(MAP_OWN)
 def map_of(p: dict[str, Any], rank: int, rows: np.ndarray, width: float) -> Any:
     """The map of these scaled rows; p: `features`, `size` and `seed`."""
     if p["features"] == "fourier":
-        return fourier(p["size"], rows.shape[1], width, p["seed"])
+        return make_fourier(p["size"], rows.shape[1], width, p["seed"])
     if is_abstract():
         features = Landmarks(points=zeros(1, rows.shape[1]), z=zeros(1, rank), near=zeros(1), precision=0.5 / width**2)
         if p["features"] == "nystrom":
@@ -40,8 +40,8 @@ def map_of(p: dict[str, Any], rank: int, rows: np.ndarray, width: float) -> Any:
         )
     some = np.random.default_rng(p["seed"]).permutation(len(rows))[: p["size"]]
     if p["features"] == "nystrom":
-        return nystrom(rows[some], 0.5 / width**2, rank)
-    return sketched_nystrom(rows, len(rows), some, p["size"], rank, 1, p["seed"], 0.5 / width**2)
+        return make_nystrom(rows[some], 0.5 / width**2, rank)
+    return make_sketched_nystrom(rows, len(rows), some, p["size"], rank, 1, p["seed"], 0.5 / width**2)
 
 
 def map_fits(p: dict[str, Any], found: Any, dim: int, rank: int) -> bool:

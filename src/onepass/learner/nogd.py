@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onepass.features.contract import apart, embed
-from onepass.features.landmarks import Landmarks, nystrom
+from onepass.features.contract import copy_scratch, transform_row
+from onepass.features.landmarks import Landmarks, make_nystrom
 from onepass.foundation import check
 from onepass.foundation.registry import savable
-from onepass.foundation.state import as_begun, zeros
+from onepass.foundation.state import has_same_layout, zeros
 from onepass.learner import contract
 from onepass.learner.budget import Budget, budgeted, decided, put, sizes
 from onepass.learner.consistency import buffered
@@ -37,9 +37,9 @@ class NOGDState(NamedTuple):
     step: float
 
 
-@apart.for_state(NOGDState)
+@copy_scratch.for_state(NOGDState)
 def apart_nogd(state):
-    first, features, phi = apart(state.first), apart(state.map), np.empty(state.phi.size)
+    first, features, phi = copy_scratch(state.first), copy_scratch(state.map), np.empty(state.phi.size)
     return NOGDState(
         first=first, map=features, w=state.w, phi=phi, mapped=state.mapped, loss=state.loss, step=state.step
     )
@@ -49,7 +49,7 @@ def apart_nogd(state):
 def decision(state, x):
     if not state.mapped:
         return decided(state.first, x)
-    embed(state.map, x, state.phi)
+    transform_row(state.map, x, state.phi)
     return inner(state.w, state.phi)
 
 
@@ -66,7 +66,7 @@ def step(state, x, y):
     first, features = put(state.first, state.first.used, x, -state.step * gradient), state.map
     full = first.used == first.weights.size
     if full:
-        features = nystrom(first.points, first.precision, w.size)
+        features = make_nystrom(first.points, first.precision, w.size)
         for i in range(first.used):  # w = S^1/2 V^T a = Z^T K a, and K a is f at the points
             at = decided(first, first.points[i])
             for j in range(w.size):
@@ -121,4 +121,4 @@ class NOGD(Learner):
         )
 
     def fits(self, state: Any, begun: Any) -> bool:
-        return as_begun(state, begun, ("first.used", "mapped")) and buffered(state.first, state.mapped)
+        return has_same_layout(state, begun, ("first.used", "mapped")) and buffered(state.first, state.mapped)

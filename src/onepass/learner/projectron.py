@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onepass.features.contract import apart
+from onepass.features.contract import copy_scratch
 from onepass.foundation import check
-from onepass.foundation.check import shown
+from onepass.foundation.check import quote
 from onepass.foundation.registry import savable
 from onepass.foundation.state import zeros
 from onepass.learner import contract
@@ -40,9 +40,9 @@ class ProjectronState(NamedTuple):
     margins: bool
 
 
-@apart.for_state(ProjectronState)
+@copy_scratch.for_state(ProjectronState)
 def apart_projectron(state):
-    budget = apart(state.budget)
+    budget = copy_scratch(state.budget)
     return ProjectronState(
         budget=budget, root=state.root, half=state.half, across=state.across, eta=state.eta, margins=state.margins
     )
@@ -113,7 +113,7 @@ class Projectron(Learner):
             "margins": bool(check.choice("margins", margins, (False, True))),
         }
         if self.params["eta"] >= 1.0:
-            raise ValueError(f"eta must be below 1, the length of every example, got {shown(eta)}")
+            raise ValueError(f"eta must be below 1, the length of every example, got {quote(eta)}")
         self._state = None
 
     def _terms(self, x: np.ndarray, names: tuple[str, ...], decision: float) -> list[Reason]:

@@ -20,14 +20,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onepass.features.contract import apart
-from onepass.features.landmarks import gaussian_into
-from onepass.features.sketched_nystrom import mixed
+from onepass.features.contract import copy_scratch
+from onepass.features.landmarks import fill_gaussian
+from onepass.features.sketched_nystrom import hash_integer
 from onepass.foundation import check
 from onepass.foundation.generic import compiled
-from onepass.foundation.linalg import roomy
+from onepass.foundation.linalg import double_capacity
 from onepass.foundation.registry import savable
-from onepass.foundation.state import as_begun, zeros
+from onepass.foundation.state import has_same_layout, zeros
 from onepass.learner import contract
 from onepass.learner import newton as steps
 from onepass.learner.explaining import Reason, of_points
@@ -80,7 +80,7 @@ class PROSNKONSState(NamedTuple):
 @compiled
 def coin(seed, turn):
     """A number in [0, 1): the hash of the seed and the turn."""
-    return (mixed(mixed(np.uint64(seed)) ^ np.uint64(turn)) >> np.uint64(11)) * 2.0**-53
+    return (hash_integer(hash_integer(np.uint64(seed)) ^ np.uint64(turn)) >> np.uint64(11)) * 2.0**-53
 
 
 @compiled
@@ -122,7 +122,7 @@ def roomier(d, newton):
     for i in range(d.used):
         scales[i], w[i] = d.scales[i], newton.w[i]
     larger = Dictionary(
-        points=roomy(d.points),
+        points=double_capacity(d.points),
         scales=scales,
         whitening=square(d.whitening),
         ridge=square(d.ridge),
@@ -144,7 +144,7 @@ def roomier(d, newton):
     )
 
 
-@apart.for_state(PROSNKONSState)
+@copy_scratch.for_state(PROSNKONSState)
 def apart_pros_n_kons(state):
     d = state.dictionary
     near, phi = np.empty(d.near.size), np.empty(d.phi.size)
@@ -176,7 +176,7 @@ def apart_pros_n_kons(state):
 @contract.decision.for_state(PROSNKONSState)
 def decision(state, x):
     d = state.dictionary
-    gaussian_into(d.points, d.used, x, state.precision, d.near)
+    fill_gaussian(d.points, d.used, x, state.precision, d.near)
     times_triangle(d.near, d.whitening, d.used, d.phi)
     return inner(state.newton.w[: d.used], d.phi[: d.used])
 
@@ -331,7 +331,7 @@ class PROSNKONS(Learner):
         d, room = state.dictionary, state.dictionary.scales.size
         flat = (d.near, d.phi, d.scaled, d.half, state.newton.w, state.newton.v, state.newton.u)
         return (
-            as_begun(state, begun, (*(f"dictionary.{name}" for name in DICTIONARY), *STEP, "turn"))
+            has_same_layout(state, begun, (*(f"dictionary.{name}" for name in DICTIONARY), *STEP, "turn"))
             and room >= 1
             and d.points.shape == (room, self.dim)
             and all(array.shape == (room,) for array in flat)

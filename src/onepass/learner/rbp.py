@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onepass.features.contract import apart
+from onepass.features.contract import copy_scratch
 from onepass.foundation import check
 from onepass.foundation.registry import savable
 from onepass.learner import contract
@@ -27,9 +27,9 @@ class RBPState(NamedTuple):
     seed: int
 
 
-@apart.for_state(RBPState)
+@copy_scratch.for_state(RBPState)
 def apart_rbp(state):
-    return RBPState(budget=apart(state.budget), turn=state.turn, seed=state.seed)
+    return RBPState(budget=copy_scratch(state.budget), turn=state.turn, seed=state.seed)
 
 
 @contract.decision.for_state(RBPState)

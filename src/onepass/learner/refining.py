@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onepass.features.contract import apart
+from onepass.features.contract import copy_scratch
 from onepass.foundation.generic import compiled
 from onepass.learner.newton_features import featured
 
@@ -45,7 +45,7 @@ class Refined(NamedTuple):
 @compiled
 def features_of(state, rows):
     """phi of every row but for its last entry, (n, dim) -> (n, k - 1)."""
-    own, found = apart(state), np.empty((rows.shape[0], state.phi.size - 1))
+    own, found = copy_scratch(state), np.empty((rows.shape[0], state.phi.size - 1))
     for i in range(rows.shape[0]):
         featured(own, rows[i])
         found[i] = own.phi[: own.phi.size - 1]

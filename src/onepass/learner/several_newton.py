@@ -18,11 +18,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onepass.design.contract import append, solve
-from onepass.features.contract import apart
-from onepass.foundation.check import shown
+from onepass.features.contract import copy_scratch
+from onepass.foundation.check import quote
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import dot
-from onepass.foundation.state import as_begun, zeros
+from onepass.foundation.state import has_same_layout, zeros
 from onepass.learner.explaining import Reason, of_newton
 from onepass.learner.kernel_newton import REG, KernelNewton
 from onepass.learner.losses import implicit_slope, value, weight
@@ -45,10 +45,10 @@ class SeveralNewtonState(NamedTuple):
     firm: float
 
 
-@apart.for_state(SeveralNewtonState)
+@copy_scratch.for_state(SeveralNewtonState)
 def apart_several(state):
     return SeveralNewtonState(
-        one=apart(state.one),
+        one=copy_scratch(state.one),
         votes=state.votes,
         f=np.empty(state.f.size),
         slopes=np.empty(state.f.size),
@@ -120,7 +120,7 @@ def progress_all(state, rows, targets, weights):
 @compiled
 def decide_all(state, rows):
     """f of every row and class, (n, dim) -> (n, classes). Nothing of the state is written."""
-    decisions, own = np.empty((rows.shape[0], state.f.size)), apart(state)
+    decisions, own = np.empty((rows.shape[0], state.f.size)), copy_scratch(state)
     for i in range(rows.shape[0]):
         decided_all(own, rows[i])
         for c in range(own.f.size):
@@ -146,7 +146,7 @@ class SeveralNewton(KernelNewton):
 
     def __init__(self, *, classes: int, learner: KernelNewton):
         if not learner.classifies or classes < 3:
-            raise ValueError(f"learner must be for classes, of which 3 or more, got {classes} and {shown(learner)}")
+            raise ValueError(f"learner must be for classes, of which 3 or more, got {classes} and {quote(learner)}")
         self.params = {**learner.params, "classes": classes, "learner": learner}
         self.outputs = (classes,)
         self._state = None
@@ -161,7 +161,7 @@ class SeveralNewton(KernelNewton):
     def checked_targets(self, targets: Any, count: int) -> np.ndarray:
         out = np.asarray(targets, np.float64).reshape(-1)
         if len(out) != count or not np.isin(out, np.arange(float(self.params["classes"]))).all():
-            raise ValueError(f"y must be {count} places of {self.params['classes']} classes, got {shown(targets)}")
+            raise ValueError(f"y must be {count} places of {self.params['classes']} classes, got {quote(targets)}")
         return out
 
     def predict(self, X: Any) -> np.ndarray:
@@ -224,7 +224,7 @@ class SeveralNewton(KernelNewton):
     def fits(self, state: Any, begun: Any) -> bool:
         one, classes = state.one, self.params["classes"]
         return (
-            as_begun(state, begun, ("one.", "votes", "firm"))
+            has_same_layout(state, begun, ("one.", "votes", "firm"))
             and state.votes.shape == (classes,)
             and state.firm > 0.0
             and one.w.shape == (classes, one.phi.size)

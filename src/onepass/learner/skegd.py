@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onepass.features.contract import apart, embed
+from onepass.features.contract import copy_scratch, transform_row
 from onepass.features.sketched_nystrom import CUT
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import svd
@@ -45,7 +45,7 @@ def fit(w, before, after):
     for i in range(values.size):
         values[i] = decided_by(after.first, before.sketch.features, phi, before.mapped, w, landmarks[i])
     for i in range(values.size):
-        embed(after.sketch.features, landmarks[i], phi)
+        transform_row(after.sketch.features, landmarks[i], phi)
         for j in range(phi.size):
             rows[i, j] = phi[j]
     left, singular, right = svd(rows)
@@ -61,9 +61,9 @@ def fit(w, before, after):
         w[j] = fitted[j]
 
 
-@apart.for_state(SkeGDState)
+@copy_scratch.for_state(SkeGDState)
 def apart_skegd(state):
-    return SkeGDState(sketching=apart(state.sketching), w=state.w, loss=state.loss, step=state.step)
+    return SkeGDState(sketching=copy_scratch(state.sketching), w=state.w, loss=state.loss, step=state.step)
 
 
 @contract.decision.for_state(SkeGDState)

@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onepass.features.contract import apart, embed
+from onepass.features.contract import copy_scratch, transform_row
 from onepass.features.landmarks import Landmarks
-from onepass.features.sketched_nystrom import SketchedNystromState, absorb, sketched_nystrom
+from onepass.features.sketched_nystrom import SketchedNystromState, absorb, make_sketched_nystrom
 from onepass.foundation import check
-from onepass.foundation.check import shown
+from onepass.foundation.check import quote
 from onepass.foundation.generic import compiled
-from onepass.foundation.linalg import roomy
+from onepass.foundation.linalg import double_capacity
 from onepass.foundation.state import is_abstract, zeros
 from onepass.learner.budget import Budget, budgeted, decided, put
 from onepass.learner.newton import inner
@@ -43,13 +43,13 @@ class Sketching(NamedTuple):
     clock: Clock
 
 
-@apart.for_state(Sketching)
+@copy_scratch.for_state(Sketching)
 def apart_sketching(state):
     phi = np.empty(state.phi.size)
     return Sketching(
-        first=apart(state.first),
+        first=copy_scratch(state.first),
         places=state.places,
-        sketch=apart(state.sketch),
+        sketch=copy_scratch(state.sketch),
         phi=phi,
         mapped=state.mapped,
         clock=state.clock,
@@ -61,7 +61,7 @@ def decided_by(first, features, phi, mapped, w, x):
     """f(x); leaves phi(x) in phi once there is a map. A call costs by the arrays that it is given."""
     if not mapped:
         return decided(first, x)
-    embed(features, x, phi)
+    transform_row(features, x, phi)
     return inner(w, phi)
 
 
@@ -88,8 +88,8 @@ def kept(state, x, weight):
         first = put(first, first.used, x, weight)
         if first.used == first.weights.size:
             sketch, mapped = (
-                sketched_nystrom(
-                    roomy(first.points),
+                make_sketched_nystrom(
+                    double_capacity(first.points),
                     first.used,
                     state.places,
                     sketch.pp.shape[0],
@@ -158,7 +158,7 @@ def sketch_sizes(
         update_every = float(update_every)
         if not 0.0 < update_every < 1.0:
             raise ValueError(
-                f"update_every must be an integer, or a share above 0 and below 1, got {shown(update_every)}"
+                f"update_every must be an integer, or a share above 0 and below 1, got {quote(update_every)}"
             )
     else:
         update_every = check.integer("update_every", update_every, 1)

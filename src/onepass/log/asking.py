@@ -12,9 +12,9 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from onepass.features.factors import Factors
-from onepass.features.terms import terms
-from onepass.foundation.check import shown
+from onepass.features.flatten import flatten_record
+from onepass.features.outer_product import Factors
+from onepass.foundation.check import quote
 from onepass.model.names import eligible_places
 
 RECORDS = {"context", "arms"}
@@ -38,7 +38,7 @@ def decided_on(bandit: Any, contexts: Any, names: Any, k: int, **options: Any) -
     if isinstance(contexts, Mapping):
         if contexts.keys() != FACTORS:
             raise ValueError(
-                f"contexts must be rows, factors, or records of a request and its arms, got {shown(contexts)}"
+                f"contexts must be rows, factors, or records of a request and its arms, got {quote(contexts)}"
             )
         contexts = Factors(np.array(contexts["left"], np.float64), np.array(contexts["right"], np.float64))
     return bandit.decide(np.asarray(contexts, np.float64), names, k, **options)
@@ -62,7 +62,10 @@ def learned_of(contexts: Any, places: Sequence[int]) -> Any:
     """What learning needs of the arms at some places, as a decision for them would hold it; None where contexts do not
     say it."""
     if are_records(contexts):
-        return {"context": terms(contexts["context"]), "arms": [terms(contexts["arms"][place]) for place in places]}
+        return {
+            "context": flatten_record(contexts["context"]),
+            "arms": [flatten_record(contexts["arms"][place]) for place in places],
+        }
     if not isinstance(contexts, list):
         return None
     each = [contexts[place] if isinstance(contexts[0], list) else contexts for place in places]

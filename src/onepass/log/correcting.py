@@ -16,7 +16,7 @@ import numpy as np
 from onepass.arena.arena import NONE
 from onepass.bandit.decision import Decision
 from onepass.estimator.ridge import Ridge
-from onepass.foundation.sharing import writing
+from onepass.foundation.rw_lock import writing
 from onepass.model.arms.arm_models import ArmModels
 from onepass.model.shared import SharedModel
 

@@ -13,7 +13,7 @@ from typing import Self
 
 import msgspec
 
-from onepass.foundation import disk
+from onepass.foundation import atomic_write
 from onepass.log.joined import JoinedStore
 from onepass.log.pieces import Checked, Piece
 from onepass.log.store import Store
@@ -113,7 +113,9 @@ class EarlierVerifications:
             new = [one for one in map(verified_piece, checked) if one is not None and one.read <= last]
             pieces = {**self._pieces, **{(one.loop, one.line, one.seq): one for one in new if one.end_seq <= last}}
             files = {path.name: files[path.name] for _, end, path in self._segments if end <= last}
-            disk.put(self._place, msgspec.json.encode(Known(files=files, pieces=[*pieces.values()])))
+            atomic_write.write_atomically(
+                self._place, msgspec.json.encode(Known(files=files, pieces=[*pieces.values()]))
+            )
 
 
 def verified_piece(one: Checked) -> VerifiedPiece | None:

@@ -209,7 +209,7 @@ class Trial:
             bandit.learn(learned_from(decision), 0.0 if slots == 1 else [0.0] * slots, **options)
         except ValueError as error:
             raise ValueError(
-                f"the model of loop {check.shown(decision.loop)} cannot learn decision {check.shown(decision.id)}: "
+                f"the model of loop {check.quote(decision.loop)} cannot learn decision {check.quote(decision.id)}: "
                 f"{error}; import it as a loop of another name"
             ) from None
         self._models[decision.loop] = bandit, max(time, decision.seconds)
@@ -226,9 +226,9 @@ def foreign(path: str | Path, format: str | None, loop: str | None, bad: str, re
             decision = adopt(event.decision)
         except ValueError as error:
             if bad == "refuse":
-                raise ValueError(f"{path}, decision {check.shown(event.decision.id)}: {error}") from None
+                raise ValueError(f"{path}, decision {check.quote(event.decision.id)}: {error}") from None
             if report is not None:
-                report(number, f"decision {check.shown(event.decision.id)}: {error}")
+                report(number, f"decision {check.quote(event.decision.id)}: {error}")
             continue
         if NUMBERED.fullmatch(decision.id):
             said = blake2b(b"".join(map(encode, (decision, *event.outcomes))), digest_size=DIGEST)

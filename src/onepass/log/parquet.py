@@ -16,7 +16,7 @@ try:
 except ModuleNotFoundError:
     raise ModuleNotFoundError("ParquetStore needs polars: pip install onepass[log]", name="polars") from None
 
-from onepass.foundation import disk
+from onepass.foundation import atomic_write
 from onepass.log.store import Damage, Row, Store, StoreError, forgotten, stored
 
 DIGITS = 20  # of a place in a file's name: all of a 64-bit number
@@ -196,7 +196,9 @@ class ParquetStore(Store):
         data = io.BytesIO()
         columns.write_parquet(data, compression="zstd", compression_level=LEVEL, row_group_size=PAGE)
         with self._told("; nothing of it was stored, all that was is still there"):
-            disk.put(self.folder / f"{first:0{DIGITS}d}-{last:0{DIGITS}d}.parquet", data.getvalue())
+            atomic_write.write_atomically(
+                self.folder / f"{first:0{DIGITS}d}-{last:0{DIGITS}d}.parquet", data.getvalue()
+            )
 
     def _told(self, loss: str = "") -> "Told":
         return Told(self.folder, loss)

@@ -27,8 +27,8 @@ except ModuleNotFoundError:
 from onepass.bandit.decision import FORMAT as DECISION_FORMAT
 from onepass.bandit.decision import RECORD_NAMES, SAMPLED, TAILS, name_from_json
 from onepass.bandit.decision import Decision as Decided
-from onepass.features.factors import Factors
-from onepass.foundation.check import shown
+from onepass.features.outer_product import Factors
+from onepass.foundation.check import quote
 
 VERSION = 1
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -161,7 +161,7 @@ class Decision(Record, frozen=True, kw_only=True, tag_field="kind", tag="decisio
             or not 0.0 < self.passed <= 1.0
         )
         if wrong:
-            raise ValueError(f"decision {shown(self.id)} has parts that do not fit together")
+            raise ValueError(f"decision {quote(self.id)} has parts that do not fit together")
 
     @property
     def once(self) -> str:
@@ -328,7 +328,7 @@ def encode(record: Record) -> bytes:
     line = _encoder.encode(record)
     for value in msgspec.structs.astuple(record) if NOT_FINITE in line else ():
         if type(value) in HOLDING and not finite(value):
-            raise ValueError(f"{kind(record)} {shown(record.event)} has a number that is not finite, in {shown(value)}")
+            raise ValueError(f"{kind(record)} {quote(record.event)} has a number that is not finite, in {quote(value)}")
     return line
 
 
@@ -365,10 +365,10 @@ def micros(moment: Any) -> int:
     """
     if isinstance(moment, datetime):
         if moment.tzinfo is None:
-            raise ValueError(f"time must have a time zone, got {shown(moment)}")
+            raise ValueError(f"time must have a time zone, got {quote(moment)}")
         return (moment - EPOCH) // MICROSECOND
     if isinstance(moment, bool) or not isinstance(moment, int | float) or not math.isfinite(moment):
-        raise ValueError(f"time must be a datetime or a finite number of seconds, got {shown(moment)}")
+        raise ValueError(f"time must be a datetime or a finite number of seconds, got {quote(moment)}")
     return round(moment * SECOND)
 
 

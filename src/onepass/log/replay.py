@@ -19,8 +19,8 @@ import numpy as np
 from onepass.bandit.decision import Decision as Decided
 from onepass.bandit.decision import rest_from_record
 from onepass.foundation import files
-from onepass.foundation.check import shown
-from onepass.foundation.interrupts import deferred
+from onepass.foundation.check import quote
+from onepass.foundation.deferred_signals import defer_signals
 from onepass.log.asking import learned_of
 from onepass.log.correcting import correct, linear
 from onepass.log.evicting import arms_of, evict
@@ -91,7 +91,7 @@ class Fold:
         if found is not None:
             return cls(store, loop, restored(found), found.through, line=number, end=end)
         if begin is None:
-            raise ValueError(f"loop {shown(loop)} has no checkpoint with its model: give the bandit it began with")
+            raise ValueError(f"loop {quote(loop)} has no checkpoint with its model: give the bandit it began with")
         return cls(store, loop, begin, line=number, end=end)
 
     def advance(self, until: int | None = None) -> int:
@@ -164,7 +164,7 @@ class Fold:
         """Learn joins in one call, those of one batch, or forget the arms of an eviction; and return how many were
         passed over, because their decisions were forgotten. StoreError where the decision of one was dropped."""
         joins, passed = [one for one in records if isinstance(one, Join)], 0
-        with deferred():
+        with defer_signals():
             if joins:
                 passed = self._correct(joins) if joins[0].how == CORRECTION else self._learn(joins)
             for one in records:
@@ -316,7 +316,7 @@ def learned_from(record: Decision) -> Decided:
         return record.decided()
     context = learned_of(record.contexts, record.shown)
     if context is None:
-        raise ValueError(f"decision {shown(record.id)} must have the rows of all arms, to learn from what was shown")
+        raise ValueError(f"decision {quote(record.id)} must have the rows of all arms, to learn from what was shown")
     return msgspec.structs.replace(record, places=record.shown, arms=None, context=context).decided()
 
 
@@ -326,7 +326,7 @@ def imported(record: Decision) -> Decided:
     places = record.places if record.shown is None else record.shown
     context, names = learned_of(record.contexts, places), record.names
     if context is None:
-        raise ValueError(f"decision {shown(record.id)} must have rows or records of its arms, to learn from it")
+        raise ValueError(f"decision {quote(record.id)} must have rows or records of its arms, to learn from it")
     arms = list(places) if names is None else [names[place] for place in places]
     context = context if isinstance(context, dict) else np.array(context, np.float64)
     return Decided(

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Self
 import msgspec
 
 from onepass.foundation import check
-from onepass.foundation.check import shown
+from onepass.foundation.check import quote
 from onepass.log.records import KINDS, Forgotten, Record, decode, encode, kind
 
 BYTES = 8  # of a place, in a checksum
@@ -157,7 +157,7 @@ class Store(ABC):
         until = None if until is None else check.integer("until", until, 0)
         unknown = sorted(set(kinds or ()) - KINDS.keys())
         if unknown:
-            raise ValueError(f"kinds must be among {', '.join(KINDS)}, got {shown(unknown)}")
+            raise ValueError(f"kinds must be among {', '.join(KINDS)}, got {quote(unknown)}")
         return (record_of(row) for row in self.rows(since, until, kinds, loop))
 
     def find(self, loop: str, id: str) -> list[Any]:
@@ -199,7 +199,7 @@ class Store(ABC):
         What a model learned of them it still knows: learn again from the log, or let a half-life do it.
         """
         if not isinstance(subject, str) or not subject:
-            raise ValueError(f"subject must be a string that is not empty, got {shown(subject)}")
+            raise ValueError(f"subject must be a string that is not empty, got {quote(subject)}")
         return self.erase(subject)
 
     def check(self) -> Iterator[Damage]:
@@ -259,7 +259,7 @@ class Store(ABC):
 def row_of(record: Record) -> Row:
     """A record as a row that has no place yet."""
     if not isinstance(record, Record):
-        raise ValueError(f"records must be those of onepass.log, got {shown(record)}")
+        raise ValueError(f"records must be those of onepass.log, got {quote(record)}")
     read: Any = decode(encode(record))  # what a reader will get: types are checked, 1 becomes 1.0
     msgspec.structs.force_setattr(read, "seq", 0)
     return typed_row(read)

@@ -15,15 +15,15 @@ from typing import Any, Self, final
 
 import numpy as np
 
-from onepass.exploration.contract import Seen
+from onepass.exploration.contract import ArmStatistics
 from onepass.exploration.exploration import Exploration
-from onepass.exploration.rule import Rule, rule_of
+from onepass.exploration.rule import Rule, make_rule
 from onepass.features.records import Records
 from onepass.foundation import check, files
-from onepass.foundation.check import shown
-from onepass.foundation.registry import alike, built, savable
-from onepass.foundation.sharing import reading
-from onepass.foundation.state import objects
+from onepass.foundation.check import quote
+from onepass.foundation.registry import build, has_equal_arguments, savable
+from onepass.foundation.rw_lock import reading
+from onepass.foundation.state import object_array
 from onepass.model.arms.arm_index import ArmIndex
 from onepass.model.averaged.averaged_models import MEGABYTES, PATIENCE, RULE, WARM_UP, AveragedModels
 from onepass.model.averaged.columns import WIDTH
@@ -66,7 +66,7 @@ class AutoModel(Model):
     ) -> None:
         for argument, value in (("context", context), ("item", item)):
             if not isinstance(value, Records | None):
-                raise ValueError(f"{argument} must be Records(size=256), got {shown(value)}")
+                raise ValueError(f"{argument} must be Records(size=256), got {quote(value)}")
         crossed = None if model is None else INTERACTION[check.choice("model", model, tuple(INTERACTION))]
         if context is not None and context.size > WIDE:
             if crossed is False:
@@ -113,7 +113,7 @@ class AutoModel(Model):
         rows = not are_records(contexts)
         if self.dim is not None and not rows:
             if not is_frame(contexts):
-                raise ValueError(f"contexts must be rows of dim = {self.dim} numbers, got {shown(contexts)}")
+                raise ValueError(f"contexts must be rows of dim = {self.dim} numbers, got {quote(contexts)}")
             rows = True
         return self._kind_of(rows, featured, count)
 
@@ -133,7 +133,7 @@ class AutoModel(Model):
     def can_become(self, other: Model) -> bool:
         """Return True for an automatic model of equal parameters, and for a model of one of its kinds."""
         found = [self, *map(self._model_of, ((False, True), (False, False), (True, False)))]
-        return any(alike(one, other) for one in found)
+        return any(has_equal_arguments(one, other) for one in found)
 
     # ---- arms ----
 
@@ -191,7 +191,7 @@ class AutoModel(Model):
         model, inner = _inner(request)
         return model.choose(inner, i, rule, rng, among, k, greedy)
 
-    def predict(self, request: Request, i: int, rule: Rule, rng: np.random.Generator, pairs: int) -> Seen:
+    def predict(self, request: Request, i: int, rule: Rule, rng: np.random.Generator, pairs: int) -> ArmStatistics:
         model, inner = _inner(request)
         return model.predict(inner, i, rule, rng, pairs)
 
@@ -206,7 +206,7 @@ class AutoModel(Model):
         """Return the rule; the default one of the model that a request is for, where it is the default one."""
         if request is None or rule.exploration is not RULE:
             return rule
-        return rule_of(_inner(request)[0].default_exploration())
+        return make_rule(_inner(request)[0].default_exploration())
 
     # ---- learning ----
 
@@ -261,13 +261,13 @@ class AutoModel(Model):
         return {"dim": self.dim, **self._options, **parts}
 
     def contents(self) -> files.Contents:
-        return files.Contents(self.params(), {}, (objects(list(self._index.names)),))
+        return files.Contents(self.params(), {}, (object_array(list(self._index.names)),))
 
     @classmethod
-    def restored(cls, params: dict[str, Any], extra: dict[str, Any], held: files.Holds) -> Self:
+    def from_contents(cls, params: dict[str, Any], extra: dict[str, Any], held: files.StateSource) -> Self:
         """From what a file, copy or pickle holds, `params`, `extra` and `held`; ValueError where that does not fit."""
-        model = cls(**{name: built(part) for name, part in params.items()})
-        for name in held.take((objects([]),), lambda found: True)[0].tolist():
+        model = cls(**{name: build(part) for name, part in params.items()})
+        for name in held.take((object_array([]),), lambda found: True)[0].tolist():
             model.add_arm(name)
         return model
 

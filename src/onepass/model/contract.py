@@ -15,15 +15,15 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from onepass.estimator.families import check_rewards, mean_of_scores, to_reward_scale
-from onepass.exploration.contract import Seen, score
+from onepass.exploration.contract import ArmStatistics, score
 from onepass.exploration.exploration import Exploration
 from onepass.exploration.randomness import noise_once
 from onepass.exploration.rule import Rule
-from onepass.exploration.slots import filled
+from onepass.exploration.slots import rank_and_fill_direct
 from onepass.features.attribution import Terms
 from onepass.foundation import check, files
-from onepass.foundation.check import shown
-from onepass.foundation.registry import alike
+from onepass.foundation.check import quote
+from onepass.foundation.registry import has_equal_arguments
 
 Choice = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]
 """places (k,), distributions of the slots (k, K), scores, means on the scale of rewards, and widths (K,)."""
@@ -100,7 +100,7 @@ class Model(files.Owner, ABC):
         """
 
     @abstractmethod
-    def predict(self, request: Request, i: int, rule: Rule, rng: np.random.Generator, pairs: int) -> Seen:
+    def predict(self, request: Request, i: int, rule: Rule, rng: np.random.Generator, pairs: int) -> ArmStatistics:
         """Return means, widths and draws of the arms in the i-th decision of a request, as the rule needs them.
 
         pairs: of draws +- d, made of normals from rng.
@@ -127,7 +127,7 @@ class Model(files.Owner, ABC):
         """
         seen = self.predict(request, i, rule, rng, rule.pairs)
         lots = noise_once(min(rule.pairs, 1), 0, rng, k)[1]
-        places, p, scores = filled(rule.rule, self.view(seen, rule), among, lots, greedy, rule.code)
+        places, p, scores = rank_and_fill_direct(rule.rule, self.view(seen, rule), among, lots, greedy, rule.code)
         return places, p, self.expected_rewards(scores, rule), self.expected_rewards(seen.means), seen.widths
 
     def scores(self, request: Request, rule: Rule, rng: np.random.Generator) -> np.ndarray:
@@ -139,7 +139,7 @@ class Model(files.Owner, ABC):
         each = range(len(request.each))
         return np.stack([score(rule.rule, self.view(self.predict(request, i, rule, rng, pairs), rule)) for i in each])
 
-    def view(self, seen: Seen, rule: Rule) -> Seen:
+    def view(self, seen: ArmStatistics, rule: Rule) -> ArmStatistics:
         """Return `seen`, statistics of arms, on the scale that a rule looks at: that of scores, or that of rewards."""
         return to_reward_scale(self.family, seen) if rule.rewards and self.family is not None else seen
 
@@ -161,7 +161,7 @@ class Model(files.Owner, ABC):
         """Raise ValueError for an exploration that asks for what the model does not have. Derived: for a `Theory`."""
         if exploration.theory is not None:
             raise ValueError(
-                f"exploration must be a number: no radius is known for this model, got {shown(exploration)}"
+                f"exploration must be a number: no radius is known for this model, got {quote(exploration)}"
             )
 
     def at(self, time: Any) -> "Model":
@@ -170,7 +170,7 @@ class Model(files.Owner, ABC):
         Derived: ValueError for a time.
         """
         if time is not None:
-            raise ValueError(f"time must be None: this model does not forget by the clock, got {shown(time)}")
+            raise ValueError(f"time must be None: this model does not forget by the clock, got {quote(time)}")
         return self
 
     @property
@@ -244,7 +244,7 @@ class Model(files.Owner, ABC):
 
     def remove_arm(self, arm: Hashable) -> None:
         """Forget an arm. Derived: ValueError."""
-        raise ValueError(f"arm {shown(arm)} is not known: {type(self).__name__} knows no arms by name")
+        raise ValueError(f"arm {quote(arm)} is not known: {type(self).__name__} knows no arms by name")
 
     # ---- questions ----
 
@@ -267,7 +267,7 @@ class Model(files.Owner, ABC):
     def reread(self, decision: Any) -> Request:
         """Return a request for the arms that a decision chose, from its record alone. Derived: of rows."""
         if not isinstance(decision.context, np.ndarray):
-            raise ValueError(f"decision {shown(decision.id)} has no context, as those of this bandit have")
+            raise ValueError(f"decision {quote(decision.id)} has no context, as those of this bandit have")
         return self.encode(decision.context.reshape(len(decision.arms), -1), tuple(decision.arms))
 
     def error_bound(self) -> float:
@@ -286,14 +286,14 @@ class Model(files.Owner, ABC):
 
     def can_become(self, other: "Model") -> bool:
         """Return True if `other` is what this model may become by learning. Derived: one of equal parameters."""
-        return alike(self, other)
+        return has_equal_arguments(self, other)
 
     @abstractmethod
     def freeze(self) -> Self:
         """Return a copy that stays as the model is now; it may share what never changes."""
 
     @property
-    def knows(self) -> bool:
+    def has_learned(self) -> bool:
         """True: it is written where it is an argument of another owner."""
         return True
 
@@ -339,6 +339,6 @@ def rows_of_slots(slots: list[tuple[Any, int]]) -> np.ndarray:
     rows = []
     for decision, slot in slots:
         if not isinstance(decision.context, np.ndarray):
-            raise ValueError(f"decision {shown(decision.id)} has no context, as those of this bandit have")
+            raise ValueError(f"decision {quote(decision.id)} has no context, as those of this bandit have")
         rows.append(decision.context.reshape(len(decision.arms), -1)[slot])
     return rows[0].reshape(1, -1) if len(rows) == 1 else np.stack(rows)

@@ -3,7 +3,7 @@
 from typing import Any
 
 from onepass.estimator.estimator import Estimator
-from onepass.foundation.check import shown
+from onepass.foundation.check import quote
 from onepass.model.arms.arm_models import ArmModels
 from onepass.model.arms.per_arm import Disjoint, Hybrid
 from onepass.model.contract import Model
@@ -24,5 +24,5 @@ def make_model(given: Any, features: Any = None, half_life: Any = None) -> Model
     if isinstance(given, Estimator):
         return SharedModel(given, features, half_life)
     raise ValueError(
-        f"model must be an estimator such as Ridge(design), Disjoint, Hybrid or a model, got {shown(given)}"
+        f"model must be an estimator such as Ridge(design), Disjoint, Hybrid or a model, got {quote(given)}"
     )

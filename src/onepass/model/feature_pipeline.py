@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from onepass.features import contract
-from onepass.features.factors import Factors, sides_of
-from onepass.features.feature_map import FactorWidths, FeatureMap, arrays, checked_map, fits, write
+from onepass.features.feature_map import FactorWidths, FeatureMap, check_map, copy_into, has_valid_arrays, list_arrays
 from onepass.features.identity import Identity
+from onepass.features.outer_product import Factors, check_sides
 from onepass.foundation import check
 from onepass.foundation import state as states
 
@@ -29,38 +29,38 @@ class FeaturePipeline:
     _held: tuple[Any, ...] | None  # what a file or a copy holds, until the state is drawn
 
     def __init__(self, features: FeatureMap | None, width: int, dtype: np.dtype) -> None:
-        self.map: FeatureMap = Identity(dim=width) if features is None else checked_map("features", features)
+        self.map: FeatureMap = Identity(dim=width) if features is None else check_map("features", features)
         self.dtype, self._state, self._held = dtype, None, None
         self.factors, self._plain = self.map.factors, features is None
         self.reduced: bool = self.factors is not None and self.factors.reduce  # whether arms work in d_u dimensions
         with states.abstract():
-            self.moves: bool = bool(arrays(self.statistics))
+            self.moves: bool = bool(list_arrays(self.statistics))
 
     @property
     def state(self) -> Any:
         """The map's state, drawn when it is first asked for."""
         if self._state is None:
-            begun = self.map.started(self.dtype)
+            begun = self.map.initial_state(self.dtype)
             if states.is_abstract():
                 return begun
             if self._held is not None:
-                write(self.map.learned(begun), self._held)
+                copy_into(self.map.mutable_arrays(begun), self._held)
             self._transform = contract.transform.dispatch(type(begun))  # found once: that takes as long as a small map
-            self._advance = contract.advance.dispatch(type(begun))
+            self._advance = contract.update_and_transform.dispatch(type(begun))
             self._state = begun
         return self._state
 
     @property
     def statistics(self) -> tuple[Any, ...]:
         """What the map has learned; () for one at rest."""
-        return self.map.learned(self.state)
+        return self.map.mutable_arrays(self.state)
 
     # ---- contexts ----
 
     def rows(self, contexts: Any, dims: tuple[int, ...], some: bool = True) -> np.ndarray:
         """Checked rows x, with as many axes as they were given; ValueError for NaN, a wrong shape, or (some) none."""
         if isinstance(contexts, Factors):
-            sides_of(self.map, contexts, self.dtype, False)
+            check_sides(self.map, contexts, self.dtype, False)
             raise ValueError(f"contexts must be rows (u, v) of length {self.map.input_dim} here, not Factors")
         wanted, sides = self.map.input_dim, self.map.sides
         out = check.array("contexts", contexts, self.dtype, dims, wanted if sides is None else None)
@@ -78,7 +78,7 @@ class FeaturePipeline:
         """Checked u (n, d_u) and v (m, d_a) of an `Factors`, or of rows x = (u, v), one (dim,) or many (n, dim)."""
         if not isinstance(contexts, Factors):
             contexts = split_sides(self.map, self.rows(contexts, (1, 2), False).reshape(-1, self.map.input_dim))
-        return sides_of(self.map, contexts, self.dtype, pairs)
+        return check_sides(self.map, contexts, self.dtype, pairs)
 
     def pairs(self, contexts: Any, some: bool = True) -> tuple[bool, np.ndarray]:
         """Whether it is a single row, and rows x (n, dim) to be learned, also of an `Factors`, taken in pairs."""
@@ -136,11 +136,11 @@ class FeaturePipeline:
         state = self.state
         if not self.moves:
             return check.finite_rows("features of contexts", self._advance(state, rows))
-        before = [array.copy() for array in arrays(self.statistics)]
+        before = [array.copy() for array in list_arrays(self.statistics)]
         try:
             return check.finite_rows("features of contexts", self._advance(state, rows))
         except BaseException:
-            write(self.statistics, tuple(before))
+            copy_into(self.statistics, tuple(before))
             raise
 
     def at_rest(self) -> "FeaturePipeline":
@@ -148,14 +148,14 @@ class FeaturePipeline:
         if not self.moves:
             return self
         twin = copy(self)
-        twin._state, twin._held = None, tuple(array.copy() for array in arrays(self.statistics))
+        twin._state, twin._held = None, tuple(array.copy() for array in list_arrays(self.statistics))
         return twin
 
     # ---- files ----
 
     def fits(self, learned: tuple[Any, ...]) -> bool:
         """Whether what a file holds fits this map."""
-        return fits(self.map, self.statistics, learned)
+        return has_valid_arrays(self.map, self.statistics, learned)
 
     def restore(self, learned: tuple[Any, ...]) -> None:
         """Take what a file or a copy holds."""

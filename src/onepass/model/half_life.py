@@ -10,8 +10,8 @@ from onepass.estimator.contract import forget
 from onepass.estimator.estimator import Estimator
 from onepass.estimator.half_life import TICKS, decay_factor
 from onepass.foundation import check
-from onepass.foundation.check import shown
-from onepass.foundation.generic import defined
+from onepass.foundation.check import quote
+from onepass.foundation.generic import is_registered
 from onepass.foundation.registry import savable
 
 ROUNDS, SECONDS = "rounds", "seconds"
@@ -57,11 +57,11 @@ class Clock:
             raise ValueError("time must be given where half_life is a timedelta: Unix seconds, or a datetime")
         if isinstance(time, datetime):
             if time.tzinfo is None:
-                raise ValueError(f"time must be a datetime with a time zone, or Unix seconds, got {shown(time)}")
+                raise ValueError(f"time must be a datetime with a time zone, or Unix seconds, got {quote(time)}")
             return self.tick(time.timestamp())
         seconds = check.real("time", time)
         if not isfinite(seconds * TICKS / self.half_life):
-            raise ValueError(f"time must be Unix seconds, got {shown(time)}")
+            raise ValueError(f"time must be Unix seconds, got {quote(time)}")
         return self.tick(seconds)
 
 
@@ -78,7 +78,7 @@ def check_forgets(estimator: Estimator) -> None:
     """ValueError for an estimator, or a design, that does not know how to forget."""
     begun = estimator.begin()
     for function, state in ((forget, begun), (designs.decay, begun.design)):
-        if not defined(function, state):
+        if not is_registered(function, state):
             kind = type(state).__name__.removesuffix("State")
             raise ValueError(f"half_life must be None for {kind}, which does not say how it forgets")
 
@@ -114,7 +114,7 @@ class ForgettingClock:
 
     def _clock_for(self, time: Any) -> Clock:
         if self.clock is None or (time is not None and not self.clock.timed):
-            raise ValueError(f"time must be None unless half_life is a timedelta, got {shown(time)}")
+            raise ValueError(f"time must be None unless half_life is a timedelta, got {quote(time)}")
         return self.clock
 
     def forgotten(self, ticks: int) -> None:

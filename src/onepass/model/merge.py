@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 from onepass.estimator import contract as estimators
 from onepass.estimator.estimator import Estimator
 from onepass.foundation import state as states
-from onepass.foundation.check import shown
-from onepass.foundation.registry import alike
+from onepass.foundation.check import quote
+from onepass.foundation.registry import has_equal_arguments
 
 
 def design_prior(estimator: Estimator) -> Any:
     """What a bandit of this estimator begins with, if its design holds rows already; () where A = reg I."""
-    if states.is_abstract() or not estimator.design.knows:
+    if states.is_abstract() or not estimator.design.has_learned:
         return ()
     begun = estimator.begin()
     return () if states.equal(begun.design, estimator.design.begin()) else begun
@@ -43,12 +43,12 @@ class Parts(NamedTuple):
 
 def check_mergeable(mine: Parts, its: Parts, name: str = "other") -> None:
     """ValueError where rows do not mean the same to both."""
-    if not alike(mine.clock, its.clock):
+    if not has_equal_arguments(mine.clock, its.clock):
         raise ValueError(f"{name} must forget as this one does, by the same half_life")
-    if not alike(mine.estimator, its.estimator):
-        raise ValueError(f"{name} must have the estimator {shown(mine.estimator)}, got {shown(its.estimator)}")
-    if not alike(mine.features, its.features):
-        raise ValueError(f"{name} must have the features {shown(mine.features)}, got {shown(its.features)}")
+    if not has_equal_arguments(mine.estimator, its.estimator):
+        raise ValueError(f"{name} must have the estimator {quote(mine.estimator)}, got {quote(its.estimator)}")
+    if not has_equal_arguments(mine.features, its.features):
+        raise ValueError(f"{name} must have the features {quote(mine.features)}, got {quote(its.features)}")
     if not states.equal(mine.moved, its.moved):
         raise ValueError(
             f"{name} must have features that have learned the same rows: maps that moved apart have put rows into "

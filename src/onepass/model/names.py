@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from onepass.exploration.assignment import close_dead_ends, unfilled
+from onepass.exploration.assignment import exclude_dead_ends, unfillable_slots
 from onepass.foundation import check
 
 PLAIN = frozenset({int, str})  # types whose values are hashable and equal themselves
@@ -19,7 +19,7 @@ def name_list(arms: Any, count: int | None = None, argument: str = "arms") -> li
     except TypeError:
         names = None
     if not isinstance(names, list) or isinstance(arms, str):
-        raise ValueError(f"{argument} must be a sequence of names, one per row of contexts, got {check.shown(arms)}")
+        raise ValueError(f"{argument} must be a sequence of names, one per row of contexts, got {check.quote(arms)}")
     if count is not None and len(names) != count:
         raise ValueError(f"{argument} must have one name per row of contexts ({count}), got {len(names)}")
     return names
@@ -30,7 +30,7 @@ def distinct_names(arms: Any, count: int | None = None) -> list[Any]:
     names = name_list(arms, count)
     check_hashable(names)
     if len(set(names)) != len(names):
-        raise ValueError(f"arms must name every arm once, but {check.shown(first_duplicate(names))} is there twice")
+        raise ValueError(f"arms must name every arm once, but {check.quote(first_duplicate(names))} is there twice")
     return names
 
 
@@ -53,10 +53,10 @@ def check_hashable(names: list[Any]) -> None:
             hash(name)
         except TypeError:
             raise ValueError(
-                f"arm must be hashable (a string, a number, a tuple of them), got {check.shown(name)}"
+                f"arm must be hashable (a string, a number, a tuple of them), got {check.quote(name)}"
             ) from None
         if name != name:
-            raise ValueError(f"arm must equal itself, got {check.shown(name)}")
+            raise ValueError(f"arm must equal itself, got {check.quote(name)}")
 
 
 @lru_cache(maxsize=16)
@@ -82,7 +82,7 @@ def eligible_arms(eligible: Any, names: list[Any] | None, count: int, k: int) ->
             check_hashable(wanted)
             unknown = [name for name in wanted if name not in places]
             if unknown:
-                raise ValueError(f"eligible must name arms that are offered, but {check.shown(unknown[0])} is not")
+                raise ValueError(f"eligible must name arms that are offered, but {check.quote(unknown[0])} is not")
             mask[j, [places[name] for name in wanted]] = True
     left = mask.sum(axis=1)
     if len(mask) == 1 and left[0] < k:
@@ -94,7 +94,7 @@ def eligible_arms(eligible: Any, names: list[Any] | None, count: int, k: int) ->
 
 def _fillable(mask: np.ndarray) -> None:
     """ValueError where slots that differ in who is eligible (k, K) have no assignment."""
-    slots = np.flatnonzero(unfilled(mask, np.ones(mask.shape[1], np.bool_)))
+    slots = np.flatnonzero(unfillable_slots(mask, np.ones(mask.shape[1], np.bool_)))
     if slots.size:
         raise ValueError(
             f"eligible must leave an arm for every slot, but slots {slots.tolist()} (from 0) have "
@@ -107,7 +107,7 @@ def eligible_places(eligible: Any, names: list[Any] | None, count: int, k: int) 
     mask = eligible_arms(eligible, names, count, k)
     left = mask[0].copy()
     if len(mask) > 1:
-        close_dead_ends(mask, 0, left, np.ones(count, np.bool_))
+        exclude_dead_ends(mask, 0, left, np.ones(count, np.bool_))
     found: list[int] = np.flatnonzero(left).tolist()
     return found
 
@@ -134,5 +134,5 @@ def _collections(eligible: Any, k: int) -> list[list[Any]]:
     if not any(isinstance(part, list | set | frozenset | np.ndarray) for part in names):
         return [names]
     if len(names) != k or not all(isinstance(part, Collection) and not isinstance(part, str) for part in names):
-        raise ValueError(f"eligible must be names, or one collection of names per slot ({k}), got {check.shown(names)}")
+        raise ValueError(f"eligible must be names, or one collection of names per slot ({k}), got {check.quote(names)}")
     return [list(part) for part in names]

@@ -1,7 +1,7 @@
 """Contexts and arms that are records: how models read them, and what the record of a decision keeps of them.
 
 A record is a dictionary; a frame, of polars or pandas, is one record a row; a row of numbers is read as the record
-{"x0": ..., "x1": ..., ...}. What a record says is its terms (features/terms.py). The evidence of a decision is
+{"x0": ..., "x1": ..., ...}. What a record says is its terms (features/flatten.py). The evidence of a decision is
 {"context": terms of the request, "arms": [terms of every arm that was chosen]}.
 """
 
@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from onepass.features.terms import checked_terms, rows_of, terms
+from onepass.features.flatten import check_terms, flatten_record, to_records
 from onepass.foundation import check
-from onepass.foundation.check import shown
+from onepass.foundation.check import quote
 from onepass.model.names import check_hashable, distinct_names, name_list
 
 NAME = "arm"  # the only feature of an arm that is but a name
@@ -47,9 +47,9 @@ def records_of(contexts: Any) -> tuple[bool, list[Any]]:
     """Return whether contexts are a single request, and their records: a frame of one row is a single one."""
     if type(contexts) is dict:
         return True, [contexts]
-    single, every = rows_of(contexts)
+    single, every = to_records(contexts)
     if not every:
-        raise ValueError(f"contexts must have at least one record, got {shown(contexts)}")
+        raise ValueError(f"contexts must have at least one record, got {quote(contexts)}")
     return single or (len(every) == 1 and is_frame(contexts)), every
 
 
@@ -72,7 +72,7 @@ def examples_of(contexts: Any, arm: Any, dim: int | None = None) -> tuple[bool, 
     if arm is None:
         raise ValueError(
             "contexts must be decisions, or records beside arm, which says what was chosen: a name, {name: features}, "
-            f"or [features] without a name; got {shown(contexts)}"
+            f"or [features] without a name; got {quote(contexts)}"
         )
     if are_records(contexts):
         single, records = records_of(contexts)
@@ -99,12 +99,12 @@ def arms_of(arms: Any) -> tuple[list[Any] | None, list[Any]]:
         names, records = list(arms), list(map(_features_of, arms.values()))
         check_hashable(names)  # and each equal to itself
     elif is_frame(arms) or _holds_records(arms):
-        names, records = None, rows_of(arms)[1]
+        names, records = None, to_records(arms)[1]
     else:
         names = distinct_names(arms)
         records = [_record_of_name(name) for name in names]
     if not records:
-        raise ValueError(f"arms must have at least one arm, got {shown(arms)}")
+        raise ValueError(f"arms must have at least one arm, got {quote(arms)}")
     return names, records
 
 
@@ -121,7 +121,7 @@ def _record_of_name(name: Any) -> dict[str, str]:
 
 def evidence_of(context: Any, arms: list[Any]) -> dict[str, Any]:
     """Return what is kept of the records of a request and of the arms that were chosen."""
-    return {"context": terms(context), "arms": [terms(record) for record in arms]}
+    return {"context": flatten_record(context), "arms": [flatten_record(record) for record in arms]}
 
 
 def evidence_of_names(context: Any, names: list[Any]) -> dict[str, Any]:
@@ -132,7 +132,9 @@ def evidence_of_names(context: Any, names: list[Any]) -> dict[str, Any]:
 def has_names_only(decision: Any) -> bool:
     """Return whether the evidence of a decision says of every arm no more than its name."""
     items = decision.context["arms"]
-    return decision.candidates is not None and items == [terms(_record_of_name(name)) for name in decision.arms]
+    return decision.candidates is not None and items == [
+        flatten_record(_record_of_name(name)) for name in decision.arms
+    ]
 
 
 def check_evidence(decision: Any) -> tuple[dict[str, float], list[Any]]:
@@ -140,5 +142,5 @@ def check_evidence(decision: Any) -> tuple[dict[str, float], list[Any]]:
     kept = decision.context
     whole = isinstance(kept, Mapping) and kept.keys() == {"context", "arms"} and isinstance(kept["arms"], list)
     if not whole or len(kept["arms"]) != len(decision.arms):
-        raise ValueError(f"decision {shown(decision.id)} has no context, as those of this bandit have")
-    return checked_terms(kept["context"]), kept["arms"]
+        raise ValueError(f"decision {quote(decision.id)} has no context, as those of this bandit have")
+    return check_terms(kept["context"]), kept["arms"]

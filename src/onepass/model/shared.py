@@ -18,20 +18,20 @@ from onepass.estimator.estimator import Estimator, check_radius
 from onepass.estimator.half_life import decay_factor
 from onepass.estimator.noise_scale import LEAST
 from onepass.estimator.ridge import Ridge
-from onepass.exploration.contract import Seen
+from onepass.exploration.contract import ArmStatistics
 from onepass.exploration.exploration import Exploration
 from onepass.exploration.randomness import noise, noise_once
-from onepass.exploration.residuals import Tally, checked_tally, pooled
+from onepass.exploration.residual_scale import Tally, check_tally, pool
 from onepass.exploration.rule import Rule
-from onepass.features.factors import Factors
 from onepass.features.feature_map import FeatureMap
+from onepass.features.outer_product import Factors
 from onepass.foundation import check, files
 from onepass.foundation import state as states
-from onepass.foundation.check import shown
+from onepass.foundation.check import quote
+from onepass.foundation.deferred_signals import defer_signals
 from onepass.foundation.generic import call_direct
-from onepass.foundation.interrupts import deferred
-from onepass.foundation.registry import built, savable
-from onepass.foundation.sharing import reading
+from onepass.foundation.registry import build, savable
+from onepass.foundation.rw_lock import reading
 from onepass.model import shared_loop as loop
 from onepass.model.contract import (
     Batch,
@@ -71,7 +71,7 @@ class SharedModel(Model):
 
     def __init__(self, estimator: Estimator, features: FeatureMap | None = None, half_life: Any = None) -> None:
         if not isinstance(estimator, Estimator):
-            raise ValueError(f"estimator must be an estimator such as Ridge(design), got {shown(estimator)}")
+            raise ValueError(f"estimator must be an estimator such as Ridge(design), got {quote(estimator)}")
         self.estimator: Any = estimator
         self.features: Any = features
         self._age = ForgettingClock(make_clock(half_life))
@@ -82,11 +82,11 @@ class SharedModel(Model):
         self._width: int = design.dim
         self._pipeline = FeaturePipeline(features, self._width, self.dtype)
         if self._pipeline.map.output_dim != self._width:
-            raise ValueError(f"features must give {self._width} features, as the design expects, got {shown(features)}")
+            raise ValueError(f"features must give {self._width} features, as the design expects, got {quote(features)}")
         if estimator.repeats_arms and not self._pipeline.map.repeatable:
             kind = type(estimator).__name__
             raise ValueError(
-                f"features must be repeatable for {kind}, which knows an arm by its row, got {shown(features)}"
+                f"features must be repeatable for {kind}, which knows an arm by its row, got {quote(features)}"
             )
         self.dim: int = self._pipeline.map.input_dim
         self.n_learned = 0
@@ -169,7 +169,7 @@ class SharedModel(Model):
         )
         return places, p, self.expected_rewards(scores, rule), self.expected_rewards(means), widths
 
-    def predict(self, request: Request, i: int, rule: Rule, rng: np.random.Generator, pairs: int) -> Seen:
+    def predict(self, request: Request, i: int, rule: Rule, rng: np.random.Generator, pairs: int) -> ArmStatistics:
         rows = request.each[i]
         rows = self._pipeline.met(*rows) if isinstance(rows, tuple) else rows
         size, joint = self._size(len(rows), rule)
@@ -223,7 +223,7 @@ class SharedModel(Model):
     def observe(self, context: Any, arm: Any) -> Batch:
         if arm is not None:
             raise ValueError(
-                f"arm must be None for a shared model, which knows rows only, got {shown(arm)}; use Disjoint"
+                f"arm must be None for a shared model, which knows rows only, got {quote(arm)}; use Disjoint"
             )
         single, rows = self._pipeline.pairs(context)
         return Batch(len(rows), single, rows)
@@ -276,7 +276,7 @@ class SharedModel(Model):
         out = check.array("nu", nu, np.dtype(np.float64), (0, *dims))
         if out.shape not in ((), shape, shape[:1]) or not ((out >= LEAST) & (out <= 1.0 / LEAST)).all():
             raise ValueError(
-                f"nu must be one number, or of shape {shape}, from {LEAST:.0e} to {1.0 / LEAST:.0e}, got {shown(nu)}"
+                f"nu must be one number, or of shape {shape}, from {LEAST:.0e} to {1.0 / LEAST:.0e}, got {quote(nu)}"
             )
         return np.broadcast_to(out, shape[:1]).copy() if out.ndim == 0 and shape else out
 
@@ -303,7 +303,7 @@ class SharedModel(Model):
                 part = slice(i, min(i + step, span.stop))
                 known = age.rounds(self.n_learned) + (0 if age.clock is None else i - span.start)
                 normals, lots = noise(rule.pairs, size, rng, part.stop - part.start)
-                with deferred():
+                with defer_signals():
                     self._learned, self._tally, found = loop.play_rounds(
                         self._learned, rule.rule, known, self._tally, rows[part], rewards[part], nu[part], normals,
                         joint, lots,
@@ -325,7 +325,7 @@ class SharedModel(Model):
         start = () if since is None else since._learned
         self._code = {}
         self._learned = merge_shared(self.estimator, self._before, self._learned, other._learned, start)
-        self._tally = pooled(self._tally, other._tally, None if since is None else since._tally)
+        self._tally = pool(self._tally, other._tally, None if since is None else since._tally)
         self.n_learned += other.n_learned - (0 if since is None else since.n_learned)
         self._age.weight = max(
             self._age.weight + other._age.weight - (0.0 if since is None else since._age.weight), 0.0
@@ -384,12 +384,12 @@ class SharedModel(Model):
         return files.Contents(self.params(), extra, pack_state(self._learned, self._pipeline, self._before))
 
     @classmethod
-    def restored(cls, params: dict[str, Any], extra: dict[str, Any], held: files.Holds) -> Self:
+    def from_contents(cls, params: dict[str, Any], extra: dict[str, Any], held: files.StateSource) -> Self:
         """From what a file, copy or pickle holds, `params`, `extra` and `held`; ValueError where that does not fit."""
-        model = cls(**{name: built(part) for name, part in params.items()})
+        model = cls(**{name: build(part) for name, part in params.items()})
         found = unpack_state(held, model._learned, model._pipeline, model.estimator)
         model._learned, model._before = found.model, found.before
         model._pipeline.restore(found.features)
-        model.n_learned, model._tally = check.integer("rounds", extra["rounds"], 0), checked_tally(extra["tally"])
+        model.n_learned, model._tally = check.integer("rounds", extra["rounds"], 0), check_tally(extra["tally"])
         model._age.restore(extra)
         return model

@@ -20,7 +20,7 @@ def pack_state(learned: Any, front: FeaturePipeline, before: Any) -> Any:
     return SavedShared(learned, front.statistics, before) if front.moves or before != () else learned
 
 
-def unpack_state(held: files.Holds, learned: Any, front: FeaturePipeline, estimator: Estimator) -> SavedShared:
+def unpack_state(held: files.StateSource, learned: Any, front: FeaturePipeline, estimator: Estimator) -> SavedShared:
     """What a file or a copy holds; learned: as it begins. ValueError where the parts contradict each other."""
     before = learned if any(name.startswith("before.") for name in held.arrays) else ()
     fits = estimator.consistent

@@ -29,10 +29,18 @@ from onepass.estimator.contract import (
     update_rows,
 )
 from onepass.estimator.families import mean, to_reward_scale
-from onepass.exploration.choosing import choose
-from onepass.exploration.contract import Seen, draws, score, strength, wants_residual, wants_rewards, wants_widths
-from onepass.exploration.residuals import Tally, counted, residual
-from onepass.exploration.slots import NOT_FINITE, NOT_OFFERED, alone, fill_slots
+from onepass.exploration.contract import (
+    ArmStatistics,
+    draws,
+    needs_residual,
+    needs_reward_scale,
+    needs_widths,
+    score,
+    strength,
+)
+from onepass.exploration.residual_scale import Tally, count_deviation, residual
+from onepass.exploration.sampling import sample_action
+from onepass.exploration.slots import NOT_FINITE, NOT_OFFERED, fill_slots, restrict_first_slot
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import dot, semidefinite_root
 
@@ -67,14 +75,14 @@ def sample_means(rule: Any, means: np.ndarray, beta: float, shifts: np.ndarray) 
 @compiled
 def row_statistics(
     estimator: Any, rule: Any, rounds: int, tally: Tally, rows: np.ndarray, normals: np.ndarray, joint: bool
-) -> Seen:
+) -> ArmStatistics:
     """What the rule sees of the rows (K, features).
 
     normals (pairs, size), of which K make a draw if `joint`, else `features`.
     """
     design = estimator.design
     means, widths = dot(rows, parameter(estimator)).astype(np.float64), np.zeros(rows.shape[0])
-    if wants_widths(rule):
+    if needs_widths(rule):
         widths = contract.inverse_quadratic(design, rows)
         for a in range(widths.size):
             widths[a] = np.sqrt(max(widths[a], 0.0))
@@ -86,7 +94,9 @@ def row_statistics(
             shifts = dot(contract.roots(design, normals.astype(rows.dtype)), rows.T).astype(np.float64)
         samples = sample_means(rule, means, beta, shifts)
     betas = np.full(means.size, beta)
-    return Seen(means=means, widths=widths, samples=samples, beta=betas, residual=residual(tally), rounds=rounds)
+    return ArmStatistics(
+        means=means, widths=widths, samples=samples, beta=betas, residual=residual(tally), rounds=rounds
+    )
 
 
 @compiled
@@ -103,7 +113,7 @@ def contract_left(user: np.ndarray, theta: np.ndarray, width: int) -> np.ndarray
 def outer_statistics(
     estimator: Any, rule: Any, rounds: int, tally: Tally, user: np.ndarray, right: np.ndarray, normals: np.ndarray,
     joint: bool,
-) -> Seen:  # fmt: skip
+) -> ArmStatistics:  # fmt: skip
     """`look` at the rows vec(user v^T) of every row v of right (K, d_a), without forming them.
 
     normals (pairs, size), of which d_a make a draw if `joint`, else `features`.
@@ -112,7 +122,7 @@ def outer_statistics(
     inner = contract_left(user, theta, width)
     means, widths = dot(right, inner).astype(np.float64), np.zeros(right.shape[0])
     beta, samples = multiplier(estimator, rule, rounds), np.empty((0, right.shape[0]))
-    if wants_widths(rule) or (draws(rule) > 0 and joint):
+    if needs_widths(rule) or (draws(rule) > 0 and joint):
         core = np.zeros((width, width), right.dtype)
         for j in range(width):
             row = np.zeros(theta.size, right.dtype)
@@ -122,7 +132,7 @@ def outer_statistics(
             for i in range(user.size):
                 for k in range(width):
                     core[j, k] += user[i] * solved[i * width + k]
-        if wants_widths(rule):
+        if needs_widths(rule):
             half = dot(right, core)
             for a in range(widths.size):
                 widths[a] = np.sqrt(max(float(dot(half[a], right[a])), 0.0))
@@ -137,13 +147,15 @@ def outer_statistics(
                 drawn[m, j] = inner[j]
         samples = sample_means(rule, means, beta, dot(drawn, right.T.astype(np.float64)))
     betas = np.full(means.size, beta)
-    return Seen(means=means, widths=widths, samples=samples, beta=betas, residual=residual(tally), rounds=rounds)
+    return ArmStatistics(
+        means=means, widths=widths, samples=samples, beta=betas, residual=residual(tally), rounds=rounds
+    )
 
 
 @compiled
-def on_rule_scale(family: Any, rule: Any, seen: Seen) -> Seen:
+def on_rule_scale(family: Any, rule: Any, seen: ArmStatistics) -> ArmStatistics:
     """Put what was seen of scores x^T theta on the scale that the rule looks at: theirs, or the one of rewards."""
-    if wants_rewards(rule):
+    if needs_reward_scale(rule):
         return to_reward_scale(family, seen)
     return seen
 
@@ -159,7 +171,7 @@ def decide_rows(
     scores = score(rule, view)
     again = required_row(estimator, rows)
     if again >= 0:  # an arm that the estimator plays several times in a row: it alone may have the first slot
-        among = alone(among, again, lots.size // 2)
+        among = restrict_first_slot(among, again, lots.size // 2)
     arms, p = fill_slots(rule, view, scores, among, lots, greedy)
     if again == NOT_OFFERED and arms[0] >= 0:
         arms[0] = again
@@ -188,7 +200,7 @@ def learn_rows(
     if counts:
         means = dot(rows, parameter(estimator))
         for i in range(rows.shape[0]):
-            tally = counted(tally, float(rewards[i]) - mean(link(estimator), float(means[i])))
+            tally = count_deviation(tally, float(rewards[i]) - mean(link(estimator), float(means[i])))
     if nus.size == 0 and rows.shape[0] > 1:
         return update_rows(estimator, rows, rewards), tally
     for i in range(rows.shape[0]):
@@ -212,7 +224,7 @@ def play_rounds(
         rows = contexts[t]
         seen = row_statistics(estimator, rule, rounds + t, tally, rows, normals[t], joint)
         view = on_rule_scale(link(estimator), rule, seen)
-        arm, _ = choose(rule, view, score(rule, view), among, lots[t])
+        arm, _ = sample_action(rule, view, score(rule, view), among, lots[t])
         again = required_row(estimator, rows)
         if again != AGAIN and arm >= 0:
             arm = again
@@ -222,7 +234,7 @@ def play_rounds(
         arms[t] = arm
         if nus.size > 0:
             estimator = set_next_noise(estimator, nus[t, arm])
-        if wants_residual(rule):
-            tally = counted(tally, float(rewards[t, arm]) - mean(link(estimator), float(seen.means[arm])))
+        if needs_residual(rule):
+            tally = count_deviation(tally, float(rewards[t, arm]) - mean(link(estimator), float(seen.means[arm])))
         estimator = update(estimator, rows[arm], rewards[t, arm])
     return estimator, tally, arms

@@ -15,8 +15,8 @@ import numpy as np
 
 from onepass.design import contract
 from onepass.estimator.contract import parameter
-from onepass.features.attribution import attributed
-from onepass.features.factors import Factors
+from onepass.features.attribution import attribute
+from onepass.features.outer_product import Factors
 from onepass.model.contract import Side
 from onepass.model.feature_pipeline import FeaturePipeline
 
@@ -58,6 +58,6 @@ def sides_of(
         for part, theta, solved in parts:
             slopes = np.stack([theta, solved]).astype(np.float64)
             mean, square = (slopes @ row).tolist()
-            each.append(Side(part, attributed(front.map, front.state, x, row, slopes, names), mean, square))
+            each.append(Side(part, attribute(front.map, front.state, x, row, slopes, names), mean, square))
         found.append(each)
     return found

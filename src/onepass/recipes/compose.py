@@ -9,13 +9,13 @@ from onepass.design.exact import Exact
 from onepass.estimator.estimator import Estimator
 from onepass.estimator.online_newton import OnlineNewton
 from onepass.estimator.ridge import Ridge
+from onepass.exploration.confidence_width import Theory
 from onepass.exploration.exploration import Exploration
-from onepass.exploration.theory import Theory
 from onepass.exploration.thompson import SingleDrawThompson
 from onepass.exploration.ucb import UCB
-from onepass.features.factors import OuterProduct
+from onepass.features.outer_product import OuterProduct
 from onepass.foundation import check
-from onepass.foundation.check import shown
+from onepass.foundation.check import quote
 from onepass.model.arms.per_arm import Disjoint, Hybrid
 
 Dim = int | tuple[int, int]  # a width, or those of two factors
@@ -53,7 +53,7 @@ def compose(
     check.choice("model", model, kinds)
     if isinstance(dim, tuple):
         if len(dim) != 2:
-            raise ValueError(f"dim must be a width, or the widths (d_u, d_a) of two factors, got {shown(dim)}")
+            raise ValueError(f"dim must be a width, or the widths (d_u, d_a) of two factors, got {quote(dim)}")
         features = OuterProduct(left=dim[0], right=dim[1])
         full, own = (features.output_dim, UNLIMITED), (dim[0], dim[0])
     else:
@@ -88,13 +88,13 @@ def given(design: Design | None, reg: float | None, dtype: str | None) -> Make:
         return exact(1.0 if reg is None else reg, "float64" if dtype is None else dtype)
     for name, value in (("reg", reg), ("dtype", dtype)):
         if value is not None:
-            raise ValueError(f"{name} must be None beside a design, which has its own, got {shown(value)}")
+            raise ValueError(f"{name} must be None beside a design, which has its own, got {quote(value)}")
     if not isinstance(design, Design):
-        raise ValueError(f"design must be a design such as FrequentDirections(dim=500, size=50), got {shown(design)}")
+        raise ValueError(f"design must be a design such as FrequentDirections(dim=500, size=50), got {quote(design)}")
 
     def make(dim: int, most: int) -> Design:
         if design.dim != dim:
-            raise ValueError(f"design must have dim={dim}, as wide as the rows that are learned, got {shown(design)}")
+            raise ValueError(f"design must have dim={dim}, as wide as the rows that are learned, got {quote(design)}")
         return design
 
     return make

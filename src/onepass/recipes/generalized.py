@@ -8,7 +8,7 @@ from onepass.estimator.estimator import Estimator
 from onepass.estimator.families import family_of
 from onepass.estimator.glb_omd import OnePassGLM, least_reg
 from onepass.estimator.gloc import BOUND, RegressedGLM
-from onepass.exploration.theory import Theory
+from onepass.exploration.confidence_width import Theory
 from onepass.recipes.compose import Dim, Explore, compose, given
 
 REG, EXPLORATION = 0.3, 0.4  # of GLB-OMD, chosen on tuning seeds (docs/clicks.md)

@@ -13,7 +13,7 @@ from onepass.estimator.one_pass_huber import OnePassHuber
 from onepass.estimator.one_pass_median import OnePassMedian
 from onepass.estimator.one_pass_truncation import OnePassTruncation
 from onepass.estimator.truncated_ridge import TruncatedRidge
-from onepass.exploration.theory import Theory
+from onepass.exploration.confidence_width import Theory
 from onepass.foundation import check
 from onepass.recipes.compose import Dim, Explore, compose, compose_shared, exact, given
 

@@ -16,7 +16,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from onepass.foundation.check import shown
+from onepass.foundation.check import quote
 from onepass.service import checkpoints, promotion
 from onepass.service.evaluations import EvaluationAnswer, EvaluationRequest
 from onepass.service.keys import Role
@@ -149,16 +149,16 @@ def apply_promotion(loop: Loop, asked: PromoteRequest) -> None:
         return
     found = loop.evaluations.get(asked.evaluation)
     if found.status != "done":
-        raise ApiError(409, "EvaluationNotDone", f"evaluation {shown(found.id)} is {found.status}")
+        raise ApiError(409, "EvaluationNotDone", f"evaluation {quote(found.id)} is {found.status}")
     recipes = {one.name: one for one in found.request.policies if one.kind == "recipe"}
     verdicts = {one.name: one for one in found.policies if one.name in recipes and (one.better or asked.anyway)}
     names = [*verdicts] if asked.policy is None else [name for name in verdicts if name == asked.policy]
     if len(names) != 1:
-        wanted = "no recipe" if asked.policy is None else f"no recipe {shown(asked.policy)}"
+        wanted = "no recipe" if asked.policy is None else f"no recipe {quote(asked.policy)}"
         raise ApiError(
-            409, "NotBetter", f"evaluation {shown(found.id)} found {wanted} better, or several: name a policy"
+            409, "NotBetter", f"evaluation {quote(found.id)} found {wanted} better, or several: name a policy"
         )
     chosen = recipes[names[0]].model
     if chosen is None or chosen == loop.settings.model:
-        raise ApiError(409, "SameModel", f"policy {shown(names[0])} is the present model's recipe")
+        raise ApiError(409, "SameModel", f"policy {quote(names[0])} is the present model's recipe")
     loop.stage_model(chosen, f"evaluation {found.id}: {verdicts[names[0]].sentence}")

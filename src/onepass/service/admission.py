@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from onepass.foundation.check import shown
+from onepass.foundation.check import quote
 from onepass.service.keys import UNAUTHORIZED, Keys, Role
 from onepass.service.messages import ApiError
 
@@ -22,7 +22,7 @@ class Admission:
         host = request.headers.get("host", "")
         name = host if host.endswith("]") else host.rpartition(":")[0] or host
         if self.open and name not in LOOPBACK:
-            raise ApiError(421, "WrongHost", f"without keys the host must be one of this machine's, got {shown(host)}")
+            raise ApiError(421, "WrongHost", f"without keys the host must be one of this machine's, got {quote(host)}")
 
     def admit(self, request: Any, name: str, role: Role) -> None:
         """Refuse a request that a loop's keys do not allow. name: of the loop, which need not exist."""
@@ -31,7 +31,7 @@ class Admission:
         if name in self.keys:
             self.keys[name].require(presented, role)
         elif self.open:
-            raise ApiError(404, "LoopNotFound", f"there is no loop {shown(name)}")
+            raise ApiError(404, "LoopNotFound", f"there is no loop {quote(name)}")
         else:  # as for a key of another loop: nobody learns which loops there are
             raise ApiError(401, "Unauthorized", UNAUTHORIZED)
 

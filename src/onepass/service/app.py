@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Match, Route
 
-from onepass.foundation.check import shown
+from onepass.foundation.check import quote
 from onepass.log.records import encode
 from onepass.log.store import StoreError
 from onepass.service import admin_routes, erasure, promotion
@@ -263,7 +263,7 @@ def int_argument(request: Request, name: str, default: int, least: int, most: in
     if text is None:
         return default
     if not (text.isascii() and text.isdigit() and len(text) < 20 and least <= int(text) <= most):
-        raise ApiError(400, "BadArgument", f"{name} must be a whole number from {least} to {most}, got {shown(text)}")
+        raise ApiError(400, "BadArgument", f"{name} must be a whole number from {least} to {most}, got {quote(text)}")
     return int(text)
 
 
@@ -271,7 +271,7 @@ def bool_argument(request: Request, name: str) -> bool:
     """An argument of the query that is true or false."""
     text = request.query_params.get(name, "false")
     if text not in ("true", "false"):
-        raise ApiError(400, "BadArgument", f"{name} must be true or false, got {shown(text)}")
+        raise ApiError(400, "BadArgument", f"{name} must be true or false, got {quote(text)}")
     return text == "true"
 
 
@@ -311,7 +311,7 @@ async def respond_not_found(request: Request, error: Exception) -> Response:
         )
         answer.headers["allow"] = methods
         return answer
-    return error_response(ApiError(404, "NotFound", f"nothing is served at {shown(request.url.path)}"))
+    return error_response(ApiError(404, "NotFound", f"nothing is served at {quote(request.url.path)}"))
 
 
 async def respond_error(request: Request, error: Exception) -> Response:

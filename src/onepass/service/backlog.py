@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from onepass.foundation import disk
+from onepass.foundation import atomic_write
 
 ENDING = ".waiting"  # of a block's file
 DIGEST = 32  # characters of a digest in a file's name
@@ -96,7 +96,7 @@ def save_block(folder: Path, block: Block) -> str:
     if block.name is None or not (folder / block.name).exists():
         data = block.rows.astype("<i8").tobytes()
         name = f"{hashlib.sha256(data).hexdigest()[:DIGEST]}{ENDING}"
-        disk.put(folder / name, data)
+        atomic_write.write_atomically(folder / name, data)
         block.name = name
     return block.name
 

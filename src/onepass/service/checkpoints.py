@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from onepass.foundation import disk, files
+from onepass.foundation import atomic_write, files
 from onepass.log.lines import SERVING, STAGED, Line
 from onepass.log.records import Checkpoint, Forgotten
 from onepass.log.replay import Fold, restored
@@ -104,8 +104,8 @@ def save_checkpoint(
     waiting = [(save_block(folder, block), done) for block, done in blocks]
     kept = msgspec.structs.replace(kept, digest=hashlib.sha256(data).hexdigest(), waiting=waiting)
     place = folder / f"{kept.name}.model"
-    disk.put(place, data)
-    disk.put(place.with_suffix(".json"), msgspec.json.encode(kept))
+    atomic_write.write_atomically(place, data)
+    atomic_write.write_atomically(place.with_suffix(".json"), msgspec.json.encode(kept))
     remove_old(folder, store, kept)
     return Checkpoint(
         loop=kept.loop, time=time, through=kept.through, digest=kept.digest, path=f"{folder.name}/{place.name}",

@@ -4,7 +4,7 @@
     recipe = "InteractionBandit"
     arguments = {context = {kind = "Records", size = 512, standardize = true}}     # all may be left out
 
-What a record says is what `onepass.features.terms` makes of it. The log holds the records as they came.
+What a record says is what `onepass.features.flatten` makes of it. The log holds the records as they came.
 """
 
 import inspect
@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from onepass.bandit.bandit import Bandit
-from onepass.features.merging import merge
-from onepass.foundation.check import shown
-from onepass.foundation.registry import built
+from onepass.features.merge_records import merge_records
+from onepass.foundation.check import quote
+from onepass.foundation.registry import build
 from onepass.recipes.records import InteractionBandit
 from onepass.service.messages import Arm, bad_argument
 
@@ -31,7 +31,7 @@ def is_crossed(recipe: str) -> bool:
 def make_bandit(arguments: dict[str, Any], seed: int) -> Bandit:
     """The bandit that has learned nothing. arguments: its keywords but seed, parts as tables with their kind.
     ValueError for those that it does not take."""
-    given: dict[str, Any] = {name: built(value) for name, value in arguments.items()}
+    given: dict[str, Any] = {name: build(value) for name, value in arguments.items()}
     return InteractionBandit(seed=seed, **given)
 
 
@@ -39,7 +39,7 @@ def argument_errors(arguments: dict[str, Any], seed: int) -> Iterator[str]:
     """A sentence where the bandit cannot be made."""
     unknown = arguments.keys() - (inspect.signature(InteractionBandit).parameters.keys() - {"seed"})
     if unknown:
-        yield f"model.arguments has {shown(min(unknown))}, which {CROSSED} does not know"
+        yield f"model.arguments has {quote(min(unknown))}, which {CROSSED} does not know"
         return
     try:
         make_bandit(arguments, seed)
@@ -65,7 +65,7 @@ def merge_features(features: list[dict[str, Any]] | None) -> dict[str, Any]:
     together."""
     given = features or []
     count_values(given)  # none is too deep
-    return merge(given)
+    return merge_records(given)
 
 
 def count_values(value: Any, depth: int = 0) -> int:

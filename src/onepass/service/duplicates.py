@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from onepass.foundation.check import shown
+from onepass.foundation.check import quote
 
 _decoder, _encoder = msgspec.json.Decoder(), msgspec.json.Encoder()
 
@@ -34,5 +34,5 @@ def unique(pairs: list[tuple[str, Any]]) -> None:
     names = set[str]()
     for name, _ in pairs:
         if name in names:
-            raise ValueError(f"every name must stand once in an object, but {shown(name)} stands twice")
+            raise ValueError(f"every name must stand once in an object, but {quote(name)} stands twice")
         names.add(name)

@@ -18,8 +18,8 @@ import msgspec
 from msgspec.structs import replace
 
 from onepass.bandit.decision import made_id
-from onepass.foundation import disk
-from onepass.foundation.check import shown
+from onepass.foundation import atomic_write
+from onepass.foundation.check import quote
 from onepass.log.records import SECOND
 from onepass.log.replay import Fold
 from onepass.log.store import Store, StoreError
@@ -147,7 +147,7 @@ class Evaluations:
         with self._lock:
             found = self._held.get(identity)
         if found is None:
-            raise ApiError(404, "EvaluationNotFound", f"there is no evaluation {shown(identity)}")
+            raise ApiError(404, "EvaluationNotFound", f"there is no evaluation {quote(identity)}")
         return found
 
     def start(self, request: EvaluationRequest) -> EvaluationAnswer:
@@ -158,7 +158,7 @@ class Evaluations:
             before = self._held.get(identity)
             if before is not None:
                 if before.request != request:
-                    raise ApiError(409, "EvaluationConflict", f"id {shown(identity)} was used by another evaluation")
+                    raise ApiError(409, "EvaluationConflict", f"id {quote(identity)} was used by another evaluation")
                 return before
             if len(self._held) >= MOST:
                 raise ApiError(409, "TooManyEvaluations", f"there are {MOST} evaluations: DELETE some")
@@ -180,24 +180,24 @@ class Evaluations:
 
     def _check(self, request: EvaluationRequest, identity: str) -> None:
         if not IDENTITY.fullmatch(identity):
-            raise wrong(f"id must be letters, digits, - and _, 64 at most, got {shown(identity)}")
+            raise wrong(f"id must be letters, digits, - and _, 64 at most, got {quote(identity)}")
         names = [one.name for one in request.policies]
         if not 1 <= len(names) <= POLICIES or len(set(names)) != len(names):
-            raise wrong(f"policies must be from 1 to {POLICIES}, each with a name of its own, got {shown(names)}")
+            raise wrong(f"policies must be from 1 to {POLICIES}, each with a name of its own, got {quote(names)}")
         if not 0.0 < request.level < 1.0:
             raise wrong(f"level must be above 0 and below 1, got {request.level}")
         if request.since < 0 or (request.until is not None and request.until <= request.since):
             raise wrong("since must be at least 0, and until above it")
         for one in request.policies:
             if (one.kind == "arm") != (one.arm is not None):
-                raise wrong(f'policy {shown(one.name)}: arm must be given for the kind "arm", and for no other')
+                raise wrong(f'policy {quote(one.name)}: arm must be given for the kind "arm", and for no other')
             if one.model is not None:
                 if one.kind != "recipe":
-                    raise wrong(f'policy {shown(one.name)}: model must be given for the kind "recipe" alone')
+                    raise wrong(f'policy {quote(one.name)}: model must be given for the kind "recipe" alone')
                 try:
                     parse_settings({**self._loop.settings.to_dict(), "model": msgspec.to_builtins(one.model)})
                 except ValueError as error:
-                    raise wrong(f"policy {shown(one.name)}: {error}") from None
+                    raise wrong(f"policy {quote(one.name)}: {error}") from None
 
     # ---- the thread ----
 
@@ -280,7 +280,7 @@ class Evaluations:
 
     def _save(self, found: EvaluationAnswer) -> None:
         self._folder.mkdir(exist_ok=True)
-        disk.put(self._path(found.id), msgspec.json.encode(found))
+        atomic_write.write_atomically(self._path(found.id), msgspec.json.encode(found))
 
     def _path(self, identity: str) -> Path:
         return self._folder / f"{identity}.json"
@@ -328,12 +328,12 @@ def make_policy(
         through = window.since if asked.through is None else asked.through
         if through > window.since:
             raise ValueError(
-                f"policy {shown(asked.name)}: through must be at most {window.since}, where the window begins: a model "
+                f"policy {quote(asked.name)}: through must be at most {window.since}, where the window begins: a model "
                 "that has learned the window would be judged by what it has learned"
             )
         fold = loop.load_fold(loop.loop_state.lines.serving)
         if fold.through > through:
-            raise ValueError(f"policy {shown(asked.name)}: the serving model began at place {fold.through}")
+            raise ValueError(f"policy {quote(asked.name)}: the serving model began at place {fold.through}")
         fold.store = store
         for place in [*range(fold.through + PLACES, through, PLACES), through]:
             fold.advance(place)

@@ -17,7 +17,7 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
-from onepass.foundation.check import shown
+from onepass.foundation.check import quote
 from onepass.service.messages import ApiError
 
 Role = Literal["decide", "reward", "read", "admin"]  # admin: everything
@@ -47,7 +47,7 @@ class Keys:
         for key in self._keys:
             if not HASH.fullmatch(key.sha256) or not key.roles:
                 raise ValueError(
-                    f"keys must have sha256, 64 small hexadecimal digits, and roles, got {shown(key.name)}"
+                    f"keys must have sha256, 64 small hexadecimal digits, and roles, got {quote(key.name)}"
                 )
 
     def __len__(self) -> int:
@@ -81,7 +81,7 @@ def make_key(roles: Iterable[str]) -> tuple[str, str]:
     """A new key, and the lines for the settings file; ValueError for roles that there are not."""
     wanted = list(roles)
     if not wanted or not set(wanted) <= set(ROLES):
-        raise ValueError(f"roles must be among {', '.join(ROLES)}, got {shown(wanted)}")
+        raise ValueError(f"roles must be among {', '.join(ROLES)}, got {quote(wanted)}")
     key = PREFIX + secrets.token_urlsafe(BYTES)
     quoted = ", ".join(f'"{role}"' for role in wanted)
     return key, f'[[keys]]\nroles = [{quoted}]\nsha256 = "{hash_key(key)}"'

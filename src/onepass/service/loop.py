@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from onepass.bandit.decision import made_id
 from onepass.foundation import files
-from onepass.foundation.check import shown
+from onepass.foundation.check import quote
 from onepass.log.asking import decided_on
 from onepass.log.lines import SERVING, STAGED
 from onepass.log.records import Activation, Checkpoint, Decision, Eviction, Outcome, Record, Settings
@@ -383,7 +383,7 @@ class Loop:
     def activate(self, identity: str) -> Future[list[int]]:
         """The place of an activation, once it is durable; Refused where there is no such decision."""
         if not any(isinstance(one, Decision) for one in self.store.find(self.name, identity)):
-            raise ApiError(404, "EventNotFound", f"there is no decision {shown(identity)}")
+            raise ApiError(404, "EventNotFound", f"there is no decision {quote(identity)}")
         return self.writer.submit([Activation(loop=self.name, time=0, id=identity)])
 
     # ---- how it is ----

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from onepass.foundation.check import shown
+from onepass.foundation.check import quote
 from onepass.log.records import Name
 
 Numbers = list[float] | dict[str, float]  # in order, or by name; names that are left out are 0
@@ -33,7 +33,7 @@ def check_name(what: str, most: int, *names: str | None) -> None:
     """Refused where a name is empty, has more than `most` characters or NUL. what: they are; names: None for none."""
     for name in names:
         if name is not None and not (1 <= len(name) <= most and NUL not in name):
-            raise bad_argument(f"{what} must have from 1 to {most} characters, none of them NUL, got {shown(name)}")
+            raise bad_argument(f"{what} must have from 1 to {most} characters, none of them NUL, got {quote(name)}")
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -65,7 +65,7 @@ class DecideRequest(Message, frozen=True, kw_only=True):
 
 
 class RecordArm(Arm, frozen=True, kw_only=True):
-    """An arm whose features are a record, to any depth (`onepass.features.terms`)."""
+    """An arm whose features are a record, to any depth (`onepass.features.flatten`)."""
 
     features: dict[str, Any] | None = None
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from onepass.foundation import disk
+from onepass.foundation import atomic_write
 from onepass.log.store import Store, StoreError
 from onepass.service.checkpoints import row_crc
 from onepass.service.overview import Overview, Sums
@@ -169,5 +169,5 @@ class OverviewThread(threading.Thread):
             return
         kept = OverviewFile(loop=self.loop, crc=row_crc(self.store, through), sums=msgspec.json.decode(data, type=Sums))
         with contextlib.suppress(OSError):
-            disk.put(self.place, msgspec.json.encode(kept))
+            atomic_write.write_atomically(self.place, msgspec.json.encode(kept))
             self._saved = through

@@ -20,7 +20,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from onepass.bandit.explanation import Explanation
-from onepass.foundation.check import shown
+from onepass.foundation import check
 from onepass.log.asking import are_records
 from onepass.log.records import SECOND, Decision, encode
 from onepass.service.keys import Keys, Role
@@ -69,7 +69,7 @@ def routes(
     async def overview(request: Request, loop: Loop) -> Response:
         watcher = watchers.get(loop.name)
         if watcher is None:
-            raise ApiError(404, "NotWatched", f"nobody watches loop {shown(loop.name)}")
+            raise ApiError(404, "NotWatched", f"nobody watches loop {check.quote(loop.name)}")
         return Response(await asyncio.to_thread(overview_json, loop, watcher, selves), media_type=JSON)
 
     async def event(request: Request, loop: Loop) -> Response:
@@ -157,7 +157,7 @@ def event_json(loop: Loop, identity: str) -> bytes:
     """All records about a decision, and an explanation of it; Refused where there are none."""
     records = loop.store.find(loop.name, identity)
     if not records:
-        raise ApiError(404, "EventNotFound", f"the log has nothing about {shown(identity)}")
+        raise ApiError(404, "EventNotFound", f"the log has nothing about {check.quote(identity)}")
     found: dict[str, Any] = {"id": identity, "records": [msgspec.Raw(encode(record)) for record in records]}
     decision = next((record for record in records if isinstance(record, Decision)), None)
     if decision is not None:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from onepass.foundation.check import shown
+from onepass.foundation.check import quote
 from onepass.service.arm_table_cache import ArmTable
 from onepass.service.crossed_features import make_records
 from onepass.service.messages import Arm, DecideRequest, Numbers, bad_argument, check_name
@@ -45,7 +45,7 @@ def make_offer(request: DecideRequest, settings: LoopSettings) -> Offer:
         excluded = set(request.exclude)
         unknown = excluded.difference(names)
         if unknown:
-            raise bad_argument(f"exclude must name arms that are offered, but {shown(min(unknown))} is not")
+            raise bad_argument(f"exclude must name arms that are offered, but {quote(min(unknown))} is not")
         if len(request.exclude) > limits.arms:
             raise bad_argument(f"exclude must be at most {limits.arms} names (limits.arms), got {len(request.exclude)}")
         eligible = [name for name in names if name not in excluded]
@@ -74,15 +74,15 @@ def make_rows(arms: Sequence[str | Arm], sizes: Sizes) -> np.ndarray | None:
     if width == 0:
         for arm in arms:
             if not isinstance(arm, str) and arm.features:
-                raise bad_argument(f"arm {shown(arm.id)} must have no features, for the settings say features.arms = 0")
+                raise bad_argument(f"arm {quote(arm.id)} must have no features, for the settings say features.arms = 0")
         return None
     found = []
     for arm in arms:
         if isinstance(arm, str):
-            raise bad_argument(f'arm {shown(arm)} must come with its features: {{"id": ..., "features": ...}}')
+            raise bad_argument(f'arm {quote(arm)} must come with its features: {{"id": ..., "features": ...}}')
         given = arm.features
         if not (type(given) is list and len(given) == width):  # the common case, checked at once
-            given = ordered_numbers(f"features of arm {shown(arm.id)}", given, sizes)
+            given = ordered_numbers(f"features of arm {quote(arm.id)}", given, sizes)
         found.append(given)
     return np.array(found, np.float64).reshape(len(arms), width)
 
@@ -99,7 +99,7 @@ def ordered_numbers(what: str, given: Numbers | None, sizes: Sizes) -> list[floa
             raise bad_argument(f"{what} must be a list of {count} numbers, for the settings name none")
         if not given.keys() <= set(sizes):
             unknown = next(name for name in given if name not in sizes)
-            raise bad_argument(f"{what} has {shown(unknown)}, which the settings do not name")
+            raise bad_argument(f"{what} has {quote(unknown)}, which the settings do not name")
         return [given.get(name, 0.0) for name in sizes]
     if len(given) != count:
         raise bad_argument(f"{what} must be {count} numbers, got {len(given)}")

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from onepass.foundation.check import shown
+from onepass.foundation.check import quote
 from onepass.log.records import Decision
 from onepass.service.messages import ApiError, DecideAnswer, RankedArm
 
@@ -10,7 +10,7 @@ from onepass.service.messages import ApiError, DecideAnswer, RankedArm
 def decision_answer(record: Decision) -> DecideAnswer:
     """The answer that a decision's record gives; Refused for one that another system made."""
     if record.offered is None or record.probabilities is None or record.scores is None:
-        raise ApiError(409, "EventConflict", f"id {shown(record.id)} was used by a decision of another origin")
+        raise ApiError(409, "EventConflict", f"id {quote(record.id)} was used by a decision of another origin")
     names, chances, scores = record.offered, record.probabilities, record.scores
     places, drawn = record.places, record.propensities or []
     if record.shown is not None:
@@ -31,4 +31,4 @@ def decision_answer(record: Decision) -> DecideAnswer:
 def check_same_request(before: str | None, now: str, identity: str) -> None:
     """Refused where an id comes again with another request."""
     if before is not None and before != now:
-        raise ApiError(409, "EventConflict", f"id {shown(identity)} was used by another request")
+        raise ApiError(409, "EventConflict", f"id {quote(identity)} was used by another request")

@@ -20,8 +20,8 @@ from typing import Any
 from uvicorn.config import Config
 from uvicorn.server import Server
 
-from onepass.foundation.check import shown
-from onepass.foundation.disk import FolderLock
+from onepass.foundation.atomic_write import FolderLock
+from onepass.foundation.check import quote
 from onepass.log.opening import SCHEMES, opened
 from onepass.log.sqlite import SqliteStore
 from onepass.log.store import ClaimError, Store
@@ -168,7 +168,7 @@ def open_log(settings: LoopSettings, data: Path, log: str | None) -> Store:
     if log is None:
         return SqliteStore(data / f"{settings.name}.sqlite", synced=synced)
     if not log.startswith(SCHEMES):
-        raise ValueError(f"log must be postgresql://..., got {shown(log)}")
+        raise ValueError(f"log must be postgresql://..., got {quote(log)}")
     if not synced:
         raise ValueError('operation.durability must be "commit" in a database: set synchronous_commit there instead')
     return opened(log)

@@ -30,8 +30,8 @@ from typing import Any, Literal, get_args
 import msgspec
 
 from onepass import recipes
-from onepass.foundation.check import shown
-from onepass.foundation.registry import built
+from onepass.foundation.check import quote
+from onepass.foundation.registry import build
 from onepass.log.records import LONGEST as LONGEST_NAME
 from onepass.service import crossed_features
 from onepass.service.crossed_features import CROSSED, is_crossed
@@ -250,7 +250,7 @@ def feature_errors(settings: LoopSettings) -> Iterator[str]:
             sizes = True
             yield f"features.{name} must be from 0 to {WIDEST} numbers, got {size(numbers)}"
         if isinstance(numbers, list) and len(set(numbers)) != len(numbers):
-            yield f"features.{name} must name every number once, got {shown(numbers)}"
+            yield f"features.{name} must name every number once, got {quote(numbers)}"
     if is_crossed(settings.model.recipe):
         if features.dim > 0:
             sizes = True
@@ -271,9 +271,9 @@ def plain_errors(settings: LoopSettings) -> Iterator[str]:
     """Yield a sentence for every wrong value of other parts than the features and the model."""
     reward, operation = settings.reward, settings.operation
     if not NAME.fullmatch(settings.name):
-        yield f"name must be small letters, digits, - and _, 64 at most, got {shown(settings.name)}"
+        yield f"name must be small letters, digits, - and _, 64 at most, got {quote(settings.name)}"
     if len(set(settings.arms)) != len(settings.arms) or "" in settings.arms:
-        yield f"arms must name every arm once, got {shown(settings.arms)}"
+        yield f"arms must name every arm once, got {quote(settings.arms)}"
     if len(settings.arms) > settings.limits.arms:
         yield f"arms must be at most limits.arms = {settings.limits.arms}, got {len(settings.arms)}"
     if not 0.0 <= settings.exploring <= 1.0:
@@ -295,12 +295,12 @@ def plain_errors(settings: LoopSettings) -> Iterator[str]:
     if not -LARGEST <= least < largest <= LARGEST:
         yield (
             f"reward.range must be the least, then the largest reward, within {LARGEST:.0e}, "
-            f"got {shown(list(reward.range))}"
+            f"got {quote(list(reward.range))}"
         )
     elif isinstance(reward.default, float) and not least <= reward.default <= largest:
         yield f"reward.default must be in reward.range, from {least} to {largest}, got {reward.default}"
     if isinstance(reward.default, str) and reward.default != NONE:
-        yield f'reward.default must be a number, or "{NONE}", got {shown(reward.default)}'
+        yield f'reward.default must be a number, or "{NONE}", got {quote(reward.default)}'
     if not operation.checkpoint > 0.0:
         yield f"operation.checkpoint must be above 0 seconds, got {operation.checkpoint}"
     if not 0 <= operation.whole <= JOINS:
@@ -337,7 +337,7 @@ def model_errors(settings: LoopSettings) -> Iterator[str]:
     unknown = model.arguments.keys() - known
     if unknown:
         for name in sorted(unknown):
-            yield f"model.arguments has {shown(name)}, which {model.recipe} does not know{suggest_name(name, known)}"
+            yield f"model.arguments has {quote(name)}, which {model.recipe} does not know{suggest_name(name, known)}"
         return
     sentence = half_life_error(model.arguments.get("half_life"))
     if sentence:
@@ -361,13 +361,13 @@ def half_life_error(value: Any) -> str:
     if isinstance(value, dict):
         unit, number = "seconds", value.get("seconds")
         if value.keys() != {"seconds"}:
-            return f"a table of seconds alone, {{seconds = 86400.0}}, got {shown(value)}"
+            return f"a table of seconds alone, {{seconds = 86400.0}}, got {quote(value)}"
     if number is None and value is None:
         return ""
     least, largest = HALF_LIVES[unit]
     fits = isinstance(number, int | float) and not isinstance(number, bool) and least <= number <= largest
     way = "or {seconds = 86400.0} for one in seconds, got" if unit == "rounds" else "got"
-    return "" if fits else f"from {least:g} to {largest:g} {unit}, {way} {shown(number)}"
+    return "" if fits else f"from {least:g} to {largest:g} {unit}, {way} {quote(number)}"
 
 
 def make_bandit(settings: LoopSettings) -> Any:
@@ -385,7 +385,7 @@ def make_bandit(settings: LoopSettings) -> Any:
         and "exploration" in inspect.signature(recipe).parameters
     ):
         with contextlib.suppress(ValueError):  # those of heavy tails take a number alone
-            return recipe(dim=settings.features.dim, seed=model.seed, exploration=built(EXPLORING), **given)
+            return recipe(dim=settings.features.dim, seed=model.seed, exploration=build(EXPLORING), **given)
     return recipe(dim=settings.features.dim, seed=model.seed, **given)
 
 
@@ -399,11 +399,11 @@ def find_recipe(name: str) -> Any:
         try:
             return getattr(importlib.import_module(module), own)
         except (ImportError, AttributeError, ValueError) as error:
-            raise ValueError(f"model.recipe must name a recipe of a module, got {shown(name)}: {error}") from None
+            raise ValueError(f"model.recipe must name a recipe of a module, got {quote(name)}: {error}") from None
     names = [one for one in recipes.__all__ if one not in OF_KERNELS]
     if name not in names:
         raise ValueError(
-            f"model.recipe must be one of {', '.join(names)}, got {shown(name)}{suggest_name(name, names)}"
+            f"model.recipe must be one of {', '.join(names)}, got {quote(name)}{suggest_name(name, names)}"
         )
     return getattr(recipes, name)
 
@@ -412,7 +412,7 @@ def parse_argument(name: str, value: Any) -> Any:
     """An argument of a recipe from plain data."""
     if name == "half_life" and isinstance(value, dict):
         return timedelta(**value)
-    return built(value)
+    return build(value)
 
 
 def immutable_settings(settings: LoopSettings) -> dict[str, Any]:
@@ -455,7 +455,7 @@ def read_files(paths: Iterable[str | Path]) -> list[tuple[LoopSettings, list[dic
         found.append((settings, keys))
         other = names.setdefault(settings.name, path)
         if len(names) < len(found):
-            wrong.append(f"{path}: every loop must have a name of its own, but {shown(settings.name)} is {other}'s")
+            wrong.append(f"{path}: every loop must have a name of its own, but {quote(settings.name)} is {other}'s")
             found.pop()
     if wrong:
         raise ValueError("\n".join(wrong))

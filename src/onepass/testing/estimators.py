@@ -17,7 +17,7 @@ from onepass.estimator.families import IdentityLink, reward_range
 from onepass.exploration.ucb import UCB
 from onepass.foundation import state as states
 from onepass.foundation.files import load
-from onepass.foundation.registry import built, kinds, plain
+from onepass.foundation.registry import build, list_classes, to_plain
 from onepass.model.arms.per_arm import Disjoint
 from onepass.testing.shared import REGS, close, summary
 
@@ -77,7 +77,7 @@ def check_estimator(
     _check_degenerate_rows(make, designs, dim, rounds)
     if not (estimator.horizon or estimator.repeats_arms):
         _check_arms(lambda: make(designs(dim, REGS[0])), dim)
-    saved = type(estimator) in kinds(Estimator)
+    saved = type(estimator) in list_classes(Estimator)
     return summary(
         estimator, f"games of {rounds} rounds at each reg of {REGS} are learned alike at once and one by one",
         "bad input is refused", "copies and pickles go on alike" + ", and files bit for bit" * saved,
@@ -93,13 +93,15 @@ def _check_learned(where: str, estimator: Estimator, contexts: np.ndarray, rewar
     assert estimator.consistent(state), f"{where}: consistent() refuses a state that it began itself"
     another = states.rebuild(state, {k: np.append(v, v) if np.ndim(v) == 1 else v for k, v in states.leaves(state)})
     assert not estimator.consistent(another), f"{where}: consistent() takes arrays of another width"
-    if type(estimator) in kinds(Estimator):
-        assert repr(built(plain(estimator))) == where, f"{where}: built again from params() it is another one"
+    if type(estimator) in list_classes(Estimator):
+        assert repr(build(to_plain(estimator))) == where, f"{where}: built again from params() it is another one"
 
 
 def _check_estimator_copies(bandit: Bandit, contexts: np.ndarray, rewards: np.ndarray) -> None:
     before, copies = bandit.model.parameter, {"a copy": bandit.copy(), "a pickle": pickle.loads(pickle.dumps(bandit))}
-    if type(bandit.model.estimator) in kinds(Estimator) and type(bandit.model.estimator.design) in kinds(Design):
+    if type(bandit.model.estimator) in list_classes(Estimator) and type(bandit.model.estimator.design) in list_classes(
+        Design
+    ):
         with TemporaryDirectory() as folder:
             bandit.save(Path(folder) / "bandit")
             copies["a file"] = load(Path(folder) / "bandit")
@@ -145,9 +147,9 @@ def _check_arms(make: Callable[[], Estimator], dim: int) -> None:
         for i in range(40, 60):
             bandit.learn(rows[i], rewards[i], names[i])
         scores.append(bandit.score(rows[0], [*range(4)]))
-        if type(bandit.model.estimator.arms) in kinds(Estimator) and type(bandit.model.estimator.arms.design) in kinds(
-            Design
-        ):
+        if type(bandit.model.estimator.arms) in list_classes(Estimator) and type(
+            bandit.model.estimator.arms.design
+        ) in list_classes(Design):
             with TemporaryDirectory() as folder:
                 bandit.save(Path(folder) / "bandit")
                 loaded = load(Path(folder) / "bandit").score(rows[0], [*range(4)])

@@ -11,11 +11,11 @@ from onepass.bandit.bandit import Bandit
 from onepass.bandit.decision import Decision
 from onepass.design.exact import Exact
 from onepass.estimator.ridge import Ridge
-from onepass.exploration.choosing import choose
-from onepass.exploration.contract import Seen, draws, score, strength
+from onepass.exploration.contract import ArmStatistics, draws, score, strength
 from onepass.exploration.exploration import Exploration
+from onepass.exploration.sampling import sample_action
 from onepass.foundation.files import from_bytes, to_bytes
-from onepass.foundation.registry import kinds
+from onepass.foundation.registry import list_classes
 from onepass.model.arms.per_arm import Disjoint
 from onepass.testing.shared import summary
 
@@ -62,7 +62,7 @@ def _some(arms: int, barred: bool, seed: int) -> np.ndarray:
     return among
 
 
-def _seen(rule: Any, arms: int, seed: int, ties: bool) -> Seen:
+def _seen(rule: Any, arms: int, seed: int, ties: bool) -> ArmStatistics:
     """What a model might say of arms; ties: in whole numbers, several of which are best."""
     rng = np.random.default_rng(seed)
     means, widths = rng.standard_normal(arms), rng.random(arms)
@@ -70,26 +70,26 @@ def _seen(rule: Any, arms: int, seed: int, ties: bool) -> Seen:
     if ties:
         means, widths, samples = np.round(means), np.ones(arms), np.round(samples)
     beta = np.full(arms, float(strength(rule).scale))
-    return Seen(means=means, widths=widths, samples=samples, beta=beta, residual=0.8, rounds=50)
+    return ArmStatistics(means=means, widths=widths, samples=samples, beta=beta, residual=0.8, rounds=50)
 
 
-def _nothing(rule: Any, arms: int) -> Seen:
+def _nothing(rule: Any, arms: int) -> ArmStatistics:
     samples, beta = np.zeros((int(draws(rule)), arms)), np.full(arms, float(strength(rule).scale))
-    return Seen(means=np.zeros(arms), widths=np.ones(arms), samples=samples, beta=beta, residual=0.0, rounds=0)
+    return ArmStatistics(means=np.zeros(arms), widths=np.ones(arms), samples=samples, beta=beta, residual=0.0, rounds=0)
 
 
-def _check_probabilities(where: str, rule: Any, seen: Seen, among: np.ndarray, count: int) -> None:
+def _check_probabilities(where: str, rule: Any, seen: ArmStatistics, among: np.ndarray, count: int) -> None:
     scores = score(rule, seen)
     given = (*seen[:4], scores)
     before = [part.copy() for part in given]
     assert scores.shape == among.shape, f"{where}: scores have shape {scores.shape}"
     assert np.isfinite(scores).all(), f"{where}: scores are {scores}"
     lots = np.random.default_rng(0).random((count, 2))
-    _, p = choose(rule, seen, scores, among, lots[0])
+    _, p = sample_action(rule, seen, scores, among, lots[0])
     _check_distribution(where, p, among, rule.uniform_share)
     counts = np.zeros(among.size)
     for lot in lots:
-        arm, own = choose(rule, seen, scores, among, lot)
+        arm, own = sample_action(rule, seen, scores, among, lot)
         assert np.array_equal(own, p), f"{where}: probabilities depend on the lots"
         counts[arm] += 1
     same = all(np.array_equal(part, was) for part, was in zip(given, before, strict=True))
@@ -138,7 +138,7 @@ def _check_in_a_bandit(make: Callable[[], Exploration], model: Any) -> None:
             _check_distribution(f"{where}, slots", own, left, uniform_share)
             left[place] = False
     assert to_bytes(bandit) == before, f"{where}: deciding under an id has changed something"
-    if type(make()) in kinds(Exploration):
+    if type(make()) in list_classes(Exploration):
         loaded = from_bytes(before)
         assert repr(loaded.exploration) == repr(make()), f"{where}: saved, its rule is {loaded.exploration!r}"
         record = json.loads(json.dumps(found.to_dict()))

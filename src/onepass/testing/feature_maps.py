@@ -12,11 +12,11 @@ from onepass.bandit.bandit import Bandit
 from onepass.design.exact import Exact
 from onepass.estimator.ridge import Ridge
 from onepass.features import contract as maps
-from onepass.features.attribution import attributed
-from onepass.features.factors import Factors
-from onepass.features.feature_map import FeatureMap, arrays
+from onepass.features.attribution import attribute
+from onepass.features.feature_map import FeatureMap, list_arrays
+from onepass.features.outer_product import Factors
 from onepass.foundation.files import load
-from onepass.foundation.registry import kinds
+from onepass.foundation.registry import list_classes
 from onepass.model.arms.per_arm import Disjoint, Hybrid
 from onepass.testing.shared import REGS, close, rows_of_all_kinds, summary
 
@@ -48,22 +48,22 @@ def _check_map(make: Callable[[], FeatureMap], kind: str, rows: np.ndarray, tole
     features, half = make(), len(rows) // 2
     where, width, state = f"{features!r} on {kind} rows", features.output_dim, features.begin(rows.dtype)
     assert maps.output_dim(state) == width, f"{where}: output_dim is {maps.output_dim(state)}, promised {width}"
-    z = maps.advance(state, rows[:half])
+    z = maps.update_and_transform(state, rows[:half])
     singly, other = make().begin(rows.dtype), make().begin(rows.dtype)
-    each = np.vstack([maps.advance(singly, row[None]) for row in rows[:half]])
+    each = np.vstack([maps.update_and_transform(singly, row[None]) for row in rows[:half]])
     scale = np.abs(z).max(axis=0)
     assert z.shape == (half, width), f"{where}: features have shape {z.shape}"
     assert z.dtype == rows.dtype, f"{where}: features have dtype {z.dtype}"
     assert np.isfinite(z).all(), f"{where}: features are not finite"
     assert (np.abs(each - z) <= tolerance * scale).all(), f"{where}: learning one by one gives other features"
-    before = [array.copy() for array in arrays(features.learned(state))]
+    before = [array.copy() for array in list_arrays(features.mutable_arrays(state))]
     asked, row = maps.transform(state, rows[half:]), np.empty(width)
-    maps.embed(state, rows[half], row)
+    maps.transform_row(state, rows[half], row)
     scale = np.abs(asked).max(axis=0)
     assert (np.abs(row - asked[0]) <= tolerance * scale).all(), f"{where}: embed and transform disagree"
-    assert _equal(before, arrays(features.learned(state))), f"{where}: transform has changed the map"
+    assert _equal(before, list_arrays(features.mutable_arrays(state))), f"{where}: transform has changed the map"
     _check_explained(features, state, rows[half], tolerance, where)
-    maps.advance(other, rows[:half])
+    maps.update_and_transform(other, rows[:half])
     assert np.array_equal(maps.transform(other, rows[half:]), asked), f"{where}: two maps of the same arguments differ"
     short = maps.transform(features.begin(np.dtype(np.float32)), rows[half:].astype(np.float32))
     assert short.dtype == np.float32, f"{where}: features of float32 rows have dtype {short.dtype}"
@@ -72,7 +72,7 @@ def _check_map(make: Callable[[], FeatureMap], kind: str, rows: np.ndarray, tole
 def _check_explained(features: FeatureMap, state: Any, x: np.ndarray, tolerance: float, where: str) -> None:
     z, names = maps.transform(state, x[None])[0], features.input_names()
     slopes = np.random.default_rng(4).standard_normal((2, z.size))
-    found = attributed(features, state, x, z, slopes, names)
+    found = attribute(features, state, x, z, slopes, names)
     shape = (2, len(found.names))
     assert len(set(found.names)) == len(found.values), f"{where}: terms are {found.names}"
     assert found.slopes.shape == found.parts.shape == shape, f"{where}: {found.parts.shape} parts of {shape} terms"
@@ -104,7 +104,7 @@ def _check_map_manners(features: FeatureMap, rows: np.ndarray) -> None:
         assert all(type(name) is str for name in names), f"{where}: feature_names() are {names}"
     assert features.memory_usage() > 0, f"{where}: its memory is not counted"
     copies = {"a copy": features.copy(), "a pickle": pickle.loads(pickle.dumps(features))}
-    if type(features) in kinds(FeatureMap):
+    if type(features) in list_classes(FeatureMap):
         with TemporaryDirectory() as folder:
             features.save(Path(folder) / "features")
             copies["a file"] = load(Path(folder) / "features")
@@ -146,7 +146,7 @@ def _check_map_in_a_bandit(
         )
         reward = float(rewards[part]) if part == parts[1] else rewards[part]
         bandit.learn(rows[part], reward, names)
-        z = maps.advance(state, np.atleast_2d(rows[part]))
+        z = maps.update_and_transform(state, np.atleast_2d(rows[part]))
         plain.learn(z[0] if part == parts[1] else z, reward, names)
         offered = None if parameters == "shared" else arms
         _check_nothing_moves(bandit, rows[0], arms[who[0]] if offered else None, asked, where)
@@ -159,7 +159,7 @@ def _check_map_in_a_bandit(
             pairs = np.hstack([np.broadcast_to(asked[:1, :left], (3, left)), asked[:, left:]])
             got = bandit.score(Factors(asked[0, :left], asked[:, left:]), offered)
             close(f"{where}: scores of Factors", got, bandit.score(pairs, offered), tolerance)
-        if type(features) in kinds(FeatureMap):
+        if type(features) in list_classes(FeatureMap):
             with TemporaryDirectory() as folder:
                 bandit.save(Path(folder) / "bandit")
                 bandit = load(Path(folder) / "bandit")

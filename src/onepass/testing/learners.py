@@ -10,7 +10,7 @@ import numpy as np
 
 from onepass.foundation import state as states
 from onepass.foundation.files import load
-from onepass.foundation.registry import kinds
+from onepass.foundation.registry import list_classes
 from onepass.learner.learner import Learner, progressive_validation
 from onepass.testing.shared import summary
 
@@ -128,7 +128,7 @@ def _check_copies(learner: Learner, same: Callable, rows: np.ndarray, targets: n
         learner.decision_function(rows),
         {"a copy": learner.copy(), "a pickle": pickle.loads(pickle.dumps(learner))},
     )
-    if type(learner) in kinds(Learner):
+    if type(learner) in list_classes(Learner):
         with TemporaryDirectory() as folder:
             learner.save(Path(folder) / "learner")
             copies["a file"] = load(Path(folder) / "learner")

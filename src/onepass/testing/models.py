@@ -13,7 +13,7 @@ from onepass.exploration.contract import score
 from onepass.exploration.exploration import Exploration
 from onepass.exploration.greedy import Greedy
 from onepass.exploration.inverse_gap import InverseGap
-from onepass.exploration.rule import rule_of
+from onepass.exploration.rule import make_rule
 from onepass.exploration.slots import rank_and_fill
 from onepass.exploration.thompson import Thompson
 from onepass.exploration.ucb import UCB
@@ -91,7 +91,7 @@ def check_statistics(model: Model, context: Any, arms: Any) -> None:
     assert count > 0, f"{where}: no arm was encoded"
     assert request.names is None or len(request.names) == count, f"{where}: {request.names} are not {count} names"
     for make in RULES:
-        rule = rule_of(make())
+        rule = make_rule(make())
         seen = model.predict(request, 0, rule, np.random.default_rng(1), rule.pairs)
         assert seen.means.shape == seen.widths.shape == seen.beta.shape == (count,), f"{where}: not a number an arm"
         assert np.isfinite(seen.means).all(), f"{where}: means are {seen.means}"
@@ -108,7 +108,7 @@ def check_choices(model: Model, context: Any, arms: Any) -> None:
     request = model.encode(context, arms)
     among = np.ones((1, request.size), np.bool_)
     for make in RULES[:3]:  # those without draws, whose choices are functions of statistics
-        rule = model.active_rule(rule_of(make()), request)
+        rule = model.active_rule(make_rule(make()), request)
         where, rng = f"{model!r} under {rule.text}", np.random.default_rng(2)
         k = min(2, request.size)
         places, p, scores, means, widths = model.choose(request, 0, rule, rng, among, k, False)
@@ -183,5 +183,5 @@ def check_copies(model: Model, context: Any, arms: Any, one: Callable[[Any, int]
     for what, found in ends.items():
         assert found == end, f"{where}: {what} goes on differently"
     assert to_bytes(frozen) == kept, f"{where}: a frozen copy has changed"
-    rule = rule_of(UCB(0.5))
+    rule = make_rule(UCB(0.5))
     frozen.predict(frozen.encode(context, arms), 0, rule, np.random.default_rng(0), 0)

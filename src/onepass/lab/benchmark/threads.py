@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import onepass as op
-from onepass.foundation.sharing import Shared, reading, writing
+from onepass.foundation.rw_lock import SharedObject, reading, writing
 from onepass.lab.benchmark.shared import median_microseconds
 
 Line = tuple[str, float, str, float, str]
@@ -17,7 +17,7 @@ AT_ONCE = 20  # calls between two looks at the clock
 BAR = 1.6  # times the calls of one thread, of two
 
 
-class Empty(Shared):
+class Empty(SharedObject):
     """Methods that do nothing, with the lock and without."""
 
     def plain(self) -> None:

@@ -10,7 +10,7 @@ with a blank is the exception: the parser keeps it, and text cannot say it, so t
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from onepass.foundation.check import shown
+from onepass.foundation.check import quote
 
 DEFAULT = " "  # the namespace of what is in none
 RESERVED = str.maketrans(dict.fromkeys(" \t|:\n\r", "_"))
@@ -82,7 +82,7 @@ def features_of(text: str) -> dict[str, Any]:
             amount = times * (number(value) if colon else 1.0)
             space = found.setdefault(name or DEFAULT, {} if feature else [])
             if isinstance(space, dict) != bool(feature):
-                raise ValueError(f"namespace {shown(name)} has features with and without names")
+                raise ValueError(f"namespace {quote(name)} has features with and without names")
             if feature:
                 space[feature] = space.get(feature, 0.0) + amount
             else:

@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 
 from onepass.bandit.request import Request
-from onepass.features.merging import TEXT, merge
-from onepass.features.terms import terms
+from onepass.features.flatten import flatten_record
+from onepass.features.merge_records import TEXT, merge_records
 from onepass.log.asking import FACTORS, are_records
 from onepass.log.records import Decision
 
@@ -25,7 +25,7 @@ def request_of(decision: Decision) -> Request | None:
     """The request of a decision; None where its contexts are rows of numbers, or say nothing of its arms.
 
     decision: of `onepass.log`, its features plain data or JSON. ValueError for features that cannot stand together, or
-    that are no terms (`onepass.features.terms`).
+    that are no terms (`onepass.features.flatten`).
     """
     contexts, names = decision.contexts, decision.names
     if isinstance(contexts, msgspec.Raw):
@@ -65,8 +65,8 @@ def rows_and_names(decision: Decision) -> Request | None:
 
 def checked(features: dict[str, Any]) -> dict[str, Any]:
     """Features as a record whose terms there are."""
-    record = merge([features])
-    terms(record)
+    record = merge_records([features])
+    flatten_record(record)
     return record
 
 

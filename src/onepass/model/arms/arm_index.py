@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from onepass.arena.arena import NONE
-from onepass.foundation.check import shown
+from onepass.foundation.check import quote
 from onepass.foundation.forks import open_at_fork
 from onepass.model.names import check_hashable, distinct_names
 
@@ -46,7 +46,7 @@ class ArmIndex:
         """Make an arm known; ValueError if it is known already or not hashable."""
         check_hashable([arm])
         if arm in self._arm_ids:
-            raise ValueError(f"arm must be a new one, but {shown(arm)} is known already")
+            raise ValueError(f"arm must be a new one, but {quote(arm)} is known already")
         self.add_names([arm])
 
     def add_names(self, names: Iterable[Any]) -> None:
@@ -65,7 +65,7 @@ class ArmIndex:
         """The record of an arm; ValueError if it is not known."""
         check_hashable([arm])
         if arm not in self._arm_ids:
-            raise ValueError(f"arm {shown(arm)} is not known; known are {len(self)} arms, see bandit.arms")
+            raise ValueError(f"arm {quote(arm)} is not known; known are {len(self)} arms, see bandit.arms")
         return self._arm_ids[arm]
 
     def find(self, arm: Hashable) -> int:
@@ -77,7 +77,7 @@ class ArmIndex:
         check_hashable([arm])
         if self.find(arm) != NONE:
             raise ValueError(
-                f"arm must not have learned yet, but {shown(arm)} has: remove it first, or merge whole bandits"
+                f"arm must not have learned yet, but {quote(arm)} has: remove it first, or merge whole bandits"
             )
 
     def assign(self, arm: Hashable, arm_id: int) -> None:

@@ -9,8 +9,8 @@ from onepass.arena.arena import NONE
 from onepass.features.feature_map import FeatureMap
 from onepass.foundation import files
 from onepass.foundation import state as states
-from onepass.foundation.check import shown
-from onepass.foundation.registry import built, savable
+from onepass.foundation.check import quote
+from onepass.foundation.registry import build, savable
 from onepass.model.arms.arm_index import ArmIndex
 from onepass.model.arms.merge import direction_of, set_directions
 from onepass.model.arms.per_arm import ArmModelsState, Disjoint, Hybrid
@@ -52,7 +52,7 @@ class ArmModel(files.Owner):
         if not isinstance(estimator, Disjoint):
             raise ValueError(
                 "estimator must be Disjoint: an arm of a hybrid model is known to its shared part too, "
-                f"got {shown(estimator)}"
+                f"got {quote(estimator)}"
             )
         self.estimator, self.features = estimator, features
         store, front = (
@@ -79,9 +79,9 @@ class ArmModel(files.Owner):
         return files.Contents(params, {}, self._held)
 
     @classmethod
-    def restored(cls, params: dict[str, Any], extra: dict[str, Any], held: files.Holds) -> Self:
+    def from_contents(cls, params: dict[str, Any], extra: dict[str, Any], held: files.StateSource) -> Self:
         """From what a file, copy or pickle holds, `params`, `extra` and `held`; ValueError where that does not fit."""
-        model = cls(**{name: built(part) for name, part in params.items()})
+        model = cls(**{name: build(part) for name, part in params.items()})
         return model.holding(held.take(model._held, model._fits))
 
     def holding(self, held: Any) -> Self:
@@ -112,7 +112,7 @@ def export_arm(
     """The arm at a record, NONE: as it begins."""
     store = learned.store
     arm, prior = store.export_arm(arm_id), store.export_arm(NONE)
-    held = ArmContents(arm.rows, arm, prior, direction_of(learned, arm_id), states.own(moved))
+    held = ArmContents(arm.rows, arm, prior, direction_of(learned, arm_id), states.copy_arrays(moved))
     with states.abstract():
         return ArmModel(estimator, features).holding(held)
 
@@ -140,6 +140,6 @@ def import_arm(learned: ArmModelsState, index: ArmIndex, arm: Hashable, held: Ar
         index.add_names([arm])
         return learned
     arm_id = learned.store.allocate()
-    learned.store.write_arm(arm_id, states.own(held.arm))
+    learned.store.write_arm(arm_id, states.copy_arrays(held.arm))
     index.assign(arm, arm_id)
     return learned._replace(direction=set_directions(learned.direction, [(arm_id, held.direction)]))

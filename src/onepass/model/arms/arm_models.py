@@ -18,19 +18,19 @@ from onepass.estimator.contract import forget
 from onepass.estimator.estimator import check_radius
 from onepass.estimator.half_life import decay_factor
 from onepass.estimator.ridge import Ridge
-from onepass.exploration.contract import Seen
+from onepass.exploration.contract import ArmStatistics
 from onepass.exploration.exploration import Exploration
 from onepass.exploration.randomness import noise, noise_once
-from onepass.exploration.residuals import Tally, checked_tally, counted, pooled
+from onepass.exploration.residual_scale import Tally, check_tally, count_deviation, pool
 from onepass.exploration.rule import Rule
 from onepass.features.feature_map import FeatureMap
 from onepass.foundation import check, files
 from onepass.foundation import state as states
-from onepass.foundation.check import shown
-from onepass.foundation.generic import defined
-from onepass.foundation.interrupts import deferred
-from onepass.foundation.registry import built, savable
-from onepass.foundation.sharing import reading, writing
+from onepass.foundation.check import quote
+from onepass.foundation.deferred_signals import defer_signals
+from onepass.foundation.generic import is_registered
+from onepass.foundation.registry import build, savable
+from onepass.foundation.rw_lock import reading, writing
 from onepass.model.arms.arm_index import ArmIndex
 from onepass.model.arms.arm_model import ArmModel, check_arm_model, export_arm, import_arm
 from onepass.model.arms.files import SavedArmModels, pack_state, unpack_state
@@ -65,7 +65,7 @@ class ArmModels(Model):
 
     def __init__(self, estimator: Disjoint | Hybrid, features: FeatureMap | None = None, half_life: Any = None) -> None:
         if not isinstance(estimator, Disjoint | Hybrid):
-            raise ValueError(f"estimator must be Disjoint or Hybrid models per arm, got {shown(estimator)}")
+            raise ValueError(f"estimator must be Disjoint or Hybrid models per arm, got {quote(estimator)}")
         self._age = ForgettingClock(make_clock(half_life))
         if self._age.clock is not None:
             estimator = estimator.separate()
@@ -82,7 +82,7 @@ class ArmModels(Model):
         wanted, sides = (factors.left, factors.right) if factors is not None and factors.reduce else (full, 0)
         if design.dim != wanted or (shared is not None and shared.design.dim != full):
             sizes = f"{wanted}" if shared is None else f"{wanted} for the arms and {full} for the shared part"
-            raise ValueError(f"designs must have dim={sizes} to fit features={shown(features)}, got {shown(estimator)}")
+            raise ValueError(f"designs must have dim={sizes} to fit features={quote(features)}, got {quote(estimator)}")
         self.n_learned = 0
         self._tally = Tally(rows=0, squares=0.0)
         begun = () if shared is None else shared.begin()
@@ -161,7 +161,7 @@ class ArmModels(Model):
         """
         self._index.check_untrained(arm)
         held = check_arm_model(self.estimator, self.features, self._learned, self._pipeline.statistics, model)
-        with deferred():
+        with defer_signals():
             self._learned = import_arm(self._learned, self._index, arm, held)
             self.n_learned = self.n_learned + model.rows
 
@@ -198,7 +198,7 @@ class ArmModels(Model):
         each: list[Any] = [(means[i], squares[i], adjusted[i] if adjusted else None) for i in range(len(means))]
         return Request(names, len(names), single, each, arm_ids, context)
 
-    def predict(self, request: Request, i: int, rule: Rule, rng: np.random.Generator, pairs: int) -> Seen:
+    def predict(self, request: Request, i: int, rule: Rule, rng: np.random.Generator, pairs: int) -> ArmStatistics:
         shared = self.estimator.shared
         size = request.size if shared is None else request.size + shared.design.dim  # arms share no data
         normals = noise_once(pairs, size, rng, 0)[0]
@@ -270,7 +270,7 @@ class ArmModels(Model):
         self._learned = learn(self._learned, self._index, self._pipeline, rows, right, values, names)
         self.n_learned += len(rows)
         for deviation in apart:
-            self._tally = counted(self._tally, float(deviation))
+            self._tally = count_deviation(self._tally, float(deviation))
 
     def _forget(self, ticks: int) -> None:
         self._learned, self._later = decay_models(self._learned, ticks), None
@@ -294,7 +294,7 @@ class ArmModels(Model):
             block = slice(start, start + step)
             normals, lots = noise(rule.pairs, count, rng, len(rows[block]))
             before = np.array([self._index.find(name) for name in range(count)], np.int64)
-            with deferred():
+            with defer_signals():
                 known = rule.rule, self.n_learned, self._tally, before.copy()
                 self._tally, found, arm_ids = store.play(*known, rows[block], rewards[block], normals, lots)
                 for name in dict.fromkeys(found[found >= 0].tolist()):
@@ -321,7 +321,7 @@ class ArmModels(Model):
         begun = None if since is None else NamedModels(since._index, since._learned)
         union = plan_merge(mine, its, begun, self.estimator, self._before)
         self._learned = apply_merge(mine, other._learned, union)
-        self._tally = pooled(self._tally, other._tally, None if since is None else since._tally)
+        self._tally = pool(self._tally, other._tally, None if since is None else since._tally)
         self.n_learned += other.n_learned - (0 if since is None else since.n_learned)
         self._age.weight = max(
             self._age.weight + other._age.weight - (0.0 if since is None else since._age.weight), 0.0
@@ -407,16 +407,16 @@ class ArmModels(Model):
         )
 
     @classmethod
-    def restored(cls, params: dict[str, Any], extra: dict[str, Any], held: files.Holds) -> Self:
+    def from_contents(cls, params: dict[str, Any], extra: dict[str, Any], held: files.StateSource) -> Self:
         """From what a file, copy or pickle holds, `params`, `extra` and `held`; ValueError where that does not fit."""
-        model = cls(**{name: built(part) for name, part in params.items()})
+        model = cls(**{name: build(part) for name, part in params.items()})
         found: SavedArmModels = unpack_state(held, model._learned, model._pipeline, model.estimator)
         model._learned.store.restore(found.store)
         model._pipeline.restore(found.features)
         model._learned = model._learned._replace(shared=found.shared, direction=found.direction)
         model._index = ArmIndex(zip(found.names, found.arm_ids.tolist(), strict=True))
         model._before = found.before
-        model.n_learned, model._tally = check.integer("rounds", extra["rounds"], 0), checked_tally(extra["tally"])
+        model.n_learned, model._tally = check.integer("rounds", extra["rounds"], 0), check_tally(extra["tally"])
         model._age.restore(extra)
         return model
 
@@ -434,7 +434,7 @@ def decay_models(learned: ArmModelsState, ticks: int) -> ArmModelsState:
     later = store.advance(ticks)
     if shared == ():
         return learned._replace(store=later)
-    exact = defined(contract.adjusted, shared.design)
+    exact = is_registered(contract.add_matrix, shared.design)
     before = [arm.schur_complement() for arm in store.decay_arms()] if exact else []
     shared = forget(shared, factor)
     if before:

@@ -7,7 +7,7 @@ import numpy as np
 from onepass.arena.arena import NONE
 from onepass.arena.model_store import empty_state
 from onepass.foundation import files
-from onepass.foundation.state import objects
+from onepass.foundation.state import object_array
 from onepass.model.arms.arm_index import ArmIndex
 from onepass.model.arms.per_arm import ArmModelsState, Disjoint, Hybrid
 from onepass.model.feature_pipeline import FeaturePipeline
@@ -29,7 +29,7 @@ class SavedArmModels(NamedTuple):
 def pack_state(learned: ArmModelsState, index: ArmIndex, front: FeaturePipeline, before: Any) -> SavedArmModels:
     """All of it, arrays as they are."""
     return SavedArmModels(
-        names=objects(list(index.names)),
+        names=object_array(list(index.names)),
         arm_ids=index.arm_ids,
         direction=learned.direction,
         shared=learned.shared,
@@ -40,11 +40,11 @@ def pack_state(learned: ArmModelsState, index: ArmIndex, front: FeaturePipeline,
 
 
 def unpack_state(
-    held: files.Holds, learned: ArmModelsState, front: FeaturePipeline, estimator: Disjoint | Hybrid
+    held: files.StateSource, learned: ArmModelsState, front: FeaturePipeline, estimator: Disjoint | Hybrid
 ) -> SavedArmModels:
     """What a file or a copy holds; learned: as it begins. ValueError where the parts contradict each other."""
     begun = SavedArmModels(
-        names=objects([]),
+        names=object_array([]),
         arm_ids=np.zeros(0, np.int64),
         direction=learned.direction,
         shared=learned.shared,

@@ -7,7 +7,7 @@ import numpy as np
 
 from onepass.arena.arena import NONE
 from onepass.estimator.contract import update_rows
-from onepass.features.factors import Factors, products
+from onepass.features.outer_product import Factors, row_products
 from onepass.foundation import check
 from onepass.model.arms.arm_index import ArmIndex
 from onepass.model.arms.per_arm import ArmModelsState
@@ -86,7 +86,7 @@ def learn_rows(
     """
     codes: dict[Hashable, int] = {}
     group = np.array([codes.setdefault(name, len(codes)) for name in names], np.int64)
-    full: Any = products(rows, right) if right.shape[1] and learned.shared != () else None
+    full: Any = row_products(rows, right) if right.shape[1] and learned.shared != () else None
     if front.reduced:
         known = [index.find(name) for name in codes]
         directions = directions_for(learned.direction, known, group, right)

@@ -21,13 +21,13 @@ from onepass.design import contract as designs
 from onepass.estimator import contract as estimators
 from onepass.estimator.ridge import RidgeState
 from onepass.foundation import state as states
-from onepass.foundation.check import shown
-from onepass.foundation.generic import defined
+from onepass.foundation.check import quote
+from onepass.foundation.generic import is_registered
 from onepass.model.arms.arm_index import ArmIndex
 from onepass.model.arms.per_arm import ArmModelsState
 from onepass.model.merge import merge_shared
 
-PARALLEL = 1e-6  # how far the unit vectors of one arm's factor may differ, as in features/factors.py
+PARALLEL = 1e-6  # how far the unit vectors of one arm's factor may differ, as in features/outer_product.py
 
 
 class NamedModels(NamedTuple):
@@ -63,7 +63,7 @@ def align_direction(
         return arm, mine if mine.any() else theirs
     along = float(mine @ theirs)
     if abs(along) < 1.0 - PARALLEL:
-        raise ValueError(f"other must know arm {shown(name)} by a factor of the same direction, but it has turned")
+        raise ValueError(f"other must know arm {quote(name)} by a factor of the same direction, but it has turned")
     return arm.flip_sign() if along < 0.0 else arm, mine
 
 
@@ -129,11 +129,11 @@ def correct_shared(shared: Any, corrections: list[Any]) -> Any:
         raise estimators.path_dependence_error(
             f"{type(shared).__name__.removesuffix('State')} beside arms that both know"
         )
-    if not defined(designs.adjusted, shared.design):
-        raise designs.not_removable(shared.design)
+    if not is_registered(designs.add_matrix, shared.design):
+        raise designs.removal_error(shared.design)
     change, gain = (sum(terms) for terms in zip(*corrections, strict=True))
     kind = shared.moment.dtype
-    design = designs.adjusted(shared.design, np.asarray(change, kind))
+    design = designs.add_matrix(shared.design, np.asarray(change, kind))
     return shared._replace(design=design, moment=shared.moment + np.asarray(gain, kind))
 
 

@@ -24,14 +24,14 @@ from onepass.estimator.estimator import Estimator
 from onepass.estimator.online_newton import OnlineNewton
 from onepass.estimator.ridge import Ridge
 from onepass.foundation import check
-from onepass.foundation.check import shown
+from onepass.foundation.check import quote
 from onepass.foundation.registry import savable
 
 
 def _check_shared(value: Any) -> Ridge | OnlineNewton:
     if not isinstance(value, Ridge | OnlineNewton):
         raise ValueError(
-            f"shared must be Ridge(design) or OnlineNewton(design), which learn what the arms leave, got {shown(value)}"
+            f"shared must be Ridge(design) or OnlineNewton(design), which learn what the arms leave, got {quote(value)}"
         )
     return value
 
@@ -41,17 +41,17 @@ def _check_arms(value: Any) -> Ridge:
         raise ValueError(
             "arms must be Ridge(design): the shared part learns what A^-1 B and A^-1 b of an arm leave of a row, which "
             "no other estimator keeps (Newton steps would have to step for every column of B, and keep what cuts take "
-            f"of it); use Disjoint for such arms, or OnlineNewton for the shared part, got {shown(value)}"
+            f"of it); use Disjoint for such arms, or OnlineNewton for the shared part, got {quote(value)}"
         )
     return value
 
 
 def _check_estimator(value: Any) -> Estimator:
     if not isinstance(value, Estimator):
-        raise ValueError(f"estimator must be an estimator such as Ridge(Exact(dim=20)), got {shown(value)}")
+        raise ValueError(f"estimator must be an estimator such as Ridge(Exact(dim=20)), got {quote(value)}")
     if value.horizon or value.repeats_arms:
         raise ValueError(
-            f"estimator must take rows at any time for models per arm, got {shown(value)}; use horizon=None, and "
+            f"estimator must take rows at any time for models per arm, got {quote(value)}; use horizon=None, and "
             "neither CRMM nor MENU"
         )
     return value
@@ -127,7 +127,7 @@ class Hybrid(PerArm):
     ) -> None:
         self.shared, self.arms = _check_shared(shared), _check_arms(arms)
         if self.shared.design.dtype != self.arms.design.dtype:
-            raise ValueError(f"shared and arms must have one dtype, got {shown(shared)} and {shown(arms)}")
+            raise ValueError(f"shared and arms must have one dtype, got {quote(shared)} and {quote(arms)}")
         self.compact, self.threads = _check_options(self.arms, compact, threads)
 
     def params(self) -> dict[str, Any]:
@@ -151,7 +151,7 @@ class ArmModelsState(NamedTuple):
 def _check_options(arms: Estimator, compact: Any, threads: Any) -> tuple[bool, int | None]:
     able = can_pack(arms)
     if check.choice("compact", compact, (None, False, True)) and not able:
-        raise ValueError(f"compact must be None or False for {shown(arms)}, which the arena does not know")
+        raise ValueError(f"compact must be None or False for {quote(arms)}, which the arena does not know")
     if threads is not None:
         threads = check.integer("threads", threads, 1)
     return able if compact is None else compact, threads

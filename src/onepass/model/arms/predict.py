@@ -7,11 +7,11 @@ import numpy as np
 
 from onepass.design import contract
 from onepass.estimator.contract import parameter
-from onepass.exploration.contract import Seen
-from onepass.exploration.residuals import Tally, residual
+from onepass.exploration.contract import ArmStatistics
+from onepass.exploration.residual_scale import Tally, residual
 from onepass.exploration.rule import Rule
 from onepass.exploration.statistics import statistics
-from onepass.features.factors import Factors
+from onepass.features.outer_product import Factors
 from onepass.model.arms.per_arm import ArmModelsState
 from onepass.model.arms.rank_one import lengths_along
 from onepass.model.feature_pipeline import FeaturePipeline, split_sides
@@ -88,7 +88,7 @@ def arm_statistics(
     squares: np.ndarray,
     rows: np.ndarray | None,
     normals: np.ndarray,
-) -> Seen:
+) -> ArmStatistics:
     """What a rule sees of arms with means and squares x^T A_a^-1 x (K,).
 
     rows (K, k): of the shared model of a hybrid one, which adds its part to the means. normals (pairs, K, and those of

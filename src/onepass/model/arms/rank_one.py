@@ -8,7 +8,7 @@ Exact for ridge regression on an exact design; d_u numbers an arm's direction in
 import numpy as np
 
 from onepass.arena.arena import NONE
-from onepass.features.factors import signed_lengths
+from onepass.features.outer_product import signed_lengths
 
 
 def lengths_along(directions: np.ndarray, places: np.ndarray, right: np.ndarray) -> np.ndarray:

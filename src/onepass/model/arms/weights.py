@@ -10,7 +10,7 @@ import numpy as np
 from onepass.arena.arena import NONE
 from onepass.design import contract
 from onepass.estimator.contract import parameter
-from onepass.features.factors import Factors
+from onepass.features.outer_product import Factors
 from onepass.model.arms.per_arm import ArmModelsState
 from onepass.model.arms.rank_one import lengths_along
 from onepass.model.weights import SIGNS, Weights

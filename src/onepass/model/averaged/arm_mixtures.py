@@ -7,7 +7,7 @@ import numpy as np
 
 from onepass.foundation import check, files
 from onepass.foundation.generic import call_direct
-from onepass.foundation.state import objects
+from onepass.foundation.state import object_array
 from onepass.model.arms.arm_index import ArmIndex
 from onepass.model.averaged.mixture import (
     ALARMS,
@@ -187,13 +187,13 @@ class ArmMixtures:
 
     def saved(self) -> Saved:
         """Return what is written."""
-        return Saved(self.models, self.remaking, objects(list(self.index.names)), self.index.arm_ids)
+        return Saved(self.models, self.remaking, object_array(list(self.index.names)), self.index.arm_ids)
 
-    def restore(self, held: files.Holds) -> None:
+    def restore(self, held: files.StateSource) -> None:
         """Take what was written; ValueError where that does not fit."""
         begun, landmarks = self.models, self.settings.n_landmarks
         works = begun != () and any(name.startswith("remaking.") for name in held.arrays)
-        none = Saved(begun, begun_remaking(begun) if works else (), objects([]), np.zeros(0, np.int64))
+        none = Saved(begun, begun_remaking(begun) if works else (), object_array([]), np.zeros(0, np.int64))
         found: Saved = held.take(none, lambda saved: _fits(saved, begun, landmarks))
         if len(set(found.names.tolist())) != len(found.names):
             raise ValueError("an arm is there twice")

@@ -15,7 +15,7 @@ import numpy as np
 
 from onepass.design.subspace import solve_in
 from onepass.features.attribution import Terms
-from onepass.foundation.check import shown
+from onepass.foundation.check import quote
 from onepass.model.averaged.mixture import (
     CLOCK,
     DRIFT,
@@ -41,7 +41,7 @@ def called(dim: int, names: Iterable[str] | None) -> tuple[str, ...]:
     """The names of columns, x0, x1, ... where there are none; ValueError for others than `dim` different ones."""
     columns = tuple(f"x{j}" for j in range(dim)) if names is None else tuple(names)
     if len(columns) != dim or len(set(columns)) != len(columns):
-        raise ValueError(f"names must be {dim} different strings, got {shown(columns)}")
+        raise ValueError(f"names must be {dim} different strings, got {quote(columns)}")
     return columns
 
 

@@ -13,7 +13,7 @@ from typing import Any, Self, final
 
 import numpy as np
 
-from onepass.exploration.contract import Seen
+from onepass.exploration.contract import ArmStatistics
 from onepass.exploration.exploration import Exploration
 from onepass.exploration.optimistic_gap import OptimisticGap
 from onepass.exploration.randomness import noise_once
@@ -22,9 +22,9 @@ from onepass.exploration.statistics import statistics
 from onepass.features.records import Records
 from onepass.foundation import check, files
 from onepass.foundation import state as states
-from onepass.foundation.check import shown
-from onepass.foundation.registry import built, savable
-from onepass.foundation.sharing import reading
+from onepass.foundation.check import quote
+from onepass.foundation.registry import build, savable
+from onepass.foundation.rw_lock import reading
 from onepass.model.arms.arm_index import ArmIndex
 from onepass.model.averaged.arm_mixtures import ArmMixtures, Settings
 from onepass.model.averaged.attribution import called, sides_of
@@ -84,7 +84,7 @@ class AveragedModels(Model):
         if context is None:
             self._contexts: Contexts = RowContexts(self._dim or 0, most)
         elif not isinstance(context, Records) or dim is not None:
-            raise ValueError(f"context must be Records(size=256), and dim None beside it, got {shown(context)}")
+            raise ValueError(f"context must be Records(size=256), and dim None beside it, got {quote(context)}")
         elif context.size > WIDE:
             raise ValueError(f"context must have at most {WIDE} places where arms have models of their own")
         else:
@@ -138,7 +138,7 @@ class AveragedModels(Model):
         if isinstance(arms, Mapping):
             return list(arms)
         if featured:
-            raise ValueError(f"arms must have names where each has models of its own, got {shown(arms)}")
+            raise ValueError(f"arms must have names where each has models of its own, got {quote(arms)}")
         return arms
 
     def _names_to_learn(self, arms: list[Any]) -> list[Any]:
@@ -172,7 +172,7 @@ class AveragedModels(Model):
         chosen = [names[place] for place in places.tolist()]
         return self._contexts.evidence(request.given, i, request.each[i], places, chosen)
 
-    def predict(self, request: Request, i: int, rule: Rule, rng: np.random.Generator, pairs: int) -> Seen:
+    def predict(self, request: Request, i: int, rule: Rule, rng: np.random.Generator, pairs: int) -> ArmStatistics:
         normals = noise_once(pairs, request.size, rng, 0)[0]
         means, widths, sigma, known = self._mixtures.survey(request.each[i], request.arms)
         return statistics(rule, means, widths, rule.strength.scale * sigma, normals * widths, sigma, known)
@@ -207,7 +207,7 @@ class AveragedModels(Model):
     def game(self, contexts: Any, rewards: Any, nu: Any) -> tuple[np.ndarray, np.ndarray, Any]:
         """Check recorded rounds; contexts may be (T, 1, dim), the same for all arms, which are named 0 .. K - 1."""
         if nu is not None:
-            raise ValueError(f"nu must be None for this model, got {shown(nu)}")
+            raise ValueError(f"nu must be None for this model, got {quote(nu)}")
         return *self._contexts.game(contexts, rewards), None
 
     # ---- questions ----
@@ -276,9 +276,9 @@ class AveragedModels(Model):
         return files.Contents(self.params(), extra, self._mixtures.saved())
 
     @classmethod
-    def restored(cls, params: dict[str, Any], extra: dict[str, Any], held: files.Holds) -> Self:
+    def from_contents(cls, params: dict[str, Any], extra: dict[str, Any], held: files.StateSource) -> Self:
         """From what a file, copy or pickle holds, `params`, `extra` and `held`; ValueError where that does not fit."""
-        model = cls(**{name: built(part) for name, part in params.items()})
+        model = cls(**{name: build(part) for name, part in params.items()})
         model._contexts.restore(extra)
         if model._mixtures.models == () and model.dim > 0:
             model._mixtures.begin(model.dim)
@@ -293,5 +293,5 @@ def _name_to_learn(arm: Any) -> Any:
     if isinstance(arm, Mapping) and len(arm) == 1:
         return next(iter(arm))
     if isinstance(arm, Mapping) or have_features(arm):
-        raise ValueError(f"arm must be a name or {{name: features}} where each has models of its own, got {shown(arm)}")
+        raise ValueError(f"arm must be a name or {{name: features}} where each has models of its own, got {quote(arm)}")
     return arm

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from onepass.features.pairs import Pairs
+from onepass.features.flatten import is_number
 from onepass.features.records import Records
-from onepass.features.terms import is_number
+from onepass.features.sparse_rows import SparseRows
 
 NONE = -1  # the column of a place that has none
 WIDTH = 256  # of the dictionary: with 150 landmarks an arm then takes 1.6 MB
@@ -73,7 +73,7 @@ class Columns:
     def _refill(self) -> None:
         self._fill = self.records.means()[self.places]
 
-    def _dense(self, pairs: Pairs) -> np.ndarray:
+    def _dense(self, pairs: SparseRows) -> np.ndarray:
         ends = pairs.starts.tolist()
         parts = [slice(start, end) for start, end in pairwise(ends)]
         return np.array([self._one(pairs.places[part], pairs.values[part]) for part in parts])

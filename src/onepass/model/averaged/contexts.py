@@ -6,10 +6,10 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
+from onepass.features.flatten import flatten_record
 from onepass.features.records import Records
-from onepass.features.terms import terms
 from onepass.foundation import check
-from onepass.foundation.check import shown
+from onepass.foundation.check import quote
 from onepass.model.averaged.columns import Columns
 from onepass.model.contract import check_rounds, rows_of_slots
 from onepass.model.names import name_list
@@ -107,7 +107,7 @@ class RowContexts(Contexts):
 
     def _array(self, contexts: Any, dims: tuple[int, ...]) -> np.ndarray:
         if type(contexts) is not np.ndarray and are_records(contexts) and not is_frame(contexts):
-            raise ValueError(f"contexts must be rows, as those that this bandit has learned, got {shown(contexts)}")
+            raise ValueError(f"contexts must be rows, as those that this bandit has learned, got {quote(contexts)}")
         return check.array("contexts", contexts, NUMBERS, dims, self._width or None)
 
     def requests(self, contexts: Any, count: int) -> tuple[bool, np.ndarray, Sequence[Any]]:
@@ -180,7 +180,7 @@ class RecordContexts(Contexts):
     @staticmethod
     def _require(contexts: Any) -> None:
         if not are_records(contexts):
-            raise ValueError(f"contexts must be records, as those that this bandit has learned, got {shown(contexts)}")
+            raise ValueError(f"contexts must be records, as those that this bandit has learned, got {quote(contexts)}")
 
     def requests(self, contexts: Any, count: int) -> tuple[bool, np.ndarray, Sequence[Any]]:
         self._require(contexts)
@@ -193,7 +193,7 @@ class RecordContexts(Contexts):
     def examples(self, contexts: Any, arm: Any) -> tuple[bool, Sequence[Any], list[Any]]:
         self._require(contexts)
         single, records, arms = examples_of(contexts, arm)
-        return single, _finite(map(terms, records)), arms
+        return single, _finite(map(flatten_record, records)), arms
 
     def recall(self, slots: list[tuple[Any, int]]) -> Sequence[Any]:
         return _finite(check_evidence(decision)[0] for decision, _ in slots)

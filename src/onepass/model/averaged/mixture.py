@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from onepass.foundation.generic import compiled
-from onepass.foundation.state import cleared_late, zeros
+from onepass.foundation.state import lazy_zeros, zeros
 from onepass.model.averaged.regression import begin, guess, learn, length, look, unknown
 from onepass.model.averaged.rewards import FAR, SEEN, SPREAD, SQUARES, Rewards, no_rewards, paid, prior, worse
 from onepass.model.averaged.sketches import (
@@ -355,8 +355,8 @@ def grown(state: Mixture, slots: int) -> Mixture:
     """The state with room for so many arms."""
     sizes, before = state.plan[:, SIZE], len(state.last)
     more = state._replace(
-        theta=cleared_late(slots, int(sizes.sum()), dtype=np.float32),
-        inverse=cleared_late(slots, int(length(sizes).sum()), dtype=np.float32),
+        theta=lazy_zeros(slots, int(sizes.sum()), dtype=np.float32),
+        inverse=lazy_zeros(slots, int(length(sizes).sum()), dtype=np.float32),
         last=np.full(slots, NEVER),
         learned=np.zeros(slots, np.int64),
         sketches=no_sketches(slots, state.rows.shape[1], state.sketches.root.shape[1] // 2),

@@ -13,13 +13,13 @@ from typing import NamedTuple
 import numpy as np
 
 from onepass.design import contract
-from onepass.design.cutting import Sums
 from onepass.design.frequent_directions import FrequentDirectionsRule
 from onepass.design.sketch import SketchSettings, SketchState
 from onepass.design.subspace import Subspace, solve_in
+from onepass.design.truncation import Sums
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import dot
-from onepass.foundation.state import cleared_late
+from onepass.foundation.state import lazy_zeros
 
 ROWS_KEPT = 16  # directions that a cut leaves, and one more: 8 to 32 are alike (docs/recommended_measured.md)
 FEWEST_KEPT = 4  # where memory is short
@@ -43,7 +43,7 @@ def no_sketches(slots: int, dim: int, size: int) -> Sketches:
     """Of arms that `begin_sketch` has not been called for; size 0: none."""
     across = dim + 1 if size > 0 else 0
     return Sketches(
-        basis=cleared_late(slots, 2 * size, across, dtype=np.float32),
+        basis=lazy_zeros(slots, 2 * size, across, dtype=np.float32),
         root=np.zeros((slots, 2 * size, 2 * size), np.float32),
         theta=np.zeros((slots, across), np.float32),
         aside=np.zeros((slots, 2 * size + 1)),

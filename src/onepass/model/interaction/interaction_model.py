@@ -1,9 +1,9 @@
 """One model of all arms: every feature of a request with every feature of an arm, never forming their product.
 
 Requests are records, arms have features of their own and come and go; clicks, counts or numbers; nothing to tune. The
-mathematics is in interactions.py, what becomes of a record in features/terms.py. A decision's record holds the terms of
-the request and of the arms that were chosen, so that its reward can be learned later, by another process, or by another
-model.
+mathematics is in interactions.py, what becomes of a record in features/flatten.py. A decision's record holds the terms
+of the request and of the arms that were chosen, so that its reward can be learned later, by another process, or by
+another model.
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -11,20 +11,20 @@ from typing import Any, Self, final
 
 import numpy as np
 
-from onepass.exploration.contract import Seen
+from onepass.exploration.contract import ArmStatistics
 from onepass.exploration.exploration import Exploration
 from onepass.exploration.optimistic_gap import OptimisticGap
 from onepass.exploration.randomness import noise_once
 from onepass.exploration.rule import Rule
+from onepass.features.flatten import check_terms, flatten_record
 from onepass.features.records import Records
-from onepass.features.terms import checked_terms, terms
 from onepass.foundation import check, files
 from onepass.foundation import state as states
-from onepass.foundation.check import shown
+from onepass.foundation.check import quote
 from onepass.foundation.generic import call_direct
-from onepass.foundation.registry import built, savable
-from onepass.foundation.sharing import reading
-from onepass.foundation.state import objects
+from onepass.foundation.registry import build, savable
+from onepass.foundation.rw_lock import reading
+from onepass.foundation.state import object_array
 from onepass.model.contract import Batch, Choice, Model, Request, Sides, check_rounds
 from onepass.model.interaction.attribution import sides_of
 from onepass.model.interaction.interactions import (
@@ -81,7 +81,7 @@ class InteractionModel(Model):
     ) -> None:
         for argument, value in (("context", context), ("item", item)):
             if not isinstance(value, Records | None):
-                raise ValueError(f"{argument} must be Records(size=256, standardize=True), got {shown(value)}")
+                raise ValueError(f"{argument} must be Records(size=256, standardize=True), got {quote(value)}")
         self.context: Records = Records(size=WIDTH, standardize=True) if context is None else context.copy()
         self.item: Records = Records(size=WIDTH, standardize=True, bands=BANDS) if item is None else item.copy()
         self.recent: int = check.integer("recent", recent, 1)
@@ -120,7 +120,7 @@ class InteractionModel(Model):
         check_hashable([arm])
         if arm not in self._recent.names:
             known = len(self._recent.names)
-            raise ValueError(f"arm {shown(arm)} is not known; known are {known} arms, see bandit.arms")
+            raise ValueError(f"arm {quote(arm)} is not known; known are {known} arms, see bandit.arms")
         self._recent.remove(arm, self._learned)
 
     # ---- decisions ----
@@ -159,10 +159,10 @@ class InteractionModel(Model):
         )
         return found
 
-    def predict(self, request: Request, i: int, rule: Rule, rng: np.random.Generator, pairs: int) -> Seen:
+    def predict(self, request: Request, i: int, rule: Rule, rng: np.random.Generator, pairs: int) -> ArmStatistics:
         (_, user), (_, items, own) = request.each[i], request.arms
         normals = noise_once(pairs, request.size, rng, 1)[0]
-        found: Seen = look(self._learned, rule.rule, user.places, user.values, *items, own, normals)
+        found: ArmStatistics = look(self._learned, rule.rule, user.places, user.values, *items, own, normals)
         return found
 
     def scores(self, request: Request, rule: Rule, rng: np.random.Generator) -> np.ndarray:
@@ -175,7 +175,7 @@ class InteractionModel(Model):
 
     def observe(self, context: Any, arm: Any) -> Batch:
         single, records, arms = examples_of(context, arm, self.dim)
-        rows = [(terms(record), *_learned_arm(one)) for record, one in zip(records, arms, strict=True)]
+        rows = [(flatten_record(record), *_learned_arm(one)) for record, one in zip(records, arms, strict=True)]
         return Batch(len(rows), single, rows)
 
     def recall(self, slots: list[tuple[Any, int]]) -> Batch:
@@ -183,7 +183,7 @@ class InteractionModel(Model):
         for decision, slot in slots:
             user, items = check_evidence(decision)
             name = None if decision.candidates is None else (decision.arms[slot],)
-            rows.append((user, checked_terms(items[slot]), name))
+            rows.append((user, check_terms(items[slot]), name))
         return Batch(len(rows), False, rows)
 
     def update(
@@ -206,7 +206,7 @@ class InteractionModel(Model):
         """Check recorded rounds, contexts (T, 1, dim); the arms are named 0 .. K - 1."""
         rows = check.array("contexts", contexts, self.dtype, (3,), self.dim)
         if rows.shape[1] != 1 or nu is not None:
-            raise ValueError(f"contexts must be (T, 1, dim) and nu None, got shape {rows.shape} and nu {shown(nu)}")
+            raise ValueError(f"contexts must be (T, 1, dim) and nu None, got shape {rows.shape} and nu {quote(nu)}")
         return *check_rounds(rows, rewards, self.dtype, True), None
 
     # ---- questions ----
@@ -219,7 +219,7 @@ class InteractionModel(Model):
 
     def attribute(self, request: Request, places: list[int], names: Any) -> Sides:
         if names is not None:
-            raise ValueError(f"names must be None where terms of records have names, got {shown(names)}")
+            raise ValueError(f"names must be None where terms of records have names, got {quote(names)}")
         (_, user), (_, items, own) = request.each[0], request.arms
         item = slice(*items.starts[places[0] : places[0] + 2])
         row = InteractionRow(user.places, user.values, items.places[item], items.values[item], int(own[places[0]]))
@@ -266,13 +266,13 @@ class InteractionModel(Model):
         return {"context": self.context, "item": self.item, "recent": self.recent, "dim": self.dim}
 
     def contents(self) -> files.Contents:
-        return files.Contents(self.params(), {}, (self._learned, self._recent.saved(), (objects(self._offered),)))
+        return files.Contents(self.params(), {}, (self._learned, self._recent.saved(), (object_array(self._offered),)))
 
     @classmethod
-    def restored(cls, params: dict[str, Any], extra: dict[str, Any], held: files.Holds) -> Self:
+    def from_contents(cls, params: dict[str, Any], extra: dict[str, Any], held: files.StateSource) -> Self:
         """From what a file, copy or pickle holds, `params`, `extra` and `held`; ValueError where that does not fit."""
-        model = cls(**{name: built(part) for name, part in params.items()})
-        begun = model._learned, model._recent.saved(), (objects([]),)
+        model = cls(**{name: build(part) for name, part in params.items()})
+        begun = model._learned, model._recent.saved(), (object_array([]),)
         learned, recent, (offered,) = held.take(begun, lambda found: _fits(begun[0], found[0], found[1], model.recent))
         model._learned, model._recent = learned, RecentArms(model.recent, recent)
         model._offered, model.n_learned = distinct_names(offered), int(learned.totals[0])
@@ -283,8 +283,8 @@ def _learned_arm(arm: Any) -> tuple[Any, Any]:
     """Return the terms of one arm, and its name, (name,), None without one; ValueError for several arms, or none."""
     names, records = arms_of(arm if isinstance(arm, Mapping | list) else [arm])
     if len(records) != 1:
-        raise ValueError(f"arm must be one arm: a name, {{name: features}} or [features], got {shown(arm)}")
-    return terms(records[0]), None if names is None else (names[0],)
+        raise ValueError(f"arm must be one arm: a name, {{name: features}} or [features], got {quote(arm)}")
+    return flatten_record(records[0]), None if names is None else (names[0],)
 
 
 def _fits(begun: InteractionState, learned: InteractionState, recent: SavedArms, most: int) -> bool:

@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from onepass.exploration.contract import Seen, draws, strength
+from onepass.exploration.contract import ArmStatistics, draws, strength
 from onepass.exploration.slots import rank_and_fill
 from onepass.foundation.generic import compiled
 from onepass.foundation.state import is_abstract, zeros
@@ -199,7 +199,7 @@ def look(state, rule, user, user_values, starts, places, values, own, normals):
     if draws(rule) > 0:
         samples = sample_means(rule, means, beta, normals * widths)
     betas = np.full(count, beta)
-    return Seen(means=means, widths=widths, samples=samples, beta=betas, residual=sigma, rounds=rounds)
+    return ArmStatistics(means=means, widths=widths, samples=samples, beta=betas, residual=sigma, rounds=rounds)
 
 
 @compiled

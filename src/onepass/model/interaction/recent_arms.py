@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onepass.foundation.state import objects
+from onepass.foundation.state import object_array
 from onepass.model.interaction.interactions import NAMELESS, NEW, InteractionState, reset_arm
 
 
@@ -64,4 +64,4 @@ class RecentArms:
 
     def saved(self) -> SavedArms:
         """Return them as arrays."""
-        return SavedArms(names=objects(list(self._places)), places=np.array(list(self._places.values()), np.int64))
+        return SavedArms(names=object_array(list(self._places)), places=np.array(list(self._places.values()), np.int64))

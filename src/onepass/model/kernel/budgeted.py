@@ -29,12 +29,12 @@ import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 from scipy.linalg.lapack import dtrtri
 
-from onepass.exploration.randomness import DRAWING, coin, normals, uniforms
-from onepass.exploration.theory import Theory
+from onepass.exploration.confidence_width import Theory
+from onepass.exploration.randomness import DRAWING, normals, uniform, uniforms
 from onepass.features.kernels import Kernel
-from onepass.features.nystrom import IN_SPAN, pivoted
+from onepass.features.nystrom import IN_SPAN, pivot_cholesky
 from onepass.foundation import check
-from onepass.foundation.check import shown
+from onepass.foundation.check import quote
 from onepass.foundation.registry import savable
 from onepass.model.kernel.dictionary import play_beside, play_kept
 from onepass.model.kernel.posterior import KernelPosterior
@@ -80,12 +80,12 @@ class Budget:
         object.__setattr__(self, "oversampling", check.positive("oversampling", self.oversampling))
         object.__setattr__(self, "staleness", stale if stale == float("inf") else check.real("staleness", stale))
         if self.staleness < 1.0:
-            raise ValueError(f"staleness must be at least 1, where every play draws a dictionary, got {shown(stale)}")
+            raise ValueError(f"staleness must be at least 1, where every play draws a dictionary, got {quote(stale)}")
         object.__setattr__(self, "redundancy", check.fraction("redundancy", self.redundancy))
         if self.redundancy == 1.0:
             raise ValueError("redundancy must be below 1, or nothing joins the dictionary, got 1.0")
         if not isinstance(self.incremental, bool):
-            raise ValueError(f"incremental must be True or False, got {shown(self.incremental)}")
+            raise ValueError(f"incremental must be True or False, got {quote(self.incremental)}")
 
     def params(self) -> dict[str, Any]:
         """Return the arguments of the constructor, as plain data."""
@@ -110,7 +110,7 @@ class BudgetedPosterior(KernelPosterior):
         kept = 0.0
         if self._budget.incremental:
             kept, chance = self._thinned(state, place, chance)
-        joins = coin(self.coins) < chance
+        joins = uniform(self.coins) < chance
         stale = 0.0 if joins and self._budget.staleness > 1.0 else variance
         if 1.0 + state.tally[STALE] + stale > self._budget.staleness:
             heard, chosen = self._drawn(place, reward, joins)
@@ -200,7 +200,7 @@ class BudgetedPosterior(KernelPosterior):
     def _resting_on(self, state: KernelState, places: np.ndarray, least: np.ndarray | float) -> KernelState:
         """The same plays on the dictionary of these places, less those of which others leave no more than `least`."""
         points, size = state.points[: state.size], state.size
-        kept, lower = pivoted(self.kernel, gram_of(self.kernel, points[places], points[places]), least)
+        kept, lower = pivot_cholesky(self.kernel, gram_of(self.kernel, points[places], points[places]), least)
         used, members, room = len(kept), places[kept], max(len(state.members), len(kept) + ROOM)
         gram = gram_of(self.kernel, points[members], points)
         z = solve_triangular(lower, gram, lower=True, overwrite_b=True, check_finite=False)

@@ -7,9 +7,9 @@ The point that joins gives z one more coordinate, and V a row and a column; a pl
 
 import numpy as np
 
+from onepass.foundation.cholesky_updates import shift_root
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import dot
-from onepass.foundation.roots import shift_root
 from onepass.model.kernel.state import LOG_DET, STALE, USED, combined, combined_both, played
 
 

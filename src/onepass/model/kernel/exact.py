@@ -17,13 +17,13 @@ import numpy as np
 from scipy.linalg import cholesky
 from scipy.linalg.lapack import dpstrf, dtrtri
 
+from onepass.exploration.confidence_width import Theory
 from onepass.exploration.randomness import normals
-from onepass.exploration.theory import Theory
-from onepass.features.kernels import indefinite
+from onepass.features.kernels import indefinite_error
 from onepass.features.nystrom import IN_SPAN, NONE
+from onepass.foundation.cholesky_updates import shift_root
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import dot
-from onepass.foundation.roots import shift_root
 from onepass.model.kernel.posterior import KernelPosterior
 from onepass.model.kernel.state import LOG_DET, USED, KernelState, combined, played, with_room
 from onepass.model.kernel.values import gram_of, priors_of, rounded, row_of
@@ -121,7 +121,7 @@ class ExactPosterior(KernelPosterior):
         try:
             factor = cholesky(noisy, lower=True, check_finite=False)
         except np.linalg.LinAlgError:
-            raise indefinite(self.kernel) from None
+            raise indefinite_error(self.kernel) from None
         rows, root = np.zeros_like(state.rows), np.zeros_like(state.root)
         rows[:used, : state.size], root[:used, :used] = gram, dtrtri(factor, lower=1)[0].T
         log_det = 2.0 * float(np.log(np.diagonal(factor)).sum()) - float(np.log(self.reg / state.plays[members]).sum())

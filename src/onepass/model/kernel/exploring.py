@@ -6,7 +6,7 @@ from typing import Any
 
 from onepass.exploration.exploration import Exploration
 from onepass.exploration.greedy import EpsilonGreedy
-from onepass.exploration.rule import Rule, rule_of
+from onepass.exploration.rule import Rule, make_rule
 from onepass.exploration.thompson import DEVIATIONS, SingleDrawThompson, Thompson
 from onepass.exploration.ucb import UCB
 from onepass.foundation import check
@@ -33,13 +33,13 @@ class PosteriorUCB(Exploration):
 @cache
 def at_random() -> Rule:
     """Return the rule while kernel and reg are not chosen."""
-    return rule_of(EpsilonGreedy(1.0))
+    return make_rule(EpsilonGreedy(1.0))
 
 
 @cache
 def default() -> Rule:
     """Return the rule where none is given."""
-    return rule_of(PosteriorUCB())
+    return make_rule(PosteriorUCB())
 
 
 def multiplier(rule: Rule, reg: float, begun: float) -> float:

@@ -8,19 +8,19 @@ from typing import Any, Self, final
 
 import numpy as np
 
-from onepass.exploration.contract import Seen, draws
+from onepass.exploration.contract import ArmStatistics, draws
 from onepass.exploration.exploration import Exploration
-from onepass.exploration.randomness import no_normals
-from onepass.exploration.residuals import Tally, checked_tally, counted, pooled, residual
+from onepass.exploration.randomness import empty_normals
+from onepass.exploration.residual_scale import Tally, check_tally, count_deviation, pool, residual
 from onepass.exploration.rule import Rule
-from onepass.features.kernels import Kernel, Matern, as_kernel, median_distance, probed
+from onepass.features.kernels import Kernel, Matern, as_kernel, check_positive_definite, median_distance
 from onepass.features.nystrom import Nystrom
 from onepass.foundation import check, files
 from onepass.foundation import state as states
-from onepass.foundation.check import shown
-from onepass.foundation.interrupts import deferred
-from onepass.foundation.registry import built, plain, savable
-from onepass.foundation.sharing import reading, writing
+from onepass.foundation.check import quote
+from onepass.foundation.deferred_signals import defer_signals
+from onepass.foundation.registry import build, savable, to_plain
+from onepass.foundation.rw_lock import reading, writing
 from onepass.model.contract import Batch, Choice, Model, Request, Sides, rows_of_slots
 from onepass.model.kernel.budgeted import Budget, BudgetedPosterior
 from onepass.model.kernel.exact import ExactPosterior
@@ -66,11 +66,11 @@ class KernelModel(Model):
         seed: int = 0,
     ) -> None:
         if not (budget is None or isinstance(budget, Budget)):
-            raise ValueError(f"budget must be a Budget or None, got {shown(budget)}")
+            raise ValueError(f"budget must be a Budget or None, got {quote(budget)}")
         reg = check.positive("reg", reg, "it is the variance of the noise where the kernel's is the function's")
         self.fit_after: int = check.integer("fit_after", fit_after, 0)
         if not (normalize is None or isinstance(normalize, bool)):
-            raise ValueError(f"normalize must be True, False or None, got {shown(normalize)}")
+            raise ValueError(f"normalize must be True, False or None, got {quote(normalize)}")
         self.normalize: bool = self.fit_after > 0 if normalize is None else normalize
         self.seed: int = check.integer("seed", seed, 0, None)
         points, self.fixed = table_of(arms), arms is not None
@@ -82,7 +82,7 @@ class KernelModel(Model):
 
             fittable(kernel)
         if self.fixed and not states.is_abstract():
-            probed(kernel, points)
+            check_positive_definite(kernel, points)
         self.budget = budget
         own = {"kernel": kernel, "reg": reg, "budget": budget, "normalize": self.normalize}
         self._arguments = {**own, "fit_after": self.fit_after, "seed": self.seed}
@@ -171,8 +171,8 @@ class KernelModel(Model):
         """
         found, reg = as_kernel(kernel), check.positive("reg", reg)
         state = self._posterior.state
-        probed(found, state.points[: state.size])
-        with deferred():
+        check_positive_definite(found, state.points[: state.size])
+        with defer_signals():
             self._posterior.refit(found, reg)
             self._fits, self._first = False, NO_PLAYS
 
@@ -209,17 +209,17 @@ class KernelModel(Model):
             raise ValueError("contexts must be None where arms are fixed: build the model with arms=None for rows")
         return super().choose(request, *how, **named)
 
-    def predict(self, request: Request, i: int, rule: Rule, rng: np.random.Generator, pairs: int) -> Seen:
+    def predict(self, request: Request, i: int, rule: Rule, rng: np.random.Generator, pairs: int) -> ArmStatistics:
         found, theory = self._posterior.look(request.each[i], pairs, rng), rule.exploration.theory
         centre, scale = units(self._posterior.state, self.normalize)
         means, widths = centred(*found[:3], centre, scale)
         beta = multiplier(rule, self.reg, self._arguments["reg"])
         beta *= 1.0 if theory is None else self._posterior.radius(theory) / scale
-        samples = no_normals(means.size)
+        samples = empty_normals(means.size)
         if pairs:
             shifts = beta * scale * found.draws
             samples = np.concatenate([means + shifts, means - shifts])[: draws(rule.rule)]
-        return Seen(
+        return ArmStatistics(
             means=means,
             widths=widths,
             samples=samples,
@@ -243,7 +243,7 @@ class KernelModel(Model):
             several, arms = indices(arm, self._posterior.state.size)
             return Batch(len(arms), not several, arms)
         if arm is not None:
-            raise ValueError(f"arm must be None where arms change, which are rows, got {shown(arm)}")
+            raise ValueError(f"arm must be None where arms change, which are rows, got {quote(arm)}")
         rows = check.array("contexts", context, np.dtype(np.float64), (1, 2))
         rows = self._rows("contexts", rows, (1, 2)) if len(rows) else rows.reshape(0, 0)
         found = list(rows) if rows.ndim == 2 else [rows]
@@ -252,7 +252,7 @@ class KernelModel(Model):
     def recall(self, slots: list[tuple[Any, int]]) -> Batch:
         for decision, _ in slots:
             if self.fixed != (decision.context is None):
-                raise ValueError(f"decision {shown(decision.id)} must be one of a bandit like this one")
+                raise ValueError(f"decision {quote(decision.id)} must be one of a bandit like this one")
         if self.fixed:
             places = [int(decision.places[slot]) for decision, slot in slots]
             return Batch(len(places), False, indices(places, self._posterior.state.size)[1])
@@ -302,7 +302,7 @@ class KernelModel(Model):
         if not self.fixed:
             self._places[key] = place
         if residuals:
-            self._tally = counted(self._tally, deviation)
+            self._tally = count_deviation(self._tally, deviation)
 
     def _fit(self) -> None:
         """Choose kernel and reg by the first plays, unless these say nothing: then by later ones."""
@@ -329,7 +329,7 @@ class KernelModel(Model):
         state = plays_together(mine.state, its.state, self.reg, self.fixed)
         mine.state = mine.rebuild(state) if state.used else state
         self._know_places()
-        self._tally = pooled(self._tally, other._tally, None)
+        self._tally = pool(self._tally, other._tally, None)
         return self
 
     def _know_places(self) -> None:
@@ -348,7 +348,7 @@ class KernelModel(Model):
 
     def reread(self, decision: Any) -> Request:
         if self.fixed != (decision.context is None):
-            raise ValueError(f"decision {shown(decision.id)} must be one of a bandit like this one")
+            raise ValueError(f"decision {quote(decision.id)} must be one of a bandit like this one")
         if not self.fixed:
             return super().reread(decision)
         return self.encode(
@@ -377,7 +377,7 @@ class KernelModel(Model):
 
     def params(self) -> dict[str, Any]:
         """What the constructor was given, but for the arms, as plain data; ValueError for kernels with a function."""
-        return {name: plain(part) for name, part in self._arguments.items()}
+        return {name: to_plain(part) for name, part in self._arguments.items()}
 
     def contents(self) -> files.Contents:
         held = self._posterior.hold()
@@ -386,16 +386,16 @@ class KernelModel(Model):
         return files.Contents(self._arguments, extra, Saved(held.state, *self._first))
 
     @classmethod
-    def restored(cls, params: dict[str, Any], extra: dict[str, Any], held: files.Holds) -> Self:
+    def from_contents(cls, params: dict[str, Any], extra: dict[str, Any], held: files.StateSource) -> Self:
         """From what a file, copy or pickle holds, `params`, `extra` and `held`; ValueError where that does not fit."""
         fixed = check.choice("fixed", extra["fixed"], (False, True))
         arms = held.arrays["state.points"] if fixed else None
-        model = cls(arms, **{name: built(part) for name, part in params.items()})
+        model = cls(arms, **{name: build(part) for name, part in params.items()})
         found = held.take(model.contents().state, lambda saved: consistent(saved, fixed, model.fit_after))
-        kernel, reg = as_kernel(built(extra["kernel"])), check.positive("reg", extra["reg"])
+        kernel, reg = as_kernel(build(extra["kernel"])), check.positive("reg", extra["reg"])
         model._posterior.restore(Held(found.state, kernel, reg, extra["coins"]))
         model._fits = check.choice("fits", extra["fits"], (False, True))
         model._first = Plays(found.places, found.rewards)
-        model._tally = checked_tally(extra["tally"])
+        model._tally = check_tally(extra["tally"])
         model._know_places()
         return model

@@ -12,7 +12,7 @@ from math import log
 from typing import Any
 
 from onepass.foundation import check
-from onepass.foundation.check import shown
+from onepass.foundation.check import quote
 
 
 def bkb_oversampling(rounds: int, *, delta: float = 0.1, epsilon: float = 0.5) -> float:
@@ -45,7 +45,7 @@ def bkb_size_bound(
     """
     dimension = check.real("effective_dimension", effective_dimension)
     if dimension < 0.0:
-        raise ValueError(f"effective_dimension must be at least 0, got {shown(effective_dimension)}")
+        raise ValueError(f"effective_dimension must be at least 0, got {quote(effective_dimension)}")
     ratio = check.positive("variance", variance) / check.positive("reg", reg)
     return 3.0 * (1.0 + ratio) * _factor(epsilon) * check.positive("oversampling", oversampling) * dimension
 
@@ -53,7 +53,7 @@ def bkb_size_bound(
 def _inside(name: str, value: Any) -> float:
     number = check.real(name, value)
     if not 0.0 < number < 1.0:
-        raise ValueError(f"{name} must be above 0 and below 1, got {shown(value)}")
+        raise ValueError(f"{name} must be above 0 and below 1, got {quote(value)}")
     return number
 
 

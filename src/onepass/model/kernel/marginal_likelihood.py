@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from onepass.features.kernels import RBF, Foreign, Kernel, Linear, Matern, Polynomial, Product, Scaled, Sum
-from onepass.foundation.check import shown
+from onepass.features.kernels import RBF, CallableKernel, Kernel, Linear, Matern, Polynomial, Product, Scaled, Sum
+from onepass.foundation.check import quote
 
 LEAST_SHARE = 1e-3  # of the variance, where the search for the noise's begins
 VARIANCES = (1e-2, 1e2)  # times that of the rewards, in which a kernel's is sought
@@ -50,9 +50,9 @@ def theirs(kernel: Kernel) -> Any:
             return theirs(left) + theirs(right)
         case Product(left, right):
             return theirs(left) * theirs(right)
-        case Foreign(function) if isinstance(function, sk.Kernel):
+        case CallableKernel(function) if isinstance(function, sk.Kernel):
             return function
-    raise ValueError(f"kernel must be one that scikit-learn can fit where fit_after is set, got {shown(kernel)}")
+    raise ValueError(f"kernel must be one that scikit-learn can fit where fit_after is set, got {quote(kernel)}")
 
 
 def ours(kernel: Kernel, found: Any) -> Kernel:
@@ -72,7 +72,7 @@ def ours(kernel: Kernel, found: Any) -> Kernel:
             return Sum(ours(left, found.k1), ours(right, found.k2))
         case Product(left, right):
             return Product(ours(left, found.k1), ours(right, found.k2))
-    return Foreign(found)
+    return CallableKernel(found)
 
 
 def fitted(kernel: Kernel, reg: float, rows: np.ndarray, rewards: np.ndarray, normalize: bool) -> tuple[Kernel, float]:

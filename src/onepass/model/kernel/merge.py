@@ -9,9 +9,9 @@ Where arms change, the table of points is the union of both, those of the first 
 import numpy as np
 
 from onepass.foundation import state as states
-from onepass.foundation.check import shown
+from onepass.foundation.check import quote
 from onepass.foundation.files import Contents
-from onepass.foundation.registry import alike
+from onepass.foundation.registry import has_equal_arguments
 from onepass.model.kernel.state import CENTRE, ROOM, ROUNDS, SCATTER, USED, KernelState, widened, with_point
 
 
@@ -20,8 +20,8 @@ def agree(mine: Contents, its: Contents) -> None:
     if mine.extra["fits"] or its.extra["fits"]:
         raise ValueError("kernel and reg must have been chosen before bandits merge: learn fit_after plays first")
     for name in ("fixed", "kernel", "reg"):
-        if not alike(mine.extra[name], its.extra[name]):
-            raise ValueError(f"other must have {name} {shown(mine.extra[name])}, got {shown(its.extra[name])}")
+        if not has_equal_arguments(mine.extra[name], its.extra[name]):
+            raise ValueError(f"other must have {name} {quote(mine.extra[name])}, got {quote(its.extra[name])}")
     if mine.params["normalize"] != its.params["normalize"]:
         raise ValueError(f"other must have normalize={mine.params['normalize']}, got {its.params['normalize']}")
     own, theirs = mine.state.state.points, its.state.state.points

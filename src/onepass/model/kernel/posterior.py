@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onepass.exploration.randomness import no_normals
-from onepass.exploration.theory import Theory
+from onepass.exploration.confidence_width import Theory
+from onepass.exploration.randomness import empty_normals
 from onepass.features.kernels import Kernel
 from onepass.foundation import state as states
 from onepass.model.kernel.state import KernelState, begun, with_point
@@ -111,10 +111,10 @@ class KernelPosterior(ABC):
         """Return what is known of rows (n, dim), None: of the table; and `count` draws."""
         if rows is None:
             s, size = self.state, self.state.size
-            draws = self.draw_table(rng, count) if count else no_normals(size)
+            draws = self.draw_table(rng, count) if count else empty_normals(size)
             return Look(s.means[:size], s.ones[:size], s.variances[:size], draws)
         gram, prior = gram_of(self.kernel, self.dictionary, rows), prior_of(self.kernel, rows)
-        draws = self.draw_rows(rows, gram, prior, rng, count) if count else no_normals(len(rows))
+        draws = self.draw_rows(rows, gram, prior, rng, count) if count else empty_normals(len(rows))
         return Look(*self.predict(gram, prior), draws)
 
     def join(self, point: np.ndarray) -> int:

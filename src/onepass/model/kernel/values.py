@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from onepass.features.kernels import JITTER, Kernel, indefinite, probed, rows_of
+from onepass.features.kernels import JITTER, Kernel, check_positive_definite, check_rows, indefinite_error
 from onepass.foundation import check
-from onepass.foundation.check import shown
+from onepass.foundation.check import quote
 from onepass.model.kernel.state import KernelState
 
 LARGEST = check.LARGEST["d"]  # of kernel values
@@ -18,8 +18,8 @@ def table_of(arms: Any) -> np.ndarray:
     if arms is None:
         return np.empty((0, 0))
     if callable(arms):
-        raise ValueError(f"arms must be rows (A, dim), got {shown(arms)}; the kernel is the second argument")
-    points = rows_of("arms", arms).copy()
+        raise ValueError(f"arms must be rows (A, dim), got {quote(arms)}; the kernel is the second argument")
+    points = check_rows("arms", arms).copy()
     if points.size == 0:
         raise ValueError(f"arms must have at least one row and one feature, got shape {points.shape}")
     return points
@@ -32,7 +32,7 @@ def checked(name: str, rows: Any, dims: tuple[int, ...], width: int | None, kern
         raise ValueError(f"{name} must have at least one row and one feature, got shape {rows.shape}")
     flat = check.finite_rows(name, rows.reshape(-1, rows.shape[-1]))
     if width is None:
-        probed(kernel, flat)
+        check_positive_definite(kernel, flat)
     elif rows.shape[-1] != width:
         raise ValueError(f"{name} must have {width} features, as those before, got shape {rows.shape}")
     return rows
@@ -51,7 +51,7 @@ def bounded(kernel: Kernel, values: np.ndarray) -> np.ndarray:
     """The values of a kernel, if they can be worked with."""
     if not (np.abs(values) <= LARGEST).all():
         raise ValueError(
-            f"kernel must be finite and at most {LARGEST:.0e} on the arms, got {shown(kernel)}; scale them"
+            f"kernel must be finite and at most {LARGEST:.0e} on the arms, got {quote(kernel)}; scale them"
         )
     return values
 
@@ -81,5 +81,5 @@ def row_of(kernel: Kernel, state: KernelState, place: int) -> np.ndarray:
 def rounded(kernel: Kernel, state: KernelState, variance: float) -> float:
     """0.0 for a negative variance that rounding explains; else a ValueError."""
     if variance < -JITTER * float(state.prior[: state.size].max()) * (state.used + 1):
-        raise indefinite(kernel)
+        raise indefinite_error(kernel)
     return 0.0

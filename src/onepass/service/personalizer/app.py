@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from onepass.foundation.check import shown
+from onepass.foundation.check import quote
 from onepass.service.admission import address_of
 from onepass.service.keys import Role
 from onepass.service.loop import Loop
@@ -144,7 +144,7 @@ def parse_path(request: Request) -> tuple[str | None, bool, list[str]]:
         return name, segments[0] == FIRST, segments[1:]
     version = request.query_params.get("api-version")
     if version != LATER:
-        raise Problem(400, "BadRequest", f"api-version must be {LATER}, got {shown(version)}", "api-version")
+        raise Problem(400, "BadRequest", f"api-version must be {LATER}, got {quote(version)}", "api-version")
     return name, False, segments
 
 
@@ -159,7 +159,7 @@ def find_operation(method: str, segments: list[str]) -> tuple[Operation, tuple[s
                 return one, tuple(b for a, b in zip(pattern, segments, strict=True) if a == "*")
     if known:
         raise Problem(405, "BadRequest", f"{method} is not served here")
-    raise Problem(404, "ResourceNotFound", f"nothing is served at {shown('/'.join(segments))}")
+    raise Problem(404, "ResourceNotFound", f"nothing is served at {quote('/'.join(segments))}")
 
 
 async def read_body(request: Request, most: int) -> bytes:

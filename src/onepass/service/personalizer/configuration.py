@@ -14,7 +14,7 @@ from typing import Any
 from msgspec.structs import replace
 from starlette.responses import Response
 
-from onepass.foundation.check import shown
+from onepass.foundation.check import quote
 from onepass.service.loop import Loop
 from onepass.service.messages import ApiError
 from onepass.service.personalizer.apprentice import apprentice_metrics
@@ -161,7 +161,7 @@ def apply_configuration(settings: LoopSettings, asked: ServiceConfiguration) -> 
     if asked.learning_mode is not None and asked.learning_mode != mode_of(settings):
         known = {theirs.lower(): ours for ours, theirs in MODES.items()}
         if asked.learning_mode.lower() not in known:
-            message = f"learningMode must be one of {', '.join(MODES.values())}, got {shown(asked.learning_mode)}"
+            message = f"learningMode must be one of {', '.join(MODES.values())}, got {quote(asked.learning_mode)}"
             raise Problem(400, "InvalidServiceConfiguration", message, "learningMode")
         found["mode"] = known[asked.learning_mode.lower()]
     if asked.is_inference_explainability_enabled is not None:

@@ -16,7 +16,7 @@ from onepass.bandit.decision import made_id
 from onepass.evaluation import intervals
 from onepass.evaluation.moments import Moments
 from onepass.evaluation.reward_range import Range
-from onepass.foundation.check import shown
+from onepass.foundation.check import quote
 from onepass.log.replay import Fold
 from onepass.service.loop import Loop
 from onepass.service.personalizer.configuration import PolicyContract, follow_policy
@@ -103,7 +103,7 @@ async def apply(call: Call) -> Response:
     policy = next((one for one in found.get("policies", ()) if one["name"] == asked.policy_name), None)
     if policy is None or policy["policySource"] in ("Baseline", "Random"):
         raise Problem(
-            400, "InvalidPolicyContract", f"The evaluation has no policy {shown(asked.policy_name)} to apply."
+            400, "InvalidPolicyContract", f"The evaluation has no policy {quote(asked.policy_name)} to apply."
         )
     if policy["policySource"] != "Online":
         await asyncio.to_thread(follow_policy, call.loop, policy["name"], policy["arguments"])
@@ -116,7 +116,7 @@ def select_page(found: list[Any], call: Call) -> list[Any]:
     for name, default in (("top", len(found)), ("skip", 0)):
         text = call.request.query_params.get(name, f"{default}")
         if not (text.isascii() and text.isdigit()):
-            raise Problem(400, "InvalidRequest", f"{name} must be a whole number, got {shown(text)}", name)
+            raise Problem(400, "InvalidRequest", f"{name} must be a whole number, got {quote(text)}", name)
         numbers[name] = int(text)
     return found[numbers["skip"] :][: numbers["top"]]
 
@@ -200,7 +200,7 @@ def preview_form(found: dict[str, Any], call: Call) -> dict[str, Any]:
     query = call.request.query_params
     minutes = query.get("intervalInMinutes", f"{INTERVALS[0]}")
     if minutes not in map(str, INTERVALS):
-        raise Problem(400, "InvalidRequest", f"intervalInMinutes must be one of {INTERVALS}, got {shown(minutes)}")
+        raise Problem(400, "InvalidRequest", f"intervalInMinutes must be one of {INTERVALS}, got {quote(minutes)}")
     begins = parse_time(query.get("startTime") or found["startTime"])
     ends = parse_time(query.get("endTime") or found["endTime"])
     rolling = query.get("window", "Expanding") == "Rolling"

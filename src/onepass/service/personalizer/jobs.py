@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from onepass.foundation import disk
+from onepass.foundation import atomic_write
 from onepass.service.personalizer.errors import Problem
 
 RUNNING, SUCCEEDED, FAILED, CANCELED = "Running", "Succeeded", "Failed", "Canceled"
@@ -80,7 +80,7 @@ class Jobs:
 
     def _keep(self, said: dict[str, Any]) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
-        disk.put(self._path(said["id"]), msgspec.json.encode(said))
+        atomic_write.write_atomically(self._path(said["id"]), msgspec.json.encode(said))
 
     def _work(self) -> None:
         while True:

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from onepass.adapters.vowpal_wabbit import OURS, checked, exploration_of
-from onepass.foundation.registry import built, plain
+from onepass.foundation.registry import build, to_plain
 from onepass.service.settings import LoopSettings, make_bandit
 
 LONGEST_NAME = 256  # characters, as Personalizer has it
@@ -47,12 +47,12 @@ def policy_json(settings: LoopSettings) -> dict[str, str]:
 def exploration_json(settings: LoopSettings) -> dict[str, Any]:
     """How the bandit of a loop explores, as plain data."""
     found = settings.model.arguments.get("exploration")
-    return dict(found) if isinstance(found, dict) else dict(plain(make_bandit(settings).exploration))
+    return dict(found) if isinstance(found, dict) else dict(to_plain(make_bandit(settings).exploration))
 
 
 def exploration_share(settings: LoopSettings) -> float:
     """With which probability any arm is shown, whatever is known of it."""
-    found = built(exploration_json(settings))
+    found = build(exploration_json(settings))
     return float(getattr(found, "uniform_share", getattr(found, "epsilon", 0.0)))
 
 

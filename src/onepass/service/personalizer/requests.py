@@ -10,7 +10,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from onepass.foundation.check import shown
+from onepass.foundation.check import quote
 from onepass.service.keys import Keys, Role
 from onepass.service.loop import Loop
 from onepass.service.personalizer.errors import Problem
@@ -84,6 +84,6 @@ def find_loop(request: Request, loops: dict[str, Loop], keys: dict[str, Keys], n
     if name is None:
         raise Problem(404, "ResourceNotFound", "there are several loops: let the endpoint be http://HOST/LOOP")
     if name not in loops:
-        raise Problem(404, "ResourceNotFound", f"there is no loop {shown(name)}")
+        raise Problem(404, "ResourceNotFound", f"there is no loop {quote(name)}")
     keys[name].require(presented, role)
     return loops[name]

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from starlette.responses import Response
 
-from onepass.exploration.assignment import close_dead_ends
-from onepass.foundation.check import shown
+from onepass.exploration.assignment import exclude_dead_ends
+from onepass.foundation.check import quote
 from onepass.log.records import LONGEST, Decision
 from onepass.service.crossed_features import merge_features
 from onepass.service.loop import Loop
@@ -80,7 +80,7 @@ async def rank(call: Call) -> Response:
     for j, slot in enumerate(asked.slots):
         free = np.array([action.id not in taken for action in asked.actions])
         fits = among[j] & free
-        close_dead_ends(among, j, fits, free)
+        exclude_dead_ends(among, j, fits, free)
         barred = {action.id for action, fit in zip(asked.actions, fits.tolist(), strict=True) if not fit}
         left = [action for action in asked.actions if action.id not in taken]
         left.sort(key=lambda action: action.id != slot.baseline_action)
@@ -101,7 +101,7 @@ async def reward(call: Call) -> Response:
     found = await asyncio.to_thread(find_slots, call.loop, call.parts[0])
     unknown = next((one.slot_id for one in asked.reward if one.slot_id not in found), None)
     if unknown is not None:
-        raise Problem(400, "InvalidRewardRequest", f"The event has no slot {shown(unknown)}.", "reward")
+        raise Problem(400, "InvalidRewardRequest", f"The event has no slot {quote(unknown)}.", "reward")
     rewards = [OutcomeRequest(id=found[one.slot_id], value=one.value, key=call.idempotency_key) for one in asked.reward]
     _, future = call.loop.outcomes(rewards)
     await asyncio.wrap_future(future)
@@ -152,5 +152,5 @@ def find_slots(loop: Loop, event: str) -> dict[str, str]:
             break
         found[one.contexts["context"][SLOT]["id"]] = identity
     if not found:
-        raise Problem(404, "ResourceNotFound", f"There is no event {shown(event)} of several slots.", "eventId")
+        raise Problem(404, "ResourceNotFound", f"There is no event {quote(event)} of several slots.", "eventId")
     return found

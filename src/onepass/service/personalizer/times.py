@@ -3,7 +3,7 @@
 import re
 from datetime import UTC, datetime
 
-from onepass.foundation.check import shown
+from onepass.foundation.check import quote
 from onepass.log.records import micros, moment
 
 NUMBER = r"(\d+(?:[.,]\d+)?)"
@@ -16,7 +16,7 @@ def parse_duration(text: str) -> float:
     """Seconds of a duration; ValueError for what is none."""
     found = PERIOD.fullmatch(text) or CLOCK.fullmatch(text)
     if found is None or not any(found.groups()):
-        raise ValueError(f"a duration must be like PT10M, got {shown(text)}")
+        raise ValueError(f"a duration must be like PT10M, got {quote(text)}")
     parts = [float((part or "0").replace(",", ".")) for part in found.groups()]
     return sum(part * unit for part, unit in zip(parts, UNITS, strict=True))
 
@@ -35,7 +35,7 @@ def parse_time(text: str) -> int:
     try:
         found = datetime.fromisoformat(text.strip())
     except ValueError:
-        raise ValueError(f"a time must be like 2026-11-01T00:00:00Z, got {shown(text)}") from None
+        raise ValueError(f"a time must be like 2026-11-01T00:00:00Z, got {quote(text)}") from None
     return micros(found if found.tzinfo is not None else found.replace(tzinfo=UTC))
 
 

@@ -4,12 +4,14 @@ from typing import Any
 
 import numpy as np
 
-from onepass.exploration.contract import Seen, weigh
+from onepass.exploration.contract import ArmStatistics, action_probabilities
 from onepass.foundation.generic import compiled
 
 
 @compiled
-def choose(rule: Any, seen: Seen, scores: np.ndarray, among: np.ndarray, lots: np.ndarray) -> tuple[int, np.ndarray]:
+def sample_action(
+    rule: Any, stats: ArmStatistics, scores: np.ndarray, eligible: np.ndarray, uniforms: np.ndarray
+) -> tuple[int, np.ndarray]:
     """Draw an arm from its action probabilities.
 
     p (K,) = (1 - uniform_share) chances + uniform_share / count over the `count` arms in `among` (K,). `lots` holds
@@ -20,24 +22,24 @@ def choose(rule: Any, seen: Seen, scores: np.ndarray, among: np.ndarray, lots: n
     for a in range(scores.size):
         if not np.isfinite(scores[a]):
             return -1, p
-        count += among[a]
-    weigh(rule, seen, scores, among, p)
-    if lots[0] < rule.uniform_share:
-        arm = nth(among, min(int(lots[1] * count), count - 1))
+        count += eligible[a]
+    action_probabilities(rule, stats, scores, eligible, p)
+    if uniforms[0] < rule.uniform_share:
+        arm = index_of_nth(eligible, min(int(uniforms[1] * count), count - 1))
     else:
-        arm = drawn(p, lots[1])
+        arm = sample_categorical(p, uniforms[1])
     if rule.uniform_share > 0.0:
         for a in range(p.size):
-            if among[a]:
+            if eligible[a]:
                 p[a] = (1.0 - rule.uniform_share) * p[a] + rule.uniform_share / count
     return arm, p
 
 
 @compiled
-def nth(among: np.ndarray, skip: int) -> int:
+def index_of_nth(eligible: np.ndarray, skip: int) -> int:
     """Index of the n-th True, counted from 0."""
-    for a in range(among.size):
-        if among[a]:
+    for a in range(eligible.size):
+        if eligible[a]:
             if skip == 0:
                 return a
             skip -= 1
@@ -45,7 +47,7 @@ def nth(among: np.ndarray, skip: int) -> int:
 
 
 @compiled
-def drawn(p: np.ndarray, lot: float) -> int:
+def sample_categorical(p: np.ndarray, lot: float) -> int:
     """The first arm up to which the probabilities are above `lot`; of positive probability, whatever was rounded."""
     total, last = 0.0, -1
     for a in range(p.size):
@@ -57,7 +59,7 @@ def drawn(p: np.ndarray, lot: float) -> int:
 
 
 @compiled
-def best(scores: np.ndarray, k: int, order: np.ndarray, excluded: np.ndarray) -> np.ndarray:
+def top_k(scores: np.ndarray, k: int, order: np.ndarray, excluded: np.ndarray) -> np.ndarray:
     """The k best of every row of scores (n, K): indices (n, k), best first, -1 where fewer are left.
 
     order: a permutation of the arms, in which ties are taken; excluded (n, K): what must not be taken, or (0, 0).

@@ -21,19 +21,19 @@ def residual(tally: Tally) -> float:
     return np.sqrt(tally.squares / tally.rows) if tally.rows > 0 else 0.0
 
 
-def pooled(mine: Tally, its: Tally, since: Tally | None) -> Tally:
+def pool(mine: Tally, its: Tally, since: Tally | None) -> Tally:
     """Add up the tallies of two streams, less the one with which both began."""
     rows, squares = since or (0, 0.0)
     return Tally(rows=mine.rows + its.rows - rows, squares=max(mine.squares + its.squares - squares, 0.0))
 
 
 @compiled
-def counted(tally: Tally, deviation: float) -> Tally:
+def count_deviation(tally: Tally, deviation: float) -> Tally:
     """Count one deviation more."""
     return Tally(rows=tally.rows + 1, squares=tally.squares + deviation * deviation)
 
 
-def checked_tally(held: Any) -> Tally:
+def check_tally(held: Any) -> Tally:
     """The tally that a file holds; ValueError for what is none."""
     count, squares = held
     tally = Tally(rows=check.integer("tally", count, 0), squares=check.real("tally", squares))

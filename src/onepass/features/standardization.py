@@ -11,7 +11,7 @@ NONE = 1e-12  # of the mean: a deviation below it is rounding
 
 
 @compiled
-def bounded(values: np.ndarray, largest: float) -> bool:
+def is_bounded(values: np.ndarray, largest: float) -> bool:
     """Return whether every value is a number up to `largest`."""
     most = 0.0
     for i in range(values.size):
@@ -20,7 +20,9 @@ def bounded(values: np.ndarray, largest: float) -> bool:
 
 
 @compiled
-def standardized(places: np.ndarray, values: np.ndarray, means: np.ndarray, scales: np.ndarray, far: float) -> None:
+def standardize_values(
+    places: np.ndarray, values: np.ndarray, means: np.ndarray, scales: np.ndarray, far: float
+) -> None:
     """(value - mean) scale of every place that has them, clipped at `far`, in place."""
     for i in range(places.size):
         if places[i] < means.size:
@@ -28,7 +30,7 @@ def standardized(places: np.ndarray, values: np.ndarray, means: np.ndarray, scal
             values[i] = min(max(found, -far), far)
 
 
-def floats(values: list[Any]) -> np.ndarray:
+def float_array(values: list[Any]) -> np.ndarray:
     """Numbers as an array, those that are too large as infinities."""
     try:
         return np.array(values, np.float64)
@@ -36,7 +38,7 @@ def floats(values: list[Any]) -> np.ndarray:
         return np.full(1, np.inf)
 
 
-def scale_of(moment: list[float]) -> tuple[float, float]:
+def mean_and_scale(moment: list[float]) -> tuple[float, float]:
     """The mean, and one over the deviation, 0 where there is none, of how many, mean, and sum of squares about it."""
     count, mean, squares = moment
     if count < 2.0:

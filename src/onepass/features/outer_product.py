@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from onepass.features.contract import embed, output_dim
+from onepass.features.contract import output_dim, transform_row
 from onepass.features.feature_map import FactorWidths, FeatureMap
 from onepass.foundation import check
 from onepass.foundation.generic import compiled
@@ -44,8 +44,8 @@ def output_dim_product(state: OuterProductState) -> int:
     return state.left * state.right
 
 
-@embed.for_state(OuterProductState)
-def embed_product(state: OuterProductState, x: np.ndarray, z: np.ndarray) -> None:
+@transform_row.for_state(OuterProductState)
+def transform_row_product(state: OuterProductState, x: np.ndarray, z: np.ndarray) -> None:
     for j in range(state.left):
         for k in range(state.right):
             z[j * state.right + k] = x[j] * x[state.left + k]
@@ -85,12 +85,12 @@ class OuterProduct(FeatureMap):
     def begin(self, dtype: np.dtype) -> OuterProductState:
         return OuterProductState(*self.sides)
 
-    def named(self, names: tuple[str, ...]) -> Iterable[str]:
+    def name_features(self, names: tuple[str, ...]) -> Iterable[str]:
         left, _ = self.sides
         return (f"{u}*{v}" for u in names[:left] for v in names[left:])
 
 
-def sides_of(features: FeatureMap, contexts: Factors, dtype: np.dtype, pairs: bool) -> tuple[np.ndarray, np.ndarray]:
+def check_sides(features: FeatureMap, contexts: Factors, dtype: np.dtype, pairs: bool) -> tuple[np.ndarray, np.ndarray]:
     """Checked left (n, d_u) and right (m, d_a) of contexts for a map that has sides; pairs: m must be n. ValueError."""
     if features.sides is None:
         raise ValueError(
@@ -109,7 +109,7 @@ def sides_of(features: FeatureMap, contexts: Factors, dtype: np.dtype, pairs: bo
     return left, right
 
 
-def products(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+def row_products(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Rows vec(u v^T) of pairs: (n, d_u), (n, d_a) -> (n, d_u d_a)."""
     return (left[:, :, None] * right[:, None, :]).reshape(len(left), left.shape[1] * right.shape[1])
 
@@ -138,7 +138,7 @@ def fill_product(out: np.ndarray, left: np.ndarray, right: np.ndarray) -> None:
 
 
 @compiled
-def contract(vector: np.ndarray, right: np.ndarray, out: np.ndarray) -> None:
+def contract_right(vector: np.ndarray, right: np.ndarray, out: np.ndarray) -> None:
     """out = M v, with the vector (d_u d_a,) read as a matrix M (d_u, d_a)."""
     product = dot(vector.reshape(out.size, right.size), right)
     for j in range(out.size):

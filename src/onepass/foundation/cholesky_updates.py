@@ -7,7 +7,7 @@ them.
 import numpy as np
 
 from onepass.foundation.generic import compiled
-from onepass.foundation.linalg import dot, largest, svd
+from onepass.foundation.linalg import dot, norm_limit, svd
 
 LEAST_SINGULAR = 1e-150  # of an inverse root: its inverse square, an eigenvalue of A, is still finite
 
@@ -23,7 +23,7 @@ def eigenvalue(singular):
 def spectrum_of_root(root):
     """Eigenvalues (k,) and eigenvectors as rows of A, R R^T = A^-1: from R = U diag(s) V they are 1 / s^2 and U^T."""
     vectors, singular, _ = svd(root)
-    values, least = np.empty(singular.size), 1.0 / largest(root)  # so that A has room in the root's dtype
+    values, least = np.empty(singular.size), 1.0 / norm_limit(root)  # so that A has room in the root's dtype
     for i in range(values.size):
         values[i] = eigenvalue(max(float(singular[i]), least))
     return values, np.ascontiguousarray(vectors.T)

@@ -8,12 +8,12 @@ beside one another. Keys that begin with _ are passed over, as there, but for `_
 
 from typing import Any
 
-from onepass.foundation.check import shown
+from onepass.foundation.check import quote
 
 TEXT = "_text"
 
 
-def merge(records: list[dict[str, Any]]) -> dict[str, Any]:
+def merge_records(records: list[dict[str, Any]]) -> dict[str, Any]:
     """One record of several; ValueError for a key with values that cannot stand together."""
     found: dict[str, Any] = {}
     for record in records:
@@ -23,29 +23,29 @@ def merge(records: list[dict[str, Any]]) -> dict[str, Any]:
             elif key.startswith("_") and key != TEXT:
                 continue
             value = _plain(value)
-            found[key] = _joined(key, found[key], value) if key in found else value
+            found[key] = _join_values(key, found[key], value) if key in found else value
     return found
 
 
 def _plain(value: Any) -> Any:
     """A value without keys that begin with _, and lists of records as records."""
     if isinstance(value, dict):
-        return merge([value])
+        return merge_records([value])
     if isinstance(value, list) and value and all(isinstance(one, dict) for one in value):
-        return merge(value)
+        return merge_records(value)
     return value
 
 
-def _joined(key: str, one: Any, other: Any) -> Any:
+def _join_values(key: str, one: Any, other: Any) -> Any:
     """Two values of a key."""
     if isinstance(one, dict) and isinstance(other, dict):
-        return merge([one, other])
+        return merge_records([one, other])
     if _is_number(one) and _is_number(other):
         return one + other
     each = [*(one if isinstance(one, list) else [one]), *(other if isinstance(other, list) else [other])]
     if all(isinstance(value, str) for value in each) or one == other:
         return one if one == other else each
-    raise ValueError(f"{key} has values of different kinds: {shown(one)}, {shown(other)}")
+    raise ValueError(f"{key} has values of different kinds: {quote(one)}, {quote(other)}")
 
 
 def _is_number(value: Any) -> bool:

@@ -18,7 +18,7 @@ _NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGALRM", "SIGVTALRM", "SIGUSR1", "SIG
 _KEPT = tuple(int(getattr(signals, name)) for name in _NAMES if hasattr(signals, name))
 
 
-class deferred:
+class defer_signals:
     """Signals whose handlers may raise are kept until the end of the block, then handled as they would have been: those
     of Ctrl-C, of `kill` and of timers, where a Python function handles them. Elsewhere than in the main thread, where
     Python handles none, nothing is done. About 1.5 µs.

@@ -5,9 +5,18 @@ Blocks are not orthogonal to each other, so their inverses do not add; their row
 
 import numpy as np
 
-from onepass.design.exact import ExactState, after, new_exact
+from onepass.design.exact import ExactState, init_exact_like, replace_counters
 from onepass.design.frequent_directions import FrequentDirectionsState, ridge_of, sketch_rows
-from onepass.design.subspace import Subspace, enlarge, extend, matrix_in, root_in, spanned, spectrum_in, subspace
+from onepass.design.subspace import (
+    Subspace,
+    enlarge,
+    extend,
+    init_subspace_like,
+    matrix_in,
+    root_in,
+    spectrum_in,
+    subspace_from_spectrum,
+)
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import NEGLIGIBLE, fill, svd
 
@@ -19,7 +28,7 @@ def rebuild(whole: Subspace, spectrum: np.ndarray, block: FrequentDirectionsStat
     """All blocks together: the frozen eigenvectors under the present ridge, then the active block's rows."""
     ridge, frozen = ridge_of(block.settings, shed + block.sums.shed), spectrum.size
     capacity = min(frozen + block.space.basis.shape[0], whole.basis.shape[1])
-    fresh = subspace(whole.basis, capacity, ridge)
+    fresh = init_subspace_like(whole.basis, capacity, ridge)
     fill(fresh.basis[:frozen], whole.basis[:frozen])
     log_det = fresh.log_det
     for i in range(frozen):
@@ -34,14 +43,14 @@ def rebuild(whole: Subspace, spectrum: np.ndarray, block: FrequentDirectionsStat
 
 
 @compiled
-def joined(whole: Subspace, spectrum: np.ndarray, rows: np.ndarray, ridge: float) -> tuple[Subspace, np.ndarray]:
+def join_blocks(whole: Subspace, spectrum: np.ndarray, rows: np.ndarray, ridge: float) -> tuple[Subspace, np.ndarray]:
     """The frozen blocks and more rows: their common space with a diagonal root, and the eigenvalues of S^T S on it.
 
     From the rows, not from the root: the root knows an eigenvalue v of S^T S to eps v sqrt(v / ridge) only.
     """
     frozen, held, dim = spectrum.size, rows.shape[0], whole.basis.shape[1]
     if frozen + held == 0:
-        return subspace(whole.basis, 0, ridge), np.empty(0)
+        return init_subspace_like(whole.basis, 0, ridge), np.empty(0)
     stacked = np.empty((frozen + held, dim))
     for i in range(frozen):
         scale = np.sqrt(spectrum[i])
@@ -52,7 +61,7 @@ def joined(whole: Subspace, spectrum: np.ndarray, rows: np.ndarray, ridge: float
     used, least = 0, NEGLIGIBLE * np.finfo(whole.basis.dtype).eps * singular[0]
     while used < singular.size and singular[used] > least:
         used += 1
-    space, values = subspace(whole.basis, used, ridge), np.empty(used)
+    space, values = init_subspace_like(whole.basis, used, ridge), np.empty(used)
     fill(space.basis, vectors[:used])
     log_det = space.log_det
     for i in range(used):
@@ -64,7 +73,7 @@ def joined(whole: Subspace, spectrum: np.ndarray, rows: np.ndarray, ridge: float
 
 
 @compiled
-def beyond(values: np.ndarray, vectors: np.ndarray, ridge: float) -> np.ndarray:
+def rows_above_ridge(values: np.ndarray, vectors: np.ndarray, ridge: float) -> np.ndarray:
     """Rows whose Gram matrix is what eigenvalues (k,) and eigenvectors (k, dim) have beyond ridge I."""
     rows = np.empty_like(vectors)
     for i in range(values.size):
@@ -75,11 +84,11 @@ def beyond(values: np.ndarray, vectors: np.ndarray, ridge: float) -> np.ndarray:
 
 
 @compiled
-def stacked(whole: Subspace, spectrum: np.ndarray, block: FrequentDirectionsState) -> np.ndarray:
+def stack_rows(whole: Subspace, spectrum: np.ndarray, block: FrequentDirectionsState) -> np.ndarray:
     """The rows of all blocks together, the frozen ones by their common spectrum."""
     frozen, rows = spectrum.size, sketch_rows(block)
     out = np.empty((frozen + rows.shape[0], whole.basis.shape[1]), whole.basis.dtype)
-    fill(out[:frozen], beyond(spectrum, whole.basis[:frozen], 0.0))
+    fill(out[:frozen], rows_above_ridge(spectrum, whole.basis[:frozen], 0.0))
     fill(out[frozen:], rows)
     return out
 
@@ -90,7 +99,7 @@ def with_ridge(whole: Subspace, ridge: float) -> Subspace:
     values, vectors, before = spectrum_in(whole)
     for i in range(values.size):
         values[i] += ridge - before
-    return spanned(vectors, values, ridge, 0.0)
+    return subspace_from_spectrum(vectors, values, ridge, 0.0)
 
 
 @compiled
@@ -107,11 +116,11 @@ def with_room(whole: Subspace) -> Subspace:
 @compiled
 def densify(whole: Subspace) -> ExactState:
     """The subspace as an exact design."""
-    dense = new_exact(whole.basis, whole.ridge)
+    dense = init_exact_like(whole.basis, whole.ridge)
     identity = np.eye(dense.root.shape[0], dtype=dense.root.dtype)
     for j in range(dense.root.shape[0]):
         column = root_in(whole, identity[j])
         for i in range(column.size):
             dense.root[i, j] = column[i]
     fill(dense.gram, matrix_in(whole))
-    return after(dense, 0, 0, whole.log_det)
+    return replace_counters(dense, 0, 0, whole.log_det)

@@ -19,7 +19,7 @@ DARKER = 0.95  # a step
 ENDS = "end of a curve"
 
 
-def at_end(axes: Any, text: str, point: tuple[float, float], color: str, away: float = AWAY, **look: Any) -> None:
+def label_curve(axes: Any, text: str, point: tuple[float, float], color: str, away: float = AWAY, **look: Any) -> None:
     """Write `text` right of the panel, for the curve whose last point is `point`; `settle` moves it to its place."""
     axes.annotate(
         text,
@@ -27,7 +27,7 @@ def at_end(axes: Any, text: str, point: tuple[float, float], color: str, away: f
         xytext=(1.0 + away, 0.5),
         textcoords="axes fraction",
         va="center",
-        color=ink(color),
+        color=readable_color(color),
         gid=ENDS,
         annotation_clip=False,
         arrowprops={
@@ -42,7 +42,7 @@ def at_end(axes: Any, text: str, point: tuple[float, float], color: str, away: f
     )
 
 
-def settle(figure: Any) -> None:
+def arrange_labels(figure: Any) -> None:
     """Put every name at the height of its curve, or as near as its neighbours let it."""
     from matplotlib.text import Text
 
@@ -57,12 +57,12 @@ def settle(figure: Any) -> None:
             wanted = [(axes.transData.transform(end.xy)[1] - box.y0) / box.height for end in ends]
             words = [Text.get_window_extent(end) for end in ends]  # without the lines that lead there
             heights = [APART * one.height / box.height for one in words]
-            for end, place in zip(ends, places(wanted, heights).tolist(), strict=True):
+            for end, place in zip(ends, label_positions(wanted, heights).tolist(), strict=True):
                 end.set_y(place)
     figure.set_layout_engine("none")  # it stays as it is laid out
 
 
-def places(wanted: list[float], heights: list[float]) -> np.ndarray:
+def label_positions(wanted: list[float], heights: list[float]) -> np.ndarray:
     """Centres next to the wanted ones, so that no two labels overlap; in [0, 1] where all fit, else about 0.5."""
     centres, tall = np.clip(wanted, 0.0, 1.0), np.array(heights)
     order = np.argsort(centres, kind="stable")
@@ -75,7 +75,7 @@ def places(wanted: list[float], heights: list[float]) -> np.ndarray:
     return found
 
 
-def ink(color: str) -> str:
+def readable_color(color: str) -> str:
     """The colour, "#rrggbb", as dark as words on white must be."""
     rgb = np.array([int(color[i : i + 2], 16) for i in (1, 3, 5)], np.float64)
     while contrast(rgb) < READABLE:

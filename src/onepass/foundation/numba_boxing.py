@@ -31,11 +31,11 @@ class _Constants(PythonAPI):
         return self.kept.read_const(self.kept.add_const(obj))
 
 
-def _array(kind: Any, value: Any, context: Any) -> Any:
+def _box_array(kind: Any, value: Any, context: Any) -> Any:
     return box_array(kind, value, context._replace(pyapi=_Constants(context)))
 
 
-def _named(kind: Any, value: Any, context: Any) -> Any:
+def _box_namedtuple(kind: Any, value: Any, context: Any) -> Any:
     """What `kind.instance_class(*value)` gives; numba's way for classes derived from one, which may do more."""
     if kind.instance_class.__bases__ != (tuple,):
         return box_namedtuple(kind, value, context)
@@ -46,4 +46,6 @@ def _named(kind: Any, value: Any, context: Any) -> Any:
     return named
 
 
-_boxers.functions.update({types.Array: _array, types.NamedTuple: _named, types.NamedUniTuple: _named})
+_boxers.functions.update(
+    {types.Array: _box_array, types.NamedTuple: _box_namedtuple, types.NamedUniTuple: _box_namedtuple}
+)

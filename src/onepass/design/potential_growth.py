@@ -18,23 +18,23 @@ from onepass.foundation.generic import generic
 
 
 @partial(generic, default=True)
-def raised(state: Any) -> float:
+def potential_growth(state: Any) -> float:
     """g, infinite where none is known. Default: 0 for what has no error."""
     return 0.0 if error_bound(state) == 0.0 else np.inf
 
 
-@raised.for_state(FrequentDirectionsState)
-def raised_by_compensation(state: FrequentDirectionsState) -> float:
+@potential_growth.for_state(FrequentDirectionsState)
+def growth_by_compensation(state: FrequentDirectionsState) -> float:
     return state.space.ridge - state.settings.reg
 
 
-@raised.for_state(DyadicState)
-def raised_by_all_blocks(state: DyadicState) -> float:
+@potential_growth.for_state(DyadicState)
+def growth_by_all_blocks(state: DyadicState) -> float:
     """Return g of frozen blocks and the active one together: the compensation times the sum of all cuts."""
     return state.block.settings.compensation * sums(state).shed
 
 
-@raised.for_state(ProjectorSplittingState)
-def raised_by_splitting(state: ProjectorSplittingState) -> float:
+@potential_growth.for_state(ProjectorSplittingState)
+def growth_by_splitting(state: ProjectorSplittingState) -> float:
     """Nothing, until something is truncated."""
     return 0.0 if sums(state).shed == 0.0 else np.inf

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onepass.foundation import check
-from onepass.foundation.check import shown
+from onepass.foundation.check import quote
 from onepass.foundation.registry import savable
 
 
@@ -35,7 +35,7 @@ class Theory:
         for name in ("noise", "parameter_bound", "row_bound", "delta"):
             object.__setattr__(self, name, check.positive(name, getattr(self, name)))
         if not self.delta < 1.0:
-            raise ValueError(f"delta must be above 0 and below 1, got {shown(self.delta)}")
+            raise ValueError(f"delta must be above 0 and below 1, got {quote(self.delta)}")
         object.__setattr__(self, "scale", check.real("scale", self.scale))
 
     def params(self) -> dict[str, Any]:
@@ -50,13 +50,13 @@ class Strength(NamedTuple):
     theory: np.ndarray
 
 
-def checked(name: str, value: "float | Theory") -> "float | Theory":
+def check_multiplier(name: str, value: "float | Theory") -> "float | Theory":
     """A multiplier as the constructors of rules take it; ValueError for anything else."""
     hint = "use a number (negative for pessimism) or onepass.Theory(...)"
     return value if isinstance(value, Theory) else check.real(name, value, hint)
 
 
-def strength_of(value: "float | Theory") -> Strength:
+def make_strength(value: "float | Theory") -> Strength:
     """Make of an exploration's number, or `Theory`, the multiplier that compiled code reads."""
     if isinstance(value, Theory):
         constants = np.array([value.noise, value.parameter_bound, value.row_bound, value.delta], np.float64)

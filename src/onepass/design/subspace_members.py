@@ -5,13 +5,13 @@ from typing import Any, TypeVar
 import numpy as np
 
 from onepass.design import contract
-from onepass.design.cutting import Prior, Sums
 from onepass.design.subspace import enlarge, inverse_gram_in, inverse_quadratic_in, root_in, solve_in, spectrum_in
+from onepass.design.truncation import Prior, Sums
 
 State = TypeVar("State", bound=type)
 
 
-def on_a_space(state_class: State) -> State:
+def register_subspace_members(state_class: State) -> State:
     """Register these for a state with the fields `space`, the inverse, and `sums`, what was cut: a decorator."""
     contract.solve.for_state(state_class)(solve)
     contract.inverse_quadratic.for_state(state_class)(inverse_quadratic)

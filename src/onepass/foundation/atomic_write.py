@@ -8,13 +8,13 @@ import secrets
 import stat
 from pathlib import Path
 
-from onepass.foundation.check import quoted
+from onepass.foundation.check import quote_path
 
 _HAS_LOCKS = importlib.util.find_spec("fcntl") is not None
 TOKEN = 8  # hexadecimal digits in the name of an unfinished file
 
 
-def put(path: Path, data: bytes) -> None:
+def write_atomically(path: Path, data: bytes) -> None:
     """Put `data` where `path` leads, all of it or nothing: written beside, read back, moved there, the folder synced.
 
     ValueError where something else than a regular file stands; an existing file keeps its mode, a link stays a link.
@@ -24,13 +24,15 @@ def put(path: Path, data: bytes) -> None:
     if place.exists():
         mode = place.stat().st_mode
         if not stat.S_ISREG(mode):
-            raise ValueError(f"path must be a regular file or a new one, got {quoted(path)}, which is something else")
+            raise ValueError(
+                f"path must be a regular file or a new one, got {quote_path(path)}, which is something else"
+            )
     _clean(place)
     partial = place.with_name(f"{place.name}.{secrets.token_hex(TOKEN // 2)}.part")
     handle = os.open(partial, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)  # the umask decides who may read it
     try:
         with os.fdopen(handle, "r+b") as file:
-            _locked(file.fileno())
+            _try_lock(file.fileno())
             file.write(data)
             file.flush()
             if mode is not None:
@@ -38,7 +40,7 @@ def put(path: Path, data: bytes) -> None:
             os.fsync(file.fileno())
             if partial.read_bytes() != data:
                 raise OSError(
-                    f"{quoted(partial)} does not hold what was written to it; {quoted(path)} was left as it was"
+                    f"{quote_path(partial)} does not hold what was written to it; {quote_path(path)} was left as it was"
                 )
             os.replace(partial, place)
         _sync(place.parent)
@@ -60,7 +62,7 @@ class FolderLock:
     def acquire(self) -> bool:
         """Hold the folder, and return True; False if somebody else holds it."""
         handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        if _locked(handle) or not _HAS_LOCKS:
+        if _try_lock(handle) or not _HAS_LOCKS:
             self._file = handle
             return True
         os.close(handle)
@@ -73,7 +75,7 @@ class FolderLock:
             self._file = -1
 
 
-def _locked(handle: int) -> bool:
+def _try_lock(handle: int) -> bool:
     """Lock an open file for this process; False if another one holds it, or on a system without such locks."""
     try:
         lock = importlib.import_module("fcntl")
@@ -89,7 +91,7 @@ def _clean(place: Path) -> None:
     for left in place.parent.iterdir():
         if part.fullmatch(left.name):
             with contextlib.suppress(OSError), left.open("rb") as file:
-                if _locked(file.fileno()):
+                if _try_lock(file.fileno()):
                     left.unlink()
 
 

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onepass.design.subspace import Subspace, with_spectrum
+from onepass.foundation.cholesky_updates import eigenvalue
 from onepass.foundation.generic import compiled, generic
 from onepass.foundation.linalg import ROUNDINGS, svd
-from onepass.foundation.roots import eigenvalue
 
 UNKNOWN = float(np.finfo(np.float64).max)  # of dust and shed: infinity, which no file may hold
 
@@ -33,7 +33,7 @@ class Sums(NamedTuple):
     dust: float
 
 
-class Cutting(NamedTuple):
+class Truncation(NamedTuple):
     """When a rule is applied: as soon as `limit` directions are held, and above `hold` when a batch has been learned.
 
     hold of dim, the width of a row, means never.
@@ -51,42 +51,42 @@ class Prior(NamedTuple):
     sums: Sums
 
 
-def sums_consistent(sums: Sums) -> bool:
+def is_valid_sums(sums: Sums) -> bool:
     """Return whether the sums of a file are possible: none is negative."""
     return min(sums) >= 0.0
 
 
 @compiled
-def nothing_cut() -> Sums:
+def init_sums() -> Sums:
     """The sums of no rows and no cuts."""
     return Sums(mass=0.0, shed=0.0, weighted=0.0, dust=0.0)
 
 
 @compiled
-def heavier(sums: Sums, mass: float) -> Sums:
+def add_mass(sums: Sums, mass: float) -> Sums:
     """The sums after rows of squared norms `mass`."""
     return Sums(mass=sums.mass + mass, shed=sums.shed, weighted=sums.weighted, dust=sums.dust)
 
 
 @compiled
-def more(total: float, part: float) -> float:
+def saturating_add(total: float, part: float) -> float:
     """total + part, at most UNKNOWN."""
     return min(total + part, UNKNOWN)
 
 
 @compiled
-def added(first: Sums, second: Sums) -> Sums:
+def add_sums(first: Sums, second: Sums) -> Sums:
     """The sums of two streams together."""
     return Sums(
         mass=first.mass + second.mass,
-        shed=more(first.shed, second.shed),
-        weighted=more(first.weighted, second.weighted),
-        dust=more(first.dust, second.dust),
+        shed=saturating_add(first.shed, second.shed),
+        weighted=saturating_add(first.weighted, second.weighted),
+        dust=saturating_add(first.dust, second.dust),
     )
 
 
 @compiled
-def faded(sums: Sums, factor: float) -> Sums:
+def scale_sums(sums: Sums, factor: float) -> Sums:
     """The sums once everything counts `factor` times; what is unknown stays so."""
     return Sums(
         mass=factor * sums.mass,
@@ -97,13 +97,13 @@ def faded(sums: Sums, factor: float) -> Sums:
 
 
 @compiled
-def dustier(sums: Sums, dust: float) -> Sums:
+def add_dust(sums: Sums, dust: float) -> Sums:
     """The sums after that much more rounding."""
-    return Sums(mass=sums.mass, shed=sums.shed, weighted=sums.weighted, dust=more(sums.dust, dust))
+    return Sums(mass=sums.mass, shed=sums.shed, weighted=sums.weighted, dust=saturating_add(sums.dust, dust))
 
 
 @generic
-def cut(
+def truncate(
     rule: Any, spectrum: np.ndarray, ridge: float, sums: Sums, dim: int, precision: float, eps: float
 ) -> tuple[np.ndarray, float, Sums]:
     """The spectrum that is kept (k,), the ridge and the sums after a cut.
@@ -115,7 +115,7 @@ def cut(
 
 
 @partial(generic, default=True)
-def certified(rule: Any, sums: Sums, rounded: float) -> float:
+def certificate(rule: Any, sums: Sums, rounded: float) -> float:
     """A bound on ||A - A_hat||_2 from the sums and from what rounding adds: infinite once anything was shed."""
     return np.inf if sums.shed > 0.0 or sums.dust >= UNKNOWN else sums.dust + rounded
 
@@ -127,23 +127,23 @@ def ridge_after(rule: Any, ridge: float, sums: Sums) -> float:
     return ridge
 
 
-class Together(NamedTuple):
+class MergedRule(NamedTuple):
     """The rule of two streams whose directions are held already: nothing is cut, their sums are added up."""
 
     rule: Any
     other: Sums
 
 
-@cut.for_state(Together)
-def cut_together(
-    together: Together, spectrum: np.ndarray, ridge: float, sums: Sums, dim: int, precision: float, eps: float
+@truncate.for_state(MergedRule)
+def truncate_merged(
+    together: MergedRule, spectrum: np.ndarray, ridge: float, sums: Sums, dim: int, precision: float, eps: float
 ) -> tuple[np.ndarray, float, Sums]:
-    both = added(sums, together.other)
+    both = add_sums(sums, together.other)
     return spectrum.copy(), ridge_after(together.rule, ridge, both), both
 
 
 @compiled
-def decided(space: Subspace, rule: Any, sums: Sums) -> tuple[np.ndarray, float, Sums, np.ndarray, np.ndarray]:
+def plan_truncation(space: Subspace, rule: Any, sums: Sums) -> tuple[np.ndarray, float, Sums, np.ndarray, np.ndarray]:
     """Compute what a cut would leave: the spectrum kept (k,), the ridge, the sums, and the turn; nothing is written.
 
     turn (n, n): the n directions held, largest eigenvalue first, in coordinates of the basis; the first k are kept. The
@@ -156,12 +156,12 @@ def decided(space: Subspace, rule: Any, sums: Sums) -> tuple[np.ndarray, float, 
         spectrum[i] = max(eigenvalue(singular[used - 1 - i]) - space.ridge, 0.0)
         for j in range(used):
             turn[i, j] = vectors[j, used - 1 - i]
-    kept, ridge, sums = cut(rule, spectrum, space.ridge, sums, dim, ROUNDINGS * eps * space.ridge, eps)
+    kept, ridge, sums = truncate(rule, spectrum, space.ridge, sums, dim, ROUNDINGS * eps * space.ridge, eps)
     return kept, ridge, sums, turn, spectrum
 
 
 @compiled
-def risen(kept: np.ndarray, ridge: float, spectrum: np.ndarray, before: float) -> float:
+def truncation_rise(kept: np.ndarray, ridge: float, spectrum: np.ndarray, before: float) -> float:
     """The least rise >= 0 with A' <= A + rise I, where a cut has left `kept` above `ridge` of `spectrum` above
     `before`."""
     most = max(ridge - before, 0.0)
@@ -171,7 +171,7 @@ def risen(kept: np.ndarray, ridge: float, spectrum: np.ndarray, before: float) -
 
 
 @compiled
-def cut_space(space: Subspace, rule: Any, sums: Sums) -> tuple[Subspace, Sums]:
+def truncate_space(space: Subspace, rule: Any, sums: Sums) -> tuple[Subspace, Sums]:
     """Cut a space by a rule, in place; returns it and the sums."""
-    kept, ridge, sums, turn, _ = decided(space, rule, sums)
+    kept, ridge, sums, turn, _ = plan_truncation(space, rule, sums)
     return with_spectrum(space, turn[: kept.size], kept, ridge), sums

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 
-class Pairs(NamedTuple):
+class SparseRows(NamedTuple):
     """Rows by their numbers that are not 0: row i has values[j] at places[j] for j from starts[i] to starts[i + 1]."""
 
     starts: np.ndarray
@@ -13,8 +13,8 @@ class Pairs(NamedTuple):
     values: np.ndarray
 
 
-def pairs_of(rows: list[list[tuple[int, float]]]) -> Pairs:
+def make_sparse_rows(rows: list[list[tuple[int, float]]]) -> SparseRows:
     """Rows of (place, value)."""
     flat = [pair for row in rows for pair in row]
     places = np.array([place for place, _ in flat], np.int64)
-    return Pairs(np.cumsum([0, *map(len, rows)]), places, np.array([value for _, value in flat], np.float64))
+    return SparseRows(np.cumsum([0, *map(len, rows)]), places, np.array([value for _, value in flat], np.float64))

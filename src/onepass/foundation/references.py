@@ -10,7 +10,7 @@ class NoSuchName(ValueError):
     """A reference that is not MODULE:NAME, or whose module has no such name."""
 
 
-def import_named(reference: str) -> Any:
+def import_reference(reference: str) -> Any:
     """The object MODULE:NAME: MODULE as Python imports it, the current folder included; NAME may have dots.
 
     NoSuchName for what is none, ModuleNotFoundError where there is no such module, and whatever else the module raises.

@@ -15,26 +15,26 @@ _quiet = False
 _depth, _began, _before = 0, 0.0, 0.0
 
 
-def quiet(chosen: bool) -> None:
+def set_quiet(chosen: bool) -> None:
     """Whether nothing is to be said, as by a program with a progress bar of its own."""
     global _quiet
     _quiet = chosen
 
 
-def say(topic: str, sentence: Callable[[], str]) -> None:
+def print_once(topic: str, sentence: Callable[[], str]) -> None:
     """One line on standard error, once in a process for every topic."""
     if topic not in _said and not _quiet and sys.stderr is not None:
         _said.add(topic)
         print(f"onepass: {sentence()}", file=sys.stderr, flush=True)
 
 
-def spent() -> float:
+def compile_seconds() -> float:
     """Seconds that this process has compiled so far."""
     return _before + (time.monotonic() - _began if _depth else 0.0)
 
 
 @contextlib.contextmanager
-def compiling(sentence: Callable[[], str], remember: Callable[[float], None]) -> Iterator[None]:
+def time_compilation(sentence: Callable[[], str], remember: Callable[[float], None]) -> Iterator[None]:
     """Around the compilation of one function, within which those that it calls are compiled; by one thread at a time.
 
     sentence: what is said when it takes long; remember: is told how long that was.
@@ -44,7 +44,7 @@ def compiling(sentence: Callable[[], str], remember: Callable[[float], None]) ->
         yield
         return
     _depth, _began = 1, time.monotonic()
-    usual, told = gc.get_threshold(), threading.Timer(max(PATIENT - _before, 0.0), say, ("compiling", sentence))
+    usual, told = gc.get_threshold(), threading.Timer(max(PATIENT - _before, 0.0), print_once, ("compiling", sentence))
     told.daemon = True
     told.start()
     gc.set_threshold(*RARELY)
@@ -53,6 +53,6 @@ def compiling(sentence: Callable[[], str], remember: Callable[[float], None]) ->
     finally:
         gc.set_threshold(*usual)
         told.cancel()
-        _before, _depth = spent(), 0
+        _before, _depth = compile_seconds(), 0
         if "compiling" in _said:
             remember(_before)

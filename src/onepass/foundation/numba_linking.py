@@ -68,7 +68,7 @@ class Part(JITCodeLibrary):
 
 
 @contextlib.contextmanager
-def in_parts() -> Iterator[None]:
+def link_lazily() -> Iterator[None]:
     """What is compiled or loaded meanwhile is a `Part`; for who holds numba's compiler lock.
 
     numba times every function, with all that it calls, by telling it of every call of LLVM: within functions that are

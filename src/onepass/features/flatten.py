@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from onepass.foundation import check
-from onepass.foundation.check import shown
+from onepass.foundation.check import quote
 
 MARKS = re.compile(r"([\\.=?\[@])")
 NUMBER = re.compile(r"(\\.|[^\\=?])*", re.DOTALL)  # a name without the marks of strings and of what is missing
@@ -39,70 +39,70 @@ KEYS = 4096  # names of keys kept, which are the same in every record
 Said = Callable[[str, float], None]
 
 
-def terms(record: Any) -> dict[str, float]:
+def flatten_record(record: Any) -> dict[str, float]:
     """The terms of a record, by their names, in its order. ValueError for what is no record, or has no finite value."""
     if not isinstance(record, Mapping):
-        raise ValueError(f"a record must be a dictionary, got {shown(record)}")
+        raise ValueError(f"a record must be a dictionary, got {quote(record)}")
     found: dict[str, float] = {}
     for key, value in record.items():
         kind = type(value) if type(key) is str else None
         if kind is str:  # the common cases, at once
-            found[f"{_marked(key)}={value}"] = 1.0
+            found[f"{_escape(key)}={value}"] = 1.0
         elif (kind is float or kind is int or kind is bool) and -LARGEST <= value <= LARGEST:
-            found[_marked(key)] = float(value)
+            found[_escape(key)] = float(value)
         else:
-            found.update(said_of("", key, value))
+            found.update(flatten_value("", key, value))
     return found
 
 
-def checked_terms(found: Any) -> dict[str, float]:
+def check_terms(found: Any) -> dict[str, float]:
     """`found` itself, if it is finite numbers by name, such as `terms` gives; ValueError else."""
     if not isinstance(found, dict):
-        raise ValueError(f"terms must be numbers by name, got {shown(found)}")
+        raise ValueError(f"terms must be numbers by name, got {quote(found)}")
     for name, value in found.items():
         if not (type(name) is str and type(value) is float and -LARGEST <= value <= LARGEST):
-            raise ValueError(f"terms must be finite numbers by name, got {shown(value)} of {shown(name)}")
+            raise ValueError(f"terms must be finite numbers by name, got {quote(value)} of {quote(name)}")
     return found
 
 
-def said(record: Any, path: str) -> Iterator[tuple[str, float]]:
+def flatten_mapping(record: Any, path: str) -> Iterator[tuple[str, float]]:
     """The terms of a record whose names begin with a path."""
     if not isinstance(record, Mapping):
-        raise ValueError(f"a record must be a dictionary, got {shown(record)}")
+        raise ValueError(f"a record must be a dictionary, got {quote(record)}")
     for key, value in record.items():
-        yield from said_of(path, key, value)
+        yield from flatten_value(path, key, value)
 
 
-def said_of(path: str, key: Any, value: Any) -> Iterator[tuple[str, float]]:
+def flatten_value(path: str, key: Any, value: Any) -> Iterator[tuple[str, float]]:
     """The terms of one value."""
-    name = name_of(path, key)
+    name = term_name(path, key)
     if isinstance(value, str):
         yield f"{name}={value}", 1.0
     elif value is None:
         yield f"{name}?", 1.0
     elif isinstance(value, Mapping):
-        yield from said(value, f"{name}.")
+        yield from flatten_mapping(value, f"{name}.")
     elif isinstance(value, datetime.date | datetime.time | np.datetime64):
-        yield from _moment(name, value)
+        yield from _flatten_time(name, value)
     elif isinstance(value, Collection) and not isinstance(value, bytes | bytearray | memoryview):
-        yield from _several(name, value)
+        yield from _flatten_list(name, value)
     else:
-        yield name, number(name, value)
+        yield name, to_number(name, value)
 
 
-def name_of(path: str, key: Any) -> str:
+def term_name(path: str, key: Any) -> str:
     """A key as it stands in names, behind its path; ValueError for one that is no string."""
     if not isinstance(key, str):
-        raise ValueError(f"keys of a record must be strings, got {shown(key)}")
-    return path + _marked(key)
+        raise ValueError(f"keys of a record must be strings, got {quote(key)}")
+    return path + _escape(key)
 
 
 @lru_cache(maxsize=KEYS)
-def _marked(key: str) -> str:
+def _escape(key: str) -> str:
     return MARKS.sub(r"\\\1", key)
 
 
-def number(name: str, value: Any) -> float:
+def to_number(name: str, value: Any) -> float:
     """A number or a boolean as a float; ValueError for anything else, NaN and infinities."""
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value.item()
@@ -115,7 +115,7 @@ def number(name: str, value: Any) -> float:
             return found
     raise ValueError(
         f"{name} must be a string, a number up to {LARGEST:.0e}, a boolean, a date, a list, a record or None, got "
-        f"{shown(value)}; None says that it is missing"
+        f"{quote(value)}; None says that it is missing"
     )
 
 
@@ -129,12 +129,12 @@ def is_missing(name: str) -> bool:
     return MISSING.fullmatch(name) is not None
 
 
-def _several(name: str, values: Any) -> Iterator[tuple[str, float]]:
+def _flatten_list(name: str, values: Any) -> Iterator[tuple[str, float]]:
     if isinstance(values, np.ndarray):
         if values.ndim != 1:
             if values.ndim == 0:
                 values = [values]
-                yield name, number(name, values[0])
+                yield name, to_number(name, values[0])
                 return
             raise ValueError(f"{name} must be a list, got an array of shape {values.shape}")
         values = values.tolist()
@@ -142,18 +142,18 @@ def _several(name: str, values: Any) -> Iterator[tuple[str, float]]:
     if any(isinstance(value, str) for value in each):
         wrong = [value for value in each if not isinstance(value, str)]
         if wrong:
-            raise ValueError(f"{name} must be a list of strings or of numbers, got {shown(wrong[0])} among strings")
+            raise ValueError(f"{name} must be a list of strings or of numbers, got {quote(wrong[0])} among strings")
         ordered = sorted(set(each)) if isinstance(values, set | frozenset) else dict.fromkeys(each)
         for value in ordered:
             yield f"{name}={value}", 1.0
         return
     if isinstance(values, set | frozenset) and each:
-        raise ValueError(f"{name} must be a list where it holds numbers, for a set has no order, got {shown(values)}")
+        raise ValueError(f"{name} must be a list where it holds numbers, for a set has no order, got {quote(values)}")
     for place, value in enumerate(each):
-        yield f"{name}[{place}]", number(f"{name}[{place}]", value)
+        yield f"{name}[{place}]", to_number(f"{name}[{place}]", value)
 
 
-def _moment(name: str, value: Any) -> Iterator[tuple[str, float]]:
+def _flatten_time(name: str, value: Any) -> Iterator[tuple[str, float]]:
     """A date, a time, or both, as points on circles."""
     if isinstance(value, np.datetime64):
         value = value.astype("datetime64[us]" if value.dtype != np.dtype("<M8[D]") else "datetime64[D]").item()
@@ -164,18 +164,18 @@ def _moment(name: str, value: Any) -> Iterator[tuple[str, float]]:
     if isinstance(value, datetime.time | datetime.datetime):
         hours = value.hour + value.minute / 60 + value.second / 3600
         days = hours / DAY
-        yield from _circle(f"{name}@day", days)
+        yield from _circle_terms(f"{name}@day", days)
     if isinstance(value, datetime.date):
-        yield from _circle(f"{name}@week", (value.weekday() + days) / WEEK)
-        yield from _circle(f"{name}@year", (value.timetuple().tm_yday - 1 + days) / YEAR)
+        yield from _circle_terms(f"{name}@week", (value.weekday() + days) / WEEK)
+        yield from _circle_terms(f"{name}@year", (value.timetuple().tm_yday - 1 + days) / YEAR)
 
 
-def _circle(name: str, turn: float) -> Iterator[tuple[str, float]]:
+def _circle_terms(name: str, turn: float) -> Iterator[tuple[str, float]]:
     yield f"{name}.sin", math.sin(2.0 * math.pi * turn)
     yield f"{name}.cos", math.cos(2.0 * math.pi * turn)
 
 
-def rows_of(records: Any) -> tuple[bool, list[Any]]:
+def to_records(records: Any) -> tuple[bool, list[Any]]:
     """Whether it is a single record, and the records: of a dictionary, of a list of them, of a frame."""
     if isinstance(records, Mapping):
         return True, [records]
@@ -185,4 +185,4 @@ def rows_of(records: Any) -> tuple[bool, list[Any]]:
         return False, records.astype(object).where(~records.isna(), None).to_dict("records")
     if isinstance(records, list | tuple):
         return False, list(records)
-    raise ValueError(f"records must be a dictionary, a list of them, or a frame, got {shown(records)}")
+    raise ValueError(f"records must be a dictionary, a list of them, or a frame, got {quote(records)}")

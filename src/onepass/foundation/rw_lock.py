@@ -7,7 +7,7 @@ One of the two sees the other. A writer who leaves lets in all readers that wait
 its turn to the writer who waits longest: neither a learner at full speed nor many readers keep anybody out.
 
 Same thread, as of a handler of signals: whoever reads may read, whoever writes may read (what must not be seen is done
-with signals deferred, interrupts.py), and a method that is `composed` of writes may write. Any other write would pull
+with signals deferred), and a method that is `composed` of writes may write. Any other write would pull
 the state away under the feet of what this thread is doing: RuntimeError.
 
 A handler may raise anywhere. CPython calls handlers after calls and at jumps back, but not between a store and the
@@ -42,10 +42,10 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 _forking = threading.RLock()
 _numbers = count()
-_living: dict[int, weakref.ref["Sharing"]] = {}
+_living: dict[int, weakref.ref["RWLock"]] = {}
 
 
-def _shut() -> threading.Lock:
+def _closed_lock() -> threading.Lock:
     lock = threading.Lock()
     lock.acquire()
     return lock
@@ -56,7 +56,7 @@ def _open(lock: Any) -> None:
         lock.release()
 
 
-class Sharing:
+class RWLock:
     """Who uses one object now, and who waits."""
 
     __slots__ = ("__weakref__", "closed", "composed", "left", "queue", "readers", "turn", "waiting", "waits", "writer")
@@ -70,7 +70,7 @@ class Sharing:
         self.waits: bool = False  # for readers to leave
         self.composed: bool = False  # writes in parts, between which the state is whole
         self.closed: bool = False  # by one who forks
-        self.left: threading.Lock = _shut()  # opened by the last reader
+        self.left: threading.Lock = _closed_lock()  # opened by the last reader
         number = next(_numbers)
         with _forking:  # none is made while a thread forks
             _living[number] = weakref.ref(self, functools.partial(_living.pop, number))
@@ -78,10 +78,10 @@ class Sharing:
     def admit(self, me: int) -> None:
         """Wait until this reader, who has said so and saw a writer, is among the readers while nobody writes."""
         while self.writer != NOBODY:
-            if self.closed and _inside(me, self):  # of an object that cannot be closed until this one is read
+            if self.closed and _has_other_lock(me, self):  # of an object that cannot be closed until this one is read
                 self.readers[me] = None
                 return
-            gates, gate = self.waiting, _shut()
+            gates, gate = self.waiting, _closed_lock()
             gates[me] = gate
             try:
                 self.readers.pop(me, None)
@@ -99,7 +99,7 @@ class Sharing:
         if not self.readers:
             _open(self.left)
 
-    def emptied(self, end: float = math.inf) -> bool:
+    def wait_for_readers(self, end: float = math.inf) -> bool:
         """Wait, as the writer, for the readers who came before; False where one reads at `end` still."""
         self.waits = True
         try:
@@ -111,18 +111,18 @@ class Sharing:
             self.waits = False
         return True
 
-    def closed_for(self, me: int) -> bool:
+    def close_for_fork(self, me: int) -> bool:
         """Take the turn as one who forks, who may write in handlers; False where others read or write for LONG."""
         end = time.monotonic() + LONG
         if not self.line_up(me, end, take=True):
             return False
         self.closed, self.composed, self.writer = True, True, me
-        if not self.readers or self.emptied(end):
+        if not self.readers or self.wait_for_readers(end):
             return True
-        self.opened()
+        self.reopen()
         return False
 
-    def opened(self) -> None:
+    def reopen(self) -> None:
         """Give the turn back after a fork."""
         self.closed, self.composed, self.writer = False, False, NOBODY
         self.turn.release()
@@ -136,7 +136,7 @@ class Sharing:
         """
         if me in self.queue:  # in a handler that interrupted the wait
             return not take or self.turn.acquire(timeout=LONG)
-        gate = _shut()
+        gate = _closed_lock()
         self.queue[me] = gate
         try:
             while self.writer != NOBODY or list(self.queue)[:1] not in ([me], []):
@@ -156,7 +156,7 @@ class Sharing:
         for gate in list(self.queue.values())[:1]:
             _open(gate)
 
-    def inside(self, me: int, method: Callable, parts: bool, owner: Any, args: Any, named: Any) -> Any:
+    def write_nested(self, me: int, method: Callable, parts: bool, owner: Any, args: Any, named: Any) -> Any:
         """A write that the same thread begins while it reads or writes."""
         waits, composed = self.waits, self.composed
         if self.writer != me or not (waits or composed):
@@ -165,7 +165,7 @@ class Sharing:
                 "handlers of signals and functions that it was given may try: note what is to be done, and do it later"
             )
         if waits:  # a handler that interrupted the wait, before anything was written
-            self.emptied()
+            self.wait_for_readers()
         self.composed = parts
         try:
             return method(owner, *args, **named)
@@ -176,22 +176,22 @@ class Sharing:
         """In a child, which has one thread only; closed: it had the turn at the fork."""
         for other in [one for one in self.readers if one != me]:
             del self.readers[other]
-        self.waiting, self.queue, self.left = {}, {}, _shut()
+        self.waiting, self.queue, self.left = {}, {}, _closed_lock()
         if self.writer != me:
             self.writer = NOBODY
             self.turn = self.turn if closed else threading.RLock()
 
 
-class Shared:
+class SharedObject:
     """An object with a `sharing`, which is no part of its state: not copied, not pickled, not in its `__dict__`."""
 
     __slots__ = {"sharing": "Which threads use this object now (docs/threads.md); no part of its state."}
 
-    sharing: Sharing
+    sharing: RWLock
 
     def __new__(cls, *args: Any, **named: Any) -> Self:
         made = object.__new__(cls)
-        made.sharing = Sharing()
+        made.sharing = RWLock()
         return made
 
 
@@ -218,14 +218,14 @@ WRITING = """
 def {name}{takes}:
     sharing_, me_ = {owner}.sharing, get_ident()
     if sharing_.writer == me_ or me_ in sharing_.readers:
-        return sharing_.inside(me_, method_, parts_, {owner}, ({positional}), dict({keywords}))
+        return sharing_.write_nested(me_, method_, parts_, {owner}, ({positional}), dict({keywords}))
     if sharing_.writer or sharing_.queue:
         sharing_.line_up(me_)
     with sharing_.turn:
         sharing_.writer = me_
         try:
             if sharing_.readers:
-                sharing_.emptied()
+                sharing_.wait_for_readers()
             return method_({gives})
         finally:
             sharing_.writer = {nobody}
@@ -245,22 +245,22 @@ def reading(method: Method) -> Method:
 
     Attributes that are computed when they are first asked for must be the same whoever computes them.
     """
-    return _within(READING, method)
+    return _add_lock(READING, method)
 
 
 def writing(method: Method) -> Method:
     """A method that changes the object: one thread at a time, nobody reading. Not to be called by another such method,
-    unless that one is `composed`.
+    unless that one is `composite`.
     """
-    return _within(WRITING, method)
+    return _add_lock(WRITING, method)
 
 
-def composed(method: Method) -> Method:
+def composite(method: Method) -> Method:
     """A method that is `writing`, calls others that are, and leaves the state whole between them."""
-    return _within(COMPOSED, method)
+    return _add_lock(COMPOSED, method)
 
 
-def _within(template: str, method: Method) -> Method:
+def _add_lock(template: str, method: Method) -> Method:
     """The method in this frame, a function with its signature: to take and give any arguments costs 0.1 µs more."""
     empty, kinds = inspect.Parameter.empty, inspect.Parameter
     signature = inspect.signature(method)
@@ -294,57 +294,57 @@ def _within(template: str, method: Method) -> Method:
 
 # ---- forks ----
 
-_closed: list[list[Sharing]] = []  # by the thread that forks, and by those forks that a handler does meanwhile
+_closed: list[list[RWLock]] = []  # by the thread that forks, and by those forks that a handler does meanwhile
 
 
 def _close() -> None:
     """Wait until no other thread reads or writes, and let none begin."""
-    closed: list[Sharing] = []
+    closed: list[RWLock] = []
     _closed.append(closed)
-    while not _closed_all(closed, get_ident()):
+    while not _close_all(closed, get_ident()):
         _open_all(closed)
         time.sleep(PATIENCE)
 
 
-def _closed_all(closed: list[Sharing], me: int) -> bool:
+def _close_all(closed: list[RWLock], me: int) -> bool:
     """False where one reads or writes for LONG: perhaps he needs another object that was closed before.
 
     New ones are made until all are closed, for a copy is made by one who reads. While this thread reads or writes an
     object, no other one writes it.
     """
     while True:
-        for sharing in _others(closed, me):
-            if not sharing.closed_for(me):
+        for sharing in _locks_to_close(closed, me):
+            if not sharing.close_for_fork(me):
                 return False
             closed.append(sharing)
         end = time.monotonic() + LONG
-        if not all(sharing.emptied(end) for sharing in closed if sharing.readers):
+        if not all(sharing.wait_for_readers(end) for sharing in closed if sharing.readers):
             return False
         _forking.acquire()
-        if not _others(closed, me) and not any(sharing.readers for sharing in closed):
+        if not _locks_to_close(closed, me) and not any(sharing.readers for sharing in closed):
             return True
         _forking.release()
 
 
-def _alive() -> list[Sharing]:
+def _live_locks() -> list[RWLock]:
     """Of every object that is not gone."""
     return [found for found in [ref() for ref in list(_living.values())] if found is not None]
 
 
-def _inside(me: int, one: Sharing) -> bool:
+def _has_other_lock(me: int, one: RWLock) -> bool:
     """Whether a thread reads or writes another object than this one."""
-    return any(other is not one and (me in other.readers or other.writer == me) for other in _alive())
+    return any(other is not one and (me in other.readers or other.writer == me) for other in _live_locks())
 
 
-def _others(closed: list[Sharing], me: int) -> list[Sharing]:
+def _locks_to_close(closed: list[RWLock], me: int) -> list[RWLock]:
     """Who is not closed and not this thread's own."""
     known = {id(sharing) for sharing in closed}
-    return [one for one in _alive() if not (id(one) in known or me in one.readers or one.writer == me)]
+    return [one for one in _live_locks() if not (id(one) in known or me in one.readers or one.writer == me)]
 
 
-def _open_all(closed: list[Sharing]) -> None:
+def _open_all(closed: list[RWLock]) -> None:
     while closed:
-        closed.pop().opened()
+        closed.pop().reopen()
 
 
 def _reopen() -> None:
@@ -354,7 +354,7 @@ def _reopen() -> None:
 
 def _reopen_in_child() -> None:
     closed, me = {id(sharing) for part in _closed for sharing in part}, get_ident()
-    for sharing in _alive():
+    for sharing in _live_locks():
         sharing.forget_others(me, id(sharing) in closed)
     _reopen()
 
