@@ -1,10 +1,10 @@
-"""Routes by which a loop is steered: its models, promotion, the way back, evaluations.
+"""Administrative routes of a loop: models, promotion, rollback, evaluations.
 
 GET    /v1/{loop}/models                 models, and checkpoints to go back to
-DELETE /v1/{loop}/candidate              give the candidate up
+DELETE /v1/{loop}/candidate              discard the candidate
 POST   /v1/{loop}/promote                the candidate, or a recipe that an evaluation found better
 POST   /v1/{loop}/rollback               a checkpoint
-GET, POST /v1/{loop}/evaluations         all, another one
+GET, POST /v1/{loop}/evaluations         list them, start one
 GET, DELETE /v1/{loop}/evaluations/{id}  one
 """
 
@@ -31,8 +31,12 @@ Read = Callable[[Request, Loop, Any], Awaitable[Any]]  # the message of a reques
 
 
 class PromoteRequest(Message, frozen=True, kw_only=True):
-    """evaluation: whose policy shall be the loop's model (default: none, the candidate takes over); policy: its name
-    there, of the kind "recipe" (default: the only better one); anyway: also where it was not found better."""
+    """Request for a promotion.
+
+    evaluation: id of the evaluation whose policy becomes the loop's model (default: none, the candidate takes over);
+    policy: name of the policy there, of the kind "recipe" (default: the only better one); anyway: promote the policy
+    even if it was not found better.
+    """
 
     evaluation: str | None = None
     policy: str | None = None
@@ -40,15 +44,21 @@ class PromoteRequest(Message, frozen=True, kw_only=True):
 
 
 class RollbackRequest(Message, frozen=True, kw_only=True):
-    """checkpoint: its name; learn: whether what was joined since is learned after all (default false)."""
+    """Request for a rollback.
+
+    checkpoint: its name; learn: whether the model learns what was joined since the checkpoint (default false).
+    """
 
     checkpoint: str
     learn: bool = False
 
 
 class CheckpointAnswer(Answer, frozen=True, kw_only=True):
-    """Checkpoint of a model. name; model_number: of the model; through: the last join learned; rounds: rows it had
-    learned."""
+    """Checkpoint of a model.
+
+    name: of the checkpoint; model_number: of the model; through: sequence number of the last join learned; rounds: rows
+    the model had learned.
+    """
 
     name: str
     model_number: int
@@ -57,14 +67,17 @@ class CheckpointAnswer(Answer, frozen=True, kw_only=True):
 
 
 class ModelsAnswer(Answer, frozen=True, kw_only=True):
-    """models: all that the loop has had, in their order; checkpoints: to go back to, the newest first."""
+    """Models and checkpoints of a loop.
+
+    models: all that the loop has had, in their order; checkpoints: to go back to, the newest first.
+    """
 
     models: list[ModelAnswer]
     checkpoints: list[CheckpointAnswer]
 
 
 class EvaluationsAnswer(Answer, frozen=True, kw_only=True):
-    """evaluations: the newest first."""
+    """Evaluations of a loop, the newest first."""
 
     evaluations: list[EvaluationAnswer]
 
@@ -76,7 +89,7 @@ _evaluation = msgspec.json.Decoder(EvaluationRequest)
 
 
 def routes(read: Read) -> list[tuple[str, str, Role, Handler]]:
-    """Paths, methods, roles and what serves them. read: gives the message of a request."""
+    """Return paths, methods, roles and handlers. `read` reads the message of a request."""
 
     async def promote(request: Request, loop: Loop) -> Response:
         asked = await read(request, loop, _promote)
@@ -105,7 +118,7 @@ def routes(read: Read) -> list[tuple[str, str, Role, Handler]]:
 
 
 async def list_models(request: Request, loop: Loop) -> Response:
-    """All models, and checkpoints."""
+    """Answer with all models, and checkpoints."""
     loop_state = loop.loop_state
     each = [promotion.model_answer(loop, loop_state, line) for line in loop_state.lines.each.values()]
     found = await asyncio.to_thread(lambda: [*checkpoints.list_checkpoints(loop.folder, loop.store, loop.name)])
@@ -116,34 +129,34 @@ async def list_models(request: Request, loop: Loop) -> Response:
 
 
 async def discard_candidate(request: Request, loop: Loop) -> Response:
-    """No candidate any more."""
+    """Discard the candidate."""
     await asyncio.to_thread(loop.discard_candidate)
     return Response(status_code=204)
 
 
 async def list_evaluations(request: Request, loop: Loop) -> Response:
-    """All evaluations."""
+    """Answer with all evaluations."""
     return json_response(EvaluationsAnswer(evaluations=loop.evaluations.list_all()))
 
 
 async def get_evaluation(request: Request, loop: Loop) -> Response:
-    """One evaluation."""
+    """Answer with one evaluation."""
     return json_response(loop.evaluations.get(request.path_params["id"]))
 
 
 async def delete_evaluation(request: Request, loop: Loop) -> Response:
-    """One evaluation less."""
+    """Delete one evaluation."""
     await asyncio.to_thread(loop.evaluations.delete, request.path_params["id"])
     return Response(status_code=204)
 
 
 def json_response(answer: Any, status: int = 200) -> Response:
-    """An answer."""
+    """Make a JSON response."""
     return Response(_encoder.encode(answer), status, media_type=JSON)
 
 
 def apply_promotion(loop: Loop, asked: PromoteRequest) -> None:
-    """Let the candidate take over, or stage the recipe of an evaluation to take over; Refused where there is none."""
+    """Promote the candidate, or stage the recipe of an evaluation to take over; ApiError if there is none."""
     if asked.evaluation is None:
         loop.promote()
         return

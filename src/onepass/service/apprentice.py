@@ -1,9 +1,9 @@
-"""What is shown where the model does not decide: the first arm, or, with a small probability, any.
+"""Apprentice mode: the first arm is shown, or, with a small probability, any arm.
 
     shown ~ q = (1 - exploring) 1{first eligible} + exploring / eligible arms
 
-What the model would have done stays in the record beside it. q is logged: an exploring apprentice can be evaluated.
-A candidate that has a share of the decisions: log/showing.py.
+The model's own choice stays in the record. q is logged: an exploring apprentice can be evaluated. A candidate that has
+a share of the decisions: log/showing.py.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ REQUEST = "request"  # where a decision keeps the fingerprint of its request (ex
 
 
 def override_shown(found: Decision, offered: Offer, settings: LoopSettings) -> dict[str, Any]:
-    """Fields of the record of a decision that say what is shown; none where it is what was drawn."""
+    """Return the record's fields about what is shown; none if it is what was drawn."""
     if settings.mode in ("online", "canary"):
         return {}
     places = {name: place for place, name in enumerate(offered.names)}
@@ -45,9 +45,9 @@ def override_shown(found: Decision, offered: Offer, settings: LoopSettings) -> d
 def share_with_candidate(
     found: Decision, other: Callable[[], Decision], candidate: Copy, settings: LoopSettings
 ) -> dict[str, Any]:
-    """Fields of the record of a decision in which a candidate has a share; none where it cannot decide.
+    """Return the record's fields of a decision in which a candidate has a share; none if the candidate cannot decide.
 
-    found: by the model that serves; other: decides by the candidate.
+    found: decision of the serving model; other: decides by the candidate.
     """
     try:
         would = other()

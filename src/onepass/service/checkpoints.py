@@ -1,7 +1,7 @@
-"""Checkpoints as files: NAME.models/PLACE.model holds the model, PLACE.json beside it from where the log goes on.
+"""Checkpoints as files: NAME.models/SEQ.model holds the model, SEQ.json beside it the place in the log to go on from.
 
-A checkpoint is a cache of the log: one that is damaged, or belongs to another log, is passed over for the one before,
-and without any the log is learned from its beginning. The file comes first, then its record in the log.
+A checkpoint is a cache of the log. One that is damaged, or belongs to another log, is skipped for the one before;
+without any, the log is learned from its beginning. The file is written first, then its record in the log.
 """
 
 import contextlib
@@ -31,25 +31,30 @@ FORGOTTEN = str(Forgotten.__struct_config__.tag)
 
 
 class RecordMark(msgspec.Struct, frozen=True):
-    """A record of a log, which tells the log from one that was restored, or lost its end, and went on. crc: of its row;
-    time: its own, which it keeps when it is forgotten."""
+    """Mark of a record, which tells its log from one that was restored, or lost its end, and went on.
+
+    crc: checksum of its row; time: of the record, which it keeps when it is erased.
+    """
 
     crc: int
     time: int
 
     def names(self, row: Row | None) -> bool:
-        """Whether a row is the record's, or what was left when it was forgotten."""
+        """Return True if a row is the record, or what was left when it was erased."""
         return row is not None and (row.crc == self.crc or (row.kind == FORGOTTEN and row.time == self.time))
 
 
 class CheckpointMeta(msgspec.Struct, frozen=True, kw_only=True):
-    """What stands beside a model. loop: its name; line: which of the loop's models; through: the last join learned;
-    rounds: rows it has learned; since: the place after which the join must read; known: the last place of the log then,
-    up to which `loop_state` is what the log says; mark: of the record there; digest: SHA-256 of the model's bytes;
-    rewarded: arms that had an outcome, the one whose last is the oldest first; joins, bytes: how many were learned and
-    written since its last checkpoint that the log holds whole; read: the place up to which no join is left to be
-    learned; waiting: files of all that waited at `known`, each with its rows that were done; scan: the place after
-    which the join must read that has them."""
+    """Metadata of a checkpoint, stored beside the model.
+
+    loop: name of the loop; line: model number; through: sequence number of the last join learned; rounds: rows learned;
+    since: the join must read the records after it; known: last sequence number of the log then, up to which
+    `loop_state` is the state; mark: of the record there; digest: SHA-256 of the model's bytes; rewarded: arms that had
+    an outcome, the one whose last is the oldest first; joins, bytes: how many were learned and written since the last
+    checkpoint that the log holds whole; read: sequence number up to which no join is left to be learned; waiting: files
+    of all decisions that waited at `known`, each with its number of finished rows; scan: the join must read the records
+    after it if it has them.
+    """
 
     loop: str
     line: int
@@ -69,13 +74,13 @@ class CheckpointMeta(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """Of its file, without the ending."""
+        """Name of the files, without the ending."""
         place = f"{self.through:0{DIGITS}d}"
         return place if self.line == 0 else f"{place}-{self.line}"
 
 
 class StoredCheckpoint(NamedTuple):
-    """A checkpoint that was read: the model, and what stands beside it."""
+    """Checkpoint that was read: the model, and its metadata."""
 
     bandit: Any
     kept: CheckpointMeta
@@ -92,8 +97,11 @@ def save_checkpoint(
     wholes: WholeCheckpoints | None = None,
     blocks: Iterable[tuple[Block, int]] = (),
 ) -> Checkpoint:
-    """Put a model into a folder, and remove those that are too many; its record, for the log, which holds the model as
-    well where the log alone does not lead to it, or where it is time (whole.py). blocks: of what waits."""
+    """Write a model into a folder, remove surplus checkpoints, and return the record for the log.
+
+    The record holds the model as well if the log alone does not lead to it, or if it is time (whole_checkpoints.py).
+    blocks: decisions that wait.
+    """
     data, line = files.to_bytes(fold.bandit), kept.loop_state.lines.each[kept.line]
     whole = has_forgotten_records(store, kept.loop, line, kept.through)
     if wholes is not None:
@@ -115,19 +123,21 @@ def save_checkpoint(
 
 
 def has_forgotten_records(store: Store, loop: str, line: Line, through: int) -> bool:
-    """Whether a model has learned, or may have learned, what was forgotten since. line: the model; through: the place
-    through which it has learned. Nobody can learn its joins again, from the last checkpoint on whose model the log
-    holds: then the next one holds it, too."""
+    """Return True if a model has learned, or may have learned, a record that was erased since.
+
+    line: the model; through: sequence number of the last join learned. Nobody can learn these joins again after the
+    last checkpoint whose model the log holds, so the next checkpoint must hold the model, too.
+    """
     rows = store.read(line.whole, through, ("forgotten",), loop)
     return any(one.was in LEARNED for one in rows)
 
 
 def remove_old(folder: Path, store: Store, newest: CheckpointMeta) -> None:
-    """Remove the checkpoints that nobody will go back to, and what killed processes left: the folder has one owner.
+    """Remove surplus checkpoints, and what killed processes left: the folder has one owner.
 
-    The last `KEPT` of the model that serves and of the candidate stay, whatever came after them. Of models before, the
-    last checkpoint stays: of the `FORMER` that served last, and of as many that never did. Those of another log, as it
-    was before it was restored from a copy, do not count. newest: what was saved just now.
+    The last `KEPT` of the serving model and of the candidate stay, whatever came after them. Of earlier models the last
+    checkpoint stays, for the `FORMER` that served last and for as many that never did. Checkpoints of another log, as
+    it was before it was restored from a copy, do not count. newest: metadata of the checkpoint just saved.
     """
     found, waiting = dict[int, list[str]](), dict[str, list[str]]()
     for kept in reversed([*list_checkpoints(folder, store, newest.loop)]):
@@ -150,8 +160,10 @@ def remove_old(folder: Path, store: Store, newest: CheckpointMeta) -> None:
 
 
 def newest_checkpoint(folder: Path, store: Store, loop: str, line: int | None = None) -> StoredCheckpoint | None:
-    """The newest checkpoint of a folder that is whole and of this log; None where there is none. line: only of this
-    model of the loop (default None: of any)."""
+    """Return the newest intact checkpoint of this log, None if there is none.
+
+    line: number of the model (default None: any).
+    """
     for kept in list_checkpoints(folder, store, loop):
         if line in (None, kept.line) and (found := load_checkpoint(folder, kept)) is not None:
             return found
@@ -159,7 +171,7 @@ def newest_checkpoint(folder: Path, store: Store, loop: str, line: int | None = 
 
 
 def list_checkpoints(folder: Path, store: Store, loop: str) -> Iterator[CheckpointMeta]:
-    """What stands beside the models of a folder, the newest first."""
+    """Yield the metadata of the checkpoints of a folder, the newest first."""
     for place in sorted(folder.glob("*.json"), reverse=True):
         try:
             kept = msgspec.json.decode(place.read_bytes(), type=CheckpointMeta)
@@ -170,14 +182,13 @@ def list_checkpoints(folder: Path, store: Store, loop: str) -> Iterator[Checkpoi
 
 
 def count_unusable(folder: Path, line: int, through: int) -> int:
-    """How many checkpoints of a model have learned more than a place, by their names, when the newest that is whole and
-    of this log has learned what comes before it."""
+    """Count checkpoints of a model that learned more than `through`, where the newest usable one ends."""
     names = (NAME.fullmatch(one.stem) for one in folder.glob("*.json"))
     return sum(int(found[1]) > through and int(found[2] or 0) == line for found in names if found is not None)
 
 
 def load_checkpoint(folder: Path, kept: CheckpointMeta) -> StoredCheckpoint | None:
-    """A checkpoint with its model; None where it is damaged."""
+    """Return a checkpoint with its model; None if it is damaged."""
     try:
         data = (folder / f"{kept.name}.model").read_bytes()
         return (
@@ -188,7 +199,7 @@ def load_checkpoint(folder: Path, kept: CheckpointMeta) -> StoredCheckpoint | No
 
 
 def load_backlog(folder: Path, found: StoredCheckpoint | None) -> list[Block] | None:
-    """Return what waited when a checkpoint was made; None where its files are not whole, so that the log says it."""
+    """Return the decisions that waited at a checkpoint; None if its files are damaged, so that the log must be read."""
     if found is None or found.kept.scan == 0:
         return None
     try:
@@ -198,10 +209,10 @@ def load_backlog(folder: Path, found: StoredCheckpoint | None) -> list[Block] | 
 
 
 def load_fold(folder: Path, store: Store, loop: str, line: Line, found: StoredCheckpoint | None) -> Fold:
-    """A model of a loop, with which a start goes on: the later one of its newest checkpoint in the folder, and the last
-    that the log holds with its model.
+    """Return a model with which a start goes on.
 
-    line: the model; found: its newest checkpoint, if any. ValueError where neither is there, and what to do.
+    It is the later one of its newest checkpoint in the folder and the last one that the log holds with its model. line:
+    the model; found: its newest checkpoint, if any. ValueError, with a way out, if neither is there.
     """
     if found is not None and found.kept.through >= line.whole:
         fold = Fold(store, loop, found.bandit, found.kept.through, line=line.number)
@@ -221,8 +232,7 @@ def load_fold(folder: Path, store: Store, loop: str, line: Line, found: StoredCh
 
 
 def refuse_remainder(folder: Path, store: Store, loop: str) -> None:
-    """ValueError where a loop whose model or settings are not known would begin anew, though records of it are there:
-    those before them were dropped, and its checkpoints are lost."""
+    """Raise ValueError if the records before the remaining ones of a loop were dropped and its checkpoints are lost."""
     if store.first > 1 and any(True for _ in store.rows(0, None, None, loop)):
         raise ValueError(
             f"loop {loop} cannot go on: {folder} has no whole checkpoint, and the log begins with record "
@@ -232,7 +242,7 @@ def refuse_remainder(folder: Path, store: Store, loop: str) -> None:
 
 
 def current_state(store: Store, loop: str, found: StoredCheckpoint | None) -> LoopState:
-    """What the log says that a loop does, read from a checkpoint on. found: the newest, if any."""
+    """Return the state of a loop, read from its newest checkpoint `found`, if any, and the log after it."""
     loop_state = LoopState() if found is None else found.kept.loop_state.copy()
     for record in store.read(0 if found is None else found.kept.known, None, ("settings", "checkpoint"), loop):
         loop_state.apply(record)
@@ -240,11 +250,11 @@ def current_state(store: Store, loop: str, found: StoredCheckpoint | None) -> Lo
 
 
 def last_droppable(folder: Path, store: Store, loop: str) -> int:
-    """The last place of the log that a restart does not need.
+    """Return the last sequence number that a restart does not need.
 
     A restart reads the record that was the last one when a checkpoint was made, the joins that it had not learned, and
-    all records about decisions that wait or are learned later. Without a usable checkpoint of the model that serves,
-    and of the candidate, it reads where they begin, and what they have learned.
+    all records about decisions that wait or are learned later. Without a usable checkpoint of the serving model, and of
+    the candidate, it reads from their beginning, and what they have learned.
     """
     found = newest_checkpoint(folder, store, loop)
     lines = current_state(store, loop, found).lines
@@ -261,8 +271,10 @@ def last_droppable(folder: Path, store: Store, loop: str) -> int:
 
 
 def refuse_loss(data: Path, store: Store, last: int) -> None:
-    """ValueError where records up to a place cannot be taken out of a log without losing a model that a loop of the
-    service uses. data: the folder of the checkpoints, as of `onepass serve --data`; last: the place."""
+    """Raise ValueError if a log cannot lose the records up to `last` without losing a model that a loop uses.
+
+    data: the folder of the checkpoints, as of `onepass serve --data`.
+    """
     for loop in sorted({row.loop for row in store.rows(0, None, ("settings",), None)}):
         most = last_droppable(data / f"{loop}.models", store, loop)
         if last > most:
@@ -275,18 +287,18 @@ def refuse_loss(data: Path, store: Store, last: int) -> None:
 
 
 def make_mark(store: Store, place: int) -> RecordMark:
-    """The mark of the record at a place that the log has."""
+    """Return the mark of a record that the log holds."""
     row = row_at(store, place)
     assert row is not None
     return RecordMark(row.crc, row.time)
 
 
 def row_crc(store: Store, place: int) -> int | None:
-    """The checksum of the row at a place, None where there is none."""
+    """Return the checksum of a row, None if there is none."""
     row = row_at(store, place)
     return None if row is None else row.crc
 
 
 def row_at(store: Store, place: int) -> Row | None:
-    """The row at a place, None where there is none."""
+    """Return the row with a sequence number, None if there is none."""
     return next(store.rows(place - 1, place, None, None), None)

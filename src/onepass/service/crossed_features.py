@@ -1,10 +1,10 @@
-"""Loops whose requests and arms are records: the bandit is `InteractionBandit`, and nothing says which keys will come.
+"""Loops whose requests and arms are records: the bandit is `InteractionBandit`, and any keys may come.
 
     [model]
     recipe = "InteractionBandit"
     arguments = {context = {kind = "Records", size = 512, standardize = true}}     # all may be left out
 
-What a record says is what `onepass.features.flatten` makes of it. The log holds the records as they came.
+Records become features by `onepass.features`. The log holds the records as they came.
 """
 
 import inspect
@@ -24,19 +24,21 @@ FEW = 2  # features of what warms a bandit
 
 
 def is_crossed(recipe: str) -> bool:
-    """Whether a recipe takes records."""
+    """Return True if a recipe always takes records."""
     return recipe == CROSSED
 
 
 def make_bandit(arguments: dict[str, Any], seed: int) -> Bandit:
-    """The bandit that has learned nothing. arguments: its keywords but seed, parts as tables with their kind.
-    ValueError for those that it does not take."""
+    """Make the bandit, untrained; ValueError for invalid arguments.
+
+    arguments: keyword arguments without seed, components as tables with their kind.
+    """
     given: dict[str, Any] = {name: build(value) for name, value in arguments.items()}
     return InteractionBandit(seed=seed, **given)
 
 
 def argument_errors(arguments: dict[str, Any], seed: int) -> Iterator[str]:
-    """A sentence where the bandit cannot be made."""
+    """Yield a sentence if the bandit cannot be made."""
     unknown = arguments.keys() - (inspect.signature(InteractionBandit).parameters.keys() - {"seed"})
     if unknown:
         yield f"model.arguments has {quote(min(unknown))}, which {CROSSED} does not know"
@@ -48,8 +50,10 @@ def argument_errors(arguments: dict[str, Any], seed: int) -> Iterator[str]:
 
 
 def make_records(context: Any, arms: Sequence[str | Arm], most: int) -> dict[str, Any]:
-    """The records of a request and of its arms, for the log and the bandit; Refused for what is too deep, and for one
-    of more than `most` features."""
+    """Return the records of a request and of its arms, for the log and the bandit.
+
+    ApiError for a record that is nested too deeply, or has more than `most` features.
+    """
     found = [{"arm": arm} if isinstance(arm, str) else arm.features or {} for arm in arms]
     for record in (context or {}, *found):
         count = count_values(record)
@@ -61,16 +65,14 @@ def make_records(context: Any, arms: Sequence[str | Arm], most: int) -> dict[str
 
 
 def merge_features(features: list[dict[str, Any]] | None) -> dict[str, Any]:
-    """The record of a list of features, as Personalizer sends them; ValueError for a key with values that cannot stand
-    together."""
+    """Merge features, as Personalizer sends them, into a record; ValueError for conflicting values of a key."""
     given = features or []
     count_values(given)  # none is too deep
     return merge_records(given)
 
 
 def count_values(value: Any, depth: int = 0) -> int:
-    """How many values there are in a record, all within it counted; Refused for records within records within more than
-    DEEPEST others. value: of JSON."""
+    """Count the values of a record, nested ones included; ApiError for nesting deeper than DEEPEST."""
     if depth > DEEPEST:
         raise bad_argument(f"features must not be nested more than {DEEPEST} times")
     count = 0
@@ -80,5 +82,5 @@ def count_values(value: Any, depth: int = 0) -> int:
 
 
 def warm_up_contexts(names: list[str]) -> dict[str, Any]:
-    """What a bandit decides on before anything comes, so that it is compiled."""
+    """Return records on which a bandit decides once, to be compiled."""
     return make_records({"text": "warm", "number": 1.0}, names, FEW)

@@ -1,8 +1,9 @@
-"""Evaluations that were asked for: one after the other, in a thread of their own, from a view of the log.
+"""Evaluations of policies: one after the other, in a separate thread, from a view of the log.
 
-    DIR/NAME.evaluations/ID.json      what was asked, how far it is, what came out
+    DIR/NAME.evaluations/ID.json      request, progress and result
 
-What was not done when the service ended is begun again. They take at most half of a core: requests come first.
+An evaluation that was not done when the service ended starts again. Evaluations take at most half of a core: requests
+come first.
 """
 
 import contextlib
@@ -41,10 +42,13 @@ Status = Literal["waiting", "running", "done", "failed"]
 
 
 class PolicyRequest(Message, frozen=True, kw_only=True):
-    """A policy. name: in the answer; kind: "uniform": all arms alike; "baseline": the first arm; "logged": what was
-    shown; "arm": always the one named by `arm`; "recipe": a model that learns the window as it goes; "frozen": the
-    serving model as it was at the place `through` (default: at the window's beginning); model: of a recipe, as in
-    settings (default: the present one's)."""
+    """Policy to evaluate.
+
+    name: in the answer; kind: "uniform": all arms alike; "baseline": the first arm; "logged": what was shown; "arm":
+    always the arm named by `arm`; "recipe": a model that learns the window as it goes; "frozen": the serving model as
+    it was at the sequence number `through` (default: at the window's beginning). model: of a recipe, as in settings
+    (default: the present model's).
+    """
 
     name: str
     kind: Kind
@@ -61,10 +65,13 @@ USUAL = (
 
 
 class EvaluationRequest(Message, frozen=True, kw_only=True):
-    """id: of the evaluation, letters, digits, - and _, 64 at most (default: made); policies: at most 10 (default:
-    uniform, baseline, and the present recipe); since, until: places of the log, decisions after the first and up to the
-    last one (default: all); begin, end: the same by times, in seconds of Unix time; level: of all limits, above 0 and
-    below 1 (default 0.95)."""
+    """Request for an evaluation.
+
+    id: of the evaluation, letters, digits, - and _, 64 at most (default: made). policies: at most 10 (default: uniform,
+    baseline, and the present recipe). since, until: sequence numbers; decisions after the first and up to the last one
+    count (default: all). begin, end: the window by times, in seconds of Unix time. level: of all limits, above 0 and
+    below 1 (default 0.95).
+    """
 
     id: str | None = None
     policies: tuple[PolicyRequest, ...] = USUAL
@@ -76,11 +83,14 @@ class EvaluationRequest(Message, frozen=True, kw_only=True):
 
 
 class PolicyAnswer(Answer, frozen=True, kw_only=True):
-    """What a window says of a policy. verdict: "ok", "wide" (too little to decide on), "refused" (not to be believed)
-    or "failed"; sentence: all of it in one; value: what it would have earned a decision, null where it is refused;
-    limits: of it, that hold at any time; gain: how much more than what was shown, gain_limits: of it, so that with
-    probability `level` no policy here is called better that is not; better: whether it is; rows: decisions; effective:
-    how many of the policy's own they are worth."""
+    """Result of an evaluation for one policy.
+
+    verdict: "ok", "wide" (too little data to decide), "refused" (not to be believed) or "failed". sentence: the result
+    in one sentence. value: estimated reward of a decision, null if refused. limits: of the value, valid at any time.
+    gain: value minus that of what was shown. gain_limits: of the gain, so that with probability `level` no policy here
+    is called better that is not. better: whether the policy is better. rows: number of decisions. effective: effective
+    sample size.
+    """
 
     name: str
     kind: str
@@ -96,8 +106,11 @@ class PolicyAnswer(Answer, frozen=True, kw_only=True):
 
 
 class EvaluationAnswer(Answer, frozen=True, kw_only=True):
-    """id; status; created: Unix time; request: what was asked; rows: looked at so far; logged: what was earned a
-    decision; why: it failed; policies: what came out, in their order."""
+    """State and results of an evaluation.
+
+    created: Unix time; request: of the evaluation; rows: number of decisions read so far; logged: mean reward of what
+    was shown; why: reason of a failure; policies: results, in the order of the request.
+    """
 
     id: str
     status: Status
@@ -110,11 +123,14 @@ class EvaluationAnswer(Answer, frozen=True, kw_only=True):
 
 
 class EvaluationCancelled(Exception):
-    """The evaluation is not wanted any more."""
+    """Signal that the evaluation was deleted, or that the service is stopping."""
 
 
 class Evaluations:
-    """The evaluations of a loop. loop: the loop; folder: of their files."""
+    """Evaluations of a loop.
+
+    loop: the loop; folder: of their files.
+    """
 
     def __init__(self, loop: LoopParts, folder: Path):
         self._loop, self._folder = loop, folder
@@ -123,12 +139,12 @@ class Evaluations:
         self._held = {one.id: one for one in load_evaluations(folder)}
 
     def resume(self) -> None:
-        """Begin again what was not done."""
+        """Start again the evaluations that were not done."""
         if any(one.status not in DONE for one in self._held.values()):
             self._run()
 
     def stop(self) -> None:
-        """End what runs; it is begun again by the next process."""
+        """Stop the running evaluation; the next process starts it again."""
         with self._some:
             self._ending = True
             self._some.notify()
@@ -138,12 +154,12 @@ class Evaluations:
     # ---- what is asked ----
 
     def list_all(self) -> list[EvaluationAnswer]:
-        """All of them, the newest first."""
+        """Return all evaluations, the newest first."""
         with self._lock:
             return sorted(self._held.values(), key=lambda one: (-one.created, one.id))
 
     def get(self, identity: str) -> EvaluationAnswer:
-        """One of them; Refused where there is none."""
+        """Return one evaluation; ApiError if there is none."""
         with self._lock:
             found = self._held.get(identity)
         if found is None:
@@ -151,7 +167,7 @@ class Evaluations:
         return found
 
     def start(self, request: EvaluationRequest) -> EvaluationAnswer:
-        """Begin one; the one there is where the same was asked by that id. Refused for what cannot be evaluated."""
+        """Start an evaluation, or return the one with the same id and request; ApiError for a wrong request."""
         identity = f"{made_id()}" if request.id is None else request.id
         self._check(request, identity)
         with self._lock:
@@ -172,7 +188,7 @@ class Evaluations:
         return answer
 
     def delete(self, identity: str) -> None:
-        """Delete one, and end it where it runs; Refused where there is none."""
+        """Delete an evaluation, and stop it if it runs; ApiError if there is none."""
         self.get(identity)
         with self._lock:
             self._held.pop(identity, None)
@@ -269,7 +285,7 @@ class Evaluations:
         return replace(todo, status="done", rows=rows, logged=logged, policies=each)
 
     def _update(self, found: EvaluationAnswer, disk_too: bool = True) -> None:
-        """What is known now; Ended where it was deleted meanwhile."""
+        """Store the progress of an evaluation; EvaluationCancelled if it was deleted meanwhile."""
         with self._lock:
             if found.id not in self._held:
                 raise EvaluationCancelled
@@ -287,14 +303,14 @@ class Evaluations:
 
 
 def load_evaluations(folder: Path) -> Iterator[EvaluationAnswer]:
-    """The evaluations of a folder; what cannot be read is none."""
+    """Yield the evaluations of a folder; unreadable files are skipped."""
     for place in folder.glob("*.json"):
         with contextlib.suppress(OSError, ValueError):
             yield msgspec.json.decode(place.read_bytes(), type=EvaluationAnswer)
 
 
 def make_window(store: Store, loop: str, request: EvaluationRequest) -> Window:
-    """The window that was asked for, by places."""
+    """Return the window of a request, in sequence numbers."""
     since, until = request.since, request.until
     if request.begin is not None:
         since = max(since, seq_before(store, loop, request.begin))
@@ -305,7 +321,7 @@ def make_window(store: Store, loop: str, request: EvaluationRequest) -> Window:
 
 
 def seq_before(store: Store, loop: str, seconds: float) -> int:
-    """The last place before a time, 0 for none: times of a log never fall."""
+    """Return the last sequence number before a time, 0 for none: times of a log never decrease."""
     low, high = store.first - 1, store.last
     while low < high:
         middle = (low + high + 1) // 2
@@ -347,7 +363,7 @@ def make_policy(
 
 
 def make_answer(asked: PolicyRequest, verdict: Verdict, level: float) -> PolicyAnswer:
-    """What came out for a policy."""
+    """Make the result of a policy."""
     found, gain = verdict.found, verdict.gain
     if found is None or gain is None:
         return PolicyAnswer(name=asked.name, kind=asked.kind, verdict="failed", sentence=verdict.why)
@@ -360,7 +376,7 @@ def make_answer(asked: PolicyRequest, verdict: Verdict, level: float) -> PolicyA
 
 
 def verdict_sentence(found: Any, gain: Any, level: float) -> str:
-    """What a window says of a policy, for people."""
+    """Describe the result of a policy in a sentence."""
     if found.verdict == "refused":
         return f"This window cannot tell: {'; '.join(found.diagnosis.reasons)}."
     limits = f"{found.limits.lower:.4g} to {found.limits.upper:.4g}"
@@ -371,15 +387,15 @@ def verdict_sentence(found: Any, gain: Any, level: float) -> str:
 
 
 def finite_or_none(value: float | None) -> float | None:
-    """As JSON has it: finite, or null."""
+    """Return a finite number, or None, as JSON needs it."""
     return value if value is not None and math.isfinite(value) else None
 
 
 def finite_limits(limits: Any) -> list[float] | None:
-    """The same of two limits."""
+    """Return two limits if they are finite, else None."""
     return [*limits] if all(map(math.isfinite, limits)) else None
 
 
 def wrong(message: str) -> ApiError:
-    """A request that cannot be served as it is."""
+    """Make the error response to a request with a wrong value."""
     return ApiError(400, "BadArgument", message)

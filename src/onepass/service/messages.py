@@ -1,4 +1,4 @@
-"""What comes in and what goes out, as types: JSON is checked against them, and OpenAPI is made of them."""
+"""Messages of the HTTP API as types: JSON is checked against them, and OpenAPI is made of them."""
 
 from collections.abc import Sequence
 from typing import Any, Literal
@@ -13,8 +13,11 @@ NUL = "\0"  # no text of PostgreSQL has it
 
 
 class ApiError(Exception):
-    """A request that is not served. status: of HTTP; code: a word for programs; message: a sentence for people; wait:
-    seconds after which it may be sent again (default 1), where it may."""
+    """Error response to a request.
+
+    status: HTTP status; code: name of the error, for programs; message: sentence for people; wait: seconds after which
+    the request may be sent again (default 1), if it may.
+    """
 
     def __init__(self, status: int, code: str, message: str, wait: int = 1):
         super().__init__(message)
@@ -25,33 +28,41 @@ class ApiError(Exception):
 
 
 def bad_argument(message: str) -> ApiError:
-    """A request that cannot be served as it is."""
+    """Make the error response to a request with a wrong value."""
     return ApiError(400, "BadArgument", message)
 
 
 def check_name(what: str, most: int, *names: str | None) -> None:
-    """Refused where a name is empty, has more than `most` characters or NUL. what: they are; names: None for none."""
+    """Raise ApiError if a name is empty, has more than `most` characters, or contains NUL.
+
+    what: description of the names in the message; names: the names, None for no name.
+    """
     for name in names:
         if name is not None and not (1 <= len(name) <= most and NUL not in name):
             raise bad_argument(f"{what} must have from 1 to {most} characters, none of them NUL, got {quote(name)}")
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What comes in: a field that is not known is refused."""
+    """Base class of requests: an unknown field is refused."""
 
 
 class Arm(Message, frozen=True, kw_only=True):
-    """An arm that is offered. id: its name; features: its numbers, as the settings say."""
+    """Arm on offer.
+
+    id: name of the arm; features: its numbers, as the settings say.
+    """
 
     id: str
     features: Numbers | None = None
 
 
 class DecideRequest(Message, frozen=True, kw_only=True):
-    """What to decide. context: the request's numbers; arms: names, or names with features (default: the settings');
-    exclude: names that must not be chosen; slots: how many to fill (default 1); id: of the event, once in a loop
-    (default: made); defer: whether it counts only once it is activated (default false); subject: whom it is about, so
-    that it can be forgotten; rest: how slots after the first are filled, "sampled" (default) or "greedy".
+    """Request for a decision.
+
+    context: numbers of the request; arms: names, or names with features (default: the arms of the settings); exclude:
+    names that must not be chosen; slots: number of slots to fill (default 1); id: of the decision, unique in a loop
+    (default: made); defer: whether it counts only once it is activated (default false); subject: user whom it is about,
+    so that it can be erased; rest: how slots after the first are filled, "sampled" (default) or "greedy".
     """
 
     context: Numbers | None = None
@@ -65,21 +76,24 @@ class DecideRequest(Message, frozen=True, kw_only=True):
 
 
 class RecordArm(Arm, frozen=True, kw_only=True):
-    """An arm whose features are a record, to any depth (`onepass.features.flatten`)."""
+    """Arm whose features are a nested record."""
 
     features: dict[str, Any] | None = None
 
 
 class RecordsRequest(DecideRequest, frozen=True, kw_only=True):
-    """The same for a loop of records: the context, and the features of arms, are records."""
+    """Request for a decision in a loop of records: the context, and the features of arms, are records."""
 
     context: dict[str, Any] | None = None
     arms: Sequence[str | RecordArm] | None = None
 
 
 class OutcomeRequest(Message, frozen=True, kw_only=True):
-    """A value that came of a decision. id: of the event; value; slot: which one, from 0 (default: all); key: what
-    counts once, however often it is sent (default: each counts)."""
+    """Outcome of a decision.
+
+    id: of the decision; value: observed value; slot: slot that it belongs to, from 0 (default: all); key: key under
+    which the outcome counts once, however often it is sent (default: each counts).
+    """
 
     id: Name
     value: float
@@ -88,23 +102,32 @@ class OutcomeRequest(Message, frozen=True, kw_only=True):
 
 
 class ActivateRequest(Message, frozen=True, kw_only=True):
-    """A deferred decision did happen. id: of the event."""
+    """Request that activates a deferred decision: it was shown.
+
+    id: of the decision.
+    """
 
     id: Name
 
 
 class ForgetRequest(Message, frozen=True, kw_only=True):
-    """Forget a subject. subject: as decisions named it."""
+    """Request that erases a subject.
+
+    subject: as decisions named it.
+    """
 
     subject: Name
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """What comes out."""
+    """Base class of answers."""
 
 
 class RankedArm(Answer, frozen=True, kw_only=True):
-    """An arm offered. probability: of being drawn for the first slot; score: what the rule ranks by."""
+    """Arm in the ranking of a decision.
+
+    probability: of being drawn for the first slot; score: by which the exploration rule ranks the arm.
+    """
 
     arm: str
     probability: float
@@ -112,9 +135,12 @@ class RankedArm(Answer, frozen=True, kw_only=True):
 
 
 class DecideAnswer(Answer, frozen=True, kw_only=True):
-    """What to show. arm: in the first slot, arms: in all; propensity, propensities: with which probability each was
-    shown; ranking: all arms, those shown first, then by probability; mode: of the loop; rounds: rewards that the model
-    had learned; settings: their version."""
+    """Answer to a decision.
+
+    arm: in the first slot, arms: in all slots; propensity, propensities: probability with which each was shown;
+    ranking: all arms, those shown first, then by probability; mode: of the loop; rounds: rewards that the model had
+    learned; settings: version of the settings.
+    """
 
     id: str
     arm: str
@@ -128,14 +154,20 @@ class DecideAnswer(Answer, frozen=True, kw_only=True):
 
 
 class OutcomeAnswer(Answer, frozen=True, kw_only=True):
-    """accepted: outcomes in the request; new: those that were not there already."""
+    """Answer to outcomes.
+
+    accepted: number of outcomes in the request; new: number of those that the log did not hold before.
+    """
 
     accepted: int
     new: int
 
 
 class ForgetAnswer(Answer, frozen=True, kw_only=True):
-    """forgotten: how many records were deleted; their places stay."""
+    """Answer to an erasure.
+
+    forgotten: number of records deleted; their sequence numbers stay.
+    """
 
     forgotten: int
 
@@ -172,13 +204,16 @@ class SettingsAnswer(Answer, frozen=True, kw_only=True):
 
 
 class ErrorBody(Answer, frozen=True, kw_only=True):
-    """code: a word for programs; message: a sentence for people."""
+    """Code and message of an error.
+
+    code: name of the error, for programs; message: sentence for people.
+    """
 
     code: str
     message: str
 
 
 class ErrorAnswer(Answer, frozen=True, kw_only=True):
-    """Every refusal."""
+    """Body of every error response."""
 
     error: ErrorBody

@@ -1,9 +1,9 @@
-"""What a loop is doing, and whether it is worth it: sums over its log, record by record, in memory that does not grow.
+"""Overview of a loop: sums over its log, record by record, in memory that does not grow.
 
-    decision -> the arm shown, with its chance -> waits        join -> what it earned, against what others would have
+    decision -> the arm shown, with its probability -> waits        join -> its reward, against the baselines
 
 Time is cut into at most 120 pieces of equal width, from the first decision on; when they are full, each two become one.
-What was cut off from the log is counted nowhere else, so the sums are a fold of it, and a file of them is only a cache.
+Records dropped from the log are counted nowhere else, so the sums are a fold of it, and a file of them is only a cache.
 """
 
 from collections import Counter, deque
@@ -33,9 +33,12 @@ MINUTE = 60  # seconds over which decisions are counted, to say how many a secon
 
 
 class Piece(msgspec.Struct):
-    """Of a stretch of time. arms: how often each was shown; apart: sum of 1 - the largest chance; price: sum of
-    what exploration costs by the model's means; earned: sum of rewards, and of how many; worth: what was known at its
-    end, of what is shown, the first arm and all as likely."""
+    """Sums over a stretch of time.
+
+    arms: how often each was shown; apart: sum of 1 - the largest probability; price: sum of the cost of exploration by
+    the model's means; earned: sum of rewards; rewards: their number; worth: estimates at its end, of what is shown, the
+    first arm and a uniform choice.
+    """
 
     decisions: int = 0
     arms: dict[str, int] = {}
@@ -47,8 +50,10 @@ class Piece(msgspec.Struct):
 
 
 class Sums(msgspec.Struct, kw_only=True):
-    """All sums, as they are kept in a file. through: the place of the last record; width: microseconds of a piece, of
-    which the first begins at `begin`."""
+    """All sums, as a file holds them.
+
+    through: last sequence number; width: microseconds of a piece, the first of which begins at `begin`.
+    """
 
     through: int = 0
     begin: int | None = None
@@ -68,7 +73,7 @@ class Sums(msgspec.Struct, kw_only=True):
 
 
 class PendingReward(NamedTuple):
-    """A decision that waits for its reward. expected: None where no model said so."""
+    """Decision that waits for its reward. expected: None if no model reported a mean."""
 
     due: int
     chance: DecisionWeights
@@ -76,8 +81,11 @@ class PendingReward(NamedTuple):
 
 
 class Overview:
-    """The sums of one loop. settings: those in force; sums: to go on from (default: none); find: reads the records of
-    a decision, where it is not remembered, since many wait or a process ended (default: there are none)."""
+    """Sums of one loop.
+
+    settings: in force; sums: to go on from (default: none); find: reads the records of a decision that is not
+    remembered (default: there are none).
+    """
 
     def __init__(
         self, settings: LoopSettings, sums: Sums | None = None, find: Callable[[str], list[Any]] = lambda identity: []
@@ -97,7 +105,7 @@ class Overview:
     # ---- records ----
 
     def add_record(self, record: Any) -> None:
-        """The next record of the loop's log; those up to `sums.through` are only looked at for what waits."""
+        """Add the next record of the log; those up to `sums.through` are only searched for decisions that wait."""
         new = record.seq > self.sums.through
         if isinstance(record, Decision):
             self._add_decision(record, new)
@@ -163,14 +171,14 @@ class Overview:
             self._seconds.append([second, 1])
 
     def _make_pending(self, record: Decision) -> PendingReward:
-        """What is remembered of a decision until its reward comes."""
+        """Make the pending reward of a decision."""
         place, chances, eligible = shown_distribution(record)
         told = decision_weights(chances, place, baseline_arm(record, eligible), eligible)
         expected = None if record.means is None else Expected(record.means[place], record.rounds)
         return PendingReward(deadline(record, self.settings), told, expected)
 
     def _look_up(self, identity: str) -> PendingReward | None:
-        """The same of a decision that is not remembered; None where the log does not have it."""
+        """Make the pending reward of a decision from the log; None if the log does not hold it."""
         return next((self._make_pending(one) for one in self._find(identity) if isinstance(one, Decision)), None)
 
     def _add_join(self, record: Join, new: bool) -> None:
@@ -205,7 +213,7 @@ class Overview:
             del self.waiting[identity]
 
     def settle(self) -> None:
-        """Add the rewards that were taken."""
+        """Add the rewards collected so far."""
         if self._rewards:
             self.policy_gain.add(self._chances, self._rewards)
             self._chances, self._rewards, self._stale = [], [], True
@@ -213,7 +221,7 @@ class Overview:
     # ---- time ----
 
     def _piece(self, time: int) -> Piece:
-        """The piece that a time is in."""
+        """Return the piece that a time belongs to."""
         sums = self.sums
         if sums.begin is None:
             sums.begin = time
@@ -229,7 +237,7 @@ class Overview:
         return sums.pieces[place]
 
     def _close(self) -> None:
-        """What is known now belongs to the newest piece."""
+        """Store the present estimates in the newest piece."""
         self.settle()
         if self._stale and self.sums.pieces:
             self.sums.pieces[-1].worth = [tuple(one) for one in self._estimates()]
@@ -241,7 +249,7 @@ class Overview:
     # ---- out ----
 
     def to_bytes(self) -> bytes:
-        """All sums, for a file."""
+        """Return all sums as the bytes of a file."""
         self._close()
         self.sums.worth, self.sums.range = (
             self.policy_gain.to_dict(),
@@ -250,7 +258,7 @@ class Overview:
         return msgspec.json.encode(self.sums)
 
     def to_dict(self) -> dict[str, Any]:
-        """What a page shows, as JSON."""
+        """Return the page's JSON."""
         self._close()
         sums, worth = self.sums, self.policy_gain
         word, sentence = verdict(worth, sums.first if sums.steady else None)
@@ -289,7 +297,7 @@ class Overview:
         }  # fmt: skip
 
     def _rate(self) -> float:
-        """Decisions a second, over the last minute that had some."""
+        """Return the decisions a second, over the last minute that had some."""
         if not self._seconds:
             return 0.0
         end = self.sums.last // SECOND
@@ -298,7 +306,7 @@ class Overview:
         return sum(recent) / max(passed, 1)
 
     def _notes(self) -> Any:
-        """What a reader of the numbers must know."""
+        """Yield notes that a reader of the numbers needs."""
         reward = self.settings.reward
         if isinstance(reward.default, str):
             yield "Decisions without an outcome are left out (reward.default is none), so values are of the others."
@@ -311,7 +319,7 @@ class Overview:
 
 
 def shown_distribution(record: Decision) -> tuple[int, list[float], list[int] | None]:
-    """The place that was shown first, the chances of all arms, the places that might be shown (None: all)."""
+    """Return the index of the arm shown first, the probabilities of all arms, and the eligible indices (None: all)."""
     place, chances, names, eligible = record.places[0], record.probabilities, record.offered, None
     if record.shown is not None:
         place, chances = record.shown[0], record.showing
@@ -324,19 +332,19 @@ def shown_distribution(record: Decision) -> tuple[int, list[float], list[int] | 
 
 
 def baseline_arm(record: Decision, eligible: list[int] | None) -> int:
-    """The place of the arm that is shown where there is no model."""
+    """Return the index of the arm that is shown without a model."""
     return record.baseline[0] if record.baseline else 0 if eligible is None else eligible[0]
 
 
 def truncate_arms(arms: dict[str, int]) -> dict[str, int]:
-    """Those shown most, the others together."""
+    """Keep the arms shown most, and count the others together."""
     rest = arms.get(OTHERS, 0)
     most = Counter({name: count for name, count in arms.items() if name != OTHERS}).most_common(NAMED)
     return {**dict(most), OTHERS: rest + sum(arms.values()) - rest - sum(count for _, count in most)}
 
 
 def merge_pieces(pieces: list[Piece]) -> Piece:
-    """Two pieces, or the last one, as one."""
+    """Merge two pieces, or the last one alone."""
     arms = Counter[str]()
     for piece in pieces:
         arms.update(piece.arms)
@@ -353,7 +361,7 @@ def merge_pieces(pieces: list[Piece]) -> Piece:
 
 
 def piece_to_json(piece: Piece, names: list[str]) -> list[Any]:
-    """decisions, how often each name, share apart from the best, mean reward, what was known."""
+    """Return decisions, counts of the named arms, share apart from the best, mean reward, and estimates."""
     return [
         piece.decisions,
         [piece.arms.get(name, 0) for name in names],
@@ -364,10 +372,10 @@ def piece_to_json(piece: Piece, names: list[str]) -> list[Any]:
 
 
 def round_value(value: float | None) -> float | None:
-    """To what a picture can show."""
+    """Round a number to five digits."""
     return None if value is None else float(f"{value:.5g}")
 
 
 def to_seconds(micros: int | None) -> float | None:
-    """Of microseconds."""
+    """Convert microseconds to seconds."""
     return None if micros is None else micros / SECOND

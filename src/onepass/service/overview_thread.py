@@ -1,9 +1,9 @@
-"""The thread that keeps a loop's overview: fed by the writer, and by the log where it fell behind or begins.
+"""Thread that keeps a loop's overview, fed by the writer, and by the log at the start and where it fell behind.
 
-    after a start:   the file of sums, if it is of this log  ->  the log from there on  ->  what the writer tells
+    after a start:   the file of sums, if it is of this log  ->  the log from there on  ->  records from the writer
 
-So a start reads what was written since the last file, whatever the length of the log and however much waits. The thread
-looks a few times a second, so that nobody who decides waits for it.
+A start reads what was written since the last file, whatever the length of the log. The thread looks a few times a
+second, so that no decision waits for it.
 """
 
 import contextlib
@@ -34,7 +34,7 @@ PAUSE = 500  # records read from the log before others may run
 
 
 class OverviewFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A file of sums. loop, crc: of the record at `sums.through`, which tell this log from others."""
+    """File of sums. loop, crc: of the record at `sums.through`, which identify the log."""
 
     loop: str
     crc: int | None
@@ -42,7 +42,7 @@ class OverviewFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OverviewThread(threading.Thread):
-    """Watches a loop until it is stopped.
+    """Thread that watches a loop until it is stopped.
 
     settings: in force; store, loop: its log; place: the file of sums, a cache.
     """
@@ -60,7 +60,7 @@ class OverviewThread(threading.Thread):
         self._cached, self._asked = dict[str, Any](), -math.inf
 
     def _load(self) -> Sums | None:
-        """The sums of the file, where they are of this log."""
+        """Return the sums of the file, if they are of this log."""
         try:
             kept = msgspec.json.decode(self.place.read_bytes(), type=OverviewFile)
             if kept.loop == self.loop and kept.crc is not None and kept.crc == row_crc(self.store, kept.sums.through):
@@ -70,19 +70,19 @@ class OverviewThread(threading.Thread):
         return None
 
     def watch(self, writer: Writer) -> None:
-        """Begin, and be told by the loop's writer."""
+        """Start, and register with the loop's writer."""
         writer.watchers.append(self.add_records)
         self.start()
 
     def add_records(self, records: list[Any]) -> None:
-        """Records of the log, in its order; by the writer's thread."""
+        """Queue records of the log, in its order; called by the writer's thread."""
         if len(self._queue) < HELD and not self._behind:
             self._queue.extend(records)
         else:
             self._behind = True
 
     def to_dict(self) -> dict[str, Any]:
-        """What a page shows; `read`: how much of the log that is, 1 where it is all."""
+        """Return the page's JSON; `read` is the share of the log read so far, 1 for all of it."""
         self._look()
         with self._lock:
             through = self._overview.sums.through
@@ -93,27 +93,27 @@ class OverviewThread(threading.Thread):
 
     @property
     def is_current(self) -> bool:
-        """Whether it has read the log, and waits for what it is told."""
+        """True if the thread has read the log, and waits for new records."""
         return not (self._behind or self._reading)
 
     @property
     def last_seq(self) -> int:
-        """The place of the last record that it knows."""
+        """Sequence number of the last record in the overview."""
         return self._overview.sums.through
 
     @property
     def alarms(self) -> int:
-        """How often rewards left what the model expected (drift.py)."""
+        """Number of drift alarms (drift.py)."""
         return self._overview.sums.drift.alarms
 
     def look(self) -> None:
-        """Take what was told; what the log holds, where that was too much; StoreError where it cannot be read."""
+        """Add the queued records, or those of the log if they were too many; StoreError if it cannot be read."""
         self._look(BREATH)
         if self._behind:
             self._read()
 
     def stop(self) -> None:
-        """Look at what was told, keep it, and end."""
+        """Add the queued records, save the sums, and end."""
         self._ending.set()
         self.join()
 
@@ -130,7 +130,7 @@ class OverviewThread(threading.Thread):
             self._save()
 
     def _look(self, pause: float = 0.0) -> None:
-        """Take what was told, a few at a time. pause: seconds between, in which others may run (default 0.0)."""
+        """Add the queued records, a few at a time. pause: seconds between, in which other threads run (default 0.0)."""
         while True:
             with self._lock:
                 if self._behind or self._reading:
@@ -144,7 +144,7 @@ class OverviewThread(threading.Thread):
             time.sleep(pause)
 
     def _read(self) -> None:
-        """Take what the log holds and the overview does not; what the writer tells meanwhile waits."""
+        """Add the records of the log that the overview lacks; the queue waits meanwhile."""
         self._reading, self._behind, whole = True, False, False
         sums = self._overview.sums
         since = sums.through if self._overview.latest else max(sums.through - RECENT, 0)
@@ -161,7 +161,7 @@ class OverviewThread(threading.Thread):
             self._behind, self._reading = self._behind or not whole, False
 
     def _save(self) -> None:
-        """Put the sums into their file."""
+        """Write the sums to their file."""
         self._saved_at = time.monotonic()
         with self._lock:
             data, through = self._overview.to_bytes(), self._overview.sums.through

@@ -1,4 +1,4 @@
-"""A decision that waits for its outcomes: what counts for it until its deadline."""
+"""Decision that waits for its outcomes until its deadline."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,10 +13,10 @@ DUE = "due"  # where a decision says its deadline (extra)
 
 
 class PendingDecision:
-    """A decision that waits.
+    """Decision that waits.
 
-    first: the first place of the log that is about it; subject: whom it is about; outcomes: (slot, value), in order;
-    parked: whether the backlog has its deadline; sent: whether its join was given.
+    first: first sequence number of the log about it; subject: user whom it is about; outcomes: (slot, value), in order;
+    parked: whether the backlog has its deadline; sent: whether its join was returned.
     """
 
     __slots__ = ("active", "due", "first", "outcomes", "parked", "sent", "seq", "slots", "subject")
@@ -29,7 +29,7 @@ class PendingDecision:
         self.parked = self.sent = False
 
     def count(self, outcome: Outcome) -> str:
-        """Count an outcome where it counts; return the name of what is counted."""
+        """Add an outcome if it counts; return the name of its category."""
         if outcome.time > self.due:
             return "late"
         if outcome.slot is not None and outcome.slot >= self.slots:
@@ -43,10 +43,10 @@ class PendingDecision:
 def restore_decision(
     about: list[Any], settings_at: Callable[[int], LoopSettings], due: int | None = None
 ) -> PendingDecision | None:
-    """Return a decision as its records leave it; None where it does not wait any more.
+    """Restore a decision from its records; None if it no longer waits.
 
-    about: its records, in their order; settings_at: settings in force at a place; due: its deadline (default None: as
-    `deadline` says).
+    about: its records, in their order; settings_at: returns the settings in force at a sequence number; due: its
+    deadline (default None: as `deadline` returns it).
     """
     decision = next((one for one in about if isinstance(one, Decision)), None)
     if decision is None or any(isinstance(one, Join) and one.how != CORRECTION for one in about):
@@ -66,6 +66,6 @@ def restore_decision(
 
 
 def deadline(record: Decision, settings: LoopSettings) -> int:
-    """Until when outcomes count for a decision, in microseconds."""
+    """Return the time until which outcomes count for a decision, in microseconds."""
     said = (record.extra or {}).get(DUE)
     return said if isinstance(said, int) else record.time + round(settings.reward.wait * SECOND)

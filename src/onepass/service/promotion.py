@@ -1,12 +1,12 @@
-"""Models of a loop: how one is staged, takes over, is given up, or comes back.
+"""Models of a loop: how a candidate is staged, takes over, is discarded, or comes back.
 
-    PUT settings with another model, promote {evaluation}  ->  stage: a candidate from nothing, by replay of the log
-    rollback {checkpoint}                                  ->  stage: a model as it was, that goes on from here
+    PUT settings with another model, promote {evaluation}  ->  stage: an untrained candidate, by replay of the log
+    rollback {checkpoint}                                  ->  stage: an earlier model, which goes on from here
     caught up, promote {}, better by its share             ->  take over
-    failed, another one came, DELETE                       ->  give up
+    failed, another one came, DELETE                       ->  discard
 
 Each is a record of the log, durable before it counts, and so is which model decided what (log/lines.py). Models are
-exchanged by the learner's thread alone: others ask it, and hold no lock meanwhile.
+exchanged by the learner's thread alone: other threads ask it, and hold no lock meanwhile.
 """
 
 import contextlib
@@ -35,8 +35,10 @@ ASKED = 60.0  # seconds for the learner's thread to do what it is asked
 
 
 class LoopParts(Protocol):
-    """What of a loop (loop.py) its models need. changing: held while what stands changes; orders: held by those who
-    ask for a change, never by the learner's thread; building: the candidate."""
+    """Parts of a loop (loop.py) that its models need.
+
+    building: the candidate.
+    """
 
     name: str
     store: Store
@@ -47,28 +49,28 @@ class LoopParts(Protocol):
 
     @property
     def change_lock(self) -> Any:
-        """A lock."""
+        """Lock held while the state changes."""
         ...
 
     @property
     def settings(self) -> LoopSettings:
-        """In force."""
+        """Settings in force."""
         ...
 
     def put(self, settings: dict[str, Any], *checkpoints: Checkpoint) -> None:
-        """Durable, and then in force."""
+        """Write settings and checkpoints, then put them in force."""
         ...
 
     def save_model(self, fold: Fold, state: str, why: str = "") -> Checkpoint:
-        """A model as a file, and its record."""
+        """Save a model as a file, and return its record."""
         ...
 
     def load_fold(self, line: int, found: Any = None) -> Fold:
-        """A model as a checkpoint has it, or at its beginning."""
+        """Return a model, from a checkpoint or at its beginning."""
         ...
 
     def has_forgotten_records(self, fold: Fold) -> bool:
-        """Whether what a model has learned cannot be learned again."""
+        """Return True if a model cannot be learned again."""
         ...
 
     def warm(self, bandit: Any) -> None:
@@ -90,10 +92,10 @@ def stage(
     at_once: bool = False,
     why: str = "",
 ) -> None:
-    """Put other settings in force, and a model beside the present one, which will learn the joins after a place.
+    """Put other settings in force, and stage a candidate that will learn the joins after `through`.
 
-    settings: with the present model; model, bandit: the candidate's; through: the place; origin: of the settings;
-    at_once: whether it takes over when it has caught up, whatever the mode (default False); why: a sentence.
+    settings: with the present model; model, bandit: of the candidate; origin: of the settings; at_once: whether the
+    candidate takes over when it has caught up, whatever the mode (default False); why: a sentence.
     """
     while True:
         discard_candidate(loop, "another candidate came")
@@ -108,7 +110,7 @@ def stage(
 
 
 def replay_start(store: Store, loop: str) -> int:
-    """The place after which every join has its decision in the log: 0, but where its first records were dropped."""
+    """Return the sequence number after which every join has its decision in the log: 0 unless records were dropped."""
     held, last = set[str](), 0
     for record in store.read(0, None, ("decision", "join"), loop) if store.first > 1 else ():
         if isinstance(record, Decision):
@@ -121,7 +123,7 @@ def replay_start(store: Store, loop: str) -> int:
 
 
 def resume(loop: LoopParts) -> None:
-    """Build the candidate that the log has; one that cannot be restored ends."""
+    """Build the candidate that the log has; a candidate that cannot be restored ends."""
     line = loop.loop_state.lines.candidate
     if line is None:
         return
@@ -136,7 +138,7 @@ def resume(loop: LoopParts) -> None:
 
 
 def build(loop: LoopParts, fold: Fold) -> None:
-    """Let a candidate catch up, in a thread of its own."""
+    """Let a candidate catch up, in a separate thread."""
     line = loop.loop_state.lines.each[fold.line]
     wanted = loop.loop_state.staged[fold.line].settings
 
@@ -150,7 +152,7 @@ def build(loop: LoopParts, fold: Fold) -> None:
 
 
 def discard_candidate(loop: LoopParts, why: str) -> bool:
-    """End the candidate, if there is one, and say whether there was."""
+    """End the candidate, if there is one, and return True if there was."""
     candidate = loop.building
     if candidate is None:
         return False
@@ -160,7 +162,7 @@ def discard_candidate(loop: LoopParts, why: str) -> bool:
 
 
 def promote(loop: LoopParts, why: str) -> None:
-    """Let the candidate take over, now or when it has caught up; Refused where there is none."""
+    """Let the candidate take over, now or when it has caught up; ApiError if there is none."""
     candidate = loop.building
     if candidate is None:
         raise ApiError(
@@ -171,8 +173,10 @@ def promote(loop: LoopParts, why: str) -> None:
 
 
 def rollback(loop: LoopParts, name: str, learn: bool) -> None:
-    """Stage a model as a checkpoint has it, to take over at once. name: of the checkpoint; learn: whether it learns
-    what was joined since. Refused where there is no such checkpoint."""
+    """Stage the model of a checkpoint, to take over at once; ApiError if there is no such checkpoint.
+
+    name: of the checkpoint; learn: whether the model learns what was joined since.
+    """
     kept = next(
         (one for one in checkpoints.list_checkpoints(loop.folder, loop.store, loop.name) if one.name == name), None
     )
@@ -187,7 +191,7 @@ def rollback(loop: LoopParts, name: str, learn: bool) -> None:
 
 
 def run_on_learner(loop: LoopParts, what: Callable[[], object]) -> None:
-    """Let the learner's thread do something, and wait for it; what it raises."""
+    """Run a function on the learner's thread, wait for it, and raise its error."""
     if threading.current_thread() is loop.learner:
         what()
         return
@@ -211,7 +215,7 @@ def run_on_learner(loop: LoopParts, what: Callable[[], object]) -> None:
 
 
 def on_caught_up(loop: LoopParts, candidate: Candidate) -> None:
-    """A candidate has caught up."""
+    """Handle a candidate that has caught up."""
     loop.learner.candidate = candidate
     if loop.has_forgotten_records(candidate.fold):
         loop.learner.save_checkpoint(always=True)
@@ -222,8 +226,10 @@ def on_caught_up(loop: LoopParts, candidate: Candidate) -> None:
 
 
 def promote_if_due(loop: LoopParts, candidate: Candidate, patient: bool = True) -> None:
-    """Let a candidate take over where it is time. patient: whether a log that cannot be written is asked again after
-    the next joins (default True), else that is raised."""
+    """Let a candidate take over if it is time.
+
+    patient: whether an unwritable log is tried again after the next joins (default True), else the error is raised.
+    """
     if loop.learner.candidate is not candidate:
         return
     settings = loop.settings
@@ -241,8 +247,10 @@ def promote_if_due(loop: LoopParts, candidate: Candidate, patient: bool = True) 
 
 
 def take_over(loop: LoopParts, candidate: Candidate, why: str) -> None:
-    """A candidate serves from here on. The model before it is saved first, so that there is a way back to it as it was
-    last, unless its learning has failed."""
+    """Let a candidate serve from here on.
+
+    The model before it is saved first, unless its learning has failed, so that a rollback returns to its last state.
+    """
     with loop.change_lock:
         records = [] if loop.learner.problem is not None else [loop.save_model(loop.learner.fold, SERVING)]
         records.append(loop.save_model(candidate.fold, SERVING, why))
@@ -253,13 +261,13 @@ def take_over(loop: LoopParts, candidate: Candidate, why: str) -> None:
 
 
 def on_failure(loop: LoopParts, candidate: Candidate, why: str) -> None:
-    """A candidate cannot learn what was learned; where the log cannot say so it is built again after a restart."""
+    """End a candidate that failed; if the log cannot be written, a restart builds it again."""
     with contextlib.suppress(OSError):
         retire(loop, candidate, why)
 
 
 def retire(loop: LoopParts, candidate: Candidate, why: str) -> None:
-    """A candidate ends: it decides nothing any more, and then its record says up to where it has learned."""
+    """End a candidate: it decides nothing any more, then a record says up to where it has learned."""
     if loop.building is not candidate:
         return
     if loop.learner.candidate is candidate:
@@ -280,7 +288,7 @@ def retire(loop: LoopParts, candidate: Candidate, why: str) -> None:
 def settings_answer(
     loop: LoopParts, changed: list[str] | None = None, new: LoopSettings | None = None
 ) -> SettingsAnswer:
-    """What stands, for those who ask. changed: what a change changed; new: settings that are not in force."""
+    """Return settings and candidate for the API. changed: changed names; new: settings that are not in force."""
     loop_state = loop.loop_state
     assert loop_state.settings is not None
     last = loop_state.lines.each.get(loop_state.lines.next - 1)
@@ -295,7 +303,7 @@ def settings_answer(
 
 
 def model_answer(loop: LoopParts, loop_state: LoopState, line: Line) -> ModelAnswer:
-    """A model of the loop."""
+    """Return a model for the API."""
     state, through, gain = line.state, line.end, None
     building, wanted = loop.building, loop_state.staged.get(line.number)
     if line.state == STAGED and building is not None and building.line == line.number:

@@ -1,4 +1,4 @@
-"""A process that serves loops: opens their logs, listens, and on a signal finishes, commits, saves and ends.
+"""Server process: opens the logs of loops, listens, and on a signal finishes requests, commits, saves and ends.
 
 DIR/NAME.sqlite      the log of loop NAME                 DIR/NAME.models/    its checkpoints
 DIR/lock             held by the process that serves      postgresql://...    one log for all loops instead
@@ -59,13 +59,12 @@ def serve(
 ) -> None:
     """Serve loops until a signal comes.
 
-    data: the folder; paths: of the settings, one a loop; host, port: where to listen, 0: any free one; log:
-    postgresql://... for all loops (default None: a file of SQLite each); workers: processes that answer requests and
-    decide, while this one writes and learns (default 0: this one does all);
-    connections: how many a process keeps at most (default 1000); certificate, private_key: of TLS, as files of PEM
-    (default None); listening: told the address; standby: called once where another process serves the folder or writes
-    a loop, whose end is waited for (default None: then ValueError or ClaimError). ValueError for what cannot be served
-    as asked, StoreError for logs.
+    data: the folder; paths: of the settings, one for each loop; host, port: where to listen, 0 for any free port; log:
+    postgresql://... for all loops (default None: an SQLite file each); workers: number of processes that answer
+    requests and decide while this one writes and learns (default 0: this one does all); connections: limit for each
+    process (default 1000); certificate, private_key: PEM files for TLS (default None); listening: called with the
+    address; standby: called once if another process serves the folder or writes a loop; its end is then waited for
+    (default None: ValueError or ClaimError). ValueError for wrong arguments, StoreError for logs that cannot be opened.
     """
     each = read_files(paths)
     if not each:
@@ -126,7 +125,7 @@ def serve(
 def server_options(
     certificate: Path | str | None, private_key: Path | str | None, limits: ConnectionLimits
 ) -> dict[str, Any]:
-    """Return the options of the server of HTTP."""
+    """Return the options of the HTTP server."""
     return {
         "log_level": "warning", "access_log": False, "lifespan": "off", "backlog": BACKLOG, "server_header": False,
         "timeout_graceful_shutdown": FINISH, "timeout_keep_alive": IDLE, "http": limits.protocol(), "ws": "none",
@@ -135,7 +134,7 @@ def server_options(
 
 
 def check_keys(host: str, keys: dict[str, Keys]) -> None:
-    """ValueError for an address that others reach while a loop has no keys."""
+    """Raise ValueError for an address that other machines reach while a loop has no keys."""
     try:
         local = host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -151,7 +150,7 @@ def check_keys(host: str, keys: dict[str, Keys]) -> None:
 
 
 def check_certificate(certificate: Path | None, private_key: Path | None) -> None:
-    """ValueError for what is not a certificate and its private key."""
+    """Raise ValueError if two files are not a certificate and its private key."""
     if certificate is None and private_key is None:
         return
     if certificate is None or private_key is None:
@@ -163,7 +162,7 @@ def check_certificate(certificate: Path | None, private_key: Path | None) -> Non
 
 
 def open_log(settings: LoopSettings, data: Path, log: str | None) -> Store:
-    """The log of a loop."""
+    """Open the log of a loop."""
     synced = settings.operation.durability == "commit"
     if log is None:
         return SqliteStore(data / f"{settings.name}.sqlite", synced=synced)
@@ -176,8 +175,7 @@ def open_log(settings: LoopSettings, data: Path, log: str | None) -> Store:
 
 @contextmanager
 def tune_runtime() -> Iterator[None]:
-    """While this is held, threads change places often, and what was there at the start is no garbage: a search through
-    all of it takes 0.1 s."""
+    """Switch threads often, and exclude the objects present at the start from garbage collection, which takes 0.1 s."""
     turn, most = sys.getswitchinterval(), gc.get_threshold()
     sys.setswitchinterval(TURN)
     gc.collect()
@@ -193,8 +191,10 @@ def tune_runtime() -> Iterator[None]:
 
 @contextmanager
 def hold_folder(data: Path, standby: Callable[[], object] | None) -> Iterator[None]:
-    """Hold the folder of a service. standby: is called once where another process holds it, which is waited for; None:
-    then ValueError."""
+    """Hold the lock of the data folder.
+
+    standby: called once if another process holds the lock, which is then waited for; None raises ValueError instead.
+    """
     lock = FolderLock(data)
     if not lock.acquire():
         if standby is None:
@@ -211,7 +211,10 @@ def hold_folder(data: Path, standby: Callable[[], object] | None) -> Iterator[No
 
 
 def claim_loop(store: Store, name: str, standby: Callable[[], object] | None) -> None:
-    """Be the only writer of a loop. standby: as of `hold_folder`; None: ClaimError where another process writes it."""
+    """Become the only writer of a loop.
+
+    standby: as of `hold_folder`; None raises ClaimError if another process writes the loop.
+    """
     waiting = False
     while True:
         try:
@@ -227,7 +230,7 @@ def claim_loop(store: Store, name: str, standby: Callable[[], object] | None) ->
 
 
 def bind_socket(host: str, port: int) -> socket.socket:
-    """A socket that is bound; ValueError where that is not possible."""
+    """Return a bound socket; ValueError if the address cannot be bound."""
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
         place = socket.socket(found[0], found[1])
@@ -239,5 +242,5 @@ def bind_socket(host: str, port: int) -> socket.socket:
 
 
 def url_host(host: str) -> str:
-    """A host as an address has it."""
+    """Return a host as it stands in a URL."""
     return f"[{host}]" if ":" in host else host

@@ -1,10 +1,10 @@
-"""What a loop does, in one TOML file: read, checked, compared.
+"""Settings of a loop: read from a TOML file, checked and compared.
 
     name = "news"
 
     [features]
     context = ["hour", "mobile"]        # names of numbers; or how many there are
-    arms = 2                            # the same of every arm (default 0)
+    arms = 2                            # numbers of every arm (default 0)
 
     [model]
     recipe = "OFUL"                     # or leave all of the model out: ContextualBandit
@@ -14,7 +14,7 @@
     wait = 600.0
     range = [0.0, 1.0]
 
-Every wrong value is one sentence; `checked` tells all of them at once.
+Every wrong value gets one sentence; `parse_settings` reports all of them at once.
 """
 
 import contextlib
@@ -61,14 +61,17 @@ FIXED = ("name", "features")  # what rows are made of: not to be changed under a
 
 
 class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What all tables of the file have."""
+    """Base class of the tables of a settings file."""
 
 
 class Features(Section, frozen=True, kw_only=True):
-    """context: numbers that come with a request (default 0); arms: numbers that come with every arm (default 0). Names,
-    for numbers given by name, or how many, for numbers given in order. A row is the context's, then the arm's.
-    records: whether both are records of any keys instead (default false; true by itself where model.recipe is
-    "InteractionBandit"), which "ContextualBandit" takes, too."""
+    """Features of requests and arms.
+
+    context: numbers that come with a request (default 0). arms: numbers that come with every arm (default 0). Each is a
+    list of names, for numbers given by name, or a count, for numbers given in order. A row is the context's numbers,
+    then the arm's. records: whether both are records with any keys instead (default false). It is always true if
+    model.recipe is "InteractionBandit"; "ContextualBandit" takes records, too.
+    """
 
     context: Sizes = 0
     arms: Sizes = 0
@@ -76,7 +79,7 @@ class Features(Section, frozen=True, kw_only=True):
 
     @property
     def dim(self) -> int:
-        """The width of a row."""
+        """Width of a row."""
         return size(self.context) + size(self.arms)
 
 
@@ -95,11 +98,14 @@ class Model(Section, frozen=True, kw_only=True):
 
 
 class Reward(Section, frozen=True, kw_only=True):
-    """wait: seconds in which outcomes count, above 0 (default 600.0); default: the reward where none came (default 0.0;
-    "none": nothing is learned then); aggregation: of several outcomes, `earliest` (default), sum, mean, median, min or
-    max; range: the least and the largest reward, to which sums are limited (default 0 to 1); late: what becomes of an
-    outcome that comes when its decision is learned already: it is only counted (`count`, the default: a deadline is
-    one), or corrects the model, where that is linear in rewards (`correct`)."""
+    """Rewards of a loop.
+
+    wait: seconds in which outcomes count, above 0 (default 600.0). default: reward of a decision without an outcome
+    (default 0.0); "none" learns nothing from it. aggregation: how several outcomes become one reward, `earliest`
+    (default), sum, mean, median, min or max. range: the least and the largest reward, to which sums are limited
+    (default 0 to 1). late: what becomes of an outcome after the deadline. `count` (default) only counts it; `correct`
+    corrects the model, if the model is linear in rewards.
+    """
 
     wait: float = 600.0
     default: float | str = 0.0
@@ -109,19 +115,25 @@ class Reward(Section, frozen=True, kw_only=True):
 
 
 class Promotion(Section, frozen=True, kw_only=True):
-    """automatic: whether a candidate that has a share takes over once it is better (default false); level: with which
-    no candidate of the loop is ever called better that is not, above 0 and below 1 (default 0.95)."""
+    """Promotion of a candidate.
+
+    automatic: whether a candidate that has a share takes over once it is better (default false). level: probability
+    with which no candidate of the loop is called better although it is not, above 0 and below 1 (default 0.95).
+    """
 
     automatic: bool = False
     level: float = 0.95
 
 
 class Operation(Section, frozen=True, kw_only=True):
-    """checkpoint: seconds between two checkpoints (default 60.0); publish: seconds between two serving copies, at least
-    0.0 (default 0.05); durability: "commit" (default): what was acknowledged survives a power cut; "async": it survives
-    the end of the process, but a power cut may take the last of it; whole: joins that are learned between two
-    checkpoints whose model the log holds as well, so that it is verified in pieces, up to 1e9 (default 10000; 0:
-    never); large models come more rarely, 20 bytes of other records for each of theirs."""
+    """Operation of a loop.
+
+    checkpoint: seconds between two checkpoints (default 60.0). publish: seconds between two serving copies, at least
+    0.0 (default 0.05). durability: "commit" (default): acknowledged records survive a power cut; "async": they survive
+    the end of the process, but a power cut may take the last of them. whole: joins learned between two checkpoints
+    whose model the log holds as well, so that it is verified in pieces, up to 1e9 (default 10000; 0: never). Large
+    models are stored more rarely: the log holds at least 20 bytes of other records for each byte of models.
+    """
 
     checkpoint: float = 60.0
     publish: float = 0.05
@@ -130,12 +142,15 @@ class Operation(Section, frozen=True, kw_only=True):
 
 
 class Limits(Section, frozen=True, kw_only=True):
-    """body: bytes of a request (default 1 MiB); arms: of a decision (default 1000); features: of a context, or of an
-    arm, that is a record, as many as `features` count of rows (default 1000); slots: of a decision (default 10); id:
-    characters of identities, names and keys (default 256); batch: outcomes of a request (default 1000); rate: requests
-    a second of a key, or of an address where there are no keys, above which they are refused, from 0.001 to 1e6
-    (default 0.0: any); known_arms: that a model with a part for every arm knows at most: beyond, it forgets those that
-    had no outcome, the oldest first, then those whose last outcome is the oldest, but none of `arms` (default 2000)."""
+    """Limits of requests and of the model.
+
+    body: bytes of a request (default 1 MiB). arms: arms of a decision (default 1000). features: features of a context,
+    or of an arm, that is a record (default 1000). slots: slots of a decision (default 10). id: characters of ids, names
+    and keys (default 256). batch: outcomes of a request (default 1000). rate: requests a second of a key, or of an
+    address if there are no keys, above which requests are refused, from 0.001 to 1e6 (default 0.0: no limit).
+    known_arms: arms that a model with a part for every arm knows at most (default 2000). Beyond it, the model forgets
+    arms without an outcome, oldest first, then arms whose last outcome is oldest, but none of `arms`.
+    """
 
     body: int = BODY
     arms: int = 1_000
@@ -148,8 +163,11 @@ class Limits(Section, frozen=True, kw_only=True):
 
 
 class Personalizer(Section, frozen=True, kw_only=True):
-    """What clients of Azure Personalizer set and read back. policy, arguments: name and text of their learning settings
-    (default "": those of onepass); explain: whether a rank says what counted (default false)."""
+    """Settings that clients of Azure Personalizer write and read back.
+
+    policy, arguments: name and text of the learning settings (default "": those of onepass). explain: whether a rank
+    explains which features counted (default false).
+    """
 
     policy: str = ""
     arguments: str = ""
@@ -157,11 +175,14 @@ class Personalizer(Section, frozen=True, kw_only=True):
 
 
 class LoopSettings(Section, frozen=True, kw_only=True):
-    """A loop. name: small letters, digits, - and _; arms: those of a request that names none (default: a request must);
+    """Settings of a loop.
+
+    name: small letters, digits, - and _. arms: arms of a request that names none (default: a request must name arms).
     mode: "online" (default), "apprentice" (shows the first arm, learns), "logging" (shows it, learns nothing) or
-    "canary" (as online, and a candidate has a share, and waits for its promotion); exploring: with which probability an
-    apprentice shows any arm, each as likely, from 0.0 (default) to 1; share: of the decisions, for a candidate, above 0
-    and below 1 (default 0.1)."""
+    "canary" (as online, and a candidate has a share and waits for its promotion). exploring: probability with which an
+    apprentice shows a uniformly drawn arm, from 0.0 (default) to 1. share: share of the decisions for a candidate,
+    above 0 and below 1 (default 0.1).
+    """
 
     name: str
     features: Features = Features()
@@ -178,27 +199,27 @@ class LoopSettings(Section, frozen=True, kw_only=True):
 
     @property
     def default(self) -> float | None:
-        """The reward where none came; None: nothing is learned then."""
+        """Reward assumed for a decision without an outcome, or None to learn nothing from it."""
         return None if isinstance(self.reward.default, str) else self.reward.default
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON."""
+        """Return the settings as JSON."""
         found: dict[str, Any] = msgspec.to_builtins(self)
         return found
 
 
 def takes_records(settings: LoopSettings) -> bool:
-    """Whether requests and arms are records: of `InteractionBandit`, or `ContextualBandit` where features say so."""
+    """Return True if requests and arms are records, not rows of numbers."""
     return is_crossed(settings.model.recipe) or (settings.model.recipe == RECOMMENDED and settings.features.records)
 
 
 def size(numbers: Sizes) -> int:
-    """How many numbers."""
+    """Return the count of numbers."""
     return numbers if isinstance(numbers, int) else len(numbers)
 
 
 def parse_settings(found: Any) -> LoopSettings:
-    """Settings from plain data; ValueError with a sentence for every wrong value."""
+    """Make settings from plain data; ValueError with a sentence for every wrong value."""
     try:
         settings = msgspec.convert(found, LoopSettings)
     except msgspec.ValidationError:
@@ -210,7 +231,7 @@ def parse_settings(found: Any) -> LoopSettings:
 
 
 def collect_errors(found: Any) -> Iterator[str]:
-    """Yield a sentence for every value of another type, and for every wrong one that has nothing to do with those."""
+    """Yield a sentence for every value of a wrong type, and for every wrong value that does not depend on those."""
     sentences, fitting = type_errors(found, LoopSettings)
     for one in sentences:
         yield f"settings do not fit: {one}"
@@ -233,7 +254,7 @@ def collect_errors(found: Any) -> Iterator[str]:
 
 
 def settings_errors(settings: LoopSettings) -> Iterator[str]:
-    """A sentence for every wrong value."""
+    """Yield a sentence for every wrong value."""
     yield from plain_errors(settings)
     sizes = [*feature_errors(settings)]
     yield from sizes
@@ -242,7 +263,7 @@ def settings_errors(settings: LoopSettings) -> Iterator[str]:
 
 
 def feature_errors(settings: LoopSettings) -> Iterator[str]:
-    """Yield a sentence for every value of the features that is wrong."""
+    """Yield a sentence for every wrong value of the features."""
     features, sizes = settings.features, False
     for name in ("context", "arms"):
         numbers = getattr(features, name)
@@ -268,7 +289,7 @@ def feature_errors(settings: LoopSettings) -> Iterator[str]:
 
 
 def plain_errors(settings: LoopSettings) -> Iterator[str]:
-    """Yield a sentence for every wrong value of other parts than the features and the model."""
+    """Yield a sentence for every wrong value outside the features and the model."""
     reward, operation = settings.reward, settings.operation
     if not NAME.fullmatch(settings.name):
         yield f"name must be small letters, digits, - and _, 64 at most, got {quote(settings.name)}"
@@ -320,7 +341,7 @@ def plain_errors(settings: LoopSettings) -> Iterator[str]:
 
 
 def model_errors(settings: LoopSettings) -> Iterator[str]:
-    """A sentence where the model cannot be made."""
+    """Yield a sentence if the model cannot be made."""
     model = settings.model
     if is_crossed(model.recipe):
         yield from crossed_features.argument_errors(model.arguments, model.seed)
@@ -356,7 +377,7 @@ def model_errors(settings: LoopSettings) -> Iterator[str]:
 
 
 def half_life_error(value: Any) -> str:
-    """Return what a half-life must be, and was given; "" for one that fits."""
+    """Return the valid values of a half-life and the given one, or "" if it is valid."""
     unit, number = "rounds", value
     if isinstance(value, dict):
         unit, number = "seconds", value.get("seconds")
@@ -371,7 +392,7 @@ def half_life_error(value: Any) -> str:
 
 
 def make_bandit(settings: LoopSettings) -> Any:
-    """The bandit of a loop, which has learned nothing; ValueError for arguments that it does not take."""
+    """Make the bandit of a loop, untrained; ValueError for arguments that its recipe does not take."""
     model = settings.model
     if is_crossed(model.recipe):
         return crossed_features.make_bandit(model.arguments, model.seed)
@@ -390,9 +411,9 @@ def make_bandit(settings: LoopSettings) -> Any:
 
 
 def find_recipe(name: str) -> Any:
-    """Return what makes a bandit: a recipe of `onepass.recipes`, or "module:name" of one's own.
+    """Return a recipe of `onepass.recipes`, or of another module if the name is "module:name".
 
-    ValueError for a name that is none, and for a module that cannot be imported.
+    ValueError for an unknown name, and for a module that cannot be imported.
     """
     module, colon, own = name.partition(":")
     if colon:
@@ -409,24 +430,24 @@ def find_recipe(name: str) -> Any:
 
 
 def parse_argument(name: str, value: Any) -> Any:
-    """An argument of a recipe from plain data."""
+    """Make an argument of a recipe from plain data."""
     if name == "half_life" and isinstance(value, dict):
         return timedelta(**value)
     return build(value)
 
 
 def immutable_settings(settings: LoopSettings) -> dict[str, Any]:
-    """What a log cannot go on with where it is another."""
+    """Return the settings that must not change under a log, by name."""
     return {name: msgspec.to_builtins(getattr(settings, name)) for name in FIXED}
 
 
 def diff_settings(old: LoopSettings, new: LoopSettings) -> list[str]:
-    """What differs, by name."""
+    """Return the names of the settings that differ."""
     return [name for name in LoopSettings.__struct_fields__ if getattr(old, name) != getattr(new, name)]
 
 
 def read_file(path: str | Path) -> tuple[LoopSettings, list[dict[str, Any]]]:
-    """The settings of a file, and its keys as they stand there; ValueError with the file's name and all sentences."""
+    """Read the settings and keys of a file; ValueError with the file's name and all sentences."""
     settings, wrong = None, list[str]()
     try:
         found = tomllib.loads(Path(path).read_text())
@@ -444,7 +465,7 @@ def read_file(path: str | Path) -> tuple[LoopSettings, list[dict[str, Any]]]:
 
 
 def read_files(paths: Iterable[str | Path]) -> list[tuple[LoopSettings, list[dict[str, Any]]]]:
-    """The settings and keys of files; ValueError with all sentences about all of them, and for a name given twice."""
+    """Read the settings and keys of files; ValueError with all sentences, and for a name that two files give."""
     found, wrong, names = [], list[str](), dict[str, str | Path]()
     for path in paths:
         try:
