@@ -1,4 +1,4 @@
-"""The native API as an ASGI application: requests are read, checked and answered here, nothing is decided.
+"""Native API as an ASGI application: requests are read, checked and answered here, nothing is decided.
 
 Errors have one shape, {"error": {"code", "message"}}. An answer to a decision, an outcome or an activation is sent when
 its record is durable. Bodies must be application/json, so that no page of another origin can post them unasked.
@@ -56,7 +56,10 @@ Handler = Callable[[Any, Loop], Awaitable[Response]]
 
 
 class Service:
-    """Loops and who may use them. loops, keys, watchers: by name of the loop (default: nobody watches)."""
+    """ASGI application of all loops.
+
+    loops, keys, watchers: by name of the loop; watchers: overview threads (default: none).
+    """
 
     def __init__(
         self, loops: dict[str, Loop], keys: dict[str, Keys], watchers: dict[str, OverviewThread] | None = None
@@ -119,7 +122,7 @@ class Service:
         return Route(path, route, methods=[method], name=operation)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """ASGI. What comes a thousand times a second is spared the way through the framework: half its time."""
+        """Serve a request; frequent operations skip the framework, which takes half of their time."""
         frequent = self._frequent.get((scope.get("path"), scope.get("method")))
         if frequent is None:
             await self.respond(scope, receive, send)
@@ -128,7 +131,7 @@ class Service:
         await response(scope, receive, send)
 
     async def respond(self, scope: Any, receive: Any, send: Any) -> None:
-        """Answer a request that is not frequent, as ASGI has it."""
+        """Answer a request that is not frequent, as an ASGI application."""
         try:
             self.admission.check_host(RawRequest(scope, receive))
         except ApiError as error:
@@ -137,7 +140,7 @@ class Service:
         await self.app(scope, receive, send)
 
     def _admit(self, request: Request | RawRequest, name: str, role: Role) -> Loop:
-        """The loop that a request is for; Refused where it must not."""
+        """Return the loop of a request; ApiError if the key or the rate limit does not allow it."""
         self.admission.admit(request, name, role)
         loop = self.loops[name]
         self.rates.admit(name, self.admission.client(request, name), loop.settings.limits.rate)
@@ -158,7 +161,7 @@ class Service:
         return JSONBytes(await self.store_outcomes(loop, await read_body(request, loop.settings.limits.body)))
 
     async def store_outcomes(self, loop: Loop, body: bytes) -> bytes:
-        """Store the outcomes of a request, and return the answer; Refused for what cannot be stored."""
+        """Store the outcomes of a request, and return the answer; ApiError for outcomes that cannot be stored."""
         found = parse_body(_outcomes, body)
         records, future = loop.outcomes(found if isinstance(found, list) else [found])
         await wait_for_result(future)
@@ -253,12 +256,12 @@ def merge_patch(present: Any, patch: Any) -> Any:
 
 
 async def read_message(request: Request, loop: Loop, decoder: Any) -> Any:
-    """The message of a request; Refused for what is none."""
+    """Read the message of a request; ApiError for an invalid one."""
     return parse_body(decoder, await read_body(request, loop.settings.limits.body))
 
 
 def int_argument(request: Request, name: str, default: int, least: int, most: int) -> int:
-    """An argument of the query."""
+    """Return an integer argument of the query."""
     text = request.query_params.get(name)
     if text is None:
         return default
@@ -268,7 +271,7 @@ def int_argument(request: Request, name: str, default: int, least: int, most: in
 
 
 def bool_argument(request: Request, name: str) -> bool:
-    """An argument of the query that is true or false."""
+    """Return a Boolean argument of the query."""
     text = request.query_params.get(name, "false")
     if text not in ("true", "false"):
         raise ApiError(400, "BadArgument", f"{name} must be true or false, got {quote(text)}")
@@ -279,7 +282,7 @@ def bool_argument(request: Request, name: str) -> bool:
 
 
 def api_error_from(error: Exception) -> ApiError:
-    """The refusal that an error of any kind becomes."""
+    """Convert any error to an ApiError."""
     if isinstance(error, ApiError):
         return error
     if isinstance(error, StoreError):
@@ -290,7 +293,7 @@ def api_error_from(error: Exception) -> ApiError:
 
 
 def error_response(error: Exception) -> Response:
-    """The answer where something is not served."""
+    """Make the response for an error."""
     refused, headers = api_error_from(error), {}
     if refused.status in (429, 503):
         headers["retry-after"] = f"{refused.wait}"
@@ -301,7 +304,7 @@ def error_response(error: Exception) -> Response:
 
 
 async def respond_not_found(request: Request, error: Exception) -> Response:
-    """No such path, or not by this method."""
+    """Answer a request for an unknown path, or an unknown method of a path."""
     status = getattr(error, "status_code", 404)
     if status == 405:
         routes = [route for route in request.app.routes if route.matches(request.scope)[0] != Match.NONE]
@@ -315,5 +318,5 @@ async def respond_not_found(request: Request, error: Exception) -> Response:
 
 
 async def respond_error(request: Request, error: Exception) -> Response:
-    """What nobody thought of."""
+    """Answer with an unexpected error."""
     return error_response(error)

@@ -1,10 +1,9 @@
-"""Whether a candidate is better than the model that serves, by the decisions that both had a share of.
+"""Test whether a candidate is better than the serving model, by the decisions in which both had a share.
 
     D = (q(a) - p(a)) / ((1 - share) p(a) + share q(a)) (r - least),      from -span / (1 - share) to span / share
 
 E[D | past] is the difference of their values at that decision; limits at all times are those of running averages
-(evaluation/running_averages.py), for both learn on the way. The candidate is better once the lower one is above 0 at
-the level
+(evaluation/running.py), for both learn on the way. The candidate is better once the lower one is above 0 at the level
 
     alpha_j = alpha / (j (j + 1)),      j = 1, 2, ... the number of the candidate in its loop;   sum of all = alpha
 
@@ -25,7 +24,11 @@ ROUNDED = 1e-9  # of a gain beyond its range
 
 
 class CanaryResult(NamedTuple):
-    """What is known so far. rows; mean: of D; lower, upper: its limits at any time; level: of these; better."""
+    """Result of a test so far.
+
+    rows: number of decisions; mean: of D; lower, upper: limits of the mean at any time; level: of the limits; better:
+    whether the candidate is better.
+    """
 
     rows: int
     mean: float
@@ -35,16 +38,17 @@ class CanaryResult(NamedTuple):
     better: bool
 
     def sentence(self) -> str:
-        """In a sentence."""
+        """Describe the result in a sentence."""
         limits = f"from {self.lower:+.4g} to {self.upper:+.4g} at level {self.level:g}"
         return f"gain {self.mean:+.4g} a decision, {limits}, by {self.rows} decisions"
 
 
 class CanaryTest:
-    """The comparison of one candidate.
+    """Comparison of one candidate with the serving model.
 
-    line: its number, from 1; rewards: (least, largest) that there can be; share: of the decisions that it has, between
-    0 and 1, and those with another do not count; alpha: of all candidates of the loop.
+    line: model number of the candidate, from 1; rewards: (least, largest) possible reward; share: of the decisions for
+    the candidate, between 0 and 1, decisions with another share do not count; alpha: error probability for all
+    candidates of the loop.
     """
 
     def __init__(self, line: int, rewards: tuple[float, float], share: float, alpha: float):
@@ -58,7 +62,7 @@ class CanaryTest:
         self.known: CanaryResult | None = None
 
     def read_log(self, store: Store, loop: str, since: int, until: int) -> None:
-        """Take what the log says after a place, of joins up to another one, where this has taken nothing yet."""
+        """Add the decisions of the log after `since`, and their joins up to `until`."""
         for record in store.read(since, None, ("decision", "join"), loop):
             if isinstance(record, Decision):
                 self.add_decision(record)
@@ -66,7 +70,7 @@ class CanaryTest:
                 self.add_join(record)
 
     def add_decision(self, decision: Decision) -> None:
-        """A decision that was logged."""
+        """Add a decision."""
         canary = decision.canary
         if canary is None or canary.line != self.line or canary.share != self.share:
             return
@@ -80,7 +84,7 @@ class CanaryTest:
             del self._waiting[next(iter(self._waiting))]
 
     def add_join(self, join: Join) -> None:
-        """The rewards of a decision."""
+        """Add the rewards of a decision."""
         weight = self._waiting.pop(join.id, None)
         if weight is None or join.again or join.rewards[0] is None:
             return
@@ -91,7 +95,7 @@ class CanaryTest:
         self._rows, self._sum = self._rows + 1, self._sum + gain
 
     def gain(self) -> CanaryResult:
-        """What is known so far, which others than the thread that takes joins find in `known`."""
+        """Return the result so far. Only the thread that adds joins calls this; others read `known`."""
         if self.known is None or self.known.rows != self._rows:
             below, above = (self._averages.lower(which, self.alpha / 2.0) for which in (0, 1))
             lower, upper = (below - 1.0) * self._low, (1.0 - above) * self._high

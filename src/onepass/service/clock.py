@@ -1,9 +1,9 @@
-"""A clock that never runs backwards: what the system's says at the start, then what has passed since.
+"""Clock that never runs backwards: the system's time at the start, plus the monotonic time since.
 
     now = max(system's clock at the start, last time in the log) + monotonic time since
 
-So a clock that is set an hour forth or back while the service runs moves no deadline. One that was set back between two
-runs goes on from the last time in the log.
+A system clock that is set an hour forth or back while the service runs moves no deadline. If it was set back between
+two runs, time goes on from the last time in the log.
 """
 
 import threading
@@ -15,10 +15,10 @@ NANO = 1_000_000_000
 
 
 class Clock:
-    """Microseconds of Unix time, each given once.
+    """Clock in microseconds of Unix time; every value is returned once.
 
-    after: the last time in the log (default 0); origin: of a clock of another process of this machine, whose time this
-    one tells (default None).
+    after: the last time in the log (default 0); origin: of the clock of another process on this machine, to share its
+    time (default None).
     """
 
     def __init__(self, after: int = 0, origin: tuple[int, int] | None = None):

@@ -1,7 +1,7 @@
-"""A look at the files of a service, which may be running: will it start, and does its log say the truth?
+"""Checks of the files of a service, which may be running: does it start, and is the log intact?
 
 fine      as it should be
-soon      it works, and will not for long, or not as it was meant
+soon      it works, and will not for long, or not as intended
 broken    it does not start, or something is lost
 """
 
@@ -31,8 +31,11 @@ SLACK = 1.0  # seconds by which clocks of two machines differ
 
 
 class Finding(NamedTuple):
-    """What was looked at. loop: whose, empty for the service's; what: a word; state: fine, soon or broken; sentence:
-    for people."""
+    """Result of one check.
+
+    loop: name of the loop, "" for the service; what: name of the check; state: fine, soon or broken; sentence: for
+    people.
+    """
 
     loop: str
     what: str
@@ -43,10 +46,10 @@ class Finding(NamedTuple):
 def examine(
     data: Path, paths: Sequence[Path] = (), log: str | None = None, quick: bool = False, now: float | None = None
 ) -> Iterator[Finding]:
-    """What is found, one after another.
+    """Yield the results of all checks.
 
     data: the folder; paths: of the settings (default (): loops are found by their logs in the folder); log:
-    postgresql://... of all loops (default None: files of SQLite in the folder); quick: do not walk through the logs
+    postgresql://... of all loops (default None: SQLite files in the folder); quick: skip the records of the logs
     (default False); now: seconds of Unix time (default None: the system's clock).
     """
     yield from examine_folder(data)
@@ -72,7 +75,7 @@ def examine(
 
 
 def examine_folder(data: Path) -> Iterator[Finding]:
-    """The folder, its disk, and who serves it."""
+    """Check the folder, its disk, and whether a process serves it."""
     place = next(each for each in (data.absolute(), *data.absolute().parents) if each.is_dir())
     if data.exists() and not data.is_dir():
         yield Finding("", "folder", "broken", f"{data} is no folder")
@@ -88,7 +91,7 @@ def examine_folder(data: Path) -> Iterator[Finding]:
 
 
 def is_served(data: Path) -> bool:
-    """Whether a process serves the folder."""
+    """Return True if a process serves the folder."""
     try:
         with open(data / "lock", "rb") as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -100,8 +103,8 @@ def is_served(data: Path) -> bool:
 
 
 def check_compiled_code() -> Finding:
-    """Whether a start has to compile."""
-    if cache.count_entries(compilation.entry_suffix()) == 0:
+    """Check whether a start has to compile."""
+    if cache.entries(compilation.ending()) == 0:
         return Finding(
             "", "compiled", "soon", "nothing is compiled: the first start takes minutes, or `onepass compile`"
         )
@@ -114,7 +117,7 @@ def check_compiled_code() -> Finding:
 def examine_loop(
     name: str, settings: LoopSettings | None, data: Path, log: str | None, quick: bool, now: float
 ) -> Iterator[Finding]:
-    """The log of a loop, and its model. settings: of its file, None for none."""
+    """Check the log of a loop, and its model. settings: of its file, None without one."""
     place = f"{data / f'{name}.sqlite'}" if log is None else log
     if log is None and not Path(place).exists():
         yield Finding(name, "log", "fine", "there is none yet: the first start makes it")
@@ -131,7 +134,7 @@ def examine_loop(
 
 
 def check_records(name: str, store: Store, quick: bool) -> Iterator[Finding]:
-    """Whether records are missing or damaged."""
+    """Check for missing or damaged records."""
     damages = [] if quick else [*islice(store.check(), SHOWN)]
     for one in damages:
         yield Finding(name, "log", "broken", one.reason)
@@ -140,7 +143,7 @@ def check_records(name: str, store: Store, quick: bool) -> Iterator[Finding]:
 
 
 def check_clock(name: str, store: Store, now: float) -> Iterator[Finding]:
-    """Whether the system's clock stands before what was recorded."""
+    """Check whether the system's clock is behind the last record."""
     last = next((row.time / SECOND for row in store.rows(store.last - 1, None, None, None)), 0.0)
     behind = last - now
     if behind > SLACK:
@@ -151,7 +154,7 @@ def check_clock(name: str, store: Store, now: float) -> Iterator[Finding]:
 
 
 def check_settings(name: str, settings: LoopSettings, store: Store) -> Iterator[Finding]:
-    """Whether the log can be gone on with by the settings of the file."""
+    """Check whether the settings of the file fit the log."""
     before = None
     for record in store.read(kinds=["settings"], loop=name):
         if isinstance(record, Settings):
@@ -165,7 +168,7 @@ def check_settings(name: str, settings: LoopSettings, store: Store) -> Iterator[
 
 
 def check_checkpoint(name: str, store: Store, folder: Path) -> Iterator[Finding]:
-    """Whether a start can go on with the model that serves, and how much it learns after its newest checkpoint."""
+    """Check whether a start can go on with the serving model, and how much it learns after its newest checkpoint."""
     found = checkpoints.newest_checkpoint(folder, store, name)
     loop_state = checkpoints.current_state(store, name, found)
     line = loop_state.lines.each.get(loop_state.lines.serving)

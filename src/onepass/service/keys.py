@@ -29,7 +29,10 @@ HASH = re.compile("[0-9a-f]{64}")
 
 
 class Key(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A key as the settings file has it. sha256: hexadecimal digits; roles: one at least; name: for people."""
+    """Key as the settings file has it.
+
+    sha256: hexadecimal digits; roles: one at least; name: for people.
+    """
 
     sha256: str
     roles: list[Role]
@@ -37,7 +40,10 @@ class Key(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 class Keys:
-    """The keys of a loop. found: as they stand in its file; ValueError for what is none."""
+    """Keys of a loop.
+
+    found: tables of its settings file; ValueError for an invalid key.
+    """
 
     def __init__(self, found: Any = ()):
         try:
@@ -54,7 +60,7 @@ class Keys:
         return len(self._keys)
 
     def roles(self, presented: str | None) -> set[str]:
-        """What a presented key may do; every role where there are no keys."""
+        """Return the roles of a presented key; all roles if the loop has no keys."""
         if not self._keys:
             return set(ROLES)
         digest, allowed = hash_key(presented or ""), set[str]()
@@ -64,7 +70,7 @@ class Keys:
         return allowed
 
     def require(self, presented: str | None, role: Role) -> None:
-        """Refused unless a presented key may do this."""
+        """Raise ApiError unless a presented key has the role."""
         allowed = self.roles(presented)
         if not allowed:
             raise ApiError(401, "Unauthorized", UNAUTHORIZED)
@@ -73,12 +79,12 @@ class Keys:
 
 
 def hash_key(key: str) -> str:
-    """What is kept of a key."""
+    """Return the hash of a key."""
     return hashlib.sha256(key.encode()).hexdigest()
 
 
 def make_key(roles: Iterable[str]) -> tuple[str, str]:
-    """A new key, and the lines for the settings file; ValueError for roles that there are not."""
+    """Make a key, and the lines for the settings file; ValueError for unknown roles."""
     wanted = list(roles)
     if not wanted or not set(wanted) <= set(ROLES):
         raise ValueError(f"roles must be among {', '.join(ROLES)}, got {quote(wanted)}")

@@ -1,8 +1,8 @@
-"""What a late outcome changes: the rewards of a decision by all its outcomes, less those that were learned.
+"""Corrections for late outcomes: the reward of a decision by all its outcomes, less the reward that was learned.
 
     difference = aggregate(outcomes in time and late) - (reward of the join + differences before)      of each slot
 
-It is as if the deadline had been later. `earliest` changes where there was no outcome in time; slots that had no reward
+The result is that of a later deadline. `earliest` changes only if there was no outcome in time. Slots without a reward
 were not learned, and stay so. The difference is a record of the log (Join, how = correction), so a replay knows it.
 """
 
@@ -27,7 +27,7 @@ AGGREGATE: dict[str, Callable[[list[float]], float]] = {
 
 
 def correct_rewards(about: Iterable[Any], settings: LoopSettings) -> tuple[list[float | None], int] | None:
-    """Differences of each slot, and the number of outcomes; None where nothing changes, or nothing was learned.
+    """Return the difference of each slot and the number of outcomes; None if nothing changes or nothing was learned.
 
     about: all records of a decision, in the order of the log; settings: of the loop.
     """

@@ -1,4 +1,4 @@
-"""What Prometheus is told: requests, how long decisions took, and what every loop counts."""
+"""Metrics for Prometheus: requests, their durations, and counters of every loop."""
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
@@ -31,7 +31,10 @@ DRIFT = f"Number of drift alarms; at most one false alarm in {EVERY:,} decisions
 
 
 class Metrics(Collector):
-    """The metrics of a service. loops, watchers: by name."""
+    """Metrics of a service.
+
+    loops, watchers: by name of the loop.
+    """
 
     def __init__(self, loops: Mapping[str, Loop], watchers: Mapping[str, OverviewThread]):
         self._loops, self._watchers = loops, watchers
@@ -51,11 +54,11 @@ class Metrics(Collector):
         )
 
     def count_refused(self, status: int) -> None:
-        """A request that was refused before it was read. status: of HTTP."""
+        """Count a request that was refused before it was read. status: HTTP status."""
         self.requests.labels("", "", status).inc()
 
     def count_request(self, loop: str, operation: str, status: int, seconds: float) -> None:
-        """A request. loop: its name; status: of HTTP."""
+        """Count a request. loop: its name, "" for none; status: HTTP status."""
         found = self._served.get((loop, operation, status))
         if found is None:
             found = self.requests.labels(loop, operation, status), self.seconds.labels(loop, operation)
@@ -87,14 +90,14 @@ class Metrics(Collector):
         return [*found, events]
 
     def text(self, readable: Collection[str]) -> bytes:
-        """Return the metrics of some loops in Prometheus' format; of all, with requests that are of no loop."""
+        """Return the metrics of some loops in Prometheus' format. Requests without a loop count only for all."""
         if set(readable) == set(self._loops):
             return generate_latest(self._registry)
         return generate_latest(LoopMetrics(self._registry, readable))
 
 
 class LoopMetrics(CollectorRegistry):
-    """The metrics of some loops of a registry."""
+    """Metrics of some loops of a registry."""
 
     def __init__(self, whole: CollectorRegistry, loops: Collection[str]):
         super().__init__()

@@ -1,12 +1,11 @@
-"""Is it worth it: what is shown against always the first arm, and against every arm as likely, while it runs.
+"""Gain of the loop over two baselines, always the first arm and a uniform choice, estimated while it runs.
 
     r_i in [0, 1]: rewards, scaled     w_i = policy(shown) / p(shown)      D_i = (1 - min(w_i, C)) r_i in [1 - C, 1]
     average E[D] - m <= gain <= average E[D]    m = average of sum over arms of (policy - C p)+: what the cut may take
 
-Averages of expectations have limits that hold at every time, whatever is learned on the way
-(evaluation/running_averages.py).
-Three cuts C share the level, so nobody must choose one. An arm that had no chance is one whose weight is cut away: it
-may have been worth everything, and the lower limit says so.
+Averages of expectations have limits that hold at every time, whatever is learned on the way (evaluation/running.py).
+Three cuts C share the level, so nobody must choose one. An arm without a chance to be shown is one whose weight is cut
+away: it may have been worth everything, and the lower limit says so.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -27,15 +26,18 @@ MUCH = 0.2  # of a policy without a chance of being seen: more of the same will 
 
 
 class DecisionWeights(NamedTuple):
-    """Of a decision, known when it is made: weight of each policy for the arm that was shown, and what each cut takes
-    of each policy, (policies * cuts) numbers, None: nothing."""
+    """Importance weights of a decision, known when it is made.
+
+    weights: of each baseline policy for the arm shown; cut: probability that each cut takes from each policy, (policies
+    * cuts) numbers, None for nothing.
+    """
 
     weights: tuple[float, float]
     cut: tuple[float, ...] | None
 
 
 class Estimate(NamedTuple):
-    """value of a policy a decision, with limits lower and upper."""
+    """Value of a policy for each decision, with its lower and upper limits."""
 
     value: float
     lower: float
@@ -43,7 +45,10 @@ class Estimate(NamedTuple):
 
 
 class GainEstimate(NamedTuple):
-    """gain a decision over a policy, with limits; unseen: how much of that policy the shown arms cannot tell of."""
+    """Gain for each decision over a policy, with limits.
+
+    unseen: share of the policy's decisions about which the shown arms say nothing.
+    """
 
     gain: float
     lower: float
@@ -54,7 +59,10 @@ class GainEstimate(NamedTuple):
 def decision_weights(
     chances: Sequence[float], shown: int, first: int, eligible: Sequence[int] | None = None
 ) -> DecisionWeights:
-    """What is known of a decision. chances: of all arms; shown, first: places; eligible: places (default None: all)."""
+    """Compute the weights of a decision.
+
+    chances: probabilities of all arms; shown, first: indices of arms; eligible: indices (default None: all).
+    """
     among = chances if eligible is None else [chances[place] for place in eligible]
     p, even, of_first = chances[shown], 1.0 / len(among), chances[first]
     weights = (1.0 / p if shown == first else 0.0, even / p)
@@ -67,7 +75,10 @@ def decision_weights(
 
 
 class PolicyGain:
-    """All rows so far. rewards: their range; state: of another one, as `plain` gives it (default None: no rows)."""
+    """Estimates of the values of the loop and of the baselines, and of the gain.
+
+    rewards: range of rewards; state: of an earlier object, as `to_dict` returns it (default None: no rows).
+    """
 
     def __init__(self, rewards: Range, state: Any = None):
         self.rewards = rewards
@@ -79,7 +90,7 @@ class PolicyGain:
         self._weights = np.zeros(POLICIES) if state is None else np.array(state["weights"], float)
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it, as JSON."""
+        """Return the state as JSON."""
         return {
             "rows": self.rows, "sums": self._averages.sums.tolist(), "cut": self._cut.tolist(),
             "weights": self._weights.tolist(),
@@ -87,16 +98,16 @@ class PolicyGain:
 
     @property
     def rows(self) -> int:
-        """Rewards."""
+        """Number of rewards."""
         return self._averages.rows
 
     @property
     def is_only_first(self) -> bool:
-        """Whether the first arm was shown every time, and nothing else could have been."""
+        """True if the first arm was the only one that could be shown at every decision."""
         return bool(self._weights[0] == self.rows)
 
     def add(self, chances: Sequence[DecisionWeights], rewards: Sequence[float]) -> None:
-        """Decisions in their order, and what was earned."""
+        """Add decisions in their order, and their rewards."""
         r = (np.array(rewards, float) - self.rewards.least) / self.rewards.span
         np.clip(r, 0.0, 1.0, out=r)
         w = np.array([one.weights for one in chances])
@@ -116,15 +127,15 @@ class PolicyGain:
                 self._cut += one.cut
 
     def shown_value(self) -> Estimate:
-        """What was earned a decision."""
+        """Return the mean reward of what was shown."""
         return self._get_cached("shown", 0, self._estimate_shown)
 
     def policy_value(self, policy: int) -> Estimate:
-        """What a policy would have earned. policy: 0 the first arm, 1 all as likely."""
+        """Return the estimated value of a policy: 0 for the first arm, 1 for a uniform choice."""
         return self._get_cached("of", policy, lambda: self._estimate_policy(policy))
 
     def gain_over(self, policy: int) -> GainEstimate:
-        """What was earned above a policy."""
+        """Return the estimated gain of what was shown over a policy."""
         return self._get_cached("over", policy, lambda: self._estimate_gain(policy))
 
     def _get_cached(self, what: str, policy: int, find: Callable[[], Any]) -> Any:
@@ -157,7 +168,7 @@ class PolicyGain:
         return GainEstimate(span * min(max(gain, lower), upper), span * lower, span * upper, unseen)
 
     def _cuts(self, policy: int) -> Iterator[tuple[int, float, float]]:
-        """Of each cut the first average, the cut, and what it takes of the policy a decision."""
+        """Yield the first average of each cut, the cut, and the mean probability that it takes from the policy."""
         for place, c in enumerate(CUTS):
             missing = float(self._cut[policy * len(CUTS) + place]) / max(self.rows, 1)
             yield 3 + policy * PER_POLICY + PER_CUT * place, c, missing
@@ -170,9 +181,11 @@ class PolicyGain:
 
 
 def verdict(worth: PolicyGain, first: str | None) -> tuple[str, str]:
-    """A word for programs, a sentence for people: "none" (no reward yet), "same" (always the first arm), "yes", "no",
-    "unknowable", "better" (than all arms as likely), "open". first: the name of the first arm, None where it was not
-    always the same."""
+    """Return a word for programs and a sentence for people.
+
+    The word is "none" (no reward yet), "same" (always the first arm), "yes", "no", "unknowable", "better" (than a
+    uniform choice) or "open". first: name of the first arm, None if it was not always the same.
+    """
     rival = "always showing the first arm" if first is None else f"always showing {first}"
     if worth.rows == 0:
         return "none", "No reward has been learned yet."
@@ -194,10 +207,10 @@ def verdict(worth: PolicyGain, first: str | None) -> tuple[str, str]:
 
 
 def format_limits(of: GainEstimate) -> str:
-    """In words."""
+    """Describe the limits of a gain."""
     return f"between {format_signed(of.lower)} and {format_signed(of.upper)} a decision"
 
 
 def format_signed(value: float) -> str:
-    """With its sign, a real minus."""
+    """Format a number with its sign, and a typographic minus."""
     return f"{value:+.3g}".replace("-", "\N{MINUS SIGN}")

@@ -1,8 +1,9 @@
-"""How many requests a second each client may send.
+"""Rate limit of each client (GCRA, the token bucket without a bucket).
 
-    next = max(next, t) + 1 / rate  at a request at time t, which is refused where that is more than t + 1 s
+    next = max(next, t) + 1 / rate  at a request at time t, which is refused if that is more than t + 1 s
 
-So a client may send a second's requests at once, and after that `rate` of them a second; one may always come alone.
+A client may send the requests of one second at once, and after that `rate` of them a second. A single request always
+passes.
 """
 
 import math
@@ -16,14 +17,20 @@ KNOWN = 10_000  # clients that are remembered; those who have waited longest are
 
 
 class RateLimiter:
-    """The clients of a service. now: seconds (default: monotonic time)."""
+    """Rate limiter of all clients of a service.
+
+    now: returns seconds (default: monotonic time).
+    """
 
     def __init__(self, now: Callable[[], float] = time.monotonic):
         self._now = now
         self._next: dict[tuple[str, str | None], float] = {}
 
     def admit(self, loop: str, client: str | None, rate: float) -> None:
-        """Count a request; Refused where it is one too many. loop, client: whose; rate: requests a second, 0: any."""
+        """Count a request; ApiError if it exceeds the rate.
+
+        loop, client: of the request; rate: requests a second, 0 for no limit.
+        """
         if rate <= 0.0:
             return
         now, who, step = self._now(), (loop, client), 1.0 / rate
