@@ -186,13 +186,13 @@ def test_a_block_is_written_by_the_first_checkpoint_that_has_it_and_by_no_later_
 
 
 def test_a_subject_in_the_backlog_is_forgotten_and_nothing_is_learned_of_it(started):
-    from onepass.service.erasure import forget
+    from onepass.service.erasure import forget_subject
 
     loop = started(rules())
     decided(loop, 0, 10, subject="ann")
     decided(loop, 10, 30)
     paid(loop, 0, 30)
-    assert forget(loop, "ann").result() == 20
+    assert forget_subject(loop, "ann").result() == 20
     loop.clock.forward(101.0)
     settled(loop)
     assert [*map(int, joins_of(loop))] == [*range(10, 30)]

@@ -1,8 +1,8 @@
-"""A model that may take over: built by replay of the log beside the one that serves, then learning what that learns.
+"""Candidate: a model that may take over, built by replay of the log, then learning along with the serving model.
 
     staged -> built by this thread -> caught up: from here on the learner's thread teaches it -> takes over, or waits
 
-A candidate that fails leaves the model that serves as it is, and says why.
+A candidate that fails leaves the serving model as it is, and says why.
 """
 
 import threading
@@ -23,12 +23,12 @@ Do = Callable[[Callable[[], object]], object]
 
 
 class Candidate(threading.Thread):
-    """A candidate, from its beginning on.
+    """Thread that builds a candidate.
 
-    fold: at its beginning; since: the place of the log at which it was staged; trial: compares it with the model that
-    serves, None where nobody asked; seen: tells up to where the learner has come; warm: compiles what it needs; do:
-    lets the learner's thread call something. There is called: arrived, once it has caught up; taught, whenever it has
-    learned more; failed, with a sentence.
+    fold: at its beginning; since: sequence number at which it was staged; trial: compares it with the serving model,
+    None for no comparison; seen: returns how far the learner has come; warm: compiles what the model needs; do: lets
+    the learner's thread call a function. Callbacks: arrived, once it has caught up; taught, whenever it has learned
+    more; failed, with a sentence.
     """
 
     def __init__(
@@ -53,11 +53,11 @@ class Candidate(threading.Thread):
 
     @property
     def line(self) -> int:
-        """The number of its model."""
+        """Model number."""
         return self.fold.line
 
     def stop(self) -> None:
-        """Build no further."""
+        """Stop building."""
         self._ending.set()
         if self.is_alive() and self is not threading.current_thread():
             self.join()
@@ -98,13 +98,13 @@ class Candidate(threading.Thread):
             self._failed(self, why)
 
     def note(self, decision: Decision) -> None:
-        """A decision whose join will come."""
+        """Note a decision whose join will come."""
         self.fold.note(decision)
         if self.trial is not None:
             self.trial.add_decision(decision)
 
     def learn(self, joins: list[Join | Eviction]) -> None:
-        """Joins that the learner learns too, or an eviction."""
+        """Learn joins that the learner learns too, or an eviction."""
         try:
             self.fold.learn(joins)
         except FAILURES as error:

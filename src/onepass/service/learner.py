@@ -1,8 +1,8 @@
-"""The one thread that learns: joins in the log's order, by the lines that replay the log; then a copy to serve from.
+"""Thread that learns joins in the log's order, by the code that replays the log, and publishes copies to serve from.
 
-What serves is a snapshot, exchanged for a newer one after what was learned, at most every `publish` seconds, and so
-that copying takes a tenth of the time at most. Learning that fails stops learning, not serving, and says why: the log
-would fail in the same place. A candidate that has caught up learns the same joins, and may take over.
+A snapshot serves. It is replaced by a newer one after learning, at most every `publish` seconds, and so that copying
+takes a tenth of the time at most. A failure of learning stops learning, not serving: the log would fail at the same
+record. A candidate that has caught up learns the same joins, and may take over.
 """
 
 import contextlib
@@ -30,8 +30,11 @@ _logger = logging.getLogger("uvicorn.error")
 
 
 class Copy(NamedTuple):
-    """What decides. snapshot: of a bandit; line: of which model of the loop; timed: whether its decisions need the
-    time; through: the place of the log through which it has learned."""
+    """Copy of a model that decides.
+
+    snapshot: of a bandit; line: model number; timed: whether its decisions need the time; through: sequence number of
+    the last join learned.
+    """
 
     snapshot: Any
     line: int
@@ -40,24 +43,23 @@ class Copy(NamedTuple):
 
     @classmethod
     def from_fold(cls, fold: Fold) -> "Copy":
-        """As the fold is now."""
+        """Copy a fold as it is now."""
         return cls(fold.bandit.snapshot(), fold.line, fold.bandit.timed, fold.through)
 
 
 class Copies(NamedTuple):
-    """present: the one that serves; candidate: the one that has a share, None where there is none."""
+    """Copies that decide: of the serving model, and of the candidate that has a share (None without one)."""
 
     present: Copy
     candidate: Copy | None = None
 
 
 class Learner(threading.Thread):
-    """Learns until it is stopped.
+    """Thread that learns until it is stopped.
 
-    fold: the model at its place of the log; publish: seconds between two serving copies; checkpoint: seconds between
-    two checkpoints, save: makes one, called by this thread; evict: writes an eviction of arms into the log. Where a
-    model knows more than `known_arms` arms, it is asked for; `protected_arms` stay. is_due: says whether a checkpoint
-    is made before its time.
+    fold: the model; publish: seconds between two serving copies; checkpoint: seconds between two checkpoints; save:
+    makes one, called by this thread; evict: writes an eviction of arms into the log. It is called if a model knows more
+    than `known_arms` arms; `protected_arms` stay. is_due: returns True if a checkpoint is due before its time.
     """
 
     known_arms: int | None = None
@@ -87,33 +89,33 @@ class Learner(threading.Thread):
         self._checkpointed = self._published
 
     def add_records(self, records: list[Any]) -> None:
-        """Records of the log, in its order."""
+        """Queue records of the log, in its order."""
         wanted = [record for record in records if isinstance(record, Decision | Join | Eviction)]
         if wanted:
             self._queue.put(wanted)
 
     def run_soon(self, what: Callable[[], object]) -> None:
-        """Let this thread call something, after what it was told before."""
+        """Let this thread call a function after what is queued."""
         self._queue.put(what)
 
     @property
     def snapshot(self) -> Any:
-        """The snapshot that decides."""
+        """Snapshot that decides."""
         return self.copies.present.snapshot
 
     @property
     def lag(self) -> int:
-        """Messages of the writer that are not learned."""
+        """Number of queued messages."""
         return self._queue.qsize()
 
     def run_after_learning(self, act: Callable[[], Any]) -> Future[Any]:
-        """What an act gives, which this thread does when it has learned all that it was told."""
+        """Return a future of a function that this thread runs after it has learned what is queued."""
         future = new_future()
         self.run_soon(lambda: run_into_future(act, future))
         return future
 
     def stop(self) -> None:
-        """Learn what was told, for at most `LEAVE` seconds, save it, and end: the next start learns the rest."""
+        """Learn what is queued, for at most `LEAVE` seconds, save it, and end: the next start learns the rest."""
         self._leaving = time.monotonic() + LEAVE
         self._queue.put(None)
         self.join()
@@ -170,7 +172,7 @@ class Learner(threading.Thread):
         return [self.fold] if self.candidate is None else [self.fold, self.candidate.fold]
 
     def _make_room(self) -> None:
-        """Write an eviction where a model knows too many arms, one at a time: each is learned before the next."""
+        """Write an eviction if a model knows too many arms, one at a time: each is learned before the next."""
         asked = self._pending_eviction
         if self.known_arms is None or self.problem is not None:
             return
@@ -196,7 +198,7 @@ class Learner(threading.Thread):
             self.publish_copies()
 
     def publish_copies(self) -> None:
-        """Decide by copies of what is known now; by this thread."""
+        """Decide by copies of the present models; called by this thread."""
         begun, found = time.monotonic(), self.candidate
         candidate = Copy.from_fold(found.fold) if self.shared and found is not None else None
         self.copies = Copies(Copy.from_fold(self.fold), candidate)
@@ -204,14 +206,14 @@ class Learner(threading.Thread):
         self._took = self._published - begun
 
     def install_candidate(self, candidate: Candidate) -> None:
-        """A candidate that has caught up takes over; by this thread."""
+        """Replace the serving model by a candidate that has caught up; called by this thread."""
         candidate.fold.rewarded = {**self.fold.rewarded, **candidate.fold.rewarded}
         self.fold, self.candidate, self.problem = candidate.fold, None, None
         self.through = self.fold.through
         self.publish_copies()
 
     def save_checkpoint(self, always: bool = False) -> None:
-        """Make a checkpoint where something was learned since the last one; always: in any case (default False)."""
+        """Save a checkpoint if something was learned since the last one, or if `always`."""
         self._checkpointed = time.monotonic()
         learned = self.through > self.saved or self.fold.read >= self.saved_read + UNSAVED
         if (always or learned) and self.problem is None:

@@ -1,10 +1,10 @@
-"""One loop: a log, what joins and learns it, and what decides by a copy of the model.
+"""Loop: a log, the join and the learner that read it, and a copy of the model that decides.
 
     decide -> a row of the log -> durable -> the answer, which is a function of that row
     row    -> joined at its deadline -> learned -> the next copy
 
-A restart takes the newest checkpoint, learns the joins after it, and reads what still waits: the model is that of a
-process that was never interrupted, in every bit.
+A restart takes the newest checkpoint, learns the joins after it, and reads the decisions that still wait: the model is
+that of a process that was never interrupted, in every bit.
 """
 
 import threading
@@ -53,11 +53,11 @@ from onepass.service.writer import ResultSink, Writer, new_future
 
 
 class Loop:
-    """A loop that runs, from when it is made until `stop`.
+    """Loop that runs from its construction until `stop`.
 
-    settings: from its file; store: its log, of which it is the only writer; folder: of its checkpoints; clock: gives a
-    clock that is told the last time in the log (default `Clock`). ValueError where the log is of other rows, StoreError
-    where it is damaged.
+    settings: from its file; store: its log, of which it is the only writer; folder: of its checkpoints; clock: makes a
+    clock from the last time in the log (default `Clock`). ValueError if the log holds other rows, StoreError if it is
+    damaged.
     """
 
     def __init__(
@@ -92,12 +92,12 @@ class Loop:
     # ---- beginning and end ----
 
     def _settings_before(self, place: int) -> list[tuple[int, LoopSettings]]:
-        """Settings that the log says up to a place, and where."""
+        """Return the settings that the log holds up to a sequence number, each with its own."""
         records = self.store.read(0, place, ("settings",), self.name)
         return [(one.seq, parse_settings(one.settings["loop"])) for one in records]
 
     def _scan(self, since: int, known: int) -> int:
-        """Let the joiner read what follows a place, and what stands what follows another; the last time."""
+        """Add the records after `since` to the joiner, and those after `known` to the state; return the last time."""
         last = 0
         for record in self.store.read(min(since, known), None, None, self.name):
             if record.seq > since:
@@ -108,13 +108,13 @@ class Loop:
         return last
 
     def load_fold(self, line: int, found: Any = None) -> Fold:
-        """A model of the loop: as a checkpoint has it, or else at its beginning. ValueError where neither is there."""
+        """Return a model of the loop, from a checkpoint or at its beginning; ValueError if neither is there."""
         if found is not None:
             self.wholes.resume(line, found.kept.bytes)
         return checkpoints.load_fold(self.folder, self.store, self.name, self.loop_state.lines.each[line], found)
 
     def _check_settings(self, settings: LoopSettings) -> None:
-        """ValueError for settings of other rows than the log's."""
+        """Raise ValueError for settings of other rows than the log's."""
         stands = self.loop_state.settings
         if stands is not None:
             different = [
@@ -165,7 +165,7 @@ class Loop:
         compile_paths(bandit, self.settings)
 
     def stop(self) -> None:
-        """Write and learn what was taken, make a checkpoint, end. Who asks after that is refused."""
+        """Write and learn what was accepted, make a checkpoint, end. Later requests are refused."""
         self.evaluations.stop()
         building = self.building
         if building is not None:
@@ -174,7 +174,7 @@ class Loop:
         self.learner.stop()
 
     def _save(self) -> None:
-        """Checkpoints as files, and their records in the log; by the learner's thread."""
+        """Save checkpoints as files, and their records in the log; called by the learner's thread."""
         candidate = self.learner.candidate
         records = [self.save_model(self.learner.fold, SERVING)]
         if candidate is not None:
@@ -187,7 +187,7 @@ class Loop:
             self.writer.submit([*records])
 
     def save_model(self, fold: Fold, state: str, why: str = "") -> Checkpoint:
-        """A model as a file, and its record, for the log; by the learner's thread."""
+        """Save a model as a file, and return its record for the log; called by the learner's thread."""
         with self.change_lock, self.writer.counting:
             known, loop_state = self.writer.last, self.loop_state
             since, scan, blocks = self.joiner.replay_start(known), self.joiner.scan_start(known), self.joiner.blocks()
@@ -208,12 +208,12 @@ class Loop:
         return self.wholes.is_due(self.learner.folds())
 
     def _evict(self, arms: list[str]) -> Future[Any]:
-        """Write that models forget arms; by the learner's thread."""
+        """Write that models forget arms; called by the learner's thread."""
         written: Future[Any] = self.writer.submit([Eviction(loop=self.name, time=0, arms=arms)])
         return written
 
     def has_forgotten_records(self, fold: Fold) -> bool:
-        """Whether what a model has learned cannot be learned again, since some of it was forgotten."""
+        """Return True if a model cannot be learned again, since some of its records were erased."""
         return checkpoints.has_forgotten_records(
             self.store, self.name, self.loop_state.lines.each[fold.line], fold.through
         )
@@ -227,8 +227,11 @@ class Loop:
         return self.loop_state.settings
 
     def change_settings(self, new: LoopSettings, dry: bool = False) -> list[str]:
-        """Go on by other settings; what differs. new: whole; dry: only say it (default False). Another model becomes a
-        candidate. Refused where rows would be others, or the name."""
+        """Put other settings in force, and return the names of those that differ.
+
+        new: all settings; dry: only compare (default False). Another model becomes a candidate. ApiError if the rows or
+        the name would change.
+        """
         old = self.settings
         different = diff_settings(old, new)
         parts = [name for name in immutable_settings(old) if name in different]
@@ -244,19 +247,21 @@ class Loop:
     def update_settings(
         self, make: Callable[[LoopSettings], LoopSettings], dry: bool = False
     ) -> tuple[LoopSettings, list[str]]:
-        """Go on by settings that are made of the present ones, which no other change alters meanwhile; the settings,
-        and what differs. make: makes them; dry: as for `change`."""
+        """Put settings in force that `make` makes from the present ones, and return them with the names that differ.
+
+        No other change happens meanwhile. dry: as for `change_settings`.
+        """
         with self._orders:
             new = make(self.settings)
             return new, self.change_settings(new, dry)
 
     def promote(self, why: str = "promoted") -> None:
-        """Let the candidate take over; Refused where there is none. why: a sentence (default "promoted")."""
+        """Let the candidate take over; ApiError if there is none. why: a sentence (default "promoted")."""
         with self._orders:
             promotion.promote(self, why)
 
     def stage_model(self, model: Model, why: str) -> None:
-        """Let another model learn the log, and take over when it has caught up; why: a sentence."""
+        """Let another model learn the log, and take over when it has caught up. why: a sentence."""
         with self._orders:
             bandit, place = (
                 make_bandit(replace(self.settings, model=model)),
@@ -265,28 +270,32 @@ class Loop:
             promotion.stage(self, self.settings, model, bandit, place, at_once=True, why=why)
 
     def rollback(self, name: str, learn: bool = False) -> None:
-        """Go back to a checkpoint; Refused where there is none of that name. learn: whether it learns what was joined
-        since (default False)."""
+        """Go back to a checkpoint; ApiError if there is none of that name.
+
+        learn: whether the model learns what was joined since (default False).
+        """
         with self._orders:
             promotion.rollback(self, name, learn)
 
     def install_model(self, bandit: Any, why: str, through: int | None = None) -> int:
-        """Go on with a model that was not learned from this log, or not from its beginning: it learns the joins after a
-        place, and takes over at once; the number of its line. bandit: of the present settings; why: a sentence;
-        through: the place (default None: from here on)."""
+        """Install a model that was not learned from this log, or not from its beginning, and return its model number.
+
+        It learns the joins after `through` (default None: from now on) and takes over at once. bandit: of the present
+        settings; why: a sentence.
+        """
         with self._orders:
             present, place = self.settings, self.learner.seen if through is None else through
             promotion.stage(self, present, present.model, bandit, place, at_once=True, why=why)
             return self.loop_state.lines.next - 1
 
     def discard_candidate(self) -> None:
-        """End the candidate; Refused where there is none."""
+        """Discard the candidate; ApiError if there is none."""
         with self._orders:
             if not promotion.discard_candidate(self, "given up"):
                 raise ApiError(409, "NoCandidate", "there is no candidate")
 
     def _put_change(self, new: LoopSettings, origin: str) -> None:
-        """Other settings, and a candidate where their model is another than the present one and its candidate."""
+        """Put other settings in force, and stage a candidate if their model is new."""
         present = self.loop_state.settings
         if present is None or new.model == present.model:
             self.put(settings_record(origin, new))
@@ -300,8 +309,7 @@ class Loop:
             promotion.stage(self, settings, new.model, make_bandit(new), place, origin=origin)
 
     def put(self, settings: dict[str, Any], *checkpoints: Checkpoint) -> None:
-        """Records of what holds from here on, durable, and then in force. settings: what their record says, {}: none
-        changed."""
+        """Write settings and checkpoints, then put them in force. settings: content of the record, or {}."""
         with self.change_lock:
             records: list[Record] = [*checkpoints]
             if settings:
@@ -326,14 +334,17 @@ class Loop:
     # ---- decisions and what came of them ----
 
     def decide(self, request: DecideRequest) -> Future[Decision]:
-        """The record of a decision, once it is durable; the one there is for an id that was decided before, where the
-        request is the same. Refused for what cannot be decided, and for another request of the same id."""
+        """Return a future of the record of a decision, set once it is durable.
+
+        A request that was decided before under its id gets the earlier record. ApiError for a request that cannot be
+        decided, and for another request with the same id.
+        """
         future = new_future()
         self.decide_for(request, future)
         return future
 
     def decide_for(self, request: DecideRequest, result: ResultSink) -> None:
-        """Decide as `decide` does. result: gets the record."""
+        """Decide as `decide` does. result: receives the record."""
         print = fingerprint(request)
         try:
             self._decide(request, made_id() if request.id is None else request.id, print, result)
@@ -344,12 +355,12 @@ class Loop:
             result.set_result(before)
 
     def _find_decision(self, identity: str) -> Decision | None:
-        """The decision of an id that the log has."""
+        """Return the decision of an id that the log holds."""
         found = self.store.find(self.name, identity)
         return next((record for record in found if isinstance(record, Decision)), None)
 
     def _decide(self, request: DecideRequest, identity: str, print: str, result: ResultSink) -> None:
-        """A new decision, or the one there is."""
+        """Make a decision, or find the earlier one of the id."""
         loop_state = self.loop_state
         assert loop_state.settings is not None
         copies, now = self.learner.copies, self.clock()
@@ -362,8 +373,11 @@ class Loop:
         self.writer.submit([record], keep_times=True, reply=(result, make_result))
 
     def outcomes(self, requests: list[OutcomeRequest]) -> tuple[list[Outcome], Future[list[int]]]:
-        """Outcomes, and their places once they are durable; those that were there already keep the place 0. Refused for
-        values that the settings do not allow."""
+        """Write outcomes; return their records, and a future of their sequence numbers.
+
+        Outcomes that the log holds already keep the sequence number 0. ApiError for values that the settings do not
+        allow.
+        """
         settings = self.settings
         limits, (least, largest) = settings.limits, settings.reward.range
         if not 1 <= len(requests) <= limits.batch:
@@ -381,7 +395,7 @@ class Loop:
         return records, self.writer.submit([*records])
 
     def activate(self, identity: str) -> Future[list[int]]:
-        """The place of an activation, once it is durable; Refused where there is no such decision."""
+        """Return a future of the sequence number of an activation; ApiError if there is no such decision."""
         if not any(isinstance(one, Decision) for one in self.store.find(self.name, identity)):
             raise ApiError(404, "EventNotFound", f"there is no decision {quote(identity)}")
         return self.writer.submit([Activation(loop=self.name, time=0, id=identity)])
@@ -389,7 +403,7 @@ class Loop:
     # ---- how it is ----
 
     def problem(self) -> str | None:
-        """Why it is not ready, in a sentence; None where it is."""
+        """Return why the loop is not ready, in a sentence; None if it is ready."""
         if not self.writer.is_alive() or not self.learner.is_alive():
             return "it is stopping"
         if self.writer.problem is not None:
@@ -397,7 +411,7 @@ class Loop:
         return self.learner.problem
 
     def numbers(self) -> dict[str, float]:
-        """What is counted: of this process, but for the last places."""
+        """Return the counters of this process; sequence numbers are of the log."""
         return {
             "waiting": len(self.joiner),
             "learned": self.learner.learned,
@@ -414,12 +428,12 @@ class Loop:
 
 
 def count_alarms(bandit: Any) -> int:
-    """How often a model forgot all, since what it had learned held no more; 0 of those that do not look."""
+    """Return how often a model forgot everything after a detected change; 0 for a model without a detector."""
     return int(bandit.choices().get("alarms", 0)) if hasattr(bandit, "choices") else 0
 
 
 def compile_paths(bandit: Any, settings: LoopSettings) -> None:
-    """Compile what requests will need. bandit: a copy."""
+    """Compile what requests will need. bandit: a copy, which is changed."""
     dim, names = settings.features.dim, ["a", "b"]
     contexts: Any = np.ones(dim) if settings.features.arms in (0, []) else np.ones((len(names), dim))
     if takes_records(settings):

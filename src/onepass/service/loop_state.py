@@ -1,9 +1,9 @@
-"""What the log says that a loop does: settings in force, and its models, one after the other.
+"""State of a loop as a projection of its log: settings in force, and its models, one after the other.
 
     Settings {from, loop, wanted?, line?}      from: file, api, takeover; wanted: the model of the candidate `line`
-    Checkpoint                                 stages, lets serve and retires models (log/lines.py)
+    Checkpoint                                 stages, promotes and retires models (log/lines.py)
 
-Settings are in force but for their model, which comes with its candidate: a record of the takeover says so.
+Settings are in force except for their model, which comes with its candidate: a record of the takeover says so.
 """
 
 import copy
@@ -20,8 +20,10 @@ FILE, API, TAKEOVER = "file", "api", "takeover"  # where settings come from
 
 
 class StagedModel(msgspec.Struct, frozen=True, kw_only=True):
-    """A model as it was staged. model; settings: all in force then; at_once: whether it takes over when it has caught
-    up, whatever the mode."""
+    """Model as it was staged.
+
+    settings: all in force then; at_once: whether the model takes over when it has caught up, whatever the mode.
+    """
 
     model: Model
     settings: LoopSettings
@@ -29,8 +31,11 @@ class StagedModel(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LoopState(msgspec.Struct, kw_only=True):
-    """What is in force. settings; version: how many there were; from_file: those that a file gave last; lines: models;
-    wanted: of each, by its number."""
+    """State of a loop.
+
+    version: number of settings so far; from_file: settings that a file gave last; lines: models; staged: settings of
+    each model, by its number.
+    """
 
     settings: LoopSettings | None = None
     version: int = 0
@@ -39,7 +44,7 @@ class LoopState(msgspec.Struct, kw_only=True):
     staged: dict[int, StagedModel] = {}
 
     def apply(self, record: Any) -> None:
-        """The next record of the log."""
+        """Apply the next record of the log."""
         if isinstance(record, Checkpoint):
             self.lines.take(record)
         elif isinstance(record, Settings):
@@ -60,14 +65,14 @@ class LoopState(msgspec.Struct, kw_only=True):
         self.settings, self.version = settings, int(record.version)
 
     def copy(self) -> "LoopState":
-        """One that stays as it is."""
+        """Return a copy."""
         return copy.deepcopy(self)
 
 
 def settings_record(
     origin: str, settings: LoopSettings, wanted: Model | None = None, line: int = 0, at_once: bool = False
 ) -> dict[str, Any]:
-    """What a record of settings says."""
+    """Make the content of a settings record."""
     found: dict[str, Any] = {"from": origin, "loop": settings.to_dict()}
     if wanted is not None:
         found |= {"wanted": msgspec.to_builtins(wanted), "line": line, "at_once": at_once}

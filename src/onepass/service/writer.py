@@ -1,13 +1,13 @@
-"""The one thread that writes a loop's log: what many requests bring becomes durable by one commit, then counts.
+"""Thread that writes a loop's log: the records of many requests become durable by one group commit, then they count.
 
-    drain what waits, and read the clock  ->  commit it with the joins that were due  ->  take it, in the log's order
+    drain the queue, and read the clock  ->  commit it with the joins that were due  ->  add it in the log's order
     ->  what is due by that clock waits for the next commit
 
-An outcome gets its time when it begins to wait, and no later record gets an earlier one. So when a deadline has passed
-at a drain, everything that counts before it is drained already: what is joined depends on times alone.
+An outcome gets its time when it enters the queue, and no later record gets an earlier one. If a deadline has passed at
+a drain, everything that counts before it is therefore drained already: what is joined depends on times alone.
 
-Where the store fails, those who wait are told, nothing counts, and the writer reads what the store holds before it goes
-on: a commit whose end nobody knows is counted once, if it was.
+If the store fails, the waiting requests get the error, nothing counts, and the writer reads what the store holds before
+it goes on: a commit with an unknown end is counted once, if it happened.
 """
 
 import threading
@@ -35,14 +35,14 @@ Task = tuple[Callable[[], Any], Future[Any]]
 
 
 class ResultSink(Protocol):
-    """Whom a result is told: a `Future`, or what is cheaper."""
+    """Receiver of a result: a `Future`, or something cheaper."""
 
     def set_result(self, result: Any, /) -> None:
-        """Tell a result."""
+        """Set the result."""
         ...
 
     def set_exception(self, exception: BaseException, /) -> None:
-        """Tell why there is none."""
+        """Set the error."""
         ...
 
 
@@ -52,14 +52,14 @@ PendingBatch = tuple[
 
 
 def new_future() -> Future[Any]:
-    """A future that those who wait for it cannot cancel: others may wait for it too."""
+    """Make a future that its waiters cannot cancel: others may wait for it too."""
     future: Future[Any] = Future()
     future.set_running_or_notify_cancel()
     return future
 
 
 def run_into_future(act: Callable[[], Any], future: Future[Any]) -> None:
-    """Do an act, and keep its promise."""
+    """Run a function, and set its result or error in a future."""
     try:
         future.set_result(act())
     except Exception as error:  # of whoever asked for it
@@ -67,11 +67,11 @@ def run_into_future(act: Callable[[], Any], future: Future[Any]) -> None:
 
 
 class Writer(threading.Thread):
-    """Writes until it is stopped.
+    """Thread that writes until it is stopped.
 
-    store, loop: where to; clock: of all records; joiner: takes them; taken: is told of decisions and joins, in the
-    log's order, so that they can be learned; last: the place up to which the joiner knows the log. `written`: bytes of
-    the records that it wrote.
+    store, loop: the log; clock: of all records; joiner: gets all records; on_records: called with decisions and joins
+    in the log's order, so that they can be learned; last: sequence number up to which the joiner knows the log.
+    `bytes_written`: bytes of the records written.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class Writer(threading.Thread):
         return future
 
     def run_between_commits(self, act: Callable[[], Any]) -> Future[Any]:
-        """What an act gives, which this thread does between two commits; StoreError where it is stopping."""
+        """Return a future of a function that this thread runs between two commits; StoreError if it is stopping."""
         future = new_future()
         with self._condition:
             if self._ending:
@@ -122,11 +122,11 @@ class Writer(threading.Thread):
         return future
 
     def drop_joins(self, identities: Collection[str]) -> None:
-        """Write no joins of these decisions; by an act."""
+        """Write no joins of these decisions; called by this thread."""
         self._joins = [join for join in self._joins if join.id not in identities]
 
     def stop(self) -> None:
-        """Write what waits, and end."""
+        """Write the queue, and end."""
         with self._condition:
             self._ending = True
             self._condition.notify()
@@ -172,7 +172,7 @@ class Writer(threading.Thread):
                 return
 
     def _probe(self) -> None:
-        """Find out whether a store that failed can be written again: nobody sends requests to what is not ready."""
+        """Check whether a store that failed can be written again: no request reaches a service that is not ready."""
         try:
             self.store.probe()
             if self._behind:
@@ -183,7 +183,7 @@ class Writer(threading.Thread):
             self.problem = None
 
     def _write(self, batch: list[PendingBatch]) -> None:
-        """Commit the joins that were due, and a batch; then let them count."""
+        """Commit the joins that were due, and a batch; then count them."""
         records: list[Record] = [*self._joins, *(record for part, _, _ in batch for record in part)]
         try:
             if self._behind:
@@ -220,12 +220,12 @@ class Writer(threading.Thread):
                 future.set_exception(error)
 
     def _at(self, place: int) -> Record:
-        """The record at a place."""
+        """Return the record with a sequence number."""
         record: Record = next(self.store.read(place - 1, place))
         return record
 
     def catch_up(self) -> None:
-        """Let everything count that the store holds."""
+        """Count everything that the store holds."""
         page: list[tuple[int, Any]] = []
         for record in self.store.read(self.last, None, None, self.loop):
             page.append((record.seq, record))
@@ -236,7 +236,7 @@ class Writer(threading.Thread):
         self._behind = False
 
     def _count(self, placed: Iterable[tuple[int, Record]]) -> None:
-        """Records at their places: those that are new count, in this order."""
+        """Count new records in this order."""
         told = []
         with self.counting:
             for seq, record in placed:
