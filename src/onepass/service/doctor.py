@@ -104,7 +104,7 @@ def is_served(data: Path) -> bool:
 
 def check_compiled_code() -> Finding:
     """Check whether a start has to compile."""
-    if cache.entries(compilation.ending()) == 0:
+    if cache.count_entries(compilation.entry_suffix()) == 0:
         return Finding(
             "", "compiled", "soon", "nothing is compiled: the first start takes minutes, or `onepass compile`"
         )
