@@ -313,7 +313,7 @@ def test_what_a_part_of_the_bandit_knows_is_saved_with_it():
     crossed = op.InteractionBandit()
     crossed.learn(crossed.decide({"country": "de", "age": 3.0}, {"a": {"topic": "x"}}), 1.0)
     twin = op.from_bytes(op.to_bytes(op.PendingRewards(crossed)))
-    assert twin.bandit.model.context.known == 2
+    assert twin.bandit.model.context.n_names == 2
     assert op.to_bytes(twin.bandit) == op.to_bytes(crossed)
 
 

@@ -35,7 +35,6 @@ PENDING: tuple[str, ...] = (
     "onepass.cluster",
     "onepass.design",
     "onepass.estimator",
-    "onepass.exploration",
     "onepass.features",
     "onepass.foundation",
     "onepass.lab",

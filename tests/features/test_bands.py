@@ -138,8 +138,8 @@ def test_a_number_of_many_values_is_a_straight_line():
     records = op.Records(size=64, bands=4)
     for t in range(30):
         records.learn({"hours": t / 7.0})
-    assert records.known == 6
-    assert records.feature_names()[records.known - 1] == "hours[=]"
+    assert records.n_names == 6
+    assert records.feature_names()[records.n_names - 1] == "hours[=]"
     assert np.count_nonzero(records.transform({"hours": 2.5})) == 1
 
 

@@ -85,7 +85,7 @@ def test_the_same_stream_gives_the_same_dictionary_and_deciding_gives_none():
 
 def test_a_full_dictionary_hashes_by_its_seed_and_counts_its_collisions():
     records = op.Records(size=4, hashed=2, seed=1).learn([{"a": "x"}, {"a": "y"}])
-    assert (records.known, records.collisions) == (2, 0)
+    assert (records.n_names, records.collisions) == (2, 0)
     strangers = [f"s{k}" for k in range(40)]
     for name in strangers:
         records.learn({"a": name})
@@ -143,8 +143,8 @@ def test_copies_pickles_and_bytes_go_on_alike():
         assert np.array_equal(twin.transform(rest), records.transform(rest))
         assert twin.feature_names() == records.feature_names()
         twin.learn({"other": "x"})
-        before = records.known
-        assert records.known == before
+        before = records.n_names
+        assert records.n_names == before
     assert records.memory_usage() > 0
 
 

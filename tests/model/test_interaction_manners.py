@@ -178,7 +178,7 @@ def test_parts_are_copied_and_the_bandit_says_what_it_is_made_of():
     users = op.Records(size=16).learn({"country": "de"})
     bandit = op.InteractionBandit(users)
     bandit.learn(bandit.decide({"country": "fr"}, ["a"]), 1.0)
-    assert (users.known, bandit.model.context.known, bandit.memory_usage() > 0) == (1, 2, True)
+    assert (users.n_names, bandit.model.context.n_names, bandit.memory_usage() > 0) == (1, 2, True)
     assert "Records(size=16" in repr(bandit)
     assert "OptimisticGap" in repr(bandit)
 

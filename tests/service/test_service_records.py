@@ -70,7 +70,7 @@ def test_a_loop_of_records_that_stops_and_starts_has_the_model_of_one_that_went_
                 file.write_bytes(b"damaged")
     twin = Fold(store, "news", make_bandit(rules(**how)))
     assert twin.advance() == 24
-    assert twin.bandit.model.context.known > 5
+    assert twin.bandit.model.context.n_names > 5
     assert op.to_bytes(loop.learner.fold.bandit) == op.to_bytes(twin.bandit)
     found = verify(Fold.resumed(store, "news", first=True))
     assert (found.ok, found.equal, found.others) == (True, 24, ())

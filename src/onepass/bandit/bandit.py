@@ -191,7 +191,7 @@ class Bandit(files.Owner):
     ) -> Decision:
         model = self._model.at(time)
         rule = model.active_rule(self._rule)
-        if context is not None or arms is not None or k != 1 or eligible is not None or rule.by_chance:
+        if context is not None or arms is not None or k != 1 or eligible is not None or rule.is_random:
             raise ValueError("maximizer takes the place of rows, with k = 1 and UCB or Greedy without a uniform_share")
         (one,) = asked(id, None, self.seed, self._rng)
         row, found = maximized(model, rule, maximizer, self._rng)

@@ -59,7 +59,7 @@ from onepass.design.subspace import (
 from onepass.design.truncation import Sums, add_dust, add_mass, add_sums, certificate, is_valid_sums, saturating_add
 from onepass.foundation import check
 from onepass.foundation.generic import compiled
-from onepass.foundation.linalg import dot, inverse_root_error, rounding_error, split
+from onepass.foundation.linalg import dot, inverse_root_error, product_rounding, split
 from onepass.foundation.registry import savable
 from onepass.foundation.state import zeros
 
@@ -287,7 +287,7 @@ def log_det(state: DyadicState) -> float:
 def error_bound(state: DyadicState) -> float:
     rule, eps, mass = state.block.settings, eps_of(state.block), state.sums.mass
     rounded = (
-        rounding_error(eps, mass, rule.reg) if state.phase == SKETCHED else inverse_root_error(eps, mass, rule.reg)
+        product_rounding(eps, mass, rule.reg) if state.phase == SKETCHED else inverse_root_error(eps, mass, rule.reg)
     )
     left = state.block.space.left + (state.whole.left if state.frozen > 0 or state.phase != SKETCHED else 0.0)
     return certificate(rule, add_sums(state.sums, state.block.sums), left + rounded)

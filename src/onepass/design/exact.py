@@ -317,7 +317,7 @@ def invert_root(root: np.ndarray) -> np.ndarray:
 
 
 @contract.subtract_start.for_state(ExactState)
-def since(state: ExactState, start: ExactState) -> ExactState:
+def subtract_start(state: ExactState, start: ExactState) -> ExactState:
     if is_untouched(start):
         return state
     rows, _ = increments(state.root, invert_root(start.root))
@@ -325,7 +325,7 @@ def since(state: ExactState, start: ExactState) -> ExactState:
 
 
 @contract.add_matrix.for_state(ExactState)
-def adjusted(state: ExactState, change: np.ndarray) -> ExactState:
+def add_matrix(state: ExactState, change: np.ndarray) -> ExactState:
     state = flush(state)
     fill(state.gram, contract.matrix(state) + change)
     root, log_det = refactorize(state.gram, state.settings.reg)

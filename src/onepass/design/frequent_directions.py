@@ -55,7 +55,7 @@ from onepass.design.truncation import (
 from onepass.foundation import check
 from onepass.foundation.cholesky_updates import update_triangle
 from onepass.foundation.generic import compiled
-from onepass.foundation.linalg import dot, eigh, fill, rounding_error, svd
+from onepass.foundation.linalg import dot, eigh, fill, product_rounding, svd
 from onepass.foundation.registry import savable
 from onepass.foundation.state import zeros
 
@@ -256,7 +256,7 @@ def append(state: FrequentDirectionsState, row: np.ndarray) -> FrequentDirection
 @contract.error_bound.for_state(FrequentDirectionsState)
 def error_bound(state: FrequentDirectionsState) -> float:
     eps, mass = eps_of(state), state.sums.mass
-    return certificate(state.settings, state.sums, state.space.left + rounding_error(eps, mass, state.settings.reg))
+    return certificate(state.settings, state.sums, state.space.left + product_rounding(eps, mass, state.settings.reg))
 
 
 @compiled

@@ -17,10 +17,11 @@ NONE = -1
 def augment(
     eligible: np.ndarray, slot: int, free: np.ndarray, match: np.ndarray, owner: np.ndarray, reached: np.ndarray
 ) -> bool:
-    """Give `slot` an arm, moving other slots to other arms where needed; False, and nothing changed, if none is left.
+    """Give `slot` an arm, moving other slots to other arms if needed.
 
-    among (k, K); free (K,): arms that may be used; match (k,): arms of slots; owner (K,): slots of arms. reached (k,):
-    becomes True for slots that were tried: where it fails, they have one arm fewer between them than they are.
+    Returns False, and changes nothing, if no arm is left. Shapes: eligible (k, K); free (K,), arms that may be used;
+    match (k,), arms of slots; owner (K,), slots of arms. `reached` (k,) becomes True for the slots that were tried:
+    after a failure, they have one arm fewer between them than they are.
     """
     k, count = eligible.shape
     before, queue = np.full(count, NONE), np.empty(k, np.int64)
@@ -47,7 +48,7 @@ def augment(
 
 @compiled
 def unfillable_slots(eligible: np.ndarray, free: np.ndarray) -> np.ndarray:
-    """Slots (k,) that have fewer arms between them than they are, all False where an assignment exists."""
+    """Return a mask (k,) of slots with fewer arms between them than slots; all False if an assignment exists."""
     k, count = eligible.shape
     match, owner, reached = np.full(k, NONE), np.full(count, NONE), np.zeros(k, np.bool_)
     for slot in range(k):
@@ -59,9 +60,9 @@ def unfillable_slots(eligible: np.ndarray, free: np.ndarray) -> np.ndarray:
 
 @compiled
 def exclude_dead_ends(eligible: np.ndarray, slot: int, open_arms: np.ndarray, free: np.ndarray) -> None:
-    """Close, in open_arms (K,), arms of `slot` after whose choice a later slot could not be filled.
+    """Exclude, in open_arms (K,), the arms of `slot` after which a later slot could not be filled.
 
-    among (k, K): who is eligible for each slot; free (K,): arms that no earlier slot has taken.
+    `eligible` (k, K) is the mask of each slot; `free` (K,) marks arms that no earlier slot has taken.
     """
     k, count = eligible.shape
     later, enough = k - 1 - slot, True

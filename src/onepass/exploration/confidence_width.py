@@ -13,16 +13,32 @@ from onepass.foundation.registry import savable
 @savable
 @dataclass(frozen=True, kw_only=True)
 class Theory:
-    """The radius under which the papers prove their regret, times `scale` (its constants are large: tune it).
+    """Radius under which the papers prove their regret, times `scale`.
 
-    Nothing proves it behind a random projection, nor for projector splitting once something was cut.
+    Parameters
+    ----------
+    noise : float, default 1.0
+        R: rewards are R-sub-Gaussian about their mean. Estimators for heavy tails use their `nu` or `moment` instead.
+    parameter_bound : float, default 1.0
+        H, at least ||theta_*||.
+    row_bound : float, default 1.0
+        L, at least ||x|| of every row.
+    delta : float, default 0.01
+        The confidence ellipsoid holds in all rounds with probability 1 - delta. An estimator whose theorem spends
+        several deltas gets shares of this one.
+    scale : float, default 1.0
+        Factor of the radius. Its constants are large: tune it.
 
-    noise R: rewards are R-sub-Gaussian about their mean (estimators for heavy tails go by their nu or moment instead);
-    parameter_bound H >= ||theta_*||; row_bound L >= ||x||;
-    delta: the confidence ellipsoid holds in all rounds with probability 1 - delta (an estimator whose theorem spends
-    several deltas is given shares of this one). With models per arm this is said of every arm by itself: the ellipsoids
-    of K arms hold together with probability 1 - K delta, so for all of them at once pass delta / K.
-    ValueError for values that are not positive.
+    Raises
+    ------
+    ValueError
+        If a value is not positive (`scale`: not finite), or `delta` is not below 1.
+
+    Notes
+    -----
+    Nothing proves the radius behind a random projection, nor for projector splitting once something was truncated. With
+    models per arm the guarantee is about every arm by itself: the ellipsoids of K arms hold together with probability
+    1 - K delta. To cover all arms at once, pass delta / K.
     """
 
     noise: float = 1.0
@@ -39,25 +55,34 @@ class Theory:
         object.__setattr__(self, "scale", check.real("scale", self.scale))
 
     def params(self) -> dict[str, Any]:
-        """Return the arguments of the constructor, as plain data."""
+        """Return the arguments of the constructor as plain data.
+
+        Returns
+        -------
+        dict
+            The value of every argument by its name.
+        """
         return asdict(self)
 
 
 class Strength(NamedTuple):
-    """beta = scale, times the radius where theory is (noise, parameter_bound, row_bound, delta) and not empty."""
+    """Multiplier beta = scale, times the radius if `theory` is not empty.
+
+    `theory` holds (noise, parameter_bound, row_bound, delta).
+    """
 
     scale: float
     theory: np.ndarray
 
 
 def check_multiplier(name: str, value: "float | Theory") -> "float | Theory":
-    """A multiplier as the constructors of rules take it; ValueError for anything else."""
+    """Return a multiplier of widths if it is a finite number or `Theory`."""
     hint = "use a number (negative for pessimism) or onepass.Theory(...)"
     return value if isinstance(value, Theory) else check.real(name, value, hint)
 
 
 def make_strength(value: "float | Theory") -> Strength:
-    """Make of an exploration's number, or `Theory`, the multiplier that compiled code reads."""
+    """Convert a number or `Theory` to the multiplier that compiled code reads."""
     if isinstance(value, Theory):
         constants = np.array([value.noise, value.parameter_bound, value.row_bound, value.delta], np.float64)
         return Strength(scale=float(value.scale), theory=constants)

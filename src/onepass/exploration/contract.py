@@ -14,10 +14,23 @@ from onepass.foundation.generic import generic
 
 
 class ArmStatistics(NamedTuple):
-    """A model's view of K arms: means (K,), expected rewards, or scores in the same order (`wants_rewards`); widths
-    (K,) = sqrt(x^T A^-1 x), zeros where the rule wants none; samples (M, K), the means under M draws of the parameter;
-    beta (K,), the multipliers of widths and draws; residual: the root mean square of reward - mean of what was learned,
-    0 where nothing is known; rounds: rows learned."""
+    """Statistics of K arms that a model gives to a rule.
+
+    Parameters
+    ----------
+    means : array of shape (K,)
+        Expected rewards, or scores in the same order (`needs_reward_scale`).
+    widths : array of shape (K,)
+        sqrt(x^T A^-1 x) of every arm; zeros if the rule needs none.
+    samples : array of shape (M, K)
+        Means under M draws of the parameter.
+    beta : array of shape (K,)
+        Multipliers of widths and draws.
+    residual : float
+        Root mean square of reward - mean over the rows learned; 0 if nothing is known.
+    rounds : int
+        Number of rows learned.
+    """
 
     means: np.ndarray
     widths: np.ndarray
@@ -29,38 +42,40 @@ class ArmStatistics(NamedTuple):
 
 @partial(generic, default=True)
 def strength(rule: Any) -> Strength:
-    """The multiplier beta that the rule asks for. Default: none."""
+    """Return the multiplier beta that the rule asks for. Default: 0."""
     return Strength(scale=0.0, theory=np.empty(0))
 
 
 @partial(generic, default=True)
 def needs_widths(rule: Any) -> bool:
-    """Return whether `Seen.widths` are looked at. Default: no."""
+    """Return True if the rule uses `ArmStatistics.widths`. Default: False."""
     return False
 
 
 @partial(generic, default=True)
 def needs_residual(rule: Any) -> bool:
-    """Return whether `Seen.residual` is looked at. Default: no."""
+    """Return True if the rule uses `ArmStatistics.residual`. Default: False."""
     return False
 
 
 @partial(generic, default=True)
 def needs_reward_scale(rule: Any) -> bool:
-    """Return whether gaps between `Seen.means` count, so that they must be expected rewards where a model scores arms
-    on another scale (the log odds of a click). Default: no, order is all that counts."""
+    """Return True if the rule uses differences of means, not only their order. Default: False.
+
+    Models with a link function then pass expected rewards instead of linear scores such as log odds.
+    """
     return False
 
 
 @partial(generic, default=True)
 def draws(rule: Any) -> int:
-    """Return the number of draws of the parameter that the rule counts. Default: none."""
+    """Return the number of draws of the parameter that the rule uses. Default: 0."""
     return 0
 
 
 @partial(generic, default=True)
 def score(rule: Any, stats: ArmStatistics) -> np.ndarray:
-    """Return the scores that arms are ranked by, (K,). Default: their means."""
+    """Return the scores (K,) that arms are ranked by. Default: their means."""
     return stats.means.copy()
 
 
@@ -68,8 +83,11 @@ def score(rule: Any, stats: ArmStatistics) -> np.ndarray:
 def action_probabilities(
     rule: Any, stats: ArmStatistics, scores: np.ndarray, eligible: np.ndarray, out: np.ndarray
 ) -> None:
-    """Fill chances (K,), zeros before, with the probabilities of the arms that may be chosen, `among` (K,), before the
-    floor. They add up to 1. Default: equal shares for the arms with the largest score."""
+    """Fill `out` (K,), zeros before, with the action probabilities before the uniform share.
+
+    They are 0 for arms that are not in `eligible` (K,), and add up to 1. Default: equal shares for the eligible arms
+    with the largest score.
+    """
     best, ties = -np.inf, 0
     for a in range(scores.size):
         if eligible[a]:

@@ -10,26 +10,38 @@ from onepass.foundation.registry import to_plain
 
 
 class Exploration(ABC):
-    """The exploration of a bandit: a frozen dataclass that gives a rule (contract.py).
+    """Base class of exploration rules: a frozen dataclass that makes a compiled rule (contract.py).
 
-    A class of your own is decorated with `onepass.extend.savable`, so that bandits with it can be saved.
+    Decorate a class of your own with `onepass.savable`, so that bandits with it can be saved.
     """
 
     @abstractmethod
     def rule(self) -> Any:
-        """Return the rule, a NamedTuple with a field `uniform_share`, for compiled code."""
+        """Return the rule for compiled code.
+
+        Returns
+        -------
+        NamedTuple
+            A tuple of numbers with a field `uniform_share`. The functions of the contract are registered for its type.
+        """
 
     @property
     def theory(self) -> Theory | None:
-        """The theorem that its multiplier of widths is taken from, if any."""
+        """The theorem behind the multiplier of widths, or None if it is a number."""
         found = getattr(self, "exploration", None)
         return found if isinstance(found, Theory) else None
 
     def params(self) -> dict[str, Any]:
-        """Return the arguments of the constructor, as plain data."""
+        """Return the arguments of the constructor as plain data.
+
+        Returns
+        -------
+        dict
+            The value of every argument by its name.
+        """
         return {field.name: to_plain(getattr(self, field.name)) for field in fields(self)}  # type: ignore[arg-type]
 
 
 def check_share(uniform_share: float) -> float:
-    """`uniform_share` as every rule takes it: from 0 to 1."""
+    """Return `uniform_share` if it is from 0 to 1."""
     return check.fraction("uniform_share", uniform_share)

@@ -12,7 +12,7 @@ from onepass.foundation.registry import savable
 
 
 class GreedyRule(NamedTuple):
-    """uniform_share: the share that is spread over all arms."""
+    """The largest mean and a uniform share, as compiled code reads them."""
 
     uniform_share: float
 
@@ -20,10 +20,18 @@ class GreedyRule(NamedTuple):
 @savable
 @dataclass(frozen=True)
 class Greedy(Exploration):
-    """The largest mean.
+    """Play the arm with the largest mean.
 
-    uniform_share: every eligible arm has at least the probability uniform_share / K; from 0 to 1 (default 0.0).
-    ValueError outside.
+    Parameters
+    ----------
+    uniform_share : float, default 0.0
+        Share of all probability that is spread evenly over the K eligible arms, from 0 to 1. Every eligible arm has at
+        least the probability uniform_share / K.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range.
     """
 
     uniform_share: float = 0.0
@@ -38,9 +46,17 @@ class Greedy(Exploration):
 @savable
 @dataclass(frozen=True)
 class EpsilonGreedy(Exploration):
-    """The largest mean; with probability epsilon an eligible arm uniformly at random.
+    """Play the arm with the largest mean, or with probability epsilon an eligible arm uniformly at random.
 
-    epsilon: from 0 to 1 (default 0.1). ValueError outside.
+    Parameters
+    ----------
+    epsilon : float, default 0.1
+        Probability of a uniformly random arm, from 0 to 1.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range.
     """
 
     epsilon: float = 0.1

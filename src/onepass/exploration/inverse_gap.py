@@ -26,7 +26,10 @@ from onepass.foundation.registry import savable
 
 
 class InverseGapRule(NamedTuple):
-    """gamma, 0: scale sqrt(K t) / sigma; plausible: whether arms are eliminated by strength times their widths."""
+    """Inverse gap weighting as compiled code reads it.
+
+    `gamma` 0 stands for scale sqrt(K t) / sigma. If `plausible`, arms are eliminated by `strength` times their widths.
+    """
 
     gamma: float
     scale: float
@@ -76,14 +79,27 @@ def action_probabilities(
 @savable
 @dataclass(frozen=True)
 class InverseGap(Exploration):
-    """Every plausible arm with a probability that falls with the gap of its mean to the best one's.
+    """Inverse gap weighting: a plausible arm's probability falls with the gap of its mean to the best mean.
 
-    exploration: beta, a number from 0 or `Theory`: arms are plausible whose mean + beta width reaches the largest mean
-    - beta width (default 0.1); None: all arms are, and no widths are computed.
-    gamma: in units of 1 / reward, above 0; None (the default): scale sqrt(K t) / sigma, sigma the running residual.
-    scale: above 0 (default 10.0, chosen on digits and synthetic rewards: docs/decisions.md), used where gamma is None.
-    uniform_share: every eligible arm has at least the probability uniform_share / K; from 0 to 1 (default 0.001).
-    ValueError for values out of range.
+    Parameters
+    ----------
+    exploration : float or Theory or None, default 0.1
+        Multiplier beta, at least 0. An arm is plausible if its mean + beta width reaches the largest mean - beta width.
+        With None all arms are plausible and no widths are computed.
+    gamma : float, default None
+        Weight of a gap in units of 1 / reward, above 0. None takes scale sqrt(K t) / sigma; sigma is the running
+        residual.
+    scale : float, default 10.0
+        Factor of the default gamma, above 0, chosen on digits and synthetic rewards (docs/decisions.md).
+        It is used only if `gamma` is None.
+    uniform_share : float, default 0.001
+        Share of all probability that is spread evenly over the K eligible arms, from 0 to 1. Every eligible arm has at
+        least the probability uniform_share / K.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range.
     """
 
     exploration: float | Theory | None = 0.1

@@ -8,7 +8,7 @@ from onepass.foundation.generic import compiled
 
 @compiled
 def upper_bounds(stats: ArmStatistics) -> np.ndarray:
-    """mean_a + beta_a width_a (K,)."""
+    """Return mean_a + beta_a width_a for every arm, (K,)."""
     scores = np.empty(stats.means.size)
     for a in range(scores.size):
         scores[a] = stats.means[a] + stats.beta[a] * stats.widths[a]
@@ -17,7 +17,10 @@ def upper_bounds(stats: ArmStatistics) -> np.ndarray:
 
 @compiled
 def gap_scale(scale: float, count: int, stats: ArmStatistics) -> float:
-    """gamma = scale sqrt(count t) / sigma, sigma the running residual; 0 at first, infinite where nothing errs."""
+    """Return gamma = scale sqrt(count t) / sigma, with sigma the running residual.
+
+    It is 0 before any row is learned, and infinite if no prediction errs.
+    """
     if stats.residual > 0.0:
         return scale * np.sqrt(count * float(stats.rounds)) / stats.residual
     return 0.0 if stats.rounds == 0 else np.inf
@@ -25,7 +28,10 @@ def gap_scale(scale: float, count: int, stats: ArmStatistics) -> float:
 
 @compiled
 def fill_inverse_gap(scores: np.ndarray, best: int, count: int, gamma: float, out: np.ndarray) -> None:
-    """1 / (count + gamma gap) for the arms whose chances (K,) are above 0, in place; the best arm has the rest."""
+    """Write 1 / (count + gamma gap) for every arm with `out` (K,) above 0, in place.
+
+    The best arm gets the rest of the probability.
+    """
     for a in range(scores.size):
         if out[a] > 0.0:
             gap = scores[best] - scores[a]

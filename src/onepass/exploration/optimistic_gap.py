@@ -25,7 +25,10 @@ from onepass.foundation.registry import savable
 
 
 class OptimisticGapRule(NamedTuple):
-    """strength: of the widths; scale: of gamma; uniform_share: the share that is spread over all arms."""
+    """Inverse gap weighting over upper bounds, as compiled code reads it.
+
+    `strength` multiplies the widths, `scale` belongs to gamma.
+    """
 
     strength: Strength
     scale: float
@@ -74,13 +77,23 @@ def action_probabilities(
 @savable
 @dataclass(frozen=True)
 class OptimisticGap(Exploration):
-    """Every arm with a probability that falls with the gap of its upper bound to the largest one.
+    """Inverse gap weighting over upper bounds: the gap of an arm's upper bound to the largest one counts.
 
-    exploration: beta, a number from 0 or `Theory` (default 1.0): upper bounds are mean + beta width, of a
-    `ContextualBandit` in units of its residual.
-    scale: above 0 (default 20.0): gamma = scale sqrt(K t) / sigma, sigma the running residual.
-    uniform_share: every eligible arm has at least the probability uniform_share / K; from 0 to 1 (default 0.0).
-    ValueError for values out of range.
+    Parameters
+    ----------
+    exploration : float or Theory, default 1.0
+        Multiplier beta of the upper bounds mean + beta width, at least 0. In a `ContextualBandit` its unit is the
+        bandit's residual.
+    scale : float, default 20.0
+        Factor in gamma = scale sqrt(K t) / sigma, above 0; sigma is the running residual.
+    uniform_share : float, default 0.0
+        Share of all probability that is spread evenly over the K eligible arms, from 0 to 1. Every eligible arm has at
+        least the probability uniform_share / K.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range.
     """
 
     exploration: float | Theory = 1.0

@@ -9,7 +9,7 @@ from onepass.foundation.generic import compiled
 
 
 class Tally(NamedTuple):
-    """A tally of rewards less their means as they were before: how many rows, and the sum of their squares."""
+    """Number of rows, and sum of squares of their rewards less the means predicted before."""
 
     rows: int
     squares: float
@@ -17,24 +17,24 @@ class Tally(NamedTuple):
 
 @compiled
 def residual(tally: Tally) -> float:
-    """Their root mean square, 0 where there is none."""
+    """Return the root mean square of the deviations, 0 if there is none."""
     return np.sqrt(tally.squares / tally.rows) if tally.rows > 0 else 0.0
 
 
 def pool(mine: Tally, its: Tally, since: Tally | None) -> Tally:
-    """Add up the tallies of two streams, less the one with which both began."""
+    """Add the tallies of two streams, less the tally with which both began."""
     rows, squares = since or (0, 0.0)
     return Tally(rows=mine.rows + its.rows - rows, squares=max(mine.squares + its.squares - squares, 0.0))
 
 
 @compiled
 def count_deviation(tally: Tally, deviation: float) -> Tally:
-    """Count one deviation more."""
+    """Return the tally with one more deviation."""
     return Tally(rows=tally.rows + 1, squares=tally.squares + deviation * deviation)
 
 
 def check_tally(held: Any) -> Tally:
-    """The tally that a file holds; ValueError for what is none."""
+    """Return the tally of a file. Raises ValueError for an impossible one."""
     count, squares = held
     tally = Tally(rows=check.integer("tally", count, 0), squares=check.real("tally", squares))
     if tally.squares < 0.0:

@@ -11,9 +11,27 @@ from onepass.foundation import check
 
 
 class Rule(NamedTuple):
-    """How a bandit explores: as it was given, as compiled code reads it, as a record names it; pairs: of draws that it
-    counts; widths, residual: whether it looks at them; rewards: whether means must be expected rewards for it;
-    strength: of widths and draws; code: compiled for this rule and statistics of a model (slots.py)."""
+    """Exploration rule as bandits hold it, compiled, with the statistics that it needs of a model.
+
+    Parameters
+    ----------
+    exploration : Exploration
+        The rule as the user gave it.
+    rule : NamedTuple
+        The rule as compiled code reads it.
+    text : str
+        The rule as a log record names it.
+    pairs : int
+        Number of pairs of draws that it uses.
+    widths, residual : bool
+        True if the rule uses widths, or the running residual.
+    rewards : bool
+        True if means must be expected rewards.
+    strength : Strength
+        Multiplier of widths and draws.
+    code : dict
+        Code compiled for this rule and plain statistics of a model (slots.py).
+    """
 
     exploration: Exploration
     rule: Any
@@ -26,13 +44,13 @@ class Rule(NamedTuple):
     code: dict[Any, Callable]
 
     @property
-    def by_chance(self) -> bool:
-        """True if decisions depend on more than means and widths: on draws, on a uniform_share, or on residuals."""
+    def is_random(self) -> bool:
+        """True if decisions depend on draws, on a uniform share or on residuals, not only on means and widths."""
         return bool(self.pairs or self.rule.uniform_share > 0.0 or self.residual)
 
 
 def make_rule(exploration: Exploration | None) -> Rule:
-    """The same from what a user gives, None: `UCB()`; ValueError for what is no exploration."""
+    """Make the compiled rule of an exploration; None stands for `UCB()`."""
     exploration = UCB() if exploration is None else exploration
     if not isinstance(exploration, Exploration):
         raise ValueError(

@@ -37,7 +37,7 @@ def sample_action(
 
 @compiled
 def index_of_nth(eligible: np.ndarray, skip: int) -> int:
-    """Index of the n-th True, counted from 0."""
+    """Return the index of the n-th True of a mask, counted from 0."""
     for a in range(eligible.size):
         if eligible[a]:
             if skip == 0:
@@ -48,7 +48,10 @@ def index_of_nth(eligible: np.ndarray, skip: int) -> int:
 
 @compiled
 def sample_categorical(p: np.ndarray, lot: float) -> int:
-    """The first arm up to which the probabilities are above `lot`; of positive probability, whatever was rounded."""
+    """Return the first index up to which the probabilities `p` exceed `lot`.
+
+    Its probability is positive, whatever was rounded.
+    """
     total, last = 0.0, -1
     for a in range(p.size):
         if p[a] > 0.0:
@@ -60,9 +63,10 @@ def sample_categorical(p: np.ndarray, lot: float) -> int:
 
 @compiled
 def top_k(scores: np.ndarray, k: int, order: np.ndarray, excluded: np.ndarray) -> np.ndarray:
-    """The k best of every row of scores (n, K): indices (n, k), best first, -1 where fewer are left.
+    """Return the k best arms of every row of scores (n, K): indices (n, k), best first, -1 where fewer are left.
 
-    order: a permutation of the arms, in which ties are taken; excluded (n, K): what must not be taken, or (0, 0).
+    `order` is a permutation of the arms in which ties are broken. `excluded` (n, K) marks arms that must not be taken,
+    or has shape (0, 0).
     """
     out = np.full((scores.shape[0], k), -1)
     values = np.empty(k)

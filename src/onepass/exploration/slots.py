@@ -18,10 +18,11 @@ NOT_FINITE, NOT_OFFERED, NONE_LEFT = -1, -2, -3  # in place of the first arm
 def fill_slots(
     rule: Any, stats: ArmStatistics, scores: np.ndarray, eligible: np.ndarray, uniforms: np.ndarray, greedy: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Arms (k,) and distributions (k, K) of k slots, k pairs of lots, without replacement.
+    """Sample arms (k,) and their distributions (k, K) for k slots, without replacement.
 
-    among (1 or k, K): who may be chosen, in every slot or in each, where arms are left out after which a later slot
-    could not be filled (assignment.py); greedy: the best of the rest after the first slot.
+    `uniforms` holds k pairs of uniform numbers. `eligible` (1 or k, K) is one mask for every slot or one for each; with
+    one for each, arms are excluded after which a later slot could not be filled (assignment.py). If `greedy`, the slots
+    after the first take the best of the remaining arms.
     """
     slots = uniforms.size // 2
     arms, p, open_arms = np.empty(slots, np.int64), np.zeros((slots, scores.size)), eligible[0].copy()
@@ -57,7 +58,7 @@ def fill_slots(
 
 @compiled
 def restrict_first_slot(eligible: np.ndarray, arm: int, slots: int) -> np.ndarray:
-    """Repeat the choice for every slot, (slots, K), but for the first, which only one arm may have."""
+    """Repeat the eligible mask for every slot, (slots, K); only one arm may have the first slot."""
     out = np.zeros((slots, eligible.shape[1]), np.bool_)
     out[0, arm] = eligible[0, arm]
     for j in range(1, slots):
@@ -70,7 +71,7 @@ def restrict_first_slot(eligible: np.ndarray, arm: int, slots: int) -> np.ndarra
 def rank_and_fill(
     rule: Any, stats: ArmStatistics, eligible: np.ndarray, uniforms: np.ndarray, greedy: bool
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return what `fill_slots` does, and the scores (K,) that arms are ranked by."""
+    """Fill slots as `fill_slots` does, and return the scores (K,) that arms are ranked by as well."""
     scores = score(rule, stats)
     arms, p = fill_slots(rule, stats, scores, eligible, uniforms, greedy)
     return arms, p, scores
@@ -79,9 +80,10 @@ def rank_and_fill(
 def rank_and_fill_direct(
     rule: Any, stats: ArmStatistics, eligible: np.ndarray, uniforms: np.ndarray, greedy: bool, code: dict[Any, Callable]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return what `rank_and_fill` does, from Python; code: keeps what is compiled for this rule and plain statistics.
+    """Call `rank_and_fill` from Python without looking at argument types again where possible.
 
-    Statistics are plain where they are contiguous float64: then no type is looked at again, half of a call's time.
+    `code` keeps the compiled code for this rule and plain statistics. Statistics are plain if they are contiguous
+    float64; then no type is looked at again, which takes half of a call's time.
     """
     means, widths, samples, beta = stats[:4]
     plain = means.ndim == widths.ndim == beta.ndim == 1 and samples.ndim == 2

@@ -19,7 +19,7 @@ from onepass.foundation.registry import savable
 
 
 class SoftmaxRule(NamedTuple):
-    """temperature T in units of rewards, 0: scale sqrt(K / t) sigma; uniform_share: the share spread over all arms."""
+    """Boltzmann exploration as compiled code reads it; temperature 0 stands for scale sqrt(K / t) sigma."""
 
     temperature: float
     scale: float
@@ -63,12 +63,23 @@ def action_probabilities(
 @savable
 @dataclass(frozen=True)
 class Softmax(Exploration):
-    """An arm with probability in proportion to exp(mean / temperature).
+    """Boltzmann exploration: the probability of an arm is proportional to exp(mean / temperature).
 
-    temperature: T in units of rewards, above 0; None (the default): scale sqrt(K / t) sigma, which falls as rows are
-    learned, sigma the running residual. scale: above 0 (default 0.1), used where temperature is None.
-    uniform_share: every eligible arm has at least the probability uniform_share / K; from 0 to 1 (default 0.001).
-    ValueError for values out of range.
+    Parameters
+    ----------
+    temperature : float, default None
+        T in units of rewards, above 0. None takes scale sqrt(K / t) sigma, which falls as rows are learned; sigma is
+        the running residual.
+    scale : float, default 0.1
+        Factor of the default temperature, above 0. It is used only if `temperature` is None.
+    uniform_share : float, default 0.001
+        Share of all probability that is spread evenly over the K eligible arms, from 0 to 1. Every eligible arm has at
+        least the probability uniform_share / K.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range.
     """
 
     temperature: float | None = None

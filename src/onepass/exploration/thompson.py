@@ -25,7 +25,7 @@ DEVIATIONS = 0.6  # default multiple of the posterior's deviation in a kernel ba
 
 
 class ThompsonRule(NamedTuple):
-    """strength: of the draws; draws M; uniform_share: the share that is spread over all arms."""
+    """Thompson sampling by `draws` draws of `strength`, as compiled code reads it."""
 
     strength: Strength
     draws: int
@@ -71,22 +71,36 @@ def action_probabilities(
 
 
 def check_optional_multiplier(exploration: float | Theory | None) -> float | Theory | None:
-    """A multiplier, or None."""
+    """Return a checked multiplier, or None."""
     return None if exploration is None else check_multiplier("exploration", exploration)
 
 
 @savable
 @dataclass(frozen=True)
 class Thompson(Exploration):
-    """Thompson sampling with known probabilities: the shares of `draws` draws of theta ~ N(theta, exploration^2 A^-1).
+    """Thompson sampling with known probabilities: shares of draws of theta ~ N(theta, exploration^2 A^-1).
 
-    exploration: beta, any finite number, or `Theory`; default None: 0.03, since a draw explores with its whole length
-        where a width explores with one direction's; of a kernel bandit 0.6 deviations of the posterior, 0.6 sqrt(reg).
-    draws: M, at least 1 (default 100): an arm's probability is a multiple of 1 / M before `uniform_share`.
-    uniform_share: every eligible arm has at least the probability uniform_share / K; from 0 to 1 (default 0.001).
-    With 0 an arm that is best in no draw has probability 0, and the log tells nothing of it.
-    ValueError for values out of range. Source: Thompson (1933), Agrawal and Goyal (2013) for linear rewards; that the
-    acting draw is one more, ours.
+    Parameters
+    ----------
+    exploration : float or Theory or None, default None
+        Multiplier beta, any finite number. None takes 0.03, since a draw explores with its whole length where a width
+        explores with one direction's. In a kernel bandit None takes 0.6 deviations of the posterior, 0.6 sqrt(reg).
+    draws : int, default 100
+        Number M of draws, at least 1. An arm's probability is a multiple of 1 / M before `uniform_share`.
+    uniform_share : float, default 0.001
+        Share of all probability that is spread evenly over the K eligible arms, from 0 to 1. Every eligible arm has at
+        least the probability uniform_share / K.
+        With 0 an arm that is best in no draw has probability 0, and the log says nothing about it.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range.
+
+    Notes
+    -----
+    Source: Thompson (1933), Agrawal and Goyal (2013) for linear rewards. That the acting draw is one more is our own
+    addition.
     """
 
     exploration: float | Theory | None = None
@@ -106,12 +120,24 @@ class Thompson(Exploration):
 @savable
 @dataclass(frozen=True)
 class SingleDrawThompson(Exploration):
-    """Thompson sampling as in the papers, for regret studies: the best arm of one draw. It has no usable propensity.
+    """Thompson sampling as in the papers, for regret studies: the best arm of one draw.
 
-    exploration: beta, any finite number, or `Theory`; default None: 0.1, of a kernel bandit 0.6 deviations of the
-        posterior, 0.6 sqrt(reg). ValueError for anything else.
-    Given the draw, the probability of the arm is 1 and that of all others 0: nothing can be evaluated from such a log.
-    The law of the arms is that of `Thompson` with uniform_share 0, at a hundredth of the draws.
+    Parameters
+    ----------
+    exploration : float or Theory or None, default None
+        Multiplier beta, any finite number. None takes 0.1; in a kernel bandit, 0.6 deviations of the posterior, 0.6
+        sqrt(reg).
+
+    Raises
+    ------
+    ValueError
+        If `exploration` is neither a finite number, `Theory` nor None.
+
+    Notes
+    -----
+    Given the draw, the probability of the arm is 1 and that of all others 0. It has no usable propensity: nothing can
+    be evaluated from such a log. The law of the arms is that of `Thompson` with uniform_share 0, at a hundredth of the
+    draws.
     """
 
     exploration: float | Theory | None = None

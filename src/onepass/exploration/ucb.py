@@ -17,7 +17,7 @@ from onepass.foundation.registry import savable
 
 
 class UCBRule(NamedTuple):
-    """strength: of the widths; uniform_share: the share that is spread over all arms."""
+    """Upper confidence bounds with `strength` times the widths, as compiled code reads them."""
 
     strength: Strength
     uniform_share: float
@@ -41,13 +41,26 @@ def score(rule: UCBRule, stats: ArmStatistics) -> np.ndarray:
 @savable
 @dataclass(frozen=True)
 class UCB(Exploration):
-    """Optimism: the arm with the largest mean + exploration * width.
+    """Upper confidence bounds: play the arm with the largest mean + exploration * width.
 
-    exploration: beta, any finite number, or `Theory` (default 0.1); negative is pessimism, for learning from logs.
-    uniform_share: every eligible arm has at least the probability uniform_share / K; from 0 to 1 (default 0.0: the best
-    arm has probability 1, and what was decided tells nothing of the others).
-    ValueError for values out of range. Guarantee: that of the estimator's radius, with `Theory` and uniform_share 0; it
-    adds at most uniform_share times the largest gap a round.
+    Parameters
+    ----------
+    exploration : float or Theory, default 0.1
+        Multiplier beta of the width, any finite number. Negative values are pessimism, for learning from logs.
+    uniform_share : float, default 0.0
+        Share of all probability that is spread evenly over the K eligible arms, from 0 to 1. Every eligible arm has at
+        least the probability uniform_share / K.
+        With 0 the best arm has probability 1, and its decisions say nothing about the other arms.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range.
+
+    Notes
+    -----
+    Guarantee: that of the estimator's radius, with `Theory` and uniform_share 0. A uniform share adds at most
+    uniform_share times the largest gap a round.
     """
 
     exploration: float | Theory = 0.1

@@ -69,9 +69,12 @@ class Bands:
             self._held[place], self._names[place] = {}, name
             self.open.add(place)
 
-    def missing(self, place: int, value: float, rows: float, free: bool) -> float | None:
-        """The knot to be `given` for a value of an open number that is learned, NaN: it is a straight line; None where
-        nothing is missing. rows: learned of the number before; free: whether there is room for bands."""
+    def next_knot(self, place: int, value: float, rows: float, free: bool) -> float | None:
+        """Return the knot to add for a learned value of an open number, or None if nothing is missing.
+
+        NaN stands for a straight line. `rows` counts the rows learned of the number before; `free` is True if there is
+        room for bands.
+        """
         held = self._held[place]
         if value in held:
             return None
@@ -79,11 +82,11 @@ class Bands:
             return value
         return np.nan if rows < EARLY * self._most else None
 
-    def given(self, of: int, knot: float, place: int) -> None:
+    def add_knot(self, of: int, knot: float, place: int) -> None:
         """A number has a band at a place, or is a straight line, from now on."""
-        banded = self._banded(of)
+        banded = self._has_bands(of)
         self._take(of, knot, place)
-        if self._banded(of) != banded:
+        if self._has_bands(of) != banded:
             self._rescaled.append((of, 1.0 / LINE if banded else LINE))
         self._knots = None
 
@@ -94,17 +97,17 @@ class Bands:
         found, self._rescaled = self._rescaled, []
         return found
 
-    def _banded(self, place: int) -> bool:
+    def _has_bands(self, place: int) -> bool:
         return len(self._held[place]) >= MANY and place not in self._straight
 
     def _take(self, of: int, knot: float, place: int) -> None:
-        self.count -= self._banded(of)
+        self.count -= self._has_bands(of)
         if np.isnan(knot):
             self._straight.add(of)
             self.open.discard(of)
         else:
             self._held[of][knot] = place
-        self.count += self._banded(of)
+        self.count += self._has_bands(of)
 
     def knots(self, count: int, free: bool, unseen: Callable[[str], int]) -> Knots:
         """Return the knots as compiled code reads them. count: of places; unseen: the place of a name without one."""
@@ -112,7 +115,7 @@ class Bands:
             knots, places = list[float](), list[int]()
             sizes, new = np.zeros(count + 1, np.int64), np.full(count, NONE)
             for place, mine in sorted(self._held.items()):
-                if not self._banded(place):
+                if not self._has_bands(place):
                     continue
                 knots += sorted(mine)
                 places += [mine[knot] for knot in sorted(mine)]

@@ -86,10 +86,10 @@ class Stationary(Kernel):
         scale = np.asarray(self.length_scale)
         if scale.ndim == 1 and scale.size != x.shape[1]:
             raise ValueError(f"length_scale must be one number or {x.shape[1]}, one per feature, got {scale.size}")
-        return self._of_squared(squared_distances(x / scale, y / scale))
+        return self._value_of_squared(squared_distances(x / scale, y / scale))
 
     @abstractmethod
-    def _of_squared(self, squared: np.ndarray) -> np.ndarray:
+    def _value_of_squared(self, squared: np.ndarray) -> np.ndarray:
         """The kernel of r^2, in place where it can be."""
 
     def diagonal(self, x: Any) -> np.ndarray:
@@ -114,7 +114,7 @@ class RBF(Stationary):
     def __post_init__(self) -> None:
         object.__setattr__(self, "length_scale", _length_scale(self.length_scale))
 
-    def _of_squared(self, squared: np.ndarray) -> np.ndarray:
+    def _value_of_squared(self, squared: np.ndarray) -> np.ndarray:
         squared *= -0.5
         return np.exp(squared, out=squared)
 
@@ -136,7 +136,7 @@ class Matern(Stationary):
         object.__setattr__(self, "nu", float(check.choice("nu", self.nu, (0.5, 1.5, 2.5))))
         object.__setattr__(self, "length_scale", _length_scale(self.length_scale))
 
-    def _of_squared(self, squared: np.ndarray) -> np.ndarray:
+    def _value_of_squared(self, squared: np.ndarray) -> np.ndarray:
         squared *= 2.0 * self.nu
         s = np.sqrt(squared, out=squared)
         decay = np.exp(-s)

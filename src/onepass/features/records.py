@@ -121,12 +121,12 @@ class Records(files.Owner):
                 self._means[place], self._scales[place] = mean_and_scale(moments[place])
         self._numeric = [is_number(name) for name in names]
         self._bands = Bands(self.bands, names)
-        self._look_anew()
+        self._clear_lookup()
 
     # ---- what it knows ----
 
     @property
-    def known(self) -> int:
+    def n_names(self) -> int:
         """How many names have a place of their own."""
         return len(self._known)
 
@@ -144,7 +144,7 @@ class Records(files.Owner):
     def feature_names(self) -> tuple[str, ...]:
         """Of every place a name: its term; `free#j` where there is none yet; of the shared ones `hash#j`, with the
         first name learned there, and dots where there were others."""
-        names = [*self._known, *(f"free#{place}" for place in range(self.known, self._room))]
+        names = [*self._known, *(f"free#{place}" for place in range(self.n_names, self._room))]
         for place in range(self.hashed):
             dots = ", ..." if self._shared.get(place) else ""
             held = f" ({self._holders[place]}{dots})" if place in self._holders else ""
@@ -156,7 +156,7 @@ class Records(files.Owner):
         """Of every place, (size,), the mean of the numbers that were learned there; 0 of names, and of places that are
         shared or free."""
         out = np.zeros(self.size)
-        out[: self.known] = self._means[: self.known]
+        out[: self.n_names] = self._means[: self.n_names]
         return out
 
     # ---- rows ----
@@ -189,12 +189,12 @@ class Records(files.Owner):
         """The same of records of which the terms alone are known. every: numbers by name, a dictionary a record, as
         `onepass.features.flatten.terms` gives them. ValueError for others."""
         rows = [[(self._place(name), value) for name, value in check_terms(one).items()] for one in every]
-        return self._scaled(make_sparse_rows([[pair for pair in row if pair[0] != NOWHERE] for row in rows]))
+        return self._standardize_rows(make_sparse_rows([[pair for pair in row if pair[0] != NOWHERE] for row in rows]))
 
-    def _scaled(self, found: SparseRows) -> SparseRows:
+    def _standardize_rows(self, found: SparseRows) -> SparseRows:
         """Numbers with their bands, and standardized."""
         if self._bands.count:
-            knots = self._bands.knots(self.known, self._spacious(), lambda name: self._room + self._hash(name))
+            knots = self._bands.knots(self.n_names, self._spacious(), lambda name: self._room + self._hash(name))
             scaling = (self._means, self._scales, FAR) if self.standardize else (NO_NUMBERS, NO_NUMBERS, np.inf)
             return SparseRows(*with_bands(*found, knots, *scaling))
         if self.standardize:
@@ -210,13 +210,13 @@ class Records(files.Owner):
         if found is None:
             starts, places, values = [0], [], []  # type: ignore[var-annotated]
             for row in rows:
-                self._into(row, self._space, places, values)
+                self._append_pairs(row, self._space, places, values)
                 starts.append(len(places))
             found = SparseRows(np.array(starts, np.int64), np.array(places, np.int64), float_array(values))
         if not is_bounded(found.values, LARGEST):
             for row in rows:
                 flatten_record(row)  # says which one
-        return self._scaled(found)
+        return self._standardize_rows(found)
 
     def _columns(self, rows: list[Any]) -> SparseRows | None:
         """The pairs of records with the same keys, whose strings and numbers are all known, key by key: several times
@@ -244,7 +244,7 @@ class Records(files.Owner):
         starts = np.arange(0, len(keys) * len(rows) + 1, len(keys))
         return SparseRows(starts, np.array(places, np.int64).T.ravel(), float_array(values).T.ravel())
 
-    def _into(self, record: Any, space: Space, places: list[int], values: list[Any]) -> None:
+    def _append_pairs(self, record: Any, space: Space, places: list[int], values: list[Any]) -> None:
         """The pairs of a record at the end of both lists. What is common is looked up, the rest goes by its names."""
         strings, numbers = space.strings, space.numbers
         try:
@@ -263,7 +263,7 @@ class Records(files.Owner):
                     values.append(value)
                     continue
                 if kind is dict:
-                    self._into(value, space.inner[key], places, values)
+                    self._append_pairs(value, space.inner[key], places, values)
                     continue
                 if kind is list and value and type(value[0]) is str:
                     known = strings[key]
@@ -273,15 +273,15 @@ class Records(files.Owner):
                     continue
             except (KeyError, TypeError):  # not known yet, or no name
                 pass
-            self._slowly(space, key, value, places, values)
+            self._append_value(space, key, value, places, values)
 
-    def _slowly(self, space: Space, key: Any, value: Any, places: list[int], values: list[Any]) -> None:
+    def _append_value(self, space: Space, key: Any, value: Any, places: list[int], values: list[Any]) -> None:
         """The same for one value, by the names of its terms; what is known is found at once the next time."""
         if isinstance(value, Mapping):
             inner = Space(f"{term_name(space.path, key)}.")
             if any(name.startswith(inner.path) for name in self._known):
                 space.inner[key] = inner
-            self._into(value, inner, places, values)
+            self._append_pairs(value, inner, places, values)
             return
         own = term_name(space.path, key)
         for name, number in flatten_value(space.path, key, value):
@@ -294,11 +294,11 @@ class Records(files.Owner):
             elif isinstance(value, str | list) and name.startswith(f"{own}="):
                 space.strings.setdefault(key, {})[name[len(own) + 1 :]] = place
             if self._found > FOUND:
-                self._look_anew()
+                self._clear_lookup()
             places.append(place)
             values.append(number)
 
-    def _look_anew(self) -> None:
+    def _clear_lookup(self) -> None:
         """Forget what was looked up, as places change or there is too much of it."""
         self._space, self._found = Space(""), 0
 
@@ -340,14 +340,14 @@ class Records(files.Owner):
         for name, value in found.items():
             place = known.get(name)
             if place is None or numeric[place]:
-                place = self._taught(name, value)
+                place = self._learn_term(name, value)
                 if place >= self._room and self._silent(name):
                     continue
             places.append(place)
             values.append(value)
         row = np.array(places, np.int64), np.array(values, np.float64)
         if self._bands.count:
-            return self._scaled(SparseRows(np.array([0, len(places)]), *row))[1:]
+            return self._standardize_rows(SparseRows(np.array([0, len(places)]), *row))[1:]
         if self.standardize:
             standardize_values(*row, self._means, self._scales, FAR)
         return row
@@ -360,9 +360,9 @@ class Records(files.Owner):
     def _learn(self, every: list[dict[str, float]]) -> None:
         for found in every:
             for name, value in found.items():
-                self._taught(name, value)
+                self._learn_term(name, value)
 
-    def _taught(self, name: str, value: float) -> int:
+    def _learn_term(self, name: str, value: float) -> int:
         """Learn a term; its place."""
         place = self._known.get(name)
         if place is None:
@@ -370,7 +370,7 @@ class Records(files.Owner):
                 place = self._hash(name)
                 self._share(place, name)
                 return self._room + place
-            place = self._placed(name)
+            place = self._add_name(name)
         if self._numeric[place]:
             moment = self._moments[place]
             if place in self._bands.open:
@@ -384,14 +384,14 @@ class Records(files.Owner):
 
     def _learn_band(self, place: int, name: str, value: float, rows: float) -> None:
         """Give the value of a number a band where it gets one. rows: learned of the number before."""
-        knot = self._bands.missing(place, value, rows, self._spacious())
+        knot = self._bands.next_knot(place, value, rows, self._spacious())
         if knot is not None and len(self._known) < self._room:
-            self._bands.given(place, knot, self._placed(band_name(name, knot)))
+            self._bands.add_knot(place, knot, self._add_name(band_name(name, knot)))
 
-    def _placed(self, name: str) -> int:
+    def _add_name(self, name: str) -> int:
         """The place of its own that a name gets."""
         place = self._known[name] = len(self._known)
-        self._look_anew()
+        self._clear_lookup()
         self._numeric.append(is_number(name))
         self._bands.begin(name, place)
         self._moments.append([0.0, 0.0, 0.0])
@@ -455,10 +455,12 @@ class Records(files.Owner):
     def memory_usage(self) -> int:
         """Bytes of the names, and of what is counted of them."""
         names = (*self._known, *self._holders.values())
-        return sum(len(name.encode()) for name in names) + 8 * (5 * self.known + 2 * len(self._holders))  # numbers of 8
+        return sum(len(name.encode()) for name in names) + 8 * (
+            5 * self.n_names + 2 * len(self._holders)
+        )  # numbers of 8
 
     def __repr__(self) -> str:
         return (
             f"Records(size={self.size}, hashed={self.hashed}, standardize={self.standardize}, bands={self.bands}, "
-            f"seed={self.seed}) of {self.known} names"
+            f"seed={self.seed}) of {self.n_names} names"
         )

@@ -196,7 +196,7 @@ def omission_error(coordinates, length):
 
 
 @compiled
-def rounding_error(eps, mass, reg):
+def product_rounding(eps, mass, reg):
     """What products add to a bound of ||A - A_hat||_2 when rows of squared norms `mass` in all went into a sketch.
 
     Where an inverse root is kept instead of A, ||A|| is known to as many roundings: so is reg.
@@ -211,7 +211,7 @@ def inverse_root_error(eps, mass, reg):
     Infinite where that would be more than a tenth of v: singular values of the root are roundings then.
     """
     lost = np.sqrt(1.0 + mass / reg)
-    return rounding_error(eps, mass, reg) * lost if eps * lost < KNOWN else np.inf
+    return product_rounding(eps, mass, reg) * lost if eps * lost < KNOWN else np.inf
 
 
 @compiled

@@ -45,7 +45,7 @@ _numbers = count()
 _living: dict[int, weakref.ref["RWLock"]] = {}
 
 
-def _closed_lock() -> threading.Lock:
+def _make_closed_lock() -> threading.Lock:
     lock = threading.Lock()
     lock.acquire()
     return lock
@@ -70,7 +70,7 @@ class RWLock:
         self.waits: bool = False  # for readers to leave
         self.composed: bool = False  # writes in parts, between which the state is whole
         self.closed: bool = False  # by one who forks
-        self.left: threading.Lock = _closed_lock()  # opened by the last reader
+        self.left: threading.Lock = _make_closed_lock()  # opened by the last reader
         number = next(_numbers)
         with _forking:  # none is made while a thread forks
             _living[number] = weakref.ref(self, functools.partial(_living.pop, number))
@@ -81,7 +81,7 @@ class RWLock:
             if self.closed and _has_other_lock(me, self):  # of an object that cannot be closed until this one is read
                 self.readers[me] = None
                 return
-            gates, gate = self.waiting, _closed_lock()
+            gates, gate = self.waiting, _make_closed_lock()
             gates[me] = gate
             try:
                 self.readers.pop(me, None)
@@ -136,7 +136,7 @@ class RWLock:
         """
         if me in self.queue:  # in a handler that interrupted the wait
             return not take or self.turn.acquire(timeout=LONG)
-        gate = _closed_lock()
+        gate = _make_closed_lock()
         self.queue[me] = gate
         try:
             while self.writer != NOBODY or list(self.queue)[:1] not in ([me], []):
@@ -176,7 +176,7 @@ class RWLock:
         """In a child, which has one thread only; closed: it had the turn at the fork."""
         for other in [one for one in self.readers if one != me]:
             del self.readers[other]
-        self.waiting, self.queue, self.left = {}, {}, _closed_lock()
+        self.waiting, self.queue, self.left = {}, {}, _make_closed_lock()
         if self.writer != me:
             self.writer = NOBODY
             self.turn = self.turn if closed else threading.RLock()

@@ -37,7 +37,7 @@ def InteractionBandit(
     >>> arms = {"a1": {"topic": "sport"}, "a2": {"topic": "news"}}
     >>> decision = bandit.decide({"hour": 9, "country": "de"}, arms=arms)
     >>> bandit.learn(decision, 1.0)
-    >>> bandit.n_learned, bandit.model.item.known
+    >>> bandit.n_learned, bandit.model.item.n_names
     (1, 1)
     """
     return Bandit(InteractionModel(context, item, recent=recent), exploration, seed=seed, name=name)

@@ -237,7 +237,7 @@ class InteractionModel(Model):
         "terms": names learned of requests and of arms}."""
         weights, sigma = prior_weights(self._learned)
         by_prior = {f"{prior:g}": round(float(weight), 3) for prior, weight in zip(PRIORS, weights, strict=True)}
-        known = self.context.known, self.item.known
+        known = self.context.n_names, self.item.n_names
         return {"model": "interaction", "weights": by_prior, "residual": float(sigma), "terms": known}
 
     @reading
