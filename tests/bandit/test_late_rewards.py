@@ -72,7 +72,7 @@ def test_an_arm_does_not_know_when_others_learned(kind, compact):
         in_order(disjoint(DESIGNS[kind], compact=compact), rows, rewards, found, names) for found in (range(150), order)
     )
     for name in NAMES:
-        assert states.equal(one.model.export_arm(name).held, other.model.export_arm(name).held)
+        assert states.equal(one.model.export_arm(name).state, other.model.export_arm(name).state)
 
 
 @pytest.mark.parametrize("kind", ["fd", "rfd", "dyadic"])
@@ -96,4 +96,4 @@ def test_deciding_between_reward_and_decision_changes_no_model():
         at_once.decide(row, NAMES)
         at_once.learn(row, float(rewards[i]), names[i])
     for name in NAMES:
-        assert states.equal(waited.model.export_arm(name).held, at_once.model.export_arm(name).held)
+        assert states.equal(waited.model.export_arm(name).state, at_once.model.export_arm(name).state)

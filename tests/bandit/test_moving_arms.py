@@ -65,7 +65,7 @@ def test_neither_threads_nor_shards_change_a_bit():
         shard.learn(rows[arms % 3 == k], rewards[arms % 3 == k], arms[arms % 3 == k])
     merged = op.merge_all(*shards)
     for arm in range(40):
-        assert states.equal(merged.model.export_arm(arm).held, whole.model.export_arm(arm).held)
+        assert states.equal(merged.model.export_arm(arm).state, whole.model.export_arm(arm).state)
 
 
 @pytest.mark.parametrize("kind", DESIGNS)
@@ -190,7 +190,7 @@ def test_arms_on_sketches_keep_b_and_their_certificates_add_and_hold(design):
     for extra in (0, 25):
         learned(merged, more[:extra], paid[:extra], names[:extra])
         seen, heard = np.vstack([rows, more[:extra]]), np.concatenate([rewards, paid[:extra]])
-        arm = merged.model.export_arm("a").held.arm
+        arm = merged.model.export_arm("a").state.arm
         inverse = arm.basis.T @ (arm.root @ arm.root.T - np.eye(len(arm.root)) / arm.ridge) @ arm.basis
         held = np.linalg.inv(inverse + np.eye(DIM) / arm.ridge)
         assert np.linalg.norm(0.37 * np.eye(DIM) + seen.T @ seen - held, 2) <= merged.error_bound()
@@ -321,5 +321,5 @@ def test_a_damaged_arm_is_refused():
         except ValueError:
             continue
         assert op.to_bytes(loaded) == data_of
-    held = bandit.model.export_arm("a").held
+    held = bandit.model.export_arm("a").state
     assert dict(states.leaves(held))["rows"] == bandit.model.rows_of("a")

@@ -214,7 +214,7 @@ class Bandit(files.Owner):
         scores = model.scores(request, rule, rng)
         if not np.isfinite(scores).all():
             raise non_finite_error()
-        return model.expected_rewards(scores, rule)
+        return model.mean_rewards(scores, rule)
 
     @reading
     def recommend(

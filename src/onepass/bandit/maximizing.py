@@ -29,4 +29,4 @@ def maximized(
     if not np.isfinite(scores[0]):
         raise non_finite_error()
     sure = np.zeros(1, np.int64), np.ones((1, 1))
-    return row, (*sure, model.expected_rewards(scores, rule), model.expected_rewards(seen.means), seen.widths)
+    return row, (*sure, model.mean_rewards(scores, rule), model.mean_rewards(seen.means), seen.widths)

@@ -32,7 +32,7 @@ def sharded(bandit: Bandit) -> Bandit:
 def on_shards(model: ArmModels) -> ArmModels:
     """A model with the same parts, its arms on shards."""
     parts = model.params()
-    return ArmModels(parts["estimator"].kept_in(lambda: Store(parts["estimator"])), parts["features"])
+    return ArmModels(parts["estimator"].with_store(lambda: Store(parts["estimator"])), parts["features"])
 
 
 @final
@@ -54,7 +54,7 @@ class Front(files.Owner):
     def from_contents(cls, params: dict[str, Any], extra: dict[str, Any], held: files.StateSource) -> Self:
         """From what a file holds, `params`, `extra` and `held`; ValueError where that does not fit."""
         given = {name: build(part) for name, part in params.items()}
-        estimator = given["estimator"].kept_in(partial(Store, given["estimator"]))
+        estimator = given["estimator"].with_store(partial(Store, given["estimator"]))
         model = ArmModels.from_contents({"estimator": estimator, "features": given["features"]}, extra["model"], held)
         parts = {"model": model, **{name: given[name] for name in ("exploration", "seed", "name")}}
         return cls(Bandit.from_contents(parts, extra["bandit"], NOTHING), check.integer("seq", extra["seq"], 0))

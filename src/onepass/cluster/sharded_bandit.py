@@ -166,8 +166,8 @@ class ShardedBandit(SharedObject):
     def export_arm(self, arm: Hashable) -> ArmModel:
         """A copy of what an arm has learned, for any bandit; arm and errors as of `Bandit.export_arm`."""
         models: Any = self._store.models
-        held = self.bandit.model.export_arm(arm).held
-        return ArmModel(models, self.bandit.model.features).holding(held)
+        held = self.bandit.model.export_arm(arm).state
+        return ArmModel(models, self.bandit.model.features).set_state(held)
 
     # ---- decisions ----
 

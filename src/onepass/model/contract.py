@@ -128,7 +128,7 @@ class Model(files.Owner, ABC):
         seen = self.predict(request, i, rule, rng, rule.pairs)
         lots = noise_once(min(rule.pairs, 1), 0, rng, k)[1]
         places, p, scores = rank_and_fill_direct(rule.rule, self.view(seen, rule), among, lots, greedy, rule.code)
-        return places, p, self.expected_rewards(scores, rule), self.expected_rewards(seen.means), seen.widths
+        return places, p, self.mean_rewards(scores, rule), self.mean_rewards(seen.means), seen.widths
 
     def scores(self, request: Request, rule: Rule, rng: np.random.Generator) -> np.ndarray:
         """Return the scores (n, K) that a rule ranks the arms of a request by, with one draw from rng where it draws.
@@ -143,7 +143,7 @@ class Model(files.Owner, ABC):
         """Return `seen`, statistics of arms, on the scale that a rule looks at: that of scores, or that of rewards."""
         return to_reward_scale(self.family, seen) if rule.rewards and self.family is not None else seen
 
-    def expected_rewards(self, values: np.ndarray, rule: Rule | None = None) -> np.ndarray:
+    def mean_rewards(self, values: np.ndarray, rule: Rule | None = None) -> np.ndarray:
         """Return values, scores, as expected rewards; rule: the one that ranked by them, if these are its scores."""
         if self.family is None or (rule is not None and rule.rewards):
             return values

@@ -87,7 +87,7 @@ class FeaturePipeline:
         rows = self.rows(contexts, (1, 2), some)
         return rows.ndim == 1, rows if rows.ndim == 2 else rows.reshape(1, -1)
 
-    def chosen(self, contexts: Any, request: int | None, places: np.ndarray, count: int) -> np.ndarray:
+    def rows_of_arms(self, contexts: Any, request: int | None, places: np.ndarray, count: int) -> np.ndarray:
         """The rows x of the arms at `places`, (dim,) or (k, dim), a copy, of checked contexts for `count` arms.
 
         request: which of n, None where there is one.
@@ -124,7 +124,7 @@ class FeaturePipeline:
         z = self._transform(state, flat)
         return z if rows.ndim == 2 else z.reshape(*rows.shape[:-1], z.shape[1])
 
-    def met(self, user: np.ndarray, right: np.ndarray) -> np.ndarray:
+    def transform_pairs(self, user: np.ndarray, right: np.ndarray) -> np.ndarray:
         """z (K, width) of one user u (d_u,) and K arms v (K, d_a)."""
         return self.transform(np.hstack([np.broadcast_to(user, (len(right), user.size)), right]))
 

@@ -35,7 +35,7 @@ class Clock:
         return {"half_life": self.half_life, "unit": self.unit}
 
     @property
-    def said(self) -> float | timedelta:
+    def value(self) -> float | timedelta:
         """The half-life as a user gives it."""
         return timedelta(seconds=self.half_life) if self.timed else self.half_life
 
@@ -51,7 +51,7 @@ class Clock:
             last -= 1
         return last + 1 - rounds
 
-    def told(self, time: Any) -> int:
+    def tick_of_time(self, time: Any) -> int:
         """The tick of a time as a user tells it; ValueError for none, and for what is no time."""
         if time is None:
             raise ValueError("time must be given where half_life is a timedelta: Unix seconds, or a datetime")
@@ -110,14 +110,14 @@ class ForgettingClock:
         ValueError for a time where none is asked for, and for none where one is.
         """
         clock = self._clock_for(time)
-        return max(clock.told(time) - self.tick, 0) if clock.timed and self.tick is not None else 0
+        return max(clock.tick_of_time(time) - self.tick, 0) if clock.timed and self.tick is not None else 0
 
     def _clock_for(self, time: Any) -> Clock:
         if self.clock is None or (time is not None and not self.clock.timed):
             raise ValueError(f"time must be None unless half_life is a timedelta, got {quote(time)}")
         return self.clock
 
-    def forgotten(self, ticks: int) -> None:
+    def add_ticks(self, ticks: int) -> None:
         """Note that the model has forgotten so many ticks more."""
         self.tick, self.weight = (self.tick or 0) + ticks, self.weight * decay_factor(ticks)
 
@@ -125,7 +125,7 @@ class ForgettingClock:
         """Return rows about to be learned, `count` in all, tick by tick; forget: makes the model ticks older."""
         clock, start = self._clock_for(time), 0
         if clock.timed:
-            self.go_to(clock.told(time), forget)
+            self.go_to(clock.tick_of_time(time), forget)
         while start < count:
             end = count if clock.timed else min(count, start + clock.rounds_left(self.passed))
             yield slice(start, end)

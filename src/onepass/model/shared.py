@@ -105,7 +105,7 @@ class SharedModel(Model):
     @property
     def half_life(self) -> Any:
         """After how many rows, or after which time (a timedelta), a row counts half; None: nothing is forgotten."""
-        return None if self._age.clock is None else self._age.clock.said
+        return None if self._age.clock is None else self._age.clock.value
 
     @property
     def state(self) -> Any:
@@ -136,7 +136,7 @@ class SharedModel(Model):
         return Request(None if arms is None else distinct_names(arms, count), count, single, each, (), context)
 
     def evidence(self, request: Request, i: int, places: np.ndarray) -> Any:
-        return self._pipeline.chosen(request.given, None if request.single else i, places, request.size)
+        return self._pipeline.rows_of_arms(request.given, None if request.single else i, places, request.size)
 
     def choose(
         self,
@@ -153,32 +153,32 @@ class SharedModel(Model):
         rows, given = request.each[i], (self._learned, rule.rule, self._age.rounds(self.n_learned), self._tally)
         if isinstance(rows, tuple):
             user, right = rows
-            if self._factored(right):
+            if self._uses_factors(right):
                 size, joint = self._size(right.shape[1], rule)
                 normals, lots = noise_once(rule.pairs, size, rng, k)
                 places, p, scores, means, widths = loop.decide_outer(
                     *given, user, right, normals, joint, among, lots, greedy
                 )
-                return places, p, self.expected_rewards(scores, rule), self.expected_rewards(means), widths
-            rows = self._pipeline.met(user, right)
+                return places, p, self.mean_rewards(scores, rule), self.mean_rewards(means), widths
+            rows = self._pipeline.transform_pairs(user, right)
         size, joint = self._size(len(rows), rule)
         normals, lots = noise_once(rule.pairs, size, rng, k)
         code = rule.code if rows.flags.c_contiguous else None
         places, p, scores, means, widths = call_direct(
             code, loop.decide_rows, *given, rows, normals, joint, among, lots, greedy
         )
-        return places, p, self.expected_rewards(scores, rule), self.expected_rewards(means), widths
+        return places, p, self.mean_rewards(scores, rule), self.mean_rewards(means), widths
 
     def predict(self, request: Request, i: int, rule: Rule, rng: np.random.Generator, pairs: int) -> ArmStatistics:
         rows = request.each[i]
-        rows = self._pipeline.met(*rows) if isinstance(rows, tuple) else rows
+        rows = self._pipeline.transform_pairs(*rows) if isinstance(rows, tuple) else rows
         size, joint = self._size(len(rows), rule)
         normals = noise_once(pairs, size, rng, 0)[0]
         return loop.row_statistics(
             self._learned, rule.rule, self._age.rounds(self.n_learned), self._tally, rows, normals, joint and pairs > 0
         )
 
-    def _factored(self, right: np.ndarray) -> bool:
+    def _uses_factors(self, right: np.ndarray) -> bool:
         """Whether K rows of a user are worth scoring in the d_a dimensions that they lie in."""
         return bool(self._pipeline.factors) and right.shape[0] > right.shape[1] and not self.estimator.repeats_arms
 
@@ -196,11 +196,11 @@ class SharedModel(Model):
             flat = [np.ascontiguousarray(flat.reshape(-1, flat.shape[-1]))]
         found = []
         for rows in flat:
-            if isinstance(rows, tuple) and self._factored(rows[1]):
+            if isinstance(rows, tuple) and self._uses_factors(rows[1]):
                 among = full_mask(len(rows[1]))
                 found.append(loop.decide_outer(*given, *rows, normals, False, among, np.zeros(2), False)[2])
                 continue
-            rows = self._pipeline.met(*rows) if isinstance(rows, tuple) else rows
+            rows = self._pipeline.transform_pairs(*rows) if isinstance(rows, tuple) else rows
             among = full_mask(len(rows))
             found.append(loop.decide_rows(*given, rows, normals, False, among, np.zeros(2), False)[2])
         return np.concatenate(found).reshape(len(request.each), request.size)
@@ -242,14 +242,14 @@ class SharedModel(Model):
         self._permit(len(rows), rows)
         z = self._pipeline.advance(rows)
         if time is None and self._age.clock is None:
-            self._take(z, rewards, nus, residuals)
+            self._learn_rows(z, rewards, nus, residuals)
             return self
         for span in self._age.spans(len(z), time, self._forget):
-            self._take(z[span], rewards[span], nus[span] if nus.size else nus, residuals)
+            self._learn_rows(z[span], rewards[span], nus[span] if nus.size else nus, residuals)
         self._later = None
         return self
 
-    def _take(self, z: np.ndarray, values: np.ndarray, nus: np.ndarray, residuals: bool) -> None:
+    def _learn_rows(self, z: np.ndarray, values: np.ndarray, nus: np.ndarray, residuals: bool) -> None:
         """Learn rows z (n, features) that are checked."""
         given = self._learned, residuals, self._tally, z, values, nus
         self._learned, self._tally = call_direct(self._code if z.flags.c_contiguous else None, loop.learn_rows, *given)
@@ -257,7 +257,7 @@ class SharedModel(Model):
 
     def _forget(self, ticks: int) -> None:
         self._learned, self._later = forget(self._learned, decay_factor(ticks)), None
-        self._age.forgotten(ticks)
+        self._age.add_ticks(ticks)
 
     def _permit(self, count: int, rows: np.ndarray | None = None) -> None:
         """ValueError unless the estimator takes `count` more rows, and these rows, next."""

@@ -117,8 +117,8 @@ def check_choices(model: Model, context: Any, arms: Any) -> None:
         view = model.view(seen, rule)
         derived = rank_and_fill(rule.rule, view, among, lots, False)
         assert len(set(places.tolist())) == k, f"{where}: {k} slots have the places {places}"
-        close(f"{where}: scores", scores, model.expected_rewards(derived[2], rule), CLOSE)
-        close(f"{where}: means", means, model.expected_rewards(seen.means), CLOSE)
+        close(f"{where}: scores", scores, model.mean_rewards(derived[2], rule), CLOSE)
+        close(f"{where}: means", means, model.mean_rewards(seen.means), CLOSE)
         close(f"{where}: probabilities", p, derived[1], CLOSE)
         assert np.allclose(p.sum(axis=1), 1.0, rtol=0.0, atol=1e-12), (
             f"{where}: probabilities add up to {p.sum(axis=1)}"

@@ -62,42 +62,42 @@ class ArmModel(files.Owner):
         factors = front.factors
         reduced = factors.right if factors is not None and factors.reduce else 0
         begun = store.export_arm(NONE)
-        self._held = ArmContents(0, begun, begun, states.zeros(reduced), front.statistics)
+        self._state = ArmContents(0, begun, begun, states.zeros(reduced), front.statistics)
 
     @property
     def rows(self) -> int:
         """Rows learned by the arm."""
-        return self._held.rows
+        return self._state.rows
 
     @property
-    def held(self) -> Any:
+    def state(self) -> Any:
         """All that the arm has learned, a tree of arrays: not to be written to, and no part of a stable interface."""
-        return self._held
+        return self._state
 
     def contents(self) -> files.Contents:
         params = {"estimator": self.estimator, "features": self.features}
-        return files.Contents(params, {}, self._held)
+        return files.Contents(params, {}, self._state)
 
     @classmethod
     def from_contents(cls, params: dict[str, Any], extra: dict[str, Any], held: files.StateSource) -> Self:
         """From what a file, copy or pickle holds, `params`, `extra` and `held`; ValueError where that does not fit."""
         model = cls(**{name: build(part) for name, part in params.items()})
-        return model.holding(held.take(model._held, model._fits))
+        return model.set_state(held.take(model._state, model._fits))
 
-    def holding(self, held: Any) -> Self:
+    def set_state(self, held: Any) -> Self:
         """This one, once it holds what a store has exported: `held`, taken as it is."""
-        self._held = held
+        self._state = held
         return self
 
     def _fits(self, held: ArmContents) -> bool:
-        design, begun, estimator = self.estimator.arms.design, self._held.prior, self.estimator.arms
+        design, begun, estimator = self.estimator.arms.design, self._state.prior, self.estimator.arms
         front = FeaturePipeline(self.features, design.dim, design.dtype)
         return (
             held.arm.fits(begun, estimator)
             and held.prior.fits(begun, estimator)
             and held.arm.rows == held.rows
             and held.prior.rows == 0
-            and held.direction.shape == self._held.direction.shape
+            and held.direction.shape == self._state.direction.shape
             and front.fits(held.features)
         )
 
@@ -114,7 +114,7 @@ def export_arm(
     arm, prior = store.export_arm(arm_id), store.export_arm(NONE)
     held = ArmContents(arm.rows, arm, prior, direction_of(learned, arm_id), states.copy_arrays(moved))
     with states.abstract():
-        return ArmModel(estimator, features).holding(held)
+        return ArmModel(estimator, features).set_state(held)
 
 
 def check_arm_model(
@@ -128,7 +128,7 @@ def check_arm_model(
     if not isinstance(model, ArmModel):
         raise TypeError(f"model must be an ArmModel, as export_arm gives it, got {type(model).__name__}")
     mine = Parts((estimator.arms, estimator.shared, estimator.compact), features, moved, learned.store.export_arm(NONE))
-    held, theirs = model.held, model.estimator
+    held, theirs = model.state, model.estimator
     its = Parts((theirs.arms, theirs.shared, theirs.compact), model.features, held.features, held.prior)
     check_mergeable(mine, its, "model")
     return held

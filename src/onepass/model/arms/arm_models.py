@@ -174,7 +174,7 @@ class ArmModels(Model):
     @property
     def half_life(self) -> Any:
         """After how many rows, or after which time (a timedelta), a row counts half; None: nothing is forgotten."""
-        return None if self._age.clock is None else self._age.clock.said
+        return None if self._age.clock is None else self._age.clock.value
 
     @property
     def needs_time(self) -> bool:
@@ -207,7 +207,7 @@ class ArmModels(Model):
         return arm_statistics(self._learned, rule, self._tally, rounds, request.arms, means, squares, adjusted, normals)
 
     def evidence(self, request: Request, i: int, places: np.ndarray) -> Any:
-        return self._pipeline.chosen(request.given, None if request.single else i, places, request.size)
+        return self._pipeline.rows_of_arms(request.given, None if request.single else i, places, request.size)
 
     def at(self, time: Any) -> Self:
         if time is None and self._age.clock is None:
@@ -250,14 +250,16 @@ class ArmModels(Model):
             raise ValueError("nu must be None for models per arm: give it to the estimator, or let it be estimated")
         (rows, right), names = batch.rows, batch.arms
         if time is None and self._age.clock is None:
-            self._take(rows, right, rewards, names, residuals)
+            self._learn_rows(rows, right, rewards, names, residuals)
             return self
         for span in self._age.spans(len(rows), time, self._forget):
-            self._take(rows[span], right[span], rewards[span], names[span], residuals)
+            self._learn_rows(rows[span], right[span], rewards[span], names[span], residuals)
         self._later = None
         return self
 
-    def _take(self, rows: np.ndarray, right: np.ndarray, values: np.ndarray, names: list[Any], residuals: bool) -> None:
+    def _learn_rows(
+        self, rows: np.ndarray, right: np.ndarray, values: np.ndarray, names: list[Any], residuals: bool
+    ) -> None:
         """Learn rows that are checked."""
         if not names:
             return
@@ -265,7 +267,7 @@ class ArmModels(Model):
         if residuals:
             contexts = np.hstack([rows, right]) if right.shape[1] else rows
             apart = reward_residuals(
-                self._learned, self._pipeline, contexts, values, names, self._index.find, self.expected_rewards
+                self._learned, self._pipeline, contexts, values, names, self._index.find, self.mean_rewards
             )
         self._learned = learn(self._learned, self._index, self._pipeline, rows, right, values, names)
         self.n_learned += len(rows)
@@ -274,7 +276,7 @@ class ArmModels(Model):
 
     def _forget(self, ticks: int) -> None:
         self._learned, self._later = decay_models(self._learned, ticks), None
-        self._age.forgotten(ticks)
+        self._age.add_ticks(ticks)
 
     def game(self, contexts: Any, rewards: Any, nu: Any) -> tuple[np.ndarray, np.ndarray, Any]:
         """Check recorded rounds; contexts may be (T, 1, dim), the same for all arms, which are named 0 .. K - 1."""

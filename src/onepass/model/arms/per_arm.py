@@ -79,7 +79,7 @@ class PerArm:
         same.compact = False
         return same
 
-    def kept_in(self, store: Callable[[], ModelStore]) -> Self:
+    def with_store(self, store: Callable[[], ModelStore]) -> Self:
         """The same with stores that `store` makes."""
         same = copy(self)
         same._store = store

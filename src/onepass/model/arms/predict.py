@@ -36,7 +36,7 @@ def evaluate(
             return single, *store.evaluate_users(arm_ids, left, right), []
         each = []
         for user in left:
-            full = front.met(user, right)
+            full = front.transform_pairs(user, right)
             each.append(evaluate_rows(learned, arm_ids, lengths[:, None] * user if front.reduced else full, full))
     else:
         rows = front.rows(contexts, (1, 2, 3))

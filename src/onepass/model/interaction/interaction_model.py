@@ -147,9 +147,9 @@ class InteractionModel(Model):
         greedy: bool,
     ) -> Choice:
         normals, lots = noise_once(rule.pairs, request.size, rng, k)
-        return self._chosen(request, i, rule, normals, among, lots, greedy)
+        return self._choose(request, i, rule, normals, among, lots, greedy)
 
-    def _chosen(
+    def _choose(
         self, request: Request, i: int, rule: Rule, normals: np.ndarray, among: Any, lots: Any, greedy: bool
     ) -> Choice:
         (_, user), (_, items, own) = request.each[i], request.arms
@@ -169,13 +169,13 @@ class InteractionModel(Model):
         """One draw serves all requests."""
         normals, among = noise_once(min(rule.pairs, 1), request.size, rng, 1)[0], full_mask(request.size)
         each = range(len(request.each))
-        return np.stack([self._chosen(request, i, rule, normals, among, NO_LOTS, False)[2] for i in each])
+        return np.stack([self._choose(request, i, rule, normals, among, NO_LOTS, False)[2] for i in each])
 
     # ---- learning ----
 
     def observe(self, context: Any, arm: Any) -> Batch:
         single, records, arms = examples_of(context, arm, self.dim)
-        rows = [(flatten_record(record), *_learned_arm(one)) for record, one in zip(records, arms, strict=True)]
+        rows = [(flatten_record(record), *_arm_terms(one)) for record, one in zip(records, arms, strict=True)]
         return Batch(len(rows), single, rows)
 
     def recall(self, slots: list[tuple[Any, int]]) -> Batch:
@@ -266,20 +266,20 @@ class InteractionModel(Model):
         return {"context": self.context, "item": self.item, "recent": self.recent, "dim": self.dim}
 
     def contents(self) -> files.Contents:
-        return files.Contents(self.params(), {}, (self._learned, self._recent.saved(), (object_array(self._offered),)))
+        return files.Contents(self.params(), {}, (self._learned, self._recent.to_arrays(), (object_array(self._offered),)))
 
     @classmethod
     def from_contents(cls, params: dict[str, Any], extra: dict[str, Any], held: files.StateSource) -> Self:
         """From what a file, copy or pickle holds, `params`, `extra` and `held`; ValueError where that does not fit."""
         model = cls(**{name: build(part) for name, part in params.items()})
-        begun = model._learned, model._recent.saved(), (object_array([]),)
+        begun = model._learned, model._recent.to_arrays(), (object_array([]),)
         learned, recent, (offered,) = held.take(begun, lambda found: _fits(begun[0], found[0], found[1], model.recent))
         model._learned, model._recent = learned, RecentArms(model.recent, recent)
         model._offered, model.n_learned = distinct_names(offered), int(learned.totals[0])
         return model
 
 
-def _learned_arm(arm: Any) -> tuple[Any, Any]:
+def _arm_terms(arm: Any) -> tuple[Any, Any]:
     """Return the terms of one arm, and its name, (name,), None without one; ValueError for several arms, or none."""
     names, records = arms_of(arm if isinstance(arm, Mapping | list) else [arm])
     if len(records) != 1:

@@ -62,6 +62,6 @@ class RecentArms:
                 state.own[place] = state.own[last]
         reset_arm(state, last)
 
-    def saved(self) -> SavedArms:
+    def to_arrays(self) -> SavedArms:
         """Return them as arrays."""
         return SavedArms(names=object_array(list(self._places)), places=np.array(list(self._places.values()), np.int64))

@@ -36,10 +36,19 @@ from onepass.features.nystrom import IN_SPAN, pivot_cholesky
 from onepass.foundation import check
 from onepass.foundation.check import quote
 from onepass.foundation.registry import savable
-from onepass.model.kernel.dictionary import play_beside, play_kept
+from onepass.model.kernel.checks import kernel_matrix, kernel_row, round_variance, table_variances
+from onepass.model.kernel.dictionary import play_and_join, play_outside_dictionary
 from onepass.model.kernel.posterior import KernelPosterior
-from onepass.model.kernel.state import LOG_DET, ROOM, STALE, USED, KernelState, begun, counted, with_room
-from onepass.model.kernel.values import gram_of, priors_of, rounded, row_of
+from onepass.model.kernel.state import (
+    LOG_DET,
+    ROOM,
+    STALE,
+    USED,
+    KernelState,
+    count_reward,
+    ensure_capacity,
+    init_state,
+)
 
 EPSILON = 0.5  # of Calandriello et al.'s theorems
 FACTOR = (1.0 + EPSILON) / (1.0 - EPSILON)  # their a
@@ -106,39 +115,39 @@ class BudgetedPosterior(KernelPosterior):
     def play(self, place: int, reward: float) -> None:
         state = self.state
         variance = float(state.variances[place])
-        chance = min(self._budget.oversampling * variance, 1.0) if state.used else 1.0
+        chance = min(self._budget.oversampling * variance, 1.0) if state.n_rows else 1.0
         kept = 0.0
         if self._budget.incremental:
-            kept, chance = self._thinned(state, place, chance)
+            kept, chance = self._thin_copies(state, place, chance)
         joins = uniform(self.coins) < chance
         stale = 0.0 if joins and self._budget.staleness > 1.0 else variance
         if 1.0 + state.tally[STALE] + stale > self._budget.staleness:
-            heard, chosen = self._drawn(place, reward, joins)
-            if self._budget.incremental or not self._stands(chosen, place):
-                self.state = self._resting_on(heard, chosen, self._least(chosen)) if chosen.size else heard
+            heard, chosen = self._draw_dictionary(place, reward, joins)
+            if self._budget.incremental or not self._keeps_dictionary(chosen, place):
+                self.state = self._rebuild_on(heard, chosen, self._min_residual(chosen)) if chosen.size else heard
                 return
             joins, stale = place in chosen, -float(state.tally[STALE])
         least = max(IN_SPAN * state.prior[place], self._budget.redundancy * self.reg * variance) if joins else np.inf
         counts = stale, place, reward, self.reg, kept + joins, chance
-        rest = play_kept(state, least, *counts)
+        rest = play_outside_dictionary(state, least, *counts)
         if rest == 0.0:
             return
-        rest = rest if rest > 0.0 else rounded(self.kernel, state, rest)
+        rest = rest if rest > 0.0 else round_variance(self.kernel, state, rest)
         row = np.empty(0)
         if rest > 0.0:
             if state.plays @ state.prior > STEEP * self.reg:
-                heard = self._heard(place, reward)
+                heard = self._with_play(place, reward)
                 heard.tally[STALE] += stale
                 if self._budget.incremental:
                     heard = heard._replace(copies=heard.copies.copy())
                     heard.copies[:, place] = kept + joins, chance
-                self.state = self._resting_on(heard, np.append(state.members[: state.used], place), 0.0)
+                self.state = self._rebuild_on(heard, np.append(state.members[: state.n_rows], place), 0.0)
                 return
-            self.state = state = with_room(state)
-            row = row_of(self.kernel, state, place)
-        play_beside(state, row, rest, *counts)
+            self.state = state = ensure_capacity(state)
+            row = kernel_row(self.kernel, state, place)
+        play_and_join(state, row, rest, *counts)
 
-    def _thinned(self, state: KernelState, places: Any, chances: Any) -> Any:
+    def _thin_copies(self, state: KernelState, places: Any, chances: Any) -> Any:
         """The copies of points that stay when their plays are to be there with these chances, and what these become."""
         copies, before = state.copies[:, places]
         before = np.where(copies > 0.0, before, 1.0)
@@ -146,22 +155,22 @@ class BudgetedPosterior(KernelPosterior):
         with DRAWING:
             return 1.0 * self.coins.binomial(copies.astype(np.int64), now / before), now
 
-    def _heard(self, place: int, reward: float) -> KernelState:
+    def _with_play(self, place: int, reward: float) -> KernelState:
         """A play on the same dictionary, counted and nothing else, for `_resting_on`."""
         old = self.state
         state = old._replace(plays=old.plays.copy(), sums=old.sums.copy(), tally=old.tally.copy())
         state.plays[place] += 1.0
         state.sums[place] += reward
-        counted(state.tally, reward)
+        count_reward(state.tally, reward)
         return state
 
-    def _drawn(self, place: int, reward: float, joins: bool) -> tuple[KernelState, np.ndarray]:
+    def _draw_dictionary(self, place: int, reward: float, joins: bool) -> tuple[KernelState, np.ndarray]:
         """A play, counted, and the places of a new dictionary, drawn with the variances before it (Calandriello et al.:
         cached, and no less than after it).
 
         joins: whether the play does, where the drawing is incremental.
         """
-        state = self._heard(place, reward)
+        state = self._with_play(place, reward)
         state.tally[STALE] = 0.0
         seen = np.flatnonzero(state.plays * state.prior)  # a point without variance has no place in a dictionary
         if not seen.size:
@@ -169,7 +178,7 @@ class BudgetedPosterior(KernelPosterior):
         chance = np.minimum(self._budget.oversampling * state.variances[seen], 1.0)
         if self._budget.incremental:
             there = (state.copies[0, seen] > 0.0) | (seen == place)
-            kept, chance = self._thinned(state, seen, chance)
+            kept, chance = self._thin_copies(state, seen, chance)
             kept += joins * (seen == place)
             state = state._replace(copies=state.copies.copy())
             state.copies[:, seen] = kept, chance
@@ -179,30 +188,30 @@ class BudgetedPosterior(KernelPosterior):
                 drawn = uniforms(self.coins, len(seen)) < -np.expm1(state.plays[seen] * np.log1p(-chance))
         return state, seen[drawn] if drawn.any() else seen[[chance.argmax()]]
 
-    def _stands(self, chosen: np.ndarray, place: int) -> bool:
+    def _keeps_dictionary(self, chosen: np.ndarray, place: int) -> bool:
         """Whether a dictionary that was drawn is the one that is, but for the played point, redundant ones, and, where
         it is drawn lazily anyway, a few that may stay: more points than were drawn are no less accurate.
         """
         s = self.state
-        members, drawn, there = s.members[: s.used], *np.zeros((2, s.size), np.bool_)
+        members, drawn, there = s.members[: s.n_rows], *np.zeros((2, s.size), np.bool_)
         drawn[chosen] = there[members] = True
         others = chosen[~there[chosen] & (chosen != place)]
-        more = s.used - drawn[members].sum()
-        if not s.used or more > (SPARE * len(chosen) if self._budget.staleness > 1.0 else 0):
+        more = s.n_rows - drawn[members].sum()
+        if not s.n_rows or more > (SPARE * len(chosen) if self._budget.staleness > 1.0 else 0):
             return False
-        rest = s.prior[others] - (s.rows[: s.used, others] ** 2).sum(axis=0)
-        return bool((rest <= np.maximum(IN_SPAN * s.prior[others], self._least(others))).all())
+        rest = s.prior[others] - (s.rows[: s.n_rows, others] ** 2).sum(axis=0)
+        return bool((rest <= np.maximum(IN_SPAN * s.prior[others], self._min_residual(others))).all())
 
-    def _least(self, places: Any) -> Any:
+    def _min_residual(self, places: Any) -> Any:
         """The part of a point's k(x, x) that must lie outside the span of the others."""
         return self._budget.redundancy * self.reg * self.state.variances[places]
 
-    def _resting_on(self, state: KernelState, places: np.ndarray, least: np.ndarray | float) -> KernelState:
+    def _rebuild_on(self, state: KernelState, places: np.ndarray, least: np.ndarray | float) -> KernelState:
         """The same plays on the dictionary of these places, less those of which others leave no more than `least`."""
         points, size = state.points[: state.size], state.size
-        kept, lower = pivot_cholesky(self.kernel, gram_of(self.kernel, points[places], points[places]), least)
+        kept, lower = pivot_cholesky(self.kernel, kernel_matrix(self.kernel, points[places], points[places]), least)
         used, members, room = len(kept), places[kept], max(len(state.members), len(kept) + ROOM)
-        gram = gram_of(self.kernel, points[members], points)
+        gram = kernel_matrix(self.kernel, points[members], points)
         z = solve_triangular(lower, gram, lower=True, overwrite_b=True, check_finite=False)
         seen = np.flatnonzero(state.plays)
         own, plays = z[:, seen], state.plays[seen]
@@ -229,25 +238,25 @@ class BudgetedPosterior(KernelPosterior):
         tally = state.tally.copy()
         tally[USED] = tally[LOG_DET] = tally[STALE] = 0.0
         copies = np.stack([state.plays, np.ones_like(state.plays)]) if self._budget.incremental else state.copies
-        state = begun(state.points, priors_of(self.kernel, state), self.reg, 0)._replace(
+        state = init_state(state.points, table_variances(self.kernel, state), self.reg, 0)._replace(
             plays=state.plays, sums=state.sums, size=state.size, tally=tally, copies=copies
         )
         seen = np.flatnonzero(state.plays * state.prior)
-        return self._resting_on(state, seen, 0.0) if seen.size else state
+        return self._rebuild_on(state, seen, 0.0) if seen.size else state
 
     def column(self, gram: np.ndarray) -> np.ndarray:
         state = self.state
-        if state.used == 0:
+        if state.n_rows == 0:
             return gram
-        lower = state.rows[: state.used, state.members[: state.used]].T  # row i of L is z of point i
+        lower = state.rows[: state.n_rows, state.members[: state.n_rows]].T  # row i of L is z of point i
         return solve_triangular(lower, gram, lower=True, check_finite=False)
 
     def predict(self, gram: np.ndarray, prior: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         state = self.state
-        z, root = self.column(gram), state.root[: state.used, : state.used]
+        z, root = self.column(gram), state.root[: state.n_rows, : state.n_rows]
         heard = np.stack([state.sums[: state.size], state.plays[: state.size]], axis=1)
         half = root.T @ z
-        means, ones = (root.T @ (state.rows[: state.used, : state.size] @ heard)).T @ half
+        means, ones = (root.T @ (state.rows[: state.n_rows, : state.size] @ heard)).T @ half
         rest = np.maximum(prior - np.einsum("ij,ij->j", z, z), 0.0)
         return means, ones, rest / self.reg + np.einsum("ij,ij->j", half, half)
 
@@ -257,7 +266,7 @@ class BudgetedPosterior(KernelPosterior):
         return normals(rng, (count, len(z))) @ root.T @ z + np.sqrt(rest) * normals(rng, (count, len(prior)))
 
     def draw_table(self, rng: np.random.Generator, count: int) -> np.ndarray:
-        return self._draws(self.state.rows[: self.state.used], self.state.prior, rng, count)
+        return self._draws(self.state.rows[: self.state.n_rows], self.state.prior, rng, count)
 
     def draw_rows(
         self, rows: np.ndarray, gram: np.ndarray, prior: np.ndarray, rng: np.random.Generator, count: int
@@ -289,10 +298,10 @@ class BudgetedPosterior(KernelPosterior):
         Cost O(u m^2).
         """
         s = self.state
-        members, seen = s.members[: s.used], np.flatnonzero(s.plays * s.prior)
+        members, seen = s.members[: s.n_rows], np.flatnonzero(s.plays * s.prior)
         if not seen.size:
             return 1.0
-        lower, scale, z = s.rows[: s.used, members].T, np.sqrt(s.prior[members]), s.rows[: s.used, seen]
+        lower, scale, z = s.rows[: s.n_rows, members].T, np.sqrt(s.prior[members]), s.rows[: s.n_rows, seen]
         weights = np.abs(solve_triangular(lower, z, lower=True, trans=1, check_finite=False))
         unit = ROUNDINGS * np.finfo(float).eps
         rounded = unit * np.maximum((scale @ weights) ** 2, s.prior[seen])
@@ -306,7 +315,7 @@ class BudgetedPosterior(KernelPosterior):
         return float((1.0 + np.sqrt(tau)) ** 2 * (1.0 + rho) / (1.0 - rho))
 
     def weights(self, near: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        state, used, size = self.state, self.state.used, self.state.size
+        state, used, size = self.state, self.state.n_rows, self.state.size
         if used == 0:
             return np.zeros((0, 2)), near
         lower, root = state.rows[:used, state.members[:used]].T, state.root[:used, :used]

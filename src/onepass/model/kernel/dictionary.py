@@ -10,11 +10,11 @@ import numpy as np
 from onepass.foundation.cholesky_updates import shift_root
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import dot
-from onepass.model.kernel.state import LOG_DET, STALE, USED, combined, combined_both, played
+from onepass.model.kernel.state import LOG_DET, STALE, USED, combine_rows, combine_rows_twice, record_play
 
 
 @compiled
-def outside(state, place):
+def residual_variance(state, place):
     """k(x, x) - z^T z of the point at `place`; 0 in the dictionary."""
     used, rest = int(state.tally[USED]), state.prior[place]
     for i in range(used):
@@ -26,7 +26,7 @@ def outside(state, place):
 
 
 @compiled
-def rank_one(state, place, reward, rest, reg):
+def update_posterior(state, place, reward, rest, reg):
     """A play of a point with the dictionary as it is, rest: `outside`."""
     used = int(state.tally[USED])
     root, z = state.root[:used], np.empty(used)
@@ -34,17 +34,17 @@ def rank_one(state, place, reward, rest, reg):
         z[i] = state.rows[i, place]
     v = dot(z, root)
     q, u = float(dot(v, v)), dot(root, v)
-    covariance = combined(u, state.rows)
+    covariance = combine_rows(u, state.rows)
     for a in range(covariance.size):
         covariance[a] *= reg
-    played(state, covariance, reg * q, place, reward, reg)
+    record_play(state, covariance, reg * q, place, reward, reg)
     state.variances[place] = rest / reg + q / (1.0 + q)
     if q > 0.0:
         shift_root(root, v, u, q, 1.0)
 
 
 @compiled
-def grown(state, row, place, reward, rest, reg):
+def add_to_dictionary(state, row, place, reward, rest, reg):
     """The dictionary gains the point at `place`, which is then played; row: k(x_place, table), rest: `outside`.
 
     z gains the coordinate g = (k(x, .) - z(x)^T z) / sqrt(rest), 0 in the dictionary; V a row w = sum of z g over all
@@ -74,14 +74,14 @@ def grown(state, row, place, reward, rest, reg):
     longer = state.root[: used + 1]
     v = dot(np.append(z, np.sqrt(rest)), longer)
     q, u = float(dot(v, v)), dot(longer, v)
-    z_rows, covariance = combined_both(z, u, state.rows)
+    z_rows, covariance = combine_rows_twice(z, u, state.rows)
     new = state.rows[used]
     for a in range(size):
         new[a] = 0.0 if known[a] else (row[a] - z_rows[a]) * scale
     for a in range(size):
         covariance[a] = reg * (covariance[a] + u[used] * new[a])
     if others:
-        part = new[:size] - combined(across, state.rows)[:size]
+        part = new[:size] - combine_rows(across, state.rows)[:size]
         paid, ones = float(dot(state.sums[:size], part)), float(dot(state.plays[:size], part))
         for a in range(size):
             state.variances[a] = max(state.variances[a] + part[a] * part[a] / s - new[a] * new[a] / reg, 0.0)
@@ -90,13 +90,13 @@ def grown(state, row, place, reward, rest, reg):
     state.members[used] = place
     state.tally[USED] += 1.0
     state.tally[LOG_DET] += np.log(s / reg)
-    played(state, covariance, reg * q, place, reward, reg)
+    record_play(state, covariance, reg * q, place, reward, reg)
     state.variances[place] = q / (1.0 + q)
     shift_root(longer, v, u, q, 1.0)
 
 
 @compiled
-def noted(state, stale, place, copies, chance):
+def count_play(state, stale, place, copies, chance):
     """The counters of a play; copies, chance: of the point, where the dictionary is drawn incrementally."""
     state.tally[STALE] += stale
     if state.copies.shape[0] > 0:
@@ -104,21 +104,21 @@ def noted(state, stale, place, copies, chance):
 
 
 @compiled
-def play_kept(state, least, stale, place, reward, reg, copies, chance):
+def play_outside_dictionary(state, least, stale, place, reward, reg, copies, chance):
     """A play under the dictionary as it is, and 0; or nothing, and `outside`, where that is below 0 or above least."""
-    rest = outside(state, place)
+    rest = residual_variance(state, place)
     if rest < 0.0 or rest > least:
         return rest
-    rank_one(state, place, reward, rest, reg)
-    noted(state, stale, place, copies, chance)
+    update_posterior(state, place, reward, rest, reg)
+    count_play(state, stale, place, copies, chance)
     return 0.0
 
 
 @compiled
-def play_beside(state, row, rest, stale, place, reward, reg, copies, chance):
+def play_and_join(state, row, rest, stale, place, reward, reg, copies, chance):
     """A play of a point that joins the dictionary, or, with an empty row, one that has nothing outside it."""
     if row.size > 0:
-        grown(state, row, place, reward, rest, reg)
+        add_to_dictionary(state, row, place, reward, rest, reg)
     else:
-        rank_one(state, place, reward, 0.0, reg)
-    noted(state, stale, place, copies, chance)
+        update_posterior(state, place, reward, 0.0, reg)
+    count_play(state, stale, place, copies, chance)

@@ -24,9 +24,9 @@ from onepass.features.nystrom import IN_SPAN, NONE
 from onepass.foundation.cholesky_updates import shift_root
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import dot
+from onepass.model.kernel.checks import kernel_matrix, kernel_row, round_variance, table_variances
 from onepass.model.kernel.posterior import KernelPosterior
-from onepass.model.kernel.state import LOG_DET, USED, KernelState, combined, played, with_room
-from onepass.model.kernel.values import gram_of, priors_of, rounded, row_of
+from onepass.model.kernel.state import LOG_DET, USED, KernelState, combine_rows, ensure_capacity, record_play
 
 ROUNDING = 1e-13  # of k(x, x): what a posterior variance loses to the subtraction that it comes from
 
@@ -41,9 +41,9 @@ def replay(state, member, reward, reg):
     weights = np.empty(used)
     for i in range(used):
         weights[i] = u[i] * (reg / n)
-    covariance = combined(weights, state.rows)
+    covariance = combine_rows(weights, state.rows)
     own = max(covariance[place], 0.0)
-    played(state, covariance, own, place, reward, reg)
+    record_play(state, covariance, own, place, reward, reg)
     state.variances[place] = own / (own + reg)  # as above, without its cancellation
     shift_root(root, v, u, q, -reg / (n * (n + 1.0)))
 
@@ -56,7 +56,7 @@ def covariance_of(state, row):
         own[i] = row[state.members[i]]
     root = state.root[: own.size]
     weights = dot(root, dot(own, root)) if own.size > 0 else own
-    covariance = combined(weights, state.rows)
+    covariance = combine_rows(weights, state.rows)
     for a in range(row.size):
         covariance[a] = row[a] - covariance[a]
     return covariance, weights
@@ -73,7 +73,7 @@ def play_new(state, row, covariance, weights, own, place, reward, reg):
         state.rows[used, a] = row[a]
     state.members[used] = place
     state.tally[USED] += 1.0
-    played(state, covariance, own, place, reward, reg)
+    record_play(state, covariance, own, place, reward, reg)
     state.variances[place] = own / (own + reg)
 
 
@@ -84,13 +84,13 @@ class ExactPosterior(KernelPosterior):
     def play(self, place: int, reward: float) -> None:
         state = self.state
         if state.plays[place]:
-            replay(state, int((state.members[: state.used] == place).argmax()), reward, self.reg)
+            replay(state, int((state.members[: state.n_rows] == place).argmax()), reward, self.reg)
             return
-        self.state = state = with_room(state)
-        row = row_of(self.kernel, state, place)
+        self.state = state = ensure_capacity(state)
+        row = kernel_row(self.kernel, state, place)
         covariance, weights = covariance_of(state, row)
         own = float(covariance[place])
-        own = own if own >= 0.0 else rounded(self.kernel, state, own)
+        own = own if own >= 0.0 else round_variance(self.kernel, state, own)
         play_new(state, row, covariance, weights, own, place, reward, self.reg)
 
     def column(self, gram: np.ndarray) -> np.ndarray:
@@ -102,8 +102,8 @@ class ExactPosterior(KernelPosterior):
     def _predict_by(
         self, state: KernelState, gram: np.ndarray, prior: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        members = state.members[: state.used]
-        root = state.root[: state.used, : state.used]
+        members = state.members[: state.n_rows]
+        root = state.root[: state.n_rows, : state.n_rows]
         sums, plays = state.sums[members], state.plays[members]
         found = root.T @ np.column_stack([gram, sums / plays, np.ones(len(plays))])  # one pass over a large root
         half, weights = found[:, :-2], found[:, -2:]
@@ -112,10 +112,10 @@ class ExactPosterior(KernelPosterior):
 
     def rebuild(self, state: KernelState) -> KernelState:
         """K_U + reg N^-1 by one Cholesky factorization."""
-        used, members = state.used, state.members[: state.used]
+        used, members = state.n_rows, state.members[: state.n_rows]
         gram, prior = (
-            gram_of(self.kernel, state.points[members], state.points[: state.size]),
-            priors_of(self.kernel, state),
+            kernel_matrix(self.kernel, state.points[members], state.points[: state.size]),
+            table_variances(self.kernel, state),
         )
         noisy = gram[:, members] + np.diag(self.reg / state.plays[members])
         try:
@@ -135,18 +135,18 @@ class ExactPosterior(KernelPosterior):
         """Draws of the prior, corrected by the plays (Matheron's rule)."""
         s = self.state
         if self.root is None:
-            self.root = root_of(gram_of(self.kernel, s.points, s.points))
+            self.root = root_of(kernel_matrix(self.kernel, s.points, s.points))
         draws = normals(rng, (count, len(self.root))) @ self.root
-        members = s.members[: s.used]
-        heard = draws[:, members] + np.sqrt(self.reg / s.plays[members]) * normals(rng, (count, s.used))
-        root = s.root[: s.used, : s.used]
-        return (draws - heard @ root @ root.T @ s.rows[: s.used, : s.size]) / self.reg**0.5
+        members = s.members[: s.n_rows]
+        heard = draws[:, members] + np.sqrt(self.reg / s.plays[members]) * normals(rng, (count, s.n_rows))
+        root = s.root[: s.n_rows, : s.n_rows]
+        return (draws - heard @ root @ root.T @ s.rows[: s.n_rows, : s.size]) / self.reg**0.5
 
     def draw_rows(
         self, rows: np.ndarray, gram: np.ndarray, prior: np.ndarray, rng: np.random.Generator, count: int
     ) -> np.ndarray:
-        half = self.state.root[: self.state.used, : self.state.used].T @ gram
-        root = root_of(gram_of(self.kernel, rows, rows) - half.T @ half, prior)
+        half = self.state.root[: self.state.n_rows, : self.state.n_rows].T @ gram
+        root = root_of(kernel_matrix(self.kernel, rows, rows) - half.T @ half, prior)
         return normals(rng, (count, len(root))) @ root / self.reg**0.5
 
     def radius(self, theory: Theory) -> float:
@@ -158,7 +158,10 @@ class ExactPosterior(KernelPosterior):
         raise ValueError("variance_factor is of a model with a budget: an exact posterior leaves no play out")
 
     def weights(self, near: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        members, root = self.state.members[: self.state.used], self.state.root[: self.state.used, : self.state.used]
+        members, root = (
+            self.state.members[: self.state.n_rows],
+            self.state.root[: self.state.n_rows, : self.state.n_rows],
+        )
         heard = np.stack([self.state.sums[members] / self.state.plays[members], np.ones(len(members))], axis=1)
         return root @ (root.T @ heard), root @ (root.T @ near) / self.reg
 

@@ -22,14 +22,23 @@ from onepass.foundation.deferred_signals import defer_signals
 from onepass.foundation.registry import build, savable, to_plain
 from onepass.foundation.rw_lock import reading, writing
 from onepass.model.contract import Batch, Choice, Model, Request, Sides, rows_of_slots
+from onepass.model.kernel.attribution import attribute_arms, make_expansion
 from onepass.model.kernel.budgeted import Budget, BudgetedPosterior
+from onepass.model.kernel.checks import check_arm_indices, check_rows, check_table
 from onepass.model.kernel.exact import ExactPosterior
-from onepass.model.kernel.explaining import expanded, expansion
-from onepass.model.kernel.exploring import PosteriorUCB, at_random, default, multiplier
-from onepass.model.kernel.merge import agree, plays_together
-from onepass.model.kernel.posterior import Held, KernelPosterior
-from onepass.model.kernel.state import LOG_DET, NO_PLAYS, Plays, Posterior, Saved, centred, consistent, units
-from onepass.model.kernel.values import checked, indices, table_of
+from onepass.model.kernel.exploration import PosteriorUCB, default_rule, exploration_multiplier, uniform_rule
+from onepass.model.kernel.merge import check_mergeable, merge_plays
+from onepass.model.kernel.posterior import KernelPosterior, PosteriorBackup
+from onepass.model.kernel.state import (
+    LOG_DET,
+    NO_PLAYS,
+    Plays,
+    Posterior,
+    SavedKernelModel,
+    consistent,
+    in_reward_units,
+    reward_units,
+)
 from onepass.model.names import distinct_names
 
 
@@ -73,14 +82,14 @@ class KernelModel(Model):
             raise ValueError(f"normalize must be True, False or None, got {quote(normalize)}")
         self.normalize: bool = self.fit_after > 0 if normalize is None else normalize
         self.seed: int = check.integer("seed", seed, 0, None)
-        points, self.fixed = table_of(arms), arms is not None
+        points, self.fixed = check_table(arms), arms is not None
         if kernel is None and not self.fixed:
             raise ValueError("kernel must be given where arms are not, say Matern(2.5, length_scale=0.2)")
         kernel = Matern(2.5, median_distance(points)) if kernel is None else as_kernel(kernel)
         if self.fit_after:
-            from onepass.model.kernel.marginal_likelihood import fittable
+            from onepass.model.kernel.marginal_likelihood import check_fittable
 
-            fittable(kernel)
+            check_fittable(kernel)
         if self.fixed and not states.is_abstract():
             check_positive_definite(kernel, points)
         self.budget = budget
@@ -126,7 +135,7 @@ class KernelModel(Model):
     @property
     def dictionary_size(self) -> int:
         """How many points the posterior rests on: without a budget all distinct points played."""
-        return self._posterior.state.used
+        return self._posterior.state.n_rows
 
     @reading
     def effective_dimension(self) -> float:
@@ -142,8 +151,8 @@ class KernelModel(Model):
     def posterior(self, rows: Any = None) -> Posterior:
         """Means, variances and deviations of rows (n, dim); None: of all arms, or, where they change, points played."""
         found = self._posterior.look(rows if rows is None else self._rows("rows", rows, (2,)))
-        centre, scale = units(self._posterior.state, self.normalize)
-        means, deviations = centred(*found[:3], centre, scale * self.reg**0.5)
+        centre, scale = reward_units(self._posterior.state, self.normalize)
+        means, deviations = in_reward_units(*found[:3], centre, scale * self.reg**0.5)
         return Posterior(means=means, variances=found.variances.copy(), deviations=deviations)
 
     @reading
@@ -179,7 +188,7 @@ class KernelModel(Model):
     # ---- decisions ----
 
     def _rows(self, name: str, rows: Any, dims: tuple[int, ...]) -> np.ndarray:
-        return checked(name, rows, dims, self._posterior.state.points.shape[1] or None, self.kernel)
+        return check_rows(name, rows, dims, self._posterior.state.points.shape[1] or None, self.kernel)
 
     def encode(self, context: Any, arms: Any) -> Request:
         if context is None:
@@ -202,7 +211,7 @@ class KernelModel(Model):
             raise ValueError("maximizer is for arms that change: this model has fixed ones")
         if not self._fits:
             return rule
-        return default() if request is None else at_random()
+        return default_rule() if request is None else uniform_rule()
 
     def choose(self, request: Request, *how: Any, **named: Any) -> Choice:
         if self.fixed and request.given is not None:
@@ -211,9 +220,9 @@ class KernelModel(Model):
 
     def predict(self, request: Request, i: int, rule: Rule, rng: np.random.Generator, pairs: int) -> ArmStatistics:
         found, theory = self._posterior.look(request.each[i], pairs, rng), rule.exploration.theory
-        centre, scale = units(self._posterior.state, self.normalize)
-        means, widths = centred(*found[:3], centre, scale)
-        beta = multiplier(rule, self.reg, self._arguments["reg"])
+        centre, scale = reward_units(self._posterior.state, self.normalize)
+        means, widths = in_reward_units(*found[:3], centre, scale)
+        beta = exploration_multiplier(rule, self.reg, self._arguments["reg"])
         beta *= 1.0 if theory is None else self._posterior.radius(theory) / scale
         samples = empty_normals(means.size)
         if pairs:
@@ -240,7 +249,7 @@ class KernelModel(Model):
         if self.fixed:
             if context is not None:
                 raise ValueError("contexts must be None where arms are fixed: name the arm")
-            several, arms = indices(arm, self._posterior.state.size)
+            several, arms = check_arm_indices(arm, self._posterior.state.size)
             return Batch(len(arms), not several, arms)
         if arm is not None:
             raise ValueError(f"arm must be None where arms change, which are rows, got {quote(arm)}")
@@ -255,7 +264,7 @@ class KernelModel(Model):
                 raise ValueError(f"decision {quote(decision.id)} must be one of a bandit like this one")
         if self.fixed:
             places = [int(decision.places[slot]) for decision, slot in slots]
-            return Batch(len(places), False, indices(places, self._posterior.state.size)[1])
+            return Batch(len(places), False, check_arm_indices(places, self._posterior.state.size)[1])
         rows = self._rows("contexts", rows_of_slots(slots), (2,))
         return Batch(len(rows), False, list(rows))
 
@@ -288,11 +297,11 @@ class KernelModel(Model):
                 place = self._places.get(key, -1)
                 place = posterior.join(arm) if place < 0 else place
             if residuals:
-                centre, s = units(posterior.state, self.normalize)[0], posterior.state
+                centre, s = reward_units(posterior.state, self.normalize)[0], posterior.state
                 deviation = reward - float(centre + s.means[place] - centre * s.ones[place])
             posterior.play(place, reward)
             if self._fits:
-                self._first = first.more(place, reward, self.fit_after)
+                self._first = first.append(place, reward, self.fit_after)
             if fits:
                 self._fit()
         except BaseException:
@@ -306,12 +315,12 @@ class KernelModel(Model):
 
     def _fit(self) -> None:
         """Choose kernel and reg by the first plays, unless these say nothing: then by later ones."""
-        from onepass.model.kernel.marginal_likelihood import fitted
+        from onepass.model.kernel.marginal_likelihood import fit_kernel
 
         places, rewards = self._first
         if rewards.max() > rewards.min():
             rows = self._posterior.state.points[places]
-            self._posterior.refit(*fitted(self.kernel, self.reg, rows, rewards, self.normalize))
+            self._posterior.refit(*fit_kernel(self.kernel, self.reg, rows, rewards, self.normalize))
             self._fits, self._first = False, NO_PLAYS
 
     def merge(self, other: Self, since: Self | None) -> Self:
@@ -324,10 +333,10 @@ class KernelModel(Model):
             raise TypeError("kernel models with a budget cannot be merged: their dictionaries depend on the order")
         if since is not None:
             raise ValueError("since must be None for kernel models: give what each has learned by itself")
-        agree(self.contents(), other.contents())
+        check_mergeable(self.contents(), other.contents())
         mine, its = self._posterior, other._posterior
-        state = plays_together(mine.state, its.state, self.reg, self.fixed)
-        mine.state = mine.rebuild(state) if state.used else state
+        state = merge_plays(mine.state, its.state, self.reg, self.fixed)
+        mine.state = mine.rebuild(state) if state.n_rows else state
         self._know_places()
         self._tally = pool(self._tally, other._tally, None)
         return self
@@ -343,8 +352,8 @@ class KernelModel(Model):
             raise ValueError("names must be None for kernel models, whose terms are points of the dictionary")
         known, rows = self._posterior, request.each[0]
         points = (known.state.points if rows is None else rows)[places]
-        found = expansion(known.state, self.kernel, points, self.reg, self.fixed, self.normalize)
-        return lambda m: expanded(found, *known.weights(found.near(m)), m)
+        found = make_expansion(known.state, self.kernel, points, self.reg, self.fixed, self.normalize)
+        return lambda m: attribute_arms(found, *known.weights(found.cross_values(m)), m)
 
     def reread(self, decision: Any) -> Request:
         if self.fixed != (decision.context is None):
@@ -383,7 +392,7 @@ class KernelModel(Model):
         held = self._posterior.hold()
         extra = {"kernel": held.kernel, "reg": held.reg, "coins": held.coins, "tally": list(self._tally)}
         extra |= {"fixed": self.fixed, "fits": self._fits}
-        return files.Contents(self._arguments, extra, Saved(held.state, *self._first))
+        return files.Contents(self._arguments, extra, SavedKernelModel(held.state, *self._first))
 
     @classmethod
     def from_contents(cls, params: dict[str, Any], extra: dict[str, Any], held: files.StateSource) -> Self:
@@ -393,7 +402,7 @@ class KernelModel(Model):
         model = cls(arms, **{name: build(part) for name, part in params.items()})
         found = held.take(model.contents().state, lambda saved: consistent(saved, fixed, model.fit_after))
         kernel, reg = as_kernel(build(extra["kernel"])), check.positive("reg", extra["reg"])
-        model._posterior.restore(Held(found.state, kernel, reg, extra["coins"]))
+        model._posterior.restore(PosteriorBackup(found.state, kernel, reg, extra["coins"]))
         model._fits = check.choice("fits", extra["fits"], (False, True))
         model._first = Plays(found.places, found.rewards)
         model._tally = check_tally(extra["tally"])

@@ -25,8 +25,8 @@ def bkb_oversampling(rounds: int, *, delta: float = 0.1, epsilon: float = 0.5) -
     >>> round(op.model.bkb_oversampling(1000))  # 72 log(4 T / delta) at epsilon = 1/2, where a = 3
     763
     """
-    rounds, delta = check.integer("rounds", rounds, 1), _inside("delta", delta)
-    return 6.0 * _factor(epsilon) * log(4.0 * rounds / delta) / float(epsilon) ** 2
+    rounds, delta = check.integer("rounds", rounds, 1), _check_open_interval("delta", delta)
+    return 6.0 * _variance_factor(epsilon) * log(4.0 * rounds / delta) / float(epsilon) ** 2
 
 
 def bkb_size_bound(
@@ -47,17 +47,17 @@ def bkb_size_bound(
     if dimension < 0.0:
         raise ValueError(f"effective_dimension must be at least 0, got {quote(effective_dimension)}")
     ratio = check.positive("variance", variance) / check.positive("reg", reg)
-    return 3.0 * (1.0 + ratio) * _factor(epsilon) * check.positive("oversampling", oversampling) * dimension
+    return 3.0 * (1.0 + ratio) * _variance_factor(epsilon) * check.positive("oversampling", oversampling) * dimension
 
 
-def _inside(name: str, value: Any) -> float:
+def _check_open_interval(name: str, value: Any) -> float:
     number = check.real(name, value)
     if not 0.0 < number < 1.0:
         raise ValueError(f"{name} must be above 0 and below 1, got {quote(value)}")
     return number
 
 
-def _factor(epsilon: Any) -> float:
+def _variance_factor(epsilon: Any) -> float:
     """a = (1 + epsilon) / (1 - epsilon)."""
-    epsilon = _inside("epsilon", epsilon)
+    epsilon = _check_open_interval("epsilon", epsilon)
     return (1.0 + epsilon) / (1.0 - epsilon)

@@ -18,17 +18,17 @@ NOISES = (1e-6, 10.0)  # the same for the noise's
 RANGE = 1e2  # searched to both sides of where a parameter begins
 
 
-def fittable(kernel: Kernel) -> None:
+def check_fittable(kernel: Kernel) -> None:
     """ValueError for a kernel without parameters that scikit-learn knows."""
-    theirs(kernel)
+    to_sklearn(kernel)
 
 
-def _around(value: Any) -> Any:
+def _bounds_around(value: Any) -> Any:
     value = np.asarray(value, np.float64)
     return np.stack([value / RANGE, value * RANGE], axis=-1) if value.ndim else (value / RANGE, value * RANGE)
 
 
-def theirs(kernel: Kernel) -> Any:
+def to_sklearn(kernel: Kernel) -> Any:
     """The same kernel as a scikit-learn object."""
     try:
         from sklearn.gaussian_process import kernels as sk
@@ -36,26 +36,26 @@ def theirs(kernel: Kernel) -> Any:
         raise ModuleNotFoundError("fit_after needs scikit-learn: pip install onepass[experiment]") from None
     match kernel:
         case RBF(length):
-            return sk.RBF(np.array(length) if isinstance(length, tuple) else length, _around(length))
+            return sk.RBF(np.array(length) if isinstance(length, tuple) else length, _bounds_around(length))
         case Matern(nu, length):
-            return sk.Matern(np.array(length) if isinstance(length, tuple) else length, _around(length), nu=nu)
+            return sk.Matern(np.array(length) if isinstance(length, tuple) else length, _bounds_around(length), nu=nu)
         case Linear(bias):
-            return sk.DotProduct(bias**0.5, _around(bias**0.5) if bias else "fixed")
+            return sk.DotProduct(bias**0.5, _bounds_around(bias**0.5) if bias else "fixed")
         case Polynomial(degree, bias):
-            base = sk.DotProduct(bias**0.5, _around(bias**0.5) if bias else "fixed")
+            base = sk.DotProduct(bias**0.5, _bounds_around(bias**0.5) if bias else "fixed")
             return sk.Exponentiation(base, degree)
         case Scaled(inner, scale):
-            return sk.ConstantKernel(scale, _around(scale)) * theirs(inner)
+            return sk.ConstantKernel(scale, _bounds_around(scale)) * to_sklearn(inner)
         case Sum(left, right):
-            return theirs(left) + theirs(right)
+            return to_sklearn(left) + to_sklearn(right)
         case Product(left, right):
-            return theirs(left) * theirs(right)
+            return to_sklearn(left) * to_sklearn(right)
         case CallableKernel(function) if isinstance(function, sk.Kernel):
             return function
     raise ValueError(f"kernel must be one that scikit-learn can fit where fit_after is set, got {quote(kernel)}")
 
 
-def ours(kernel: Kernel, found: Any) -> Kernel:
+def from_sklearn(kernel: Kernel, found: Any) -> Kernel:
     """`kernel` with the parameters of its scikit-learn form."""
     match kernel:
         case RBF():
@@ -67,15 +67,17 @@ def ours(kernel: Kernel, found: Any) -> Kernel:
         case Polynomial(degree):
             return Polynomial(degree, float(found.kernel.sigma_0) ** 2)
         case Scaled(inner):
-            return Scaled(ours(inner, found.k2), float(found.k1.constant_value))
+            return Scaled(from_sklearn(inner, found.k2), float(found.k1.constant_value))
         case Sum(left, right):
-            return Sum(ours(left, found.k1), ours(right, found.k2))
+            return Sum(from_sklearn(left, found.k1), from_sklearn(right, found.k2))
         case Product(left, right):
-            return Product(ours(left, found.k1), ours(right, found.k2))
+            return Product(from_sklearn(left, found.k1), from_sklearn(right, found.k2))
     return CallableKernel(found)
 
 
-def fitted(kernel: Kernel, reg: float, rows: np.ndarray, rewards: np.ndarray, normalize: bool) -> tuple[Kernel, float]:
+def fit_kernel(
+    kernel: Kernel, reg: float, rows: np.ndarray, rewards: np.ndarray, normalize: bool
+) -> tuple[Kernel, float]:
     """The kernel, with a variance of its own, and reg that maximize the marginal likelihood of rewards (n,) at rows."""
     import warnings
 
@@ -87,10 +89,10 @@ def fitted(kernel: Kernel, reg: float, rows: np.ndarray, rewards: np.ndarray, no
     size = float(np.sqrt(np.mean(rewards**2)))  # the fit is in units of the rewards, whatever they are
     units = 1.0 if normalize else size * size  # where rewards are normalized, so are the bandit's kernel and reg
     share = min(max(reg / units, LEAST_SHARE), 1.0)
-    free = sk.ConstantKernel(1.0, VARIANCES) * theirs(inner) + sk.WhiteKernel(share, NOISES)
+    free = sk.ConstantKernel(1.0, VARIANCES) * to_sklearn(inner) + sk.WhiteKernel(share, NOISES)
     model = GaussianProcessRegressor(free, normalize_y=normalize, n_restarts_optimizer=2, random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # a parameter at its bound is still the best there is
         found = model.fit(rows, rewards / size).kernel_
-    fitted_kernel = Scaled(ours(inner, found.k1.k2), float(found.k1.k1.constant_value) * units)
+    fitted_kernel = Scaled(from_sklearn(inner, found.k1.k2), float(found.k1.k1.constant_value) * units)
     return fitted_kernel, float(found.k2.noise_level) * units

@@ -12,10 +12,10 @@ from onepass.foundation import state as states
 from onepass.foundation.check import quote
 from onepass.foundation.files import Contents
 from onepass.foundation.registry import has_equal_arguments
-from onepass.model.kernel.state import CENTRE, ROOM, ROUNDS, SCATTER, USED, KernelState, widened, with_point
+from onepass.model.kernel.state import CENTRE, ROOM, ROUNDS, SCATTER, USED, KernelState, append_point, pad_array
 
 
-def agree(mine: Contents, its: Contents) -> None:
+def check_mergeable(mine: Contents, its: Contents) -> None:
     """ValueError where plays do not mean the same to both."""
     if mine.extra["fits"] or its.extra["fits"]:
         raise ValueError("kernel and reg must have been chosen before bandits merge: learn fit_after plays first")
@@ -31,7 +31,7 @@ def agree(mine: Contents, its: Contents) -> None:
         raise ValueError(f"other must have rows of {own.shape[1]} features, got {theirs.shape[1]}")
 
 
-def pooled(mine: np.ndarray, its: np.ndarray) -> np.ndarray:
+def merge_tallies(mine: np.ndarray, its: np.ndarray) -> np.ndarray:
     """The tally of both: plays, mean and scatter of the rewards."""
     tally, gap, rounds = mine.copy(), its[CENTRE] - mine[CENTRE], mine[ROUNDS] + its[ROUNDS]
     if rounds:
@@ -41,7 +41,7 @@ def pooled(mine: np.ndarray, its: np.ndarray) -> np.ndarray:
     return tally
 
 
-def plays_together(state: KernelState, other: KernelState, reg: float, fixed: bool) -> KernelState:
+def merge_plays(state: KernelState, other: KernelState, reg: float, fixed: bool) -> KernelState:
     """A copy of the first state with the plays of both; its rows, root and posterior are to be made anew."""
     if not state.points.shape[1] or not other.points.shape[1]:  # where arms change, no row has been seen
         return states.copy(state if state.points.shape[1] else other)
@@ -52,19 +52,19 @@ def plays_together(state: KernelState, other: KernelState, reg: float, fixed: bo
         for i, row in enumerate(other.points[:count]):
             place = known.get((row + 0.0).tobytes(), -1)
             if place < 0:
-                state = with_point(state, row, float(other.prior[i]), reg)
+                state = append_point(state, row, float(other.prior[i]), reg)
                 place = state.size - 1
             places[i] = place
     state.plays[places] += other.plays[:count]
     state.sums[places] += other.sums[:count]
-    members = state.members[: state.used]
-    theirs = places[other.members[: other.used]]
+    members = state.members[: state.n_rows]
+    theirs = places[other.members[: other.n_rows]]
     members = np.concatenate([members, theirs[~np.isin(theirs, members)]])
-    room, tally = max(len(members) + ROOM, len(state.members)), pooled(state.tally, other.tally)
+    room, tally = max(len(members) + ROOM, len(state.members)), merge_tallies(state.tally, other.tally)
     tally[USED] = len(members)
     return state._replace(
         rows=np.zeros((room, state.rows.shape[1])),
         root=np.zeros((room, room)),
-        members=widened(members, room),
+        members=pad_array(members, room),
         tally=tally,
     )

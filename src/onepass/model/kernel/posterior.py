@@ -13,11 +13,11 @@ from onepass.exploration.confidence_width import Theory
 from onepass.exploration.randomness import empty_normals
 from onepass.features.kernels import Kernel
 from onepass.foundation import state as states
-from onepass.model.kernel.state import KernelState, begun, with_point
-from onepass.model.kernel.values import gram_of, prior_of
+from onepass.model.kernel.checks import kernel_matrix, prior_variances
+from onepass.model.kernel.state import KernelState, append_point, init_state
 
 
-class Held(NamedTuple):
+class PosteriorBackup(NamedTuple):
     """All that a play or another kernel changes: the state, kernel and reg, and where the coins of dictionaries are."""
 
     state: KernelState
@@ -26,7 +26,7 @@ class Held(NamedTuple):
     coins: Any
 
 
-class Look(NamedTuple):
+class PointStatistics(NamedTuple):
     """Means, ones and variances (n,) of points, and draws (count, n) of the posterior less its mean, over sqrt(reg)."""
 
     means: np.ndarray
@@ -53,8 +53,8 @@ class KernelPosterior(ABC):
 
     def begin(self, points: np.ndarray) -> KernelState:
         """Return the state before the first play."""
-        prior = states.zeros(len(points)) if states.is_abstract() else prior_of(self.kernel, points)
-        return begun(points, prior, self.reg, self.copies)
+        prior = states.zeros(len(points)) if states.is_abstract() else prior_variances(self.kernel, points)
+        return init_state(points, prior, self.reg, self.copies)
 
     @abstractmethod
     def play(self, place: int, reward: float) -> None:
@@ -100,32 +100,35 @@ class KernelPosterior(ABC):
     @property
     def dictionary(self) -> np.ndarray:
         """The points that the posterior rests on, (used, dim)."""
-        return self.state.points[self.state.members[: self.state.used]]
+        return self.state.points[self.state.members[: self.state.n_rows]]
 
     @property
     def effective_dimension(self) -> float:
         """Sum over all plays of the variance of their point as it is now."""
         return float(self.state.plays @ self.state.variances)
 
-    def look(self, rows: np.ndarray | None, count: int = 0, rng: Any = None) -> Look:
+    def look(self, rows: np.ndarray | None, count: int = 0, rng: Any = None) -> PointStatistics:
         """Return what is known of rows (n, dim), None: of the table; and `count` draws."""
         if rows is None:
             s, size = self.state, self.state.size
             draws = self.draw_table(rng, count) if count else empty_normals(size)
-            return Look(s.means[:size], s.ones[:size], s.variances[:size], draws)
-        gram, prior = gram_of(self.kernel, self.dictionary, rows), prior_of(self.kernel, rows)
+            return PointStatistics(s.means[:size], s.ones[:size], s.variances[:size], draws)
+        gram, prior = kernel_matrix(self.kernel, self.dictionary, rows), prior_variances(self.kernel, rows)
         draws = self.draw_rows(rows, gram, prior, rng, count) if count else empty_normals(len(rows))
-        return Look(*self.predict(gram, prior), draws)
+        return PointStatistics(*self.predict(gram, prior), draws)
 
     def join(self, point: np.ndarray) -> int:
         """Put a point (dim,) into the table, and return its place."""
         state = self.state if self.state.points.shape[1] else self.begin(np.empty((0, point.size)))
-        gram, prior = gram_of(self.kernel, self.dictionary, point[None]), prior_of(self.kernel, point[None])
+        gram, prior = (
+            kernel_matrix(self.kernel, self.dictionary, point[None]),
+            prior_variances(self.kernel, point[None]),
+        )
         (mean,), (one,), (variance,) = self.predict(gram, prior)
         column = self.column(gram)[:, 0]
-        state = with_point(state, point, float(prior[0]), self.reg)
+        state = append_point(state, point, float(prior[0]), self.reg)
         place = state.size - 1
-        state.rows[: state.used, place] = column
+        state.rows[: state.n_rows, place] = column
         state.means[place], state.ones[place], state.variances[place] = mean, one, variance
         self.state = state
         return place
@@ -140,12 +143,12 @@ class KernelPosterior(ABC):
             self.restore(held)
             raise
 
-    def hold(self) -> Held:
+    def hold(self) -> PosteriorBackup:
         """Return what `restore` takes; a play may write into the arrays of the state."""
         coins = None if self.coins is None else self.coins.bit_generator.state
-        return Held(self.state, self.kernel, self.reg, coins)
+        return PosteriorBackup(self.state, self.kernel, self.reg, coins)
 
-    def restore(self, held: Held) -> None:
+    def restore(self, held: PosteriorBackup) -> None:
         """Take back what was held."""
         self.state, self.kernel, self.reg = held[:3]
         if self.coins is not None:

@@ -52,7 +52,7 @@ class KernelState(NamedTuple):
     tally: np.ndarray
 
     @property
-    def used(self) -> int:
+    def n_rows(self) -> int:
         """Rows in use."""
         return int(self.tally[USED])
 
@@ -73,7 +73,7 @@ class Posterior(NamedTuple):
     deviations: np.ndarray
 
 
-def begun(points: np.ndarray, prior: np.ndarray, reg: float, copies: int) -> KernelState:
+def init_state(points: np.ndarray, prior: np.ndarray, reg: float, copies: int) -> KernelState:
     """Nothing played yet; copies: 2, or 0 where nobody asks."""
     size = len(points)
     return KernelState(
@@ -93,47 +93,47 @@ def begun(points: np.ndarray, prior: np.ndarray, reg: float, copies: int) -> Ker
     )
 
 
-def widened(array: np.ndarray, *shape: int) -> np.ndarray:
+def pad_array(array: np.ndarray, *shape: int) -> np.ndarray:
     """The array in the corner of a larger one of zeros."""
     out = np.zeros(shape, array.dtype)
     out[tuple(slice(n) for n in array.shape)] = array
     return out
 
 
-def with_room(state: KernelState) -> KernelState:
+def ensure_capacity(state: KernelState) -> KernelState:
     """The state with room for one more row."""
-    if state.used < len(state.members):
+    if state.n_rows < len(state.members):
         return state
-    capacity = int(GROWTH * state.used) + ROOM
+    capacity = int(GROWTH * state.n_rows) + ROOM
     return state._replace(
-        rows=widened(state.rows, capacity, state.rows.shape[1]),
-        root=widened(state.root, capacity, capacity),
-        members=widened(state.members, capacity),
+        rows=pad_array(state.rows, capacity, state.rows.shape[1]),
+        root=pad_array(state.root, capacity, capacity),
+        members=pad_array(state.members, capacity),
     )
 
 
-def with_point(state: KernelState, point: np.ndarray, prior: float, reg: float) -> KernelState:
+def append_point(state: KernelState, point: np.ndarray, prior: float, reg: float) -> KernelState:
     """The state with one more point in its table; the caller fills its column of `rows` and its posterior."""
     size, capacity = state.size, len(state.plays)
     if size == capacity:
         capacity = int(GROWTH * size) + ROOM
         state = state._replace(
-            points=widened(state.points, capacity, state.points.shape[1]),
-            plays=widened(state.plays, capacity),
-            sums=widened(state.sums, capacity),
-            prior=widened(state.prior, capacity),
-            means=widened(state.means, capacity),
-            ones=widened(state.ones, capacity),
-            variances=widened(state.variances, capacity),
-            rows=widened(state.rows, len(state.rows), capacity),
-            copies=widened(state.copies, len(state.copies), capacity),
+            points=pad_array(state.points, capacity, state.points.shape[1]),
+            plays=pad_array(state.plays, capacity),
+            sums=pad_array(state.sums, capacity),
+            prior=pad_array(state.prior, capacity),
+            means=pad_array(state.means, capacity),
+            ones=pad_array(state.ones, capacity),
+            variances=pad_array(state.variances, capacity),
+            rows=pad_array(state.rows, len(state.rows), capacity),
+            copies=pad_array(state.copies, len(state.copies), capacity),
         )
     state.points[size], state.prior[size], state.variances[size] = point, prior, prior / reg
     return state._replace(size=size + 1)
 
 
 @compiled
-def played(state, covariance, own, place, reward, reg):
+def record_play(state, covariance, own, place, reward, reg):
     """A play of the point at `place`: its posterior covariance with all points; own: with itself."""
     gap, lack = reward - state.means[place], 1.0 - state.ones[place]
     scale = 1.0 / (reg + own)
@@ -146,11 +146,11 @@ def played(state, covariance, own, place, reward, reg):
     state.plays[place] += 1.0
     state.sums[place] += reward
     state.tally[LOG_DET] += np.log1p(own / reg)
-    counted(state.tally, reward)
+    count_reward(state.tally, reward)
 
 
 @compiled
-def counted(tally, reward):
+def count_reward(tally, reward):
     """One play more, and Welford's mean and scatter of the rewards."""
     tally[ROUNDS] += 1.0
     gap = reward - tally[CENTRE]
@@ -158,7 +158,7 @@ def counted(tally, reward):
     tally[SCATTER] += gap * (reward - tally[CENTRE])
 
 
-def units(state: KernelState, normalize: bool) -> tuple[float, float]:
+def reward_units(state: KernelState, normalize: bool) -> tuple[float, float]:
     """What rewards are centred and scaled by: 0 and 1 unless normalized."""
     if not normalize or state.n_learned == 0:
         return 0.0, 1.0
@@ -168,7 +168,7 @@ def units(state: KernelState, normalize: bool) -> tuple[float, float]:
 
 
 @compiled
-def centred(means, ones, variances, centre, scale):
+def in_reward_units(means, ones, variances, centre, scale):
     """Means and widths (scale sigma) in units of rewards."""
     found, widths = np.empty(means.size), np.empty(means.size)
     for a in range(means.size):
@@ -178,7 +178,7 @@ def centred(means, ones, variances, centre, scale):
 
 
 @compiled
-def combined(weights, rows):
+def combine_rows(weights, rows):
     """weights^T rows for the first rows only: weights (used,), rows (row_capacity, capacity)."""
     if weights.size == 0:
         return np.zeros(rows.shape[1])
@@ -186,7 +186,7 @@ def combined(weights, rows):
 
 
 @compiled
-def combined_both(first, second, rows):
+def combine_rows_twice(first, second, rows):
     """`combined` of two weights, in one pass over the rows: where they are larger than a cache, half the time.
 
     Four rows at a time, so that the two sums are read and written a fourth as often.
@@ -214,7 +214,7 @@ class Plays(NamedTuple):
     places: np.ndarray
     rewards: np.ndarray
 
-    def more(self, place: int, reward: float, most: int) -> "Plays":
+    def append(self, place: int, reward: float, most: int) -> "Plays":
         """Return these and one more, the last ones of them."""
         return Plays(np.append(self.places, place)[-most:], np.append(self.rewards, reward)[-most:])
 
@@ -222,7 +222,7 @@ class Plays(NamedTuple):
 NO_PLAYS = Plays(np.empty(0, np.int64), np.empty(0))
 
 
-class Saved(NamedTuple):
+class SavedKernelModel(NamedTuple):
     """What a file holds: the state, and `Plays`."""
 
     state: KernelState
@@ -230,7 +230,7 @@ class Saved(NamedTuple):
     rewards: np.ndarray
 
 
-def consistent(held: Saved, fixed: bool, fit_after: int) -> bool:
+def consistent(held: SavedKernelModel, fixed: bool, fit_after: int) -> bool:
     """Whether the shapes and counters of a file fit together; fixed: arms are, so that the table has no room."""
     s = held.state
     capacity, rows = len(s.plays), len(s.members)
@@ -244,7 +244,7 @@ def consistent(held: Saved, fixed: bool, fit_after: int) -> bool:
         and bool(((s.copies >= 0.0) & np.isfinite(s.copies)).all())
         and s.tally.shape == (6,)
         and bool(np.isfinite(s.tally).all())
-        and 0 <= s.used <= min(rows, s.size)
+        and 0 <= s.n_rows <= min(rows, s.size)
         and (s.size == capacity if fixed else s.size <= capacity)
         and bool(((s.members >= 0) & (s.members < max(s.size, 1))).all())
         and held.places.shape == held.rewards.shape

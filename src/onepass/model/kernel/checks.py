@@ -13,7 +13,7 @@ from onepass.model.kernel.state import KernelState
 LARGEST = check.LARGEST["d"]  # of kernel values
 
 
-def table_of(arms: Any) -> np.ndarray:
+def check_table(arms: Any) -> np.ndarray:
     """The rows (A, dim) of a fixed set of arms; (0, 0) for None: arms that change."""
     if arms is None:
         return np.empty((0, 0))
@@ -25,7 +25,7 @@ def table_of(arms: Any) -> np.ndarray:
     return points
 
 
-def checked(name: str, rows: Any, dims: tuple[int, ...], width: int | None, kernel: Kernel) -> np.ndarray:
+def check_rows(name: str, rows: Any, dims: tuple[int, ...], width: int | None, kernel: Kernel) -> np.ndarray:
     """Rows (..., dim) that are finite and of this width; of any that the kernel takes where None is known yet."""
     rows = check.array(name, rows, np.dtype(np.float64), dims)
     if rows.size == 0:
@@ -38,7 +38,7 @@ def checked(name: str, rows: Any, dims: tuple[int, ...], width: int | None, kern
     return rows
 
 
-def indices(arm: Any, count: int) -> tuple[bool, list[Any]]:
+def check_arm_indices(arm: Any, count: int) -> tuple[bool, list[Any]]:
     """Whether several arms were given, and all of them: indices below `count`."""
     if isinstance(arm, np.ndarray) and arm.ndim == 0:
         arm = arm.item()
@@ -47,7 +47,7 @@ def indices(arm: Any, count: int) -> tuple[bool, list[Any]]:
     return many, [check.integer("arm", a, 0, count - 1) for a in (arm if many else [arm])]
 
 
-def bounded(kernel: Kernel, values: np.ndarray) -> np.ndarray:
+def check_kernel_values(kernel: Kernel, values: np.ndarray) -> np.ndarray:
     """The values of a kernel, if they can be worked with."""
     if not (np.abs(values) <= LARGEST).all():
         raise ValueError(
@@ -56,30 +56,30 @@ def bounded(kernel: Kernel, values: np.ndarray) -> np.ndarray:
     return values
 
 
-def prior_of(kernel: Kernel, points: np.ndarray) -> np.ndarray:
+def prior_variances(kernel: Kernel, points: np.ndarray) -> np.ndarray:
     """k(x, x) of points (n, dim), shape (n,)."""
-    return bounded(kernel, kernel.diagonal(points) if len(points) else np.zeros(0))
+    return check_kernel_values(kernel, kernel.diagonal(points) if len(points) else np.zeros(0))
 
 
-def priors_of(kernel: Kernel, state: KernelState) -> np.ndarray:
+def table_variances(kernel: Kernel, state: KernelState) -> np.ndarray:
     """k(x, x) of the table, zeros where it has room."""
     prior = np.zeros_like(state.prior)
-    prior[: state.size] = prior_of(kernel, state.points[: state.size])
+    prior[: state.size] = prior_variances(kernel, state.points[: state.size])
     return prior
 
 
-def gram_of(kernel: Kernel, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+def kernel_matrix(kernel: Kernel, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """k(x, y) of points (n, dim) and (m, dim), shape (n, m)."""
-    return bounded(kernel, kernel.gram(x, y) if len(x) else np.empty((0, len(y))))
+    return check_kernel_values(kernel, kernel.gram(x, y) if len(x) else np.empty((0, len(y))))
 
 
-def row_of(kernel: Kernel, state: KernelState, place: int) -> np.ndarray:
+def kernel_row(kernel: Kernel, state: KernelState, place: int) -> np.ndarray:
     """k(x_place, table), shape (size,)."""
-    return gram_of(kernel, state.points[place : place + 1], state.points[: state.size])[0]
+    return kernel_matrix(kernel, state.points[place : place + 1], state.points[: state.size])[0]
 
 
-def rounded(kernel: Kernel, state: KernelState, variance: float) -> float:
+def round_variance(kernel: Kernel, state: KernelState, variance: float) -> float:
     """0.0 for a negative variance that rounding explains; else a ValueError."""
-    if variance < -JITTER * float(state.prior[: state.size].max()) * (state.used + 1):
+    if variance < -JITTER * float(state.prior[: state.size].max()) * (state.n_rows + 1):
         raise indefinite_error(kernel)
     return 0.0

@@ -18,8 +18,8 @@ import numpy as np
 from onepass.features.attribution import Terms
 from onepass.features.kernels import Kernel
 from onepass.model.contract import Side
-from onepass.model.kernel.state import KernelState, units
-from onepass.model.kernel.values import gram_of
+from onepass.model.kernel.checks import kernel_matrix
+from onepass.model.kernel.state import KernelState, reward_units
 
 SIGNS = np.array([1.0, -1.0])  # of an arm, and of the other
 
@@ -34,22 +34,22 @@ class Expansion(NamedTuple):
     centre: float
     scale: float
 
-    def near(self, count: int) -> np.ndarray:
+    def cross_values(self, count: int) -> np.ndarray:
         """k_U of the first arm, less that of the second if count is 2, (used,)."""
         return self.gram[:, :count] @ SIGNS[:count]
 
 
-def expansion(
+def make_expansion(
     state: KernelState, kernel: Kernel, points: np.ndarray, reg: float, fixed: bool, normalize: bool
 ) -> Expansion:
     """Arms at these points (m, dim); fixed: the dictionary's points are arms themselves."""
-    members = state.members[: state.used]
-    names = [f"arm{place}" for place in members] if fixed else [f"point{i}" for i in range(state.used)]
-    gram, prior = gram_of(kernel, state.points[members], points), gram_of(kernel, points, points)
-    return Expansion(tuple(names), gram, prior / reg, *units(state, normalize))
+    members = state.members[: state.n_rows]
+    names = [f"arm{place}" for place in members] if fixed else [f"point{i}" for i in range(state.n_rows)]
+    gram, prior = kernel_matrix(kernel, state.points[members], points), kernel_matrix(kernel, points, points)
+    return Expansion(tuple(names), gram, prior / reg, *reward_units(state, normalize))
 
 
-def expanded(of: Expansion, weights: np.ndarray, solved: np.ndarray, count: int) -> list[list[Side]]:
+def attribute_arms(of: Expansion, weights: np.ndarray, solved: np.ndarray, count: int) -> list[list[Side]]:
     """The first `count` arms in terms of the points; weights (used, 2): of means and ones; solved (used,): C near."""
     own, square = weights[:, 0] - of.centre * weights[:, 1], of.scale**2
     names, known = ("intercept", "prior", *of.names), of.prior[:count, :count] @ SIGNS[:count]

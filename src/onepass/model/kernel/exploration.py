@@ -31,18 +31,18 @@ class PosteriorUCB(Exploration):
 
 
 @cache
-def at_random() -> Rule:
+def uniform_rule() -> Rule:
     """Return the rule while kernel and reg are not chosen."""
     return make_rule(EpsilonGreedy(1.0))
 
 
 @cache
-def default() -> Rule:
+def default_rule() -> Rule:
     """Return the rule where none is given."""
     return make_rule(PosteriorUCB())
 
 
-def multiplier(rule: Rule, reg: float, begun: float) -> float:
+def exploration_multiplier(rule: Rule, reg: float, begun: float) -> float:
     """Return beta of widths and draws, at a reg that was `begun`; with a `Theory`: of its radius.
 
     A number means as many standard deviations as it did in the beginning.
