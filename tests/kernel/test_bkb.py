@@ -327,8 +327,6 @@ def test_the_dictionary_is_drawn_again_once_the_variances_of_plays_left_out_add_
 def test_two_sums_over_rows_in_one_pass_are_two_products(used):
     rng = np.random.default_rng(used)
     rows, first, second = rng.standard_normal((used + 3, 17)), *rng.standard_normal((2, used))
-    found = combine_rows_twice(
-        first, np.append(second, 9.0), rows
-    )  # the second may be longer: its end is not looked at
+    found = combine_rows_twice(first, np.append(second, 9.0), rows)  # the end of a longer second vector is ignored
     for weights, one in zip((first, second), found, strict=True):
         np.testing.assert_allclose(one, weights @ rows[:used], atol=1e-13)

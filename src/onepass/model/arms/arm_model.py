@@ -103,7 +103,7 @@ class ArmModel(files.Owner):
 
     def __repr__(self) -> str:
         parts = repr(self.estimator) if self.features is None else f"{self.estimator!r}, features={self.features!r}"
-        return f"<ArmModel: {parts}; {self.rows} rows learned, {states.nbytes(self._held):,} bytes>"
+        return f"<ArmModel: {parts}; {self.rows} rows learned, {states.nbytes(self._state):,} bytes>"
 
 
 def export_arm(

@@ -156,7 +156,7 @@ class BudgetedPosterior(KernelPosterior):
             return 1.0 * self.coins.binomial(copies.astype(np.int64), now / before), now
 
     def _with_play(self, place: int, reward: float) -> KernelState:
-        """A play on the same dictionary, counted and nothing else, for `_resting_on`."""
+        """A play on the same dictionary, counted and nothing else, for `_rebuild_on`."""
         old = self.state
         state = old._replace(plays=old.plays.copy(), sums=old.sums.copy(), tally=old.tally.copy())
         state.plays[place] += 1.0
