@@ -266,7 +266,9 @@ class InteractionModel(Model):
         return {"context": self.context, "item": self.item, "recent": self.recent, "dim": self.dim}
 
     def contents(self) -> files.Contents:
-        return files.Contents(self.params(), {}, (self._learned, self._recent.to_arrays(), (object_array(self._offered),)))
+        return files.Contents(
+            self.params(), {}, (self._learned, self._recent.to_arrays(), (object_array(self._offered),))
+        )
 
     @classmethod
     def from_contents(cls, params: dict[str, Any], extra: dict[str, Any], held: files.StateSource) -> Self:

@@ -25,7 +25,7 @@ def check_table(arms: Any) -> np.ndarray:
     return points
 
 
-def check_rows(name: str, rows: Any, dims: tuple[int, ...], width: int | None, kernel: Kernel) -> np.ndarray:
+def check_points(name: str, rows: Any, dims: tuple[int, ...], width: int | None, kernel: Kernel) -> np.ndarray:
     """Rows (..., dim) that are finite and of this width; of any that the kernel takes where None is known yet."""
     rows = check.array(name, rows, np.dtype(np.float64), dims)
     if rows.size == 0:

@@ -24,7 +24,7 @@ from onepass.foundation.rw_lock import reading, writing
 from onepass.model.contract import Batch, Choice, Model, Request, Sides, rows_of_slots
 from onepass.model.kernel.attribution import attribute_arms, make_expansion
 from onepass.model.kernel.budgeted import Budget, BudgetedPosterior
-from onepass.model.kernel.checks import check_arm_indices, check_rows, check_table
+from onepass.model.kernel.checks import check_arm_indices, check_points, check_table
 from onepass.model.kernel.exact import ExactPosterior
 from onepass.model.kernel.exploration import PosteriorUCB, default_rule, exploration_multiplier, uniform_rule
 from onepass.model.kernel.merge import check_mergeable, merge_plays
@@ -188,7 +188,7 @@ class KernelModel(Model):
     # ---- decisions ----
 
     def _rows(self, name: str, rows: Any, dims: tuple[int, ...]) -> np.ndarray:
-        return check_rows(name, rows, dims, self._posterior.state.points.shape[1] or None, self.kernel)
+        return check_points(name, rows, dims, self._posterior.state.points.shape[1] or None, self.kernel)
 
     def encode(self, context: Any, arms: Any) -> Request:
         if context is None:
