@@ -6,7 +6,7 @@ rows   seconds to learn files: one thread, two threads, two workers of Ray, and,
 arms   ROWS rows of each of ARMS arms on two shards: bytes, the share of learning that is not the shards' own, by the
        clock and by CPU time, the ten best of all arms for 100 users, REPEATS times; shards in this process, then actors
        of Ray (not with "here"), each beside one bandit
-latency  what calls take when messages to shards take 1, 5 and 20 ms, beside the model of docs/cluster.md
+latency  what calls take when messages to shards take 1, 5 and 20 ms, beside the model of docs/cluster_measured.md
 
 Not part of `onepass bench`: needs Ray, both cores and some gigabytes. Alternating runs, medians of their ratios. With
 POLARS_MAX_THREADS=1 and OPENBLAS_NUM_THREADS=1 before it, so that one thread is one.
