@@ -20,23 +20,51 @@ def WeightUCB(
     seed: int = 0,
     dtype: str = "float64",
 ) -> Bandit:
-    """Exact design that forgets, UCB: A_t = reg I + sum of g_s x_s x_s^T, theta = A_t^-1 sum of g_s r_s x_s, g_s =
-    gamma^(t - s), and the arm of the largest x^T theta + beta sqrt(x^T A_t^-1 x).
+    """Make a UCB bandit with an exact design that forgets.
 
-    Wang, Zhao and Zhou (2023), gamma = 2^(-1 / half_life), in whole ticks of half_life / 64 (docs/forgetting.md). It is
-    OFUL with a half-life, which every other recipe takes as well. O(dim^2) a round and O(dim^3) a tick.
+    A_t = reg I + sum of g_s x_s x_s^T, theta = A_t^-1 sum of g_s r_s x_s, g_s = gamma^(t - s). The arm is the one
+    of the largest x^T theta + beta sqrt(x^T A_t^-1 x). It is `OFUL` with a half-life, which every other recipe
+    takes as well.
 
-    dim: width of a context, at least 1, or (d_u, d_a) for contexts given as `Factors` x = vec(u v^T).
-    half_life: after how many rounds, or after which time (a timedelta; `learn` and `decide` are then told the `time`)
-        a row counts half (default 1000.0); None: nothing is forgotten.
-    reg: lambda of A = reg I + sum of g x x^T, above 0 (default 1.0): variance of the noise over that of an entry of
-        theta.
-    exploration: beta, a number (default 0.1; below 0 is pessimism), or `Theory`: a radius that holds in any one round
-        of a world that stands still; or a rule, such as `InverseGap()`.
-    model: "shared" (default): one model for all arms; "disjoint" or "hybrid": models per arm, without or beside a
-        shared one (with factors, an arm's own works in d_u dimensions).
-    seed: at least 0 (default 0); breaks ties.
-    dtype: "float64" (default) or "float32", which halves the memory.
-    Returns a `Bandit`. ValueError for arguments out of range.
+    Parameters
+    ----------
+    dim : int or (int, int)
+        Width d of a context, at least 1. A pair (d_u, d_a) for contexts given as `Factors`, x = vec(u v^T).
+    half_life : float or timedelta, default 1000.0
+        Number of rows, or time, after which a row counts half. With a timedelta, `learn` and `decide` need the
+        argument `time`. None forgets nothing.
+    reg : float, default 1.0
+        Ridge lambda of A = reg I + sum of g x x^T, above 0: the variance of the noise divided by the prior
+        variance of an entry of theta.
+    exploration : float, Theory or Exploration, default 0.1
+        A number is beta, the multiplier of the width; below 0 is pessimism. `Theory` for a radius that holds in
+        any one round of a problem that does not change. Any other rule, such as `InverseGap()`, replaces the
+        recipe's own.
+    model : {"shared", "disjoint", "hybrid"}, default "shared"
+        "shared" is one model for all arms. "disjoint" is a model for each arm. "hybrid" is a model for each arm
+        beside a shared one. With factors, the model of an arm works in d_u dimensions.
+    seed : int, default 0
+        Seed, at least 0, that breaks ties.
+    dtype : {"float64", "float32"}, default "float64"
+        "float32" halves the memory.
+
+    Returns
+    -------
+    Bandit
+        The bandit, which has learned nothing yet.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+
+    Notes
+    -----
+    gamma = 2^(-1 / half_life), in whole ticks of half_life / 64 (docs/forgetting.md). O(dim^2) a round and O(dim^3)
+    a tick.
+
+    References
+    ----------
+    Wang, Zhao and Zhou (2023).
     """
     return compose("WeightUCB", dim, exact(reg, dtype), exploration, model, seed, half_life=half_life)

@@ -31,33 +31,64 @@ def GLBOMD(
     dtype: str | None = None,
     half_life: Any = None,
 ) -> Bandit:
-    """Generalized linear rewards, E r = mu(x^T theta), in one pass: online mirror descent, UCB on x^T theta.
+    """Make a bandit for generalized linear rewards, learned in one pass.
 
-    Zhang, Xu, Zhao and Sugiyama (2025). One solve and one row of a design a round, no history. Means and scores of
-    decisions are on the scale of rewards, widths and parameters on that of x^T theta. Defaults: docs/clicks.md.
+    E r = mu(x^T theta): online mirror descent, and UCB on x^T theta. Means and scores of decisions are on the scale
+    of rewards; widths and parameters are on the scale of x^T theta.
 
-    dim: width of a context, at least 1, or (d_u, d_a) for contexts given as `Factors` x = vec(u v^T).
-    family: "logistic" (default: clicks, rewards from 0 to 1), "poisson" (counts, from 0), "identity", or one of your
-        own (onepass.estimator.families).
-    design: any design, as wide as the rows that are learned (a sketch makes a round O(dim size)); None (default):
-        `Exact`.
-    reg: as for every design, above 0, in units of mu' ||x||^2; only without a design (None: 0.3; under `Theory` twice
-        the least that its theorem takes).
-    exploration: beta, a number (default 0.4; below 0 is pessimism), or `Theory`: the proved radius, step and ball; or
-        a rule, such as `InverseGap()`.
-    step: eta, above 0; None (default): 1, under `Theory` 1 + R L S.
-    parameter_bound: S, above 0: estimates are kept in the ball ||theta|| <= S; None (default): no ball; None beside
-        `Theory`, which has one.
-    implicit: whether steps are those of the loss itself, which cannot overshoot; None (default): unless there is a
-        ball; False: those of the paper.
-    clip: above 0: one reward moves x^T theta by at most step * clip widths; None (default): as far as it says.
-    model: "shared" (default): one model for all arms; "disjoint": one per arm (with factors, in d_u dimensions).
-    seed: at least 0 (default 0); breaks ties.
-    dtype: "float64" or "float32"; only without a design (None: "float64").
-    half_life: after how many rounds, or after which time (a timedelta; `learn` and `decide` are then told the `time`)
-        a row counts half; None (default): nothing is forgotten.
-    Returns a `Bandit`. ValueError for arguments out of range, and for rewards
-    that the family does not have.
+    Parameters
+    ----------
+    dim : int or (int, int)
+        Width d of a context, at least 1. A pair (d_u, d_a) for contexts given as `Factors`, x = vec(u v^T).
+    family : str or family, default "logistic"
+        Distribution of the rewards: "logistic" for clicks (rewards from 0 to 1), "poisson" for counts (from 0),
+        "identity", or a family of your own (`onepass.estimator.families`).
+    design : Design, default None
+        Design as wide as the rows that are learned. A sketch makes a round O(dim size). None means `Exact`.
+    reg : float, default None
+        Ridge of the exact design, above 0, in units of mu' ||x||^2. None means 0.3, and under `Theory` at least
+        twice the least value of its theorem. Must be None if `design` is given.
+    exploration : float, Theory or Exploration, default 0.4
+        A number is beta, the multiplier of the width; below 0 is pessimism. `Theory` for the proved radius,
+        step and ball. Any other rule, such as `InverseGap()`, replaces the recipe's own.
+    step : float, default None
+        Step size eta, above 0. None means 1, and 1 + R L S under `Theory`.
+    parameter_bound : float, default None
+        S, above 0: the estimate is kept in the ball ||theta|| <= S. None means no ball. Must be None beside
+        `Theory`, which has its own.
+    implicit : bool, default None
+        Take steps of the loss itself, which cannot overshoot. None does so unless there is a ball. False takes
+        the paper's steps.
+    clip : float, default None
+        Above 0: one reward moves x^T theta by at most step * clip widths. None means no limit.
+    model : {"shared", "disjoint"}, default "shared"
+        "shared" is one model for all arms. "disjoint" is a model for each arm; with factors it works in d_u
+        dimensions.
+    seed : int, default 0
+        Seed, at least 0, that breaks ties.
+    dtype : {"float64", "float32"}, default None
+        Precision of the exact design. None means "float64". Must be None if `design` is given.
+    half_life : float or timedelta, default None
+        Number of rows, or time, after which a row counts half. With a timedelta, `learn` and `decide` need the
+        argument `time`. None forgets nothing.
+
+    Returns
+    -------
+    Bandit
+        The bandit, which has learned nothing yet.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range, or a reward is impossible for the family.
+
+    Notes
+    -----
+    One solve and one row of a design a round, no history. Defaults: docs/clicks.md.
+
+    References
+    ----------
+    Zhang, Xu, Zhao and Sugiyama (2025).
     """
     theory = exploration if isinstance(exploration, Theory) else None
     options: dict[str, Any] = {"step": step, "parameter_bound": parameter_bound, "implicit": implicit, "clip": clip}
@@ -84,25 +115,50 @@ def GLOC(
     dtype: str | None = None,
     half_life: Any = None,
 ) -> Bandit:
-    """Generalized linear rewards, E r = mu(x^T theta): ridge regression on what an online learner predicted, UCB.
+    """Make a bandit for generalized linear rewards, the baseline of `GLBOMD`.
 
-    Jun, Bhargava, Nowak and Willett (2017), with online Newton steps: the baseline of `GLBOMD`.
+    E r = mu(x^T theta): ridge regression on the predictions of an online learner with Newton steps, and UCB.
 
-    dim: width of a context, at least 1, or (d_u, d_a) for contexts given as `Factors` x = vec(u v^T).
-    family: "logistic" (default: clicks, rewards from 0 to 1), "poisson" (counts, from 0), "identity", or one of your
-        own (onepass.estimator.families).
-    design: any design, as wide as the rows that are learned; None (default): `Exact`.
-    reg: as for every design, above 0; only without a design (None: 1.0).
-    exploration: beta, a number (default 0.4; below 0 is pessimism), or a rule, such as `InverseGap()`; its theorem's
-        radius is not offered.
-    parameter_bound: S, above 0 (default 3.0): the ball of the online learner, whose steps are 1 / (least mu' in it).
-    model: "shared" (default): one model for all arms; "disjoint": one per arm (with factors, in d_u dimensions).
-    seed: at least 0 (default 0); breaks ties.
-    dtype: "float64" or "float32"; only without a design (None: "float64").
-    half_life: after how many rounds, or after which time (a timedelta; `learn` and `decide` are then told the `time`)
-        a row counts half; None (default): nothing is forgotten.
-    Returns a `Bandit`. ValueError for arguments out of range, and for rewards
-    that the family does not have.
+    Parameters
+    ----------
+    dim : int or (int, int)
+        Width d of a context, at least 1. A pair (d_u, d_a) for contexts given as `Factors`, x = vec(u v^T).
+    family : str or family, default "logistic"
+        Distribution of the rewards: "logistic" for clicks (rewards from 0 to 1), "poisson" for counts (from 0),
+        "identity", or a family of your own (`onepass.estimator.families`).
+    design : Design, default None
+        Design as wide as the rows that are learned. A sketch makes a round O(dim size). None means `Exact`.
+    reg : float, default None
+        Ridge of the exact design, above 0. None means 1.0. Must be None if `design` is given.
+    exploration : float or Exploration, default 0.4
+        A number is beta, the multiplier of the width; below 0 is pessimism. Any rule, such as `InverseGap()`,
+        replaces the recipe's own. The theorem's radius is not available.
+    parameter_bound : float, default 3.0
+        S, above 0: the ball of the online learner, whose steps are 1 / (least mu' in it).
+    model : {"shared", "disjoint"}, default "shared"
+        "shared" is one model for all arms. "disjoint" is a model for each arm; with factors it works in d_u
+        dimensions.
+    seed : int, default 0
+        Seed, at least 0, that breaks ties.
+    dtype : {"float64", "float32"}, default None
+        Precision of the exact design. None means "float64". Must be None if `design` is given.
+    half_life : float or timedelta, default None
+        Number of rows, or time, after which a row counts half. With a timedelta, `learn` and `decide` need the
+        argument `time`. None forgets nothing.
+
+    Returns
+    -------
+    Bandit
+        The bandit, which has learned nothing yet.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range, or a reward is impossible for the family.
+
+    References
+    ----------
+    Jun, Bhargava, Nowak and Willett (2017).
     """
 
     def estimate(design: Design) -> Estimator:

@@ -49,35 +49,69 @@ def HvtUCB(
     dtype: str | None = None,
     half_life: Any = None,
 ) -> Bandit:
-    """One-pass Huber regression, UCB, for heavy-tailed rewards: theta moves by a clipped residual, in the norm of A.
+    """Make a UCB bandit for heavy-tailed rewards, learned in one pass.
 
-    Wang et al. (2025). O(1) designs' work a round, no history. Rewards without outliers, 0/1 ones too, are learned by
-    ridge regression with the same reg, and rewards in other units are the same problem. Proved for a horizon and a nu
-    that are given. Defaults were chosen on validation seeds and other data sets (docs/heavy_tails.md).
+    One-pass Huber regression: theta moves by a clipped residual, in the norm of A. Rewards without outliers, 0/1
+    ones too, are learned by ridge regression with the same reg. Rewards in other units are the same problem.
 
-    dim: width of a context, at least 1, or (d_u, d_a) for contexts given as `Factors` x = vec(u v^T).
-    epsilon: moments of order 1 + epsilon are finite; above 0, at most 1 (default 1.0, which is good in practice for all
-        tails).
-    nu: typical size of the noise, above 0, in units of the rewards; None (default): estimated as rewards come.
-    horizon: rows that will come in all, for the papers' thresholds; None (default): any time; models per arm take None
-        only.
-    design: any design, as wide as the rows that are learned (a sketch makes a round O(dim size)); None (default):
-        `Exact`.
-    reg: as for every design, above 0; only without a design (None: 1.0).
-    exploration: a number (default 1.5), which nu multiplies: score = mean + exploration nu width; or `Theory`: the
-        paper's radius, threshold, step and ball.
-    clip: factor of the threshold tau_0, above 0; None (default): 0.02, under `Theory` 1.
-    floor: least value of tau in deviations of a prediction, at least 0; None (default): 3, under `Theory` 0.
-    step: a, above 0: rows weigh 1 / a; None (default): 1, ridge regression where nothing is clipped, under
-        `Theory` 4.
-    parameter_bound: S, above 0: estimates are kept in the ball ||theta|| <= S; None (default): no ball; None beside
-        `Theory`, which has one.
-    model: "shared" (default): one model for all arms; "disjoint": one per arm (with factors, in d_u dimensions).
-    seed: at least 0 (default 0); breaks ties.
-    dtype: "float64" or "float32"; only without a design (None: "float64").
-    half_life: after how many rounds, or after which time (a timedelta; `learn` and `decide` are then told the `time`)
-        a row counts half; None (default): nothing is forgotten.
-    Returns a `Bandit`. ValueError for arguments out of range.
+    Parameters
+    ----------
+    dim : int or (int, int)
+        Width d of a context, at least 1. A pair (d_u, d_a) for contexts given as `Factors`, x = vec(u v^T).
+    epsilon : float, default 1.0
+        Moments of order 1 + epsilon are finite; above 0, at most 1. The default is good in practice for all
+        tails.
+    nu : float, default None
+        Typical size of the noise, above 0, in units of the rewards. None estimates it as rewards come.
+    horizon : int, default None
+        Number of rows that will be learned in all, for the papers' thresholds. None allows any number. Models
+        for each arm need None.
+    design : Design, default None
+        Design as wide as the rows that are learned. A sketch makes a round O(dim size). None means `Exact`.
+    reg : float, default None
+        Ridge of the exact design, above 0. None means 1.0. Must be None if `design` is given.
+    exploration : float, Theory or Exploration, default 1.5
+        A number, multiplied by nu: score = mean + exploration nu width. `Theory` takes the paper's radius,
+        threshold, step and ball.
+    clip : float, default None
+        Factor of the threshold tau_0, above 0. None means 0.02, and 1 under `Theory`.
+    floor : float, default None
+        Least value of tau, in deviations of a prediction, at least 0. None means 3, and 0 under `Theory`.
+    step : float, default None
+        Step a, above 0: rows weigh 1 / a. None means 1, which is ridge regression where nothing is clipped, and
+        4 under `Theory`.
+    parameter_bound : float, default None
+        S, above 0: the estimate is kept in the ball ||theta|| <= S. None means no ball. Must be None beside
+        `Theory`, which has its own.
+    model : {"shared", "disjoint"}, default "shared"
+        "shared" is one model for all arms. "disjoint" is a model for each arm; with factors it works in d_u
+        dimensions.
+    seed : int, default 0
+        Seed, at least 0, that breaks ties.
+    dtype : {"float64", "float32"}, default None
+        Precision of the exact design. None means "float64". Must be None if `design` is given.
+    half_life : float or timedelta, default None
+        Number of rows, or time, after which a row counts half. With a timedelta, `learn` and `decide` need the
+        argument `time`. None forgets nothing.
+
+    Returns
+    -------
+    Bandit
+        The bandit, which has learned nothing yet.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+
+    Notes
+    -----
+    O(1) designs' work a round, no history. Proved for a horizon and a nu that are given. Defaults were chosen on
+    validation seeds and other data sets (docs/heavy_tails.md).
+
+    References
+    ----------
+    Wang et al. (2025).
     """
 
     def estimate(design: Design) -> Estimator:
@@ -104,30 +138,63 @@ def HeavyOFUL(
     dtype: str = "float64",
     half_life: Any = None,
 ) -> Bandit:
-    """Adaptive Huber regression over the whole history, UCB: to compare with HvtUCB.
+    """Make a UCB bandit with adaptive Huber regression over the whole history.
 
-    Huang et al. (2023). O(t dim) a round and numbers of memory.
+    It is a baseline of `HvtUCB`.
 
-    dim: width of a context, at least 1, or (d_u, d_a) for contexts given as `Factors` x = vec(u v^T).
-    epsilon: moments of order 1 + epsilon are finite; above 0, at most 1 (default 1.0, which is good in practice for all
-        tails).
-    nu: typical size of the noise, above 0, in units of the rewards; None (default): estimated as rewards come.
-    horizon: rows that will come in all, for the papers' thresholds; None (default): any time; models per arm take None
-        only.
-    reg: lambda of A = reg I + sum of x x^T, above 0 (default 1.0): variance of the noise over that of an entry of
-        theta.
-    exploration: a number (default 1.5), which nu multiplies: score = mean + exploration nu width; or `Theory`: the
-        paper's radius, threshold and ball.
-    clip: factor of the threshold tau_0, above 0; None (default): 0.02, under `Theory` 1.
-    floor: least value of tau in deviations of a prediction, at least 0; None (default): 3, under `Theory` 0.
-    parameter_bound: S, above 0: estimates are kept in the ball ||theta|| <= S; None (default): no ball; None beside
-        `Theory`, which has one.
-    model: "shared" (default): one model for all arms; "disjoint": one per arm (with factors, in d_u dimensions).
-    seed: at least 0 (default 0); breaks ties.
-    dtype: "float64" (default) or "float32", which halves the memory.
-    half_life: after how many rounds, or after which time (a timedelta; `learn` and `decide` are then told the `time`)
-        a row counts half; None (default): nothing is forgotten.
-    Returns a `Bandit`. ValueError for arguments out of range.
+    Parameters
+    ----------
+    dim : int or (int, int)
+        Width d of a context, at least 1. A pair (d_u, d_a) for contexts given as `Factors`, x = vec(u v^T).
+    epsilon : float, default 1.0
+        Moments of order 1 + epsilon are finite; above 0, at most 1. The default is good in practice for all
+        tails.
+    nu : float, default None
+        Typical size of the noise, above 0, in units of the rewards. None estimates it as rewards come.
+    horizon : int, default None
+        Number of rows that will be learned in all, for the papers' thresholds. None allows any number. Models
+        for each arm need None.
+    reg : float, default 1.0
+        Ridge lambda of A = reg I + sum of x x^T, above 0: the variance of the noise divided by the prior
+        variance of an entry of theta.
+    exploration : float, Theory or Exploration, default 1.5
+        A number, multiplied by nu: score = mean + exploration nu width. `Theory` takes the paper's radius,
+        threshold and ball.
+    clip : float, default None
+        Factor of the threshold tau_0, above 0. None means 0.02, and 1 under `Theory`.
+    floor : float, default None
+        Least value of tau, in deviations of a prediction, at least 0. None means 3, and 0 under `Theory`.
+    parameter_bound : float, default None
+        S, above 0: the estimate is kept in the ball ||theta|| <= S. None means no ball. Must be None beside
+        `Theory`, which has its own.
+    model : {"shared", "disjoint"}, default "shared"
+        "shared" is one model for all arms. "disjoint" is a model for each arm; with factors it works in d_u
+        dimensions.
+    seed : int, default 0
+        Seed, at least 0, that breaks ties.
+    dtype : {"float64", "float32"}, default "float64"
+        "float32" halves the memory.
+    half_life : float or timedelta, default None
+        Number of rows, or time, after which a row counts half. With a timedelta, `learn` and `decide` need the
+        argument `time`. None forgets nothing.
+
+    Returns
+    -------
+    Bandit
+        The bandit, which has learned nothing yet.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+
+    Notes
+    -----
+    O(t dim) a round and numbers of memory.
+
+    References
+    ----------
+    Huang et al. (2023).
     """
 
     def estimate(design: Design) -> Estimator:
@@ -156,27 +223,59 @@ def CRTM(
     dtype: str | None = None,
     half_life: Any = None,
 ) -> Bandit:
-    """One-pass truncation, UCB: rewards above a threshold count as 0.
+    """Make a UCB bandit with one-pass truncation.
 
-    After Xue et al. (2023): see `OnePassTruncation` for our reading. O(1) designs' work a round.
+    Rewards above a threshold count as 0.
 
-    dim: width of a context, at least 1, or (d_u, d_a) for contexts given as `Factors` x = vec(u v^T).
-    epsilon: moments of order 1 + epsilon are finite; above 0, at most 1 (default 1.0).
-    moment: u, above 0 (default 1.0): bounds E|r|^(1 + epsilon) of the rewards themselves.
-    horizon: rows that will come in all, for the papers' thresholds; None (default): any time; models per arm take None
-        only.
-    design: any design, as wide as the rows that are learned (a sketch makes a round O(dim size)); None (default):
-        `Exact`.
-    reg: as for every design, above 0; only without a design (None: 1.0).
-    exploration: beta, a number (default 1.0); no radius is proved.
-    clip: factor of the threshold, above 0 (default 1.0: the paper's).
-    parameter_bound: S, above 0: estimates are kept in the ball ||theta|| <= S; None (default): no ball.
-    model: "shared" (default): one model for all arms; "disjoint": one per arm (with factors, in d_u dimensions).
-    seed: at least 0 (default 0); breaks ties.
-    dtype: "float64" or "float32"; only without a design (None: "float64").
-    half_life: after how many rounds, or after which time (a timedelta; `learn` and `decide` are then told the `time`)
-        a row counts half; None (default): nothing is forgotten.
-    Returns a `Bandit`. ValueError for arguments out of range.
+    Parameters
+    ----------
+    dim : int or (int, int)
+        Width d of a context, at least 1. A pair (d_u, d_a) for contexts given as `Factors`, x = vec(u v^T).
+    epsilon : float, default 1.0
+        Moments of order 1 + epsilon are finite; above 0, at most 1.
+    moment : float, default 1.0
+        Bound u, above 0, on E|r|^(1 + epsilon) of the rewards themselves.
+    horizon : int, default None
+        Number of rows that will be learned in all, for the papers' thresholds. None allows any number. Models
+        for each arm need None.
+    design : Design, default None
+        Design as wide as the rows that are learned. A sketch makes a round O(dim size). None means `Exact`.
+    reg : float, default None
+        Ridge of the exact design, above 0. None means 1.0. Must be None if `design` is given.
+    exploration : float, default 1.0
+        Multiplier beta of the width. No radius is proved.
+    clip : float, default 1.0
+        Factor of the threshold, above 0. The default is the paper's.
+    parameter_bound : float, default None
+        S, above 0: the estimate is kept in the ball ||theta|| <= S. None means no ball.
+    model : {"shared", "disjoint"}, default "shared"
+        "shared" is one model for all arms. "disjoint" is a model for each arm; with factors it works in d_u
+        dimensions.
+    seed : int, default 0
+        Seed, at least 0, that breaks ties.
+    dtype : {"float64", "float32"}, default None
+        Precision of the exact design. None means "float64". Must be None if `design` is given.
+    half_life : float or timedelta, default None
+        Number of rows, or time, after which a row counts half. With a timedelta, `learn` and `decide` need the
+        argument `time`. None forgets nothing.
+
+    Returns
+    -------
+    Bandit
+        The bandit, which has learned nothing yet.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+
+    Notes
+    -----
+    O(1) designs' work a round. `OnePassTruncation` documents our reading of the paper.
+
+    References
+    ----------
+    After Xue et al. (2023).
     """
 
     def estimate(design: Design) -> Estimator:
@@ -201,23 +300,51 @@ def CRMM(
     dtype: str | None = None,
     half_life: Any = None,
 ) -> Bandit:
-    """Mean of medians in one pass, UCB, for fixed arms, each of which is played `repeats` times in a row.
+    """Make a UCB bandit with the mean of medians in one pass.
 
-    After Xue et al. (2023): see `OnePassMedian` for our reading. O(1) designs' work a round.
+    The set of arms is fixed, and each chosen arm is played `repeats` times in a row.
 
-    dim: width of a context, at least 1, or (d_u, d_a) for contexts given as `Factors` x = vec(u v^T).
-    horizon: rows that will come in all; None (default): any time, for which repeats must be given.
-    repeats: at least 1; None (default): the paper's O(log horizon).
-    design: any design, as wide as the rows that are learned (a sketch makes a round O(dim size)); None (default):
-        `Exact`.
-    reg: as for every design, above 0; only without a design (None: 1.0).
-    exploration: beta, a number (default 1.0); no radius is proved.
-    parameter_bound: S, above 0: estimates are kept in the ball ||theta|| <= S; None (default): no ball.
-    seed: at least 0 (default 0); breaks ties.
-    dtype: "float64" or "float32"; only without a design (None: "float64").
-    half_life: after how many rounds, or after which time (a timedelta; `learn` and `decide` are then told the `time`)
-        a row counts half; None (default): nothing is forgotten.
-    Returns a `Bandit`. ValueError for arguments out of range.
+    Parameters
+    ----------
+    dim : int or (int, int)
+        Width d of a context, at least 1. A pair (d_u, d_a) for contexts given as `Factors`, x = vec(u v^T).
+    horizon : int, default None
+        Number of rows that will be learned in all. None allows any number, and needs `repeats`.
+    repeats : int, default None
+        Plays of an arm in a row, at least 1. None means the paper's O(log horizon).
+    design : Design, default None
+        Design as wide as the rows that are learned. A sketch makes a round O(dim size). None means `Exact`.
+    reg : float, default None
+        Ridge of the exact design, above 0. None means 1.0. Must be None if `design` is given.
+    exploration : float, default 1.0
+        Multiplier beta of the width. No radius is proved.
+    parameter_bound : float, default None
+        S, above 0: the estimate is kept in the ball ||theta|| <= S. None means no ball.
+    seed : int, default 0
+        Seed, at least 0, that breaks ties.
+    dtype : {"float64", "float32"}, default None
+        Precision of the exact design. None means "float64". Must be None if `design` is given.
+    half_life : float or timedelta, default None
+        Number of rows, or time, after which a row counts half. With a timedelta, `learn` and `decide` need the
+        argument `time`. None forgets nothing.
+
+    Returns
+    -------
+    Bandit
+        The bandit, which has learned nothing yet.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+
+    Notes
+    -----
+    O(1) designs' work a round. `OnePassMedian` documents our reading of the paper.
+
+    References
+    ----------
+    After Xue et al. (2023).
     """
 
     def estimate(design: Design) -> Estimator:
@@ -240,24 +367,53 @@ def MENU(
     dtype: str | None = None,
     half_life: Any = None,
 ) -> Bandit:
-    """Median of means, UCB, for fixed arms, each of which is played `repeats` times in a row.
+    """Make a UCB bandit with the median of means.
 
-    Shao et al. (2018). O(repeats) designs' work an epoch.
+    The set of arms is fixed, and each chosen arm is played `repeats` times in a row.
 
-    dim: width of a context, at least 1, or (d_u, d_a) for contexts given as `Factors` x = vec(u v^T).
-    epsilon: moments of order 1 + epsilon are finite; above 0, at most 1 (default 1.0).
-    moment: v, above 0 (default 1.0): bounds E|eta|^(1 + epsilon) of the noise, for `Theory`.
-    horizon: rows that will come in all; None (default): any time, for which repeats must be given.
-    repeats: at least 1; None (default): the paper's O(log horizon), fewer than which prove no radius.
-    design: any design, as wide as the rows that are learned (a sketch makes a round O(dim size)); None (default):
-        `Exact`.
-    reg: as for every design, above 0; only without a design (None: 1.0).
-    exploration: beta, a number (default 1.0), or `Theory`: the proved radius.
-    seed: at least 0 (default 0); breaks ties.
-    dtype: "float64" or "float32"; only without a design (None: "float64").
-    half_life: after how many rounds, or after which time (a timedelta; `learn` and `decide` are then told the `time`)
-        a row counts half; None (default): nothing is forgotten.
-    Returns a `Bandit`. ValueError for arguments out of range.
+    Parameters
+    ----------
+    dim : int or (int, int)
+        Width d of a context, at least 1. A pair (d_u, d_a) for contexts given as `Factors`, x = vec(u v^T).
+    epsilon : float, default 1.0
+        Moments of order 1 + epsilon are finite; above 0, at most 1.
+    moment : float, default 1.0
+        Bound v, above 0, on E|eta|^(1 + epsilon) of the noise, for `Theory`.
+    horizon : int, default None
+        Number of rows that will be learned in all. None allows any number, and needs `repeats`.
+    repeats : int, default None
+        Plays of an arm in a row, at least 1. None means the paper's O(log horizon); fewer prove no radius.
+    design : Design, default None
+        Design as wide as the rows that are learned. A sketch makes a round O(dim size). None means `Exact`.
+    reg : float, default None
+        Ridge of the exact design, above 0. None means 1.0. Must be None if `design` is given.
+    exploration : float, Theory or Exploration, default 1.0
+        A number is beta, the multiplier of the width. `Theory` takes the proved radius.
+    seed : int, default 0
+        Seed, at least 0, that breaks ties.
+    dtype : {"float64", "float32"}, default None
+        Precision of the exact design. None means "float64". Must be None if `design` is given.
+    half_life : float or timedelta, default None
+        Number of rows, or time, after which a row counts half. With a timedelta, `learn` and `decide` need the
+        argument `time`. None forgets nothing.
+
+    Returns
+    -------
+    Bandit
+        The bandit, which has learned nothing yet.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+
+    Notes
+    -----
+    O(repeats) designs' work an epoch.
+
+    References
+    ----------
+    Shao et al. (2018).
     """
 
     def estimate(design: Design) -> Estimator:
@@ -282,25 +438,57 @@ def TOFU(
     dtype: str = "float64",
     half_life: Any = None,
 ) -> Bandit:
-    """Truncation in whitened coordinates over the whole history, UCB.
+    """Make a UCB bandit with truncation in whitened coordinates.
 
-    Shao et al. (2018). O(t dim^2) a round, O(t dim) memory: to compare with.
+    It uses the whole history, and is a baseline.
 
-    dim: width of a context, at least 1, or (d_u, d_a) for contexts given as `Factors` x = vec(u v^T).
-    epsilon: moments of order 1 + epsilon are finite; above 0, at most 1 (default 1.0).
-    moment: v, above 0 (default 1.0): bounds E|r|^(1 + epsilon) of the rewards themselves.
-    horizon: rows that will come in all, for the papers' thresholds; None (default): any time; models per arm take None
-        only.
-    reg: lambda of A = reg I + sum of x x^T, above 0 (default 1.0): variance of the noise over that of an entry of
-        theta.
-    exploration: beta, a number (default 1.0), or `Theory`: the proved radius (with a horizon and clip 1).
-    clip: factor of the threshold, above 0 (default 1.0: the paper's).
-    model: "shared" (default): one model for all arms; "disjoint": one per arm (with factors, in d_u dimensions).
-    seed: at least 0 (default 0); breaks ties.
-    dtype: "float64" (default) or "float32", which halves the memory.
-    half_life: after how many rounds, or after which time (a timedelta; `learn` and `decide` are then told the `time`)
-        a row counts half; None (default): nothing is forgotten.
-    Returns a `Bandit`. ValueError for arguments out of range.
+    Parameters
+    ----------
+    dim : int or (int, int)
+        Width d of a context, at least 1. A pair (d_u, d_a) for contexts given as `Factors`, x = vec(u v^T).
+    epsilon : float, default 1.0
+        Moments of order 1 + epsilon are finite; above 0, at most 1.
+    moment : float, default 1.0
+        Bound v, above 0, on E|r|^(1 + epsilon) of the rewards themselves.
+    horizon : int, default None
+        Number of rows that will be learned in all, for the papers' thresholds. None allows any number. Models
+        for each arm need None.
+    reg : float, default 1.0
+        Ridge lambda of A = reg I + sum of x x^T, above 0: the variance of the noise divided by the prior
+        variance of an entry of theta.
+    exploration : float, Theory or Exploration, default 1.0
+        A number is beta, the multiplier of the width. `Theory` takes the proved radius, with a horizon and clip
+        1.
+    clip : float, default 1.0
+        Factor of the threshold, above 0. The default is the paper's.
+    model : {"shared", "disjoint"}, default "shared"
+        "shared" is one model for all arms. "disjoint" is a model for each arm; with factors it works in d_u
+        dimensions.
+    seed : int, default 0
+        Seed, at least 0, that breaks ties.
+    dtype : {"float64", "float32"}, default "float64"
+        "float32" halves the memory.
+    half_life : float or timedelta, default None
+        Number of rows, or time, after which a row counts half. With a timedelta, `learn` and `decide` need the
+        argument `time`. None forgets nothing.
+
+    Returns
+    -------
+    Bandit
+        The bandit, which has learned nothing yet.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+
+    Notes
+    -----
+    O(t dim^2) a round, O(t dim) memory.
+
+    References
+    ----------
+    Shao et al. (2018).
     """
 
     def estimate(design: Design) -> Estimator:

@@ -20,28 +20,55 @@ def GPUCB(
     fit_after: int = 0,
     seed: int = 0,
 ) -> Bandit:
-    """Exact GP-UCB; by `exploration` also Thompson sampling and others.
+    """Make an exact GP-UCB bandit.
 
-    Srinivas, Krause, Kakade and Seeger (2010). O(A u) a round and numbers of memory, u distinct arms played.
+    With another `exploration` it is Thompson sampling, and others.
 
-    arms: (A, d), a fixed set: `decide()` gives an index, and `learn` takes its decision, or `learn(None, reward, arm)`;
-        default None: arm sets that change, where contexts are rows (K, d), an arm each.
-    kernel: see onepass.features.kernels, a scikit-learn kernel, or a function k(X, Y); default None: Matern 5/2 with
-        the median distance of the arms.
-    reg: lambda, the noise's variance where the kernel's is that of the function, above 0 (default 0.01).
-    exploration: beta in mean + beta sigma, with sigma^2 <= k(x, x) / reg: a number, `Theory` or an `Exploration`;
-        default None: 2 sqrt(reg), two standard deviations of the posterior. A number is kept in standard deviations:
-        where reg is fitted it is multiplied by the root of the ratio of the regs. `Theory` is in units of rewards;
-        nothing is proved where they are normalized.
-    normalize: centre and scale rewards by their running mean and deviation; default None: where fit_after is set.
-    fit_after: plays, at least 0 (default 0, never): until so many are learned, arms are chosen uniformly at random
-        (those of a maximizer are not); then reg and the kernel's parameters are chosen by marginal likelihood, or
-        later, while all rewards are equal.
-    seed: of draws and of ties, at least 0 (default 0).
-    Thompson sampling: joint draws; on fixed arms O(A r) a round after O(A r^2) once, r the rank of the kernel matrix.
-    Returns a `Bandit` with a `KernelModel`. ValueError for arguments out of range and kernels that are not positive
-    definite.
+    Parameters
+    ----------
+    arms : array of shape (A, d), default None
+        A fixed set of arms: `decide()` returns an index, and `learn` takes its decision, or `learn(None,
+        reward, arm)`. None is for arm sets that change: contexts are then rows (K, d), one for each arm.
+    kernel : Kernel or callable, default None
+        A kernel of `onepass`, a scikit-learn kernel, or a function k(X, Y). None means Matern 5/2 with the
+        median distance of the arms.
+    reg : float, default 0.01
+        Ridge lambda, above 0: the variance of the noise if the kernel is the covariance of the function.
+    exploration : float, Theory or Exploration, default None
+        A number is beta in mean + beta sigma, with sigma^2 <= k(x, x) / reg. None means 2 sqrt(reg), two
+        standard deviations of the posterior. A number is kept in standard deviations: if reg is fitted, beta is
+        multiplied by the root of the ratio of the two regs. `Theory` is in units of rewards; nothing is proved
+        for normalized rewards.
+    normalize : bool, default None
+        Center and scale rewards by their running mean and deviation. None does so if `fit_after` is set.
+    fit_after : int, default 0
+        Number of plays, at least 0, after which reg and the kernel's parameters are chosen by marginal
+        likelihood; later, while all rewards are equal. Until then arms are chosen uniformly at random, except
+        those of a maximizer. 0 means never.
+    seed : int, default 0
+        Seed of draws and of ties, at least 0.
 
+    Returns
+    -------
+    Bandit
+        A bandit with a `KernelModel`.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range, or the kernel is not positive definite.
+
+    Notes
+    -----
+    O(A u) a round and numbers of memory, u distinct arms played. Thompson sampling makes joint draws; on fixed arms
+    they cost O(A r) a round after O(A r^2) once, r the rank of the kernel matrix.
+
+    References
+    ----------
+    Srinivas, Krause, Kakade and Seeger (2010).
+
+    Examples
+    --------
     >>> import numpy as np, onepass as op
     >>> arms = np.linspace(0.0, 1.0, 101)[:, None]
     >>> bandit = op.GPUCB(arms, op.RBF(0.2), reg=1e-4)
@@ -69,35 +96,66 @@ def BKB(
     fit_after: int = 0,
     seed: int = 0,
 ) -> Bandit:
-    """Budgeted kernel bandit: GP-UCB at O(A m) a round, m of the order of the effective dimension.
+    """Make a budgeted kernel bandit.
 
+    It is GP-UCB on a dictionary of m points, m of the order of the effective dimension.
+
+    Parameters
+    ----------
+    arms : array of shape (A, d), default None
+        A fixed set of arms: `decide()` returns an index, and `learn` takes its decision, or `learn(None,
+        reward, arm)`. None is for arm sets that change: contexts are then rows (K, d), one for each arm.
+    kernel : Kernel or callable, default None
+        A kernel of `onepass`, a scikit-learn kernel, or a function k(X, Y). None means Matern 5/2 with the
+        median distance of the arms.
+    reg : float, default 0.01
+        Ridge lambda, above 0: the variance of the noise if the kernel is the covariance of the function.
+    exploration : float, Theory or Exploration, default None
+        A number is beta in mean + beta sigma, with sigma^2 <= k(x, x) / reg. None means 2 sqrt(reg), two
+        standard deviations of the posterior. A number is kept in standard deviations: if reg is fitted, beta is
+        multiplied by the root of the ratio of the two regs. `Theory` is in units of rewards; nothing is proved
+        for normalized rewards.
+    oversampling : float, default 10.0
+        Factor qbar, above 0: a point joins the dictionary with probability min(1, qbar sigma^2).
+    staleness : float, default 2.0
+        Factor, at least 1, by which variances may fall before the dictionary is drawn again. 1 draws it at
+        every play.
+    redundancy : float, default 0.001
+        Share of its variance, from 0 to below 1, that a point must have outside the span of the dictionary to
+        join it.
+    incremental : bool, default False
+        Let drawings only thin the present dictionary and add the new play.
+    normalize : bool, default None
+        Center and scale rewards by their running mean and deviation. None does so if `fit_after` is set.
+    fit_after : int, default 0
+        Number of plays, at least 0, after which reg and the kernel's parameters are chosen by marginal
+        likelihood; later, while all rewards are equal. Until then arms are chosen uniformly at random, except
+        those of a maximizer. 0 means never.
+    seed : int, default 0
+        Seed of draws and of ties, at least 0.
+
+    Returns
+    -------
+    Bandit
+        A bandit with a `KernelModel`.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range, or the kernel is not positive definite.
+
+    Notes
+    -----
+    O(A m) a round. `onepass.model.Budget` documents the four parameters of the dictionary,
+    `onepass.model.bkb_oversampling` the values of the theorems. In Thompson sampling, draws have the posterior's
+    covariance in the span of the dictionary, and independent parts with the variances outside it.
+
+    References
+    ----------
     Calandriello, Carratino, Lazaric, Valko and Rosasco (2019).
 
-    arms: (A, d), a fixed set: `decide()` gives an index, and `learn` takes its decision, or `learn(None, reward, arm)`;
-        default None: arm sets that change, where contexts are rows (K, d), an arm each.
-    kernel: see onepass.features.kernels, a scikit-learn kernel, or a function k(X, Y); default None: Matern 5/2 with
-        the median distance of the arms.
-    reg: lambda, the noise's variance where the kernel's is that of the function, above 0 (default 0.01).
-    exploration: beta in mean + beta sigma, with sigma^2 <= k(x, x) / reg: a number, `Theory` or an `Exploration`;
-        default None: 2 sqrt(reg), two standard deviations of the posterior. A number is kept in standard deviations:
-        where reg is fitted it is multiplied by the root of the ratio of the regs. `Theory` is in units of rewards;
-        nothing is proved where they are normalized.
-    oversampling: qbar, above 0 (default 10.0): a point joins the dictionary with probability min(1, qbar sigma^2).
-    staleness: at least 1 (default 2.0): how far variances may fall before the dictionary is drawn again; 1: every play.
-    redundancy: from 0 to below 1 (default 0.001): the share of its variance that a point must have outside the span of
-        the dictionary to join it.
-    incremental: drawings only thin the dictionary that is, and add the new play (default False).
-    normalize: centre and scale rewards by their running mean and deviation; default None: where fit_after is set.
-    fit_after: plays, at least 0 (default 0, never): until so many are learned, arms are chosen uniformly at random
-        (those of a maximizer are not); then reg and the kernel's parameters are chosen by marginal likelihood, or
-        later, while all rewards are equal.
-    seed: of draws and of ties, at least 0 (default 0).
-    `Budget` says more of the four of the dictionary, `bkb_oversampling` what the theorems ask of them.
-    Thompson sampling: draws have the posterior's covariance in the span of the dictionary, and independent parts with
-    the variances outside it.
-    Returns a `Bandit` with a `KernelModel`. ValueError for arguments out of range and kernels that are not positive
-    definite.
-
+    Examples
+    --------
     >>> import numpy as np, onepass as op
     >>> arms = np.linspace(0.0, 1.0, 101)[:, None]
     >>> bandit = op.BKB(arms, op.RBF(0.2), reg=1e-4)

@@ -16,22 +16,48 @@ def OFUL(
     dtype: str = "float64",
     half_life: Any = None,
 ) -> Bandit:
-    """Exact design, UCB: the arm of the largest x^T theta + beta sqrt(x^T A^-1 x), theta = A^-1 sum of r x.
+    """Make a UCB bandit with the exact design.
 
-    Abbasi-Yadkori, Pal and Szepesvari (2011). O(dim^2) a round and numbers of memory (per arm: of rank of its rows).
+    The arm is the one of the largest x^T theta + beta sqrt(x^T A^-1 x), theta = A^-1 sum of r x.
 
-    dim: width of a context, at least 1, or (d_u, d_a) for contexts given as `Factors` x = vec(u v^T).
-    reg: lambda of A = reg I + sum of x x^T, above 0 (default 1.0): variance of the noise over that of an entry of
-        theta.
-    exploration: beta, a number (default 0.1; below 0 is pessimism), or `Theory`: the proved radius; or
-        a rule, such as `InverseGap()`.
-    model: "shared" (default): one model for all arms; "disjoint" or "hybrid": models per arm, without or beside a
-        shared one (with factors, an arm's own works in d_u dimensions).
-    seed: at least 0 (default 0); breaks ties.
-    dtype: "float64" (default) or "float32", which halves the memory.
-    half_life: after how many rounds, or after which time (a timedelta; `learn` and `decide` are then told the `time`)
-        a row counts half; None (default): nothing is forgotten.
-    Returns a `Bandit`. ValueError for arguments out of range.
+    Parameters
+    ----------
+    dim : int or (int, int)
+        Width d of a context, at least 1. A pair (d_u, d_a) for contexts given as `Factors`, x = vec(u v^T).
+    reg : float, default 1.0
+        Ridge lambda of A = reg I + sum of x x^T, above 0: the variance of the noise divided by the prior
+        variance of an entry of theta.
+    exploration : float, Theory or Exploration, default 0.1
+        A number is beta, the multiplier of the width; below 0 is pessimism. `Theory` for the proved radius. Any
+        other rule, such as `InverseGap()`, replaces the recipe's own.
+    model : {"shared", "disjoint", "hybrid"}, default "shared"
+        "shared" is one model for all arms. "disjoint" is a model for each arm. "hybrid" is a model for each arm
+        beside a shared one. With factors, the model of an arm works in d_u dimensions.
+    seed : int, default 0
+        Seed, at least 0, that breaks ties.
+    dtype : {"float64", "float32"}, default "float64"
+        "float32" halves the memory.
+    half_life : float or timedelta, default None
+        Number of rows, or time, after which a row counts half. With a timedelta, `learn` and `decide` need the
+        argument `time`. None forgets nothing.
+
+    Returns
+    -------
+    Bandit
+        The bandit, which has learned nothing yet.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+
+    Notes
+    -----
+    O(dim^2) a round and numbers of memory (per arm: of rank of its rows).
+
+    References
+    ----------
+    Abbasi-Yadkori, Pal and Szepesvari (2011).
     """
     return compose("OFUL", dim, exact(reg, dtype), exploration, model, seed, half_life=half_life)
 
@@ -46,22 +72,48 @@ def LinUCB(
     dtype: str = "float64",
     half_life: Any = None,
 ) -> Bandit:
-    """Exact design, UCB with a constant width. The same algorithm as OFUL.
+    """Make a UCB bandit with the exact design and a constant width.
 
-    Li, Chu, Langford and Schapire (2010), whose algorithms 1 and 2 are "disjoint" and "hybrid". O(dim^2) a round.
+    The algorithm equals `OFUL`.
 
-    dim: width of a context, at least 1, or (d_u, d_a) for contexts given as `Factors` x = vec(u v^T).
-    reg: lambda of A = reg I + sum of x x^T, above 0 (default 1.0): variance of the noise over that of an entry of
-        theta.
-    exploration: beta, a number (default 0.1; below 0 is pessimism), or `Theory`: the proved radius; or
-        a rule, such as `InverseGap()`.
-    model: "shared" (default): one model for all arms; "disjoint" or "hybrid": models per arm, without or beside a
-        shared one (with factors, an arm's own works in d_u dimensions).
-    seed: at least 0 (default 0); breaks ties.
-    dtype: "float64" (default) or "float32", which halves the memory.
-    half_life: after how many rounds, or after which time (a timedelta; `learn` and `decide` are then told the `time`)
-        a row counts half; None (default): nothing is forgotten.
-    Returns a `Bandit`. ValueError for arguments out of range.
+    Parameters
+    ----------
+    dim : int or (int, int)
+        Width d of a context, at least 1. A pair (d_u, d_a) for contexts given as `Factors`, x = vec(u v^T).
+    reg : float, default 1.0
+        Ridge lambda of A = reg I + sum of x x^T, above 0: the variance of the noise divided by the prior
+        variance of an entry of theta.
+    exploration : float, Theory or Exploration, default 0.1
+        A number is beta, the multiplier of the width; below 0 is pessimism. `Theory` for the proved radius. Any
+        other rule, such as `InverseGap()`, replaces the recipe's own.
+    model : {"shared", "disjoint", "hybrid"}, default "shared"
+        "shared" is one model for all arms. "disjoint" is a model for each arm. "hybrid" is a model for each arm
+        beside a shared one. With factors, the model of an arm works in d_u dimensions.
+    seed : int, default 0
+        Seed, at least 0, that breaks ties.
+    dtype : {"float64", "float32"}, default "float64"
+        "float32" halves the memory.
+    half_life : float or timedelta, default None
+        Number of rows, or time, after which a row counts half. With a timedelta, `learn` and `decide` need the
+        argument `time`. None forgets nothing.
+
+    Returns
+    -------
+    Bandit
+        The bandit, which has learned nothing yet.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+
+    Notes
+    -----
+    O(dim^2) a round.
+
+    References
+    ----------
+    Li, Chu, Langford and Schapire (2010), whose algorithms 1 and 2 are "disjoint" and "hybrid".
     """
     return compose("LinUCB", dim, exact(reg, dtype), exploration, model, seed, half_life=half_life)
 
@@ -76,21 +128,47 @@ def LinTS(
     dtype: str = "float64",
     half_life: Any = None,
 ) -> Bandit:
-    """Exact design, Thompson sampling: the arm of the largest x^T theta~, theta~ drawn from N(theta, beta^2 A^-1).
+    """Make a Thompson sampling bandit with the exact design.
 
-    Agrawal and Goyal (2013). O(dim^2) a round.
+    The arm is the one of the largest x^T theta~, theta~ drawn from N(theta, beta^2 A^-1).
 
-    dim: width of a context, at least 1, or (d_u, d_a) for contexts given as `Factors` x = vec(u v^T).
-    reg: lambda of A = reg I + sum of x x^T, above 0 (default 1.0): variance of the noise over that of an entry of
-        theta.
-    exploration: beta, the deviation of the draw, a number (default 0.1), or `Theory`: the proved radius; or
-        a rule, such as `InverseGap()`.
-    model: "shared" (default): one model for all arms; "disjoint" or "hybrid": models per arm, without or beside a
-        shared one (with factors, an arm's own works in d_u dimensions).
-    seed: at least 0 (default 0); of the draws.
-    dtype: "float64" (default) or "float32", which halves the memory.
-    half_life: after how many rounds, or after which time (a timedelta; `learn` and `decide` are then told the `time`)
-        a row counts half; None (default): nothing is forgotten.
-    Returns a `Bandit`. ValueError for arguments out of range.
+    Parameters
+    ----------
+    dim : int or (int, int)
+        Width d of a context, at least 1. A pair (d_u, d_a) for contexts given as `Factors`, x = vec(u v^T).
+    reg : float, default 1.0
+        Ridge lambda of A = reg I + sum of x x^T, above 0: the variance of the noise divided by the prior
+        variance of an entry of theta.
+    exploration : float, Theory or Exploration, default 0.1
+        A number is beta, the deviation of the draw. `Theory` takes the proved radius. Any other rule, such as
+        `InverseGap()`, replaces the recipe's own.
+    model : {"shared", "disjoint", "hybrid"}, default "shared"
+        "shared" is one model for all arms. "disjoint" is a model for each arm. "hybrid" is a model for each arm
+        beside a shared one. With factors, the model of an arm works in d_u dimensions.
+    seed : int, default 0
+        Seed of the draws, at least 0.
+    dtype : {"float64", "float32"}, default "float64"
+        "float32" halves the memory.
+    half_life : float or timedelta, default None
+        Number of rows, or time, after which a row counts half. With a timedelta, `learn` and `decide` need the
+        argument `time`. None forgets nothing.
+
+    Returns
+    -------
+    Bandit
+        The bandit, which has learned nothing yet.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+
+    Notes
+    -----
+    O(dim^2) a round.
+
+    References
+    ----------
+    Agrawal and Goyal (2013).
     """
     return compose("LinTS", dim, exact(reg, dtype), exploration, model, seed, thompson=True, half_life=half_life)

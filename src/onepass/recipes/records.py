@@ -17,21 +17,46 @@ def InteractionBandit(
     seed: int = 0,
     name: str = "InteractionBandit",
 ) -> Bandit:
-    """One model of all arms, for requests and arms that are records: `decide({"hour": 9}, {"a1": {"topic": "sport"}})`.
+    """Make a bandit with one model of all arms, for requests and arms that are records.
 
-    context: the `Records` of requests, learned further in a copy (default None: 256 wide, with standardized numbers).
-    item: the `Records` of arms, likewise (default None: also with 16 bands a number).
-    exploration: any rule but one with `Theory`, its strength in units of what rewards deviate by (default None:
-        `OptimisticGap(0.8, scale=30.0, uniform_share=0.001)`).
-    recent: arms whose own appeal, beside that of their features, is kept: those learned last, at least 1 (default
-        1000).
-    seed: at least 0 (default 0): breaks ties and draws.
-    name: shown by repr (default "InteractionBandit").
-    Memory 80 bytes times the product of both widths; a decision costs the product of the terms of the request and of
-    all arms, a reward that of those of one. Means are expected rewards, in any unit. Nothing is forgotten but what arms
-    are in themselves.
-    Returns a `Bandit`. ValueError for parts that do not fit.
+    A decision reads `decide({"hour": 9}, {"a1": {"topic": "sport"}})`. The model has weights for terms of the
+    request and of the arm, and for their pairs.
 
+    Parameters
+    ----------
+    context : Records, default None
+        Feature map of requests; a copy learns further. None means 256 places with standardized numbers.
+    item : Records, default None
+        Feature map of arms; a copy learns further. None means 256 places with standardized numbers and 16 bands
+        a number.
+    exploration : Exploration, default None
+        Any rule but one with `Theory`, with its strength in standard deviations of the rewards. None means
+        `OptimisticGap(0.8, scale=30.0, uniform_share=0.001)`.
+    recent : int, default 1000
+        Number of arms, at least 1, whose own appeal beside their features is kept: those learned last.
+    seed : int, default 0
+        Seed of ties and draws, at least 0.
+    name : str, default "InteractionBandit"
+        Name shown by repr.
+
+    Returns
+    -------
+    Bandit
+        The bandit, which has learned nothing yet.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+
+    Notes
+    -----
+    Memory is 80 bytes times the product of both widths. A decision costs the product of the terms of the request
+    and of all arms; a reward costs that of one arm. Means are expected rewards, in any unit. Nothing is forgotten
+    but the own appeal of arms.
+
+    Examples
+    --------
     >>> import onepass as op
     >>> bandit = op.InteractionBandit()
     >>> arms = {"a1": {"topic": "sport"}, "a2": {"topic": "news"}}
@@ -58,40 +83,74 @@ def ContextualBandit(
     context: Records | None = None,
     item: Records | None = None,
 ) -> Bandit:
-    """The bandit that needs no tuning: contexts are rows of numbers in any units, or records; arms come and go.
+    """Make the bandit that needs no tuning.
 
-    A context is a row (dim,), the same for all arms, or (K, dim), a row per arm; n decisions take (n, 1, dim) or
-    (n, K, dim). Or it is a dictionary, or a frame of one row; n decisions take a list or a frame. Rewards are clicks,
-    counts or numbers of any unit. Arms are any hashable: they appear when they are learned from or added, and leave by
-    `remove_arm`; any may be offered. Or they have features: {name: record or row}, or records without names.
+    Contexts are rows of numbers in any units, or records. Arms come and go. Rewards are clicks, counts or numbers
+    of any unit.
 
-    What is learned first decides which models are kept, `bandit.model`: where arms have features, and where more than
-    20 without are offered for a record, the `InteractionModel` of `InteractionBandit`; else every arm has its own,
-    `AveragedModels`. `repr` and `choices` say which.
+    A context is a row (dim,), the same for all arms, or (K, dim), a row for each arm. n decisions take (n, 1, dim)
+    or (n, K, dim). Or a context is a dictionary, or a frame of one row; n decisions take a list or a frame. Arms
+    are any hashable values: they appear when they are learned from or added, and leave by `remove_arm`. Or arms
+    have features: {name: record or row}, or records without names.
 
-    dim: of contexts that are rows, from 1 to 2,000, or to what `memory_limit` allow, 27,777 at the defaults: the first
-        rows and two spans fit into them (default None: that of the first row learned).
-    exploration: any rule, its multiplier of widths in units of the residual (default None: `OptimisticGap()`, where
-        models are crossed `OptimisticGap(0.8, scale=30.0, uniform_share=0.001)`). These give every arm a probability;
-        `UCB(1.0)` plays the best bound alone. No `Theory`.
-    n_landmarks: of the kernel's features, from 0 (the columns alone) to 2,000 (default 150); fewer where
-        `memory_limit` says.
-    reg: penalty on every parameter, above 0 (default 0.1).
-    warm_up: rows from which scales and landmarks are made, again after 1, 2, 4, ... of them, from 1 (default 256).
-    memory_limit: that the models of all arms known may take when landmarks are chosen, above 0 (default 64.0); arms
-        that come later, and columns of records, take more. Rows of more than 300 columns are mapped on up to 64
-        directions, or, where over 90% are zeros, every arm has a sketch.
-    alarm_threshold: of the alarm that forgets all after a change for the worse, above 0 (default 50.0); None: no alarm.
-    seed: of landmarks, ties and draws, at least 0 (default 0).
-    name: shown by repr (default "ContextualBandit").
-    model: "disjoint" (of every arm, features are left out) or "interaction" (one of all arms; default None: as said
-        above).
-    context: the `Records` of requests, learned further in a copy (default None: 256 wide). With more than 300 places
-        models are crossed.
-    item: the `Records` of arms, likewise (default None: 256 wide).
-    n_landmarks to alarm_threshold are of models of every arm.
-    Returns a `Bandit`. ValueError for values out of range.
+    The first data it learns from fixes the model, `bandit.model`. If arms have features, or more than 20 arms are
+    offered for a dictionary context, all arms share one `InteractionModel`, as in `InteractionBandit`. Otherwise
+    each arm has its own model, in `AveragedModels`. `repr` and `choices` name the model.
 
+    Parameters
+    ----------
+    dim : int, default None
+        Number of columns of row contexts, from 1 to 27,777 at the default `memory_limit`. None takes the width
+        of the first row learned.
+    exploration : Exploration, default None
+        Any rule but one with `Theory`; its multiplier of widths is in units of the residual. None means
+        `OptimisticGap()`, and `OptimisticGap(0.8, scale=30.0, uniform_share=0.001)` for the interaction model.
+        These give every arm a probability; `UCB(1.0)` always plays the best bound.
+    n_landmarks : int, default 150
+        Number of landmarks of the kernel features, from 0 (the columns alone) to 2,000. `memory_limit` may
+        reduce it.
+    reg : float, default 0.1
+        Penalty on every parameter, above 0.
+    warm_up : int, default 256
+        Number of rows, at least 1, from which scales and landmarks are made. They are made again after 1, 2, 4,
+        ... of these rows.
+    memory_limit : float, default 64.0
+        Megabytes (10^6 bytes), above 0, that the models of all known arms may take when landmarks are chosen.
+        Arms that come later, and columns of records, take more. Rows of more than 300 columns are mapped on up
+        to 64 directions. If over 90% of them are zeros, every arm has a sketch instead.
+    alarm_threshold : float, default 50.0
+        Threshold, above 0, of the alarm (a CUSUM of squared errors) that forgets the arms' models after a
+        change for the worse. None means no alarm.
+    seed : int, default 0
+        Seed of landmarks, ties and draws, at least 0.
+    name : str, default "ContextualBandit"
+        Name shown by repr.
+    model : {"disjoint", "interaction"}, default None
+        "disjoint" keeps a model for each arm and ignores features of arms. "interaction" is one model of all
+        arms. None lets the first data choose.
+    context : Records, default None
+        Feature map of requests; a copy learns further. None means 256 places. More than 300 places need the
+        interaction model.
+    item : Records, default None
+        Feature map of arms; a copy learns further. None means 256 places.
+
+    Returns
+    -------
+    Bandit
+        The bandit, which has learned nothing yet.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+
+    Notes
+    -----
+    `n_landmarks`, `reg`, `warm_up`, `memory_limit` and `alarm_threshold` apply only when each arm has its own
+    model.
+
+    Examples
+    --------
     >>> import numpy as np, onepass as op
     >>> bandit, rng = op.ContextualBandit(), np.random.default_rng(0)
     >>> for _ in range(300):

@@ -36,28 +36,58 @@ def SOFUL(
     dtype: str = "float64",
     half_life: Any = None,
 ) -> Bandit:
-    """Frequent Directions, UCB or Thompson sampling: A = reg I + S^T S with a sketch S of the rows.
+    """Make a UCB or Thompson sampling bandit on Frequent Directions.
 
-    Kuzborskij, Cella and Cesa-Bianchi (2019). O(dim size) a round and numbers of memory.
+    A = reg I + S^T S with a sketch S of the rows.
 
-    dim: width of a context, at least 1, or (d_u, d_a) for contexts given as `Factors` x = vec(u v^T).
-    size: rows kept at every shrink of the sketch, from 1 to dim (exact while the rank stays below 2 size).
-        Too few beside `reg`, and means grow without a bound: a `SketchWarning` says so once (docs/sketches.md).
-    reg: lambda of A = reg I + sum of x x^T, above 0 (default 1.0): variance of the noise over that of an entry of
-        theta.
-    exploration: beta, a number (default 0.1; below 0 is pessimism), or `Theory`: the proved radius; or
-        a rule, such as `InverseGap()`.
-    thompson: draw theta from N(theta, beta^2 A^-1) in place of the width (default False).
-    estimator: "ridge" (default): theta = A^-1 b, as the paper has it; or "newton": `OnlineNewton` on the same
-        sketch, far better where reg is small beside what is cut, and under `Theory` with the smaller radius; of
-        "hybrid" models the shared part's.
-    model: "shared" (default): one model for all arms; "disjoint" or "hybrid": models per arm, without or beside a
-        shared one (with factors, an arm's own works in d_u dimensions).
-    seed: at least 0 (default 0); breaks ties.
-    dtype: "float64" (default) or "float32", which halves the memory.
-    half_life: after how many rounds, or after which time (a timedelta; `learn` and `decide` are then told the `time`)
-        a row counts half; None (default): nothing is forgotten.
-    Returns a `Bandit`. ValueError for arguments out of range.
+    Parameters
+    ----------
+    dim : int or (int, int)
+        Width d of a context, at least 1. A pair (d_u, d_a) for contexts given as `Factors`, x = vec(u v^T).
+    size : int
+        Rows kept at every shrink of the sketch, from 1 to dim. The sketch is exact while the rank stays below 2
+        size. If it is too small beside `reg`, means grow without a bound, and a `SketchWarning` says so once
+        (docs/sketches.md).
+    reg : float, default 1.0
+        Ridge lambda of A = reg I + sum of x x^T, above 0: the variance of the noise divided by the prior
+        variance of an entry of theta.
+    exploration : float, Theory or Exploration, default 0.1
+        A number is beta, the multiplier of the width; below 0 is pessimism. `Theory` for the proved radius. Any
+        other rule, such as `InverseGap()`, replaces the recipe's own.
+    thompson : bool, default False
+        Draw theta from N(theta, beta^2 A^-1) instead of adding the width.
+    estimator : {"ridge", "newton"}, default "ridge"
+        "ridge" is theta = A^-1 b, as in the paper. "newton" is `OnlineNewton` on the same sketch, far better
+        where reg is small beside what is cut, and under `Theory` with the smaller radius. Of "hybrid" models,
+        the estimator of the shared part.
+    model : {"shared", "disjoint", "hybrid"}, default "shared"
+        "shared" is one model for all arms. "disjoint" is a model for each arm. "hybrid" is a model for each arm
+        beside a shared one. With factors, the model of an arm works in d_u dimensions.
+    seed : int, default 0
+        Seed, at least 0, that breaks ties.
+    dtype : {"float64", "float32"}, default "float64"
+        "float32" halves the memory.
+    half_life : float or timedelta, default None
+        Number of rows, or time, after which a row counts half. With a timedelta, `learn` and `decide` need the
+        argument `time`. None forgets nothing.
+
+    Returns
+    -------
+    Bandit
+        The bandit, which has learned nothing yet.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+
+    Notes
+    -----
+    O(dim size) a round and numbers of memory.
+
+    References
+    ----------
+    Kuzborskij, Cella and Cesa-Bianchi (2019).
     """
     name = "SOFUL-TS" if thompson else "SOFUL"
     return compose(
@@ -86,26 +116,57 @@ def CBSCFD(
     dtype: str = "float64",
     half_life: Any = None,
 ) -> Bandit:
-    """Robust Frequent Directions, UCB: A = (reg + compensation * what was cut) I + S^T S.
+    """Make a UCB bandit on Robust Frequent Directions.
 
-    Chen, Luo, Zhang, Yu and Lian (2020); 0.5 is the sketch of Luo et al. (2019). O(dim size) a round.
+    A = (reg + compensation * what was cut) I + S^T S with a sketch S of the rows.
 
-    dim: width of a context, at least 1, or (d_u, d_a) for contexts given as `Factors` x = vec(u v^T).
-    size: rows kept at every shrink of the sketch, from 1 to dim (exact while the rank stays below 2 size).
-    reg: lambda of A = reg I + sum of x x^T, above 0 (default 1.0): variance of the noise over that of an entry of
-        theta.
-    exploration: beta, a number (default 0.1; below 0 is pessimism), or `Theory`: the proved radius; or
-        a rule, such as `InverseGap()`.
-    compensation: from 0 (SOFUL) to 1 (default 1.0).
-    estimator: "ridge" (default): theta = A^-1 b, as the paper has it; or "newton": `OnlineNewton` on the same
-        sketch, which differs little here, as what was cut comes back in A; of "hybrid" models the shared part's.
-    model: "shared" (default): one model for all arms; "disjoint" or "hybrid": models per arm, without or beside a
-        shared one (with factors, an arm's own works in d_u dimensions).
-    seed: at least 0 (default 0); breaks ties.
-    dtype: "float64" (default) or "float32", which halves the memory.
-    half_life: after how many rounds, or after which time (a timedelta; `learn` and `decide` are then told the `time`)
-        a row counts half; None (default): nothing is forgotten.
-    Returns a `Bandit`. ValueError for arguments out of range.
+    Parameters
+    ----------
+    dim : int or (int, int)
+        Width d of a context, at least 1. A pair (d_u, d_a) for contexts given as `Factors`, x = vec(u v^T).
+    size : int
+        Rows kept at every shrink of the sketch, from 1 to dim. The sketch is exact while the rank stays below 2
+        size.
+    reg : float, default 1.0
+        Ridge lambda of A = reg I + sum of x x^T, above 0: the variance of the noise divided by the prior
+        variance of an entry of theta.
+    exploration : float, Theory or Exploration, default 0.1
+        A number is beta, the multiplier of the width; below 0 is pessimism. `Theory` for the proved radius. Any
+        other rule, such as `InverseGap()`, replaces the recipe's own.
+    compensation : float, default 1.0
+        Share of the cut mass that is put back as a multiple of I, from 0 (`SOFUL`) to 1. 0.5 is the sketch of
+        Luo et al. (2019).
+    estimator : {"ridge", "newton"}, default "ridge"
+        "ridge" is theta = A^-1 b, as in the paper. "newton" is `OnlineNewton` on the same sketch, which differs
+        little here, because the cut mass comes back in A. Of "hybrid" models, the estimator of the shared part.
+    model : {"shared", "disjoint", "hybrid"}, default "shared"
+        "shared" is one model for all arms. "disjoint" is a model for each arm. "hybrid" is a model for each arm
+        beside a shared one. With factors, the model of an arm works in d_u dimensions.
+    seed : int, default 0
+        Seed, at least 0, that breaks ties.
+    dtype : {"float64", "float32"}, default "float64"
+        "float32" halves the memory.
+    half_life : float or timedelta, default None
+        Number of rows, or time, after which a row counts half. With a timedelta, `learn` and `decide` need the
+        argument `time`. None forgets nothing.
+
+    Returns
+    -------
+    Bandit
+        The bandit, which has learned nothing yet.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+
+    Notes
+    -----
+    O(dim size) a round.
+
+    References
+    ----------
+    Chen, Luo, Zhang, Yu and Lian (2020).
     """
     return compose(
         "CBSCFD",
@@ -130,23 +191,50 @@ def CBRAP(
     dtype: str = "float64",
     half_life: Any = None,
 ) -> Bandit:
-    """Gaussian projection to `size` dimensions, exact design there, UCB.
+    """Make a UCB bandit on a Gaussian projection.
 
-    Yu, Lyu and King (2017). O(dim size + size^2) a round. The projection is drawn from the seed.
+    Contexts are projected to `size` dimensions, with an exact design there. The projection is drawn from the seed.
 
-    dim: width of a context, at least 1; factors are not taken.
-    size: width after the projection, from 1 to dim.
-    reg: lambda of A = reg I + sum of x x^T, above 0 (default 1.0): variance of the noise over that of an entry of
-        theta.
-    exploration: beta, a number (default 0.1; below 0 is pessimism), or `Theory`: the proved radius; or
-        a rule, such as `InverseGap()`.
-    model: "shared" (default): one model for all arms; "disjoint" or "hybrid": models per arm, without or beside a
-        shared one (with factors, an arm's own works in d_u dimensions).
-    seed: at least 0 (default 0); of the projection, and breaks ties.
-    dtype: "float64" (default) or "float32", which halves the memory.
-    half_life: after how many rounds, or after which time (a timedelta; `learn` and `decide` are then told the `time`)
-        a row counts half; None (default): nothing is forgotten.
-    Returns a `Bandit`. ValueError for arguments out of range.
+    Parameters
+    ----------
+    dim : int
+        Width of a context, at least 1. Factors are not taken.
+    size : int
+        Width after the projection, from 1 to dim.
+    reg : float, default 1.0
+        Ridge lambda of A = reg I + sum of x x^T, above 0: the variance of the noise divided by the prior
+        variance of an entry of theta.
+    exploration : float, Theory or Exploration, default 0.1
+        A number is beta, the multiplier of the width; below 0 is pessimism. `Theory` for the proved radius. Any
+        other rule, such as `InverseGap()`, replaces the recipe's own.
+    model : {"shared", "disjoint", "hybrid"}, default "shared"
+        "shared" is one model for all arms. "disjoint" is a model for each arm. "hybrid" is a model for each arm
+        beside a shared one.
+    seed : int, default 0
+        Seed of the projection and of ties, at least 0.
+    dtype : {"float64", "float32"}, default "float64"
+        "float32" halves the memory.
+    half_life : float or timedelta, default None
+        Number of rows, or time, after which a row counts half. With a timedelta, `learn` and `decide` need the
+        argument `time`. None forgets nothing.
+
+    Returns
+    -------
+    Bandit
+        The bandit, which has learned nothing yet.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+
+    Notes
+    -----
+    O(dim size + size^2) a round.
+
+    References
+    ----------
+    Yu, Lyu and King (2017).
     """
     features = GaussianProjection(dim=dim, size=size, seed=seed)
 
@@ -170,28 +258,58 @@ def DBSLinUCB(
     dtype: str = "float64",
     half_life: Any = None,
 ) -> Bandit:
-    """Dyadic blocks of Frequent Directions, UCB: the sketch grows until ||A - A_hat|| <= 2 error is certain.
+    """Make a UCB bandit on dyadic blocks of Frequent Directions.
 
-    Wen, Yin et al., algorithms 2 and 3. O(dim (size + what has grown)) a round.
+    The sketch grows until ||A - A_hat|| <= 2 error is certain.
 
-    dim: width of a context, at least 1, or (d_u, d_a) for contexts given as `Factors` x = vec(u v^T).
-    size: of the first block, from 1 to dim.
-    error: half the bound, above 0, in units of ||x||^2.
-    base: "fd" (default) or "rfd": what was cut is put back as a multiple of I.
-    reg: lambda of A = reg I + sum of x x^T, above 0 (default 1.0): variance of the noise over that of an entry of
-        theta.
-    exploration: beta, a number (default 0.1; below 0 is pessimism), or `Theory`: the proved radius; or
-        a rule, such as `InverseGap()`.
-    estimator: "ridge" (default): theta = A^-1 b, as the paper has it; or "newton": `OnlineNewton` on the same
-        sketch, better where reg is small beside 2 error, with the smaller radius for base "fd"; of "hybrid" models the
-        shared part's.
-    model: "shared" (default): one model for all arms; "disjoint" or "hybrid": models per arm, without or beside a
-        shared one (with factors, an arm's own works in d_u dimensions).
-    seed: at least 0 (default 0); breaks ties.
-    dtype: "float64" (default) or "float32", which halves the memory.
-    half_life: after how many rounds, or after which time (a timedelta; `learn` and `decide` are then told the `time`)
-        a row counts half; None (default): nothing is forgotten.
-    Returns a `Bandit`. ValueError for arguments out of range.
+    Parameters
+    ----------
+    dim : int or (int, int)
+        Width d of a context, at least 1. A pair (d_u, d_a) for contexts given as `Factors`, x = vec(u v^T).
+    size : int
+        Size of the first block, from 1 to dim.
+    error : float
+        Half the bound, above 0, in units of ||x||^2.
+    base : {"fd", "rfd"}, default "fd"
+        Sketch of a block. "rfd" puts the cut mass back as a multiple of I.
+    reg : float, default 1.0
+        Ridge lambda of A = reg I + sum of x x^T, above 0: the variance of the noise divided by the prior
+        variance of an entry of theta.
+    exploration : float, Theory or Exploration, default 0.1
+        A number is beta, the multiplier of the width; below 0 is pessimism. `Theory` for the proved radius. Any
+        other rule, such as `InverseGap()`, replaces the recipe's own.
+    estimator : {"ridge", "newton"}, default "ridge"
+        "ridge" is theta = A^-1 b, as in the paper. "newton" is `OnlineNewton` on the same sketch, better where
+        reg is small beside 2 error, with the smaller radius for base "fd". Of "hybrid" models, the estimator of
+        the shared part.
+    model : {"shared", "disjoint", "hybrid"}, default "shared"
+        "shared" is one model for all arms. "disjoint" is a model for each arm. "hybrid" is a model for each arm
+        beside a shared one. With factors, the model of an arm works in d_u dimensions.
+    seed : int, default 0
+        Seed, at least 0, that breaks ties.
+    dtype : {"float64", "float32"}, default "float64"
+        "float32" halves the memory.
+    half_life : float or timedelta, default None
+        Number of rows, or time, after which a row counts half. With a timedelta, `learn` and `decide` need the
+        argument `time`. None forgets nothing.
+
+    Returns
+    -------
+    Bandit
+        The bandit, which has learned nothing yet.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+
+    Notes
+    -----
+    O(dim (size + what has grown)) a round.
+
+    References
+    ----------
+    Wen, Yin et al., algorithms 2 and 3.
     """
 
     def design(d: int, most: int) -> Design:
@@ -214,27 +332,57 @@ def PSILinUCB(
     dtype: str = "float64",
     half_life: Any = None,
 ) -> Bandit:
-    """Projector splitting, UCB: A^-1 = L^-T L^-1 with L^-1 = (I - U V^T) / sqrt(reg), U V^T of low rank.
+    """Make a UCB bandit on projector splitting.
 
-    Shustova et al. O(dim rank) a round; reg must be of the order of the spectrum.
+    A^-1 = L^-T L^-1 with L^-1 = (I - U V^T) / sqrt(reg), U V^T of low rank.
 
-    dim: width of a context, at least 1, or (d_u, d_a) for contexts given as `Factors` x = vec(u v^T).
-    rank: of U V^T at the end of a batch, from 1 to dim (exact while the rank of the rows is at most that).
-        Too low beside `reg`, uncompensated, means grow without a bound: a `SketchWarning` says so (docs/sketches.md).
-    compensate: put the mass that was cut back as a multiple of I (default False).
-    reg: lambda of A = reg I + sum of x x^T, above 0 (default 1.0): variance of the noise over that of an entry of
-        theta.
-    exploration: beta, a number (default 0.1; below 0 is pessimism), or `Theory`: the proved radius; or
-        a rule, such as `InverseGap()`.
-    estimator: "ridge" (default): theta = A^-1 b, as the paper has it; or "newton": `OnlineNewton` on the same
-        sketch, which takes most of the harm out of a reg below the spectrum; of "hybrid" models the shared part's.
-    model: "shared" (default): one model for all arms; "disjoint" or "hybrid": models per arm, without or beside a
-        shared one (with factors, an arm's own works in d_u dimensions).
-    seed: at least 0 (default 0); breaks ties.
-    dtype: "float64" (default) or "float32", which halves the memory.
-    half_life: after how many rounds, or after which time (a timedelta; `learn` and `decide` are then told the `time`)
-        a row counts half; None (default): nothing is forgotten.
-    Returns a `Bandit`. ValueError for arguments out of range.
+    Parameters
+    ----------
+    dim : int or (int, int)
+        Width d of a context, at least 1. A pair (d_u, d_a) for contexts given as `Factors`, x = vec(u v^T).
+    rank : int
+        Rank of U V^T at the end of a batch, from 1 to dim. The design is exact while the rank of the rows is at
+        most that. If it is too low beside `reg` and not compensated, means grow without a bound, and a
+        `SketchWarning` says so (docs/sketches.md).
+    compensate : bool, default False
+        Put the cut mass back as a multiple of I.
+    reg : float, default 1.0
+        Ridge lambda of A = reg I + sum of x x^T, above 0: the variance of the noise divided by the prior
+        variance of an entry of theta.
+    exploration : float, Theory or Exploration, default 0.1
+        A number is beta, the multiplier of the width; below 0 is pessimism. `Theory` for the proved radius. Any
+        other rule, such as `InverseGap()`, replaces the recipe's own.
+    estimator : {"ridge", "newton"}, default "ridge"
+        "ridge" is theta = A^-1 b, as in the paper. "newton" is `OnlineNewton` on the same sketch, which takes
+        most of the harm out of a reg below the spectrum. Of "hybrid" models, the estimator of the shared part.
+    model : {"shared", "disjoint", "hybrid"}, default "shared"
+        "shared" is one model for all arms. "disjoint" is a model for each arm. "hybrid" is a model for each arm
+        beside a shared one. With factors, the model of an arm works in d_u dimensions.
+    seed : int, default 0
+        Seed, at least 0, that breaks ties.
+    dtype : {"float64", "float32"}, default "float64"
+        "float32" halves the memory.
+    half_life : float or timedelta, default None
+        Number of rows, or time, after which a row counts half. With a timedelta, `learn` and `decide` need the
+        argument `time`. None forgets nothing.
+
+    Returns
+    -------
+    Bandit
+        The bandit, which has learned nothing yet.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+
+    Notes
+    -----
+    O(dim rank) a round; reg must be of the order of the spectrum.
+
+    References
+    ----------
+    Shustova et al.
     """
 
     def design(d: int, most: int) -> Design:

@@ -29,25 +29,49 @@ def ItemModels(
     dtype: str = "float64",
     half_life: Any = HALF,
 ) -> Bandit:
-    """A ridge regression per item on z = (1, similarity_weight x / ||x||), for logs that
-    say what was taken and nothing of what was not: purchases, films seen, ratings given.
+    """Make a bandit with a ridge regression for each item on z = (1, similarity_weight x / ||x||).
 
-    Where every reward is near 1, ridge regression at a small reg says 1 of every item that it knows, taken twice or
-    two thousand times. At a large one theta^T z is nearly sum of r_s z_s^T z / reg over those who took the item: how
-    many they were, and similarity_weight^2 times the cosine between each of them and who is asked for. Who is a
-    stranger is the row 0, and is shown what most have taken. O(dim^2) an item.
+    It is for logs that hold what was taken and nothing of what was not: purchases, films seen, ratings given. Where
+    every reward is near 1, ridge regression at a small reg predicts 1 for every known item, taken twice or two
+    thousand times. At a large reg, theta^T z is nearly the sum of r_s z_s^T z / reg over those who took the item:
+    their number, plus similarity_weight^2 times their cosines with the user. An unknown user is the row 0, and is
+    shown what most have taken.
 
-    dim: width of a user's row x, at least 1; its length does not count.
-    similarity_weight: what likeness counts beside number, above 0 (default 2.0).
-    reg: lambda of A = reg I + sum of z z^T, above 0 (default 1000.0).
-    exploration: beta, a number (default 0.0; below 0 is pessimism), or a rule, such as `InverseGap()`.
-    seed: at least 0 (default 0); breaks ties.
-    dtype: "float64" (default) or "float32", which halves the memory.
-    half_life: after how many rounds, or after which time (a timedelta; `learn` and `decide` are then told the `time`)
-        a row counts half (default 15000.0 rows; some ten rows an item where there are many thousands of items); None:
-        nothing is forgotten, and models are kept in less memory.
-    Returns a `Bandit`. ValueError for arguments out of range.
+    Parameters
+    ----------
+    dim : int
+        Width of a user's row x, at least 1. The length of a row does not count.
+    similarity_weight : float, default 2.0
+        Weight of similarity between users beside the number of takers, above 0.
+    reg : float, default 1000.0
+        Ridge lambda of A = reg I + sum of z z^T, above 0.
+    exploration : float or Exploration, default 0.0
+        A number is beta, the multiplier of the width; below 0 is pessimism. Or a rule, such as `InverseGap()`.
+    seed : int, default 0
+        Seed, at least 0, that breaks ties.
+    dtype : {"float64", "float32"}, default "float64"
+        "float32" halves the memory.
+    half_life : float or timedelta, default 15000.0
+        Number of rows, or time, after which a row counts half. With a timedelta, `learn` and `decide` need the
+        argument `time`. Some ten rows an item suit many thousands of items. None forgets nothing, and models
+        take less memory.
 
+    Returns
+    -------
+    Bandit
+        The bandit, which has learned nothing yet.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+
+    Notes
+    -----
+    O(dim^2) an item.
+
+    Examples
+    --------
     >>> import onepass as op
     >>> bandit = op.ItemModels(dim=2)
     >>> bandit.learn([[1.0, 0.0], [2.0, 0.0], [0.0, 1.0], [0.0, 5.0]], [1.0] * 4, ["a", "b", "b", "b"])
