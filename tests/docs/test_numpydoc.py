@@ -41,7 +41,6 @@ PENDING: tuple[str, ...] = (
     "onepass.learner",
     "onepass.log",
     "onepass.model",
-    "onepass.recipes",
     "onepass.service",
     "onepass.testing",
     "onepass.tuning",

@@ -1,13 +1,13 @@
-"""The papers' names as short compositions: all arguments by keyword, all return a `Bandit`."""
+"""Recipes: functions that compose a `Bandit` under the name that a paper gave it."""
 
-from onepass.recipes.drifting import WeightUCB
 from onepass.recipes.generalized import GLBOMD, GLOC
 from onepass.recipes.heavy_tailed import CRMM, CRTM, MENU, TOFU, HeavyOFUL, HvtUCB
+from onepass.recipes.item_models import ItemModels
 from onepass.recipes.kernel import BKB, GPUCB
 from onepass.recipes.linear import OFUL, LinTS, LinUCB
 from onepass.recipes.records import ContextualBandit, InteractionBandit
 from onepass.recipes.sketched import CBRAP, CBSCFD, SOFUL, DBSLinUCB, PSILinUCB
-from onepass.recipes.taken import ItemModels
+from onepass.recipes.weight_ucb import WeightUCB
 
 __all__ = [
     "BKB",

@@ -1,4 +1,4 @@
-"""How a recipe becomes a bandit: designs for the widths that its parameters have, an estimator on each, a rule."""
+"""Composition of a recipe's bandit from designs, estimators and a rule of exploration."""
 
 from collections.abc import Callable
 from typing import Any
@@ -23,12 +23,12 @@ Explore = float | Theory | Exploration  # beta of the recipe's own rule, or anot
 Make = Callable[[int, int], Design]  # the design for rows of a width, with a rank or size of at most the second number
 
 UNLIMITED = 2**62
-LEAST_SQUARES: dict[str, Callable[[Design], Estimator]] = {"ridge": Ridge, "newton": OnlineNewton}
+ESTIMATORS: dict[str, Callable[[Design], Estimator]] = {"ridge": Ridge, "newton": OnlineNewton}
 
 
-def least_squares(estimator: str) -> Callable[[Design], Estimator]:
-    """Ridge regression or Newton steps; ValueError for anything else."""
-    return LEAST_SQUARES[check.choice("estimator", estimator, tuple(LEAST_SQUARES))]
+def least_squares_estimator(estimator: str) -> Callable[[Design], Estimator]:
+    """Return the estimator called "ridge" or "newton". Raises ValueError for another name."""
+    return ESTIMATORS[check.choice("estimator", estimator, tuple(ESTIMATORS))]
 
 
 def compose(
@@ -44,12 +44,40 @@ def compose(
     estimate: Callable[[Design], Estimator] = Ridge,
     half_life: Any = None,
 ) -> Bandit:
-    """The bandit of that name. estimate: what is learned on a design; the others as in every recipe.
+    """Compose the bandit of a recipe.
 
-    With factors the arms of "disjoint" and "hybrid" work in d_u dimensions, and a rank or size is at most that. Of
-    "hybrid" the shared part learns by `estimate`, and the arms by ridge regression.
+    With factors, the models of arms work in d_u dimensions, and their rank or size is at most d_u. In "hybrid" models
+    the shared part learns by `estimate`, and the arms by ridge regression.
+
+    Parameters
+    ----------
+    name : str
+        Name shown by repr.
+    dim : int or (int, int)
+        Width of a context, or the widths of two factors.
+    make : callable
+        Function (width, largest rank or size) -> design.
+    exploration : float, Theory or Exploration
+        Multiplier of the recipe's own rule, or another rule.
+    model : {"shared", "disjoint", "hybrid"}
+        Whether arms share a model.
+    seed : int
+        Seed of the bandit.
+    thompson : bool, default False
+        Sample theta if `exploration` is a number, instead of adding the width.
+    features : FeatureMap, default None
+        Feature map of contexts; none if `dim` is a pair.
+    estimate : callable, default Ridge
+        Function design -> estimator.
+    half_life : float or timedelta, default None
+        Half-life of rows.
+
+    Returns
+    -------
+    Bandit
+        The bandit, which has learned nothing yet.
     """
-    kinds = ("shared", "disjoint", "hybrid") if estimate in LEAST_SQUARES.values() else ("shared", "disjoint")
+    kinds = ("shared", "disjoint", "hybrid") if estimate in ESTIMATORS.values() else ("shared", "disjoint")
     check.choice("model", model, kinds)
     if isinstance(dim, tuple):
         if len(dim) != 2:
@@ -72,20 +100,20 @@ def compose(
     return Bandit(learner, rule, features=features, seed=seed, name=name, half_life=half_life)
 
 
-def at_most(name: str, value: Any, most: int) -> Any:
-    """A rank or size for designs that take no more than `most`; their own checks tell of values out of range."""
+def cap_size(name: str, value: Any, most: int) -> Any:
+    """Return a rank or size, at most `most`. The design checks the rest of its range."""
     return value if most == UNLIMITED else min(check.integer(name, value, 1), most)
 
 
-def exact(reg: float, dtype: str) -> Make:
-    """Exact designs."""
+def exact_factory(reg: float, dtype: str) -> Make:
+    """Return a factory of exact designs."""
     return lambda dim, most: Exact(dim=dim, reg=reg, dtype=dtype)
 
 
-def given(design: Design | None, reg: float | None, dtype: str | None) -> Make:
-    """The design that was given, which has a reg and a dtype of its own, or an exact one with these."""
+def design_factory(design: Design | None, reg: float | None, dtype: str | None) -> Make:
+    """Return a factory of `design`, or of an exact design with `reg` and `dtype` if `design` is None."""
     if design is None:
-        return exact(1.0 if reg is None else reg, "float64" if dtype is None else dtype)
+        return exact_factory(1.0 if reg is None else reg, "float64" if dtype is None else dtype)
     for name, value in (("reg", reg), ("dtype", dtype)):
         if value is not None:
             raise ValueError(f"{name} must be None beside a design, which has its own, got {quote(value)}")
@@ -109,5 +137,5 @@ def compose_shared(
     estimate: Callable[[Design], Estimator],
     half_life: Any = None,
 ) -> Bandit:
-    """`compose` for estimators that serve one shared model only."""
+    """Compose the bandit of an estimator that works only as one shared model."""
     return compose(name, dim, make, exploration, "shared", seed, estimate=estimate, half_life=half_life)

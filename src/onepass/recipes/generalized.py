@@ -9,7 +9,7 @@ from onepass.estimator.families import family_of
 from onepass.estimator.glb_omd import OnePassGLM, least_reg
 from onepass.estimator.gloc import BOUND, RegressedGLM
 from onepass.exploration.confidence_width import Theory
-from onepass.recipes.compose import Dim, Explore, compose, given
+from onepass.recipes.compose import Dim, Explore, compose, design_factory
 
 REG, EXPLORATION = 0.3, 0.4  # of GLB-OMD, chosen on tuning seeds (docs/clicks.md)
 ROOM = 2.0  # times the least reg of the theorem: half of its steps' error is then left to its radius
@@ -98,7 +98,7 @@ def GLBOMD(
 
     if design is None and reg is None:
         reg = REG if theory is None else max(REG, ROOM * least_reg(family_of(family), theory))
-    make = given(design, reg, dtype)
+    make = design_factory(design, reg, dtype)
     return compose("GLBOMD", dim, make, exploration, model, seed, estimate=estimate, half_life=half_life)
 
 
@@ -164,5 +164,5 @@ def GLOC(
     def estimate(design: Design) -> Estimator:
         return RegressedGLM(design, family=family, parameter_bound=parameter_bound)
 
-    make = given(design, reg, dtype)
+    make = design_factory(design, reg, dtype)
     return compose("GLOC", dim, make, exploration, model, seed, estimate=estimate, half_life=half_life)

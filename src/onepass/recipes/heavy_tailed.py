@@ -1,4 +1,4 @@
-"""Linear bandits for heavy-tailed rewards: HvtUCB, and what the papers compare with."""
+"""Linear bandits for heavy-tailed rewards: HvtUCB and its baselines."""
 
 from typing import Any
 
@@ -15,16 +15,16 @@ from onepass.estimator.one_pass_truncation import OnePassTruncation
 from onepass.estimator.truncated_ridge import TruncatedRidge
 from onepass.exploration.confidence_width import Theory
 from onepass.foundation import check
-from onepass.recipes.compose import Dim, Explore, compose, compose_shared, exact, given
+from onepass.recipes.compose import Dim, Explore, compose, compose_shared, design_factory, exact_factory
 
 
-def theory_of(exploration: Explore) -> Theory | None:
-    """The theorem's constants, if these are what was given."""
+def _theory_or_none(exploration: Explore) -> Theory | None:
+    """Return the constants of the theorem, or None if `exploration` is not a `Theory`."""
     return exploration if isinstance(exploration, Theory) else None
 
 
-def robust(exploration: Explore) -> dict[str, Any]:
-    """What the exploration tells a Huber estimator: the theorem's constants, if these are what was given."""
+def _theory_option(exploration: Explore) -> dict[str, Any]:
+    """Return the keyword `theory` of a Huber estimator. Raises ValueError for a rule of exploration."""
     if isinstance(exploration, Theory):
         return {"theory": exploration}
     check.real("exploration", exploration, "use a number or onepass.Theory(...)")
@@ -116,9 +116,9 @@ def HvtUCB(
 
     def estimate(design: Design) -> Estimator:
         tail: dict[str, Any] = {"epsilon": epsilon, "nu": nu, "horizon": horizon, "parameter_bound": parameter_bound}
-        return OnePassHuber(design, clip=clip, floor=floor, step=step, **tail, **robust(exploration))
+        return OnePassHuber(design, clip=clip, floor=floor, step=step, **tail, **_theory_option(exploration))
 
-    make = given(design, reg, dtype)
+    make = design_factory(design, reg, dtype)
     return compose("HvtUCB", dim, make, exploration, model, seed, estimate=estimate, half_life=half_life)
 
 
@@ -200,10 +200,10 @@ def HeavyOFUL(
     def estimate(design: Design) -> Estimator:
         assert isinstance(design, Exact)
         tail: dict[str, Any] = {"epsilon": epsilon, "nu": nu, "horizon": horizon, "parameter_bound": parameter_bound}
-        return AdaptiveHuber(design, clip=clip, floor=floor, **tail, **robust(exploration))
+        return AdaptiveHuber(design, clip=clip, floor=floor, **tail, **_theory_option(exploration))
 
     return compose(
-        "HeavyOFUL", dim, exact(reg, dtype), exploration, model, seed, estimate=estimate, half_life=half_life
+        "HeavyOFUL", dim, exact_factory(reg, dtype), exploration, model, seed, estimate=estimate, half_life=half_life
     )
 
 
@@ -283,7 +283,7 @@ def CRTM(
             design, epsilon=epsilon, moment=moment, horizon=horizon, clip=clip, parameter_bound=parameter_bound
         )
 
-    make = given(design, reg, dtype)
+    make = design_factory(design, reg, dtype)
     return compose("CRTM", dim, make, exploration, model, seed, estimate=estimate, half_life=half_life)
 
 
@@ -350,7 +350,9 @@ def CRMM(
     def estimate(design: Design) -> Estimator:
         return OnePassMedian(design, horizon=horizon, repeats=repeats, parameter_bound=parameter_bound)
 
-    return compose_shared("CRMM", dim, given(design, reg, dtype), exploration, seed, estimate, half_life=half_life)
+    return compose_shared(
+        "CRMM", dim, design_factory(design, reg, dtype), exploration, seed, estimate, half_life=half_life
+    )
 
 
 def MENU(
@@ -418,10 +420,17 @@ def MENU(
 
     def estimate(design: Design) -> Estimator:
         return MedianOfMeans(
-            design, epsilon=epsilon, moment=moment, horizon=horizon, repeats=repeats, theory=theory_of(exploration)
+            design,
+            epsilon=epsilon,
+            moment=moment,
+            horizon=horizon,
+            repeats=repeats,
+            theory=_theory_or_none(exploration),
         )
 
-    return compose_shared("MENU", dim, given(design, reg, dtype), exploration, seed, estimate, half_life=half_life)
+    return compose_shared(
+        "MENU", dim, design_factory(design, reg, dtype), exploration, seed, estimate, half_life=half_life
+    )
 
 
 def TOFU(
@@ -494,7 +503,9 @@ def TOFU(
     def estimate(design: Design) -> Estimator:
         assert isinstance(design, Exact)
         return TruncatedRidge(
-            design, epsilon=epsilon, moment=moment, horizon=horizon, clip=clip, theory=theory_of(exploration)
+            design, epsilon=epsilon, moment=moment, horizon=horizon, clip=clip, theory=_theory_or_none(exploration)
         )
 
-    return compose("TOFU", dim, exact(reg, dtype), exploration, model, seed, estimate=estimate, half_life=half_life)
+    return compose(
+        "TOFU", dim, exact_factory(reg, dtype), exploration, model, seed, estimate=estimate, half_life=half_life
+    )

@@ -3,7 +3,7 @@
 from typing import Any
 
 from onepass.bandit.bandit import Bandit
-from onepass.recipes.compose import Dim, Explore, compose, exact
+from onepass.recipes.compose import Dim, Explore, compose, exact_factory
 
 
 def OFUL(
@@ -59,7 +59,7 @@ def OFUL(
     ----------
     Abbasi-Yadkori, Pal and Szepesvari (2011).
     """
-    return compose("OFUL", dim, exact(reg, dtype), exploration, model, seed, half_life=half_life)
+    return compose("OFUL", dim, exact_factory(reg, dtype), exploration, model, seed, half_life=half_life)
 
 
 def LinUCB(
@@ -115,7 +115,7 @@ def LinUCB(
     ----------
     Li, Chu, Langford and Schapire (2010), whose algorithms 1 and 2 are "disjoint" and "hybrid".
     """
-    return compose("LinUCB", dim, exact(reg, dtype), exploration, model, seed, half_life=half_life)
+    return compose("LinUCB", dim, exact_factory(reg, dtype), exploration, model, seed, half_life=half_life)
 
 
 def LinTS(
@@ -171,4 +171,6 @@ def LinTS(
     ----------
     Agrawal and Goyal (2013).
     """
-    return compose("LinTS", dim, exact(reg, dtype), exploration, model, seed, thompson=True, half_life=half_life)
+    return compose(
+        "LinTS", dim, exact_factory(reg, dtype), exploration, model, seed, thompson=True, half_life=half_life
+    )

@@ -13,13 +13,13 @@ from onepass.design.exact import Exact
 from onepass.design.frequent_directions import FrequentDirections
 from onepass.design.projector_splitting import ProjectorSplitting
 from onepass.features.projection import GaussianProjection
-from onepass.recipes.compose import Dim, Explore, Make, at_most, compose, least_squares
+from onepass.recipes.compose import Dim, Explore, Make, cap_size, compose, least_squares_estimator
 
 
-def sketch(size: int, reg: float, dtype: str, compensation: float = 0.0) -> Make:
-    """Frequent Directions of `size` rows, or of the width where that is less."""
+def _sketch_factory(size: int, reg: float, dtype: str, compensation: float = 0.0) -> Make:
+    """Return a factory of Frequent Directions with `size` rows, at most the width."""
     return lambda dim, most: FrequentDirections(
-        dim=dim, size=at_most("size", size, most), reg=reg, compensation=compensation, dtype=dtype
+        dim=dim, size=cap_size("size", size, most), reg=reg, compensation=compensation, dtype=dtype
     )
 
 
@@ -93,12 +93,12 @@ def SOFUL(
     return compose(
         name,
         dim,
-        sketch(size, reg, dtype),
+        _sketch_factory(size, reg, dtype),
         exploration,
         model,
         seed,
         thompson=thompson,
-        estimate=least_squares(estimator),
+        estimate=least_squares_estimator(estimator),
         half_life=half_life,
     )
 
@@ -171,11 +171,11 @@ def CBSCFD(
     return compose(
         "CBSCFD",
         dim,
-        sketch(size, reg, dtype, compensation),
+        _sketch_factory(size, reg, dtype, compensation),
         exploration,
         model,
         seed,
-        estimate=least_squares(estimator),
+        estimate=least_squares_estimator(estimator),
         half_life=half_life,
     )
 
@@ -313,10 +313,12 @@ def DBSLinUCB(
     """
 
     def design(d: int, most: int) -> Design:
-        return Dyadic(dim=d, size=at_most("size", size, most), error=error, reg=reg, base=base, dtype=dtype)
+        return Dyadic(dim=d, size=cap_size("size", size, most), error=error, reg=reg, base=base, dtype=dtype)
 
     name = "DBSLinUCB" if base == "fd" else "DBSLinUCB-RFD"
-    return compose(name, dim, design, exploration, model, seed, estimate=least_squares(estimator), half_life=half_life)
+    return compose(
+        name, dim, design, exploration, model, seed, estimate=least_squares_estimator(estimator), half_life=half_life
+    )
 
 
 def PSILinUCB(
@@ -386,8 +388,15 @@ def PSILinUCB(
     """
 
     def design(d: int, most: int) -> Design:
-        return ProjectorSplitting(dim=d, rank=at_most("rank", rank, most), reg=reg, compensate=compensate, dtype=dtype)
+        return ProjectorSplitting(dim=d, rank=cap_size("rank", rank, most), reg=reg, compensate=compensate, dtype=dtype)
 
     return compose(
-        "PSILinUCB", dim, design, exploration, model, seed, estimate=least_squares(estimator), half_life=half_life
+        "PSILinUCB",
+        dim,
+        design,
+        exploration,
+        model,
+        seed,
+        estimate=least_squares_estimator(estimator),
+        half_life=half_life,
     )

@@ -1,9 +1,9 @@
-"""Linear bandits for worlds that change: WeightUCB."""
+"""Linear bandits for problems that change: WeightUCB."""
 
 from typing import Any
 
 from onepass.bandit.bandit import Bandit
-from onepass.recipes.compose import Dim, Explore, compose, exact
+from onepass.recipes.compose import Dim, Explore, compose, exact_factory
 
 HALF_LIFE = (
     1000.0  # rounds: cheap where the world stands still (docs/forgetting.md), at most sixteen times the best there
@@ -67,4 +67,4 @@ def WeightUCB(
     ----------
     Wang, Zhao and Zhou (2023).
     """
-    return compose("WeightUCB", dim, exact(reg, dtype), exploration, model, seed, half_life=half_life)
+    return compose("WeightUCB", dim, exact_factory(reg, dtype), exploration, model, seed, half_life=half_life)

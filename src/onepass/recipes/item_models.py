@@ -1,4 +1,4 @@
-"""A model per item from what was taken: ItemModels."""
+"""Ridge regressions of items for logs of taken items: ItemModels."""
 
 from typing import Any
 
