@@ -28,8 +28,11 @@ _sent: Any = msgspec.json.Decoder(
 
 
 class ArmTable:
-    """Arms that are offered. names (K,), no two alike; rows: their numbers (K, width), None where arms have none;
-    digest: of what was sent, however it was spelled (default: of nothing)."""
+    """Arms on offer.
+
+    names (K,), all different; rows: numbers (K, width), None if arms have none; digest: of the arms, however they were
+    spelled (default: of nothing).
+    """
 
     __slots__ = ("digest", "longest", "names", "rows", "shortest", "texts")
 
@@ -44,7 +47,7 @@ class ArmTable:
         return len(self.names)
 
     def contexts(self, left: list[float]) -> np.ndarray:
-        """The numbers of a context, (dim,); before those of every arm, (K, dim), where arms have any."""
+        """Return a context (dim,), or prepend it to the numbers of every arm, (K, dim), if arms have any."""
         if self.rows is None:
             return np.array(left)
         found = np.empty((len(self.rows), len(left) + self.rows.shape[1]))
@@ -53,8 +56,7 @@ class ArmTable:
         return found
 
     def text(self, left: list[float]) -> msgspec.Raw | None:
-        """The same as the JSON that they would be written as, for a tenth of the time; None where arms have no
-        numbers."""
+        """Return the contexts as JSON, for a tenth of the time of encoding them; None if arms have no numbers."""
         if self.rows is None:
             return None
         begin = b"".join(msgspec.json.encode(one) + b"," for one in left)
@@ -62,7 +64,7 @@ class ArmTable:
 
 
 class ArmTableCache:
-    """The tables of a loop, those last made, as many as `BYTES` of requests have. made: a table of arms."""
+    """Cache of the newest arm tables of a loop, for up to `BYTES` of requests. made: makes a table of arms."""
 
     def __init__(self, made: Callable[[Sequence[str | Arm]], ArmTable]):
         self._made = made
@@ -71,8 +73,7 @@ class ArmTableCache:
         self._lock = threading.Lock()
 
     def decode(self, body: bytes) -> DecideRequest:
-        """A request, with the table of its arms in their place. ValueError where it is none, or has a name twice;
-        whatever `made` raises."""
+        """Decode a request, with the table of its arms in their place; ValueError for an invalid one."""
         request = _sent.decode(body)
         sent = bytes(request.arms)
         refuse_duplicates(body.replace(sent, NULL, 1) if sent != NULL else body)
@@ -102,13 +103,13 @@ class ArmTableCache:
 
 
 def digest(arms: Any) -> bytes:
-    """Of the arms of a request: two that differ have others."""
+    """Return a digest of the arms of a request."""
     if isinstance(arms, ArmTable):
         return arms.digest
     return hashlib.blake2b(msgspec.json.encode(arms, order="deterministic"), digest_size=16).digest()
 
 
 def fingerprint(request: DecideRequest) -> str:
-    """32 hexadecimal digits of a request: two that differ have others."""
+    """Return a digest of a request, 32 hexadecimal digits."""
     text = msgspec.json.encode(msgspec.structs.replace(request, arms=None), order="deterministic")
     return hashlib.blake2b(text + digest(request.arms), digest_size=16).hexdigest()

@@ -1,4 +1,4 @@
-"""Decisions that wait for outcomes outside of memory: of each only its deadline and two places of the log are held.
+"""Decisions that wait for outcomes outside of memory: only the deadline and two sequence numbers of each are held.
 
     block = rows (due, seq, first), sorted by `due`;  a heap of blocks gives the earliest deadline
 

@@ -73,7 +73,7 @@ class Drift(msgspec.Struct):
 
 
 class Expected(NamedTuple):
-    """A model's mean of what was shown, and `rounds`, the rows that it had learned."""
+    """Mean of a model for what was shown, and the number of rows that it had learned."""
 
     mean: float
     rounds: int

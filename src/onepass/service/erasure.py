@@ -1,10 +1,10 @@
-"""Forgetting a subject while the service runs: what waits, what is in the log, and what restarts begin with.
+"""Erasure of a subject while the service runs: from the join, from the log, and from what restarts begin with.
 
-    between two commits: what waits is dropped, and the log forgets  ->  what was told is learned  ->  a checkpoint
+    between two commits: drop waiting decisions, and erase the log  ->  learn what is queued  ->  a checkpoint
 
-So no join of a decision that is gone is written. What the model has learned of the subject it still knows, and nobody
-can learn it from the log again: so the log holds the model of that checkpoint, with which restarts, replays and
-verifying go on.
+No join of an erased decision is written. The model still knows what it has learned of the subject, and nobody can learn
+it from the log again: so the log holds the model of that checkpoint, from which restarts, replays and verification go
+on.
 """
 
 from concurrent.futures import Future
@@ -23,8 +23,11 @@ _decoder = msgspec.json.Decoder(ForgetRequest)
 
 
 def forget_subject(loop: Loop, subject: str) -> Future[int]:
-    """How many records of a subject the log has forgotten. StoreError where the log cannot be written, or where another
-    process reads it, whose end must be waited for until the bytes are gone as well."""
+    """Return a future of the number of erased records.
+
+    StoreError if the log cannot be written, or if another process reads it, whose end must be waited for until the
+    bytes are gone as well.
+    """
 
     future = new_future()
 
@@ -53,7 +56,7 @@ def forget_subject(loop: Loop, subject: str) -> Future[int]:
 
 
 async def forget(request: Request, loop: Loop) -> Response:
-    """The call."""
+    """Answer a request to erase a subject."""
     found = parse_body(_decoder, await read_body(request, loop.settings.limits.body))
     check_name("subject", loop.settings.limits.id, found.subject)
     count = await wait_for_result(forget_subject(loop, found.subject))
@@ -61,5 +64,5 @@ async def forget(request: Request, loop: Loop) -> Response:
 
 
 def routes(made: Any) -> list[Any]:
-    """Routes of the application. made: makes one of a path, a method, a role and a handler."""
+    """Return the routes. `made` makes one of a path, a method, a role and a handler."""
     return [made("/v1/{loop}/forget", "POST", "admin", forget)]

@@ -1,16 +1,16 @@
-"""Which rewards are learned for which decision: a left outer join at a deadline, without a clock of its own.
+"""Join of decisions and rewards: a left outer join at a deadline, without a clock of its own.
 
     ranked -> (deferred -> activated | lapsed) -> rewarded* -> joined
 
 A decision waits until its deadline. Then its outcomes, those with a time up to the deadline, become one reward a slot:
-one aggregation, or the default where there was none. A deferred decision that was not activated by then lapses, and
-nothing is learned of it. Outcomes that come before their decision are kept for two minutes. Late ones stay in the log
-and are counted; where the join can look at the log, what they change is a join of its own (late.py).
+one aggregation, or the default without outcomes. A deferred decision that was not activated by then lapses, and nothing
+is learned of it. Outcomes that come before their decision are kept for two minutes. Late outcomes stay in the log and
+are counted; with access to the log, the join makes a correction of them (late_rewards.py).
 
-What is taken are records of the log in their order, `now` is an argument: so the state is a function of the log, and a
+The input is the log's records in their order, and `now` is an argument: the state is a function of the log, and a
 restart rebuilds it by reading. Joins are records, and what was joined is not joined again.
 
-Memory holds the latest `HELD` decisions that wait. Of earlier ones it holds the deadline and the place (backlog.py);
+Memory holds the latest `HELD` decisions that wait. Earlier ones take a deadline and a sequence number (backlog.py);
 they are read from the log again when their deadline has passed or an outcome comes. So 10^6 of them take some 25 MB,
 and a restart reads them from files of a checkpoint.
 """
@@ -41,12 +41,12 @@ RECALLED = 256  # decisions that are read from the log at once: nobody is answer
 
 
 class Joiner:
-    """The state of the join of one loop.
+    """State of the join of one loop.
 
-    settings: of the loop, until the log says others: deadlines stay as decisions say them, the rest counts from then
-    on. batch: the number that the first batch of joins gets is one above (default 0). store: the log (default None: it
-    is not asked, so nothing is corrected, and memory holds all that waits). before: settings that were in force, with
-    the places from which on, of what the log says before this reads it (default none).
+    settings: of the loop, until the log has others: deadlines stay as decisions say them, the rest counts from then on.
+    batch: the first batch of joins gets the next number (default 0). store: the log (default None: nothing is
+    corrected, and memory holds all decisions that wait). before: earlier settings with their sequence numbers (default
+    none).
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Joiner:
     # ---- what the log says ----
 
     def add_record(self, record: Any) -> None:
-        """The next record of the loop."""
+        """Add the next record of the loop."""
         if isinstance(record, Decision):
             self._add_decision(record)
         elif isinstance(record, Outcome):
@@ -93,7 +93,7 @@ class Joiner:
             self._in_force.append((record.seq, self.settings))
 
     def settings_at(self, place: int) -> LoopSettings:
-        """Settings that were in force at a place of the log: so what is corrected does not depend on restarts."""
+        """Return the settings in force at a sequence number, so that corrections do not depend on restarts."""
         later = bisect_right(self._in_force, place, key=lambda one: one[0])
         return self._in_force[max(later - 1, 0)][1] if self._in_force else self.settings
 
@@ -133,7 +133,7 @@ class Joiner:
             self._add_old_outcome(record)
 
     def _add_old_outcome(self, record: Outcome) -> None:
-        """An outcome of a decision that memory does not hold."""
+        """Add an outcome of a decision that memory does not hold."""
         wanted = len(self._backlog) or self._corrects(record)
         about = self._find_records(record.id) if wanted else None
         before = [one for one in about or () if one.seq < record.seq]
@@ -148,7 +148,7 @@ class Joiner:
             self._keep_early(record)
 
     def _keep_early(self, record: Outcome) -> None:
-        """Keep an outcome whose decision has not come, the latest of its id and of all."""
+        """Keep an outcome whose decision has not come: the latest of its id and of all."""
         early = self._early[record.id]
         early.append(record)
         self._fleeting.append(record)
@@ -158,7 +158,7 @@ class Joiner:
             self._drop_early(self._fleeting.popleft())
 
     def _drop_early(self, record: Outcome) -> None:
-        """Keep an early outcome no longer, the oldest of its id."""
+        """Drop an early outcome, the oldest of its id."""
         early = self._early.get(record.id)
         if early is None or early[0] is not record:
             return  # its decision came, or it was given up
@@ -175,11 +175,11 @@ class Joiner:
             self.counts[what] += 1
 
     def _corrects(self, record: Outcome) -> bool:
-        """Whether a late outcome corrects what was learned."""
+        """Return True if a late outcome corrects what was learned."""
         return self.settings_at(record.seq).reward.late == "correct"
 
     def _find_records(self, identity: str) -> list[Any] | None:
-        """What the log has about a decision; None where it cannot be read now."""
+        """Return the records about a decision; None if the log cannot be read now."""
         try:
             return None if self._store is None else self._store.find(self.settings.name, identity)
         except OSError:
@@ -198,7 +198,7 @@ class Joiner:
         self._late.setdefault(record.id, record.seq)
 
     def corrections(self, now: int) -> list[Join]:
-        """What late outcomes change of what was learned, to be stored; each is given once. now: microseconds."""
+        """Return corrections for late outcomes, to be stored; each is returned once. now: microseconds."""
         found: list[Join] = []
         for identity in [*self._late] if self._store is not None else ():
             if identity in self._waiting or identity in self._sent:
@@ -240,7 +240,7 @@ class Joiner:
             heapq.heapify(self._due)
 
     def _recall(self, identity: str, about: list[Any]) -> PendingDecision | None:
-        """Hold a decision of the backlog in memory; None where it is none. about: its records."""
+        """Hold a decision of the backlog in memory; None if it does not wait. about: its records."""
         waiting = restore_decision(about, self.settings_at) if len(self._backlog) else None
         if waiting is not None:
             waiting.parked = True
@@ -249,8 +249,10 @@ class Joiner:
         return waiting
 
     def _recall_due(self, now: int) -> None:
-        """Hold those of the backlog in memory whose deadline has passed, the first `RECALLED`; all stay where they are
-        while the log cannot be read."""
+        """Hold the first `RECALLED` due decisions of the backlog in memory.
+
+        All stay in the backlog while the log cannot be read.
+        """
         if self._store is None or not self._is_due(now):
             return
         popped = list[tuple[int, int, int]]()
@@ -284,20 +286,20 @@ class Joiner:
         return due is not None and due < now
 
     def _release(self, identity: str) -> PendingDecision | None:
-        """Hold a decision in memory no longer; return it."""
+        """Remove a decision from memory, and return it."""
         waiting = self._waiting.pop(identity, None)
         if waiting is not None:
             self._recalled -= waiting.parked
         return waiting
 
     def blocks(self) -> list[tuple[Block, int]]:
-        """Return all that waits as blocks of a backlog, each with its rows that are done, for a checkpoint."""
+        """Return all decisions that wait as blocks, each with its number of finished rows, for a checkpoint."""
         held = Backlog()
         held.add((one.due, one.seq, one.first) for one in self._waiting.values() if not one.parked)
         return [(one, one.done) for one in (*held.blocks, *self._backlog.blocks)]
 
     def restore(self, blocks: Iterable[Block], known: int) -> None:
-        """Begin with all that waited at a place of the log. known: the place."""
+        """Restore the decisions that waited at the sequence number `known`."""
         for block in blocks:
             self._backlog.put(block)
         self._known = known
@@ -305,9 +307,10 @@ class Joiner:
     # ---- what time says ----
 
     def pop_due(self, now: int) -> list[Join]:
-        """Joins of decisions whose deadline has passed, in the order of their deadlines, to be stored in this order;
-        each is given once, those of the backlog in several calls. now: microseconds, of which no record that comes
-        later may be before."""
+        """Return the joins that are due, in the order of their deadlines, to be stored in this order.
+
+        Each is returned once, those of the backlog in several calls. now: microseconds; no later record may be earlier.
+        """
         while self._fleeting and self._fleeting[0].time + EARLY < now:
             self._drop_early(self._fleeting.popleft())
         self._recall_due(now)
@@ -329,7 +332,7 @@ class Joiner:
         return joins
 
     def _join(self, identity: str, waiting: PendingDecision, now: int) -> Join | None:
-        """The join of a decision, None where nothing is learned of it."""
+        """Make the join of a decision, None if nothing is learned of it."""
         rule = self.settings.reward
         if not waiting.active:
             self.counts["lapsed"] += 1
@@ -357,7 +360,7 @@ class Joiner:
         )
 
     def assign_batches(self, joins: list[Join]) -> list[Join]:
-        """Joins with the numbers of the calls that learn them."""
+        """Give joins the numbers of the calls that learn them."""
         out: list[Join] = []
         for start in range(0, len(joins), TOGETHER):
             part = joins[start : start + TOGETHER]
@@ -366,8 +369,10 @@ class Joiner:
         return out
 
     def forget(self, subject: str) -> set[str]:
-        """Wait no longer for the decisions about a subject; which they were. Those of the backlog are found gone when
-        their deadline has passed."""
+        """Drop the decisions about a subject, and return their ids.
+
+        Decisions of the backlog are found erased when their deadline has passed.
+        """
         gone = {identity for identity, waiting in self._waiting.items() if waiting.subject == subject}
         for identity in gone:
             waiting = self._release(identity)
@@ -381,18 +386,18 @@ class Joiner:
     # ---- restart ----
 
     def replay_start(self, last: int) -> int:
-        """The place after which everything stands that the state depends on. last: of the log."""
+        """Return the sequence number after which the log holds all that the state depends on. last: of the log."""
         waiting = min((one.first for one in self._waiting.values()), default=last + 1)
         parked = self._backlog.first()
         return min(waiting, last + 1 if parked is None else parked, self.scan_start(last) + 1) - 1
 
     def scan_start(self, last: int) -> int:
-        """The place after which a restart reads that has the blocks of all that waits. last: of the log."""
+        """Return the sequence number after which a restart reads if it has the blocks. last: of the log."""
         early = min((each[0].seq for each in self._early.values()), default=last + 1)
         return min(early, min(self._late.values(), default=last + 1)) - 1
 
     def next_deadline(self) -> int | None:
-        """The next deadline, None without one."""
+        """Return the next deadline, None without one."""
         first = [self._due[0][0]] if self._due else []
         parked = self._backlog.next_due()
         return min(first if parked is None else [*first, parked], default=None)

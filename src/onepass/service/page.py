@@ -60,8 +60,7 @@ def routes(
     watchers: dict[str, OverviewThread],
     presented: Callable[[Request], str | None],
 ) -> list[Route]:
-    """The routes of the page, to be tried after all others. route: makes those of a loop; presented: the key of a
-    request."""
+    """Return the routes of the page, to be tried last. route: makes a loop's; presented: returns a request's key."""
     files = {path.name: (path.read_bytes(), KINDS[path.suffix]) for path in FOLDER.iterdir()}
     keyed = any(map(len, keys.values()))
     selves: dict[str, tuple[float, dict[str, Any]]] = {}
@@ -110,7 +109,7 @@ def routes(
 
 
 def overview_json(loop: Loop, watcher: OverviewThread, selves: dict[str, tuple[float, dict[str, Any]]]) -> bytes:
-    """The overview of a loop. selves: what models said of themselves, and when."""
+    """Return the overview of a loop as JSON. selves: cached descriptions of models, with their times."""
     since, said = selves.get(loop.name, (0.0, {}))
     if not said or time.monotonic() - since >= FRESH:
         said = model_info(loop)
@@ -124,7 +123,7 @@ def overview_json(loop: Loop, watcher: OverviewThread, selves: dict[str, tuple[f
 
 
 def example_request(settings: LoopSettings) -> dict[str, Any]:
-    """A request that a loop of these settings decides."""
+    """Return an example of a request to decide."""
     if takes_records(settings):
         context, features = {"country": "de"}, None
     else:
@@ -139,12 +138,12 @@ def example_request(settings: LoopSettings) -> dict[str, Any]:
 
 
 def ones_like(sizes: Sizes) -> Any:
-    """Numbers of a request, or of an arm, that are all 1."""
+    """Return numbers of a request, or of an arm, that are all 1."""
     return [1.0] * sizes if isinstance(sizes, int) else dict.fromkeys(sizes, 1.0)
 
 
 def model_info(loop: Loop) -> dict[str, Any]:
-    """What a model says of itself: bytes, and the certificate of its sketch, where it has one."""
+    """Describe a model: recipe, bytes, and the certificate of its sketch, if it has one."""
     bandit = loop.learner.fold.bandit
     found = {"recipe": loop.settings.model.recipe, "memory": bandit.memory_usage(), "error_bound": None}
     bound = getattr(bandit, "error_bound", None)
@@ -154,7 +153,7 @@ def model_info(loop: Loop) -> dict[str, Any]:
 
 
 def event_json(loop: Loop, identity: str) -> bytes:
-    """All records about a decision, and an explanation of it; Refused where there are none."""
+    """Return the records about a decision and its explanation as JSON; ApiError if there are none."""
     records = loop.store.find(loop.name, identity)
     if not records:
         raise ApiError(404, "EventNotFound", f"the log has nothing about {check.quote(identity)}")
@@ -170,7 +169,7 @@ def event_json(loop: Loop, identity: str) -> bytes:
 
 
 def explain_decision(loop: Loop, decision: Decision) -> Explanation:
-    """Why the arm that was shown, by the serving copy of now; ValueError where it cannot say."""
+    """Explain the arm that was shown, by the present serving copy; ValueError if that is not possible."""
     place, names, contexts = (decision.shown or decision.places)[0], decision.offered, decision.contexts
     arm, copy = place if names is None else names[place], loop.learner.copies.present
     if are_records(contexts):
@@ -187,7 +186,7 @@ def explain_decision(loop: Loop, decision: Decision) -> Explanation:
 
 
 def column_names(settings: LoopSettings) -> list[str] | None:
-    """Names of a row's numbers; None where the settings name none."""
+    """Return names of a row's numbers; None if the settings name none."""
     parts = (settings.features.context, settings.features.arms)
     if all(isinstance(part, int) for part in parts):
         return None
@@ -200,7 +199,7 @@ def column_names(settings: LoopSettings) -> list[str] | None:
 
 
 def explanation_to_dict(found: Explanation) -> dict[str, Any]:
-    """Its largest terms, as JSON."""
+    """Return the largest terms of an explanation as JSON."""
     whole = found.to_dict()
     whole["terms"] = [term._asdict() for term in found.top(TERMS)]
     if found.difference is not None:

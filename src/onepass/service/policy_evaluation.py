@@ -1,10 +1,10 @@
-"""What policies would have earned, by a window of the log: each row once, in the order in which rewards were joined.
+"""Value of policies on a window of the log: each row once, in the order in which rewards were joined.
 
     w = policy(a | x) / q(a | x),      q: what was shown, exactly as it was logged
 
-A recipe learns as it goes: every decision is weighed by what the rows before it taught, so its estimate is honest. What
-it earns is no one value, nor what the loop earned itself: limits of these at any time are of the average. A frozen
-model must have learned nothing of the window. Of lists the first slot counts.
+A recipe learns as it goes: every decision is weighed by a model that learned the rows before it, so its estimate is
+honest. A learning policy has no single value, nor has the loop itself: limits at any time are of the average. A frozen
+model must have learned nothing of the window. Of several slots the first one counts.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -42,14 +42,14 @@ FAILURES = (ValueError, ArithmeticError, OSError)
 
 
 class Window(NamedTuple):
-    """Decisions at the places since < seq <= until, None: to the end."""
+    """Decisions with since < seq <= until, None: to the end."""
 
     since: int = 0
     until: int | None = None
 
 
 class Row(NamedTuple):
-    """place: of the arm shown; reward; shown (K,): with which probabilities."""
+    """Reward of a decision. place: index of the arm shown; shown (K,): probabilities with which arms were shown."""
 
     place: int
     reward: float
@@ -57,34 +57,37 @@ class Row(NamedTuple):
 
 
 class Policy(Protocol):
-    """What is evaluated."""
+    """Policy to evaluate."""
 
     def probabilities(self, decision: Decision) -> np.ndarray:
-        """Probabilities (K,) of the arms offered."""
+        """Return probabilities (K,) of the arms offered."""
         ...
 
     def learn(self, joins: list[Join]) -> None:
-        """What came of decisions that were weighed."""
+        """Learn the joins of decisions that were weighed."""
         ...
 
 
 class FixedPolicy:
-    """A policy that learns nothing. choose: gives probabilities (K,) for a decision; changes: whether it is another one
-    from row to row all the same, as what was shown (default False)."""
+    """Policy that learns nothing.
+
+    choose: returns probabilities (K,) for a decision; changes: whether the policy differs from row to row all the same,
+    as what was shown (default False).
+    """
 
     def __init__(self, choose: Callable[[Decision], np.ndarray], changes: bool = False):
         self._choose, self.changes = choose, changes
 
     def probabilities(self, decision: Decision) -> np.ndarray:
-        """Probabilities (K,)."""
+        """Return probabilities (K,)."""
         return self._choose(decision)
 
     def learn(self, joins: list[Join]) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 class LearningPolicy:
-    """A recipe that learns as it goes. fold: at its beginning."""
+    """Recipe that learns as it goes. fold: at its beginning."""
 
     changes = True
 
@@ -92,17 +95,17 @@ class LearningPolicy:
         self._fold = fold
 
     def probabilities(self, decision: Decision) -> np.ndarray:
-        """Probabilities (K,)."""
+        """Return probabilities (K,)."""
         self._fold.note(decision)
         return bandit_probabilities(self._fold.bandit, decision)
 
     def learn(self, joins: list[Join]) -> None:
-        """What was joined."""
+        """Learn joins."""
         self._fold.learn(joins)
 
 
 def bandit_probabilities(bandit: Any, decision: Decision) -> np.ndarray:
-    """What a bandit would have chosen; ValueError for a decision without what was offered."""
+    """Return the probabilities of a bandit; ValueError for a decision logged without its context."""
     if decision.contexts is None:
         raise ValueError(f"decision {decision.id} was logged without what was offered")
     found: np.ndarray = again(bandit, decision).probabilities
@@ -110,29 +113,29 @@ def bandit_probabilities(bandit: Any, decision: Decision) -> np.ndarray:
 
 
 def eligible_arms(decision: Decision) -> list[int]:
-    """Places of the arms that might be chosen."""
+    """Return the indices of the eligible arms."""
     return first_eligible(decision.eligible, decision.offered, len(shown_probabilities(decision)), len(decision.places))
 
 
 def uniform_over(places: list[int], count: int) -> np.ndarray:
-    """All places alike."""
+    """Return equal probabilities for some arms."""
     p = np.zeros(count)
     p[places] = 1.0 / len(places)
     return p
 
 
 def uniform(decision: Decision) -> np.ndarray:
-    """All arms alike."""
+    """Return equal probabilities for all arms."""
     return uniform_over(eligible_arms(decision), len(shown_probabilities(decision)))
 
 
 def baseline(decision: Decision) -> np.ndarray:
-    """The first arm."""
+    """Return probability 1 for the first arm."""
     return uniform_over(eligible_arms(decision)[:1], len(shown_probabilities(decision)))
 
 
 def constant_policy(arm: str) -> Callable[[Decision], np.ndarray]:
-    """One arm by its name; all alike where it is not offered."""
+    """Make the policy that always shows one arm, or draws uniformly if it is not offered."""
 
     def choose(decision: Decision) -> np.ndarray:
         names = decision.offered or []
@@ -143,7 +146,7 @@ def constant_policy(arm: str) -> Callable[[Decision], np.ndarray]:
 
 
 def shown_probabilities(decision: Decision) -> np.ndarray:
-    """Probabilities (K,) with which the first slot was shown; ValueError where they are not known."""
+    """Return the probabilities (K,) with which the first slot was shown; ValueError if they are not known."""
     if decision.showing is not None:
         return np.array(decision.showing)
     if decision.probabilities is None:
@@ -153,8 +156,10 @@ def shown_probabilities(decision: Decision) -> np.ndarray:
 
 
 def joined_groups(store: Store, loop: str, window: Window, most: int = HELD) -> Iterator[list[tuple[Decision, Join]]]:
-    """Decisions of a window with their joins, those that were learned in one call together. most: decisions that are
-    kept while they wait (default 20,000)."""
+    """Yield the decisions of a window with their joins, grouped by the call that learned them.
+
+    most: decisions held while they wait (default 20,000).
+    """
     held, due, whole = dict[str, Decision](), dict[str, Decision](), True
 
     def joins() -> Iterator[Join]:
@@ -181,7 +186,7 @@ def joined_groups(store: Store, loop: str, window: Window, most: int = HELD) -> 
 
 
 def find_decision(store: Store, loop: str, identity: str, window: Window) -> Decision | None:
-    """A decision of the window, None where it is not in it."""
+    """Return a decision of the window, None if it is not in it."""
     found = next((one for one in store.find(loop, identity) if isinstance(one, Decision)), None)
     inside = found is not None and window.since < found.seq and (window.until is None or found.seq <= window.until)
     return found if inside else None
@@ -189,7 +194,7 @@ def find_decision(store: Store, loop: str, identity: str, window: Window) -> Dec
 
 @dataclass
 class PolicyTally:
-    """What is kept of a policy: sums and sequences, and weights for the comparison. why: it failed."""
+    """Sums of one policy, and its weights for the comparison. why: reason of a failure."""
 
     tally: PolicyStatistics
     weights: list[np.ndarray] = field(default_factory=list)
@@ -199,7 +204,7 @@ class PolicyTally:
     why: str = ""
 
     def see(self, row: Row, p: np.ndarray) -> None:
-        """A row more."""
+        """Add a row."""
         chance = row.shown > 0.0
         top = float((p[chance] / row.shown[chance]).max())
         self.bound.max_weight = max(self.bound.max_weight, top)
@@ -207,7 +212,7 @@ class PolicyTally:
         self.waiting.append((float(p[row.place] / row.shown[row.place]), top, float(p[~chance].sum())))
 
     def add(self, rewards: np.ndarray) -> None:
-        """Sum up the rows that wait, with their rewards (n,)."""
+        """Add the pending rows to the sums, with their rewards (n,)."""
         weights, tops, missing = (np.array(column) for column in zip(*self.waiting, strict=True))
         nothing = np.zeros(len(weights))
         sample = Sample(weights, rewards, nothing, nothing, np.zeros(len(weights), bool))
@@ -217,7 +222,7 @@ class PolicyTally:
         self.waiting = []
 
     def policy_weights(self) -> PolicyWeights:
-        """Its weights, for the comparison; what wrote the log may have learned, so they are of no fixed sample."""
+        """Return the weights for the comparison, of no fixed sample: the policy that wrote the log may have learned."""
         weights = np.concatenate(self.weights)
         return PolicyWeights(
             weights, WeightLimits(self.bound.value, self.first), self.tally.unsupported / len(weights), True
@@ -225,8 +230,7 @@ class PolicyTally:
 
 
 class Verdict(NamedTuple):
-    """What the window says of a policy: what it would have earned, and how much more than what was shown. why: it
-    could not be evaluated, else ""."""
+    """Result for a policy: its value, and its gain over what was shown. why: reason of a failure, or ""."""
 
     found: Evaluation | None
     gain: Difference | None
@@ -292,7 +296,7 @@ def weigh_decision(kept: PolicyTally, policy: Policy, decision: Decision, row: R
 
 
 def run_guarded(kept: PolicyTally, what: Callable[[], object]) -> None:
-    """Go on without a policy that fails, and say why."""
+    """Run a function for a policy that has not failed, and record its failure."""
     if not kept.why:
         try:
             what()
@@ -301,7 +305,7 @@ def run_guarded(kept: PolicyTally, what: Callable[[], object]) -> None:
 
 
 def make_row(decision: Decision, reward: float, span: Range) -> Row:
-    """A decision and its reward."""
+    """Make the row of a decision and its reward."""
     if not span.least <= reward <= span.largest:
         raise ValueError(
             f"decision {decision.id} was rewarded {reward:g}, which reward.range does not allow now: name a later "
@@ -312,7 +316,7 @@ def make_row(decision: Decision, reward: float, span: Range) -> Row:
 
 
 def make_verdicts(kept: Mapping[str, PolicyTally], earned: np.ndarray, span: Range, alpha: float) -> dict[str, Verdict]:
-    """All numbers."""
+    """Compute the results of all policies."""
     good = {name: one.policy_weights() for name, one in kept.items() if not one.why}
     compared = summarize_comparison(good, logging_policy_weights(len(earned)), earned, span, alpha) if good else None
     gains = {} if compared is None else {one.name: one for one in compared.differences}

@@ -1,4 +1,4 @@
-"""From a request to what a bandit decides on.
+"""Conversion of a request to the contexts of a decision.
 
 row of arm a = (numbers of the context, numbers of a)           (K, dim), or (dim,) where arms have no numbers
 
@@ -19,8 +19,11 @@ from onepass.service.settings import LoopSettings, Sizes, size, takes_records
 
 
 class Offer(NamedTuple):
-    """contexts (K, dim) or (dim,), or records; names (K,); eligible: names that may be chosen, None: all; text:
-    contexts as JSON, None where nobody has it."""
+    """Arms on offer.
+
+    contexts (K, dim) or (dim,), or records; names (K,); eligible: names of eligible arms, None: all; text: contexts as
+    JSON, or None.
+    """
 
     contexts: Any
     names: list[str]
@@ -29,7 +32,7 @@ class Offer(NamedTuple):
 
 
 def make_offer(request: DecideRequest, settings: LoopSettings) -> Offer:
-    """What a request offers; Refused, with what is wrong."""
+    """Make the offer of a request; ApiError for a wrong request."""
     limits, given = settings.limits, request.arms
     arms: Any = (
         given if isinstance(given, ArmTable) else make_table(settings.arms if given is None else given, settings)
@@ -61,7 +64,7 @@ def make_offer(request: DecideRequest, settings: LoopSettings) -> Offer:
 
 
 def make_table(arms: Sequence[str | Arm], settings: LoopSettings) -> ArmTable:
-    """Arms as a table; Refused where their numbers do not fit, or where one is named twice."""
+    """Make a table of arms; ApiError for wrong numbers, or an arm named twice."""
     names = [arm if isinstance(arm, str) else arm.id for arm in arms]
     if len(set(names)) != len(names):
         raise bad_argument("arms must name every arm once")
@@ -69,7 +72,7 @@ def make_table(arms: Sequence[str | Arm], settings: LoopSettings) -> ArmTable:
 
 
 def make_rows(arms: Sequence[str | Arm], sizes: Sizes) -> np.ndarray | None:
-    """The numbers of arms (K, width), None where they have none."""
+    """Return the numbers of arms (K, width), None if they have none."""
     width = size(sizes)
     if width == 0:
         for arm in arms:
@@ -88,7 +91,7 @@ def make_rows(arms: Sequence[str | Arm], sizes: Sizes) -> np.ndarray | None:
 
 
 def ordered_numbers(what: str, given: Numbers | None, sizes: Sizes) -> list[float]:
-    """Numbers in their order."""
+    """Return numbers in their order."""
     count = size(sizes)
     if given is None:
         if count:

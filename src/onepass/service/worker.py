@@ -74,7 +74,7 @@ class ActiveState(NamedTuple):
 
 
 class FollowedLoop:
-    """A loop of the service, as a worker follows it. clock: of its decisions; path: of the file of its state."""
+    """Loop of the service, as a worker follows it. clock: of its decisions; path: of the file of its state."""
 
     present: ActiveState
 
@@ -257,7 +257,7 @@ class Worker:
             await loop.wait_after(present.number)
 
     async def _find(self, loop: FollowedLoop, message: DecideRequest) -> Decision | None:
-        """The decision that the log has of a request's id."""
+        """Return the decision that the log holds for a request's id."""
         if message.id is None:
             return None
         _, stored = await self.ask(Kind.FIND, Question(loop.name, message.id))
@@ -272,7 +272,7 @@ class Worker:
         return JSONBytes((await self.ask(Kind.OUTCOME, outcomes))[1])
 
     def _largest_body(self, scope: Any, request: Any) -> int:
-        """Bytes of a relayed body at most: a model of Personalizer's is larger than others, from who may send one."""
+        """Return the largest size of a relayed body, larger for a Personalizer model from a key that may send one."""
         roles = {role for keys in self.admission.keys.values() for role in keys.roles(key_of(request))}
         if scope["method"] == "PUT" and scope["path"].endswith("/model") and "admin" in roles:
             return MODEL
@@ -317,14 +317,14 @@ class Worker:
 
 
 def encode_answer(record: Decision | bytes) -> JSONBytes:
-    """The answer that a decision's record gives. record: or its JSON."""
+    """Make the answer from a decision's record, or its JSON."""
     found = decode(record) if isinstance(record, bytes) else record
     assert isinstance(found, Decision)
     return JSONBytes(_encoder.encode(decision_answer(found)))
 
 
 def make_relayed(scope: Any, body: bytes) -> Relayed:
-    """A request of ASGI as a message."""
+    """Make the message of an ASGI request."""
     path = scope["path"]
     return Relayed(
         scope["method"], scope["scheme"], path, scope.get("raw_path") or path.encode(), scope["query_string"],
@@ -333,7 +333,7 @@ def make_relayed(scope: Any, body: bytes) -> Relayed:
 
 
 async def read_any_body(request: RawRequest, most: int) -> bytes:
-    """The body of a request of any type; Refused where it is larger than `most` bytes."""
+    """Return the body of a request of any type; ApiError if it is larger than `most` bytes."""
     parts, count = [], 0
     async for part in request.stream():
         count += len(part)
@@ -344,7 +344,7 @@ async def read_any_body(request: RawRequest, most: int) -> bytes:
 
 
 async def wait_for_disconnect(receive: Any) -> None:
-    """Wait until a client is gone."""
+    """Wait until the client disconnects."""
     while (await receive())["type"] != "http.disconnect":
         pass
 

@@ -1,4 +1,4 @@
-"""How an apprentice does: how often it would have done as the caller did, and what those decisions earned.
+"""Metrics of an apprentice: how often its choice would have been the caller's, and the rewards of those decisions.
 
 imitated = the most probable action of the model is the one that was shown
 """

@@ -134,7 +134,7 @@ def configuration_json(loop: Loop) -> dict[str, Any]:
 
 
 def last_edit(loop: Loop) -> int:
-    """When settings were changed last."""
+    """Return the time of the last change of settings."""
     return max((record.time for record in loop.store.read(kinds=("settings",), loop=loop.name)), default=0)
 
 

@@ -32,7 +32,7 @@ WAITING = 100_000  # decisions that wait for their join at most: later ones push
 
 
 class PolicyRun:
-    """A policy: its weights and rewards, row by row; where it would have done what had no chance to be logged."""
+    """Policy with its weights and rewards, row by row, and its probability of arms that had no chance to be logged."""
 
     def __init__(self, name: str, arguments: str, source: str, learns: Any = None):
         self.name, self.arguments, self.source = name, arguments, source
@@ -42,7 +42,7 @@ class PolicyRun:
         self.missing, self.bound = 0.0, WeightBound(None)
 
     def add(self, chances: np.ndarray, logged: np.ndarray, place: int, reward: float, time: int) -> None:
-        """A row. chances, logged: probabilities (K,) of the policy and of what was shown."""
+        """Add a row. chances, logged: probabilities (K,) of the policy and of what was shown."""
         open_arms = logged > 0.0
         self.tops.append(float((chances[open_arms] / logged[open_arms]).max()))
         self.bound.max_weight = max(self.bound.max_weight, self.tops[-1])
@@ -53,7 +53,7 @@ class PolicyRun:
         self.times.append(time)
 
     def evaluate(self, least: float, largest: float) -> Evaluation:
-        """All numbers of its rows."""
+        """Return the evaluation of its rows."""
         w, r = np.array(self.weights), np.array(self.rewards)
         range = Range(min(least, float(r.min())), max(largest, float(r.max())))
         changes = self.learns is not None or self.source == "Online"  # has no one value, but an average
@@ -67,7 +67,7 @@ class PolicyRun:
 
 
 class PendingWeights:
-    """A decision that waits for its join: what each policy would have done."""
+    """Decision that waits for its join, with each policy's probabilities."""
 
     def __init__(self, decision: Decision, chances: list[np.ndarray]):
         self.decision, self.chances = decision, chances
@@ -121,7 +121,7 @@ def learn_joins(policies: list[PolicyRun], joins: list[Join]) -> None:
 
 
 def policy_probabilities(policy: PolicyRun, record: Decision) -> np.ndarray:
-    """Probabilities (K,) of a policy for a decision; none for the one that logged it."""
+    """Return probabilities (K,) of a policy for a decision; none for the policy that logged it."""
     names = record.offered or []
     allowed = first_eligible(record.eligible, names, len(names), len(record.places))
     if policy.learns is not None:

@@ -1,9 +1,9 @@
-"""Which features counted: how much of all contributions to means each of them made.
+"""Feature importances: the share of each feature in all contributions to means.
 
     score of a feature = 100 * sum of |contribution| / the sum of all features',    over decisions of a span of time
 
-By the model that serves, for the arms that were shown, of 1,000 decisions spread over that time. A pair of features
-counts half for either.
+By the serving model, for the arms that were shown, of 1,000 decisions spread over that time. A pair of features counts
+half for either.
 """
 
 import asyncio

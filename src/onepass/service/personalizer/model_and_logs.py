@@ -72,7 +72,7 @@ async def status(call: Call) -> Response:
 
 
 def parse_model(loop: Loop, data: bytes) -> Any:
-    """A model that GET /model gave; Refused for bytes that are none, or of other settings."""
+    """Parse a model that GET /model returned; ApiError for other bytes, or a model of other settings."""
     fresh = make_bandit(loop.settings)
     try:
         found = files.from_bytes(data)
@@ -86,8 +86,7 @@ def parse_model(loop: Loop, data: bytes) -> Any:
 
 
 def current_model(loop: Loop) -> tuple[Any, int]:
-    """A copy of the model as it is now, not as it was when it was last published, and the last join that it learned;
-    StoreError where it has stopped learning."""
+    """Return a copy of the present model, and its last join; StoreError if learning stopped."""
     found = list[tuple[Any, int]]()
     promotion.run_on_learner(loop, lambda: found.append((loop.learner.fold.bandit.copy(), loop.learner.fold.through)))
     if loop.learner.problem is not None:
@@ -96,15 +95,14 @@ def current_model(loop: Loop) -> tuple[Any, int]:
 
 
 def install_model(loop: Loop, bandit: Any, why: str, through: int | None = None) -> int:
-    """Let a model take over, and the place of the log at which it begins; StoreError where that does not come to an
-    end."""
+    """Let a model take over, and return the sequence number at which it begins; StoreError if that takes too long."""
     number = loop.install_model(bandit, why, through)
     wait_until(loop, lambda: loop.learner.copies.present.line >= number)
     return loop.loop_state.lines.each[number].place
 
 
 def wait_until(loop: Loop, done: Callable[[], bool]) -> None:
-    """Wait until something is so; StoreError where that does not come to an end."""
+    """Wait until a condition holds; StoreError if that takes too long."""
     end = time.monotonic() + PATIENCE
     while not done():
         if time.monotonic() > end or not loop.writer.is_alive():
@@ -130,7 +128,7 @@ def delete_old_records(loop: Loop) -> None:
 
 
 def properties(loop: Loop) -> dict[str, str]:
-    """When the model began, and when it learned last."""
+    """Return when the model began, and when it learned last."""
     records = loop.store.rows(0, None, ("checkpoint",), loop.name)
     times = [row.time for row in records]
     learned = next(iter(loop.store.rows(loop.learner.through - 1, loop.learner.through, None, None)), None)

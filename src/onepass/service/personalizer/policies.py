@@ -45,13 +45,13 @@ def policy_json(settings: LoopSettings) -> dict[str, str]:
 
 
 def exploration_json(settings: LoopSettings) -> dict[str, Any]:
-    """How the bandit of a loop explores, as plain data."""
+    """Return the exploration of a loop's bandit as plain data."""
     found = settings.model.arguments.get("exploration")
     return dict(found) if isinstance(found, dict) else dict(to_plain(make_bandit(settings).exploration))
 
 
 def exploration_share(settings: LoopSettings) -> float:
-    """With which probability any arm is shown, whatever is known of it."""
+    """Return the probability with which any arm is shown, whatever is known of it."""
     found = build(exploration_json(settings))
     return float(getattr(found, "uniform_share", getattr(found, "epsilon", 0.0)))
 

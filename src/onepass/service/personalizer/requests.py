@@ -41,7 +41,7 @@ class Call(NamedTuple):
 
     @property
     def idempotency_key(self) -> str | None:
-        """What a call that is sent again has in common with the one before."""
+        """Key that a repeated call has in common with the first one."""
         return self.request.headers.get(REQUEST_ID) or None
 
     def read(self, kind: type[Kind]) -> Kind:
@@ -72,7 +72,7 @@ def key_of(request: Request) -> str | None:
 
 
 def find_loop(request: Request, loops: dict[str, Loop], keys: dict[str, Keys], name: str | None, role: Role) -> Loop:
-    """The loop that a call is for; Refused where there is none, or not for who calls."""
+    """Return the loop of a call; ApiError if there is none, or if the key does not allow it."""
     presented, guarded = key_of(request), any(map(len, keys.values()))
     if name is None:
         if guarded:

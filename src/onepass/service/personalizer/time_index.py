@@ -1,4 +1,4 @@
-"""Places of a log by time: records stand in the order of their times, but for those of one moment."""
+"""Sequence numbers of a log by time: records are in the order of their times, except within a moment."""
 
 from onepass.log.records import SECOND, Decision
 from onepass.log.store import Store
@@ -8,7 +8,7 @@ LOOKED = 1_000  # records that are looked through at once for the last decision
 
 
 def seq_before(store: Store, time: int) -> int:
-    """A place after which all records of a time and later stand, and few before it. time: microseconds."""
+    """Return a sequence number before all records from `time` on, and after most others. time: microseconds."""
     first, last = store.bounds()
     low, high = first - 1, last
     while low < high:
@@ -22,7 +22,7 @@ def seq_before(store: Store, time: int) -> int:
 
 
 def decision_times(store: Store, loop: str) -> tuple[int, int] | None:
-    """The times of the first decision of a loop and of the last one; None without any."""
+    """Return the times of the first and the last decision of a loop; None without any."""
     first = next(store.rows(0, None, ("decision",), loop), None)
     if first is None:
         return None
@@ -37,7 +37,7 @@ def decision_times(store: Store, loop: str) -> tuple[int, int] | None:
 
 
 def has_decisions_between(store: Store, loop: str, begin: int, end: int) -> bool:
-    """Whether there is a decision in a span of time, in microseconds."""
+    """Return True if there is a decision in a span of time, in microseconds."""
     for record in store.read(seq_before(store, begin), None, ("decision",), loop):
         assert isinstance(record, Decision)
         if begin <= record.time <= end:
