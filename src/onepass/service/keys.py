@@ -1,4 +1,4 @@
-"""Who may do what: keys with roles, of which only hashes are kept.
+"""Keys with roles, of which only hashes are kept.
 
     [[keys]]
     name = "shop"

@@ -96,7 +96,7 @@ class Visitors:
             heapq.heappush(self._clicks, (now + self._random.exponential(SLOW), found["id"]))
 
     def click(self, now: float) -> None:
-        """Those click who would have by now."""
+        """Send the clicks that are due."""
         due = []
         while self._clicks and self._clicks[0][0] <= now:
             due.append(heapq.heappop(self._clicks)[1])

@@ -36,7 +36,7 @@ FOR_EVER = -1
 
 
 class ServiceConfiguration(Body, frozen=True, kw_only=True):
-    """What a client sets; None: as it is."""
+    """Configuration that a client sets; None leaves a value as it is."""
 
     reward_wait_time: str | None = None
     default_reward: float | None = None

@@ -128,7 +128,7 @@ def describe_paths(schemas: dict[Any, Any]) -> dict[str, Any]:
 
 
 def operation_paths(path: str, said: OperationText) -> Iterator[tuple[bool, str]]:
-    """Whether it is v1.0, and the path, for each dialect."""
+    """Yield for each dialect whether it is v1.0, and the path."""
     place = path.replace("*", "{id}")
     if said.dialects != "later":
         yield True, f"/{{loop}}/personalizer/{FIRST}/{place}"

@@ -153,7 +153,7 @@ async def start_evaluation(call: Call, identity: str) -> None:
 
 
 def make_policies(loop: Loop, chosen: list[tuple[str, str, str]]) -> list[PolicyRun]:
-    """What is weighed; Refused for arguments that cannot be."""
+    """Make the policies of an evaluation; Problem for wrong arguments."""
     policies = [PolicyRun("Online", policy_json(loop.settings)["arguments"], "Online"),
                 PolicyRun("Baseline", "", "Baseline"), PolicyRun("Random", "", "Random")]  # fmt: skip
     for name, text, source in chosen:
@@ -166,7 +166,7 @@ def make_policies(loop: Loop, chosen: list[tuple[str, str, str]]) -> list[Policy
 
 
 def run_evaluation(loop: Loop, policies: list[PolicyRun], begins: int, ends: int) -> dict[str, Any]:
-    """What comes of an evaluation."""
+    """Run an evaluation, and return its results."""
     if weigh_policies(loop, policies, begins, ends) == 0:
         raise ValueError("no decision of that time has its reward yet")
     least, largest = loop.settings.reward.range

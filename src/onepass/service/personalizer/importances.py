@@ -25,7 +25,7 @@ PERCENT = 100.0
 
 
 class FeatureImportance(Body, frozen=True, kw_only=True):
-    """What is asked for."""
+    """Request for feature importances."""
 
     name: str
     start_time: str

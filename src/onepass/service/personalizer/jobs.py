@@ -48,7 +48,7 @@ class Jobs:
                 self._thread.start()
 
     def get(self, identity: str) -> dict[str, Any]:
-        """What is known of a job; Refused where there is none."""
+        """Return the state of a job; Problem if there is none."""
         path = self._path(identity)
         with self._lock:  # a job that ends between two looks would seem to be cut off
             if not path.exists():

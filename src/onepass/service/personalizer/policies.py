@@ -57,7 +57,7 @@ def exploration_share(settings: LoopSettings) -> float:
 
 
 def set_exploration_share(settings: LoopSettings, share: float) -> LoopSettings:
-    """The same with another share; ValueError outside 0 and 1."""
+    """Return settings with another exploration share; ValueError outside 0 and 1."""
     if share == exploration_share(settings):
         return settings
     found = exploration_json(settings)

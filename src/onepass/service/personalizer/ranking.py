@@ -35,7 +35,7 @@ class Action(Body, frozen=True, kw_only=True):
 
 
 class RankRequest(Body, frozen=True, kw_only=True):
-    """What to rank, as Personalizer has it."""
+    """Request for a ranking, in Personalizer's form."""
 
     actions: list[Action]
     context_features: list[dict[str, Any]] | None = None
@@ -45,7 +45,7 @@ class RankRequest(Body, frozen=True, kw_only=True):
 
 
 class RewardRequest(Body, frozen=True, kw_only=True):
-    """What came of it."""
+    """Reward of an event."""
 
     value: float
 
@@ -100,7 +100,7 @@ def check_actions(actions: list[Action]) -> None:
 def make_request(
     loop: Loop, context: dict[str, Any], actions: list[Action], excluded: list[str], event: str, defer: bool
 ) -> DecideRequest:
-    """The same as a request of the native API; ValueError where the loop takes numbers, and these are none."""
+    """Make a request of the native API; ValueError if the loop takes numbers, and the features are none."""
     kind = RecordsRequest if takes_records(loop.settings) else DecideRequest
     arms = [{"id": action.id, "features": merge_features(action.features)} for action in actions]
     if kind is DecideRequest:
@@ -134,7 +134,7 @@ def reinsert_excluded(ranking: list[dict[str, Any]], names: list[str], excluded:
 
 
 def explain_ranking(loop: Loop, record: Decision, found: DecideAnswer) -> list[dict[str, Any]]:
-    """What counted for every arm, by the model that serves now."""
+    """Return the contributions of features to every arm's mean, by the serving model."""
     arms = dict(zip(record.offered or (), record.contexts["arms"], strict=True))
     said = []
     for one in found.ranking[:EXPLAINED]:

@@ -24,7 +24,7 @@ Kind = TypeVar("Kind")
 
 
 class Body(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What comes in: fields that are not known are passed over, as Personalizer does."""
+    """Base class of request bodies; unknown fields are ignored, as Personalizer does."""
 
 
 class Call(NamedTuple):

@@ -41,7 +41,7 @@ class Slot(Body, frozen=True, kw_only=True):
 
 
 class MultiSlotRankRequest(Body, frozen=True, kw_only=True):
-    """What to rank."""
+    """Request for a ranking of several slots."""
 
     actions: list[ranking.Action]
     slots: list[Slot]
@@ -51,14 +51,14 @@ class MultiSlotRankRequest(Body, frozen=True, kw_only=True):
 
 
 class SlotReward(Body, frozen=True, kw_only=True):
-    """What came of a slot."""
+    """Reward of a slot."""
 
     slot_id: str
     value: float
 
 
 class MultiSlotRewardRequest(Body, frozen=True, kw_only=True):
-    """What came of slots."""
+    """Rewards of slots."""
 
     reward: list[SlotReward]
 
