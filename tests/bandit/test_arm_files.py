@@ -53,7 +53,7 @@ def test_a_copy_is_independent(kind):
     twin.add_arm("somebody")
     assert fingerprint(original) == before
     assert fingerprint(twin) != before
-    assert len(original.model.state.store._vacant) == 1
+    assert len(original.model.state.store._vacant_ids) == 1
 
 
 @pytest.mark.parametrize("kind", ["Exact", "Dyadic"])
@@ -63,9 +63,9 @@ def test_vacancies_survive_a_file(kind, tmp_path):
     loaded = op.load(tmp_path / "model")
     store = loaded.model.state.store
     top = store.state.top if kind == "Exact" else len(store.state)
-    assert len(store._vacant) == 1
+    assert len(store._vacant_ids) == 1
     loaded.learn(np.ones(DIM), 1.0, "takes the free place")
-    assert not store._vacant
+    assert not store._vacant_ids
     assert top == (store.state.top if kind == "Exact" else len(store.state))
 
 
@@ -147,15 +147,15 @@ STORE = {  # what is written in place of an array of the arena, and how
 
 
 OUTSIDE_STORE = {
-    "record out of range": lambda s: {"records": changed(s.records, 0, 99)},
-    "record negative": lambda s: {"records": changed(s.records, 0, -3)},
-    "one record for two": lambda s: {"records": changed(s.records, 0, s.records[1])},
-    "record of nobody": lambda s: {"records": changed(s.records, 0, arena.NONE)},
+    "record out of range": lambda s: {"arm_ids": changed(s.arm_ids, 0, 99)},
+    "record negative": lambda s: {"arm_ids": changed(s.arm_ids, 0, -3)},
+    "one record for two": lambda s: {"arm_ids": changed(s.arm_ids, 0, s.arm_ids[1])},
+    "record of nobody": lambda s: {"arm_ids": changed(s.arm_ids, 0, arena.NONE)},
     "fewer names": lambda s: {"names": text(["a"])},
-    "a name twice": lambda s: {"names": text(["a"] * len(s.records))},
+    "a name twice": lambda s: {"names": text(["a"] * len(s.arm_ids))},
     "names that are no list": lambda s: {"names": text(3)},
-    "names that are lists": lambda s: {"names": text([["a"]] * len(s.records))},
-    "names that are objects": lambda s: {"names": text([{"code": "a"}] * len(s.records))},
+    "names that are lists": lambda s: {"names": text([["a"]] * len(s.arm_ids))},
+    "names that are objects": lambda s: {"names": text([{"code": "a"}] * len(s.arm_ids))},
     "names that are not JSON": lambda s: {"names": np.frombuffer(b"\xff[", np.uint8)},
     "names that never end": lambda s: {"names": np.frombuffer(b"[" * 100_000, np.uint8)},
     "directions of factors": lambda s: {"direction": np.zeros((4, 3))},

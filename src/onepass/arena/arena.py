@@ -76,7 +76,7 @@ PER_ARM = (
 
 @compiled
 def with_slots(arena: ArenaState, free: int, top: int) -> ArenaState:
-    """The arena with another head of the free list and another top."""
+    """Replace the head of the free list and the top."""
     return ArenaState(
         basis=arena.basis,
         root=arena.root,
@@ -104,7 +104,7 @@ def with_slots(arena: ArenaState, free: int, top: int) -> ArenaState:
 
 @compiled
 def sums_of(arena: ArenaState, arm_id: int) -> Sums:
-    """Return the sums of an arm's cuts."""
+    """Return the truncation sums of an arm."""
     return Sums(
         mass=arena.mass[arm_id], shed=arena.shed[arm_id], weighted=arena.weighted[arm_id], dust=arena.dust[arm_id]
     )
@@ -112,14 +112,14 @@ def sums_of(arena: ArenaState, arm_id: int) -> Sums:
 
 @compiled
 def set_sums(arena: ArenaState, arm_id: int, sums: Sums) -> None:
-    """Write the sums of an arm's cuts back."""
+    """Write the truncation sums of an arm."""
     arena.mass[arm_id], arena.shed[arm_id] = sums.mass, sums.shed
     arena.weighted[arm_id], arena.dust[arm_id] = sums.weighted, sums.dust
 
 
 @compiled
 def reset_arm(arena: ArenaState, arm_id: int) -> None:
-    """A record without slots."""
+    """Reset an arm's entries to those of an arm without slots."""
     arena.first[arm_id], arena.outside[arm_id] = NONE, NONE
     arena.used[arm_id], arena.n_slots[arm_id], arena.rows[arm_id] = 0, 0, 0
     arena.ridge[arm_id], arena.log_det[arm_id] = arena.prior.space.ridge, arena.prior.space.log_det
@@ -130,7 +130,10 @@ def reset_arm(arena: ArenaState, arm_id: int) -> None:
 
 @compiled
 def init_arm(arena: ArenaState, arm_id: int) -> tuple[int, int]:
-    """An arm that knows its prior: the new (free, top). There is room above `top` for the prior's directions."""
+    """Give an arm the slots of the prior, and return the new (free, top).
+
+    The arrays must have room above `top` for the prior's directions.
+    """
     reset_arm(arena, arm_id)
     space, free, top = arena.prior.space, arena.free, arena.top
     for i in range(space.used - 1, -1, -1):
@@ -153,7 +156,7 @@ def init_arm(arena: ArenaState, arm_id: int) -> tuple[int, int]:
 
 @compiled
 def count_slots_needed(arena: ArenaState, arm_id: int, rows: int) -> tuple[int, bool]:
-    """Count the slots that the arm may need for `rows` more rows: (directions, whether o needs one)."""
+    """Return how many directions an arm may use after `rows` more rows, and if o then needs a slot."""
     hold, dim = arena.root.shape[1], arena.basis.shape[1]
     reach = arena.used[arm_id] + rows
     loses = reach > hold and dim > hold
@@ -162,7 +165,10 @@ def count_slots_needed(arena: ArenaState, arm_id: int, rows: int) -> tuple[int, 
 
 @compiled
 def reserve_slots(arena: ArenaState, arm_ids: np.ndarray, counts: np.ndarray) -> tuple[int, int]:
-    """Give every arm the slots that `counts` more rows may need: the new (free, top). There is room above `top`."""
+    """Reserve the slots that `counts` more rows of each arm may need, and return the new (free, top).
+
+    The arrays must have room above `top`.
+    """
     free, top, link = arena.free, arena.top, arena.link
     for g in range(arm_ids.size):
         arm_id = arm_ids[g]
@@ -192,7 +198,7 @@ def reserve_slots(arena: ArenaState, arm_ids: np.ndarray, counts: np.ndarray) ->
 
 @compiled
 def release_slots(arena: ArenaState, arm_ids: np.ndarray, free: int) -> int:
-    """Take back slots that were reserved and found no direction, or no loss: the new head of the free list."""
+    """Release reserved slots that hold no direction and no loss, and return the new head of the free list."""
     link = arena.link
     for g in range(arm_ids.size):
         arm_id = arm_ids[g]
@@ -216,7 +222,7 @@ def release_slots(arena: ArenaState, arm_ids: np.ndarray, free: int) -> int:
 
 @compiled
 def delete_arm(arena: ArenaState, arm_id: int) -> int:
-    """Forget an arm: all its slots become free; the new head of the free list."""
+    """Delete an arm, release its slots, and return the new head of the free list."""
     arena.used[arm_id], arena.shed[arm_id] = 0, 0.0
     free = release_slots(arena, np.full(1, arm_id), arena.free)
     reset_arm(arena, arm_id)
@@ -226,9 +232,9 @@ def delete_arm(arena: ArenaState, arm_id: int) -> int:
 
 @compiled
 def is_consistent(arena: ArenaState) -> bool | np.bool:
-    """Return whether the lists of slots are in order: every slot below `top` in exactly one place, every count right.
+    """Return True if every slot below `top` is in exactly one list and all counts match.
 
-    A file is checked by this before compiled code follows its links.
+    A file passes this check before compiled code follows its links.
     """
     slots, arm_ids, known = arena.link.size, arena.first.size, arena.prior.space.used
     if not 0 <= arena.top <= slots:

@@ -25,10 +25,11 @@ from onepass.foundation.linalg import ROUNDINGS, dot, fill
 
 
 class PackedArm(NamedTuple):
-    """An arm of an arena: an `ArmState` of stores.py.
+    """An arm of an arena as a value: an `ArmState` of model_store.py.
 
-    basis (n, dim), root (n, n), moment, weight (n,), cross (n, k) of the n directions used, outside (1, dim) or
-    (0, dim): o; rows learned; ridge, log_det, sums; memory (m,): what the estimator keeps. As in ArenaState.
+    basis (n, dim), root (n, n), moment, weight (n,), cross (n, k) of the n directions used;
+    outside (1, dim) or (0, dim): o; rows: number of rows learned; ridge, log_det, sums; memory (m,): numbers of the
+    estimator. As in ArenaState.
     """
 
     basis: np.ndarray
@@ -96,7 +97,7 @@ class PackedArm(NamedTuple):
 
 
 def make_prior_arm(arena: ArenaState) -> PackedArm:
-    """An arm without rows."""
+    """Return an arm without rows."""
     (space, sums), kind = states.copy(arena.prior), arena.basis.dtype
     used, dim, k = space.used, arena.basis.shape[1], arena.cross.shape[1]
     return PackedArm(
@@ -118,7 +119,7 @@ def make_prior_arm(arena: ArenaState) -> PackedArm:
 def make_arrays(
     arena: ArenaState, used: int, outside: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Arrays of an arm: basis, root, moment, weight, cross, o."""
+    """Make the arrays of an arm: basis, root, moment, weight, cross, o."""
     kind, dim = arena.basis.dtype, arena.basis.shape[1]
     return (
         np.zeros((used, dim), kind),
@@ -132,7 +133,7 @@ def make_arrays(
 
 @compiled
 def copy_arm(arena: ArenaState, arm_id: int) -> PackedArm:
-    """A copy of the arm at a record."""
+    """Copy an arm out of the arena."""
     used, place = arena.used[arm_id], arena.outside[arm_id]
     basis, root, moment, weight, cross, outside = make_arrays(arena, used, 0 if place == NONE else 1)
     slot = arena.first[arm_id]
@@ -164,7 +165,10 @@ def copy_arm(arena: ArenaState, arm_id: int) -> PackedArm:
 
 @compiled
 def write_arm(arena: ArenaState, arm_id: int, arm: PackedArm) -> tuple[int, int]:
-    """The arm at a record, whose slots are given back before: the new (free, top). There is room above `top`."""
+    """Write an arm into the arena, and return the new (free, top).
+
+    The arm's former slots are released first. The arrays must have room above `top`.
+    """
     used, last, free, top = arm.moment.size, NONE, delete_arm(arena, arm_id), arena.top
     arena.first[arm_id], arena.outside[arm_id] = NONE, NONE
     for i in range(used + arm.outside.shape[0]):
@@ -200,7 +204,7 @@ def write_arm(arena: ArenaState, arm_id: int, arm: PackedArm) -> tuple[int, int]
 
 @compiled
 def rows_since(arm: PackedArm, start: PackedArm) -> np.ndarray:
-    """Rows (n, dim) whose Gram matrix is what an arm's A has beyond that of its start."""
+    """Return rows (n, dim) whose Gram matrix is the difference between A of an arm and A of its start."""
     used, ridge = arm.moment.size, arm.ridge
     if used == 0:
         return arm.basis
@@ -228,7 +232,7 @@ def rows_since(arm: PackedArm, start: PackedArm) -> np.ndarray:
 
 @compiled
 def full_moment(arm: PackedArm) -> np.ndarray:
-    """b (dim,)."""
+    """Return the moment b (dim,)."""
     b = dot(arm.moment, arm.basis)
     for i in range(arm.outside.shape[0]):
         for j in range(b.size):
@@ -238,7 +242,7 @@ def full_moment(arm: PackedArm) -> np.ndarray:
 
 @compiled
 def scratch_from_arm(arm: PackedArm, limit: int) -> tuple[Scratch, Subspace]:
-    """An arm in arrays that hold up to `limit` directions."""
+    """Copy an arm into scratch arrays that hold up to `limit` directions."""
     kind, dim, k = arm.basis.dtype, arm.basis.shape[1], arm.cross.shape[1]
     work = Scratch(
         basis=np.zeros((limit, dim), kind),
@@ -268,7 +272,7 @@ def scratch_from_arm(arm: PackedArm, limit: int) -> tuple[Scratch, Subspace]:
 
 @compiled
 def arm_from_scratch(work: Scratch, space: Subspace, rows: int, sums: Sums, memory: np.ndarray) -> PackedArm:
-    """The arm that was worked on; w = R R^T Q b."""
+    """Return the arm of the scratch arrays, with w = R R^T Q b."""
     used = space.used
     root, moment = work.root[:used, :used].copy(), work.moment[:used].copy()
     outside = np.zeros((1 if sums.shed > 0.0 else 0, work.outside.size), work.outside.dtype)
@@ -292,7 +296,10 @@ def arm_from_scratch(work: Scratch, space: Subspace, rows: int, sums: Sums, memo
 
 @compiled
 def add_moment_of(work: Scratch, space: Subspace, arm: PackedArm, sign: float, shed: float) -> None:
-    """Add sign b and sign B of another arm, by their coordinates; what of b has none joins o once anything was shed."""
+    """Add sign b and sign B of another arm by their coordinates.
+
+    The part of b outside the span joins o once anything was truncated.
+    """
     used, b = space.used, full_moment(arm)
     basis = work.basis[:used]
     along = dot(basis, b)
@@ -311,7 +318,7 @@ def add_moment_of(work: Scratch, space: Subspace, arm: PackedArm, sign: float, s
 
 @compiled
 def merge_arms(rule: Any, limit: int, hold: int, arm: PackedArm, other: PackedArm, start: PackedArm) -> PackedArm:
-    """The arm after the rows of both, each counted once."""
+    """Return the arm after the rows of both arms, each counted once."""
     rows, dim = rows_since(other, start), arm.basis.shape[1]
     work, space = scratch_from_arm(arm, min(arm.moment.size + rows.shape[0], min(limit, dim)))
     sums = arm.sums
@@ -345,6 +352,6 @@ def merge_arms(rule: Any, limit: int, hold: int, arm: PackedArm, other: PackedAr
 
 @compiled
 def schur_complement(arm: PackedArm) -> tuple[np.ndarray, np.ndarray]:
-    """B^T A^-1 B (k, k) and B^T A^-1 b (k,): what a hybrid model has eliminated of an arm that was never cut."""
+    """Return B^T A^-1 B (k, k) and B^T A^-1 b (k,) of an arm that was never truncated."""
     half = dot(arm.root.T, arm.cross)
     return dot(half.T, half), dot(arm.weight, arm.cross)

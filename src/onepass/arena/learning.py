@@ -22,7 +22,7 @@ AGAIN = 8  # new directions after which the rest of a chunk is projected once mo
 
 
 class Scratch(NamedTuple):
-    """Scratch to work on one arm: its Q, R, Q b (or Q theta), cross, and o; z, v, u (limit,) and a chunk of rows."""
+    """Scratch arrays for one arm: Q, R, Q b (or Q theta), cross and o; z, v, u (limit,), and a chunk of rows."""
 
     basis: np.ndarray
     root: np.ndarray
@@ -37,7 +37,7 @@ class Scratch(NamedTuple):
 
 @compiled
 def make_scratch(arena: ArenaState, limit: int, count: int) -> Scratch:
-    """Room for arms of up to `limit` directions, and batches of up to `count` rows."""
+    """Make scratch arrays for up to `limit` directions and batches of up to `count` rows."""
     kind, dim, k = arena.basis.dtype, arena.basis.shape[1], arena.cross.shape[1]
     return Scratch(
         basis=np.empty((limit, dim), kind),
@@ -54,7 +54,7 @@ def make_scratch(arena: ArenaState, limit: int, count: int) -> Scratch:
 
 @compiled
 def gather(arena: ArenaState, arm_rule: Any, arm_id: int, work: Scratch) -> tuple[Subspace, np.ndarray]:
-    """Copy an arm into the scratch: its space, and its slots (held,)."""
+    """Copy an arm into the scratch arrays, and return its subspace and its slots."""
     slots = np.empty(arena.n_slots[arm_id], np.int64)
     slot, used = arena.first[arm_id], arena.used[arm_id]
     for i in range(slots.size):
@@ -82,7 +82,10 @@ def gather(arena: ArenaState, arm_rule: Any, arm_id: int, work: Scratch) -> tupl
 def scatter(
     arena: ArenaState, arm_rule: Any, arm_id: int, work: Scratch, space: Subspace, slots: np.ndarray, kept: int
 ) -> None:
-    """Copy an arm back; its first `kept` directions have not changed. w = R R^T Q b, or Q theta."""
+    """Copy an arm from the scratch arrays into its slots; its first `kept` directions are unchanged.
+
+    The weights are w = R R^T Q b, or Q theta.
+    """
     used, inside = space.used, np.zeros(space.used)
     for i in range(used):
         for j in range(used):
@@ -108,7 +111,10 @@ def scatter(
 
 @compiled
 def fill_chunk(chunk: np.ndarray, rows: np.ndarray, right: np.ndarray, chosen: np.ndarray) -> None:
-    """The rows chosen; where right (n, d_a) is not empty, rows (n, d_u) are left factors: products are formed."""
+    """Fill a chunk with the rows `chosen`.
+
+    If right (n, d_a) is not empty, rows (n, d_u) are left factors and the products are formed.
+    """
     for a in range(chosen.size):
         row = rows[chosen[a]]
         if right.shape[1] > 0:
@@ -129,8 +135,10 @@ def extend_span(
     residual: np.ndarray,
     shed: float,
 ) -> Subspace:
-    """The space that holds the row, whose coordinates become work.z; `inside` and `residual` are those by the first
-    `base` directions. A new direction takes its share of o, where anything was shed.
+    """Extend the span by a row, and return the subspace; work.z becomes the coordinates of the row.
+
+    `inside` and `residual` refer to the first `base` directions. A new direction takes its coordinate from o if
+    anything was truncated.
     """
     used, dim, z = space.used, row.size, work.z
     for i in range(base):
@@ -161,7 +169,7 @@ def extend_span(
 def truncate_arm(
     rule: Any, arm_rule: Any, memory: np.ndarray, work: Scratch, space: Subspace, sums: Sums
 ) -> tuple[Subspace, Sums]:
-    """The design's own rule for too many directions; what the moment held along those that are cut goes to o."""
+    """Truncate an arm by the rule of its design; the part of the moment along lost directions joins o."""
     used, before = space.used, space.ridge
     kept, ridge, sums, turn, spectrum = plan_truncation(space, rule, sums)
     keep, moment = kept.size, dot(turn, work.moment[:used])
@@ -179,10 +187,10 @@ def truncate_arm(
 
 @compiled
 def eliminate_row(work: Scratch, used: int, q: float, extra: np.ndarray, reward: float, increment: np.ndarray) -> float:
-    """Leave a row to the shared model of a hybrid one: fill the row `increment` (k,), and return its target.
+    """Fill the row `increment` (k,) for the shared part of a hybrid model, and return its target.
 
-    A row x with z of the shared features leaves sqrt(w) (z - B^T A^-1 x) and sqrt(w) (r - b^T A^-1 x), w = 1 / (1 + x^T
-    A^-1 x): block elimination of the arm (Li et al. 2010, algorithm 2), row by row. work.u: A^-1 x; B gains x z^T.
+    A row x with shared features z leaves sqrt(w) (z - B^T A^-1 x) and sqrt(w) (r - b^T A^-1 x),
+    w = 1 / (1 + x^T A^-1 x): block elimination of the arm (Li et al. 2010, algorithm 2), row by row. work.u is A^-1 x, and B gains x z^T.
     """
     weight, target = 1.0 / np.sqrt(1.0 + q), reward
     for j in range(extra.size):
@@ -202,7 +210,10 @@ def learn_arm(
     rewards: np.ndarray, extra: np.ndarray, chosen: np.ndarray, work: Scratch, increments: np.ndarray,
     targets: np.ndarray,
 ) -> None:  # fmt: skip
-    """One arm learns rows[chosen], in order. Hybrid (extra (n, k)): increments and targets for the shared model."""
+    """Learn rows[chosen] of one arm, in order.
+
+    Hybrid (extra (n, k)): fill increments and targets for the shared part.
+    """
     dim, k, hold = arena.basis.shape[1], arena.cross.shape[1], arena.root.shape[1]
     space, slots = gather(arena, arm_rule, arm_id, work)
     sums, memory = sums_of(arena, arm_id), arena.memory[arm_id]
@@ -249,9 +260,9 @@ def learn_arms(
     order: np.ndarray, rows: np.ndarray, right: np.ndarray, rewards: np.ndarray, extra: np.ndarray, begin: int,
     end: int, increments: np.ndarray, targets: np.ndarray,
 ) -> None:  # fmt: skip
-    """Arms records[begin:end] learn: arm g the rows order[starts[g]:starts[g + 1]]. Touches no other arm.
+    """Learn the rows of arms arm_ids[begin:end]: arm g learns rows order[starts[g]:starts[g + 1]].
 
-    rows (n, dim), right (n, 0); or factors rows (n, d_u), right (n, d_a).
+    No other arm is touched. rows (n, dim), right (n, 0); or factors rows (n, d_u), right (n, d_a).
     """
     reach, most = 0, 0
     for g in range(begin, end):
@@ -269,7 +280,7 @@ def learn_arms(
 def learn_one(
     arena: ArenaState, rule: Any, limit: int, arm_rule: Any, arm_id: int, row: np.ndarray, reward: float
 ) -> tuple[int, int]:
-    """A single row (1, dim) of one arm: reserve, learn, release; the new (free, top)."""
+    """Learn a single row (1, dim) of one arm, and return the new (free, top)."""
     arm_ids, empty = np.full(1, arm_id), np.empty((1, 0), row.dtype)
     free, top = reserve_slots(arena, arm_ids, np.ones(1, np.int64))
     learn_arms(
@@ -281,7 +292,7 @@ def learn_one(
 
 @compiled
 def error_bound(arena: ArenaState, rule: Any, count: int) -> float:
-    """The largest certificate of the first `count` arms by their design's rule, with the rounding of their roots."""
+    """Return the largest certificate of the first `count` arms, with the rounding of their roots."""
     bound, eps = 0.0, float(np.finfo(arena.basis.dtype).eps)
     for arm_id in range(count):
         sums = sums_of(arena, arm_id)

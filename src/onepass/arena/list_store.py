@@ -1,4 +1,4 @@
-"""One state of the estimator per arm: for designs and estimators that no arena takes, and to compare."""
+"""A store with one state of the estimator for each arm, for any design and estimator."""
 
 import heapq
 from copy import copy
@@ -25,14 +25,15 @@ N_CHECKED = 64  # arms whose sketches are looked at, lest a row of many arms' ta
 
 @compiled
 def evaluate_state(estimator: Any, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """x^T theta and x^T A^-1 x for rows (n, dim) of one arm."""
+    """Return x^T theta and x^T A^-1 x for rows (n, dim) of one arm."""
     return dot(rows, parameter(estimator)), contract.inverse_quadratic(estimator.design, rows)
 
 
 class ListArm(NamedTuple):
-    """An arm with a state of its own: an `ArmState` of stores.py.
+    """An arm with an estimator's state of its own: an `ArmState` of model_store.py.
 
-    learned: the estimator's state; cross (dim, k) = sum of x z^T; rows learned; tick: up to which it has forgotten.
+    learned: the estimator's state; cross (dim, k) = sum of x z^T; rows: number of rows learned; tick: the half-life
+    tick up to which the arm has decayed.
     """
 
     learned: Any
@@ -73,13 +74,13 @@ class ListArm(NamedTuple):
         return estimator.consistent(self.learned) and self.cross.shape == begun.cross.shape and self.rows >= 0
 
     def decay_to(self, tick: int) -> "ListArm":
-        """The arm at a later tick, in one step; its arrays are written."""
+        """Decay the arm to a later tick in one step, in place, and return it."""
         factor = decay_factor(tick - self.tick)
         return ListArm(forget(self.learned, factor), factor * self.cross, self.rows, tick)
 
 
 class ListStore:
-    """One state of the design per arm that has learned: for what the arena does not know, and to compare."""
+    """A store with one state of the estimator for each arm that has learned."""
 
     def __init__(self, estimator: Estimator, extra: int = 0, threads: int | None = None) -> None:
         design = estimator.design
@@ -92,7 +93,7 @@ class ListStore:
         self._decayed: dict[int, Any] = {}  # of arms left behind: (what was aged, what came of it)
 
     def snapshot(self) -> "ListStore":
-        """A store that stays as it is now, for readers: only arms that have changed since the last one are copied."""
+        """Return a read-only store with the present models; arms unchanged since the last snapshot are shared."""
         for arm_id, arm in enumerate(self._arms):
             if arm is not None and arm_id not in self._copies:
                 self._copies[arm_id] = states.copy(arm)
@@ -104,9 +105,9 @@ class ListStore:
     # ---- forgetting ----
 
     def advance(self, ticks: int, own: bool = False) -> "ListStore":
-        """Return these arms so much later: for readers while nobody learns, or in place of this one.
+        """Return a store with the same arms that is `ticks` later.
 
-        own: in arrays of their own.
+        If `own` is True, its arms have arrays of their own.
         """
         twin = copy(self)
         twin._now, twin._decayed = self._now + ticks, {}
@@ -115,7 +116,7 @@ class ListStore:
         return twin
 
     def decay_arms(self) -> list[ListArm]:
-        """Let every arm forget up to now; all that have learned."""
+        """Decay every arm to the present tick, and return all arms that have learned."""
         return [self._decay_arm(arm_id) for arm_id, arm in enumerate(self._arms) if arm is not None]
 
     def _set(self, arm_id: int, arm: ListArm | None) -> None:
@@ -124,7 +125,7 @@ class ListStore:
         self._arms[arm_id] = arm
 
     def _get_arm(self, arm_id: int) -> ListArm:
-        """Return an arm as of now; for NONE one without rows. Not to be written to."""
+        """Return an arm at the present tick, or an arm without rows for NONE. It must not be written to."""
         arm = self._empty_arm if arm_id == NONE else self._arms[arm_id]
         assert arm is not None
         if arm_id == NONE or arm.tick >= self._now:
@@ -135,7 +136,7 @@ class ListStore:
         return known[1]
 
     def _decay_arm(self, arm_id: int) -> ListArm:
-        """An arm that is about to learn, once it has forgotten up to now."""
+        """Decay an arm to the present tick before it learns, and return it."""
         arm = self._arms[arm_id]
         assert arm is not None
         if arm.tick < self._now:
@@ -147,7 +148,7 @@ class ListStore:
 
     @property
     def state(self) -> tuple[ListArm, ...]:
-        """All arms, in every vacant place one without rows, and one more of these, as of now."""
+        """All arms, with empty arms at vacant ids, and one more empty arm that holds the present tick."""
         return *(self._empty_arm if arm is None else arm for arm in self._arms), self._empty_arm._replace(
             tick=self._now
         )
@@ -187,7 +188,7 @@ class ListStore:
         return states.copy(self._get_arm(arm_id))
 
     def write_arm(self, arm_id: int, arm: ListArm) -> None:
-        """Let an arm be one that was exported, as of now."""
+        """Replace an arm's model by an exported one, at the present tick."""
         self._set(arm_id, arm._replace(tick=self._now))
 
     # ---- learning ----
@@ -269,7 +270,7 @@ class ListStore:
         return max((float(contract.error_bound(design)) for design in held), default=0.0)
 
     def relative_loss(self) -> float:
-        """The largest of the first N_CHECKED arms (design/loss.py)."""
+        """Return the largest relative loss of the first N_CHECKED arms (design/loss.py)."""
         reg = float(self._estimator.design.params["reg"])
         held = [
             self._get_arm(arm_id).learned.design for arm_id, arm in enumerate(self._arms[:N_CHECKED]) if arm is not None

@@ -1,8 +1,8 @@
-"""Stores of the models of many arms: `Compact`, one arena for all, and `Separate`, one state of the design per arm.
+"""Stores of the models of many arms: `PackedStore`, one arena for all, and `ListStore`, one state for each arm.
 
-Both answer the same questions about records (an arm that has learned; NONE is an arm that has not):
-learn a batch grouped by arm, means and x^T A^-1 x, confidence radii. Separate takes every design and estimator, Compact
-those that say how their arms are cut (`Design.truncation`) and weighed (`Estimator.arm_learning`).
+Both have the interface `ModelStore`. An arm that has learned has an id; NONE means that it has not. `ListStore` takes
+every design and estimator, `PackedStore` those that declare their truncation (`Design.cutting`) and their arms' updates
+(`Estimator.arm_learning`).
 """
 
 from typing import Any, Protocol
@@ -21,14 +21,14 @@ from onepass.foundation.generic import is_registered
 
 
 class ArmState(Protocol):
-    """One arm as a value: a NamedTuple of all that it has learned, in arrays of its own.
+    """The model of one arm as a value: a NamedTuple with arrays of its own.
 
-    b and B of its estimator: the sums of r x and (hybrid) of x z^T.
+    b and B are the sums of r x and (hybrid) of x z^T.
     """
 
     @property
     def rows(self) -> int:
-        """Rows learned."""
+        """Number of rows learned."""
         ...
 
     def parameter(self) -> np.ndarray:
@@ -52,7 +52,7 @@ class ArmState(Protocol):
         ...
 
     def flip_sign(self) -> "ArmState":
-        """Return the arm of the same rows with the opposite sign; TypeError where rows are not all that counts."""
+        """Return the model of the same rows with the opposite sign; TypeError if the order of rows matters."""
         ...
 
     def add_to_moment(self, change: np.ndarray) -> "ArmState":
@@ -60,86 +60,97 @@ class ArmState(Protocol):
         ...
 
     def merge(self, other: Any, start: Any, estimator: Estimator) -> "ArmState":
-        """Return the arm after the rows of two, each counted once; start: what both began with."""
+        """Return the model after the rows of two arms, each counted once; start: the common initial model."""
         ...
 
     def fits(self, begun: Any, estimator: Estimator) -> bool:
-        """Return whether an arm of a file can be one of this estimator; begun: one without rows."""
+        """Return True if this arm of a file can belong to the estimator; begun: an arm without rows."""
         ...
 
 
 class ModelStore(Protocol):
-    """The interface of either store to a bandit. Rows (n, dim); extra (n, k): shared features z of a hybrid model."""
+    """The interface of a store to a model per arm.
+
+    Rows are (n, dim), and extra (n, k) holds the shared features z of a hybrid model.
+    """
 
     @property
     def state(self) -> Any:
-        """All that is held, spare room too."""
+        """The full state, with spare capacity."""
         ...
 
     def to_state(self) -> Any:
-        """Return what is written: the state without its spare room."""
+        """Return the state to write, without spare capacity."""
         ...
 
     def fits(self, state: Any, taken: np.ndarray) -> bool:
-        """Return whether a state of a file is sound, and the records that arms have are `taken` and no others."""
+        """Return True if a state of a file is valid and its arms have exactly the ids `taken`."""
         ...
 
     def restore(self, state: Any) -> None:
-        """Take a state that fits."""
+        """Replace the state by a valid one."""
         ...
 
     def snapshot(self) -> Any:
-        """Return a store that stays as it is now, for readers."""
+        """Return a read-only store with the present models."""
         ...
 
     def allocate(self) -> int:
-        """Begin an arm: its record."""
+        """Initialize the model of a new arm, and return its id."""
         ...
 
     def release(self, arm_id: int) -> None:
-        """Forget an arm."""
+        """Delete the model of an arm."""
         ...
 
     def export_arm(self, arm_id: int) -> ArmState:
-        """Return a copy of an arm; for NONE an arm without rows."""
+        """Return a copy of an arm's model, or an arm without rows for NONE."""
         ...
 
     def write_arm(self, arm_id: int, arm: Any) -> None:
-        """Let an arm be one that was exported, bit for bit."""
+        """Replace an arm's model by an exported one, bit for bit."""
         ...
 
     def learn_one(self, arm_id: int, row: np.ndarray, reward: float) -> None:
-        """Learn a row (1, dim) of a disjoint arm."""
+        """Learn a row (1, dim) of one arm of a disjoint model."""
         ...
 
     def learn(
         self, arm_ids: np.ndarray, starts: np.ndarray, order: np.ndarray, rows: np.ndarray, right: np.ndarray,
         rewards: np.ndarray, extra: np.ndarray,
     ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-        """Learn groups of rows, one group an arm: order[starts[g]:starts[g + 1]] are the rows of records[g].
+        """Learn groups of rows, one group for each arm: order[starts[g]:starts[g + 1]] are the rows of arm_ids[g].
 
         rows (n, dim) and right (n, 0), or factors rows (n, d_u) and right (n, d_a). Returns increments (n, k) and
-        targets (n,) for the shared model of a hybrid one.
+        targets (n,) for the shared part of a hybrid model.
         """
         ...
 
     def evaluate(
         self, arm_ids: np.ndarray, rows: np.ndarray, extra: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return means and x^T A^-1 x (K,) of arms with a row each, or one for all, and z - B^T A^-1 x (K, k), which
-        may be `extra` in place."""
+        """Return means and x^T A^-1 x (K,) of arms, and z - B^T A^-1 x (K, k).
+
+        There is one row for each arm, or one for all. The last array may be `extra`, changed in place.
+        """
         ...
 
     def evaluate_users(
         self, arm_ids: np.ndarray, left: np.ndarray, right: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return these (n, K) where each row of left (n, dim) is the context of every arm; or left (n, d_u) with right
-        (K, d_a), the other factor of every arm."""
+        """Return means and x^T A^-1 x (n, K) for n users.
+
+        Each row of left (n, dim) is the context of every arm; or left (n, d_u) and right (K, d_a) hold the factors of
+        users and arms.
+        """
         ...
 
     def exploration_scales(self, arm_ids: np.ndarray, theory: np.ndarray) -> np.ndarray:
-        """Return the multiplier (K,) of a number for exploration: confidence radii by theory (noise, parameter_bound,
-        row_bound, delta), or where that is empty the noise of the rows of all arms together."""
+        """Return the multiplier (K,) of the exploration width for each arm.
+
+        theory holds (noise, parameter_bound, row_bound, delta) and selects confidence radii. If it is empty, the
+        multiplier is the noise unit of the rows of all arms together.
+        """
         ...
 
     def error_bound(self) -> float:
@@ -147,12 +158,15 @@ class ModelStore(Protocol):
         ...
 
     def relative_loss(self) -> float:
-        """Return the most that the sketch of an arm has lost, in units of its ridge."""
+        """Return the largest loss of an arm's sketch, in units of its ridge."""
         ...
 
 
 def empty_state(store: ModelStore, names: Any) -> Any:
-    """The layout of what is written of a store; store: an empty one; names: of the arrays of a file, "store." first."""
+    """Return a state of the layout that a file has.
+
+    store: an empty store; names: the names of the file's arrays, which start with "store.".
+    """
     begun = store.to_state()
     if hasattr(begun, "_fields"):
         return begun
@@ -160,14 +174,14 @@ def empty_state(store: ModelStore, names: Any) -> Any:
 
 
 def is_partition(taken: np.ndarray, vacant: np.ndarray, count: int) -> bool:
-    """Return whether every record is that of one arm, or vacant."""
+    """Return True if the ids 0 .. count - 1 are each either taken once or vacant once."""
     return np.array_equal(np.sort(np.concatenate([taken, vacant])), np.arange(count))
 
 
 def check_mergeable(estimator: Estimator, begun: ArmState, removes: bool) -> None:
-    """TypeError where arms of an estimator cannot be united, ValueError where rows must be taken away again and cannot.
+    """Raise TypeError if arms of the estimator cannot be merged, ValueError if rows cannot be subtracted but must be.
 
-    begun: an arm without rows; removes: whether arms began with others, or a shared part knows them.
+    begun: an arm without rows; removes: True if arms began with other rows, or a shared part depends on them.
     """
     design, arm_learning = estimator.design.abstract_state, estimator.arm_learning()
     steps = isinstance(begun, PackedArm) and arm_learning is not None and isinstance(arm_learning.rule, NewtonSteps)
@@ -181,12 +195,12 @@ def check_mergeable(estimator: Estimator, begun: ArmState, removes: bool) -> Non
 
 
 def can_pack(estimator: Estimator) -> bool:
-    """Return whether arms of this estimator can be kept in an arena."""
+    """Return True if a `PackedStore` can hold arms of this estimator."""
     return estimator.design.truncation() is not None and estimator.arm_learning() is not None
 
 
 def make_prior(estimator: Estimator, hold: int) -> Prior:
-    """Return the start of every arm: what the design holds, cut by its own rule to `hold` directions."""
+    """Return the prior of every arm: the design's rows, truncated by its own rule to `hold` directions."""
     design: Any = estimator.design
     if states.is_abstract():
         space = init_subspace(design.dim, 0, design.params["reg"], design.dtype)
@@ -200,7 +214,7 @@ def make_prior(estimator: Estimator, hold: int) -> Prior:
 
 
 def is_valid_prior(prior: Prior, dim: int, hold: int) -> bool:
-    """Return whether the prior of a file can be one of rows of width `dim`."""
+    """Return True if the prior of a file can belong to rows of width `dim`."""
     space = prior.space
     numbers = (space.basis, space.root, space.ridge, space.log_det, *prior.sums)
     return (

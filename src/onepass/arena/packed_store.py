@@ -1,4 +1,4 @@
-"""All arms in one arena (arena.py): its slots grow with what was learned; what learns, scores and moves is compiled."""
+"""A store that packs all arms into one arena (arena.py); learning, scoring and moving arms are compiled."""
 
 import heapq
 import os
@@ -30,13 +30,13 @@ ONE_THREAD = 4_000_000  # numbers: a smaller batch is learned before another thr
 
 
 class _RefcountProbe(NamedTuple):
-    """A state of one array, to count with."""
+    """A state with one array, to count references to a state's array."""
 
     array: np.ndarray
 
 
 def _count_references(array: np.ndarray) -> int:
-    """Count the references to an array that an attribute hands on, views and running computations included."""
+    """Count the references to an array attribute, including views and running computations."""
     return sys.getrefcount(array)
 
 
@@ -45,7 +45,10 @@ SOLE_OWNER = _count_references(_probe.array)  # of an array that nobody has but 
 
 
 def _resize_array(state: NamedTuple, name: str, length: int) -> np.ndarray:
-    """The array with another first axis: in place where nobody else has it (no second copy of a large arena)."""
+    """Resize the first axis of a state's array.
+
+    The array is resized in place if nothing else refers to it, which avoids a second copy of a large arena.
+    """
     alone = _count_references(getattr(state, name)) == SOLE_OWNER
     array: np.ndarray = getattr(state, name)
     if alone and array.flags.owndata:
@@ -57,7 +60,7 @@ def _resize_array(state: NamedTuple, name: str, length: int) -> np.ndarray:
 
 
 class PackedStore:
-    """All arms in one arena (see arena.py)."""
+    """A store that packs the models of all arms into one arena (arena.py)."""
 
     reader: Any = None  # of a store that is a copy for readers
 
@@ -123,7 +126,7 @@ class PackedStore:
         return self.state._replace(**slots, **{n: getattr(self.state, n)[: self._count] for n in arenas.PER_ARM})
 
     def _allocate_id(self) -> int:
-        """A record that no arm has."""
+        """Return an id that no arm has."""
         if self._vacant_ids:
             return heapq.heappop(self._vacant_ids)
         arm_id, self._count = self._count, self._count + 1
@@ -143,20 +146,22 @@ class PackedStore:
         heapq.heappush(self._vacant_ids, arm_id)
 
     def _commit(self, free: int, top: int, changed: Iterable[int]) -> None:
-        """Write down what is free after some arms have changed."""
+        """Store the free list and the top, and mark the changed arms for the replicas."""
         self.state = self.state._replace(free=free, top=top)
         self._replicas.mark_changed(changed)
 
     def snapshot(self) -> "PackedStore":
-        """A store that stays as it is now, for readers: of a copy that only what has changed since the last was written
-        to (published.py)."""
+        """Return a read-only store with the present models.
+
+        It uses a replica in which only the arms that changed since its last use are updated (read_replicas.py).
+        """
         twin = copy(self)
         twin.state, twin.reader = self._replicas.acquire(self.state)
         twin._vacant_ids, twin._replicas = list(self._vacant_ids), Replicas()
         return twin
 
     def _ensure_slots(self, slots: int, reuse: bool = False) -> None:
-        """Make sure that `slots` more can be taken above the top; reuse: or from those that are free."""
+        """Ensure room for `slots` more slots above the top, or among the free ones if `reuse` is True."""
         state, self._free = self.state, max(0, self._free - slots)
         if state.top + slots <= state.link.size or (reuse and self._free > 0):
             return
@@ -176,8 +181,11 @@ class PackedStore:
         self, arm_ids: np.ndarray, starts: np.ndarray, order: np.ndarray, rows: np.ndarray, right: np.ndarray,
         rewards: np.ndarray, extra: np.ndarray,
     ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-        """Arms are dealt to threads in blocks; every arm is computed by one of them, so results do not depend on how
-        many."""
+        """Learn groups of rows, one group for each arm.
+
+        Threads share the arms in blocks. One thread computes each arm, so results do not depend on the number of
+        threads.
+        """
         found = np.empty_like(extra), np.empty(len(extra) if extra.shape[1] else 0)
         counts, hold = np.diff(starts), self.state.root.shape[1]
         width = self.state.basis.shape[1] * rows.itemsize
@@ -199,7 +207,10 @@ class PackedStore:
     def _learn_block(
         self, begin: int, end: int, batch: Any, found: Any, pool: ThreadPoolExecutor, threads: int
     ) -> None:
-        """Groups begin .. end - 1 of a batch. Nothing refers to the arrays afterwards, which may then grow in place."""
+        """Learn the groups `begin` to `end - 1` of a batch.
+
+        No reference to the arrays remains afterwards, so that they can grow in place.
+        """
         arm_ids, starts = batch[:2]
         block, counts = arm_ids[begin:end], np.diff(starts[begin : end + 1])
         self._ensure_slots(self._count_missing_slots(block, counts))
@@ -219,7 +230,7 @@ class PackedStore:
         self._commit(arenas.release_slots(self.state, block, free), top, block.tolist())
 
     def _count_missing_slots(self, block: np.ndarray, counts: np.ndarray) -> int:
-        """Count the slots that `reserve` will take for `counts` more rows of arms."""
+        """Count the slots that `reserve_slots` will take for `counts` more rows of each arm."""
         state, dim, hold = self.state, self.state.basis.shape[1], self.state.root.shape[1]
         reach = state.used[block] + counts
         loses = (reach > hold) & (dim > hold) & (state.outside[block] == NONE)
@@ -229,7 +240,7 @@ class PackedStore:
         self, rule: Any, rounds: int, tally: Any, arm_ids: np.ndarray, contexts: np.ndarray, rewards: np.ndarray,
         normals: np.ndarray, lots: np.ndarray,
     ) -> tuple[Any, np.ndarray, np.ndarray]:  # fmt: skip
-        """Rounds by simulate.py: the tally, the arms, and the records (K,) as they are after."""
+        """Play recorded rounds (simulate.py), and return the tally, the arms, and the arm ids (K,) afterwards."""
         missing = int(np.count_nonzero(arm_ids == NONE))
         fresh = np.array([self._allocate_id() for _ in range(missing)], np.int64)
         self._ensure_slots(simulate.count_slots_for_rounds(self.state, len(contexts), len(arm_ids)))
@@ -241,7 +252,7 @@ class PackedStore:
         return tally, arms, arm_ids
 
     def _return_id(self, arm_id: int) -> None:
-        """Give a record back that was asked for last and not begun."""
+        """Return the id that was allocated last, if no arm was initialized with it."""
         if arm_id == self._count - 1:
             self._count = arm_id
         else:
@@ -269,7 +280,7 @@ class PackedStore:
         return scoring.exploration_scales(self.state, self._rule, self._limit, self._arm_rule, arm_ids, theory)
 
     def error_bound(self) -> float:
-        """Infinite once projector splitting has cut something."""
+        """Return the largest certificate of all arms; infinite once projector splitting has truncated."""
         return learning.error_bound(self.state, self._rule, self._count)
 
     def relative_loss(self) -> float:

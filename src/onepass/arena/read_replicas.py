@@ -1,8 +1,8 @@
-"""Copies of an arena for readers, each brought up to date by the arms that have changed since it was.
+"""Replicas of an arena for readers, each updated by the arms that have changed since its last use.
 
-A reader keeps a copy as long as it likes. One that nobody has any more is used again: the slots of the arms that have
-changed are copied, O(m dim) an arm, and the links of all slots, 8 bytes each. Where all copies are in use, or the arena
-has grown, a whole one is made.
+A reader may keep a replica as long as it likes. A replica without a reader is reused: the slots of changed arms are
+copied, O(m dim) an arm, and the links of all slots, 8 bytes each. If all replicas are in use, or the arena has grown,
+a full copy is made.
 """
 
 import weakref
@@ -18,13 +18,13 @@ SPARE = 1  # copies without a reader that are kept
 
 
 class Reader:
-    """Whoever has a copy: as long as this lives, the copy is not written to."""
+    """A token of a reader: its replica is not written to while the token is alive."""
 
     __slots__ = ("__weakref__",)
 
 
 class Replica:
-    """state: of the arena as it was; stale: records that have changed since; reader: who has it, if anybody."""
+    """A copy of the arena's state, the set of arm ids that have changed since, and a reference to its reader."""
 
     __slots__ = ("reader", "stale", "state")
 
@@ -34,7 +34,7 @@ class Replica:
 
 
 class Replicas:
-    """All copies of one arena."""
+    """All replicas of one arena."""
 
     __slots__ = ("_replicas",)
 
@@ -42,12 +42,12 @@ class Replicas:
         self._replicas: list[Replica] = []
 
     def mark_changed(self, arm_ids: Iterable[int]) -> None:
-        """These arms have changed: to be said after every change."""
+        """Mark arms as changed; must be called after every change."""
         for replica in self._replicas:
             replica.stale.update(arm_ids)
 
     def acquire(self, arena: ArenaState) -> tuple[ArenaState, Reader]:
-        """A copy that is up to date, and its reader, who keeps it so."""
+        """Return an up-to-date copy of the arena, and the token of its reader."""
         reader = Reader()
         free = [replica for replica in self._replicas if replica.reader() is None]
         usable = [replica for replica in free if _has_same_size(replica.state, arena)]
@@ -70,7 +70,7 @@ def _has_same_size(copy: ArenaState, arena: ArenaState) -> bool:
 
 
 def copy_arena(arena: ArenaState) -> ArenaState:
-    """A copy of all slots in use, with the same spare room."""
+    """Copy all slots in use, with the same spare capacity."""
     copies: dict[str, Any] = {}
     for name in (*PER_SLOT, *PER_ARM):
         array = getattr(arena, name)
@@ -81,7 +81,7 @@ def copy_arena(arena: ArenaState) -> ArenaState:
 
 
 def update_copy(copy: ArenaState, arena: ArenaState, arm_ids: np.ndarray) -> ArenaState:
-    """The copy with these arms as they are in the arena."""
+    """Copy the present models of some arms into a copy of the arena."""
     copy.link[: arena.top] = arena.link[: arena.top]
     copy_arms(copy, arena, arm_ids)
     return copy._replace(free=arena.free, top=arena.top)
@@ -89,7 +89,7 @@ def update_copy(copy: ArenaState, arena: ArenaState, arm_ids: np.ndarray) -> Are
 
 @compiled
 def copy_slot(copy: ArenaState, arena: ArenaState, slot: int) -> None:
-    """One slot; its link is copied with all others."""
+    """Copy one slot, except for its link."""
     for j in range(arena.basis.shape[1]):
         copy.basis[slot, j] = arena.basis[slot, j]
     for j in range(arena.root.shape[1]):
@@ -101,7 +101,7 @@ def copy_slot(copy: ArenaState, arena: ArenaState, slot: int) -> None:
 
 @compiled
 def copy_arms(copy: ArenaState, arena: ArenaState, arm_ids: np.ndarray) -> None:
-    """All that some arms have: their numbers and their slots."""
+    """Copy the entries and the slots of some arms."""
     for arm_id in arm_ids:
         copy.first[arm_id], copy.outside[arm_id] = arena.first[arm_id], arena.outside[arm_id]
         copy.used[arm_id], copy.n_slots[arm_id] = arena.used[arm_id], arena.n_slots[arm_id]

@@ -1,13 +1,13 @@
-"""Sums that an arm keeps of its rewards, and how a row and a cut change them: by the way its estimator is weighed.
+"""Sums that an arm keeps of its rewards, and their changes by a row and by a truncation.
 
-    ()       ridge regression: the moment b = sum of r x;   theta = A^-1 b;   o: b outside the span
-    Steps    Newton steps: theta itself;                                      o: ridge times theta outside the span
+    ()             ridge regression: the moment b = sum of r x;   theta = A^-1 b;   o: b outside the span
+    NewtonSteps    Newton steps: theta itself;                    o: ridge times theta outside the span
 
-Both keep coordinates on the span, a number a slot, and o, one slot more once directions were cut: the mean is
-w^T Q x + o^T x / ridge for both (arena.py), and scoring does not ask which of the two an arm is.
+Both keep one coordinate for each slot, and o in one more slot once directions were truncated. The mean is
+w^T Q x + o^T x / ridge for both (arena.py), so scoring does not depend on the kind.
 
-Arguments: memory (m,), the numbers that the estimator keeps for the arm; work, a learning.Scratch; used, the number of
-directions that count in it; t, the number of the row, from 1.
+Arguments: arm_rule, () or a rule of estimator/arm_update_rules.py; memory (m,), numbers of the estimator for the arm;
+work, a learning.Scratch; used, the number of directions in it; t, the number of the row, from 1.
 """
 
 from functools import partial
@@ -37,14 +37,16 @@ from onepass.foundation.linalg import dot
 def add_row(
     arm_rule: Any, memory: np.ndarray, space: Subspace, work: Any, used: int, t: int, reward: float
 ) -> tuple[float, float, float]:
-    """A row with coordinates work.z enters A: (w x^T A^-1 x, w, pull), what `moved` is told; work.u is A^-1 x of
-    before."""
+    """Add a row with coordinates work.z to A, and return (w x^T A^-1 x, w, pull).
+
+    work.u becomes A^-1 x, with A before the row. `add_reward` takes the pull.
+    """
     return update_root_within(space.root, work.z[:used], work.v, work.u), 1.0, reward
 
 
 @compiled
 def undo_row(pull: float, row: np.ndarray, space: Subspace, work: Any, used: int) -> None:
-    """theta -= pull A^-1 x for a row x (dim,) that was learned before: on the span, and what o has of it."""
+    """Subtract pull A^-1 x from theta, for a row x (dim,) that was learned before, inside the span and in o."""
     inside = np.zeros(used, work.u.dtype)
     for i in range(used):
         inside[i] = dot(work.basis[i], row)
@@ -89,20 +91,20 @@ def add_row_by_step(
 
 @partial(generic, default=True)
 def add_reward(arm_rule: Any, work: Any, used: int, pull: float) -> None:
-    """Take a row into what the arm keeps of its rewards: b += pull x."""
+    """Add a reward to the arm's sums: b += pull x."""
     for i in range(used):
         work.moment[i] += pull * work.z[i]
 
 
 @add_reward.for_state(NewtonSteps)
 def add_reward_by_step(arm_rule: NewtonSteps, work: Any, used: int, pull: float) -> None:
-    """theta += pull A^-1 x."""
+    """Add pull A^-1 x to theta."""
     step_along(work.moment[:used], work.u[:used], pull)
 
 
 @partial(generic, default=True)
 def new_coordinate(arm_rule: Any, along: float, ridge: float) -> float:
-    """The coordinate of a new direction, `along` which o has so much."""
+    """Return the coordinate of a new direction, along which o has the component `along`."""
     return along
 
 
@@ -115,8 +117,10 @@ def new_coordinate_by_step(arm_rule: NewtonSteps, along: float, ridge: float) ->
 def add_lost_part(
     arm_rule: Any, memory: np.ndarray, work: Any, lost: np.ndarray, before: float, space: Subspace, rise: float
 ) -> None:
-    """Add to o what a cut has taken from the span, `lost` (dim,) or (0,); before: the ridge before, space: after;
-    A' <= A + rise I."""
+    """Add the part that a truncation removed from the span, `lost` (dim,) or (0,), to o.
+
+    `before` is the ridge before the truncation, `space` the subspace after it, and A' <= A + rise I.
+    """
     for j in range(lost.size):
         work.outside[j] += lost[j]
 
@@ -140,7 +144,7 @@ def add_lost_part_by_step(
 
 @partial(generic, default=True)
 def slot_coordinate(arm_rule: Any, moment: float, weight: float) -> float:
-    """Choose which of a slot's two numbers the arm keeps: its share of b, or of theta."""
+    """Return the number of a slot that the arm keeps: its coordinate of b, or of theta."""
     return moment
 
 
@@ -151,7 +155,10 @@ def slot_coordinate_by_step(arm_rule: NewtonSteps, moment: float, weight: float)
 
 @partial(generic, default=True)
 def theta_coordinate(arm_rule: Any, solved: float, kept: float) -> float:
-    """The coordinate of theta on a direction: `solved` is A^-1 b there, `kept` what the arm keeps."""
+    """Return the coordinate of theta on a direction.
+
+    `solved` is that of A^-1 b, and `kept` the number that the arm keeps.
+    """
     return solved
 
 
@@ -162,7 +169,7 @@ def theta_coordinate_by_step(arm_rule: NewtonSteps, solved: float, kept: float) 
 
 @partial(generic, default=True)
 def unit_of_arms(arm_rule: Any, memory: np.ndarray, rows: np.ndarray) -> float:
-    """`estimator.contract.noise_unit` of all arms of an arena together."""
+    """Return `estimator.contract.noise_unit` of all arms of an arena together."""
     return 1.0
 
 
@@ -175,7 +182,7 @@ def unit_of_arms_by_steps(arm_rule: NewtonSteps, memory: np.ndarray, rows: np.nd
 def radius_of_arm(
     arm_rule: Any, memory: np.ndarray, rule: Any, facts: Facts, constants: Constants, prior: Subspace
 ) -> float:
-    """The confidence radius of an arm's own model; prior: the space that it began with."""
+    """Return the confidence radius of an arm's own model; `prior` is the subspace that it began with."""
     return radius_by(rule, facts, constants)
 
 

@@ -33,7 +33,7 @@ def count_untrained(arm_ids: np.ndarray) -> int:
 
 @compiled
 def project_arm(arena: ArenaState, arm_id: int, row: np.ndarray, out: np.ndarray) -> None:
-    """out[slot] = q^T x for every slot of one arm, that of o too."""
+    """Write q^T x for every slot of one arm, including that of o, to `out`."""
     slot = arena.first[arm_id]
     for _ in range(arena.used[arm_id]):
         out[slot] = dot(arena.basis[slot], row)
@@ -45,7 +45,10 @@ def project_arm(arena: ArenaState, arm_id: int, row: np.ndarray, out: np.ndarray
 
 @compiled
 def project(arena: ArenaState, arm_ids: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Q x for every slot of the arms asked for, (slots,): one product when most slots are wanted, else one by one."""
+    """Return Q x for every slot of the given arms, (slots,).
+
+    One matrix product if most slots are needed, else one product for each slot.
+    """
     wanted = 0
     for a in range(arm_ids.size):
         if arm_ids[a] != NONE:
@@ -68,7 +71,7 @@ def project(arena: ArenaState, arm_ids: np.ndarray, rows: np.ndarray) -> np.ndar
 
 @compiled
 def residual_square(arena: ArenaState, arm_id: int, row: np.ndarray) -> float:
-    """||x - Q^T Q x||^2 without cancellation."""
+    """Return ||x - Q^T Q x||^2 without cancellation."""
     out, slot = row.copy(), arena.first[arm_id]
     for _ in range(arena.used[arm_id]):
         along = dot(arena.basis[slot], out)
@@ -90,9 +93,11 @@ def score_arms(
     means: np.ndarray,
     widths: np.ndarray,
 ) -> None:
-    """Fill means and widths^2 (K,) from squares (K,) = ||x||^2, fresh (K,), what they are by the prior, and projected
-    (slots,) = Q x; extra (K, k) becomes z - B^T A^-1 x. squares and fresh may be one for all. rows (K or 1, dim) are
-    looked at only where ||x||^2 - ||Q x||^2 has lost digits (may be empty).
+    """Fill means and widths^2 (K,).
+
+    squares (K,) = ||x||^2; fresh (K,): values under the prior; projected (slots,) = Q x. extra (K, k) becomes
+    z - B^T A^-1 x. squares and fresh may have one entry for all arms. rows (K or 1, dim) may be empty; they are used
+    only if ||x||^2 - ||Q x||^2 has lost digits.
     """
     hold, k, dim = arena.root.shape[1], arena.cross.shape[1], arena.basis.shape[1]
     inside = np.empty(hold)
@@ -140,7 +145,7 @@ def score_arms(
 
 @compiled
 def prior_squares(arena: ArenaState, arm_ids: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """x^T A^-1 x of the prior for every row (n, dim), where any arm asks for it."""
+    """Return x^T A^-1 x under the prior for every row (n, dim), or zeros if all arms have learned."""
     return inverse_quadratic_in(arena.prior.space, rows) if count_untrained(arm_ids) > 0 else np.zeros(rows.shape[0])
 
 
@@ -148,8 +153,10 @@ def prior_squares(arena: ArenaState, arm_ids: np.ndarray, rows: np.ndarray) -> n
 def evaluate_arms(
     arena: ArenaState, arm_ids: np.ndarray, rows: np.ndarray, extra: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Means (K,), x^T A^-1 x (K,) for arms `records` (NONE: never learned) with a row each, or one (1, dim) for all;
-    in a hybrid model extra (K, k) = z is turned into z - B^T A^-1 x in place.
+    """Return means (K,) and x^T A^-1 x (K,) of arms (NONE: never learned).
+
+    There is one row for each arm, or one (1, dim) for all. In a hybrid model extra (K, k) = z becomes z - B^T A^-1 x in
+    place.
     """
     squares, fresh = squared_norms(rows), prior_squares(arena, arm_ids, rows)
     means, widths = np.empty(arm_ids.size), np.empty(arm_ids.size)
@@ -159,7 +166,7 @@ def evaluate_arms(
 
 @compiled
 def evaluate_users(arena: ArenaState, arm_ids: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Means (n, K) and x^T A^-1 x (n, K) when each of n rows is the context of every arm."""
+    """Return means (n, K) and x^T A^-1 x (n, K) if each of n rows is the context of every arm."""
     means, widths = np.empty((rows.shape[0], arm_ids.size)), np.empty((rows.shape[0], arm_ids.size))
     empty, block = np.empty((0, 0), rows.dtype), max(1, PROJECTED // max(arena.top, 1))
     squares, fresh = squared_norms(rows), prior_squares(arena, arm_ids, rows)
@@ -177,7 +184,10 @@ def evaluate_users(arena: ArenaState, arm_ids: np.ndarray, rows: np.ndarray) -> 
 
 @compiled
 def project_product(arena: ArenaState, arm_ids: np.ndarray, user: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Q vec(u v_a^T) for every slot of the arms asked for, (slots,), for one user: one pass over the arena."""
+    """Return Q vec(u v_a^T) for every slot of the given arms, (slots,), for one user.
+
+    One pass over the arena.
+    """
     out, row = np.empty(arena.top, arena.basis.dtype), np.empty(arena.basis.shape[1], arena.basis.dtype)
     for a in range(arm_ids.size):
         if arm_ids[a] != NONE:
@@ -188,7 +198,7 @@ def project_product(arena: ArenaState, arm_ids: np.ndarray, user: np.ndarray, ri
 
 @compiled
 def contract_arms(arena: ArenaState, arm_ids: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Q v_a of every slot of the arms asked for, (slots, d_u), with each direction read as a d_u x d_a matrix."""
+    """Return Q v_a for every slot of the given arms, (slots, d_u), with directions as d_u x d_a matrices."""
     reduced = np.zeros((arena.top, arena.basis.shape[1] // right.shape[1]), arena.basis.dtype)
     for a in range(arm_ids.size):
         if arm_ids[a] != NONE:
@@ -206,7 +216,7 @@ def contract_arms(arena: ArenaState, arm_ids: np.ndarray, right: np.ndarray) -> 
 def prior_squares_of_products(
     arena: ArenaState, arm_ids: np.ndarray, user: np.ndarray, right: np.ndarray, square: np.ndarray
 ) -> np.ndarray:
-    """x^T A^-1 x (K,) of the prior for x = vec(u v_a^T), for the arms that ask for it; square (K,): ||x||^2."""
+    """Return x^T A^-1 x (K,) under the prior for x = vec(u v_a^T); square (K,) = ||x||^2."""
     fresh, prior = square / arena.prior.space.ridge, arena.prior.space
     if prior.used > 0 and count_untrained(arm_ids) > 0:
         row = np.empty((1, prior.basis.shape[1]), prior.basis.dtype)
@@ -221,10 +231,10 @@ def prior_squares_of_products(
 def evaluate_factors(
     arena: ArenaState, arm_ids: np.ndarray, left: np.ndarray, right: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Means (n, K), x^T A^-1 x (n, K) for contexts vec(u v_a^T): left (n, d_u), right (K, d_a), d_u d_a = dim.
+    """Return means (n, K) and x^T A^-1 x (n, K) for contexts vec(u v_a^T).
 
-    Few users: one pass over the arena each. Many: Q vec(u v^T) = (Q v) u, so that every arm's directions are contracted
-    with its v once, for all users.
+    left (n, d_u), right (K, d_a), d_u d_a = dim. Few users cost one pass over the arena each. For many users,
+    Q vec(u v^T) = (Q v) u, so every arm's directions are contracted with its v once, for all users.
     """
     means, widths = np.empty((left.shape[0], arm_ids.size)), np.empty((left.shape[0], arm_ids.size))
     empty, block = np.empty((0, 0), left.dtype), max(1, PROJECTED // max(arena.top, 1))
@@ -245,9 +255,9 @@ def evaluate_factors(
 def exploration_scales(
     arena: ArenaState, rule: Any, limit: int, arm_rule: Any, arm_ids: np.ndarray, theory: np.ndarray
 ) -> np.ndarray:
-    """The multipliers (K,) of a number for exploration; theory: as of `Store.scales`.
+    """Return the multipliers (K,) of the exploration width; theory: as in `ModelStore.exploration_scales`.
 
-    Radii are those of an arm's own model, by its design's rule or its estimator's; of the prior for NONE.
+    Radii are those of an arm's own model, by its design's rule or its estimator's; NONE gives that of the prior.
     """
     if theory.size == 0:
         nu = unit_of_arms(arm_rule, arena.memory, arena.rows)

@@ -1,4 +1,4 @@
-"""Rounds of the arms of an arena in compiled code: score, choose, learn, as `decide` and `learn` do one by one."""
+"""Recorded rounds on an arena in compiled code: score, choose, learn, as `decide` and `learn` do one by one."""
 
 from typing import Any
 
@@ -20,7 +20,10 @@ def arm_statistics(
     arena: ArenaState, cutting: Any, limit: int, arm_rule: Any, rule: Any, rounds: int, tally: Tally,
     arm_ids: np.ndarray, rows: np.ndarray, normals: np.ndarray,
 ) -> ArmStatistics:  # fmt: skip
-    """Show the arms to the rule, with a row each, (K, dim), or one for all, (1, dim); normals (pairs, K)."""
+    """Return the statistics of the arms for a rule.
+
+    rows (K, dim), one for each arm, or (1, dim) for all arms; normals (pairs, K).
+    """
     count = arm_ids.size
     means, widths = evaluate_arms(arena, arm_ids, rows, np.empty((count, 0), rows.dtype))
     asked = strength(rule)
@@ -45,10 +48,13 @@ def play_rounds(
     arm_ids: np.ndarray, fresh: np.ndarray, contexts: np.ndarray, rewards: np.ndarray, normals: np.ndarray,
     lots: np.ndarray,
 ) -> tuple[ArenaState, Tally, np.ndarray, int]:  # fmt: skip
-    """Rounds over contexts (T, K or 1, dim), rewards (T, K): the arena, the tally, the arms (T,), -1 from where a score
-    was not finite, and how many of the records `fresh` were taken by arms that had none, `records` (K,) in place.
+    """Play rounds over contexts (T, K or 1, dim) and rewards (T, K).
 
-    There is room above `top` for all that may be learned.
+    `fresh` holds ids for arms without a model; `arm_ids` (K,) is updated in place. There must be room above `top` for
+    everything that may be learned.
+
+    Returns the arena, the tally, the arms (T,), which are -1 from the first score that is not finite, and the number of
+    fresh ids that were used.
     """
     arms, among, taken = np.full(contexts.shape[0], NOT_FINITE), np.ones(arm_ids.size, np.bool_), 0
     for t in range(contexts.shape[0]):
@@ -72,6 +78,9 @@ def play_rounds(
 
 
 def count_slots_for_rounds(arena: ArenaState, rounds: int, arms: int) -> int:
-    """Slots that so many rounds of so many arms may take: two a row, no more than all arms hold, two to learn with."""
+    """Return an upper bound of the slots that `rounds` rounds of `arms` arms may need.
+
+    Two slots a row, at most what all arms can hold, and two to learn with.
+    """
     known, hold = arena.prior.space.used, arena.root.shape[1]
     return arms * known + min(2 * rounds, arms * (hold + 1)) + 2
