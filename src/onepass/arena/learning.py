@@ -190,7 +190,8 @@ def eliminate_row(work: Scratch, used: int, q: float, extra: np.ndarray, reward:
     """Fill the row `increment` (k,) for the shared part of a hybrid model, and return its target.
 
     A row x with shared features z leaves sqrt(w) (z - B^T A^-1 x) and sqrt(w) (r - b^T A^-1 x),
-    w = 1 / (1 + x^T A^-1 x): block elimination of the arm (Li et al. 2010, algorithm 2), row by row. work.u is A^-1 x, and B gains x z^T.
+    w = 1 / (1 + x^T A^-1 x): block elimination of the arm (Li et al. 2010, algorithm 2), row by row. work.u is A^-1 x,
+    and B gains x z^T.
     """
     weight, target = 1.0 / np.sqrt(1.0 + q), reward
     for j in range(extra.size):
