@@ -320,16 +320,34 @@ def spectrum_of_dyadic(state: DyadicState) -> tuple[np.ndarray, np.ndarray, floa
 
 @savable
 class Dyadic(Design):
-    """Dyadic blocks of Frequent Directions: the sketch grows until ||A - A_hat|| <= 2 error is certain.
+    """Dyadic blocks of Frequent Directions: the sketch grows so that ||A - A_hat|| <= 2 error is certain.
 
-    dim: width d of a row, at least 1.
-    size: l0 directions of the first block, from 1 to dim.
-    error: the bound's half, in units of ||x||^2, above 0.
-    reg: regularization, in units of ||x||^2, above 0 (default 1.0).
-    base: "fd" (default), or "rfd", compensated.
-    dtype: of all arrays, "float64" (default) or "float32".
-    With log2(dim / size + 1) < 2 there is room for one block only, so every row is exact. ValueError elsewhere.
+    Parameters
+    ----------
+    dim : int
+        Width d of a row, at least 1.
+    size : int
+        Number l0 of directions of the first block, from 1 to dim.
+    error : float
+        Half of the bound, in units of ||x||^2, above 0.
+    reg : float, default 1.0
+        Regularization in units of ||x||^2, above 0.
+    base : {"fd", "rfd"}, default "fd"
+        Sketch of a block: Frequent Directions, or their compensated form.
+    dtype : {"float64", "float32"}, default "float64"
+        Dtype of all arrays.
 
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range.
+
+    Notes
+    -----
+    With log2(dim / size + 1) < 2 there is room for one block only, so every row is exact.
+
+    Examples
+    --------
     >>> import onepass as op
     >>> design = op.Dyadic(dim=8, size=2, error=1.0)
     >>> design.append([[1.0, 0, 0, 0, 0, 0, 0, 0]] * 100).blocks
@@ -368,7 +386,18 @@ class Dyadic(Design):
         return [self.state.settings.size * 2**i for i in range(count)]
 
     def consistent(self, state: DyadicState) -> bool:
-        """Return whether counters and shapes of a loaded state fit together."""
+        """Return True if counters and shapes of a loaded state fit together.
+
+        Parameters
+        ----------
+        state : NamedTuple
+            State that a file holds.
+
+        Returns
+        -------
+        bool
+            False if the file is damaged.
+        """
         dim, size, begun = self.dim, self.params["size"], self.abstract_state
         counts = 0 <= state.frozen < max(max_blocks(dim, size), 1) and state.rows >= 0
         phases = state.phase in (SKETCHED, ADDED, DENSE) and state.spectrum.size <= (

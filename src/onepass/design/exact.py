@@ -344,13 +344,28 @@ def add_matrix(state: ExactState, change: np.ndarray) -> ExactState:
 
 @savable
 class Exact(Design):
-    """The exact design A = reg I + X^T X.
+    """Exact design A = reg I + X^T X.
 
-    dim: width d of a row, at least 1.
-    reg: regularization, in units of ||x||^2, above 0 (default 1.0).
-    dtype: of all arrays, "float64" (default) or "float32".
-    Exact: no error bound. Cost O(dim^2) a row. ValueError outside those ranges.
+    Parameters
+    ----------
+    dim : int
+        Width d of a row, at least 1.
+    reg : float, default 1.0
+        Regularization in units of ||x||^2, above 0.
+    dtype : {"float64", "float32"}, default "float64"
+        Dtype of all arrays.
 
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range.
+
+    Notes
+    -----
+    Exact: no error bound. Cost O(dim^2) a row.
+
+    Examples
+    --------
     >>> import onepass as op
     >>> design = op.Exact(dim=2, reg=0.5).append([[1.0, 0.0], [1.0, 0.0]])
     >>> design.solve([1.0, 1.0]).round(12).tolist()
@@ -364,9 +379,26 @@ class Exact(Design):
         return init_exact(self.dim, self.params["reg"], self.dtype)
 
     def truncation(self) -> Truncation:
-        """Arms that are never cut."""
+        """Return a truncation that never applies, since arms are exact.
+
+        Returns
+        -------
+        Truncation
+            The rule, and the numbers of directions at which it applies.
+        """
         return Truncation(rule=self.abstract_state.settings, hold=self.dim, limit=self.dim + 1)
 
     def consistent(self, state: ExactState) -> bool:
-        """Return whether settings, counters and shapes of a loaded state fit together."""
+        """Return True if settings, counters and shapes of a loaded state fit together.
+
+        Parameters
+        ----------
+        state : NamedTuple
+            State that a file holds.
+
+        Returns
+        -------
+        bool
+            False if the file is damaged.
+        """
         return state.settings == self.abstract_state.settings and is_valid_exact(state, self.dim)

@@ -318,14 +318,27 @@ def is_valid_sketch(s: FrequentDirectionsState, dim: int) -> bool:
 class FrequentDirections(Design):
     """Frequent Directions: A = (reg + compensation shed) I + S^T S with `size` directions kept at every shrink.
 
-    dim: width d of a row, at least 1.
-    size: l directions, from 1 to dim; exact while the rank stays below 2 l. Uncompensated, where far more than reg is
-        cut, means of ridge regression on it grow without a bound (docs/sketches.md).
-    reg: regularization, in units of ||x||^2, above 0 (default 1.0).
-    compensation: share of what was cut that joins the ridge, from 0.0 (default, FD) to 1.0 (robust FD).
-    dtype: of all arrays, "float64" (default) or "float32".
-    ValueError outside those ranges.
+    Parameters
+    ----------
+    dim : int
+        Width d of a row, at least 1.
+    size : int
+        Number l of directions, from 1 to dim. The sketch is exact while the rank stays below 2 l. Uncompensated, where
+        far more than reg is cut, means of ridge regression on it grow without a bound (docs/sketches.md).
+    reg : float, default 1.0
+        Regularization in units of ||x||^2, above 0.
+    compensation : float, default 0.0
+        Share of what was cut that joins the ridge, from 0.0 (FD) to 1.0 (robust FD).
+    dtype : {"float64", "float32"}, default "float64"
+        Dtype of all arrays.
 
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range.
+
+    Examples
+    --------
     >>> import onepass as op
     >>> design = op.FrequentDirections(dim=3, size=2).append([[3.0, 0, 0], [0, 2.0, 0]])
     >>> design.log_det() == op.Exact(dim=3).append([[3.0, 0, 0], [0, 2.0, 0]]).log_det(), design.error_bound() < 1e-10
@@ -344,21 +357,58 @@ class FrequentDirections(Design):
         return init_sketch(p["dim"], p["size"], p["reg"], p["compensation"], self.dtype)
 
     def truncation(self) -> Truncation:
-        """Arms cut at 2 size directions."""
+        """Return the truncation of arms, which applies at 2 size directions.
+
+        Returns
+        -------
+        Truncation
+            The rule, and the numbers of directions at which it applies.
+        """
         size = self.params["size"]
         return Truncation(rule=self.abstract_state.settings, hold=min(2 * size - 1, self.dim), limit=2 * size)
 
     def consistent(self, state: FrequentDirectionsState) -> bool:
-        """Return whether settings, counters and shapes of a loaded state fit together."""
+        """Return True if settings, counters and shapes of a loaded state fit together.
+
+        Parameters
+        ----------
+        state : NamedTuple
+            State that a file holds.
+
+        Returns
+        -------
+        bool
+            False if the file is damaged.
+        """
         return state.settings == self.abstract_state.settings and is_valid_sketch(state, self.dim)
 
 
 def RobustFrequentDirections(
     *, dim: int, size: int, reg: float = 1.0, compensation: float = 1.0, dtype: str = "float64"
 ) -> FrequentDirections:
-    """Frequent Directions with the shed mass put back as a multiple of I: monotone and better conditioned.
+    """Make Frequent Directions with the shed mass put back as a multiple of I: monotone, better conditioned.
 
-    dim, size, reg, dtype: as for `FrequentDirections`; compensation: from 0 to 1 (default 1.0; 0.5 is the sketch of Luo
-    et al.). Returns a `FrequentDirections`. ValueError outside those ranges.
+    Parameters
+    ----------
+    dim : int
+        Width d of a row, at least 1.
+    size : int
+        Number l of directions, from 1 to dim.
+    reg : float, default 1.0
+        Regularization in units of ||x||^2, above 0.
+    compensation : float, default 1.0
+        Share of what was cut that joins the ridge, from 0 to 1; 0.5 is the sketch of Luo et al.
+    dtype : {"float64", "float32"}, default "float64"
+        Dtype of all arrays.
+
+    Returns
+    -------
+    FrequentDirections
+        A design without rows.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range.
     """
     return FrequentDirections(dim=dim, size=size, reg=reg, compensation=compensation, dtype=dtype)

@@ -358,16 +358,29 @@ def spectrum(state: ProjectorSplittingState) -> tuple[np.ndarray, np.ndarray, fl
 
 @savable
 class ProjectorSplitting(Design):
-    """Projector splitting: A^-1 = L^-T L^-1 with L^-1 = (I - U V^T) / sqrt(ridge), U V^T of at most 2 rank columns.
+    """Projector splitting: A^-1 = L^-T L^-1, L^-1 = (I - U V^T) / sqrt(ridge), U V^T of at most 2 rank columns.
 
-    dim: width d of a row, at least 1.
-    rank: r, from 1 to dim; exact while rank(X) <= r. Uncompensated, where far more than reg is cut, means of ridge
-        regression on it grow without a bound (docs/sketches.md).
-    reg: regularization, in units of ||x||^2 and of the order of the spectrum, above 0 (default 1.0).
-    compensate: order by the spectrum of A and put the mass that was cut back as a multiple of I (default False).
-    dtype: of all arrays, "float64" (default) or "float32".
-    ValueError outside those ranges.
+    Parameters
+    ----------
+    dim : int
+        Width d of a row, at least 1.
+    rank : int
+        Rank r, from 1 to dim. The design is exact while rank(X) <= r. Uncompensated, where far more than reg is cut,
+        means of ridge regression on it grow without a bound (docs/sketches.md).
+    reg : float, default 1.0
+        Regularization in units of ||x||^2 and of the order of the spectrum, above 0.
+    compensate : bool, default False
+        Order by the spectrum of A, and put the mass that was cut back as a multiple of I.
+    dtype : {"float64", "float32"}, default "float64"
+        Dtype of all arrays.
 
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range.
+
+    Examples
+    --------
     >>> import onepass as op
     >>> design = op.ProjectorSplitting(dim=4, rank=1, reg=2.0).append([[1.0, 1.0, 0, 0]] * 5)
     >>> design.inverse_quadratic([[1.0, 0, 0, 0]]).round(12).tolist(), design.error_bound() < 1e-10
@@ -394,12 +407,29 @@ class ProjectorSplitting(Design):
         )
 
     def truncation(self) -> Truncation:
-        """Arms cut down to `rank` after every batch, and within one at 2 rank directions."""
+        """Return the truncation of arms: to `rank` after every batch, and within one at 2 rank directions.
+
+        Returns
+        -------
+        Truncation
+            The rule, and the numbers of directions at which it applies.
+        """
         rank = self.params["rank"]
         return Truncation(rule=self.abstract_state.settings, hold=rank, limit=2 * rank)
 
     def consistent(self, state: ProjectorSplittingState) -> bool:
-        """Return whether settings, counters and shapes of a loaded state fit together."""
+        """Return True if settings, counters and shapes of a loaded state fit together.
+
+        Parameters
+        ----------
+        state : NamedTuple
+            State that a file holds.
+
+        Returns
+        -------
+        bool
+            False if the file is damaged.
+        """
         shape = (2 * self.params["rank"], self.dim)
         return (
             state.settings == self.abstract_state.settings

@@ -177,11 +177,29 @@ def _digest(tensors: dict[str, np.ndarray], header: dict[str, Any]) -> str:
 
 
 def to_bytes(owner: Any) -> bytes:
-    """All that a bandit, design or learner is, its random generators too, as bytes for another process or a store.
+    """Write a bandit, design or learner, its random generators included, as bytes.
 
-    owner: whatever has a method `save`. `from_bytes` is the inverse. ValueError where it, or a part of it, is of a
-    class that is not registered (`onepass.extend.savable`), TypeError for what cannot be saved.
+    `from_bytes` is the inverse.
 
+    Parameters
+    ----------
+    owner : object
+        Any object with a method `save`.
+
+    Returns
+    -------
+    bytes
+        The contents of the file that `save` would write.
+
+    Raises
+    ------
+    ValueError
+        If `owner`, or a part of it, is of a class that is not registered (`onepass.extend.savable`).
+    TypeError
+        If `owner` cannot be saved.
+
+    Examples
+    --------
     >>> import onepass as op
     >>> op.from_bytes(op.to_bytes(op.Exact(dim=2, reg=0.5)))
     Exact(dim=2, reg=0.5, dtype='float64')
@@ -313,10 +331,26 @@ def _sentence(trouble: BaseException) -> str:
 
 
 def from_bytes(data: Any) -> Any:
-    """The bandit, design or learner whose bytes these are; it continues exactly where that one stopped.
+    """Rebuild the bandit, design or learner of these bytes; it continues exactly where the saved one stopped.
 
-    data: what `to_bytes` gave, or the contents of a file. ValueError, with the reason, for anything truncated, altered,
-    foreign or newer, and for a class that is not registered; TypeError for what is no bytes. Nothing is executed.
+    Nothing in the bytes is executed.
+
+    Parameters
+    ----------
+    data : bytes, bytearray or memoryview
+        Result of `to_bytes`, or the contents of a file.
+
+    Returns
+    -------
+    object
+        The bandit, design or learner.
+
+    Raises
+    ------
+    ValueError
+        If the data are truncated, altered, foreign or newer, or of a class that is not registered.
+    TypeError
+        If `data` is not bytes.
     """
     if not isinstance(data, bytes | bytearray | memoryview):
         raise TypeError(f"data must be bytes, got {type(data).__name__}")
@@ -324,10 +358,26 @@ def from_bytes(data: Any) -> Any:
 
 
 def load(path: str | Path) -> Any:
-    """The bandit, design or learner that was saved to `path`; it continues exactly where the saved one stopped.
+    """Load the bandit, design or learner saved to `path`; it continues exactly where the saved one stopped.
 
-    path: a file that `save` wrote. FileNotFoundError if there is none; ValueError, with the reason, for a truncated,
-    altered, foreign or newer file, and for one of a class that is not registered. Nothing in a file is executed.
+    Nothing in a file is executed.
+
+    Parameters
+    ----------
+    path : str or Path
+        A file that `save` wrote.
+
+    Returns
+    -------
+    object
+        The bandit, design or learner.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If the file is truncated, altered, foreign or newer, or of a class that is not registered.
     """
     place = _place(path)
     if not os.path.isfile(place):  # false, where `Path.is_file` raises, for a name that no file can have

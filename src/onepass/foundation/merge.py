@@ -4,12 +4,31 @@ from typing import Any
 
 
 def merge_all(first: Any, *others: Any, since: Any = None) -> Any:
-    """One model that has learned the rows of all, each counted once; none of those given changes.
+    """Merge models into one that has learned the rows of all, each counted once; the models do not change.
 
-    first, others: designs, bandits, or exact kernel bandits that have a method `merge`, built of equal parts. The
-    result is a copy of `first` that has merged the others in their order. since: a bandit that all of them began as
-    copies of. TypeError for what cannot be merged, ValueError for parts that differ, as `merge` says.
+    Parameters
+    ----------
+    first : Design, Bandit or exact kernel bandit
+        A model with a method `merge`.
+    *others : same type as `first`
+        Models built of equal parts, merged in this order.
+    since : Bandit, default None
+        A bandit that all models began as copies of.
 
+    Returns
+    -------
+    same type as `first`
+        A copy of `first` that has merged the others.
+
+    Raises
+    ------
+    TypeError
+        If the models cannot be merged.
+    ValueError
+        If their parts differ, as `merge` says.
+
+    Examples
+    --------
     >>> import onepass as op
     >>> shards = [op.OFUL(dim=2) for _ in range(3)]
     >>> for shard in shards:
