@@ -60,7 +60,7 @@ def played(store, rounds, kind="disjoint", fold=None, begin=0, checkpoints=False
 
 def resumed(store, rounds):
     """Go on with a game that ended anywhere."""
-    fold = Fold.resumed(store, "game", bandit())
+    fold = Fold.resume(store, "game", bandit())
     fold.advance()
     made = sum(1 for _ in store.read(kinds=["decision"], loop="game"))
     return played(store, rounds, fold=fold, begin=max(made - 1, 0), checkpoints=True)

@@ -19,20 +19,20 @@ import numpy as np
 
 import onepass as op
 from log_games import bandit, played, resumed
-from onepass.log import Outcome, copying
+from onepass.log import Outcome, wal_checkpointer
 from onepass.log.memory import MemoryStore
 from onepass.log.postgres import PostgresStore
 from onepass.log.replay import Fold
 from onepass.log.sqlite import SqliteStore
 from onepass.log.store import StoreError
-from onepass.log.verifying import verify
+from onepass.log.verification import verify
 from postgres_server import unsynced
 
 SIZE = 5  # records of a batch
 WRITERS = 2
 PAUSE = 0.01  # seconds before what was refused is appended again
 FOREVER = 10**9  # rounds
-copying.PIECE, copying.WHOLE = 200, 400  # pages: so small that every life copies its log many times
+wal_checkpointer.PIECE, wal_checkpointer.WHOLE = 200, 400  # pages: so small that every life copies its log many times
 
 
 def insisting(act):

@@ -23,11 +23,11 @@ import http.client, json, os, signal, sys, threading, time
 from pathlib import Path
 import numpy as np
 import onepass as op
-from onepass.log import Activation, copying
-from onepass.log.lines import lines_of
+from onepass.log import Activation, wal_checkpointer
+from onepass.log.model_lineage import lines_of
 from onepass.log.replay import Fold
-from onepass.log.verifying import FORGOTTEN, verify
-from onepass.log.opening import opened
+from onepass.log.verification import FORGOTTEN, verify
+from onepass.log.open_store import opened
 from onepass.service import candidate, checkpoints, server
 from onepass.service.responses import answer
 from onepass.service.loop import warmed
@@ -36,7 +36,7 @@ from onepass.service.settings import begun, read
 data, path, kills, longest = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4])
 log, seed, steered = sys.argv[5] or None, int(sys.argv[6]), sys.argv[7] == "steered"  # log: a database
 CLIENTS, AGAIN = 2, 20
-copying.PIECE, copying.WHOLE = 200, 400  # pages: so small that every life copies its log
+wal_checkpointer.PIECE, wal_checkpointer.WHOLE = 200, 400  # pages: so small that every life copies its log
 MOST = 8  # files of three checkpoints, and of one that was not finished
 settings, _ = read(path)
 warmed(begun(settings), settings)  # compiles
@@ -131,7 +131,7 @@ def operate(port, life):
 def verified(store):
     '''Every model of the log, decided again.'''
     for line in lines_of(store, "news").each:
-        one = verify(Fold.resumed(store, "news", first=True, line=line))
+        one = verify(Fold.resume(store, "news", first=True, line=line))
         if not one.ok or one.others or one.left.keys() - {FORGOTTEN}:
             wrong.append([lives, f"verify model {line}: {one}"])
         found["verified"] += 1
@@ -230,7 +230,7 @@ with opened(log or f"{data}/news.sqlite") as store:
     if not steered and found["equal"] != len(logged):
         wrong.append([kills, f"verified otherwise: {found}"])
     lines = lines_of(store, "news")
-    twin = Fold.resumed(store, "news") if steered else Fold(store, "news", begun(settings))
+    twin = Fold.resume(store, "news") if steered else Fold(store, "news", begun(settings))
     twin.advance()
     files = list((data / "news.models").iterdir())
     if len(files) > (MOST if not steered else 2 * (2 * checkpoints.KEPT + 2 * checkpoints.FORMER + 1)):

@@ -15,7 +15,7 @@ from onepass.exploration.contract import score
 from onepass.exploration.slots import fill_slots
 from onepass.foundation.generic import compiled
 from onepass.log.records import Decision as Record
-from onepass.log.verifying import again
+from onepass.log.verification import repeat_decision
 from onepass.model.names import eligible_arms, eligible_places
 
 RULES = {
@@ -239,7 +239,7 @@ def test_a_record_of_a_log_is_decided_again_and_says_who_the_first_slot_might_ha
         decision = bandit.decide(contexts, arms, 2, eligible=eligible, id="one")
         record = Record.of(decision, loop="l", time=1, contexts=ROWS, eligible=eligible)
         json.dumps(record.eligible)
-        found = again(make(), record)
+        found = repeat_decision(make(), record)
         assert found.to_dict() == decision.to_dict()
         first = eligible_places(record.eligible, record.offered, 3, 2)
         assert first == np.flatnonzero(decision.slots[0] > 0.0).tolist()

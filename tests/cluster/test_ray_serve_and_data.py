@@ -13,7 +13,7 @@ from onepass.cluster import fit
 from onepass.cluster.serving import application
 from onepass.log.replay import Fold
 from onepass.log.sqlite import SqliteStore
-from onepass.log.verifying import verify
+from onepass.log.verification import verify
 from onepass.service.settings import make_bandit, read_file
 from patience import until
 from reading_games import RULES, request
@@ -72,7 +72,7 @@ def test_replicas_decide_while_their_keeper_is_killed_and_nothing_is_lost(ray, t
         assert sorted(outcomes) == sorted(answers)
         for record in logged:
             assert json.loads(answers[record.id])["propensity"] == record.propensities[0]
-        found = verify(Fold.resumed(store, "news", first=True))
+        found = verify(Fold.resume(store, "news", first=True))
         assert found.ok
         assert (found.wrong, found.others) == (0, ())
         settings, _ = read_file(rules)

@@ -12,7 +12,7 @@ from onepass.lab.news.served import LAST, served
 from onepass.lab.news.site import PER_DAY, Site
 from onepass.log.replay import Fold
 from onepass.log.sqlite import SqliteStore
-from onepass.log.verifying import verify
+from onepass.log.verification import verify
 
 
 def test_rows_say_what_a_request_says_and_the_best_fixed_policy_is_near_the_best_articles():
@@ -50,7 +50,7 @@ def test_a_service_reaches_nine_tenths_of_the_best_fixed_policy_by_late_clicks_a
         clicks = kinds.count("Outcome")
         assert kinds.count("Decision") == n
         assert 0.02 * n < clicks < 0.2 * n
-        found = verify(Fold.resumed(store, "news", first=True))
+        found = verify(Fold.resume(store, "news", first=True))
         assert (found.ok, found.equal, found.others) == (True, n, ())
         waits = {one.id: one.time for one in store.read(kinds=["decision"])}
         minutes = [(one.time - waits[one.id]) / 6e7 for one in store.read(kinds=["outcome"])]

@@ -15,14 +15,14 @@ from onepass import evaluation as ev
 from onepass.client import Client
 from onepass.features.flatten import flatten_record
 from onepass.log import Decision, Event, Outcome, formats
-from onepass.log.exchange import given, taken
 from onepass.log.formats import dsjson
 from onepass.log.formats.requests import adopt, json_of, request_of
+from onepass.log.import_export import export_file, import_file
 from onepass.log.memory import MemoryStore
-from onepass.log.opening import opened
+from onepass.log.open_store import open_store
 from onepass.log.replay import Fold
 from onepass.log.sqlite import SqliteStore
-from onepass.log.verifying import FOREIGN, verify
+from onepass.log.verification import FOREIGN, verify
 from patience import PATIENCE, until
 from service_process import Served
 
@@ -114,9 +114,9 @@ def test_features_that_no_model_takes_are_told_with_their_decision(tmp_path):
     path = tmp_path / "a.dsjson"
     path.write_text("".join(json.dumps(one) + "\n" for one in lines))
     with pytest.raises(ValueError, match="decision 'e1': mixed must be a list of strings or of numbers"):
-        taken(MemoryStore(), path)
+        import_file(MemoryStore(), path)
     bad = []
-    assert taken(MemoryStore(), path, bad="skip", report=lambda *one: bad.append(one))["decision"] == 2
+    assert import_file(MemoryStore(), path, bad="skip", report=lambda *one: bad.append(one))["decision"] == 2
     assert [number for number, _ in bad] == [2]
 
 
@@ -126,18 +126,18 @@ def test_features_that_no_model_takes_are_told_with_their_decision(tmp_path):
 @pytest.mark.parametrize("default", [None, 0.0])
 def test_a_file_that_is_imported_again_adds_nothing(tmp_path, default):
     path, store = dsjson_logs.written(tmp_path / "a.dsjson", 50), MemoryStore()
-    counts = taken(store, path, loop="shop", default=default)
+    counts = import_file(store, path, loop="shop", default=default)
     assert counts["decision"] == counts["outcome"] == 50
     assert counts["join"] == (0 if default is None else 50)
     last = store.last
-    again = taken(store, path, loop="shop", default=default)
+    again = import_file(store, path, loop="shop", default=default)
     assert (again["known"] >= 50, store.last) == (True, last)
-    given(store, tmp_path / "b.dsjson")
-    taken(store, tmp_path / "b.dsjson", loop="shop", default=default)
-    given(store, tmp_path / "b.jsonl")
-    taken(store, tmp_path / "b.jsonl")
+    export_file(store, tmp_path / "b.dsjson")
+    import_file(store, tmp_path / "b.dsjson", loop="shop", default=default)
+    export_file(store, tmp_path / "b.jsonl")
+    import_file(store, tmp_path / "b.jsonl")
     assert store.last == last
-    taken(store, dsjson_logs.written(tmp_path / "a.dsjson", 60), loop="shop", default=default)
+    import_file(store, dsjson_logs.written(tmp_path / "a.dsjson", 60), loop="shop", default=default)
     assert kinds(store)["Decision"] == kinds(store)["Outcome"] == 60
 
 
@@ -145,7 +145,7 @@ def test_a_line_that_is_there_twice_counts_once(tmp_path):
     path = dsjson_logs.written(tmp_path / "a.dsjson", 3)
     path.write_text(path.read_text() * 2)
     store = MemoryStore()
-    counts = taken(store, path)
+    counts = import_file(store, path)
     assert (counts["decision"], counts["outcome"], counts["known"]) == (3, 3, 6)
 
 
@@ -153,8 +153,8 @@ def test_an_outcome_that_came_later_is_added_to_its_decision(tmp_path):
     path, store = tmp_path / "a.dsjson", MemoryStore()
     whole = list(dsjson_logs.lines(4))
     path.write_text("".join(json.dumps({k: v for k, v in one.items() if k != "_label_cost"}) + "\n" for one in whole))
-    assert taken(store, path)["outcome"] == 0
-    assert taken(store, dsjson_logs.written(path, 4))["outcome"] == 4
+    assert import_file(store, path)["outcome"] == 0
+    assert import_file(store, dsjson_logs.written(path, 4))["outcome"] == 4
 
 
 def test_decisions_without_names_of_two_files_are_not_the_same(tmp_path):
@@ -162,7 +162,7 @@ def test_decisions_without_names_of_two_files_are_not_the_same(tmp_path):
     store = MemoryStore()
     for number, cost in enumerate((0, -1, -1)):
         (tmp_path / f"{number}.vw").write_text(text.format(cost=cost))
-        taken(store, tmp_path / f"{number}.vw")
+        import_file(store, tmp_path / f"{number}.vw")
     assert kinds(store) == {"Decision": 2, "Outcome": 2}  # the third file is the second one
 
 
@@ -190,9 +190,9 @@ def test_a_file_that_the_loops_model_cannot_learn_is_refused_and_nothing_is_stor
     path, store = dsjson_logs.written(tmp_path / "a.dsjson", 5), MemoryStore()
     store.append([Fold(store, "shop", op.OFUL(dim=2)).checkpoint(0)])
     with pytest.raises(ValueError, match=r"model of loop 'shop' cannot learn decision 'e0': .*another name"):
-        taken(store, path, loop="shop")
+        import_file(store, path, loop="shop")
     assert store.last == 1
-    assert taken(store, path, loop="other")["decision"] == 5
+    assert import_file(store, path, loop="other")["decision"] == 5
 
 
 def test_a_loop_of_rows_learns_the_export_of_another(tmp_path):
@@ -203,10 +203,10 @@ def test_a_loop_of_rows_learns_the_export_of_another(tmp_path):
         decision = begin.decide(context, ["a", "b"], id=f"{t}")
         store.append([Decision.of(decision, loop="shop", time=t, contexts=context),
                       Outcome(loop="shop", time=t, id=f"{t}", value=float(t % 2))])  # fmt: skip
-    given(store, tmp_path / "a.dsjson")
+    export_file(store, tmp_path / "a.dsjson")
     other.append([Fold(other, "shop", begin.copy()).checkpoint(0)])
-    assert taken(other, tmp_path / "a.dsjson", loop="shop", default=0.0)["join"] == 30
-    fold = Fold.resumed(other, "shop")
+    assert import_file(other, tmp_path / "a.dsjson", loop="shop", default=0.0)["join"] == 30
+    fold = Fold.resume(other, "shop")
     assert fold.advance() == 30
     for decision in store.read(kinds=["decision"]):
         begin.learn(decision.decided(), float(int(decision.id) % 2))
@@ -264,12 +264,12 @@ def test_a_service_goes_on_learning_on_an_import(tmp_path, capsys):
             more = dsjson_logs.written(tmp_path / "more.dsjson", 57, seed=1, begin=N)
             assert onepass(capsys, "log", "import", log, more, "--loop", "shop")[1]["counts"]["decision"] == 57
     with SqliteStore(log) as store:
-        found = verify(Fold.resumed(store, "shop", first=True))
+        found = verify(Fold.resume(store, "shop", first=True))
         assert (found.ok, found.wrong, found.left) == (True, 0, {FOREIGN: N + 57})
         assert found.equal == found.decisions - N - 57 == 8
         assert [*store.check()] == []
-    with opened(str(log), readonly=True) as store:
-        given(store, tmp_path / "all.dsjson", loop="shop")
+    with open_store(str(log), readonly=True) as store:
+        export_file(store, tmp_path / "all.dsjson", loop="shop")
     assert sum(1 for _ in dsjson.read(tmp_path / "all.dsjson")) == N + 57 + 8
 
 
@@ -422,7 +422,7 @@ def test_a_bandit_of_rows_is_asked_for_its_arms_by_name(tmp_path, capsys, monkey
             found = bandit.decide(context, ["c", "a", "b"], id=f"{t}")
             store.append([Decision.of(found, loop="shop", time=t, contexts=context),
                           Outcome(loop="shop", time=t, id=f"{t}", value=float(found.arm == "a"))])  # fmt: skip
-        given(store, "a.dsjson")
+        export_file(store, "a.dsjson")
     bandit.save("bandit")
     for place in ("log", "a.dsjson"):
         found = evaluated(capsys, place, "--policy", "bandit", "--policy", "logged")[1]

@@ -7,7 +7,7 @@ import pytest
 import onepass as op
 from foreign_logs import events
 from onepass.log import Decision, Outcome, formats
-from onepass.log.exchange import given
+from onepass.log.import_export import export_file
 from onepass.log.memory import MemoryStore
 
 pytest.importorskip("vowpalwabbit", reason="vowpalwabbit has no wheel for this Python")
@@ -63,7 +63,7 @@ def test_a_log_of_ours_is_one_of_its_own(tmp_path, options, slots, kind):
         store.append([Decision.of(found, loop="a", time=t, contexts=contexts)])
         each = enumerate(found.arms) if slots > 1 else [(None, found.arm)]
         store.append([Outcome(loop="a", time=t, id=f"{t}", slot=at, value=float(arm == "a1")) for at, arm in each])
-    given(store, tmp_path / "a.dsjson")
+    export_file(store, tmp_path / "a.dsjson")
     formats.write(tmp_path / "a.vw", formats.read(tmp_path / "a.dsjson"))
     json, text = loss(tmp_path / "a.dsjson", f"{options} --dsjson"), loss(tmp_path / "a.vw", options)
     assert json[1] == text[1] == 200.0

@@ -12,16 +12,16 @@ from log_games import bandit, played
 from onepass.cli import main
 from onepass.evaluation.files import evaluate_file
 from onepass.log import Outcome, encode
-from onepass.log.exchange import given
-from onepass.log.joined import JoinedStore
+from onepass.log.archive import move
+from onepass.log.archive_view import JoinedStore
+from onepass.log.import_export import export_file
 from onepass.log.memory import MemoryStore
-from onepass.log.opening import opened
+from onepass.log.open_store import open_store
 from onepass.log.parquet import ParquetStore
 from onepass.log.replay import Fold
-from onepass.log.sealing import move
 from onepass.log.sqlite import SqliteStore
 from onepass.log.store import StoreError
-from onepass.log.verifying import verify
+from onepass.log.verification import verify
 from onepass.testing import check_store
 
 ROUNDS = 40
@@ -62,7 +62,7 @@ def joined(tmp_path):
     with SqliteStore(tmp_path / "log") as live:
         played(live, ROUNDS, checkpoints=True)
         sealed(JoinedStore(ParquetStore(tmp_path / "archive"), live), 0.5)
-    with opened(f"{tmp_path / 'archive'}+{tmp_path / 'log'}") as store:
+    with open_store(f"{tmp_path / 'archive'}+{tmp_path / 'log'}") as store:
         yield store
 
 
@@ -116,7 +116,7 @@ def test_replay_and_verification_go_over_the_seam(joined, whole):
 def test_exports_and_evaluations_of_a_joined_log_are_those_of_the_whole(joined, whole, tmp_path):
     place = f"{tmp_path / 'archive'}+{tmp_path / 'log'}"
     for ending in ("jsonl", "dsjson"):
-        assert given(joined, tmp_path / f"a.{ending}") == given(whole, tmp_path / f"b.{ending}")
+        assert export_file(joined, tmp_path / f"a.{ending}") == export_file(whole, tmp_path / f"b.{ending}")
         assert (tmp_path / f"a.{ending}").read_bytes() == (tmp_path / f"b.{ending}").read_bytes()
     options = {"reward_range": (-10.0, 10.0), "loop": "game"}
     ours, theirs = (
@@ -159,4 +159,4 @@ def test_the_command_line_names_both(joined, tmp_path, capsys):
     assert end.value.code == 0
     assert json.loads(capsys.readouterr().out)["records"] > 2 * ROUNDS
     with pytest.raises(StoreError, match="there is no store"):
-        opened(f"{tmp_path / 'archive'}+{tmp_path / 'nothing'}", readonly=True)
+        open_store(f"{tmp_path / 'archive'}+{tmp_path / 'nothing'}", readonly=True)

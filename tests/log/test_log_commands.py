@@ -9,12 +9,12 @@ import onepass as op
 from log_games import bandit, played
 from onepass import cli
 from onepass.log import Join, Outcome, encode, micros
-from onepass.log.exchange import events, given, taken
+from onepass.log.archive import seal
+from onepass.log.import_export import events, export_file, import_file
 from onepass.log.memory import MemoryStore
-from onepass.log.opening import opened
+from onepass.log.open_store import open_store
 from onepass.log.parquet import ParquetStore
 from onepass.log.replay import Fold
-from onepass.log.sealing import seal
 from onepass.log.sqlite import SqliteStore
 from onepass.log.store import StoreError
 
@@ -64,11 +64,11 @@ def test_export_and_import_keep_every_place_and_bit(game, capsys):
         if place == "again":
             code, found = onepass(capsys, "log", "import", place, "all.jsonl.gz")
             assert (code, found["counts"]["decision"], found["bad"]) == (0, ROUNDS, [])
-        with opened("log") as one, opened(place, readonly=True) as other:
+        with open_store("log") as one, open_store(place, readonly=True) as other:
             assert list(map(encode, one.read())) == list(map(encode, other.read()))
         assert onepass(capsys, "log", "verify", place)[1]["loops"]["game"]["equal"] == ROUNDS
     counts = onepass(capsys, "log", "import", "again", "all.jsonl")[1]["counts"]
-    with opened("again", readonly=True) as store, opened("log", readonly=True) as first:
+    with open_store("again", readonly=True) as store, open_store("log", readonly=True) as first:
         assert counts["known"] == len(first) - 3  # outcomes without a request, too
         assert len(store) == len(first)
     assert counts["left out"] == 3
@@ -117,8 +117,8 @@ def test_a_damaged_log_has_code_1(game, capsys):
 
 def test_events_go_out_in_a_foreign_format_and_come_back(game):
     with SqliteStore("log") as store, MemoryStore() as copy:
-        given(store, "events.dsjson")
-        counts = taken(copy, "events.dsjson", loop="game")
+        export_file(store, "events.dsjson")
+        counts = import_file(copy, "events.dsjson", loop="game")
         assert counts["decision"] == ROUNDS
         assert [one.id for one in copy.read(kinds=["decision"])] == [f"{t}" for t in range(ROUNDS)]
 

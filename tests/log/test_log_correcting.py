@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import onepass as op
-from onepass.log.correcting import correct, linear
+from onepass.log.late_correction import correct, linear
 
 ARMS = ["a", "b", "c"]
 EXACT = op.Exact(dim=4, reg=0.3)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from onepass.log import Outcome
-from onepass.log.groups import Groups
+from onepass.log.group_commit import Groups
 from onepass.log.memory import MemoryStore
 from onepass.log.sqlite import SqliteStore
 from onepass.log.store import StoreError, row_of

@@ -9,9 +9,9 @@ from counts import many
 from log_games import bandit, decided, joined, played
 from onepass.log import Checkpoint, Decision, Join, decode, encode
 from onepass.log.memory import MemoryStore
-from onepass.log.replay import NAME, Fold, learned_from, restored
+from onepass.log.replay import NAME, Fold, bandit_from_checkpoint, decision_to_learn
 from onepass.log.store import StoreError
-from onepass.log.verifying import WINDOW, verify
+from onepass.log.verification import WINDOW, verify
 
 ROUNDS = many(30, 3_000)
 KINDS = ("disjoint", "shared")
@@ -41,7 +41,7 @@ def test_replay_from_any_checkpoint_gives_the_model_in_every_bit(game):
         fold = Fold(store, "game", bandit(kind))
         fold.advance(until)
         record = decode(encode(fold.checkpoint(0)))
-        again = Fold(store, "game", restored(record), record.through)
+        again = Fold(store, "game", bandit_from_checkpoint(record), record.through)
         again.advance()
         assert op.to_bytes(again.bandit) == op.to_bytes(live.bandit)
 
@@ -51,12 +51,12 @@ def test_the_last_checkpoint_of_the_log_is_where_replay_begins(game):
     copy = MemoryStore()
     copy.append(list(store.read(until=20)))
     with pytest.raises(ValueError, match="has no checkpoint with its model"):
-        Fold.resumed(copy, "game")
-    fold = Fold.resumed(copy, "game", bandit(kind))
+        Fold.resume(copy, "game")
+    fold = Fold.resume(copy, "game", bandit(kind))
     fold.advance()
     copy.append([fold.checkpoint(1)])
     copy.append(list(store.read(since=20)))
-    again = Fold.resumed(copy, "game")
+    again = Fold.resume(copy, "game")
     assert again.through == fold.through
     again.advance()
     assert op.to_bytes(again.bandit) == op.to_bytes(live.bandit)
@@ -126,7 +126,7 @@ def test_decisions_without_an_id_are_verified_in_what_does_not_depend_on_chance(
 def test_what_was_shown_is_learned_where_it_is_not_what_was_drawn():
     model = bandit()
     record = msgspec.structs.replace(decided(model, 1), shown=[3, 0])
-    learned = learned_from(record)
+    learned = decision_to_learn(record)
     assert learned.arms == ["arm 3", "arm 0"]
     assert np.array_equal(learned.context, np.array(record.contexts)[[3, 0]])
 
@@ -149,7 +149,7 @@ def test_a_checkpoint_that_was_altered_is_refused():
     record = Fold(MemoryStore(), "game", bandit()).checkpoint(0)
     assert isinstance(record, Checkpoint)
     with pytest.raises(StoreError, match="its digest is another"):
-        restored(msgspec.structs.replace(record, data=record.data[:-1] + b"x"))
+        bandit_from_checkpoint(msgspec.structs.replace(record, data=record.data[:-1] + b"x"))
 
 
 def test_decisions_whose_models_the_log_does_not_explain_are_not_called_verified(game):

@@ -15,16 +15,16 @@ import onepass as op
 from counts import many
 from lagging_games import lagging_game
 from onepass import cli
+from onepass.log.archive import move
 from onepass.log.memory import MemoryStore
-from onepass.log.opening import opened
+from onepass.log.open_store import open_store
 from onepass.log.parallel import verify_all
 from onepass.log.parquet import ParquetStore
-from onepass.log.pieces import checkpoint_at, merge_pieces, pieces_of, summed, verify_piece
-from onepass.log.replay import Fold, restored
-from onepass.log.sealing import move
+from onepass.log.pieces import checkpoint_at, merge_pieces, pieces_of, sum_results, verify_piece
+from onepass.log.replay import Fold, bandit_from_checkpoint
 from onepass.log.sqlite import SqliteStore
-from onepass.log.store import StoreError, placed, record_of, row_of
-from onepass.log.verifying import DAMAGED, verify
+from onepass.log.store import StoreError, record_of, row_at, row_of
+from onepass.log.verification import DAMAGED, verify
 from onepass.service.loop import Loop
 from onepass.service.messages import DecideRequest, OutcomeRequest
 from onepass.service.settings import make_bandit, parse_settings
@@ -84,7 +84,7 @@ def test_a_service_makes_whole_checkpoints_by_joins_and_goes_on_counting_after_a
         fold = Fold(store, "news", make_bandit(rules()))
         fold.advance(one.through)
         assert op.to_bytes(fold.bandit) == one.data
-    result = verify(Fold.resumed(store, "news", first=True))
+    result = verify(Fold.resume(store, "news", first=True))
     assert (result.ok, result.equal) == (True, 100)
 
 
@@ -118,17 +118,17 @@ def test_no_whole_checkpoints_are_made_where_settings_say_never_and_others_are_r
 
 
 def in_pieces(store, loop, line=0):
-    return summed(verify_piece(store, piece).found for piece in pieces_of(store, loop, line))
+    return sum_results(verify_piece(store, piece).found for piece in pieces_of(store, loop, line))
 
 
 @pytest.mark.parametrize("seed", range(many(12, 300)))
 @pytest.mark.parametrize("kind", ["in order of models", "out of order", "too late", "without places"])
 def test_pieces_find_together_what_one_pass_finds(monkeypatch, seed, kind):
-    monkeypatch.setattr("onepass.log.verifying.WINDOW", 6)
+    monkeypatch.setattr("onepass.log.verification.WINDOW", 6)
     store = MemoryStore()
     lag, late, placed = 3 if kind == "out of order" else 1, 0.2 * (kind == "too late"), kind != "without places"
     lagging_game(store, seed, 150, lag=lag, late=late, placed=placed, forgetting=not late)
-    whole = verify(Fold.resumed(store, "game", first=True))
+    whole = verify(Fold.resume(store, "game", first=True))
     pieces = pieces_of(store, "game")
     assert in_pieces(store, "game") == whole
     assert whole.wrong == 0
@@ -136,7 +136,7 @@ def test_pieces_find_together_what_one_pass_finds(monkeypatch, seed, kind):
     assert whole.ok or kind in ("out of order", "too late")
     middle = len(pieces) // 2
     halves = [merge_pieces(each) for each in (pieces[:middle], pieces[middle:]) if each]
-    assert summed(verify_piece(store, piece).found for piece in halves) == whole
+    assert sum_results(verify_piece(store, piece).found for piece in halves) == whole
 
 
 def changed(store, seq, change):
@@ -144,7 +144,7 @@ def changed(store, seq, change):
     forged = MemoryStore()
     rows = [*store.rows(0, None, None, None)]
     record = change(record_of(rows[seq - 1]))
-    forged.put([*rows[: seq - 1], placed(row_of(record), seq), *rows[seq:]])
+    forged.put([*rows[: seq - 1], row_at(row_of(record), seq), *rows[seq:]])
     return forged
 
 
@@ -188,7 +188,7 @@ def test_a_reward_that_was_changed_is_found_in_the_piece_that_learned_it_and_no_
 
 def test_a_model_that_was_changed_is_found_by_the_piece_that_ends_with_it(game):
     pieces = pieces_of(game, "game")
-    model = restored(checkpoint_at(game, pieces[2].seq))
+    model = bandit_from_checkpoint(checkpoint_at(game, pieces[2].seq))
     model.learn(model.decide(np.ones((4, 3)), [f"arm {i}" for i in range(4)]), 1.0)
     data = op.to_bytes(model)
     digest = hashlib.sha256(data).hexdigest()
@@ -203,12 +203,12 @@ def test_a_model_that_was_changed_is_found_by_the_piece_that_ends_with_it(game):
 def filed(store, path):
     with SqliteStore(path, synced=False) as file:
         file.put([*store.rows(0, None, None, None)])
-    return partial(opened, str(path), readonly=True)
+    return partial(open_store, str(path), readonly=True)
 
 
 def test_several_processes_find_what_one_finds_whatever_the_store_and_from_a_place_on(tmp_path, game):
     access = filed(game, tmp_path / "log.sqlite")
-    whole = verify(Fold.resumed(game, "game", first=True))
+    whole = verify(Fold.resume(game, "game", first=True))
     one = verify_all(access)
     assert one.loops == {"game": {0: whole}}
     assert one.ok
@@ -216,7 +216,7 @@ def test_several_processes_find_what_one_finds_whatever_the_store_and_from_a_pla
     pieces = pieces_of(game, "game")
     middle = pieces[len(pieces) // 2]
     later = verify_all(access, workers=2, since=middle.begin + 1).loops["game"][0]
-    assert later == summed(verify_piece(game, piece).found for piece in pieces[len(pieces) // 2 :])
+    assert later == sum_results(verify_piece(game, piece).found for piece in pieces[len(pieces) // 2 :])
     assert 0 < later.decisions < whole.decisions
     with access() as store, ParquetStore(tmp_path / "months") as months:
         months.put([*store.rows(0, middle.begin + 20, None, None)])
@@ -227,7 +227,7 @@ def test_several_processes_find_what_one_finds_whatever_the_store_and_from_a_pla
         assert verify_piece(months, middle).found == verify_piece(game, middle).found
         corrected = {one.id for one in game.read(middle.begin, middle.end, ["join"]) if one.how == "correction"}
         assert {*walks} <= corrected
-    assert verify_all(partial(opened, str(tmp_path / "months")), workers=2).loops == one.loops
+    assert verify_all(partial(open_store, str(tmp_path / "months")), workers=2).loops == one.loops
     for workers in (0, 65):
         with pytest.raises(ValueError, match="workers"):
             verify_all(access, workers=workers)
@@ -254,11 +254,11 @@ def sealed_log(tmp_path, game, parts):
 
 
 def test_sealed_months_are_verified_once_until_their_bytes_change(tmp_path, game, monkeypatch):
-    monkeypatch.setattr("onepass.log.verifying.WINDOW", 6)
+    monkeypatch.setattr("onepass.log.verification.WINDOW", 6)
     pieces = pieces_of(game, "game")
     place = sealed_log(tmp_path, game, [pieces[len(pieces) // 3].end, pieces[2 * len(pieces) // 3].end])
-    access = partial(opened, place, readonly=True)
-    whole = verify(Fold.resumed(game, "game", first=True))
+    access = partial(open_store, place, readonly=True)
+    whole = verify(Fold.resume(game, "game", first=True))
     first = verify_all(access)
     assert (first.loops["game"][0], first.earlier) == (whole, 0)
     second = verify_all(access)
@@ -267,7 +267,7 @@ def test_sealed_months_are_verified_once_until_their_bytes_change(tmp_path, game
     assert verify_all(access, again=True) == first
     assert verify_all(access, workers=2) == second
     # more is sealed: the rest is verified once, too
-    with opened(place) as log:
+    with open_store(place) as log:
         move(log.live, log.archive, log.last - 5)
     verify_all(access)
     third = verify_all(access)
@@ -278,7 +278,7 @@ def test_sealed_months_are_verified_once_until_their_bytes_change(tmp_path, game
         segment = months.segments[1]
         rows = [*months.rows(segment.first - 1, segment.last, None, None)]
         at, one = next((at, record_of(row)) for at, row in enumerate(rows) if row.kind == "decision")
-        rows[at] = placed(row_of(more_likely(one)), one.seq)
+        rows[at] = row_at(row_of(more_likely(one)), one.seq)
         victim.unlink()
         months._write(segment.first, segment.last, rows)
     forged = verify_all(access)
@@ -287,7 +287,7 @@ def test_sealed_months_are_verified_once_until_their_bytes_change(tmp_path, game
 
 
 def test_the_command_takes_a_place_or_a_day_and_says_what_was_verified_earlier(tmp_path, game, capsys, monkeypatch):
-    monkeypatch.setattr("onepass.log.verifying.WINDOW", 6)
+    monkeypatch.setattr("onepass.log.verification.WINDOW", 6)
     middle = pieces_of(game, "game")[4].end
     place = sealed_log(tmp_path, game, [middle])
 

@@ -12,7 +12,7 @@ import onepass as op
 from onepass.cluster.serving import Keeper, Reader, application
 from onepass.log.records import Decision
 from onepass.log.replay import Fold
-from onepass.log.verifying import verify
+from onepass.log.verification import verify
 from onepass.service.messages import ApiError
 from onepass.service.settings import make_bandit, read_file
 from patience import until
@@ -91,7 +91,7 @@ def test_readers_follow_the_one_learner_and_the_log_is_the_truth(rules, tmp_path
     fold = Fold(store, "news", make_bandit(settings))
     fold.advance()
     assert op.to_bytes(fold.bandit) == op.to_bytes(keeper.loop.learner.fold.bandit)
-    found = verify(Fold.resumed(store, "news", first=True))
+    found = verify(Fold.resume(store, "news", first=True))
     assert found.ok
     assert (found.equal, found.others) == (len(answers), ())
     keeper.stop()

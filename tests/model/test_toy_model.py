@@ -11,7 +11,7 @@ import pytest
 import onepass as op
 from onepass.log.memory import MemoryStore
 from onepass.log.replay import Fold
-from onepass.log.verifying import verify
+from onepass.log.verification import verify
 from onepass.service.loop import Loop
 from onepass.service.messages import DecideRequest, OutcomeRequest
 from onepass.service.settings import make_bandit, parse_settings
@@ -73,6 +73,6 @@ def test_it_works_behind_the_service_and_replays_from_its_log(theirs, tmp_path):
     fold = Fold(store, "news", make_bandit(settings))
     assert fold.advance() == lives * 20
     assert fold.bandit.n_learned == lives * 20
-    found = verify(Fold.resumed(store, "news", make_bandit(settings)))
+    found = verify(Fold.resume(store, "news", make_bandit(settings)))
     assert found.ok
     assert found.decisions == lives * 20

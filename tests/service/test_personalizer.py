@@ -13,10 +13,10 @@ from azure.core.exceptions import HttpResponseError, ResourceNotFoundError
 from msrest.authentication import CognitiveServicesCredentials
 
 from counts import LONG
-from onepass.log.lines import lines_of
+from onepass.log.model_lineage import lines_of
 from onepass.log.replay import Fold
 from onepass.log.sqlite import SqliteStore
-from onepass.log.verifying import verify
+from onepass.log.verification import verify
 from onepass.service.personalizer.evaluations import TRIED
 from patience import until
 from service_process import Served
@@ -50,7 +50,7 @@ def served(tmp_path_factory):
     assert service.stop() == 0
     with SqliteStore(folder / "data" / "shop.sqlite") as store:
         for line in lines_of(store, "shop").each:  # those before the log was deleted are gone
-            found = verify(Fold.resumed(store, "shop", first=True, line=line))
+            found = verify(Fold.resume(store, "shop", first=True, line=line))
             assert (found.ok, found.equal, found.others) == (True, found.decisions, ()), f"model {line}"
         assert [*store.check()] == []
 

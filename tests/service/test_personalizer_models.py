@@ -3,11 +3,11 @@
 import pytest
 
 import onepass as op
-from onepass.log.lines import lines_of
 from onepass.log.memory import MemoryStore
+from onepass.log.model_lineage import lines_of
 from onepass.log.replay import Fold
 from onepass.log.sqlite import SqliteStore
-from onepass.log.verifying import verify
+from onepass.log.verification import verify
 from onepass.service.clock import Clock
 from onepass.service.loop import Loop
 from onepass.service.messages import OutcomeRequest, RecordArm, RecordsRequest
@@ -54,7 +54,7 @@ def played(loop, begin, end):
 def all_verified(store):
     for line in lines_of(store, "shop").each:
         if any(one.line == line and one.data for one in store.read(kinds=["checkpoint"])):
-            found = verify(Fold.resumed(store, "shop", first=True, line=line))
+            found = verify(Fold.resume(store, "shop", first=True, line=line))
             assert (found.ok, found.equal, found.others) == (True, found.decisions, ())
 
 

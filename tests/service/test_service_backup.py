@@ -14,7 +14,7 @@ from onepass.log.parquet import ParquetStore
 from onepass.log.records import Outcome
 from onepass.log.replay import Fold
 from onepass.log.sqlite import SqliteStore
-from onepass.log.verifying import verify
+from onepass.log.verification import verify
 from onepass.service.loop import Loop
 from onepass.service.messages import DecideRequest, OutcomeRequest
 from onepass.service.responses import decision_answer
@@ -74,7 +74,7 @@ def test_a_copy_made_under_load_is_a_whole_log_from_which_a_service_goes_on(tmp_
         twin = Fold(store, "news", make_bandit(settings))
         twin.advance()
         assert op.to_bytes(again.learner.fold.bandit) == op.to_bytes(twin.bandit)
-        assert verify(Fold.resumed(store, "news", first=True)).ok
+        assert verify(Fold.resume(store, "news", first=True)).ok
     code, said = onepass(capsys, "log", "backup", tmp_path / "log", path)
     assert (code, "must be of a new file" in said) == (2, True)
 

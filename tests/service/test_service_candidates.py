@@ -11,11 +11,11 @@ from counts import LONG, many
 from onepass import cli
 from onepass.evaluation.events import event_rows
 from onepass.log import Decision, Event, Join
-from onepass.log.lines import RETIRED, lines_of
 from onepass.log.memory import MemoryStore
+from onepass.log.model_lineage import RETIRED, lines_of
 from onepass.log.replay import Fold
 from onepass.log.sqlite import SqliteStore
-from onepass.log.verifying import verify
+from onepass.log.verification import verify
 from onepass.service.messages import ApiError, Arm, DecideRequest, OutcomeRequest
 from onepass.service.responses import decision_answer
 from onepass.service.settings import parse_settings
@@ -59,14 +59,14 @@ def waiting(loop):
 
 def verified(store):
     """Every model of the log, verified: how many decisions and shares of candidates came out the same."""
-    found = [verify(Fold.resumed(store, "news", first=True, line=line)) for line in lines_of(store, "news").each]
+    found = [verify(Fold.resume(store, "news", first=True, line=line)) for line in lines_of(store, "news").each]
     assert all(one.ok and not one.others and not one.left for one in found)
     assert sum(one.decisions for one in found) == sum(1 for _ in store.read(kinds=["decision"]))
     return sum(one.equal for one in found)
 
 
 def replayed(store):
-    fold = Fold.resumed(store, "news", first=True)
+    fold = Fold.resume(store, "news", first=True)
     fold.advance()
     return op.to_bytes(fold.bandit)
 
@@ -311,7 +311,7 @@ def test_a_mixture_that_is_not_what_the_log_says_is_found(started, field):
             }
             record = msgspec.structs.replace(record, **{field: wrong[field]})
         forged.append([msgspec.structs.replace(record, seq=0)])
-    found = [verify(Fold.resumed(forged, "news", first=True, line=line)) for line in (0, 1)]
+    found = [verify(Fold.resume(forged, "news", first=True, line=line)) for line in (0, 1)]
     assert not all(one.ok for one in found)
     assert {one.seq for each in found for one in each.mismatches} == {
         one.seq for one in forged.read(kinds=["decision"]) if one.id == "7"

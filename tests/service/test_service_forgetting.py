@@ -12,7 +12,7 @@ import onepass as op
 from onepass.log.replay import Fold
 from onepass.log.sqlite import SqliteStore
 from onepass.log.store import StoreError
-from onepass.log.verifying import verify
+from onepass.log.verification import verify
 from onepass.service.app import Service
 from onepass.service.erasure import forget_subject
 from onepass.service.keys import Keys, hash_key
@@ -102,7 +102,7 @@ def test_a_log_from_which_another_process_forgot_is_learned_without_it_or_goes_o
         assert loop.problem() is None
         assert op.to_bytes(loop.learner.fold.bandit) == before  # which the log's last checkpoint holds
         loop.stop()
-        assert verify(Fold.resumed(store, "news", first=True)).ok
+        assert verify(Fold.resume(store, "news", first=True)).ok
 
 
 # ---- how many requests a second ----

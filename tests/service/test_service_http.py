@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 import onepass as op
-from onepass.log.lines import lines_of
+from onepass.log.model_lineage import lines_of
 from onepass.log.replay import Fold
 from onepass.log.sqlite import SqliteStore
-from onepass.log.verifying import verify
+from onepass.log.verification import verify
 from onepass.service.server import serve
 from patience import until
 from service_process import Served, written
@@ -30,12 +30,12 @@ def served(request, tmp_path_factory):
     with SqliteStore(folder / "data" / "news.sqlite") as store:
         count = 0
         for line in lines_of(store, "news").each:
-            found = verify(Fold.resumed(store, "news", first=True, line=line))
+            found = verify(Fold.resume(store, "news", first=True, line=line))
             assert (found.ok, found.undrawn, found.others) == (True, 0, ())
             assert found.equal == found.decisions + found.canaries
             count += found.decisions
         assert count == sum(1 for _ in store.read(kinds=["decision"]))
-        twin = Fold.resumed(store, "news", first=True)
+        twin = Fold.resume(store, "news", first=True)
         twin.advance()
         saved = (file.read_bytes() for file in (folder / "data" / "news.models").glob("*.model"))
         assert twin.bandit.n_learned == 0 or op.to_bytes(twin.bandit) in saved

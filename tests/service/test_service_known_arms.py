@@ -6,12 +6,12 @@ import pytest
 
 import onepass as op
 from onepass.log import Decision, Eviction, Join, decode, encode
-from onepass.log.evicting import choose_evicted
+from onepass.log.eviction import choose_evicted
 from onepass.log.memory import MemoryStore
 from onepass.log.records import CORRECTION
 from onepass.log.replay import Fold
 from onepass.log.sqlite import SqliteStore
-from onepass.log.verifying import verify
+from onepass.log.verification import verify
 from onepass.service.messages import Arm, DecideRequest, OutcomeRequest
 from onepass.service.settings import parse_settings
 from patience import HeldClock, settled, until
@@ -79,14 +79,14 @@ def test_new_names_push_out_new_names_and_a_restart_and_verify_know_the_same_mod
         assert {*CLICKED, ALWAYS} <= {*known(again)}, "which arms were rewarded is known after a restart"
         again.stop()
 
-        fold = Fold.resumed(store, "news", first=True)
+        fold = Fold.resume(store, "news", first=True)
         found = verify(fold)
         assert found.ok, found
         assert not found.others
         assert found.checkpoints >= 2
         assert found.equal == 200
         assert op.to_bytes(fold.bandit) == op.to_bytes(again.learner.fold.bandit)
-        other = Fold.resumed(store, "news", first=True)
+        other = Fold.resume(store, "news", first=True)
         for place in range(0, store.last, 7):
             other.advance(place)
         other.advance()
@@ -125,7 +125,7 @@ def test_candidates_forget_the_same_arms_and_a_model_that_came_back_forgets_too(
         play(160, 170)
         loop.stop()
         for line in range(3):
-            found = verify(Fold.resumed(store, "news", first=True, line=line))
+            found = verify(Fold.resume(store, "news", first=True, line=line))
             assert found.ok, found
             assert not found.others
 
@@ -177,9 +177,9 @@ def test_arms_without_an_outcome_are_limited_by_their_memory_and_those_with_one_
     names = [f"a{i}" for i in range(300)]
     for name in names:
         bandit.learn(rng.standard_normal(5), 0.0, arm=name)
-    monkeypatch.setattr("onepass.log.evicting.BARE", bandit.memory_usage() // 3)
+    monkeypatch.setattr("onepass.log.eviction.BARE", bandit.memory_usage() // 3)
     assert choose_evicted(bandit, 1_000, names[:250]) == []
     assert choose_evicted(bandit, 1_000, names[200:]) == names[:110]
     assert choose_evicted(bandit, 1_000, [], kept=names[:10]) == names[10:220]
-    monkeypatch.setattr("onepass.log.evicting.BARE", 0)
+    monkeypatch.setattr("onepass.log.eviction.BARE", 0)
     assert choose_evicted(bandit, 1_000, []) == names[: 300 - 64 + 6], "64 always stay, less a tenth"

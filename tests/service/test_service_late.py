@@ -10,7 +10,7 @@ from onepass.log import Decision, Join, Outcome
 from onepass.log.memory import MemoryStore
 from onepass.log.records import CORRECTION
 from onepass.log.replay import Fold
-from onepass.log.verifying import verify
+from onepass.log.verification import verify
 from onepass.service.join import Joiner
 from onepass.service.late_rewards import EARLY, correct_rewards
 from onepass.service.messages import DecideRequest, OutcomeRequest
@@ -88,7 +88,7 @@ def test_a_late_outcome_corrects_the_model_and_replay_and_verify_know_it_in_ever
             twin.bandit.model.parameter_of(arm), plain.model.parameter_of(arm), rtol=1e-9, atol=1e-12
         )
     assert any(np.abs(plain.model.parameter_of(arm)).max() > 0.01 for arm in ARMS)
-    found = verify(Fold.resumed(store, "news", first=True))
+    found = verify(Fold.resume(store, "news", first=True))
     assert (found.ok, found.equal, found.others) == (True, 9, ())
 
 
@@ -112,7 +112,7 @@ def test_a_restart_at_any_moment_goes_on_as_if_there_had_been_none(started, tmp_
     twin = Fold(store, "news", make_bandit(rules()))
     twin.advance()
     assert op.to_bytes(loop.learner.fold.bandit) == op.to_bytes(twin.bandit)
-    assert verify(Fold.resumed(store, "news", first=True)).equal == 15
+    assert verify(Fold.resume(store, "news", first=True)).equal == 15
 
 
 def test_a_log_that_ends_anywhere_about_a_correction_goes_on_and_corrects_once(started):
@@ -182,8 +182,8 @@ def test_a_candidate_that_takes_over_corrects_what_it_has_learned_and_nothing_el
     decided(loop, 20)
     joined(loop)
     loop.stop()
-    assert all(verify(Fold.resumed(store, "news", first=True, line=line)).ok for line in (0, 1))
-    twin = Fold.resumed(store, "news", first=True, line=1)
+    assert all(verify(Fold.resume(store, "news", first=True, line=line)).ok for line in (0, 1))
+    twin = Fold.resume(store, "news", first=True, line=1)
     twin.advance()
     assert op.to_bytes(loop.learner.fold.bandit) == op.to_bytes(twin.bandit)
 

@@ -15,7 +15,7 @@ from onepass.log.memory import MemoryStore
 from onepass.log.replay import Fold
 from onepass.log.sqlite import SqliteStore
 from onepass.log.store import StoreError
-from onepass.log.verifying import verify
+from onepass.log.verification import verify
 from onepass.service import clock as clocks
 from onepass.service.clock import Clock
 from onepass.service.loop import Loop
@@ -81,7 +81,7 @@ def test_a_loop_that_stops_and_starts_has_the_model_of_one_that_went_on(started,
     twin = Fold(store, "news", make_bandit(rules()))
     assert twin.advance() == 40
     assert op.to_bytes(loop.learner.fold.bandit) == op.to_bytes(twin.bandit)
-    found = verify(Fold.resumed(store, "news", first=True))
+    found = verify(Fold.resume(store, "news", first=True))
     assert (found.ok, found.equal, found.others) == (True, 40, ())
 
 
@@ -178,7 +178,7 @@ def test_an_apprentice_shows_the_first_arm_and_learns_what_was_shown(started, tm
     assert {(one.arm, one.propensity) for one in found} == {("b", 1.0)}
     learned(loop)
     assert loop.learner.fold.bandit.model.rows_of("b") == 10
-    assert verify(Fold.resumed(store, "news", first=True)).equal == 10
+    assert verify(Fold.resume(store, "news", first=True)).equal == 10
 
 
 def test_an_apprentice_that_explores_logs_the_probability_of_what_it_shows(started, tmp_path):
@@ -238,7 +238,7 @@ def test_verify_agrees_in_every_bit_with_a_run_that_decided_and_learned_at_once(
                 loop.outcomes([OutcomeRequest(id=record.id, value=float(t % 3 == 0), key="k")])
         learned(loop)
         loop.stop()
-        found = verify(Fold.resumed(store, "news", first=True))
+        found = verify(Fold.resume(store, "news", first=True))
         assert (found.ok, found.equal, found.joins, found.others) == (True, n, n, ())
         assert found.checkpoints >= 2
 

@@ -19,7 +19,7 @@ from counts import LONG, many
 from onepass.log.records import CORRECTION, SECOND
 from onepass.log.replay import Fold
 from onepass.log.sqlite import SqliteStore
-from onepass.log.verifying import verify
+from onepass.log.verification import verify
 from onepass.service.loop import Loop
 from onepass.service.messages import ApiError, DecideRequest, OutcomeRequest
 from onepass.service.responses import decision_answer
@@ -254,7 +254,7 @@ class Machine(RuleBasedStateMachine):
             twin = Fold(self.store, "news", make_bandit(self.first()))
             twin.advance()
             assert op.to_bytes(self.loop.learner.fold.bandit) == op.to_bytes(twin.bandit)
-            found = verify(Fold.resumed(self.store, "news", first=True))
+            found = verify(Fold.resume(self.store, "news", first=True))
             assert (found.ok, found.equal, found.joins) == (
                 True,
                 len(self.model.decisions),

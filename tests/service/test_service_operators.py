@@ -13,7 +13,7 @@ from onepass.log import micros
 from onepass.log.records import Outcome
 from onepass.log.replay import Fold
 from onepass.log.sqlite import SqliteStore
-from onepass.log.verifying import verify
+from onepass.log.verification import verify
 from onepass.service.duplicates import refuse_duplicates
 from onepass.service.keys import hash_key
 from onepass.service.loop import Loop
@@ -306,7 +306,7 @@ def test_one_early_request_of_names_alone_does_not_close_a_loop_of_records_for_a
         learned(loop)
         assert loop.problem() is None
         loop.stop()
-        assert verify(Fold.resumed(store, "news", first=True, line=1)).ok
+        assert verify(Fold.resume(store, "news", first=True, line=1)).ok
 
 
 @pytest.mark.parametrize("settings", [

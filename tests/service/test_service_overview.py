@@ -11,7 +11,7 @@ from counts import many
 from onepass.log import Activation, Decision, Join, Outcome, Settings
 from onepass.log.memory import MemoryStore
 from onepass.log.sqlite import SqliteStore
-from onepass.log.store import typed_row
+from onepass.log.store import make_row
 from onepass.service.overview import LAPSED, NAMED, OTHERS, PIECES, REMEMBERED, Overview, Sums
 from onepass.service.overview_thread import HELD, LOOK, OverviewThread
 from onepass.service.settings import parse_settings
@@ -254,9 +254,9 @@ def long_log(store, count, joined):
         if i < joined:
             part.append(Join(loop="a", time=at, id=f"{i}", rewards=[float(i % 3 == 0)]))
         if len(part) >= 5_000:
-            store.put([typed_row(one) for one in part])
+            store.put([make_row(one) for one in part])
             part = []
-    store.put([typed_row(one) for one in part])
+    store.put([make_row(one) for one in part])
 
 
 def test_the_overview_of_a_long_log_of_which_half_waits_is_there_within_a_second_of_a_start(tmp_path):

@@ -9,7 +9,7 @@ from onepass.evaluation.events import event_rows
 from onepass.log import Decision, Event
 from onepass.log.memory import MemoryStore
 from onepass.log.replay import Fold
-from onepass.log.verifying import verify
+from onepass.log.verification import verify
 from onepass.service.arm_table_cache import fingerprint
 from onepass.service.crossed_features import count_values
 from onepass.service.messages import ApiError, OutcomeRequest, RecordsRequest
@@ -72,7 +72,7 @@ def test_a_loop_of_records_that_stops_and_starts_has_the_model_of_one_that_went_
     assert twin.advance() == 24
     assert twin.bandit.model.context.n_names > 5
     assert op.to_bytes(loop.learner.fold.bandit) == op.to_bytes(twin.bandit)
-    found = verify(Fold.resumed(store, "news", first=True))
+    found = verify(Fold.resume(store, "news", first=True))
     assert (found.ok, found.equal, found.others) == (True, 24, ())
     assert found.checkpoints >= 2
     for record in store.read(kinds=["decision"]):
@@ -95,7 +95,7 @@ def test_the_recommended_bandit_takes_records_too(started, models):
     assert twin.advance() == 12
     assert twin.bandit.choices()["model"] == models
     assert op.to_bytes(loop.learner.fold.bandit) == op.to_bytes(twin.bandit)
-    found = verify(Fold.resumed(store, "news", first=True))
+    found = verify(Fold.resume(store, "news", first=True))
     assert (found.ok, found.equal) == (True, 12)
 
 
@@ -158,7 +158,7 @@ def test_large_whole_numbers_come_out_of_the_log_as_they_went_in(started):
     loop.decide(asked).result()
     settled(loop)
     assert fingerprint(asked) == fingerprint(msgspec.json.decode(body, type=RecordsRequest))
-    assert verify(Fold.resumed(loop.store, "news", first=True)).equal == 1
+    assert verify(Fold.resume(loop.store, "news", first=True)).equal == 1
 
 
 @pytest.mark.parametrize(

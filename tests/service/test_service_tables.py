@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from onepass.bandit.decision import Decision as Decided
 from onepass.log.memory import MemoryStore
 from onepass.log.records import Activation, Decision, Join, Outcome
-from onepass.log.replay import HELD, UNLEARNED, Fold, learned_from, lesson_of
-from onepass.log.store import row_of, typed_row
-from onepass.log.tables import DIGITS, MOST, WIDEST, parts, repeated
+from onepass.log.replay import HELD, UNLEARNED, Fold, decision_to_learn, lesson_of
+from onepass.log.store import make_row, row_of
+from onepass.log.tables import DIGITS, MOST, WIDEST, padded_parts, parts
 from onepass.service import arm_table_cache as tables
 from onepass.service.arm_table_cache import ArmTable, ArmTableCache, fingerprint
 from onepass.service.messages import ApiError, Arm, DecideRequest
@@ -127,7 +127,7 @@ def test_a_ranking_is_what_is_shown_then_the_likeliest_then_those_of_the_best_sc
 
 @pytest.mark.parametrize("record", RECORDS, ids=lambda one: f"{type(one).__name__} {one.id}")
 def test_a_record_that_is_written_once_is_written_as_one_that_is_read_again(record):
-    assert typed_row(record) == row_of(record)
+    assert make_row(record) == row_of(record)
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
@@ -136,12 +136,12 @@ def test_numbers_that_are_not_finite_are_refused_wherever_they_hide(value):
     bad += [msgspec.structs.replace(decision(), contexts=[[1.0, value]] * 3, extra={"null": None})]
     for record in [*bad, Outcome(loop="news", time=1, id="null", value=value)]:
         with pytest.raises(ValueError, match="not finite"):
-            typed_row(record)
+            make_row(record)
 
 
 @pytest.mark.parametrize("record", [one for one in RECORDS if isinstance(one, Decision)], ids=lambda one: one.id)
 def test_what_is_kept_of_a_decision_is_what_is_learned_of_it(record):
-    kept, whole = lesson_of(record), learned_from(record)
+    kept, whole = lesson_of(record), decision_to_learn(record)
     for name in kept._fields:
         if name not in UNLEARNED:
             mine, wanted = getattr(kept, name), getattr(whole, name)
@@ -172,6 +172,6 @@ def test_parts_of_a_list_are_the_list_and_their_lengths_are_few(count):
 @given(st.integers(0, 2_000))
 def test_names_repeated_are_the_names_and_their_numbers_are_powers_of_two(count):
     found = [f"{one}" for one in range(count)]
-    each = list(repeated(found))
+    each = list(padded_parts(found))
     assert [*dict.fromkeys(one for part in each for one in part)] == found
     assert all(len(part) <= MOST and len(part).bit_count() == 1 for part in each)

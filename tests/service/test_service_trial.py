@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from counts import many
+from onepass.log.canary_split import mix_probabilities
 from onepass.log.records import Canary, Decision, Join
-from onepass.log.showing import mixed
 from onepass.service.canary_test import CanaryTest
 
 SHARE, ALPHA = 0.3, 0.1
@@ -14,7 +14,7 @@ P, Q = [0.6, 0.3, 0.1], [0.1, 0.3, 0.6]
 
 def decided(number, place, p=P, q=Q):
     canary = Canary(line=1, share=SHARE, through=0, place=place, probabilities=q)
-    chances = {"probabilities": p, "showing": mixed(p, q, SHARE)}
+    chances = {"probabilities": p, "showing": mix_probabilities(p, q, SHARE)}
     return Decision(loop="l", time=0, id=f"{number}", places=[place], shown=[place], canary=canary, **chances)
 
 
@@ -26,7 +26,7 @@ def gains(pays, rows, seed, p=P, q=Q, instead=None):
     """A trial, looked at after each ten rows: whether it was ever called better, and what it knows at the end.
     instead: the first reward (default None: as the others)."""
     rng, trial, ever = np.random.default_rng(seed), CanaryTest(1, (0.0, 1.0), SHARE, ALPHA), False
-    mixture = np.array(mixed(p, q, SHARE))
+    mixture = np.array(mix_probabilities(p, q, SHARE))
     places, lots = rng.choice(3, size=rows, p=mixture / mixture.sum()), rng.random(rows)
     for number, (place, lot) in enumerate(zip(places.tolist(), lots, strict=True)):
         trial.add_decision(decided(number, place, p, q))
@@ -46,7 +46,7 @@ def test_the_mean_of_the_difference_over_what_may_be_shown_is_the_difference_of_
             trial = CanaryTest(1, (0.0, 1.0), SHARE, ALPHA)
             trial.add_decision(decided(0, place, p, q))
             trial.add_join(joined(0, float(pays[place])))
-            mean += mixed(p, q, SHARE)[place] * trial.gain().mean
+            mean += mix_probabilities(p, q, SHARE)[place] * trial.gain().mean
         assert mean == pytest.approx(float(np.dot(q, pays) - np.dot(p, pays)), abs=1e-12)
 
 

@@ -10,14 +10,14 @@ import pytest
 import onepass as op
 from counts import many
 from onepass.log import Decision, Join, Outcome
-from onepass.log.lines import lines_of
 from onepass.log.memory import MemoryStore
+from onepass.log.model_lineage import lines_of
 from onepass.log.parallel import verify_all
-from onepass.log.pieces import pieces_of, summed, verify_piece
+from onepass.log.pieces import pieces_of, sum_results, verify_piece
 from onepass.log.records import CORRECTION
 from onepass.log.replay import Fold
 from onepass.log.sqlite import SqliteStore
-from onepass.log.verifying import FORGOTTEN, verify
+from onepass.log.verification import FORGOTTEN, verify
 from onepass.service import candidate, checkpoints
 from onepass.service.erasure import forget_subject
 from onepass.service.messages import DecideRequest, OutcomeRequest
@@ -74,7 +74,7 @@ def verified(store):
     """Every model verified: how many decisions were left since something was forgotten."""
     left = 0
     for line in lines_of(store, "news").each:
-        found = verify(Fold.resumed(store, "news", first=True, line=line))
+        found = verify(Fold.resume(store, "news", first=True, line=line))
         assert found.ok, found
         assert not found.others, found
         assert found.left.keys() <= {FORGOTTEN}, found
@@ -83,7 +83,7 @@ def verified(store):
 
 
 def replayed(store, line):
-    fold = Fold.resumed(store, "news", line=line)
+    fold = Fold.resume(store, "news", line=line)
     fold.advance()
     return op.to_bytes(fold.bandit)
 
@@ -353,7 +353,7 @@ def test_forgetting_while_models_change_and_a_subject_decides_ends_and_verifies(
 @pytest.mark.parametrize("window", [4, 1_000])
 def test_the_pieces_of_every_model_of_a_log_find_together_what_one_pass_finds(started, monkeypatch, window):
     monkeypatch.setattr("onepass.service.whole_checkpoints.SPARSE", 0)
-    monkeypatch.setattr("onepass.log.verifying.WINDOW", window)
+    monkeypatch.setattr("onepass.log.verification.WINDOW", window)
     store = MemoryStore()
 
     def often(**more):
@@ -384,9 +384,9 @@ def test_the_pieces_of_every_model_of_a_log_find_together_what_one_pass_finds(st
     lines = lines_of(store, "news").each
     assert len(lines) == 3
     for line in lines:
-        whole, pieces = verify(Fold.resumed(store, "news", first=True, line=line)), pieces_of(store, "news", line)
+        whole, pieces = verify(Fold.resume(store, "news", first=True, line=line)), pieces_of(store, "news", line)
         assert len(pieces) > 3
-        assert summed(verify_piece(store, piece).found for piece in pieces) == whole
+        assert sum_results(verify_piece(store, piece).found for piece in pieces) == whole
         assert report.loops["news"][line] == whole
     assert report.ok
 
@@ -411,7 +411,7 @@ def test_a_log_whose_beginning_was_dropped_is_verified_from_a_whole_checkpoint_w
     corrected(loop, *unpaid)
     played(loop, 90, 110)
     loop.stop()
-    found = verify(Fold.resumed(store, "news", first=True))
+    found = verify(Fold.resume(store, "news", first=True))
     assert (found.ok, found.wrong, found.others) == (True, 0, ())
     assert found.equal > 10
     assert verify_all(store.viewed).loops["news"][0] == found

@@ -12,7 +12,7 @@ from onepass.log import Decision
 from onepass.log.memory import MemoryStore
 from onepass.log.replay import Fold
 from onepass.log.sqlite import SqliteStore
-from onepass.log.verifying import verify
+from onepass.log.verification import verify
 from onepass.service import checkpoints
 from onepass.service.backlog import ENDING, Backlog
 from onepass.service.join import Joiner
@@ -108,7 +108,7 @@ def test_what_waits_in_the_backlog_is_joined_in_order_with_all_its_outcomes(star
         assert join.count == (t < 20) + (10 <= t < 32)
     assert loop.joiner.counts["late"] == 3
     assert loop.numbers()["waiting"] == 0
-    fold = Fold.resumed(loop.store, "news", first=True)
+    fold = Fold.resume(loop.store, "news", first=True)
     assert verify(fold).ok
 
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from onepass.log.lines import lines_of
+from onepass.log.model_lineage import lines_of
 from onepass.log.replay import Fold
 from onepass.log.sqlite import SqliteStore
-from onepass.log.verifying import verify
+from onepass.log.verification import verify
 from patience import PATIENCE, until
 from service_process import Served, written
 
@@ -39,7 +39,7 @@ def is_alive(process):
 def verify_all(path):
     """Decide again what every model of a log decided; how many decisions there were."""
     with SqliteStore(path) as store:
-        found = [verify(Fold.resumed(store, "news", first=True, line=line)) for line in lines_of(store, "news").each]
+        found = [verify(Fold.resume(store, "news", first=True, line=line)) for line in lines_of(store, "news").each]
         assert [*store.check()] == []
         count = sum(1 for _ in store.read(kinds=["decision"]))
     assert all(one.ok and one.undrawn == 0 and one.equal == one.decisions + one.canaries for one in found)

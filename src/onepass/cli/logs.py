@@ -86,9 +86,9 @@ def verify(
 
 def verify_from(store: str, loop: str | None, model: Path, until: int | None, as_json: bool) -> None:
     """Verify the first model of each loop from a bandit on, and later ones from their first checkpoints."""
-    from onepass.log.lines import lines_of
+    from onepass.log.model_lineage import lines_of
     from onepass.log.replay import Fold
-    from onepass.log.verifying import verify as again
+    from onepass.log.verification import verify as again
 
     with opened(store) as log:
         damages = [damage._asdict() for damage in log.check()]
@@ -98,7 +98,7 @@ def verify_from(store: str, loop: str | None, model: Path, until: int | None, as
             models = list(lines_of(log, name).each) or [0]
             for line in models:
                 first = line == models[0]
-                fold = Fold(log, name, begun(model)) if first else Fold.resumed(log, name, first=True, line=line)
+                fold = Fold(log, name, begun(model)) if first else Fold.resume(log, name, first=True, line=line)
                 title = name if len(models) == 1 else f"{name}, model {line}"
                 with meter(f"verify {title}", log.last - fold.through, as_json) as told:
                     result = again(fold, until, told)
@@ -134,14 +134,14 @@ def import_command(
 
     What is there already is not stored twice. Events that the loop's model cannot learn are refused.
     """
-    from onepass.log.exchange import taken
+    from onepass.log.import_export import import_file
 
     bad: list[tuple[int, str]] = []
     with said(), opened(store, readonly=False) as log:
         if not path.exists():
             raise ValueError(f"there is no file {path}")
         with meter(f"import {path.name}", 0, as_json) as told:
-            counts = taken(
+            counts = import_file(
                 log,
                 path,
                 form,
@@ -170,12 +170,12 @@ def export(
 
     Or its events, in a format of others.
     """
-    from onepass.log.exchange import given
+    from onepass.log.import_export import export_file
 
     with said(), opened(store) as log:
         begin = place_of(log, since, "--since")
         with meter(f"export {path.name}", log.last - begin, as_json) as told:
-            count = given(log, path, form, loop=loop, since=begin, until=until, told=told)
+            count = export_file(log, path, form, loop=loop, since=begin, until=until, told=told)
         show({"written": count, "file": str(path)}, as_json)
 
 
@@ -199,7 +199,7 @@ def replay(
         if len(names) != 1:
             raise ValueError(f"--loop must name one of the loops: {', '.join(names) or 'there are none'}")
         first = begun(model)
-        fold = Fold.resumed(log, names[0]) if first is None else Fold(log, names[0], first)
+        fold = Fold.resume(log, names[0]) if first is None else Fold(log, names[0], first)
         begin, joins, end = fold.through, 0, log.last if until is None else until
         with meter(f"replay {names[0]}", end - begin, as_json) as told:
             for place in [*range(begin + STEP, end, STEP), end]:
@@ -247,8 +247,8 @@ def seal_command(
     """
     from datetime import UTC, datetime, timedelta
 
+    from onepass.log.archive import seal
     from onepass.log.parquet import ParquetStore
-    from onepass.log.sealing import seal
     from onepass.service.checkpoints import refuse_loss
 
     folder = Path(store).parent if data is None else data
@@ -314,7 +314,7 @@ def place_of(log: Any, text: str, option: str, first: bool = False) -> int:
     """
     if text.isascii() and text.isdigit():
         return int(text)
-    from onepass.log.sealing import first_since
+    from onepass.log.archive import first_since
 
     found = int(first_since(log, moment_of(text, option)))
     return found if first else found - 1
@@ -332,7 +332,7 @@ def moment_of(day: str, option: str) -> Any:
 
 
 def opened(store: str, readonly: bool = True) -> Any:
-    from onepass.log.opening import opened as at
+    from onepass.log.open_store import open_store as at
 
     return at(store, readonly=readonly)
 

@@ -103,7 +103,7 @@ class _EventFilter:
 
         Raises ValueError if keep probabilities differ, or one is below the probability asked for.
         """
-        from onepass.log.showing import lot
+        from onepass.log.canary_split import hash_uniform
 
         for event in events:
             passed, identity = event.decision.passed, event.decision.id
@@ -112,7 +112,7 @@ class _EventFilter:
                     raise ValueError(
                         f"keep_probability must be at most {passed:g}, with which decision {identity} was kept"
                     )
-                if lot(identity, b"kept") * passed < self.keep_probability:
+                if hash_uniform(identity, b"kept") * passed < self.keep_probability:
                     yield event
                 continue
             if self.first_probability not in (None, passed):

@@ -134,10 +134,10 @@ def read_blocks(
     left = None if report is None else lambda name, reason: report(f"decision {name}", reason)
     options: dict[str, Any] = {"default": default, "keep_probability": keep_probability, "bad": bad, "report": left}
     if _is_store(path, format):
-        from onepass.log.opening import opened
+        from onepass.log.open_store import open_store
 
         rows = None if features is None else _import_object("features", features)
-        with opened(str(path), readonly=True) as store:
+        with open_store(str(path), readonly=True) as store:
             yield from logs_from_events(events_from_store(store, loop), features=rows, **options)
         return
     kind, rows = formats.format_of(path, format), None
@@ -156,7 +156,7 @@ def read_blocks(
 def _is_store(path: str | Path, format: str | None) -> bool:
     """Return True if a path names a store, not a file of another program."""
     from onepass.log import formats
-    from onepass.log.opening import SCHEMES
+    from onepass.log.open_store import SCHEMES
 
     ending = next((end for end in reversed(Path(path).suffixes) if end != ".gz"), "")
     foreign = ending in formats.ENDINGS and ending != ".jsonl"
@@ -169,9 +169,9 @@ def count_decisions(path: str | Path, format: str | None = None) -> int:
     from onepass.log.formats.lines import opened
 
     if _is_store(path, format):
-        from onepass.log.opening import opened as at
+        from onepass.log.open_store import open_store
 
-        with at(str(path), readonly=True) as store:
+        with open_store(str(path), readonly=True) as store:
             return max(len(store), 1)
     kind = formats.format_of(path, format)
     if kind is formats.obp:

@@ -11,7 +11,7 @@ from typing import Any
 def events_from_store(store: Any, loop: str | None = None) -> Iterator[Any]:
     """Yield the events of a store, of one loop or of all (None)."""
     from onepass.log import Activation, Event, Join, Outcome
-    from onepass.log.exchange import paid
+    from onepass.log.import_export import outcomes_from_join
 
     joined = next(iter(store.read(kinds=("join",), loop=loop)), None) is not None
     for decision in store.read(kinds=("decision",), loop=loop):
@@ -20,7 +20,7 @@ def events_from_store(store: Any, loop: str | None = None) -> Iterator[Any]:
         if joined and not joins:
             continue
         outcomes = (
-            [reward for one in joins for reward in paid(one)]
+            [reward for one in joins for reward in outcomes_from_join(one)]
             if joined
             else [one for one in about if isinstance(one, Outcome)]
         )

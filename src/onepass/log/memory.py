@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from itertools import islice
 from typing import final
 
-from onepass.log.store import Damage, Row, Store, StoreError, forgotten, stored
+from onepass.log.store import Damage, Row, Store, StoreError, assign_places, erase_row
 
 PAGE = 1_000  # rows taken at a time, so that writers need not wait for a reader
 
@@ -25,7 +25,7 @@ class MemoryStore(Store):
     def put(self, rows: list[Row]) -> list[int]:
         with self._lock:
             self._open()
-            seqs, new = stored(rows, self._once, self._first + len(self._rows) - 1)
+            seqs, new = assign_places(rows, self._once, self._first + len(self._rows) - 1)
             for row in new:
                 if row.event is not None:
                     self._events[row.loop, row.event].append(row.seq)
@@ -62,7 +62,7 @@ class MemoryStore(Store):
                 row = self._rows[seq - self._first]
                 if row.once is not None:
                     self._once.pop((row.loop, row.once), None)
-                self._rows[seq - self._first] = forgotten(row)
+                self._rows[seq - self._first] = erase_row(row)
             return len(seqs)
 
     def drop(self, seq: int) -> int:

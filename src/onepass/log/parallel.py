@@ -19,10 +19,10 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from onepass.foundation import check
-from onepass.log.earlier import EarlierVerifications
-from onepass.log.pieces import Checked, Piece, merge_pieces, pieces_of, summed, verify_piece
+from onepass.log.earlier_verifications import EarlierVerifications
+from onepass.log.pieces import Checked, Piece, merge_pieces, pieces_of, sum_results, verify_piece
 from onepass.log.store import Damage, Store
-from onepass.log.verifying import Verified
+from onepass.log.verification import Verified
 
 TASKS = 8  # for each process
 MOST = 64  # processes
@@ -117,8 +117,8 @@ def verify_all(
         plan, found, before = [], dict[str, dict[int, list[Verified]]](), 0
         names = [loop] if loop is not None else loops_of(store, [name for each in rows for name in each.loops])
         for name in names:
-            for pieces in by_line(pieces_of(store, name, until=until)):
-                known, left = list[Verified](), since_place(pieces, since)
+            for pieces in group_by_model(pieces_of(store, name, until=until)):
+                known, left = list[Verified](), pieces_after(pieces, since)
                 if earlier is not None:
                     left, known = earlier.leave_out(left)
                 before += sum(one.decisions for one in known)
@@ -129,7 +129,7 @@ def verify_all(
             found[one.piece.loop][one.piece.line].append(one.found)
         if earlier is not None and since == 0 and until is None:
             earlier.keep(checked)
-        sums = {name: {line: summed(each) for line, each in lines.items()} for name, lines in found.items()}
+        sums = {name: {line: sum_results(each) for line, each in lines.items()} for name, lines in found.items()}
         return Report([], sums, [name for name in names if name not in found], before)
 
 
@@ -261,7 +261,7 @@ def loops_of(store: Store, seen: Iterable[str]) -> list[str]:
     return [*dict.fromkeys((*seen, *rest))]
 
 
-def by_line(pieces: Iterable[Piece]) -> list[list[Piece]]:
+def group_by_model(pieces: Iterable[Piece]) -> list[list[Piece]]:
     """The pieces of each model."""
     found = dict[int, list[Piece]]()
     for piece in pieces:
@@ -269,7 +269,7 @@ def by_line(pieces: Iterable[Piece]) -> list[list[Piece]]:
     return [*found.values()]
 
 
-def since_place(pieces: list[Piece], since: int) -> list[Piece]:
+def pieces_after(pieces: list[Piece], since: int) -> list[Piece]:
     """Those of the pieces of a model from the last one on that begins at a place or before; none where it had ended."""
     if pieces[0].ended is not None and pieces[0].ended <= since:
         return []

@@ -17,7 +17,7 @@ except ModuleNotFoundError:
     raise ModuleNotFoundError("ParquetStore needs polars: pip install onepass[log]", name="polars") from None
 
 from onepass.foundation import atomic_write
-from onepass.log.store import Damage, Row, Store, StoreError, forgotten, stored
+from onepass.log.store import Damage, Row, Store, StoreError, assign_places, erase_row
 
 DIGITS = 20  # of a place in a file's name: all of a 64-bit number
 PAGE = 10_000  # rows decompressed at a time
@@ -48,12 +48,12 @@ class ParquetStore(Store):
     def __init__(self, folder: str | Path) -> None:
         self.folder, self._closed = Path(folder), False
         self._lock = threading.RLock()
-        with self._told():
+        with self._translate_errors():
             self.folder.mkdir(parents=True, exist_ok=True)
 
     def put(self, rows: list[Row]) -> list[int]:
         with self._lock:
-            seqs, new = stored(rows, self._known(rows), self.bounds()[1])
+            seqs, new = assign_places(rows, self._known(rows), self.bounds()[1])
             if new:
                 self._write(new[0].seq, new[-1].seq, new)
             return seqs
@@ -63,7 +63,7 @@ class ParquetStore(Store):
         names = pl.Series("once", [row.once for row in rows if row.once is not None], pl.String)
         found: dict[tuple[str, str], int] = {}
         for segment in self._segments() if len(names) else ():
-            with self._told():
+            with self._translate_errors():
                 held = pl.scan_parquet(segment.path).select("loop", "once", "seq").filter(pl.col("once").is_in(names))
                 found.update({(loop, once): seq for loop, once, seq in held.collect().iter_rows()})
         return found
@@ -81,10 +81,10 @@ class ParquetStore(Store):
         self, segment: Segment, since: int, until: int | None, kinds: Collection[str] | None, loop: str | None
     ) -> Iterator[Row]:
         """Those of one file."""
-        with self._told():
+        with self._translate_errors():
             frame = pl.scan_parquet(segment.path)
         for start in range(max(since + 1 - segment.first, 0), segment.last + 1 - segment.first, PAGE):
-            with self._told():
+            with self._translate_errors():
                 page = frame.slice(start, PAGE).collect().rows()
             for row in map(Row._make, page):
                 if until is not None and row.seq > until:
@@ -93,7 +93,7 @@ class ParquetStore(Store):
                     yield row
 
     def about(self, loop: str, event: str) -> list[Row]:
-        return self._where((pl.col("loop") == loop) & (pl.col("event") == event))
+        return self._select((pl.col("loop") == loop) & (pl.col("event") == event))
 
     @property
     def is_indexed(self) -> bool:
@@ -101,33 +101,33 @@ class ParquetStore(Store):
 
     def about_many(self, loop: str, events: Collection[str]) -> list[Row]:
         wanted = pl.Series("event", [*events], pl.String)
-        return self._where((pl.col("loop") == loop) & pl.col("event").is_in(wanted.implode()))
+        return self._select((pl.col("loop") == loop) & pl.col("event").is_in(wanted.implode()))
 
-    def _where(self, condition: pl.Expr) -> list[Row]:
+    def _select(self, condition: pl.Expr) -> list[Row]:
         """Rows that a condition holds for."""
         found: list[Row] = []
         with self._lock:
             for segment in self._segments():
-                with self._told():
+                with self._translate_errors():
                     part = pl.scan_parquet(segment.path).filter(condition).collect()
                 found += map(Row._make, part.rows())
         return found
 
     def decisions_of(self, subject: str) -> set[tuple[str, str]]:
-        named = self._where(pl.col("subject") == subject)
+        named = self._select(pl.col("subject") == subject)
         return {(row.loop, row.event) for row in named if row.event is not None}
 
     def erase(self, subject: str, events: Collection[tuple[str, str]] = ()) -> int:
         with self._lock:
             every = self.decisions_of(subject).union(events)
             among = pl.col("event").is_in([event for _, event in every])
-            gone = {row.seq for row in self._where(pl.col("subject") == subject)}
-            gone.update(row.seq for row in self._where(among) if (row.loop, row.event) in every)
+            gone = {row.seq for row in self._select(pl.col("subject") == subject)}
+            gone.update(row.seq for row in self._select(among) if (row.loop, row.event) in every)
             for segment in self._segments():
                 if any(segment.first <= seq <= segment.last for seq in gone):
                     rows = self._segment_rows(segment, 0, None, None, None)
                     self._write(
-                        segment.first, segment.last, [forgotten(row) if row.seq in gone else row for row in rows]
+                        segment.first, segment.last, [erase_row(row) if row.seq in gone else row for row in rows]
                     )
             return len(gone)
 
@@ -159,7 +159,7 @@ class ParquetStore(Store):
     def inspect(self) -> Iterator[Damage]:
         for segment in self._segments():
             try:
-                with self._told():
+                with self._translate_errors():
                     frame = pl.scan_parquet(segment.path)
                     schema, height = frame.collect_schema(), frame.select(pl.len()).collect().item()
             except StoreError as error:
@@ -183,7 +183,7 @@ class ParquetStore(Store):
         if self._closed:
             raise StoreError("the store is closed")
         found: dict[int, Segment] = {}
-        with self._told():
+        with self._translate_errors():
             for path in sorted(self.folder.glob("*-*.parquet")):
                 first, _, last = path.stem.partition("-")
                 if first.isdecimal() and last.isdecimal():
@@ -195,12 +195,12 @@ class ParquetStore(Store):
         columns = pl.DataFrame(rows, schema=SCHEMA, orient="row")
         data = io.BytesIO()
         columns.write_parquet(data, compression="zstd", compression_level=LEVEL, row_group_size=PAGE)
-        with self._told("; nothing of it was stored, all that was is still there"):
+        with self._translate_errors("; nothing of it was stored, all that was is still there"):
             atomic_write.write_atomically(
                 self.folder / f"{first:0{DIGITS}d}-{last:0{DIGITS}d}.parquet", data.getvalue()
             )
 
-    def _told(self, loss: str = "") -> "Told":
+    def _translate_errors(self, loss: str = "") -> "Told":
         return Told(self.folder, loss)
 
     def __repr__(self) -> str:

@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from onepass.log.lines import Lines
+from onepass.log.model_lineage import Lines
 from onepass.log.records import Checkpoint
-from onepass.log.replay import Fold, restored
+from onepass.log.replay import Fold, bandit_from_checkpoint
 from onepass.log.store import Row, Store, StoreError, record_of
-from onepass.log.verifying import DAMAGED, LISTED, Bound, Part, Saved, Verified, Verifying, saved_of
+from onepass.log.verification import DAMAGED, LISTED, Bound, Part, Saved, Verified, Verifying, _saved_checkpoint
 
 READ = ("decision", "join", "eviction", "forgotten")
 
@@ -68,7 +68,7 @@ def pieces_of(store: Store, loop: str, line: int | None = None, until: int | Non
     for record in store.read(0, until, ("checkpoint",), loop):
         lines.take(record)
         if record.digest:
-            saved.setdefault(record.line, []).append(saved_of(record))
+            saved.setdefault(record.line, []).append(_saved_checkpoint(record))
     found = []
     for number, each in sorted(saved.items()):
         if line in (None, number) and number in lines.each:
@@ -115,14 +115,14 @@ def verify_piece(
     (default None).
     """
     try:
-        bandit = restored(checkpoint_at(store, piece.seq))
+        bandit = bandit_from_checkpoint(checkpoint_at(store, piece.seq))
     except StoreError:
-        return Checked(piece, summed([])._replace(left={DAMAGED: 1}, others=(piece.seq,)), piece.seq)
+        return Checked(piece, sum_results([])._replace(left={DAMAGED: 1}, others=(piece.seq,)), piece.seq)
     fold = Fold(store, piece.loop, bandit, piece.begin, line=piece.line, end=piece.stop, begun=piece.begun)
     if not piece.first and not store.is_indexed:
         note_earlier(fold, piece.end if until is None or piece.end is None else min(piece.end, until))
-    begin = None if piece.first else bound_at(store, piece.begin, piece.seq)
-    end = None if piece.end is None or piece.end_seq is None else bound_at(store, piece.end, piece.end_seq)
+    begin = None if piece.first else make_bound(store, piece.begin, piece.seq)
+    end = None if piece.end is None or piece.end_seq is None else make_bound(store, piece.end, piece.end_seq)
     check, read = Verifying(fold, until, Part(begin, end, piece.saved)), piece.begin
     for row in rows_of(store, piece, until):
         read = row.seq
@@ -208,17 +208,17 @@ def checkpoint_at(store: Store, seq: int) -> Checkpoint:
     return record
 
 
-def bound_at(store: Store, through: int, seq: int) -> Bound:
+def make_bound(store: Store, through: int, seq: int) -> Bound:
     """A whole checkpoint, its model read when somebody asks how many rows it has learned."""
 
     @cache
     def rounds() -> int:
-        return int(restored(checkpoint_at(store, seq)).n_learned)
+        return int(bandit_from_checkpoint(checkpoint_at(store, seq)).n_learned)
 
     return Bound(through, rounds)
 
 
-def summed(found: Iterable[Verified]) -> Verified:
+def sum_results(found: Iterable[Verified]) -> Verified:
     """What was found in several pieces, as one."""
     total = Verified(0, 0, 0, 0, (), {}, 0, 0, (), 0)
     for one in found:

@@ -49,21 +49,21 @@ class PostgresStore(Tables):
         self._reader: psycopg.Connection | None = None
         self._alone, self._asking = threading.Lock(), threading.Lock()
         self._claims: set[str] = set()
-        with told(NOTHING), self._connected() as connection, connection.transaction():
+        with _translate_errors(NOTHING), self._connect() as connection, connection.transaction():
             connection.execute("select pg_advisory_xact_lock(%s)", (BEGINNING,))
             connection.execute(psycopg.sql.SQL("create schema if not exists {}").format(self._name))
             for statement in SCHEMA:
-                connection.execute(written(statement.format(bytes="bytea")))
+                connection.execute(_to_psycopg(statement.format(bytes="bytea")))
         super().__init__()
 
     @property
     def _name(self) -> "psycopg.sql.Identifier":
         return psycopg.sql.Identifier(self.schema)
 
-    def _connected(self) -> "psycopg.Connection":
+    def _connect(self) -> "psycopg.Connection":
         if self._closed:
             raise StoreError("the store is closed")
-        connection = psycopg.connect(patient(self._conninfo), autocommit=True)
+        connection = psycopg.connect(_add_timeouts(self._conninfo), autocommit=True)
         connection.execute("set synchronous_commit = on")
         connection.execute("set client_min_messages = warning")
         connection.execute(psycopg.sql.SQL("set search_path = {}").format(self._name))
@@ -71,15 +71,15 @@ class PostgresStore(Tables):
 
     def claim(self, loop: str) -> None:
         """Take an advisory lock by the connection that writes, so a process that has lost it writes nothing."""
-        with self._alone, told(NOTHING):
+        with self._alone, _translate_errors(NOTHING):
             if self._writer is None or self._writer.broken:
-                self._writer = self._writing_connection()
+                self._writer = self._open_writer()
             lock(self._writer, self.schema, loop)
             self._claims.add(loop)
 
-    def _writing_connection(self) -> "psycopg.Connection":
+    def _open_writer(self) -> "psycopg.Connection":
         """A connection that holds all claims; ClaimError where another process has one of them."""
-        connection = self._connected()
+        connection = self._connect()
         try:
             for name, value in KEEPALIVES.items():  # a machine that is gone lets go of its claims
                 connection.execute(f"set {name} = {value}".encode())
@@ -90,37 +90,37 @@ class PostgresStore(Tables):
             raise
         return connection
 
-    def _begun(self) -> "psycopg.Connection":
+    def _begin(self) -> "psycopg.Connection":
         """The writer's connection in a transaction that holds the mark; made again where it broke while it was idle."""
         for old in (self._writer, None):
-            self._writer = connection = self._writing_connection() if old is None or old.broken else old
+            self._writer = connection = self._open_writer() if old is None or old.broken else old
             try:
                 connection.execute("begin")
                 connection.execute(LOCK)
                 return connection
             except psycopg.OperationalError:
                 if not connection.broken or old is None:
-                    abandoned(connection)
+                    _rollback(connection)
                     raise
         raise AssertionError("a connection is found or refused")
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
         with self._alone:
-            with told(NOTHING):
-                connection = self._begun()
+            with _translate_errors(NOTHING):
+                connection = self._begin()
                 try:
                     yield Asked(connection)
                 except BaseException:
-                    abandoned(connection)
+                    _rollback(connection)
                     raise
-            with told(UNKNOWN):
+            with _translate_errors(UNKNOWN):
                 connection.execute("commit")
 
     def ask(self, question: str, values: Sequence[Any] = ()) -> list[Any]:
-        with self._asking, told():
+        with self._asking, _translate_errors():
             for old in (self._reader, None):
-                self._reader = connection = self._connected() if old is None or old.broken else old
+                self._reader = connection = self._connect() if old is None or old.broken else old
                 try:
                     return Asked(connection).ask(question, values)
                 except psycopg.OperationalError:
@@ -154,14 +154,14 @@ def lock(connection: "psycopg.Connection", schema: str, loop: str) -> None:
         )
 
 
-def patient(conninfo: str) -> str:
+def _add_timeouts(conninfo: str) -> str:
     """How to reach a database, and for how long to try where that is not said."""
     said = psycopg.conninfo.conninfo_to_dict(conninfo)
     return psycopg.conninfo.make_conninfo(conninfo, **{name: PATIENCE[name] for name in PATIENCE.keys() - said.keys()})
 
 
 @contextmanager
-def told(loss: str = "") -> Iterator[None]:
+def _translate_errors(loss: str = "") -> Iterator[None]:
     """PostgreSQL's errors as sentences."""
     try:
         yield
@@ -169,7 +169,7 @@ def told(loss: str = "") -> Iterator[None]:
         raise StoreError(f"PostgreSQL: {' '.join(str(error).split())}{loss}") from error
 
 
-def abandoned(connection: "psycopg.Connection") -> None:
+def _rollback(connection: "psycopg.Connection") -> None:
     """Roll back, where there is still somebody to be told."""
     with suppress(psycopg.Error):
         connection.execute("rollback")
@@ -182,16 +182,16 @@ class Asked:
         self._connection = connection
 
     def ask(self, question: str, values: Sequence[Any] = ()) -> list[Any]:
-        return self._connection.execute(written(question), values).fetchall()
+        return self._connection.execute(_to_psycopg(question), values).fetchall()
 
     def tell(self, statement: str, values: Sequence[Any] = ()) -> int:
-        return self._connection.execute(written(statement), values).rowcount
+        return self._connection.execute(_to_psycopg(statement), values).rowcount
 
     def insert(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
         with self._connection.cursor() as cursor:
-            cursor.executemany(written(statement), rows)
+            cursor.executemany(_to_psycopg(statement), rows)
 
 
-def written(statement: str) -> bytes:
+def _to_psycopg(statement: str) -> bytes:
     """A statement as psycopg takes it."""
     return statement.replace("?", "%s").encode()

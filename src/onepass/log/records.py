@@ -176,18 +176,18 @@ class Decision(Record, frozen=True, kw_only=True, tag_field="kind", tag="decisio
         """
         for name in ("contexts", "eligible"):
             if name in fields:
-                fields[name] = listed(fields[name])
+                fields[name] = to_plain_data(fields[name])
         if isinstance(fields.get("eligible"), list | tuple | set | frozenset):
             fields["eligible"] = [_members(one) for one in fields["eligible"]]
         # names that are strings are written as they are
         if not decision.several and decision.candidates and set(map(type, decision.candidates)) == {str}:
             held = {name: _plain(getattr(decision, FIELDS.get(name, name))) for name in HELD}
             held["tail"] = TAILS[decision.rest]
-            if decision.arms == _named(decision.candidates, held["places"]):
+            if decision.arms == _arms_at(decision.candidates, held["places"]):
                 return cls(loop=loop, time=time, arms=None, **held, **fields)
         whole = decision.to_dict()
         names = whole["arms"]
-        if names == _named(whole["offered"], whole["places"]):
+        if names == _arms_at(whole["offered"], whole["places"]):
             names = None
         held = {name: whole[name] for name in HELD}
         return cls(loop=loop, time=time, arms=names, **held, **fields)
@@ -200,7 +200,7 @@ class Decision(Record, frozen=True, kw_only=True, tag_field="kind", tag="decisio
     def decided(self) -> Decided:
         """The `onepass.Decision` that this is the record of, equal in every bit; ValueError where it is of another
         origin."""
-        arms = _named(self.offered, self.places) if self.arms is None else self.arms
+        arms = _arms_at(self.offered, self.places) if self.arms is None else self.arms
         whole = {name: getattr(self, name) for name in HELD}
         return Decided.from_dict({"format": DECISION_FORMAT, "arms": arms, **whole})
 
@@ -377,16 +377,16 @@ def moment(micros: int) -> datetime:
     return EPOCH + micros * MICROSECOND
 
 
-def listed(value: Any) -> Any:
+def to_plain_data(value: Any) -> Any:
     """Arrays as lists, factors as {"left": ..., "right": ...}; plain data as it is."""
     if isinstance(value, Factors):
-        return {"left": listed(value.left), "right": listed(value.right)}
+        return {"left": to_plain_data(value.left), "right": to_plain_data(value.right)}
     return value.tolist() if isinstance(value, np.ndarray) else value
 
 
 def _members(value: Any) -> Any:
     """A collection of names, of one slot of several, as a list; a name as it is."""
-    return list(value) if isinstance(value, set | frozenset) else listed(value)
+    return list(value) if isinstance(value, set | frozenset) else to_plain_data(value)
 
 
 def _plain(value: Any) -> Any:
@@ -394,6 +394,6 @@ def _plain(value: Any) -> Any:
     return value.tolist() if isinstance(value, ARRAYS) else value
 
 
-def _named(offered: Any, places: list[int]) -> list[Any]:
+def _arms_at(offered: Any, places: list[int]) -> list[Any]:
     """What is called what: the names at places, or the places themselves."""
     return list(places) if offered is None else [offered[place] for place in places]

@@ -21,11 +21,11 @@ from onepass.bandit.decision import rest_from_record
 from onepass.foundation import files
 from onepass.foundation.check import quote
 from onepass.foundation.deferred_signals import defer_signals
-from onepass.log.asking import learned_of
-from onepass.log.correcting import correct, linear
-from onepass.log.evicting import arms_of, evict
-from onepass.log.lines import lines_of
+from onepass.log.eviction import arms_of, evict
+from onepass.log.late_correction import correct, linear
+from onepass.log.model_lineage import lines_of
 from onepass.log.records import CORRECTION, Checkpoint, Decision, Eviction, Join
+from onepass.log.replay_decide import learning_context
 from onepass.log.store import Store, StoreError
 
 HELD = 1 << 26  # bytes of decisions that are kept while their joins are awaited; older ones are looked up
@@ -69,7 +69,7 @@ class Fold:
         self._begun = begun
 
     @classmethod
-    def resumed(
+    def resume(
         cls, store: Store, loop: str, begin: Any = None, *, first: bool = False, line: int | None = None
     ) -> Self:
         """The fold at the last checkpoint of a model that holds it, or at the beginning.
@@ -89,7 +89,7 @@ class Fold:
                 if first:
                     break
         if found is not None:
-            return cls(store, loop, restored(found), found.through, line=number, end=end)
+            return cls(store, loop, bandit_from_checkpoint(found), found.through, line=number, end=end)
         if begin is None:
             raise ValueError(f"loop {quote(loop)} has no checkpoint with its model: give the bandit it began with")
         return cls(store, loop, begin, line=number, end=end)
@@ -102,8 +102,8 @@ class Fold:
         """
         count, last = 0, self.store.last
         until = min(last if until is None else until, last if self.end is None else self.end)
-        for joins in grouped(self._scanned(until)):
-            if self._goes_on(joins[-1], until):
+        for joins in group_joins(self._scan(until)):
+            if self._batch_continues(joins[-1], until):
                 return count
             self.learn(joins)
             count += len(joins)
@@ -117,7 +117,7 @@ class Fold:
         fields = {"loop": self.loop, "time": time, "line": self.line, **fields}
         return Checkpoint(through=self.through, digest=digest, data=data, **fields)
 
-    def _scanned(self, until: int | None) -> Iterator[Join | Eviction]:
+    def _scan(self, until: int | None) -> Iterator[Join | Eviction]:
         """Joins and evictions that were not read, while decisions are noted."""
         for one in self.store.read(max(self.through, self.read), until, ("decision", "join", "eviction"), self.loop):
             if isinstance(one, Decision):
@@ -155,10 +155,10 @@ class Fold:
             del self._names[id(names)]
         return NAME * len(names or ())
 
-    def _goes_on(self, join: Join | Eviction, until: int) -> bool:
+    def _batch_continues(self, join: Join | Eviction, until: int) -> bool:
         """Whether the batch of a join has more joins after a place."""
         later = next(self.store.read(until, None, ("join",), self.loop), None)
-        return later is not None and together(join, later)
+        return later is not None and same_batch(join, later)
 
     def learn(self, records: Sequence[Join | Eviction]) -> int:
         """Learn joins in one call, those of one batch, or forget the arms of an eviction; and return how many were
@@ -220,19 +220,19 @@ class Fold:
             if decision is None or learned is None:
                 self._refuse_dropped(join)
                 passed += 1
-            elif learned.seq > self._beginning():
-                lesson = learned_from(decision)
-                kept = self._kept_since(learned.seq, join.seq, lesson.arms)
+            elif learned.seq > self._first_join():
+                lesson = decision_to_learn(decision)
+                kept = self._arms_not_evicted(learned.seq, join.seq, lesson.arms)
                 rewards = [value if one else None for value, one in zip(join.rewards, kept, strict=True)]
                 correct(self.bandit, lesson, rewards)
         return passed
 
-    def _kept_since(self, learned: int, now: int, arms: list[Any]) -> list[bool]:
+    def _arms_not_evicted(self, learned: int, now: int, arms: list[Any]) -> list[bool]:
         """Whether a model has kept what it learned of each arm from one place of the log to another."""
         evicted = {arm for one in self.store.read(learned, now, ("eviction",), self.loop) for arm in one.arms}
         return [not evicted or arm not in evicted for arm in arms]
 
-    def _beginning(self) -> int:
+    def _first_join(self) -> int:
         """The place after which this model has learned every join."""
         if self._begun is None:
             line = lines_of(self.store, self.loop).each.get(self.line)
@@ -247,7 +247,7 @@ class Fold:
             return held
         for one in self.store.find(self.loop, join.id):
             if isinstance(one, Decision):
-                return learned_from(one)
+                return decision_to_learn(one)
         self._refuse_dropped(join)
         return None
 
@@ -266,7 +266,7 @@ def lesson_of(record: Decision) -> Decided:
     rows, names, drawn = record.context, record.offered, record.propensities
     mine = record.arms is None and record.shown is None and type(rows) is list
     if not mine or drawn is None or names is None or not all(type(names[place]) is str for place in record.places):
-        return learned_from(record)._replace(**UNLEARNED)
+        return decision_to_learn(record)._replace(**UNLEARNED)
     arms, places = [names[place] for place in record.places], np.array(record.places)
     return Decided(
         arm=arms[0], arms=arms, propensity=drawn[0], index=record.places[0], places=places,
@@ -281,18 +281,18 @@ def weight(lesson: Decided) -> int:
     return EACH + BITS * int(np.size(lesson.context))
 
 
-def together(one: Join | Eviction, other: Join | Eviction) -> bool:
+def same_batch(one: Join | Eviction, other: Join | Eviction) -> bool:
     """Whether two records that follow one another are joins that are learned in one call."""
     if isinstance(one, Eviction) or isinstance(other, Eviction):
         return False
     return one.batch is not None and (one.batch, one.again) == (other.batch, other.again)
 
 
-def grouped(joins: Iterable[One]) -> Iterator[list[One]]:
+def group_joins(joins: Iterable[One]) -> Iterator[list[One]]:
     """Joins that are learned in one call; an eviction alone."""
     group: list[One] = []
     for join in joins:
-        if group and not together(group[-1], join):
+        if group and not same_batch(group[-1], join):
             yield group
             group = []
         group.append(join)
@@ -300,7 +300,7 @@ def grouped(joins: Iterable[One]) -> Iterator[list[One]]:
         yield group
 
 
-def restored(checkpoint: Checkpoint) -> Any:
+def bandit_from_checkpoint(checkpoint: Checkpoint) -> Any:
     """The model of a checkpoint; StoreError where its bytes are not those that were written."""
     data = checkpoint.data or b""
     if hashlib.sha256(data).hexdigest() != checkpoint.digest:
@@ -308,23 +308,23 @@ def restored(checkpoint: Checkpoint) -> Any:
     return files.from_bytes(data)
 
 
-def learned_from(record: Decision) -> Decided:
+def decision_to_learn(record: Decision) -> Decided:
     """What is learned of a decision: what was shown."""
     if record.scores is None:
-        return imported(record)
+        return _foreign_decision(record)
     if record.shown is None or record.shown == record.places:
         return record.decided()
-    context = learned_of(record.contexts, record.shown)
+    context = learning_context(record.contexts, record.shown)
     if context is None:
         raise ValueError(f"decision {quote(record.id)} must have the rows of all arms, to learn from what was shown")
     return msgspec.structs.replace(record, places=record.shown, arms=None, context=context).decided()
 
 
-def imported(record: Decision) -> Decided:
+def _foreign_decision(record: Decision) -> Decided:
     """The lesson of a decision that another system made: there are no scores, and learning needs none. ValueError where
     the log does not hold what was offered."""
     places = record.places if record.shown is None else record.shown
-    context, names = learned_of(record.contexts, places), record.names
+    context, names = learning_context(record.contexts, places), record.names
     if context is None:
         raise ValueError(f"decision {quote(record.id)} must have rows or records of its arms, to learn from it")
     arms = list(places) if names is None else [names[place] for place in places]

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, final
 
 from onepass.foundation import check
-from onepass.log.copying import LONGEST, Copier
-from onepass.log.store import Damage, Row, StoreError, stored
-from onepass.log.tables import LAST, MARKS, SCHEMA, Connection, Tables, insert_rows, known
+from onepass.log.store import Damage, Row, StoreError, assign_places
+from onepass.log.tables import LAST, MARKS, SCHEMA, Connection, Tables, find_places, insert_rows
+from onepass.log.wal_checkpointer import LONGEST, Copier
 
 ROW = 5  # pages that a row changes: of the table, three indices, and its long body's
 
@@ -47,15 +47,15 @@ class SqliteStore(Tables):
         self._writer = self._connection()
         self._reader = self._connection()
         try:
-            self._made()
+            self._create_tables()
             super().__init__()
         except BaseException:
             self.close()
             raise
 
-    def _made(self) -> None:
+    def _create_tables(self) -> None:
         """The tables, where they are not there; StoreError for others."""
-        with self._told():
+        with self._translate_errors():
             tables = {name for (name,) in self._writer.execute("select name from sqlite_master where type = 'table'")}
             if tables and "mark" not in tables:
                 raise StoreError(f"{self.path} is a database of something else: {', '.join(sorted(tables))}")
@@ -73,14 +73,14 @@ class SqliteStore(Tables):
                 self._writer.execute("commit")
 
     def _connection(self) -> sqlite3.Connection:
-        with self._told():
+        with self._translate_errors():
             place = f"{self.path.absolute().as_uri()}?mode={'ro' if self._readonly else 'rwc'}"
             return sqlite3.connect(
                 place, uri=True, timeout=self._wait, isolation_level=None, check_same_thread=False, cached_statements=64
             )
 
     @contextmanager
-    def _told(self, loss: str = "") -> Iterator[None]:
+    def _translate_errors(self, loss: str = "") -> Iterator[None]:
         """SQLite's errors as sentences."""
         try:
             yield
@@ -93,7 +93,7 @@ class SqliteStore(Tables):
     def transaction(self) -> Iterator[Connection]:
         if self._readonly:
             raise StoreError(f"the store {self.path} is open for reading only; nothing of it was stored")
-        with self._alone, self._told("; nothing of it was stored, all that was is still there"):
+        with self._alone, self._translate_errors("; nothing of it was stored, all that was is still there"):
             before = self._writer.total_changes
             self._writer.execute("begin immediate")
             try:
@@ -110,7 +110,7 @@ class SqliteStore(Tables):
         makes the transaction fail, and only then it is asked for. Threads change places at every statement."""
         last, self._last = self._last, None
         if last is not None and not any(row.seq for row in rows):
-            seqs, new = stored(rows, {}, last)
+            seqs, new = assign_places(rows, {}, last)
             try:
                 with self.transaction() as connection:
                     if not insert_rows(connection, new, last):
@@ -125,19 +125,19 @@ class SqliteStore(Tables):
                 return seqs
         with self.transaction() as connection:
             ((last,),) = connection.ask(LAST)
-            seqs, new = stored(rows, known(connection, rows), last)
+            seqs, new = assign_places(rows, find_places(connection, rows), last)
             insert_rows(connection, new, last)
         self._last = last + len(new)
         return seqs
 
     def ask(self, question: str, values: Sequence[Any] = ()) -> list[Any]:
-        with self._asking, self._told():
+        with self._asking, self._translate_errors():
             return Asked(self._reader).ask(question, values)
 
     def erase(self, subject: str, events: Collection[tuple[str, str]] = ()) -> int:
         """As in the contract; pages are overwritten, and the write-ahead log is emptied."""
         count = super().erase(subject, events)
-        with self.copier.paused(), self._alone, self._asking, self._told():
+        with self.copier.paused(), self._alone, self._asking, self._translate_errors():
             busy = self._writer.execute("pragma wal_checkpoint(truncate)").fetchone()[0]
         if busy:
             raise StoreError(
@@ -158,13 +158,13 @@ class SqliteStore(Tables):
         partial = place.with_name(f"{place.name}.part")
         try:
             partial.unlink(missing_ok=True)
-            with self._told(), closing(sqlite3.connect(partial, isolation_level=None)) as copy:
+            with self._translate_errors(), closing(sqlite3.connect(partial, isolation_level=None)) as copy:
                 with closing(self._connection()) as source:
                     source.backup(copy)
                 last = dict(copy.execute(MARKS).fetchall())["last"]
-            synced(partial)
+            fsync_path(partial)
             os.replace(partial, place)
-            synced(place.parent)
+            fsync_path(place.parent)
         except OSError as error:
             partial.unlink(missing_ok=True)
             raise StoreError(f"no copy was made: {error}") from error
@@ -193,7 +193,7 @@ class SqliteStore(Tables):
         return f"SqliteStore({str(self.path)!r})"
 
 
-def synced(path: Path) -> None:
+def fsync_path(path: Path) -> None:
     """Wait until a file, or the names in a folder, are on the disk."""
     handle = os.open(path, os.O_RDONLY)
     try:

@@ -262,10 +262,10 @@ def row_of(record: Record) -> Row:
         raise ValueError(f"records must be those of onepass.log, got {quote(record)}")
     read: Any = decode(encode(record))  # what a reader will get: types are checked, 1 becomes 1.0
     msgspec.structs.force_setattr(read, "seq", 0)
-    return typed_row(read)
+    return make_row(read)
 
 
-def typed_row(record: Any) -> Row:
+def make_row(record: Any) -> Row:
     """`row_of` of a record without a place whose parts have the types that they should: half the time. ValueError for
     a number that is not finite; types and names are not looked at."""
     body, once = encode(record), record.once
@@ -273,7 +273,7 @@ def typed_row(record: Any) -> Row:
     return Row(0, record.loop, kind(record), record.event, record.subject, digest, record.time, body, 0)
 
 
-def placed(row: Row, seq: int) -> Row:
+def row_at(row: Row, seq: int) -> Row:
     """A row at its place."""
     return row._replace(seq=seq, crc=checksum(seq, row.body))
 
@@ -295,13 +295,13 @@ def record_of(row: Row) -> Any:
     return record
 
 
-def forgotten(row: Row) -> Row:
+def erase_row(row: Row) -> Row:
     """What stands in the place of a row that was deleted."""
     was = row.kind
-    return placed(row_of(Forgotten(loop=row.loop, time=row.time, was=was)), row.seq)
+    return row_at(row_of(Forgotten(loop=row.loop, time=row.time, was=was)), row.seq)
 
 
-def stored(rows: list[Row], held: dict[tuple[str, str], int], last: int) -> tuple[list[int], list[Row]]:
+def assign_places(rows: list[Row], held: dict[tuple[str, str], int], last: int) -> tuple[list[int], list[Row]]:
     """The places of rows, and those that are new, at theirs. held: the places of (loop, once) that are kept already,
     to which those of these rows are added; last: the last place given."""
     seqs, new = [], []
@@ -313,7 +313,7 @@ def stored(rows: list[Row], held: dict[tuple[str, str], int], last: int) -> tupl
         if seq is None:
             last += 1
             seq = last
-            new.append(placed(row, seq))
+            new.append(row_at(row, seq))
             if key is not None:
                 held[key] = seq
         seqs.append(seq)

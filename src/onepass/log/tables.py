@@ -14,8 +14,8 @@ from contextlib import AbstractContextManager
 from functools import cache
 from typing import Any, Protocol, TypeVar
 
-from onepass.log.groups import Groups
-from onepass.log.store import Row, Store, StoreError, forgotten, record_of, stored
+from onepass.log.group_commit import Groups
+from onepass.log.store import Row, Store, StoreError, assign_places, erase_row, record_of
 
 FORM = 1  # of the tables
 PAGE = 1_000  # rows read at a time: no reader holds a transaction open
@@ -88,7 +88,7 @@ class Tables(Store):
         """Store rows of several callers in one transaction, as `put` does."""
         with self.transaction() as connection:
             ((last,),) = connection.ask(LAST)
-            seqs, new = stored(rows, known(connection, rows), last)
+            seqs, new = assign_places(rows, find_places(connection, rows), last)
             insert_rows(connection, new, last)
         return seqs
 
@@ -118,7 +118,7 @@ class Tables(Store):
     def find_all(self, loop: str, ids: Sequence[str]) -> dict[str, list[Any]]:
         """As in the contract, by one question for many."""
         found: dict[str, list[Any]] = {id: [] for id in ids}
-        for part in repeated([*found]):
+        for part in padded_parts([*found]):
             question = f"select {COLUMNS} from record where loop = ? and event in ({', '.join('?' * len(part))})"
             for row in map(Row._make, self.ask(f"{question} order by seq", (loop, *part))):
                 found[row.event or ""].append(record_of(row))
@@ -127,7 +127,7 @@ class Tables(Store):
     def events_at(self, loop: str, seqs: Sequence[int]) -> dict[int, str]:
         """As in the contract, by one question for many."""
         found: dict[int, str] = {}
-        for part in repeated([*seqs]):
+        for part in padded_parts([*seqs]):
             question = f"select seq, event from record where seq in ({', '.join('?' * len(part))}) and loop = ?"
             found.update((seq, event) for seq, event in self.ask(question, (*part, loop)) if event is not None)
         return found
@@ -151,7 +151,7 @@ class Tables(Store):
                 found += [row for row in about if row.seq not in seqs]
             for row in found:
                 connection.tell("delete from record where seq = ?", (row.seq,))
-            connection.insert(INSERT, [forgotten(row) for row in found])
+            connection.insert(INSERT, [erase_row(row) for row in found])
         return len(found)
 
     def drop(self, seq: int) -> int:
@@ -175,7 +175,7 @@ class Tables(Store):
 
 
 @cache
-def inserting(count: int) -> str:
+def insert_statement(count: int) -> str:
     """The statement that inserts so many rows at once: threads change places at every statement, which takes longer."""
     return f"insert into record ({COLUMNS}) values {', '.join([VALUES] * count)}"
 
@@ -183,7 +183,7 @@ def inserting(count: int) -> str:
 def insert_rows(connection: Connection, rows: list[Row], last: int) -> bool:
     """Insert rows that have places after the last one, and move the mark; return whether the mark was there."""
     for part in parts(rows):
-        connection.tell(inserting(len(part)), [value for row in part for value in row])
+        connection.tell(insert_statement(len(part)), [value for row in part for value in row])
     return not rows or connection.tell(MOVE, (last + len(rows), last)) == 1
 
 
@@ -198,7 +198,7 @@ def parts(found: list[Any]) -> Iterator[list[Any]]:
         start += length
 
 
-def repeated(names: list[Name]) -> Iterator[list[Name]]:
+def padded_parts(names: list[Name]) -> Iterator[list[Name]]:
     """Names in parts of at most `MOST`, the last one repeated until their number is a power of two: one statement asks
     for as many."""
     for start in range(0, len(names), MOST):
@@ -206,7 +206,7 @@ def repeated(names: list[Name]) -> Iterator[list[Name]]:
         yield part + part[-1:] * ((1 << (len(part) - 1).bit_length()) - len(part))
 
 
-def known(connection: Connection, rows: list[Row]) -> dict[tuple[str, str], int]:
+def find_places(connection: Connection, rows: list[Row]) -> dict[tuple[str, str], int]:
     """The places of what is kept once, of these rows."""
     wanted: dict[str, list[str]] = {}
     for row in rows:
@@ -214,7 +214,7 @@ def known(connection: Connection, rows: list[Row]) -> dict[tuple[str, str], int]
             wanted.setdefault(row.loop, []).append(row.once)
     found = {}
     for loop, names in wanted.items():
-        for part in repeated(names):
+        for part in padded_parts(names):
             question = f"select once, seq from record where loop = ? and once in ({', '.join('?' * len(part))})"
             found.update({(loop, once): seq for once, seq in connection.ask(question, (loop, *part))})
     return found

@@ -3,15 +3,15 @@
     shown ~ q = (1 - exploring) 1{first eligible} + exploring / eligible arms
 
 The model's own choice stays in the record. q is logged: an exploring apprentice can be evaluated. A candidate that has
-a share of the decisions: log/showing.py.
+a share of the decisions: log/canary_split.py.
 """
 
 from collections.abc import Callable
 from typing import Any
 
 from onepass.bandit.decision import Decision
+from onepass.log.canary_split import hash_uniform, is_canary, mix_probabilities
 from onepass.log.records import Canary
-from onepass.log.showing import candidates, lot, mixed
 from onepass.service.learner import Copy
 from onepass.service.messages import ApiError
 from onepass.service.request_rows import Offer
@@ -35,7 +35,7 @@ def override_shown(found: Decision, offered: Offer, settings: LoopSettings) -> d
     for place in allowed:
         chances[place] = settings.exploring / len(allowed)
     chances[baseline[0]] += 1.0 - settings.exploring
-    drawn = lot(f"{found.seed} {found.id}", b"showing")
+    drawn = hash_uniform(f"{found.seed} {found.id}", b"showing")
     shown = baseline[0]
     if drawn < settings.exploring:
         shown = allowed[min(int(drawn / settings.exploring * len(allowed)), len(allowed) - 1)]
@@ -56,5 +56,5 @@ def share_with_candidate(
     p, q = found.probabilities.tolist(), would.probabilities.tolist()
     share, mine, its = settings.share, int(found.places[0]), int(would.places[0])
     canary = Canary(line=candidate.line, share=share, through=candidate.through, place=its, probabilities=q)
-    place = its if candidates(found.seed, found.id, share) else mine
-    return {"canary": canary, "shown": [place], "showing": mixed(p, q, share)}
+    place = its if is_canary(found.seed, found.id, share) else mine
+    return {"canary": canary, "shown": [place], "showing": mix_probabilities(p, q, share)}

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import msgspec
 
 from onepass.foundation import atomic_write, files
-from onepass.log.lines import SERVING, STAGED, Line
+from onepass.log.model_lineage import SERVING, STAGED, Line
 from onepass.log.records import Checkpoint, Forgotten
-from onepass.log.replay import Fold, restored
+from onepass.log.replay import Fold, bandit_from_checkpoint
 from onepass.log.store import Row, Store
 from onepass.service.backlog import Block, load_block, save_block
 from onepass.service.loop_state import LoopState
@@ -228,7 +228,7 @@ def load_fold(folder: Path, store: Store, loop: str, line: Line, found: StoredCh
             f"the checkpoints of a backup into {folder}, or a backup of the log with its beginning in the log's place"
         )
     (record,) = store.read(place - 1, place)
-    return Fold(store, loop, restored(record), record.through, line=line.number)
+    return Fold(store, loop, bandit_from_checkpoint(record), record.through, line=line.number)
 
 
 def refuse_remainder(folder: Path, store: Store, loop: str) -> None:

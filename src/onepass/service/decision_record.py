@@ -7,8 +7,8 @@ function of model, settings, request and time wherever it was made.
 from typing import Any
 
 from onepass.bandit.decision import Decision as Decided
-from onepass.log.asking import decided_on
 from onepass.log.records import SECOND, Decision
+from onepass.log.replay_decide import decide_from_log
 from onepass.service.apprentice import REQUEST, override_shown, share_with_candidate
 from onepass.service.learner import Copies, Copy
 from onepass.service.messages import ApiError, DecideRequest, bad_argument
@@ -45,7 +45,9 @@ def make_record(
 
     def decide_with(copy: Copy) -> Decided:
         time = {"time": now / SECOND} if copy.timed else {}
-        found: Decided = decided_on(copy.snapshot, offered.contexts, offered.names, request.slots, **options, **time)
+        found: Decided = decide_from_log(
+            copy.snapshot, offered.contexts, offered.names, request.slots, **options, **time
+        )
         return found
 
     try:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from onepass.foundation import cache, compilation
-from onepass.log.opening import opened
+from onepass.log.open_store import open_store
 from onepass.log.records import SECOND, Settings
 from onepass.log.store import Store
 from onepass.service import checkpoints
@@ -123,7 +123,7 @@ def examine_loop(
         yield Finding(name, "log", "fine", "there is none yet: the first start makes it")
         return
     try:
-        with opened(place, readonly=True) as store:
+        with open_store(place, readonly=True) as store:
             yield from check_records(name, store, quick)
             yield from check_clock(name, store, now)
             if settings is not None:

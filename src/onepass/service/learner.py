@@ -15,9 +15,9 @@ from collections.abc import Callable, Collection
 from concurrent.futures import Future
 from typing import Any, NamedTuple
 
-from onepass.log.evicting import arms_of, choose_evicted
+from onepass.log.eviction import arms_of, choose_evicted
 from onepass.log.records import Decision, Eviction, Join
-from onepass.log.replay import Fold, grouped
+from onepass.log.replay import Fold, group_joins
 from onepass.service.candidate import Candidate
 from onepass.service.writer import new_future, run_into_future
 
@@ -150,7 +150,7 @@ class Learner(threading.Thread):
                 self.fold.note(record)
                 if self.candidate is not None:
                     self.candidate.note(record)
-        for group in grouped(joins):
+        for group in group_joins(joins):
             if self.problem is None:
                 try:
                     self.fold.learn(group)

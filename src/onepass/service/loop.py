@@ -19,10 +19,10 @@ from msgspec.structs import replace
 from onepass.bandit.decision import made_id
 from onepass.foundation import files
 from onepass.foundation.check import quote
-from onepass.log.asking import decided_on
-from onepass.log.lines import SERVING, STAGED
+from onepass.log.model_lineage import SERVING, STAGED
 from onepass.log.records import Activation, Checkpoint, Decision, Eviction, Outcome, Record, Settings
 from onepass.log.replay import Fold
+from onepass.log.replay_decide import decide_from_log
 from onepass.log.store import Store
 from onepass.service import checkpoints, promotion
 from onepass.service.apprentice import REQUEST
@@ -442,8 +442,8 @@ def compile_paths(bandit: Any, settings: LoopSettings) -> None:
     if bandit.timed and bandit.n_learned:
         return  # its clock stands later
     for k in (1, len(names)):
-        decided_on(bandit.snapshot(), contexts, names, k, id="warm", **time)
-    each = [decided_on(bandit, contexts, names, 1, id=id, **time) for id in ("warm", "warmer", "warmest")]
+        decide_from_log(bandit.snapshot(), contexts, names, k, id="warm", **time)
+    each = [decide_from_log(bandit, contexts, names, 1, id=id, **time) for id in ("warm", "warmer", "warmest")]
     least, largest = settings.reward.range
     reward = min(max(0.0, least), largest)
     bandit.learn(each[:2], [reward, reward], **time)

@@ -1,7 +1,7 @@
 """State of a loop as a projection of its log: settings in force, and its models, one after the other.
 
     Settings {from, loop, wanted?, line?}      from: file, api, takeover; wanted: the model of the candidate `line`
-    Checkpoint                                 stages, promotes and retires models (log/lines.py)
+    Checkpoint                                 stages, promotes and retires models (log/model_lineage.py)
 
 Settings are in force except for their model, which comes with its candidate: a record of the takeover says so.
 """
@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from onepass.log.lines import Lines
+from onepass.log.model_lineage import Lines
 from onepass.log.records import Checkpoint, Settings
 from onepass.service.settings import LoopSettings, Model, parse_settings
 

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from onepass.evaluation.reward_range import Range
-from onepass.log.asking import first_eligible
 from onepass.log.records import SECOND, Activation, Checkpoint, Decision, Join, Outcome, Settings
+from onepass.log.replay_decide import first_eligible
 from onepass.service.drift import EVERY, SETTLED, Drift, Expected
 from onepass.service.pending_decision import deadline
 from onepass.service.policy_gain import LEVEL, DecisionWeights, PolicyGain, decision_weights, verdict

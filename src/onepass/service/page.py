@@ -21,8 +21,8 @@ from starlette.routing import Route
 
 from onepass.bandit.explanation import Explanation
 from onepass.foundation import check
-from onepass.log.asking import are_records
 from onepass.log.records import SECOND, Decision, encode
+from onepass.log.replay_decide import are_records
 from onepass.service.keys import Keys, Role
 from onepass.service.loop import Loop
 from onepass.service.messages import ApiError

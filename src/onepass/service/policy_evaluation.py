@@ -29,11 +29,11 @@ from onepass.evaluation.sample import Sample
 from onepass.evaluation.streaming import summarize_statistics
 from onepass.evaluation.sufficient_stats import PolicyStatistics
 from onepass.evaluation.weight_bound import WeightBound
-from onepass.log.asking import first_eligible
 from onepass.log.records import Decision, Join
-from onepass.log.replay import Fold, grouped
+from onepass.log.replay import Fold, group_joins
+from onepass.log.replay_decide import first_eligible
 from onepass.log.store import Store
-from onepass.log.verifying import again
+from onepass.log.verification import repeat_decision
 
 HELD = 20_000  # decisions that wait for their joins; older ones are looked up
 BLOCK = 256  # rows that are summed up together
@@ -108,7 +108,7 @@ def bandit_probabilities(bandit: Any, decision: Decision) -> np.ndarray:
     """Return the probabilities of a bandit; ValueError for a decision logged without its context."""
     if decision.contexts is None:
         raise ValueError(f"decision {decision.id} was logged without what was offered")
-    found: np.ndarray = again(bandit, decision).probabilities
+    found: np.ndarray = repeat_decision(bandit, decision).probabilities
     return found
 
 
@@ -181,7 +181,7 @@ def joined_groups(store: Store, loop: str, window: Window, most: int = HELD) -> 
             if not inside and not held and whole:
                 return
 
-    for group in grouped(joins()):
+    for group in group_joins(joins()):
         yield [(due.pop(join.id), join) for join in group]
 
 

@@ -5,8 +5,8 @@
     caught up, promote {}, better by its share             ->  take over
     failed, another one came, DELETE                       ->  discard
 
-Each is a record of the log, durable before it counts, and so is which model decided what (log/lines.py). Models are
-exchanged by the learner's thread alone: other threads ask it, and hold no lock meanwhile.
+Each is a record of the log, durable before it counts, and so is which model decided what (log/model_lineage.py). Models
+are exchanged by the learner's thread alone: other threads ask it, and hold no lock meanwhile.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ from typing import Any, Protocol
 from msgspec import to_builtins
 from msgspec.structs import replace
 
-from onepass.log.lines import RETIRED, SERVING, STAGED, Line
+from onepass.log.model_lineage import RETIRED, SERVING, STAGED, Line
 from onepass.log.records import Checkpoint, Decision
 from onepass.log.replay import Fold
 from onepass.log.store import Store, StoreError

@@ -22,7 +22,7 @@ from uvicorn.server import Server
 
 from onepass.foundation.atomic_write import FolderLock
 from onepass.foundation.check import quote
-from onepass.log.opening import SCHEMES, opened
+from onepass.log.open_store import SCHEMES, open_store
 from onepass.log.sqlite import SqliteStore
 from onepass.log.store import ClaimError, Store
 from onepass.service.app import Service
@@ -170,7 +170,7 @@ def open_log(settings: LoopSettings, data: Path, log: str | None) -> Store:
         raise ValueError(f"log must be postgresql://..., got {quote(log)}")
     if not synced:
         raise ValueError('operation.durability must be "commit" in a database: set synchronous_commit there instead')
-    return opened(log)
+    return open_store(log)
 
 
 @contextmanager

@@ -28,7 +28,7 @@ NAMES = [f"arm {place}" for place in range(ARMS)]
 
 VERIFY = """
 import functools, json, resource, sys
-from onepass.log.opening import opened
+from onepass.log.open_store import opened
 from onepass.log.parallel import verify_all
 found = verify_all(functools.partial(opened, sys.argv[1], readonly=True), workers=int(sys.argv[2]))
 spent = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]

@@ -14,8 +14,8 @@ import msgspec
 from onepass.bandit.request import Request
 from onepass.features.flatten import flatten_record
 from onepass.features.merge_records import TEXT, merge_records
-from onepass.log.asking import FACTORS, are_records
 from onepass.log.records import Decision
+from onepass.log.replay_decide import FACTORS, are_records
 
 MULTI, SLOTS, TAG = "_multi", "_slots", "_tag"
 ROW, PLACE = "x", "a"  # namespaces of the numbers of a row, and of an arm's place

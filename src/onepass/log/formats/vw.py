@@ -20,11 +20,11 @@ from typing import Any
 
 import msgspec
 
-from onepass.log.asking import are_records
 from onepass.log.formats.lines import Lines, Report, whole
 from onepass.log.formats.namespaces import features_of, namespaces, number, text_of
 from onepass.log.formats.requests import json_of
 from onepass.log.records import Decision, Event, Outcome
+from onepass.log.replay_decide import are_records
 
 MARKS = set(" \t|:,'\n\r")  # that a tag cannot have
 

@@ -18,11 +18,11 @@ from onepass.evaluation.moments import Moments, compute_moments
 from onepass.evaluation.reward_range import Range
 from onepass.evaluation.sample import make_sample
 from onepass.evaluation.weight_bound import WeightBound
-from onepass.log.asking import first_eligible
-from onepass.log.exchange import paid
+from onepass.log.import_export import outcomes_from_join
 from onepass.log.records import SECOND, Decision, Event, Join
-from onepass.log.replay import Fold, together
-from onepass.log.verifying import again
+from onepass.log.replay import Fold, same_batch
+from onepass.log.replay_decide import first_eligible
+from onepass.log.verification import repeat_decision
 from onepass.service.loop import Loop
 from onepass.service.promotion import replay_start
 
@@ -82,7 +82,7 @@ def weigh_policies(loop: Loop, policies: list[PolicyRun], begin: int, end: int) 
     waiting, count, batch = dict[str, PendingWeights](), 0, list[Join]()
     whole = replay_start(loop.store, loop.name)
     for record in read_records(loop):
-        if batch and not (isinstance(record, Join) and together(batch[-1], record)):
+        if batch and not (isinstance(record, Join) and same_batch(batch[-1], record)):
             learn_joins(policies, batch)
             batch = []
         if isinstance(record, Decision):
@@ -125,7 +125,7 @@ def policy_probabilities(policy: PolicyRun, record: Decision) -> np.ndarray:
     names = record.offered or []
     allowed = first_eligible(record.eligible, names, len(names), len(record.places))
     if policy.learns is not None:
-        return np.asarray(again(policy.learns.bandit, record).probabilities, float)
+        return np.asarray(repeat_decision(policy.learns.bandit, record).probabilities, float)
     out = np.zeros(len(names))
     if policy.source == "Baseline":
         out[record.baseline[0] if record.baseline else allowed[0]] = 1.0
@@ -138,7 +138,7 @@ def policy_probabilities(policy: PolicyRun, record: Decision) -> np.ndarray:
 
 def make_row(decision: Decision, join: Join) -> tuple[int, float, np.ndarray]:
     """Place, reward, and the probabilities with which arms were shown. What is joined was activated."""
-    event = Event(msgspec.structs.replace(decision, deferred=False), tuple(paid(join)))
+    event = Event(msgspec.structs.replace(decision, deferred=False), tuple(outcomes_from_join(join)))
     found = next(event_rows(event, lambda _: 0.0, 0.0))
     if found[3] is None:
         raise ValueError(f"decision {decision.id} was logged without its probabilities")

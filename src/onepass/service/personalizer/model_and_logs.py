@@ -1,7 +1,7 @@
 """What a loop holds, its model and its log: read, replaced, deleted.
 
-A model that comes by a client, or a new one, is a line of the log as any other (log/lines.py): what it decides can be
-verified. Deleting the log begins such a line with the present model, and then takes away what came before it.
+A model that comes by a client, or a new one, is a line of the log as any other (log/model_lineage.py): what it decides
+can be verified. Deleting the log begins such a line with the present model, and then takes away what came before it.
 """
 
 import asyncio

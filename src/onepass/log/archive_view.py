@@ -20,7 +20,7 @@ PAGE = 1_000  # places read at a time, before it is looked whether they were sea
 class JoinedStore(Store):
     """Records of an archive, then those of a live store.
 
-    archive, live: stores whose places follow one another, as `onepass.log.sealing.seal` leaves them; both are closed
+    archive, live: stores whose places follow one another, as `onepass.log.archive.seal` leaves them; both are closed
     with this one.
     """
 

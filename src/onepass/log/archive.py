@@ -52,7 +52,7 @@ def months(store: Store, end: int) -> Iterator[tuple[str, int, int]]:
     for row in store.rows(0, None, None, None):
         if row.time >= end:
             break
-        name = named(row)
+        name = month_of(row)
         if name > month:
             if last >= first:
                 yield month, first, last
@@ -69,6 +69,6 @@ def first_since(store: Store, moment: datetime) -> int:
     return parts[-1][-1] + 1 if parts else store.first
 
 
-def named(row: Row) -> str:
+def month_of(row: Row) -> str:
     """The month of a row in UTC, as 2026-11."""
     return f"{moment(row.time):%Y-%m}"

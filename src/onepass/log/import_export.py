@@ -14,9 +14,9 @@ from onepass.foundation import check
 from onepass.log import formats
 from onepass.log.formats.lines import Lines, Report, whole
 from onepass.log.formats.requests import adopt
-from onepass.log.lines import lines_of
+from onepass.log.model_lineage import lines_of
 from onepass.log.records import Decision, Event, Join, Outcome, Record, decode, encode, kind
-from onepass.log.replay import learned_from, restored
+from onepass.log.replay import bandit_from_checkpoint, decision_to_learn
 from onepass.log.store import Store
 
 OWN = "records"  # the format of this package
@@ -33,7 +33,7 @@ def format_of(path: str | Path, format: str | None) -> str | None:
     return OWN if format is None and ENDING in Path(path).suffixes else format
 
 
-def taken(
+def import_file(
     store: Store,
     path: str | Path,
     format: str | None = None,
@@ -59,12 +59,12 @@ def taken(
     if format_of(path, format) == OWN:
         if default is not None:
             raise ValueError("default must be None for records, which have joins of their own")
-        return of_records(store, path, loop, bad, report, told)
+        return _import_records(store, path, loop, bad, report, told)
     default = None if default is None else check.real("default", default)
-    return of_events(store, foreign(path, format, loop, bad, report), default, told)
+    return _import_events(store, foreign(path, format, loop, bad, report), default, told)
 
 
-def of_records(
+def _import_records(
     store: Store, path: str | Path, loop: str | None, bad: str, report: Report | None, told: Told | None
 ) -> Counter[str]:
     """Store the records of a file of ours."""
@@ -141,7 +141,7 @@ def lines(path: str | Path, bad: str, report: Report | None, loop: str | None) -
         yield record if loop is None else msgspec.structs.replace(record, loop=loop)
 
 
-def of_events(store: Store, found: Iterator[Event], default: float | None, told: Told | None) -> Counter[str]:
+def _import_events(store: Store, found: Iterator[Event], default: float | None, told: Told | None) -> Counter[str]:
     """Store events of others: decisions first, then what came of those that the store did not have."""
     counts, trial = Counter[str](), Trial(store)
     while batch := list(islice(found, BATCH)):
@@ -152,7 +152,9 @@ def of_events(store: Store, found: Iterator[Event], default: float | None, told:
         count(counts, [event.decision for event in batch], seqs, last)
         rest: list[Record] = []
         for event, seq in zip(batch, seqs, strict=True):
-            rest += came_of(event, default, store.find(event.decision.loop, event.decision.id) if seq <= last else [])
+            rest += _event_records(
+                event, default, store.find(event.decision.loop, event.decision.id) if seq <= last else []
+            )
         last = store.last
         count(counts, rest, store.append(rest), last)
         if told is not None:
@@ -160,7 +162,7 @@ def of_events(store: Store, found: Iterator[Event], default: float | None, told:
     return counts
 
 
-def came_of(event: Event, default: float | None, about: list[Any]) -> list[Record]:
+def _event_records(event: Event, default: float | None, about: list[Any]) -> list[Record]:
     """What is stored of an event beside its decision. about: what the store had of it before."""
     known = {one.slot or 0 for one in about if isinstance(one, Outcome)}
     joined = any(isinstance(one, Join) and one.count for one in about)
@@ -199,14 +201,14 @@ class Trial:
             line, last = lines_of(self._store, decision.loop).serving, None
             for one in self._store.read(kinds=("checkpoint",), loop=decision.loop):
                 last = one if one.data is not None and one.line == line else last
-            self._models[decision.loop] = (None, 0.0) if last is None else (restored(last), last.seconds)
+            self._models[decision.loop] = (None, 0.0) if last is None else (bandit_from_checkpoint(last), last.seconds)
         bandit, time = self._models[decision.loop]
         if bandit is None or decision.deferred:
             return
         options = {"allow_repeat": True, **({"time": max(time, decision.seconds)} if bandit.timed else {})}
         slots = len(decision.places)
         try:
-            bandit.learn(learned_from(decision), 0.0 if slots == 1 else [0.0] * slots, **options)
+            bandit.learn(decision_to_learn(decision), 0.0 if slots == 1 else [0.0] * slots, **options)
         except ValueError as error:
             raise ValueError(
                 f"the model of loop {check.quote(decision.loop)} cannot learn decision {check.quote(decision.id)}: "
@@ -243,7 +245,7 @@ def rename(event: Event, name: str) -> Event:
     return Event(msgspec.structs.replace(event.decision, id=name), outcomes, activation)
 
 
-def given(
+def export_file(
     store: Store,
     path: str | Path,
     format: str | None = None,
@@ -261,16 +263,16 @@ def given(
     """
     since = check.integer("since", since, 0)
     if format_of(path, format) != OWN:
-        return formats.write(path, passed(events(store, loop, since, until), told), format)
+        return formats.write(path, _report_progress(events(store, loop, since, until), told), format)
     count = 0
     with whole(path) as file:
-        for record in passed(store.read(since, until, None, loop), told):
+        for record in _report_progress(store.read(since, until, None, loop), told):
             file.write(encode(record) + b"\n")
             count += 1
     return count
 
 
-def passed(found: Iterable[Any], told: Told | None) -> Iterator[Any]:
+def _report_progress(found: Iterable[Any], told: Told | None) -> Iterator[Any]:
     """The same, while places are told."""
     for one in found:
         yield one
@@ -286,13 +288,13 @@ def events(store: Store, loop: str | None = None, since: int = 0, until: int | N
             if isinstance(one, Outcome):
                 outcomes.append(one)
             elif isinstance(one, Join):
-                joined += paid(one)
+                joined += outcomes_from_join(one)
             elif not isinstance(one, Decision):
                 activation = one
         yield Event(decision, tuple(outcomes or joined), activation)
 
 
-def paid(join: Join) -> list[Outcome]:
+def outcomes_from_join(join: Join) -> list[Outcome]:
     """The rewards of a join as outcomes."""
     several = len(join.rewards) > 1
     return [

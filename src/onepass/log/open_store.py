@@ -7,7 +7,7 @@ from onepass.log.store import Store, StoreError
 SCHEMES = ("postgresql://", "postgres://")
 
 
-def opened(place: str, *, readonly: bool = False) -> Store:
+def open_store(place: str, *, readonly: bool = False) -> Store:
     """The store at a place.
 
     place: "postgresql://..." of a database, a folder of Parquet files, or else a file of SQLite; what ends in .jsonl is
@@ -22,9 +22,9 @@ def opened(place: str, *, readonly: bool = False) -> Store:
     path = Path(place)
     folder, plus, live = place.partition("+")
     if plus and not path.exists() and Path(folder).is_dir():
-        from onepass.log.joined import JoinedStore
+        from onepass.log.archive_view import JoinedStore
 
-        return JoinedStore(opened(folder), opened(live, readonly=readonly))
+        return JoinedStore(open_store(folder), open_store(live, readonly=readonly))
     if readonly and not path.exists():
         raise StoreError(f"there is no store {place}")
     if path.is_dir():
@@ -40,11 +40,11 @@ def opened(place: str, *, readonly: bool = False) -> Store:
 
 def in_memory(path: Path) -> Store:
     """The records of a file of JSON lines."""
-    from onepass.log.exchange import taken
+    from onepass.log.import_export import import_file
     from onepass.log.memory import MemoryStore
 
     if not path.exists():
         raise StoreError(f"there is no store {path}")
     store = MemoryStore()
-    taken(store, path)
+    import_file(store, path)
     return store

@@ -26,7 +26,7 @@ def are_records(contexts: Any) -> TypeGuard[Mapping[str, Any]]:
     return isinstance(contexts, Mapping) and contexts.keys() == RECORDS
 
 
-def decided_on(bandit: Any, contexts: Any, names: Any, k: int, **options: Any) -> Any:
+def decide_from_log(bandit: Any, contexts: Any, names: Any, k: int, **options: Any) -> Any:
     """What a bandit, or a copy that serves, decides.
 
     contexts: as above, or an array; names: of the arms, None where they have none; k: slots to fill; options: of
@@ -58,7 +58,7 @@ def first_eligible(eligible: Any, names: list[Any] | None, count: int, k: int) -
     return eligible_places(eligible, names, count, k)
 
 
-def learned_of(contexts: Any, places: Sequence[int]) -> Any:
+def learning_context(contexts: Any, places: Sequence[int]) -> Any:
     """What learning needs of the arms at some places, as a decision for them would hold it; None where contexts do not
     say it."""
     if are_records(contexts):

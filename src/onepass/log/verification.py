@@ -22,10 +22,10 @@ import msgspec
 
 from onepass.bandit.decision import rest_from_record
 from onepass.foundation import files
-from onepass.log.asking import decided_on
+from onepass.log.canary_split import expected_display
 from onepass.log.records import Checkpoint, Decision, Eviction, Forgotten, Join
-from onepass.log.replay import Fold, restored, together
-from onepass.log.showing import shown_with
+from onepass.log.replay import Fold, bandit_from_checkpoint, same_batch
+from onepass.log.replay_decide import decide_from_log
 
 WINDOW = 1_000  # decisions that are put in the order of their models: as many may come out of order
 LISTED = 100  # mismatches that are told in full
@@ -153,7 +153,7 @@ class Verifying:
         if part is None:
             saved = fold.store.read(fold.through, until, ("checkpoint",), fold.loop)
             ours = (one for one in saved if one.line == fold.line and one.through >= fold.through and one.digest)
-            part = Part(None, None, tuple(sorted(map(saved_of, ours))))
+            part = Part(None, None, tuple(sorted(map(_saved_checkpoint, ours))))
         self._first, self._last, self._saved = part.begin, part.end, deque(part.saved)
         self._since, self._beyond = 0, 0  # decisions of models from the part's beginning on, and from its end on
         self._others: list[int] = []
@@ -177,7 +177,7 @@ class Verifying:
         elif isinstance(one, Forgotten):
             if one.was == JOIN:
                 self._joins.append([one])
-        elif self._joins and not isinstance(last := self._joins[-1][-1], Forgotten) and together(last, one):
+        elif self._joins and not isinstance(last := self._joins[-1][-1], Forgotten) and same_batch(last, one):
             self._joins[-1].append(one)
         else:
             self._joins.append([one])
@@ -257,7 +257,7 @@ class Verifying:
             if self._lost is not None:
                 if saved.whole:
                     (record,) = self._fold.store.read(saved.seq - 1, saved.seq)
-                    self._fold.bandit, self._fold.through = restored(record), saved.through
+                    self._fold.bandit, self._fold.through = bandit_from_checkpoint(record), saved.through
                     self._gaps.append((self._lost, saved.through))
                     self._lost, digest = None, None
                 continue
@@ -294,10 +294,10 @@ class Verifying:
             return
         keyed = isinstance(record.seed, str)
         if own:
-            fields = different(self._fold.bandit, record, PROMISED if keyed else UNDRAWN)
-            fields += wrongly_shown(record)
+            fields = changed_fields(self._fold.bandit, record, PROMISED if keyed else UNDRAWN)
+            fields += _display_differences(record)
         else:
-            fields = otherwise(self._fold.bandit, record)
+            fields = _canary_differences(self._fold.bandit, record)
         self._counts["wrong" if fields else "equal" if keyed else "undrawn"] += 1
         if fields and len(self._mismatches) < LISTED:
             self._mismatches.append(Mismatch(record.seq, fields))
@@ -323,37 +323,37 @@ class Verifying:
         return OLDER if through < self._fold.through else None
 
 
-def saved_of(record: Checkpoint) -> Saved:
+def _saved_checkpoint(record: Checkpoint) -> Saved:
     """A checkpoint without its model."""
     return Saved(record.through, record.seq, record.digest, record.data is not None)
 
 
-def different(bandit: Any, record: Decision, fields: Iterable[str]) -> tuple[str, ...]:
+def changed_fields(bandit: Any, record: Decision, fields: Iterable[str]) -> tuple[str, ...]:
     """Which fields of a decision come out otherwise."""
-    found = Decision.of(again(bandit, record), loop=record.loop, time=record.time)
+    found = Decision.of(repeat_decision(bandit, record), loop=record.loop, time=record.time)
     bits = msgspec.json.encode
     return tuple(name for name in fields if bits(getattr(found, name)) != bits(getattr(record, name)))
 
 
-def otherwise(bandit: Any, record: Decision) -> tuple[str, ...]:
+def _canary_differences(bandit: Any, record: Decision) -> tuple[str, ...]:
     """The same of what a candidate would have done."""
     assert record.canary is not None
-    found = again(bandit, record)
+    found = repeat_decision(bandit, record)
     same = (found.probabilities.tolist(), found.places[0]) == (record.canary.probabilities, record.canary.place)
     return () if same else (CANARY,)
 
 
-def wrongly_shown(record: Decision) -> tuple[str, ...]:
+def _display_differences(record: Decision) -> tuple[str, ...]:
     """Whether what was shown is not what the mixture with a candidate says."""
-    wanted = shown_with(record)
+    wanted = expected_display(record)
     return () if wanted is None or wanted == (record.shown, record.showing) else ("shown",)
 
 
-def again(bandit: Any, record: Decision) -> Any:
+def repeat_decision(bandit: Any, record: Decision) -> Any:
     """The decision, made again by a bandit."""
     options: dict[str, Any] = {"id": record.id, "rest": rest_from_record(record.tail)}
     if record.eligible is not None:
         options["eligible"] = record.eligible
     if bandit.timed:
         options["time"] = record.seconds
-    return decided_on(bandit, record.contexts, record.names, len(record.places), **options)
+    return decide_from_log(bandit, record.contexts, record.names, len(record.places), **options)

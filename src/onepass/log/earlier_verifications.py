@@ -14,10 +14,10 @@ from typing import Self
 import msgspec
 
 from onepass.foundation import atomic_write
-from onepass.log.joined import JoinedStore
+from onepass.log.archive_view import JoinedStore
 from onepass.log.pieces import Checked, Piece
 from onepass.log.store import Store
-from onepass.log.verifying import Verified
+from onepass.log.verification import Verified
 
 NAME = "verified.json"
 FORM = 1
@@ -110,7 +110,7 @@ class EarlierVerifications:
         with contextlib.suppress(OSError):
             files = {path.name: digest_of(path) for _, _, path in self._segments}
             last = self._last_of(files)
-            new = [one for one in map(verified_piece, checked) if one is not None and one.read <= last]
+            new = [one for one in map(_make_verified_piece, checked) if one is not None and one.read <= last]
             pieces = {**self._pieces, **{(one.loop, one.line, one.seq): one for one in new if one.end_seq <= last}}
             files = {path.name: files[path.name] for _, end, path in self._segments if end <= last}
             atomic_write.write_atomically(
@@ -118,7 +118,7 @@ class EarlierVerifications:
             )
 
 
-def verified_piece(one: Checked) -> VerifiedPiece | None:
+def _make_verified_piece(one: Checked) -> VerifiedPiece | None:
     """What is kept of a piece; None where something is wrong with it, or it has no end."""
     piece = one.piece
     if piece.end_seq is None or piece.end_digest is None or not one.found.ok:
