@@ -20,7 +20,7 @@ from onepass.log.model_lineage import Lines
 from onepass.log.records import Checkpoint
 from onepass.log.replay import Fold, bandit_from_checkpoint
 from onepass.log.store import Row, Store, StoreError, record_of
-from onepass.log.verification import DAMAGED, LISTED, Bound, Part, Saved, Verified, Verifying, _saved_checkpoint
+from onepass.log.verification import DAMAGED, LISTED, Bound, Part, Saved, Verified, Verifying, without_model
 
 READ = ("decision", "join", "eviction", "forgotten")
 
@@ -68,7 +68,7 @@ def pieces_of(store: Store, loop: str, line: int | None = None, until: int | Non
     for record in store.read(0, until, ("checkpoint",), loop):
         lines.take(record)
         if record.digest:
-            saved.setdefault(record.line, []).append(_saved_checkpoint(record))
+            saved.setdefault(record.line, []).append(without_model(record))
     found = []
     for number, each in sorted(saved.items()):
         if line in (None, number) and number in lines.each:

@@ -153,7 +153,7 @@ class Verifying:
         if part is None:
             saved = fold.store.read(fold.through, until, ("checkpoint",), fold.loop)
             ours = (one for one in saved if one.line == fold.line and one.through >= fold.through and one.digest)
-            part = Part(None, None, tuple(sorted(map(_saved_checkpoint, ours))))
+            part = Part(None, None, tuple(sorted(map(without_model, ours))))
         self._first, self._last, self._saved = part.begin, part.end, deque(part.saved)
         self._since, self._beyond = 0, 0  # decisions of models from the part's beginning on, and from its end on
         self._others: list[int] = []
@@ -323,7 +323,7 @@ class Verifying:
         return OLDER if through < self._fold.through else None
 
 
-def _saved_checkpoint(record: Checkpoint) -> Saved:
+def without_model(record: Checkpoint) -> Saved:
     """A checkpoint without its model."""
     return Saved(record.through, record.seq, record.digest, record.data is not None)
 
