@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from onepass.log import Outcome
-from onepass.log import copying as cp
+from onepass.log import wal_checkpointer as cp
 from onepass.log.sqlite import SqliteStore
 from patience import until
 
