@@ -6,7 +6,7 @@ import pytest
 import schemathesis
 
 from counts import LONG, many
-from onepass.bandit.decision import made_id
+from onepass.bandit.decision import new_id
 from onepass.log.sqlite import SqliteStore
 from onepass.service.app import Service
 from onepass.service.keys import Keys
@@ -86,7 +86,7 @@ def called(service, method, place, body=None):
 def identity(path, method):
     """The id of what an operation is done to."""
     if method == "put":
-        return made_id()
+        return new_id()
     return "slots" if "multislot" in path else "decided" if "/events/" in path else "asked"
 
 

@@ -5,10 +5,10 @@ from typing import Any, Self, final
 
 import numpy as np
 
-from onepass.bandit.deciding import are_decisions, asked, failed, is_greedy, paired, recorded
-from onepass.bandit.decision import SAMPLED, Decision, Recommendation, together
+from onepass.bandit.deciding import are_decisions, choice_error, decision_seeds, is_greedy, make_decision, pair_rewards
+from onepass.bandit.decision import SAMPLED, Decision, Recommendation, stack_decisions
 from onepass.bandit.explanation import Explanation, contenders, explanation
-from onepass.bandit.maximizing import maximized
+from onepass.bandit.maximizing import maximize_score
 from onepass.bandit.recommending import recommendation
 from onepass.bandit.rewarded_ids import RewardedIds
 from onepass.bandit.sketch_warning import FIRST, next_look
@@ -148,25 +148,48 @@ class Bandit(files.Owner):
         time: Any = None,
         maximizer: Callable[[Callable[[Any], np.ndarray]], Any] | None = None,
     ) -> Decision:
-        """Choose among K arms, and fill k slots.
+        """Choose an arm, or a list of `k` arms, for one request or for n requests.
 
-        context, arms: as the model takes them. Rows (K, dim), a row per arm, whose arms are names, one per row (default
-            None: indices); of models per arm also (dim,), the same for all, with the names on offer (default None: all
-            known ones); records (dictionaries, frames) with names or records of arms; None for a fixed set of arms. n
-            decisions at once have a leading axis n, or are lists.
-        k: slots to fill without replacement, from 1 to K (default 1).
-        id: a string, or n of them: the draw is then a function of the seed, the id and the model, and the generator
-            does not move (default None: made, and drawn from the generator).
-        eligible: the arms that may be chosen: booleans (K,), or (k, K) for each slot; or names, or k collections of
-            them (default None: all).
-        rest: "sampled": every slot has a distribution over the arms left (default); "greedy": slots after the first
-            take the best of the rest.
-        time: for a half-life in seconds alone, when it is: Unix seconds or a datetime with a time zone. An earlier time
-            than one at which was learned counts as that one.
-        maximizer: where arms are rows that cannot be listed, a function that is given the score function, (n, dim) ->
-            (n,), and returns the best row (dim,), which is then the arm; beside rules without chance.
-        Returns a `Decision`, which `learn` takes with its reward. Nothing but the generator changes. ValueError for
-        NaN, a wrong shape, an arm that is there twice or k above K; FloatingPointError when a score is not finite.
+        The arm is drawn from the action probabilities that the returned decision reports. Only the random generator
+        changes.
+
+        Parameters
+        ----------
+        context : array, dict, frame, Factors or list, default None
+            Rows (K, dim), one for each arm; for models of arms also one row (dim,) for all of them. Or a record, a
+            dictionary or a frame of one row. None for a fixed set of arms. n decisions have a leading axis n, or are
+            a list.
+        arms : sequence of hashable, dict or list of features, default None
+            The arms on offer, each once, one for each row. None means indices of rows, or all known arms.
+        k : int, default 1
+            Number of slots to fill without replacement, from 1 to K.
+        id : str or list of str, default None
+            Identity of the decision, or of each decision. The draw is then a function of the seed, the id and the
+            model, and the generator does not move. None makes an id and draws from the generator.
+        eligible : array of bool, sequence of names, or one for each slot, default None
+            The arms that may be chosen: booleans (K,), or (k, K) for each slot; or names, or k collections of them.
+            None means all.
+        rest : {"sampled", "greedy"}, default "sampled"
+            Choice of the slots after the first. "sampled" draws each slot from the arms that are left. "greedy" takes
+            the best of them.
+        time : float or datetime, default None
+            Present time, only for a half-life in seconds: Unix seconds or a datetime with a time zone. A time before
+            the last one learned counts as the last one.
+        maximizer : callable, default None
+            For arms that are rows which cannot be listed, and rules without chance: a function that is given the
+            score function, (n, dim) -> (n,), and returns the best row (dim,), which is then the arm.
+
+        Returns
+        -------
+        Decision
+            The chosen arms, their probabilities, an id, and everything `learn` needs later.
+
+        Raises
+        ------
+        ValueError
+            If a number is not finite, a shape does not fit, an arm appears twice, or `k` exceeds the number of arms.
+        FloatingPointError
+            If a score is not finite.
         """
         if maximizer is not None:
             return self._maximized(maximizer, context, arms, k, id, eligible, time)
@@ -177,14 +200,16 @@ class Bandit(files.Owner):
             k = check.integer("k", k, 1, count)
         greedy, among = is_greedy(rest), eligible_arms(eligible, names, count, k)
         rule, each = model.active_rule(self._rule, request), []
-        for i, one in enumerate(asked(id, None if request.single else len(request.each), self.seed, self._rng)):
+        for i, one in enumerate(
+            decision_seeds(id, None if request.single else len(request.each), self.seed, self._rng)
+        ):
             found = model.choose(request, i, rule, one.rng, among, k, greedy)
             places = found[0]
             if places[0] < 0:
-                raise failed(int(places[0]))
+                raise choice_error(int(places[0]))
             evidence = model.evidence(request, i, places)
-            each.append(recorded(one, found, names, evidence, rest, rule, model.n_learned))
-        return each[0] if request.single else together(each)
+            each.append(make_decision(one, found, names, evidence, rest, rule, model.n_learned))
+        return each[0] if request.single else stack_decisions(each)
 
     def _maximized(
         self, maximizer: Any, context: Any, arms: Any, k: int, id: Any, eligible: Any, time: Any
@@ -193,9 +218,9 @@ class Bandit(files.Owner):
         rule = model.active_rule(self._rule)
         if context is not None or arms is not None or k != 1 or eligible is not None or rule.is_random:
             raise ValueError("maximizer takes the place of rows, with k = 1 and UCB or Greedy without a uniform_share")
-        (one,) = asked(id, None, self.seed, self._rng)
-        row, found = maximized(model, rule, maximizer, self._rng)
-        decision = recorded(one, found, None, row.copy(), SAMPLED, rule, model.n_learned)
+        (one,) = decision_seeds(id, None, self.seed, self._rng)
+        row, found = maximize_score(model, rule, maximizer, self._rng)
+        decision = make_decision(one, found, None, row.copy(), SAMPLED, rule, model.n_learned)
         return decision._replace(arm=row, arms=[row])
 
     @reading
@@ -263,21 +288,33 @@ class Bandit(files.Owner):
         allow_repeat: bool = False,
         time: Any = None,
     ) -> None:
-        """Learn the reward of a decision, or of a context and an arm that somebody else chose; late ones in any order.
+        """Learn the reward of a decision, or of a context and an arm chosen elsewhere.
 
-        context: a `Decision`, n at once, or a list of them, from whose records alone is learned; or what was given to
-            `decide` for one arm: a row (dim,) or n rows, `Factors` in pairs, a record or n of them, None for a
-            fixed set of arms.
-        reward: a number, or n of them; of a decision for k slots k numbers, None where there was no reward.
-        arm: beside contexts, the arm of every reward, where the model knows arms: a name, {name: features}, [features]
-            or an index (default None: decisions know their arms, and rows are arms).
-        nu: the noise scale of the row, or of every row (n,), for estimators that use one (default None).
-        allow_repeat: learn a second reward of a decision, too (default False: it is refused, for the last 10,000
-            decisions rewarded).
-        time: as in `decide`: a row counts from when it is learned.
-        ValueError, and nothing has changed, for NaN, infinities or shapes that do not match, for a decision of another
-        model or one that has had its reward, for what the estimator refuses (a nu that is not positive, a row beyond a
-        fixed horizon or out of turn) and for an arm that cannot be.
+        Rewards may come late and in any order. If an error is raised, nothing has changed.
+
+        Parameters
+        ----------
+        context : Decision, list of Decision, array, dict, frame, Factors or None
+            A decision, n decisions at once, or a list of them: they are learned from their records alone. Or the
+            context of one arm as `decide` takes it: a row (dim,) or n rows (n, dim), `Factors` in pairs, a record or
+            n of them, None for a fixed set of arms.
+        reward : float or array of shape (n,)
+            The reward of each row. For a decision of k slots, k numbers, with None for a slot without a reward.
+        arm : hashable, dict or list, default None
+            The arm of each reward, for contexts of models that know arms: a name, {name: features}, [features] or an
+            index. None for decisions, and where rows are arms.
+        nu : float or array of shape (n,), default None
+            Noise scale of each row, for estimators that use one.
+        allow_repeat : bool, default False
+            Learn a second reward of a decision. By default it is refused for the last 10,000 rewarded decisions.
+        time : float or datetime, default None
+            Time from which the rows count, as in `decide`.
+
+        Raises
+        ------
+        ValueError
+            If a number is not finite, a shape does not fit, a decision is of another model or has had its reward, the
+            estimator refuses a row or `nu`, or the arm is impossible.
         """
         if are_decisions(context):
             if arm is not None or nu is not None:
@@ -293,7 +330,7 @@ class Bandit(files.Owner):
 
     def _reward(self, decisions: Any, rewards: Any, allow_repeat: bool, time: Any) -> None:
         """Learn the rewards of decisions: from their records, all or none."""
-        given, paid = paired(decisions, rewards)
+        given, paid = pair_rewards(decisions, rewards)
         new = self._rewarded.check([one.id for one in given], allow_repeat)
         slots, values = [], []
         for one, each in zip(given, paid, strict=True):
@@ -352,7 +389,7 @@ class Bandit(files.Owner):
         if self.n_learned >= self._next_look:
             self._next_look = next_look(model, self.name, self._next_look)
         if arms.size and arms[-1] < 0:
-            raise failed(int(arms[-1]))
+            raise choice_error(int(arms[-1]))
         return arms
 
     def _play_one_by_one(self, rows: np.ndarray, rewards: np.ndarray, nus: Any) -> np.ndarray:

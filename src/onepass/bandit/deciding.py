@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onepass.bandit.decision import GREEDY, SAMPLED, Decision, made_id
+from onepass.bandit.decision import GREEDY, SAMPLED, Decision, new_id
 from onepass.exploration.randomness import make_generator, make_key
 from onepass.exploration.rule import Rule
 from onepass.exploration.slots import NONE_LEFT, NOT_OFFERED
@@ -14,7 +14,7 @@ from onepass.model.contract import non_finite_error
 GREEDIES = {SAMPLED: False, GREEDY: True}  # whether slots after the first take the best of the rest
 
 
-class Asked(NamedTuple):
+class DecisionSeed(NamedTuple):
     """What a decision begins with: its identity, its random numbers, and what the record says they came from."""
 
     id: str
@@ -22,10 +22,10 @@ class Asked(NamedTuple):
     seed: int | str
 
 
-def asked(identity: Any, count: int | None, seed: int, rng: np.random.Generator) -> list[Asked]:
+def decision_seeds(identity: Any, count: int | None, seed: int, rng: np.random.Generator) -> list[DecisionSeed]:
     """Identities and random numbers of `count` decisions, None: of a single one; rng: of those whose id is made."""
     if identity is None:
-        return [Asked(made_id(), rng, seed) for _ in range(1 if count is None else count)]
+        return [DecisionSeed(new_id(), rng, seed) for _ in range(1 if count is None else count)]
     given = [identity] if count is None else identity
     if not isinstance(given, list | tuple) or not all(isinstance(one, str) and one for one in given):
         wanted = "a string that is not empty" if count is None else "a list of them, one per decision"
@@ -33,11 +33,11 @@ def asked(identity: Any, count: int | None, seed: int, rng: np.random.Generator)
     if len(given) != (1 if count is None else count) or len(set(given)) != len(given):
         raise ValueError(f"id must have one string per decision ({count}), each once, got {check.quote(identity)}")
     keys = [make_key(seed, one) for one in given]
-    return [Asked(one, make_generator(key), key) for one, key in zip(given, keys, strict=True)]
+    return [DecisionSeed(one, make_generator(key), key) for one, key in zip(given, keys, strict=True)]
 
 
-def recorded(
-    asked: Asked,
+def make_decision(
+    asked: DecisionSeed,
     found: Any,
     names: list[Any] | None,
     context: np.ndarray | None,
@@ -75,18 +75,18 @@ def recorded(
     )
 
 
-def paired(decisions: Any, rewards: Any) -> tuple[list[Decision], list[list[Any]]]:
+def pair_rewards(decisions: Any, rewards: Any) -> tuple[list[Decision], list[list[Any]]]:
     """Single decisions, and the rewards of each, one per slot, None where there was none; ValueError for another number
     of them."""
     if type(rewards) is float and -1e12 < rewards < 1e12 and type(decisions) is Decision and len(decisions.arms) == 1:
         return [decisions], [[rewards]]  # the common case, found at once
     given = [one for part in (decisions if isinstance(decisions, list) else [decisions]) for one in part.each()]
     if isinstance(decisions, Decision) and not decisions.several:
-        return given, rewarded(given, [rewards])
-    return given, rewarded(given, rewards)
+        return given, check_rewards(given, [rewards])
+    return given, check_rewards(given, rewards)
 
 
-def rewarded(decisions: list[Decision], rewards: Any) -> list[list[Any]]:
+def check_rewards(decisions: list[Decision], rewards: Any) -> list[list[Any]]:
     """The rewards of every decision, one per slot, None where there was none; ValueError for another number of them."""
     rewards = rewards.tolist() if hasattr(rewards, "tolist") else rewards
     if not isinstance(rewards, list | tuple) or len(rewards) != len(decisions):
@@ -98,11 +98,11 @@ def rewarded(decisions: list[Decision], rewards: Any) -> list[list[Any]]:
             paid = [paid]
         if not isinstance(paid, list | tuple) or len(paid) != k:
             raise ValueError(f"rewards must have one number per slot ({k}), None for none, got {check.quote(paid)}")
-        out.append([None if value is None else _paid(value) for value in paid])
+        out.append([None if value is None else _reward_value(value) for value in paid])
     return out
 
 
-def _paid(value: Any) -> float:
+def _reward_value(value: Any) -> float:
     """One reward as a float; a click may be True."""
     return float(value) if isinstance(value, bool | np.bool_) else check.real("rewards", value)
 
@@ -112,10 +112,10 @@ def are_decisions(value: Any) -> bool:
     return isinstance(value, Decision) or (type(value) is list and len(value) > 0 and isinstance(value[0], Decision))
 
 
-def failed(place: int) -> Exception:
+def choice_error(place: int) -> Exception:
     """Why no arm was chosen, where compiled code gives a negative place."""
     if place == NOT_OFFERED:
-        return not_offered()
+        return missing_arm_error()
     if place == NONE_LEFT:
         return ValueError(
             "eligible must leave an arm for every slot, the first one for the arm that is played until its rewards are "
@@ -129,7 +129,7 @@ def is_greedy(rest: Any) -> bool:
     return GREEDIES[check.choice("rest", rest, tuple(GREEDIES))]
 
 
-def not_offered() -> ValueError:
+def missing_arm_error() -> ValueError:
     """What is raised when an arm that an estimator plays several times in a row is missing."""
     return ValueError(
         "contexts must offer the arm being played until its rewards are complete, but it is missing; "

@@ -27,15 +27,15 @@ FROM_FILE = (KeyError, TypeError, ValueError, AttributeError, IndexError, Overfl
 _made = {"process": secrets.token_hex(RANDOM), "count": itertools.count()}
 
 
-def _another_process() -> None:
+def _renew_process_id() -> None:
     _made.update(process=secrets.token_hex(RANDOM), count=itertools.count())
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_another_process)
+    os.register_at_fork(after_in_child=_renew_process_id)
 
 
-def made_id() -> str:
+def new_id() -> str:
     """An identity that no other decision has: 16 random digits of the process, then a count."""
     return f"{_made['process']}-{next(_made['count']):x}"  # type: ignore[call-overload]
 
@@ -105,7 +105,7 @@ class Decision(NamedTuple):
             name = RECORD_NAMES.get(field, field)
             out[name] = value.tolist() if isinstance(value, np.ndarray | np.generic) else value
         for name in ("arm", "arms", "offered"):
-            out[name] = _written(out[name])
+            out[name] = _json_name(out[name])
         out["tail"] = TAILS[self.rest]
         return out
 
@@ -116,7 +116,7 @@ class Decision(NamedTuple):
         record: a dictionary that `to_dict` gave, through JSON or not. ValueError for what is not such a dictionary.
         """
         try:
-            return checked_record(cls, record)
+            return check_record(cls, record)
         except FROM_FILE as error:
             raise ValueError(f"record must be what Decision.to_dict gave, but {error}") from None
 
@@ -134,7 +134,7 @@ SEVERAL = (  # fields with an entry per decision
 )  # fmt: skip
 
 
-def together(each: list[Decision]) -> Decision:
+def stack_decisions(each: list[Decision]) -> Decision:
     """Several decisions as one, whose fields have a leading axis."""
     columns: dict[str, Any] = {name: [getattr(one, name) for one in each] for name in SEVERAL}
     for name in ("scores", "means", "widths", "probabilities", "places", "slots", "propensities", "context"):
@@ -152,16 +152,16 @@ def rest_from_record(tail: str) -> str:
     return SAMPLED if tail == TAILS[SAMPLED] else tail
 
 
-def _written(name: Any) -> Any:
+def _json_name(name: Any) -> Any:
     """A name, or a list of them, as JSON: numbers of NumPy as numbers, tuples as {"tuple": [...]}."""
     if isinstance(name, list):
-        return [_written(part) for part in name]
+        return [_json_name(part) for part in name]
     if isinstance(name, np.generic):
         name = name.item()
     if isinstance(name, np.ndarray):
         return {"row": name.tolist()}
     if isinstance(name, tuple):
-        return {"tuple": [_written(part) for part in name]}
+        return {"tuple": [_json_name(part) for part in name]}
     if name is None or isinstance(name, str | bool | int) or (isinstance(name, float) and math.isfinite(name)):
         return name
     raise ValueError(f"arm must be a string, a finite number or a tuple of them to be written, got {check.quote(name)}")
@@ -192,7 +192,7 @@ def _numbers(record: dict[str, Any], name: str, shape: tuple[int | None, ...], k
     return out
 
 
-def checked_record(cls: Any, record: Any) -> Any:
+def check_record(cls: Any, record: Any) -> Any:
     if record["format"] != FORMAT:
         raise ValueError(f"its format is {check.quote(record['format'])}, this version knows {FORMAT}")
     probabilities = _numbers(record, "probabilities", (None,))

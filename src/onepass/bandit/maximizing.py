@@ -10,7 +10,7 @@ from onepass.exploration.rule import Rule
 from onepass.model.contract import Choice, Model, non_finite_error
 
 
-def maximized(
+def maximize_score(
     model: Model, rule: Rule, maximizer: Callable[[Callable[[Any], np.ndarray]], Any], rng: np.random.Generator
 ) -> tuple[np.ndarray, Choice]:
     """Return the row (dim,) that a maximizer finds, and its choice, which is sure; rule: one without chance.

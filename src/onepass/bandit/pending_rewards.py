@@ -15,8 +15,8 @@ from typing import Any, NamedTuple, Self, final
 import numpy as np
 
 from onepass.bandit.bandit import Bandit
-from onepass.bandit.deciding import rewarded
-from onepass.bandit.decision import Decision, together
+from onepass.bandit.deciding import check_rewards
+from onepass.bandit.decision import Decision, stack_decisions
 from onepass.foundation import check, files
 from onepass.foundation.deferred_signals import defer_signals
 from onepass.foundation.registry import build, savable
@@ -118,7 +118,7 @@ class PendingRewards(files.Owner):
         for one in each:
             if one.id not in self._waiting:
                 self._wait(now + self.after, one, [None] * len(one.arms))
-        return together(each) if decision.several else each[0]
+        return stack_decisions(each) if decision.several else each[0]
 
     @composite
     def reward(self, identity: str, reward: Any, *, now: Any = None) -> None:
@@ -137,7 +137,7 @@ class PendingRewards(files.Owner):
                 f"no decision waits under the id {check.quote(identity)}: its deadline has passed, or it had its reward"
             )
         one = self._waiting[identity]
-        paid = rewarded([one.decision], [reward])[0]
+        paid = check_rewards([one.decision], [reward])[0]
         self.bandit.check_rewards([value for value in paid if value is not None])
         if self._waits:
             one.paid[:] = [old if new is None else new for old, new in zip(one.paid, paid, strict=True)]
@@ -217,7 +217,7 @@ class PendingRewards(files.Owner):
             begun, lambda w: len(w.due) == len(w.records) == len(w.paid) and bool(np.isfinite(w.due).all())
         )
         each = [Decision.from_dict(json.loads(record)) for record in found.records]
-        every = rewarded(each, [json.loads(one) for one in found.paid])
+        every = check_rewards(each, [json.loads(one) for one in found.paid])
         for due, one, paid in zip(found.due.tolist(), each, every, strict=True):
             pending.bandit.check_rewards([value for value in paid if value is not None])
             pending._wait(due, one, paid)

@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from onepass.bandit.decision import made_id
+from onepass.bandit.decision import new_id
 from onepass.cluster.rays import connected
 from onepass.foundation import check
 from onepass.log.records import Decision, decode, encode
@@ -163,7 +163,7 @@ class Reader:
         assert settings is not None
         if settings.mode == "canary":
             raise ApiError(409, "SettingsFixed", "mode must not be canary: readers have one model, not its candidate")
-        identity, now = request.id or made_id(), self._clock()
+        identity, now = request.id or new_id(), self._clock()
         return make_record(Copies(copy), settings, loop_state.version, request, identity, fingerprint(request), now)
 
     async def decide(self, body: bytes) -> bytes:
@@ -179,7 +179,7 @@ class Reader:
         the keeper again counts nothing twice."""
         found = parse_body(_outcomes, body)
         each = found if isinstance(found, list) else [found]
-        keyed = [msgspec.structs.replace(one, key=one.key or made_id()) for one in each]
+        keyed = [msgspec.structs.replace(one, key=one.key or new_id()) for one in each]
         return await self.keeper("outcome", _encoder.encode(keyed))
 
     async def __call__(self, request: Any) -> Any:

@@ -18,7 +18,6 @@ from typing import Any, Literal
 import msgspec
 from msgspec.structs import replace
 
-from onepass.bandit.decision import made_id
 from onepass.foundation import atomic_write
 from onepass.foundation.check import quote
 from onepass.log.records import SECOND
@@ -168,7 +167,7 @@ class Evaluations:
 
     def start(self, request: EvaluationRequest) -> EvaluationAnswer:
         """Start an evaluation, or return the one with the same id and request; ApiError for a wrong request."""
-        identity = f"{made_id()}" if request.id is None else request.id
+        identity = f"{new_id()}" if request.id is None else request.id
         self._check(request, identity)
         with self._lock:
             before = self._held.get(identity)

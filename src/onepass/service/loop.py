@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from msgspec.structs import replace
 
-from onepass.bandit.decision import made_id
+from onepass.bandit.decision import new_id
 from onepass.foundation import files
 from onepass.foundation.check import quote
 from onepass.log.model_lineage import SERVING, STAGED
@@ -347,7 +347,7 @@ class Loop:
         """Decide as `decide` does. result: receives the record."""
         print = fingerprint(request)
         try:
-            self._decide(request, made_id() if request.id is None else request.id, print, result)
+            self._decide(request, new_id() if request.id is None else request.id, print, result)
         except ApiError:
             if request.id is None or (before := self._find_decision(request.id)) is None:
                 raise

@@ -22,7 +22,7 @@ import msgspec
 from uvicorn.config import Config
 from uvicorn.server import Server
 
-from onepass.bandit.decision import made_id
+from onepass.bandit.decision import new_id
 from onepass.foundation import files
 from onepass.log.records import Decision, decode, encode
 from onepass.service.admission import Admission
@@ -237,7 +237,7 @@ class Worker:
         self.admission.admit(request, loop.name, "decide")
         client = self.admission.client(request, loop.name)
         message = parse_body(loop.decoder(), await read_body(request, loop.present.settings.limits.body))
-        digest, identity = fingerprint(message), message.id or made_id()
+        digest, identity = fingerprint(message), message.id or new_id()
         while True:
             present = loop.present
             try:

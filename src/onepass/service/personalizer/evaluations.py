@@ -12,7 +12,7 @@ from typing import Any
 from starlette.responses import Response
 
 from onepass.adapters.vowpal_wabbit import exploration_of
-from onepass.bandit.decision import made_id
+from onepass.bandit.decision import new_id
 from onepass.evaluation import intervals
 from onepass.evaluation.moments import Moments
 from onepass.evaluation.reward_range import Range
@@ -68,7 +68,7 @@ async def put(call: Call) -> Response:
 
 async def post(call: Call) -> Response:
     """POST /evaluations, of v1.0"""
-    identity = made_id()
+    identity = new_id()
     await start_evaluation(call, identity)
     return json_response(v1_form(call.evaluations.get(identity)), 201, location=f"{call.request.url}/{identity}")
 

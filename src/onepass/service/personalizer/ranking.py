@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 from starlette.responses import Response
 
-from onepass.bandit.decision import made_id
+from onepass.bandit.decision import new_id
 from onepass.log.records import Decision
 from onepass.service.crossed_features import merge_features
 from onepass.service.loop import Loop
@@ -112,7 +112,7 @@ def make_request(
 def derive_event_id(call: Call) -> str:
     """The id of an event that has none: of the same call sent again the same."""
     if call.idempotency_key is None:
-        return made_id()
+        return new_id()
     return hashlib.blake2b(
         call.content, key=hashlib.sha256(call.idempotency_key.encode()).digest(), digest_size=DIGITS
     ).hexdigest()
