@@ -18,6 +18,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec.structs import replace
 
+from onepass.bandit.decision import new_id
 from onepass.foundation import atomic_write
 from onepass.foundation.check import quote
 from onepass.log.records import SECOND
