@@ -27,7 +27,7 @@ from onepass.log import Activation, wal_checkpointer
 from onepass.log.model_lineage import lines_of
 from onepass.log.replay import Fold
 from onepass.log.verification import FORGOTTEN, verify
-from onepass.log.open_store import opened
+from onepass.log.open_store import open_store
 from onepass.service import candidate, checkpoints, server
 from onepass.service.responses import answer
 from onepass.service.loop import warmed
@@ -190,7 +190,7 @@ while not enough():
     [one.join() for one in threads]
     lives += 1
     if steered:
-        with opened(log or f"{data}/news.sqlite") as store:
+        with open_store(log or f"{data}/news.sqlite") as store:
             verified(store)
 
 child, port = started()
@@ -199,7 +199,7 @@ time.sleep(settings.reward.wait + 0.1)
 os.kill(child, signal.SIGTERM)
 if os.waitpid(child, 0)[1] != 0:
     wrong.append([kills, "it did not end well"])
-with opened(log or f"{data}/news.sqlite") as store:
+with open_store(log or f"{data}/news.sqlite") as store:
     wrong += [[kills, f"{damage}"] for damage in store.check()]
     kinds = {kind: list(store.read(kinds=[kind])) for kind in ("decision", "outcome", "join")}
     logged = {one.id: one for one in kinds["decision"]}

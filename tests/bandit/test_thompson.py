@@ -43,7 +43,7 @@ class Facts:
         if kind == "shared":
             from onepass.design import contract
 
-            self.model, self.learned = self, self
+            self.model, self.state = self, self
             self.parameter = bandit.model.parameter
             self.design_matrix = contract.matrix(bandit.model.state.design)
 

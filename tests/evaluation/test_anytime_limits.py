@@ -170,9 +170,9 @@ def test_an_even_choice_among_the_arms_offered_tells_its_bound():
     eligible = np.array([[True, True, True], [True, False, True]])
     log = ev.Log(arms=[0, 2], rewards=[0.0, 1.0], propensities=[1 / 3, 1 / 2], n_arms=3, eligible=eligible)
     bound, p = WeightBound(None), np.array([[0.1, 0.2, 0.7], [0.4, 0.0, 0.6]])
-    assert bound.see(log, p, np.array([0.3, 1.2])) == pytest.approx([2.1, 1.2])
+    assert bound.update(log, p, np.array([0.3, 1.2])) == pytest.approx([2.1, 1.2])
     assert (bound.known, bound.ceiling, bound.value) == (True, 3.0, pytest.approx(2.1))
-    assert bound.see(log[:1], p[:1], np.array([0.3])) is not None
+    assert bound.update(log[:1], p[:1], np.array([0.3])) is not None
     uneven = ev.Log(arms=[0], rewards=[0.0], propensities=[0.4], n_arms=3)
-    assert bound.see(uneven, p[:1], np.array([5.0])) is None
+    assert bound.update(uneven, p[:1], np.array([5.0])) is None
     assert (bound.known, bound.value) == (False, 5.0)

@@ -29,7 +29,7 @@ def loop(x):
     return 3.0 * thirds(x) + thirds(x)
 """
 CALL = "import module; print(module.loop(6.0), 'compiled' if module.passes.buffer else 'loaded')"
-PATIENT = "from onepass.foundation import waiting; waiting.PATIENT = 100.0; "
+PATIENT = "from onepass.foundation import compile_notice; compile_notice.PATIENT = 100.0; "
 
 
 @pytest.fixture
@@ -208,7 +208,7 @@ def test_sources_that_are_not_part_of_the_names_of_entries_hold_no_compiled_code
             assert not names & {"compiled", "generic", "njit"}, path
 
 
-IMPATIENT = "waiting.PATIENT = 0.0; "
+IMPATIENT = "compile_notice.PATIENT = 0.0; "
 
 
 def test_who_waits_for_the_compiler_is_told_once_how_long_it_took_and_how_to_avoid_it(run, tmp_path):

@@ -116,7 +116,7 @@ from typing import NamedTuple
 import numpy as np
 import onepass as op
 from onepass.design import contract
-from onepass.design.design import Design, common
+from onepass.design.design import Design, check_common
 class DiagonalState(NamedTuple):
     diagonal: np.ndarray
 @contract.append.for_state(DiagonalState)
@@ -137,7 +137,7 @@ def error_bound(state):
     return np.inf
 class Diagonal(Design):
     def __init__(self, *, dim, reg=1.0, dtype="float64"):
-        self.params = common(dim, reg, dtype)
+        self.params = check_common(dim, reg, dtype)
     def begin(self):
         return DiagonalState(np.full(self.dim, self.params["reg"], self.dtype))
 design = Diagonal(dim=2).append(np.ones(2))

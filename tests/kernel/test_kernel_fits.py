@@ -98,7 +98,7 @@ def test_a_fit_that_fails_changes_nothing(make, sets, monkeypatch):
     bandit = BANDITS[make](points() if sets == "fixed" else None, SMOOTH, reg=0.37, fit_after=10, seed=3)
     run(bandit, 9, sets=SETS[sets])
     with monkeypatch.context() as patched:
-        patched.setattr(marginal_likelihood, "fitted", fails)
+        patched.setattr(marginal_likelihood, "fit_kernel", fails)
         for what in (3, [3, 4]):
             arm = what if sets == "fixed" else points(5, 9)[what]
             before, state = bandit.model.posterior(points(7, 4)), bandit.n_learned

@@ -148,7 +148,9 @@ def test_what_could_not_be_loaded_again_is_not_saved(tmp_path):
         pass
 
     for owner in (Own(), op.KernelNewton(size=4, design=OwnDesign(dim=6)), op.OnlineKernelClassifier(Own())):
-        with pytest.raises(ValueError, match=r"Own\w* is not known to onepass\.load; decorate .* onepass\.savable"):
+        with pytest.raises(
+            ValueError, match=r"Own\w* is not known to onepass\.load; decorate .* onepass\.extend\.savable"
+        ):
             owner.save(tmp_path / "own")
     labels = np.array([(1, 2), (3, 4), None], object)[:2]
     classifier = op.OnlineKernelClassifier(op.RBP()).fit(ROWS, np.where(SIGNS > 0, "a", "b"))

@@ -226,7 +226,7 @@ def asked(service, name, wanted):
         until(lambda: f'onepass_learned_rewards{{loop="shop"}} {float(wanted)}' in service.ready("shop"))
         assert client.problem() is None
         young, old = [client.decide({"GUser": {"age": age}}, arms, id=f"{name} of {age}") for age in (18, 70)]
-        assert wanted <= young.n_learned <= old.n_learned
+        assert wanted <= young.rounds <= old.rounds
         scores = [{one.arm: one.score for one in found.ranking} for found in (young, old)]
         assert scores[0]["article 3"] > scores[0]["article 1"]
         assert scores[1]["article 1"] > scores[1]["article 3"]

@@ -330,6 +330,6 @@ def test_a_whole_checkpoint_that_could_not_be_stored_is_made_again(started, monk
     played(loop, 30, 60)
     until(lambda: loop.learner.failure is not None)
     failing[0] = False
-    loop.learner.run_after_learning(loop.learner.keep).result()
+    loop.learner.run_after_learning(loop.learner.save_checkpoint).result()
     assert [one.through for one in wholes(store)][1:] == [loop.learner.through]
     assert loop.learner.fold.joins == 0

@@ -62,7 +62,7 @@ def test_readers_follow_the_one_learner_and_the_log_is_the_truth(rules, tmp_path
     readers = [Reader("news", str(data), asked(keeper), follow=0.02) for _ in range(2)]
     answers = played(readers, 0, 30)
     until(lambda: keeper.loop.learner.fold.bandit.n_learned == 30)
-    until(lambda: all(reader.rounds() == 30 for reader in readers))
+    until(lambda: all(reader.n_learned() == 30 for reader in readers))
     answers.update(played(readers, 30, 40))
     assert {msgspec.json.decode(answers[f"{t}"])["rounds"] for t in range(30, 40)} >= {30}
 

@@ -88,7 +88,7 @@ def test_a_window_without_joined_decisions_is_told(loop):
 def test_time_series_add_up_where_they_expand_and_stand_alone_where_they_roll():
     def sums(rows, products):
         return {"rows": rows, "weights": float(rows), "square_weights": float(rows), "products": products,
-                "weighted_products": products, "square_products": abs(products), "most": 1.0}  # fmt: skip
+                "weighted_products": products, "square_products": abs(products), "max_weight": 1.0}  # fmt: skip
 
     policy = {"range": [-1.0, 1.0], "buckets": {"10": sums(4, 1.0), "11": sums(4, 3.0), "12": sums(2, 2.0)}}
     span = (10 * BUCKET, 12 * BUCKET)

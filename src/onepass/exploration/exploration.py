@@ -12,7 +12,7 @@ from onepass.foundation.registry import to_plain
 class Exploration(ABC):
     """Base class of exploration rules: a frozen dataclass that makes a compiled rule (contract.py).
 
-    Decorate a class of your own with `onepass.savable`, so that bandits with it can be saved.
+    Decorate a class of your own with `onepass.extend.savable`, so that bandits with it can be saved.
     """
 
     @abstractmethod
