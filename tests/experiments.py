@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from onepass.lab import Chunk, Experiment, ExperimentError, Policy
-from onepass.lab.bandits.environments import assemble
+from onepass.lab.bandits.environments import assemble_chunk
 from onepass.lab.seeds import stream
 
 
@@ -58,7 +58,7 @@ class Staircase:
     def chunk(self, start: int, rounds: int) -> Chunk:
         if self.interrupt == (self.seed, start):
             press_ctrl_c()
-        return assemble(self.block, start, rounds)
+        return assemble_chunk(self.block, start, rounds)
 
     def block(self, number: int) -> Chunk:
         pays = np.tile([0.0, 1.0, 2.0], (50, 1))

@@ -292,7 +292,7 @@ def crossed():
 
 def first_days():
     """Clicks on the simulated news site: by chance, ours, and by one who knows the truth."""
-    from onepass.lab.news.site import Site
+    from onepass.lab.news.simulator import Site
 
     bandit = op.PendingRewards(op.InteractionBandit(seed=0), after=1800.0)
     waiting, seen = [], []

@@ -6,8 +6,8 @@ import pytest
 import onepass as op
 from counts import many
 from onepass.lab import Recommender, RecommenderStudy, run
-from onepass.lab.recommender.generated import implicit
-from onepass.lab.recommender.policies import Popularity, Taken
+from onepass.lab.recommender.policies import ItemModelsPolicy, Popularity
+from onepass.lab.recommender.synthetic import implicit_interactions
 from onepass.testing import check_feature_map
 
 
@@ -68,8 +68,8 @@ def test_of_what_was_taken_alone_models_of_items_recommend_better_than_counting(
     """Known users and strangers, at the defaults; and better than ridge regression at its default reg."""
     users, items = many(800, 8000), many(300, 1200)
     ridge = Recommender("ridge", "LinUCB", {"model": "disjoint"})
-    policies = (Recommender("models", Taken), ridge, Recommender("counting", Popularity))
-    problem = RecommenderStudy("taken", "", lambda: implicit(users, items), 16, policies, rounds=3)
+    policies = (Recommender("models", ItemModelsPolicy), ridge, Recommender("counting", Popularity))
+    problem = RecommenderStudy("taken", "", lambda: implicit_interactions(users, items), 16, policies, rounds=3)
     rows = [row for row in run(problem, quiet=True).rows if row["month"] == "all"]
     known = {row["policy"]: row["ndcg_at_10_unseen"] for row in rows if row["users"] == "known"}
     strange = {row["policy"]: row["hit_at_10_unseen"] for row in rows if row["users"] == "cold"}

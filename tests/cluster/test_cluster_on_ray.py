@@ -79,10 +79,10 @@ def test_an_experiment_on_ray_has_the_rows_of_one_process_and_goes_on_where_it_w
     here = run(study, quiet=True)
     policies = (*study.policies, Policy("Until", Until, {"folder": str(tmp_path)}))
     with pytest.raises(ExperimentError, match="not yet"):
-        run(study, policies=policies, ray="local", kept=tmp_path / "kept", quiet=True)
+        run(study, policies=policies, ray="local", cache_folder=tmp_path / "kept", quiet=True)
     assert len(list((tmp_path / "kept").iterdir())) == 2  # of three seeds
     (tmp_path / "now").touch()
-    whole = run(study, policies=policies, ray="local", kept=tmp_path / "kept", quiet=True)
+    whole = run(study, policies=policies, ray="local", cache_folder=tmp_path / "kept", quiet=True)
     both = [row for row in whole.rows if row["policy"] != "Until"]
     assert [untimed(row) for row in both] == [untimed(row) for row in here.rows]
     assert not (tmp_path / "kept").exists()

@@ -5,13 +5,13 @@ from functools import partial
 import numpy as np
 
 import onepass as op
-from onepass.lab.kernels.problems import Maximised, hartmann6, sobol
+from onepass.lab.kernels.problems import NegatedFunction, hartmann6, sobol
 from onepass.lab.kernels.study import play
 
 
 def test_on_hartmann_6_whole_draws_lose_nearly_as_much_as_chance_and_half_ones_do_not():
     """A draw's best of many nearly independent arms is above all that the function has: no arm is ever good enough."""
-    problem = Maximised(hartmann6, partial(sobol, count=500, dim=6), 9.0 * op.Matern(2.5, (0.3,) * 6))(0)
+    problem = NegatedFunction(hartmann6, partial(sobol, count=500, dim=6), 9.0 * op.Matern(2.5, (0.3,) * 6))(0)
     losses = problem.expected.max() - problem.expected
     lost = {}
     for share in (1.0, 0.5):

@@ -3,19 +3,19 @@
 import numpy as np
 
 import onepass as op
-from onepass.lab.benchmark import arms, kernels, logs, peers, shared, stores, tails, threads
+from onepass.lab.benchmark import arms, kernels, logs, peers, shared_model, stores, tails, threads
 
 
 def test_every_part_of_the_speed_table_takes_time():
-    assert 0 < shared.floor(arms=3, dim=20, size=4) < 1e6
-    assert 0 < shared.dense_round(arms=3, dim=20) < 1e6
-    assert 0 < shared.compiled_round(op.OFUL(dim=20), arms=3, rounds=50, repeats=2) < 1e6
-    assert 0 < shared.stepwise_round(op.OFUL(dim=20), arms=3) < 1e6
+    assert 0 < shared_model.blas_floor_microseconds(arms=3, dim=20, size=4) < 1e6
+    assert 0 < shared_model.dense_round_microseconds(arms=3, dim=20) < 1e6
+    assert 0 < shared_model.round_microseconds(op.OFUL(dim=20), arms=3, rounds=50, repeats=2) < 1e6
+    assert 0 < shared_model.stepwise_microseconds(op.OFUL(dim=20), arms=3) < 1e6
 
 
 def test_memory_of_arms_stays_within_the_rows_that_must_be_kept():
     # 9 slots for 8 rows, each with 12 numbers beside its 32, 72 bytes an arm, spare room: below 2.05
-    for line in arms.scale(arms=2_000, dim=32, count=40_000, rank=8, step=5_000):
+    for line in arms.scale_lines(arms=2_000, dim=32, count=40_000, rank=8, step=5_000):
         if line[0] == "  memory":
             assert line[3] < 2.05
         if "without data" in line[0]:
@@ -33,7 +33,7 @@ def test_dense_sherman_morrison_and_plain_numpy_are_what_they_claim():
 
 def test_two_threads_make_calls():
     bandit, rows = op.OFUL(dim=20), np.eye(20)
-    microseconds, times = threads.gain(lambda: bandit.score(rows), seconds=0.05, repeats=2)
+    microseconds, times = threads.thread_gain(lambda: bandit.score(rows), seconds=0.05, repeats=2)
     assert 0 < microseconds < 1e6
     assert times > 0
 
@@ -42,14 +42,14 @@ def test_solving_a_round_again_from_the_estimate_before_takes_time():
     contexts, rewards = tails.student_game(300)
     bandit = op.HeavyOFUL(dim=2, nu=1.31, epsilon=0.99)
     bandit.play(contexts, rewards)
-    general, descent = tails.solved_again(bandit.model.state, np.zeros(2))
+    general, descent = tails.solver_seconds(bandit.model.state, np.zeros(2))
     assert 0 < general < 60
     assert 0 < descent < 60
 
 
 def test_a_row_a_play_is_the_same_gp_ucb_and_a_long_run_is_integrated():
     points, kernel, f, noise = kernels.game(60, 0.1, 40)
-    usual, ours = kernels.RowAPlay(points, kernel, 0.01, 40), op.GPUCB(points, kernel)
+    usual, ours = kernels.RowPerPlay(points, kernel, 0.01, 40), op.GPUCB(points, kernel)
     for extra in noise:
         arm = usual.decide()
         assert ours.score()[arm] >= ours.score().max() - 1e-9
@@ -57,21 +57,21 @@ def test_a_row_a_play_is_the_same_gp_ucb_and_a_long_run_is_integrated():
         ours.learn(None, float(f[arm] + extra), arm)
     np.testing.assert_allclose(usual.means, ours.model.posterior().means, atol=1e-9)
     np.testing.assert_allclose(usual.variances / 0.01, ours.model.posterior().variances, atol=1e-9)
-    assert 0 < kernels.row_a_play(points, kernel, f, noise, 0.01) < 60
-    assert 0 < kernels.row_a_play_long(points, kernel, 100, repeats=2) < 60
-    name, spent, _, ratio, _ = kernels.against("gp-1d", 1, 40)
+    assert 0 < kernels.row_per_play_seconds(points, kernel, f, noise, 0.01) < 60
+    assert 0 < kernels.row_per_play_seconds_by_integration(points, kernel, 100, repeats=2) < 60
+    name, spent, _, ratio, _ = kernels.processor_time_line("gp-1d", 1, 40)
     assert "gp-1d" in name
     assert spent > 0 < ratio
-    assert 0 < kernels.seconds(op.BKB(points, kernel), f, noise) < 60
+    assert 0 < kernels.play_seconds(op.BKB(points, kernel), f, noise) < 60
 
 
 def test_a_record_takes_time_to_be_durable():
-    assert 0 < stores.durable(size=10, count=30) < 1e7
+    assert 0 < stores.append_microseconds(size=10, count=30) < 1e7
 
 
 def test_policies_on_logs_take_time_and_lines_are_read():
-    spent, most, whole, bare, own = logs.many_policies(5 * logs.BLOCK)
+    spent, most, whole, bare, own = logs.measure_policies(5 * logs.BLOCK)
     assert min(own, bare, whole) > 0  # which is longest, an idle machine says
     assert spent > 0
     assert most > 0
-    assert logs.megabytes_a_second(lazy=True, lines=50) > 0
+    assert logs.megabytes_per_second(lazy=True, lines=50) > 0

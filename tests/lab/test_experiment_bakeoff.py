@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from onepass.lab.bakeoff import figures
-from onepass.lab.bakeoff.players import OURS, in_hindsight, our_linear
-from onepass.lab.bakeoff.sets import IN_ORDER, NAMES, examples, played, read_table
+from onepass.lab.bakeoff.datasets import IN_ORDER, NAMES, first_rounds, load_set, read_table
+from onepass.lab.bakeoff.policies import OURS, linear_policies, scale_columns
 from onepass.lab.bakeoff.study import BakeOff
 from onepass.lab.errors import ExperimentError
 from onepass.lab.runner import run
@@ -26,24 +26,24 @@ def test_there_are_at_least_twenty_five_sets_and_those_in_time_order_keep_it():
     assert len(NAMES) >= 25
     for name in ("generated-changing", "generated-turning"):
         assert name in IN_ORDER
-        assert np.array_equal(played(name, 3, 50).rows, examples(name).rows[:50])
-    shuffled = played("iris", 0, 1_000)
+        assert np.array_equal(first_rounds(name, 3, 50).rows, load_set(name).rows[:50])
+    shuffled = first_rounds("iris", 0, 1_000)
     assert len(shuffled.labels) == 150
-    assert not np.array_equal(shuffled.labels, examples("iris").labels)
-    assert np.array_equal(np.sort(shuffled.labels), examples("iris").labels)
+    assert not np.array_equal(shuffled.labels, load_set("iris").labels)
+    assert np.array_equal(np.sort(shuffled.labels), load_set("iris").labels)
     with pytest.raises(ExperimentError, match="there is no set"):
-        examples("nowhere")
+        load_set("nowhere")
 
 
 def test_rows_in_hindsight_are_centered_but_where_they_are_sparse():
     rng = np.random.default_rng(0)
     dense, sparse = rng.standard_normal((50, 3)) + 7.0, np.eye(20)
-    assert np.allclose(in_hindsight(dense).mean(axis=0), 0.0)
-    assert np.count_nonzero(in_hindsight(sparse)) == 20
+    assert np.allclose(scale_columns(dense).mean(axis=0), 0.0)
+    assert np.count_nonzero(scale_columns(sparse)) == 20
 
 
 def test_every_policy_plays_every_round_of_a_set_and_its_mistakes_are_counted():
-    policies = (OURS[0], our_linear()[0])
+    policies = (OURS[0], linear_policies()[0])
     study = BakeOff("small", "two sets", policies, rounds=80, seeds=2, sets=("iris", "wine"))
     results = run(study, quiet=True)
     assert [(row["set"], row["rounds"]) for row in results.rows] == [("iris", 80)] * 2 + [("wine", 80)] * 2

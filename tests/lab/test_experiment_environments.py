@@ -13,7 +13,7 @@ from onepass.lab import (
     StudentT,
     load,
 )
-from onepass.lab.bandits.environments import BLOCK, dataset_rows, gaussian_rows, unit
+from onepass.lab.bandits.environments import BLOCK, dataset_rows, gaussian_rows, normalize_rows
 
 MAKERS = {
     "classification": lambda seed: Classification(load("digits"), seed),
@@ -95,7 +95,7 @@ def test_normalized_contexts_have_length_one(name: str) -> None:
 
 
 def test_a_zero_row_stays_zero_and_warns_of_nothing() -> None:
-    np.testing.assert_array_equal(unit(np.array([[0.0, 0.0], [3.0, 4.0]])), [[0.0, 0.0], [0.6, 0.8]])
+    np.testing.assert_array_equal(normalize_rows(np.array([[0.0, 0.0], [3.0, 4.0]])), [[0.0, 0.0], [0.6, 0.8]])
 
 
 @pytest.mark.parametrize("normalized", [False, True])

@@ -16,7 +16,7 @@ from onepass.lab import (
     select,
 )
 from onepass.lab.bandits.heavy import GRID, SKETCHES, SUITES, HvtUCBPaper, HvtUCBSketched
-from onepass.lab.tuning import grid, tune
+from onepass.lab.tuning import policy_grid, tune
 
 NOISES = [
     Gaussian(),
@@ -36,7 +36,7 @@ every_noise = pytest.mark.parametrize("noise", NOISES, ids=str)
 def test_draws_are_distributed_as_within_says(noise: Noise) -> None:
     n = 20_000
     drawn = np.sort(np.abs(noise.draw(np.random.default_rng(0), (n // 10, 10)).ravel()))
-    distance = np.abs([noise.within(s) for s in drawn] - np.arange(0.5, n) / n).max()
+    distance = np.abs([noise.abs_cdf(s) for s in drawn] - np.arange(0.5, n) / n).max()
     assert distance < np.sqrt(np.log(2 / 1e-6) / (2 * n)) + 0.5 / n  # Dvoretzky, Kiefer, Wolfowitz
 
 
@@ -45,7 +45,7 @@ def test_draws_are_distributed_as_within_says(noise: Noise) -> None:
 def test_moments_are_those_of_the_distribution(noise: Noise, order: float) -> None:
     """E|eta|^k is the integral of k s^(k - 1) P(|eta| > s): the body over log s, the tail as the power law it is."""
     logs = np.linspace(-40.0, 14.0, 20_001)
-    above = np.array([1.0 - noise.within(s) for s in np.exp(logs)])
+    above = np.array([1.0 - noise.abs_cdf(s) for s in np.exp(logs)])
     total = np.trapezoid(order * np.exp(order * logs) * above, logs)
     index = {StudentT: "df", Pareto: "index"}.get(type(noise))
     if index is not None:
@@ -69,7 +69,7 @@ def test_pareto_noise_is_centred_and_skewed() -> None:
 
 @every_noise
 def test_size_is_the_median_of_the_noise_on_the_scale_of_the_gaussian(noise: Noise) -> None:
-    assert noise.within(noise.size / 1.4826) == pytest.approx(0.5, abs=1e-9)
+    assert noise.abs_cdf(noise.size / 1.4826) == pytest.approx(0.5, abs=1e-9)
     assert Gaussian(0.4).size == pytest.approx(0.4, rel=1e-5)
 
 
@@ -92,7 +92,7 @@ def test_the_moment_of_rewards_is_a_bound_for_every_mean(order: float) -> None:
 
 
 def test_every_policy_gets_the_axes_of_the_grid_that_its_recipe_has() -> None:
-    points = {policy.label: grid(policy, find("student")) for policy in find("student").policies}
+    points = {policy.label: policy_grid(policy, find("student")) for policy in find("student").policies}
     counts = {label: len(own) for label, own in points.items() if label != "HvtUCB Wang et al.'s constants"}
     assert counts == {
         "OFUL": 12, "HvtUCB": 60, "HvtUCB defaults": 60, "HvtUCB nu unknown": 60, "HeavyOFUL": 60, "CRTM": 60,
@@ -100,7 +100,7 @@ def test_every_policy_gets_the_axes_of_the_grid_that_its_recipe_has() -> None:
     }  # fmt: skip
     assert {policy.params["repeats"] for policy in points["CRMM"]} == set(GRID["repeats"])
     assert not any("clip" in policy.params for policy in points["OFUL"])
-    assert len(grid(select(find("heavy-500"), ["HvtUCB PSI"])[0], find("heavy-500"))) == 60
+    assert len(policy_grid(select(find("heavy-500"), ["HvtUCB PSI"])[0], find("heavy-500"))) == 60
 
 
 @pytest.mark.parametrize("suite", SUITES, ids=lambda suite: suite.name)

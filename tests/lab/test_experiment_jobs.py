@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from experiments import Breaking, Dying, Scripted, Staircase, worst_and_best
-from onepass.lab import SUITES, Experiment, ExperimentError, Results, crew, find, run, select, tune
+from onepass.lab import SUITES, Experiment, ExperimentError, Results, find, process_pool, run, select, tune
 from patience import until
 
 SECONDS = {"seconds", "microseconds_per_round", "train_seconds", "decide_seconds_per_user"}
@@ -28,7 +28,7 @@ def untimed(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Helpers are called after the first step, however little is left."""
-    monkeypatch.setattr(crew, "START_SECONDS", 0.0)
+    monkeypatch.setattr(process_pool, "START_SECONDS", 0.0)
 
 
 @pytest.mark.usefixtures("at_once")
@@ -69,23 +69,23 @@ def test_ctrl_c_ends_the_helpers_and_keeps_the_seeds_that_are_done() -> None:
 
 
 def test_the_meter_counts_the_steps_of_helpers_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(crew, "START_SECONDS", 0.0)
+    monkeypatch.setattr(process_pool, "START_SECONDS", 0.0)
     done = []
-    plain = crew.Meter.__exit__
+    plain = process_pool.Meter.__exit__
 
-    def leave(meter: crew.Meter, *error: Any) -> None:
+    def leave(meter: process_pool.Meter, *error: Any) -> None:
         done.append((meter.done, meter.total))
         plain(meter, *error)
 
-    monkeypatch.setattr(crew.Meter, "__exit__", leave)
+    monkeypatch.setattr(process_pool.Meter, "__exit__", leave)
     run(worst_and_best(seeds=3, rounds=1000), jobs=2, quiet=True)
     assert all(steps == total for steps, total in done)
 
 
 def test_a_small_run_and_one_about_seconds_stay_in_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(crew.Crew, "start", lambda self: pytest.fail("helpers were called"))
+    monkeypatch.setattr(process_pool.ProcessPool, "start_workers", lambda self: pytest.fail("helpers were called"))
     run(worst_and_best(seeds=3), jobs=2, quiet=True)
-    monkeypatch.setattr(crew, "START_SECONDS", 0.0)
+    monkeypatch.setattr(process_pool, "START_SECONDS", 0.0)
     run(worst_and_best(seeds=3, timed=True), jobs=None, quiet=True)
 
 
@@ -100,7 +100,7 @@ def test_what_pickle_refuses_can_be_sent_too() -> None:
 def test_what_cannot_be_sent_is_refused_if_asked_for_and_else_played_here(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(crew, "cpu_count", lambda: 2)
+    monkeypatch.setattr(process_pool, "cpu_count", lambda: 2)
     lock = Lock()
     study = worst_and_best(environment=lambda seed: Staircase(seed if lock else 0))
     with pytest.raises(ExperimentError, match="jobs must be 1 for staircase, got 2: another process cannot be sent it"):
@@ -113,7 +113,7 @@ def test_what_cannot_be_sent_is_refused_if_asked_for_and_else_played_here(
 def test_a_helper_that_ends_too_early_is_an_error_that_says_whose_seed_it_played(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(crew, "START_SECONDS", 0.0)
+    monkeypatch.setattr(process_pool, "START_SECONDS", 0.0)
     study = worst_and_best(environment=partial(Dying, parent=os.getpid()), seeds=3, rounds=5000)
     with pytest.raises(ExperimentError, match="a process that played seed 1 ended too early"):
         run(study, jobs=2, quiet=True)
@@ -122,8 +122,8 @@ def test_a_helper_that_ends_too_early_is_an_error_that_says_whose_seed_it_played
 
 SCRIPT = """
 from experiments import Staircase, worst_and_best
-from onepass.lab import crew, run
-crew.START_SECONDS = 0.0
+from onepass.lab import process_pool, run
+process_pool.START_SECONDS = 0.0
 print(len(run(worst_and_best(environment=lambda seed: Staircase(seed), seeds=3), jobs=2, quiet=True).rows))
 """
 
@@ -140,8 +140,8 @@ KILLED = """
 import sys
 from functools import partial
 from experiments import Telling, worst_and_best
-from onepass.lab import crew, run
-crew.START_SECONDS = 0.0
+from onepass.lab import process_pool, run
+process_pool.START_SECONDS = 0.0
 run(worst_and_best(environment=partial(Telling, folder=sys.argv[1]), seeds=3, rounds=20_000), jobs=2, quiet=True)
 """
 
@@ -167,7 +167,7 @@ def test_helpers_end_when_their_run_is_killed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("suite", SUITES, ids=lambda suite: suite.name)
 def test_every_suite_can_be_sent_to_another_process(suite: Experiment) -> None:
-    assert pickle.dumps((suite, [crew.Task(suite.policies, 0, "seed 0")]))
+    assert pickle.dumps((suite, [process_pool.Task(suite.policies, 0, "seed 0")]))
 
 
 def test_a_process_holds_its_policies_to_one_thread_of_the_blas() -> None:

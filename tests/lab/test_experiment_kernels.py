@@ -14,7 +14,7 @@ from onepass.lab.kernels import problems as kernel_problems
 from onepass.lab.kernels.figures import kernel_lines
 from onepass.lab.kernels.problems import (
     GaussianProcess,
-    Maximised,
+    NegatedFunction,
     NoisyFunction,
     branin,
     gp_draw,
@@ -171,7 +171,7 @@ def test_the_truth_of_a_setting_is_its_mean_over_the_fixed_splits(monkeypatch: p
     alphas, gammas, powers = np.array([0.01, 1.0, 50.0]), np.array([0.001, 0.1]), np.array([0.5, 2.0])
     for name, value in {"ALPHAS": alphas, "GAMMAS": gammas, "POWERS": powers, "SPLITS": 2}.items():
         monkeypatch.setattr(kernel_problems, name, value)
-    truth = kernel_problems.accuracies.__wrapped__()
+    truth = kernel_problems._accuracies.__wrapped__()
     problem = kernel_problems.DigitsTuning(0)
     assert truth.shape == (12,)
     assert problem.arms.shape == problem.settings.shape == (12, 3)
@@ -316,7 +316,9 @@ def test_thompson_sampling_draws_from_the_posterior_itself_unless_told_otherwise
 def test_fitted_policies_choose_their_kernel_after_fifty_plays() -> None:
     study = find("branin")
     (policy,) = select(study, ["BKB fitted"])
-    coarse = replace(study, problem=Maximised(branin, lambda rng: mesh(line(12)[:, 0], line(12)[:, 0]), op.Matern()))
+    coarse = replace(
+        study, problem=NegatedFunction(branin, lambda rng: mesh(line(12)[:, 0], line(12)[:, 0]), op.Matern())
+    )
     trial = coarse.trial([policy], 0)
     trial.step(0, 50)
     trial.step(50, 10)

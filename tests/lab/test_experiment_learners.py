@@ -10,10 +10,23 @@ import onepass as op
 from experiments import press_ctrl_c
 from onepass.lab import DecompositionStudy, Figure, LearnerStudy, Policy, find, report, run, select, tune
 from onepass.lab.benchmark import learners as bench
-from onepass.lab.learners.figures import BUDGET, LEARNER, UPDATES, learner_lines, published_rate
-from onepass.lab.learners.streams import Known, Watching, adversarial, binary, permuted
+from onepass.lab.learners.figures import BUDGET, LEARNER, UPDATES, learner_lines, rate_in_paper
+from onepass.lab.learners.streams import (
+    InMemoryStream,
+    WatchRatios,
+    flipped_blocks_factory,
+    load_binary,
+    random_order_factory,
+)
 from onepass.lab.learners.study import Constant, LearnerTrial, RepeatLast
-from onepass.lab.learners.suites import BASELINES, SETS, SUITES, learners, published, tuned
+from onepass.lab.learners.suites import (
+    BASELINES,
+    SETS,
+    SUITES,
+    learner_policies,
+    policies_at_best_width,
+    policies_of_paper,
+)
 from onepass.lab.learners.tisvd import FIRST, TISVD, DecompositionTrial, FullEigh, FullSVD, RandomizedSVD
 from onepass.lab.results import CURVES, ROWS, read
 
@@ -22,14 +35,14 @@ HERE = bool(os.environ.get("ONEPASS_DATA")) and Path(os.environ["ONEPASS_DATA"],
 with_data = pytest.mark.skipif(not HERE, reason="the files of libsvm are not in $ONEPASS_DATA")
 
 
-def checkers(seed: int) -> Known:
+def checkers(seed: int) -> InMemoryStream:
     """300 points of the plane, labelled by the sign of their product; 60% are positive."""
     rng = np.random.default_rng(seed)
     rows = rng.standard_normal((3000, 2))
     labels = np.where(rows[:, 0] * rows[:, 1] > 0.0, 1.0, -1.0)
     chosen = np.concatenate([np.flatnonzero(labels > 0)[:180], np.flatnonzero(labels < 0)[:120]])
     chosen = rng.permutation(chosen)
-    return Known(rows[chosen], labels[chosen])
+    return InMemoryStream(rows[chosen], labels[chosen])
 
 
 FEW = (Policy("FORKS", "FORKS", {"budget": 20}), Policy("RBP", "RBP", {"budget": 20, "width": 1.0}), *BASELINES)
@@ -45,29 +58,31 @@ def small(**changes: Any) -> LearnerStudy:
 @with_data
 @pytest.mark.parametrize("name", ["german", "svmguide3"])
 def test_permuted_streams_hold_every_example_once_in_an_order_of_the_seed(name: str) -> None:
-    rows, labels = binary(name, standardized=False)
-    found = permuted(name, standardized=False)(3).examples(0, len(rows))
+    rows, labels = load_binary(name, standardized=False)
+    found = random_order_factory(name, standardized=False)(3).examples(0, len(rows))
     one, other = (np.column_stack(part) for part in ((rows, labels), found))
     np.testing.assert_array_equal(one[np.lexsort(one.T)], other[np.lexsort(other.T)])
-    np.testing.assert_array_equal(found.rows, permuted(name, standardized=False)(3).examples(0, len(rows)).rows)
-    assert not np.array_equal(found.rows, permuted(name, standardized=False)(4).examples(0, len(rows)).rows)
-    assert permuted(name)(0).majority == -1.0
+    np.testing.assert_array_equal(
+        found.rows, random_order_factory(name, standardized=False)(3).examples(0, len(rows)).rows
+    )
+    assert not np.array_equal(found.rows, random_order_factory(name, standardized=False)(4).examples(0, len(rows)).rows)
+    assert random_order_factory(name)(0).majority == -1.0
 
 
 @with_data
 def test_standardized_features_have_the_deviations_of_the_whole_set_taken_off() -> None:
-    rows = permuted("german")(0).examples(0, 1000).rows
+    rows = random_order_factory("german")(0).examples(0, 1000).rows
     np.testing.assert_allclose(rows.mean(axis=0), 0.0, atol=1e-12)
     np.testing.assert_allclose(rows.std(axis=0), 1.0)
 
 
 @with_data
 def test_adversarial_blocks_repeat_one_example_and_every_other_is_flipped() -> None:
-    rows, labels = adversarial("german", 10)(2).examples(0, 5000)
+    rows, labels = flipped_blocks_factory("german", 10)(2).examples(0, 5000)
     blocks, kept = rows.reshape(500, 10, 24), labels.reshape(500, 10)
     assert (blocks == blocks[:, :1]).all()
     assert (kept == kept[:, :1]).all()
-    truth = {(*row, label) for row, label in zip(*binary("german", standardized=False))}
+    truth = {(*row, label) for row, label in zip(*load_binary("german", standardized=False))}
     for number in range(500):
         assert (*blocks[number, 0], -kept[number, 0] if number % 2 else kept[number, 0]) in truth
     repeated = run(find("learners-german-1"), policies=BASELINES[1:], seeds=[2], quiet=True).rows[0]
@@ -76,18 +91,18 @@ def test_adversarial_blocks_repeat_one_example_and_every_other_is_flipped() -> N
 
 
 def test_a_stream_of_watch_ratios_is_the_same_whatever_its_parts() -> None:
-    stream = Watching(1, length=60_000)
+    stream = WatchRatios(1, length=60_000)
     whole = stream.examples(0, 20_000)
-    part = Watching(1, length=60_000).examples(4_990, 5_020)
+    part = WatchRatios(1, length=60_000).examples(4_990, 5_020)
     np.testing.assert_array_equal(part.rows, whole.rows[4_990:10_010])
     np.testing.assert_array_equal(part.labels, whole.labels[4_990:10_010])
     assert set(whole.labels) == {-1.0, 1.0}
     assert whole.rows.shape == (20_000, 18)
-    assert not np.array_equal(Watching(2, 60_000).examples(0, 50).rows, whole.rows[:50])
+    assert not np.array_equal(WatchRatios(2, 60_000).examples(0, 50).rows, whole.rows[:50])
 
 
 def test_preferences_drift_from_their_start_to_their_opposite() -> None:
-    stream = Watching(0, length=400_000)
+    stream = WatchRatios(0, length=400_000)
 
     def products(start: int) -> tuple[np.ndarray, np.ndarray]:
         rows, labels = stream.examples(start, 10_000)
@@ -102,7 +117,7 @@ def test_preferences_drift_from_their_start_to_their_opposite() -> None:
 
 
 def test_the_majority_of_a_stream_is_the_label_of_most_examples() -> None:
-    stream = Watching(0, length=100_000)
+    stream = WatchRatios(0, length=100_000)
     assert stream.majority == np.sign(stream.examples(0, 100_000).labels.sum())
     assert checkers(0).majority == 1.0
 
@@ -165,7 +180,7 @@ def test_constant_and_repeat_know_nothing_of_the_example() -> None:
 
 
 def test_ctrl_c_keeps_the_examples_that_all_learners_saw() -> None:
-    class Stopped(Known):
+    class Stopped(InMemoryStream):
         def examples(self, start: int, count: int) -> Any:
             if start == 1_000:
                 press_ctrl_c()
@@ -187,14 +202,14 @@ def test_every_learner_of_every_suite_can_be_built(suite: LearnerStudy) -> None:
 
 def test_every_learner_of_p4_is_told_one_width_per_set() -> None:
     for name, (examples, budget) in SETS.items():
-        policies = tuned(name, budget, examples)
-        assert [policy.label for policy in policies[:16]] == list(learners(budget))
+        policies = policies_at_best_width(name, budget, examples)
+        assert [policy.label for policy in policies[:16]] == list(learner_policies(budget))
         assert all("width" in policy.params for policy in policies[:16])
     forks, fogd = select(find("learners-german-published"), ["FORKS", "FOGD"])[::-1]
     assert forks.params == {"budget": 50, "width": 50.0, "update_every": 300}
     assert op.FOGD(**fogd.params).params["features"] == 200  # Wen, Zhang et al.: 4 B features, a step of 0.2
     assert op.FOGD(**fogd.params).params["step"] == 0.2
-    assert {policy.params.get("width") for policy in published(50, 300, ("BOGD", "NOGD"))} == {8.0, None}
+    assert {policy.params.get("width") for policy in policies_of_paper(50, 300, ("BOGD", "NOGD"))} == {8.0, None}
 
 
 def test_only_widths_are_tuned_and_the_recommended_learner_is_left_alone() -> None:
@@ -208,7 +223,7 @@ def test_only_widths_are_tuned_and_the_recommended_learner_is_left_alone() -> No
 
 def test_the_sketch_is_that_of_the_kernel_matrix_and_its_changes_add_up() -> None:
     rows = np.random.default_rng(0).standard_normal((FIRST + 40, 3))
-    stream = Known(rows, np.ones(len(rows)))
+    stream = InMemoryStream(rows, np.ones(len(rows)))
     policies = (Policy("TISVD", TISVD, {"rank": 20}), Policy("full SVD", FullSVD, {"rank": 20}),
                 Policy("eigh", FullEigh, {"rank": 20}),
                 Policy("randomized SVD", RandomizedSVD, {"rank": 20}))  # fmt: skip
@@ -249,7 +264,7 @@ def test_a_study_of_learners_is_reported_and_rebuilt(tmp_path: Path, figure: Fig
 
 def test_decompositions_and_tuning_are_drawn(tmp_path: Path) -> None:
     rows = np.random.default_rng(0).standard_normal((FIRST + 40, 3))
-    study = replace(find("tisvd"), stream=lambda seed: Known(rows, np.ones(len(rows))))  # type: ignore[type-var]
+    study = replace(find("tisvd"), stream=lambda seed: InMemoryStream(rows, np.ones(len(rows))))  # type: ignore[type-var]
     assert "TISVD" in report.keep(run(study, rounds=40, seeds=1, quiet=True), tmp_path)
     assert is_picture(tmp_path / "figure.png")
     found = tune(small(grid={"width": (0.5, 1.0, 2.0)}), policies=FEW[:2], seeds=1, quiet=True)
@@ -258,10 +273,10 @@ def test_decompositions_and_tuning_are_drawn(tmp_path: Path) -> None:
 
 
 def test_tables_show_the_rates_of_p4_beside_ours() -> None:
-    assert published_rate("learners-german-published", "FORKS") == "26.4"
-    assert published_rate("learners-ijcnn1", "RBP") == "21.0"
-    assert published_rate("learners-german-2", "FORKS") == "3.0"
-    assert published_rate("learners-german-1", "RBP") == published_rate("learners-drift", "FORKS") == ""
+    assert rate_in_paper("learners-german-published", "FORKS") == "26.4"
+    assert rate_in_paper("learners-ijcnn1", "RBP") == "21.0"
+    assert rate_in_paper("learners-german-2", "FORKS") == "3.0"
+    assert rate_in_paper("learners-german-1", "RBP") == rate_in_paper("learners-drift", "FORKS") == ""
     rows = run(small(name="learners-german", buffering=True), quiet=True).rows
     forks, rbp, *_ = learner_lines(rows)
     assert (forks["Wen, Zhang et al., %"], rbp["Wen, Zhang et al., %"]) == ("26.4", "38.8")
@@ -274,13 +289,13 @@ def test_every_part_of_the_benchmark_measures_something() -> None:
     stream = checkers(0)
     examples = stream.examples(0, 300)
     assert 0 < bench.microseconds(FEW[1], stream, examples) < 1e4
-    ours, uncapped, capped = bench.against("checkers", 1.0, 20, stream, examples)
+    ours, uncapped, capped = bench._forks_lines("checkers", 1.0, 20, stream, examples)
     assert ours[1] > 0
     assert "not capped" in uncapped[0]
     assert uncapped[3] == pytest.approx(uncapped[1] / ours[1])
     assert "at most 100" in capped[0]
-    spent, memory = bench.long_stream(examples=20_000, step=5_000)
+    spent, memory = bench._long_stream_lines(examples=20_000, step=5_000)
     assert spent[1] > 0
     assert memory[3] == pytest.approx(1.0, abs=0.05)
-    assert bench.line("a", 5.0, 4.0).endswith("MISSED")
-    assert set(bench.ALLOWED) | set(bench.HONEST) <= set(learners(50))
+    assert bench._format_line("a", 5.0, 4.0).endswith("MISSED")
+    assert set(bench.ALLOWED) | set(bench.HONEST) <= set(learner_policies(50))

@@ -7,7 +7,7 @@ import numpy as np
 from counts import many
 from onepass.lab import find, report, run, select
 from onepass.lab.news import delays
-from onepass.lab.news.site import LEAST, MOST, STOCK, Site
+from onepass.lab.news.simulator import LEAST, MOST, STOCK, Site
 from onepass.lab.news.study import Server
 
 NAMES = ("InteractionBandit", "Popularity", "Uniform")

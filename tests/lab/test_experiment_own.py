@@ -13,7 +13,7 @@ import pytest
 
 from experiments import Scripted, Staircase
 from onepass import cli
-from onepass.lab import Dataset, ExperimentError, Policy, experiment_on, find, keep, own, run
+from onepass.lab import Dataset, ExperimentError, Policy, experiment_on, find, keep, plugins, run
 
 PAGE = Path(__file__).parents[2] / "docs" / "experiments.md"
 
@@ -90,7 +90,7 @@ def test_a_stepwise_policy_plays_what_a_recorded_one_plays() -> None:
 
 def test_a_data_set_of_ones_own_plays_as_the_same_data_set_of_the_package() -> None:
     digits = find("digits").environment(0).dataset
-    twin = Dataset.of("twin", digits.rows, np.array([f"class {label}" for label in digits.labels]))
+    twin = Dataset.from_arrays("twin", digits.rows, np.array([f"class {label}" for label in digits.labels]))
     ours, theirs = experiment_on(twin, rounds=100, seeds=1), find("digits")
     regrets = [run(study, rounds=100, seeds=1, quiet=True).rows for study in (ours, theirs)]
     assert [r["cumulative_regret"] for r in regrets[0]] == [r["cumulative_regret"] for r in regrets[1]]
@@ -106,7 +106,7 @@ def test_a_data_set_of_ones_own_plays_as_the_same_data_set_of_the_package() -> N
 )
 def test_a_data_set_that_cannot_be_played_is_refused(rows: np.ndarray, labels: list[int], message: str) -> None:
     with pytest.raises(ExperimentError, match=message):
-        Dataset.of("bad", rows, labels)
+        Dataset.from_arrays("bad", rows, labels)
 
 
 def test_a_foreign_figure_is_told_by_its_object_and_never_looked_for_by_a_name_in_a_file(tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_a_foreign_figure_is_told_by_its_object_and_never_looked_for_by_a_name_i
     text = f"from onepass.lab import Figure, find\nLOOK = Figure('looks', {known}.lines, {known}.draw)\n"
     module("looks", text)
     base = experiment_on(Staircase, policies=[Policy("best", Scripted, {"arm": 2})], rounds=50, seeds=1)
-    table = keep(run(replace(base, figure=own.figure("looks:LOOK")), quiet=True), tmp_path / "out")
+    table = keep(run(replace(base, figure=plugins.load_figure("looks:LOOK")), quiet=True), tmp_path / "out")
     assert onepass("report", "out") == 2
     assert onepass("report", "out", "--figure", "looks:LOOK") == 0
     assert (tmp_path / "out" / "table.md").read_text(encoding="utf-8") == table + "\n"

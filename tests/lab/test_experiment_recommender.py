@@ -26,11 +26,11 @@ from onepass.lab.recommender import interactions
 from onepass.lab.recommender.figures import ARMS, BATCH, RECOMMENDER, SIZE, WIDTH
 from onepass.lab.recommender.interactions import (
     Interactions,
+    calendar_periods,
     features,
     in_time_order,
     load,
     metrics,
-    periods,
     prepare,
     warm_up,
 )
@@ -112,7 +112,7 @@ def test_features_are_the_truncated_svd_of_the_last_ratings() -> None:
 def test_steps_are_in_time_order_and_hold_every_later_interaction(unit: str) -> None:
     data = small()
     end = warm_up(data)
-    cut = periods(data.times[end:], unit)
+    cut = calendar_periods(data.times[end:], unit)
     assert [part.start for _, part in cut[1:]] == [part.stop for _, part in cut[:-1]]
     assert cut[0][1].start == 0
     assert cut[-1][1].stop == len(data.times) - end
@@ -236,7 +236,7 @@ def test_hits_are_those_of_dense_models_on_the_products_and_row_by_row_changes_n
 
 
 def test_a_policy_is_not_changed_by_its_company() -> None:
-    bold = LINUCB.but(exploration=2.0)
+    bold = LINUCB.with_params(exploration=2.0)
     bold = Recommender("bold", bold.recipe, bold.params)
     together = whole(run(study(LINUCB, bold), quiet=True).rows)
     assert together["LinUCB"]["ndcg_at_10"] != together["bold"]["ndcg_at_10"]

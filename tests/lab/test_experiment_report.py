@@ -6,9 +6,9 @@ import pytest
 from experiments import worst_and_best
 from onepass.lab import Experiment, ExperimentError, Figure, find, report, run, select, suites, tune
 from onepass.lab.bandits.figures import BOUND, PARETO, REG, REGRET, frontier
-from onepass.lab.bandits.heavy_figure import HEAVY, bootstrap
-from onepass.lab.best import TUNING
-from onepass.lab.policy import REGS, over_reg
+from onepass.lab.bandits.heavy_figure import HEAVY, bootstrap_interval
+from onepass.lab.grid_best import TUNING
+from onepass.lab.policy import REGS, policies_over_reg
 
 
 def is_picture(path: Path) -> bool:
@@ -60,7 +60,7 @@ def test_matrix_studies_are_reported_too(tmp_path: Path, name: str) -> None:
 
 def test_a_study_over_reg_shows_one_line_per_policy_and_one_column_per_reg(tmp_path: Path) -> None:
     base = find("digits")
-    policies = over_reg(select(base, ["OFUL", "CBSCFD"]))
+    policies = policies_over_reg(select(base, ["OFUL", "CBSCFD"]))
     results = run(Experiment("over-reg", "", base.environment, policies, 100, 1, REG), quiet=True)
     lines = report.keep(results, tmp_path).splitlines()
     assert [cell.strip() for cell in lines[0].strip("|").split("|")][1:] == [f"reg {reg:g}" for reg in REGS]
@@ -103,11 +103,11 @@ def test_heavy_tailed_results_show_an_interval_of_the_mean_and_the_upper_tail(tm
 
 def test_the_bootstrap_agrees_with_the_normal_interval_where_that_holds() -> None:
     values = np.random.default_rng(0).standard_normal(400)
-    low, high = bootstrap(values.tolist())
+    low, high = bootstrap_interval(values.tolist())
     half = 1.96 * values.std(ddof=1) / np.sqrt(400)
     assert low == pytest.approx(values.mean() - half, abs=0.1 * half)  # an endpoint of 10,000 samples: within 3%
     assert high == pytest.approx(values.mean() + half, abs=0.1 * half)
-    assert bootstrap(values.tolist()) == (low, high)
+    assert bootstrap_interval(values.tolist()) == (low, high)
 
 
 def test_the_frontier_holds_what_no_cheaper_point_beats() -> None:

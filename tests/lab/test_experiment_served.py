@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from counts import LONG, many
-from onepass.lab.news.costs import AS_IT_IS, AT_ONCE, TOLD, earned
-from onepass.lab.news.fixed import ARTICLE, USER, article_rows, best_fixed, user_row
-from onepass.lab.news.served import LAST, served
-from onepass.lab.news.site import PER_DAY, Site
+from onepass.lab.news.costs import AS_IT_IS, AT_ONCE, TOLD, click_probabilities
+from onepass.lab.news.oracle import ARTICLE, USER, article_rows, best_fixed, user_row
+from onepass.lab.news.simulator import PER_DAY, Site
+from onepass.lab.news.through_service import LAST, run_service
 from onepass.log.replay import Fold
 from onepass.log.sqlite import SqliteStore
 from onepass.log.verification import verify
@@ -37,7 +37,7 @@ def test_a_service_reaches_nine_tenths_of_the_best_fixed_policy_by_late_clicks_a
     """
     n, last, share = many(1_400, 20 * PER_DAY), many(700, LAST * PER_DAY), 0.9 if LONG else 1 / 3
     requests = list(islice(Site(0).requests(), n))
-    run = served(requests, 0, tmp_path)
+    run = run_service(requests, 0, tmp_path)
     assert len(run.places) == n
     assert 0.0 < run.propensities.min() <= run.propensities.max() <= 1.0
     earned, fixed = (
@@ -59,7 +59,7 @@ def test_a_service_reaches_nine_tenths_of_the_best_fixed_policy_by_late_clicks_a
 
 def test_the_bandit_alone_earns_the_chances_of_what_it_shows_and_most_where_it_is_told_them():
     requests = list(islice(Site(0).requests(), 600))
-    found = {way: earned(requests, 0, way) for way in (AS_IT_IS, AT_ONCE, TOLD)}
+    found = {way: click_probabilities(requests, 0, way) for way in (AS_IT_IS, AT_ONCE, TOLD)}
     for own in found.values():
         assert all(np.abs(one.chances - each).min() < 1e-9 for each, one in zip(own, requests, strict=True))
     told = found.pop(TOLD)[-300:].mean()

@@ -5,10 +5,10 @@ import pytest
 from experiments import Scripted, Staircase, worst_and_best
 from onepass.lab import ExperimentError, Policy, find, select, tuning
 from onepass.lab.bandits.study import EXPLORATIONS, REGS
-from onepass.lab.best import edges, mean_regrets
+from onepass.lab.grid_best import mean_regrets, parameters_at_edge
 from onepass.lab.report import keep_tuning
 from onepass.lab.seeds import FIRST_TUNING_SEED
-from onepass.lab.tuning import grid, tune
+from onepass.lab.tuning import policy_grid, tune
 
 
 class BestAtTwo(Scripted):
@@ -27,7 +27,7 @@ def test_the_grid_is_that_of_the_paper_for_every_policy() -> None:
     assert tuple(10.0**power for power in range(-4, 1)) == EXPLORATIONS
     assert pytest.approx(REGS) == [2 * 10.0**power for power in range(-4, 5)]
     for policy in find("digits").policies:
-        points = grid(policy, find("digits"))
+        points = policy_grid(policy, find("digits"))
         assert len(points) == 45
         assert {(point.params["exploration"], point.params["reg"]) for point in points} == {
             (e, r) for e in EXPLORATIONS for r in REGS
@@ -43,10 +43,10 @@ def test_tuning_finds_the_best_point_on_seeds_of_its_own(tmp_path: Path) -> None
     )
     table = keep_tuning(results, tmp_path)
     assert "tunable" in table
-    tunable, fixed = tuning.apply(TUNABLE, TUNABLE.policies, tmp_path)
+    tunable, fixed = tuning.apply_tuned_parameters(TUNABLE, TUNABLE.policies, tmp_path)
     assert tunable.params["reg"] == 2.0
     assert fixed.label == "fixed"
-    assert tuning.apply(TUNABLE, TUNABLE.policies, tmp_path / "tuned.parquet") == (tunable, fixed)
+    assert tuning.apply_tuned_parameters(TUNABLE, TUNABLE.policies, tmp_path / "tuned.parquet") == (tunable, fixed)
 
 
 def test_ties_go_to_the_inside_of_the_grid() -> None:
@@ -54,7 +54,10 @@ def test_ties_go_to_the_inside_of_the_grid() -> None:
     assert best[0] == 0.0
     assert 1e-4 < best[1]["exploration"] < 1.0
     assert (
-        edges(best[1], [point for _, point in mean_regrets(tune(TUNABLE, seeds=1, quiet=True).rows)["tunable"]]) == []
+        parameters_at_edge(
+            best[1], [point for _, point in mean_regrets(tune(TUNABLE, seeds=1, quiet=True).rows)["tunable"]]
+        )
+        == []
     )
 
 
@@ -75,10 +78,10 @@ def test_tuned_parameters_go_by_label_then_by_group_and_leave_fixed_ones_alone(t
     keep_tuning(tune(TUNABLE, seeds=1, quiet=True), tmp_path)
     member = Policy("tunable size=3", BestAtTwo, {"reg": 7.0, "exploration": 0.5}, "tunable")
     only_exploration = worst_and_best(grid={"exploration": EXPLORATIONS})
-    assert tuning.apply(TUNABLE, [member], tmp_path)[0].params["reg"] == 2.0
-    assert tuning.apply(only_exploration, [member], tmp_path)[0].params["reg"] == 7.0
+    assert tuning.apply_tuned_parameters(TUNABLE, [member], tmp_path)[0].params["reg"] == 2.0
+    assert tuning.apply_tuned_parameters(only_exploration, [member], tmp_path)[0].params["reg"] == 7.0
     with pytest.raises(ExperimentError, match="no tuned parameters for OFUL, only for tunable, fixed"):
-        tuning.apply(TUNABLE, select(find("digits"), ["OFUL"]), tmp_path)
+        tuning.apply_tuned_parameters(TUNABLE, select(find("digits"), ["OFUL"]), tmp_path)
 
 
 class Plain(Scripted):
@@ -91,7 +94,7 @@ class Plain(Scripted):
 def test_a_policy_is_tuned_in_its_own_parameters_alone(tmp_path: Path) -> None:
     axes = {"reg": (2.0, 1.0, 2.0), "arm": (0, 1, 2), "clip": (0.1,)}
     experiment = worst_and_best(grid=axes, policies=(TUNABLE.policies[0], Policy("plain", Plain)))
-    tunable, plain = (grid(policy, experiment) for policy in experiment.policies)
+    tunable, plain = (policy_grid(policy, experiment) for policy in experiment.policies)
     assert [point.params for point in tunable] == [{"exploration": 0.5, "reg": reg} for reg in (2.0, 1.0)]
     assert [point.params for point in plain] == [{"arm": arm} for arm in (0, 1, 2)]
     table = keep_tuning(tune(experiment, seeds=1, quiet=True), tmp_path)
@@ -99,7 +102,9 @@ def test_a_policy_is_tuned_in_its_own_parameters_alone(tmp_path: Path) -> None:
     assert lines[0][:3] == ["policy", "reg", "arm"]
     assert ["tunable", "2", ""] in [line[:3] for line in lines]
     assert ["plain", "", "2"] in [line[:3] for line in lines]
-    assert [policy.params.get("arm") for policy in tuning.apply(experiment, experiment.policies, tmp_path)] == [None, 2]
+    assert [
+        policy.params.get("arm") for policy in tuning.apply_tuned_parameters(experiment, experiment.policies, tmp_path)
+    ] == [None, 2]
 
 
 def test_tuning_leaves_a_policy_alone_that_is_not_to_be_tuned(tmp_path: Path) -> None:
@@ -108,7 +113,7 @@ def test_tuning_leaves_a_policy_alone_that_is_not_to_be_tuned(tmp_path: Path) ->
     results = tune(experiment, seeds=1, quiet=True)
     assert {row["policy"] for row in results.rows} == {"tunable"}
     keep_tuning(results, tmp_path)
-    tuned, kept = tuning.apply(experiment, experiment.policies, tmp_path)
+    tuned, kept = tuning.apply_tuned_parameters(experiment, experiment.policies, tmp_path)
     assert tuned.params["reg"] == 2.0
     assert kept == default
     with pytest.raises(ExperimentError, match="staircase has no policy to tune among those that were named"):

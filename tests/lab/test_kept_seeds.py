@@ -8,7 +8,7 @@ import pytest
 
 from experiments import Scripted, Staircase, study
 from onepass.lab import Experiment, Policy, run, tune
-from onepass.lab.kept import Kept
+from onepass.lab.task_cache import TaskCache
 from patience import until
 
 KILLED = """
@@ -16,7 +16,7 @@ import sys
 from experiments import study
 from onepass.lab import run
 from pathlib import Path
-run(study(sys.argv[1]), kept=Path(sys.argv[1], "kept"), quiet=True)
+run(study(sys.argv[1]), cache_folder=Path(sys.argv[1], "kept"), quiet=True)
 """
 
 
@@ -45,7 +45,10 @@ def test_a_run_that_was_killed_plays_only_what_it_had_not_finished(tmp_path):
     assert len(list((place / "kept").glob("*.json"))) == 1
     published = []
     again = run(
-        study(place), kept=place / "kept", quiet=True, then=lambda _: published.append(len(list(place.glob("kept/*"))))
+        study(place),
+        cache_folder=place / "kept",
+        quiet=True,
+        callback=lambda _: published.append(len(list(place.glob("kept/*")))),
     )
     assert begun(place) == ["began-1", "began-2"]  # what was finished is not played again
     assert published == [3]  # files are there until the results are
@@ -61,23 +64,23 @@ def test_what_was_played_otherwise_is_not_taken(tmp_path):
     (tmp_path / "now").touch()
     one = study(tmp_path)
     tasks = [(one.policies, seed, "") for seed in range(2)]
-    kept = Kept(tmp_path / "kept", one, tasks, 100)
+    cache = TaskCache(tmp_path / "kept", one, tasks, 100)
     results = run(one, seeds=1, quiet=True)
-    kept.keep(0, results)
-    found = kept.found()
+    cache.save(0, results)
+    found = cache.load_results()
     assert (list(found), found[0].rows, found[0].curves) == ([0], results.rows, results.curves)
     other = (Policy("Up", Scripted, {"arm": 1}), one.policies[1])
     for changed in (
-        Kept(tmp_path / "kept", one, tasks, 99),
-        Kept(tmp_path / "kept", one, tasks[1:], 100),
-        Kept(tmp_path / "kept", one, [(other, 0, "")], 100),
-        Kept(tmp_path / "kept", study(tmp_path, grid={"reg": (1.0,)}), tasks, 100),
-        Kept(None, one, tasks, 100),
+        TaskCache(tmp_path / "kept", one, tasks, 99),
+        TaskCache(tmp_path / "kept", one, tasks[1:], 100),
+        TaskCache(tmp_path / "kept", one, [(other, 0, "")], 100),
+        TaskCache(tmp_path / "kept", study(tmp_path, grid={"reg": (1.0,)}), tasks, 100),
+        TaskCache(None, one, tasks, 100),
     ):
-        assert changed.found() == {}
-    kept.files[0].write_text("[[{")
-    assert kept.found() == {}
-    assert not kept.files[0].exists()
+        assert changed.load_results() == {}
+    cache.files[0].write_text("[[{")
+    assert cache.load_results() == {}
+    assert not cache.files[0].exists()
 
 
 def test_tuning_goes_on_too(tmp_path):
@@ -89,8 +92,8 @@ def test_tuning_goes_on_too(tmp_path):
         raise OSError("no room for the table")
 
     with pytest.raises(OSError, match="no room"):
-        tune(first, seeds=2, quiet=True, kept=tmp_path / "kept", then=stop)
-    again = tune(first, seeds=2, quiet=True, kept=tmp_path / "kept")
+        tune(first, seeds=2, quiet=True, cache_folder=tmp_path / "kept", callback=stop)
+    again = tune(first, seeds=2, quiet=True, cache_folder=tmp_path / "kept")
     assert again.rows == [{**row, "params": dict(row["params"])} for row in again.rows]
     assert untimed(again.rows) == untimed(whole.rows)
     assert not (tmp_path / "kept").exists()

@@ -14,8 +14,8 @@ from counts import LONG
 from onepass.cli import main
 from onepass.foundation.curve_labels import ENDS, READABLE, contrast, label_positions, readable_color
 from onepass.lab import report, suites
-from onepass.lab.drawing import FEW, draw, equal
-from onepass.lab.looks import SMALL, SPARE, WIDEST, styles
+from onepass.lab.drawing import MAX_BANDS, draw, group_equal_curves
+from onepass.lab.line_styles import SMALL, SPARE, WIDEST, assign_styles
 from onepass.lab.results import CURVES, ROWS, write
 
 POLICIES = ("OFUL", "LinTS", "CBSCFD", "LinUCB", "mine", "yours")
@@ -96,7 +96,7 @@ def test_words_on_white_have_the_contrast_that_readers_need_and_readable_colours
 def test_no_two_policies_of_a_study_look_alike(kind):
     for suite in suites.SUITES:
         rows = [{"policy": one.label, "group": one.group or one.label} for one in suite.policies]
-        found = [(look["color"], str(look["linestyle"])) for look in styles(rows, kind).values()]
+        found = [(look["color"], str(look["linestyle"])) for look in assign_styles(rows, kind).values()]
         assert len(found) == len(set(found)) or len(found) > 32, suite.name  # as many looks as there are
 
 
@@ -111,7 +111,7 @@ def test_pictures_are_read_at_half_their_size_and_name_each_curve_where_it_ends(
         boxes = [Text.get_window_extent(text) for text in axes.texts if text.get_gid() == ENDS]
         assert not [1 for a, b in combinations(boxes, 2) if a.overlaps(b)]
         bands = [one for one in axes.collections if one.get_alpha() is not None and one.get_alpha() < 0.2]
-        assert len(bands) <= FEW
+        assert len(bands) <= MAX_BANDS
 
 
 def test_curves_that_are_equal_in_every_number_are_named_together_and_flat_bars_are_points_on_a_log_axis():
@@ -120,7 +120,7 @@ def test_curves_that_are_equal_in_every_number_are_named_together_and_flat_bars_
     assert "OFUL = LinUCB" in [text.get_text() for text in regret.texts]
     assert memory.get_xscale() == "log"
     assert len(memory.lines) == len(POLICIES)
-    assert equal({"a": ([1.0], [2.0]), "b": ([1.0], [2.0 + 1e-6])}) == [["a"], ["b"]]
+    assert group_equal_curves({"a": ([1.0], [2.0]), "b": ([1.0], [2.0 + 1e-6])}) == [["a"], ["b"]]
 
 
 def test_report_with_pdf_leaves_the_picture_and_each_panel_alone_for_papers(tmp_path: Path):

@@ -7,7 +7,7 @@ import pytest
 
 from onepass.lab import ExperimentError, find, run
 from onepass.lab.bandits.frontiers import block_lines, frontier_lines
-from onepass.lab.matrices.suites import over_ranks
+from onepass.lab.matrices.suites import sketches_over_ranks
 from onepass.lab.tables import lines_over_reg
 from onepass.lab.tuners.problems import PROBLEMS
 from onepass.lab.tuners.study import best_lines
@@ -41,7 +41,7 @@ def test_blocks_have_a_line_a_first_block_and_a_column_an_error():
 
 
 def test_sketches_of_equal_size_share_a_column_whatever_they_call_it():
-    policies = over_ranks((4, 8), (2.0,))
+    policies = sketches_over_ranks((4, 8), (2.0,))
     rows = [{**policy.columns(), "inverse_error": 0.5} for policy in policies]
     lines = lines_over_reg(rows, "inverse_error", ".2g", ("rank", "size"))
     assert [list(line) for line in lines] == [["", "rank 4", "rank 8"]] * 5

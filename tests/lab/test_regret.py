@@ -46,7 +46,7 @@ def test_hvt_ucb_at_its_defaults_keeps_its_regret_where_the_best_oful_of_a_grid_
     study = find(suite)
     named = {policy.label: policy for policy in study.policies}
     grid = [
-        replace(named["OFUL"].but(exploration=width, reg=reg), label=f"OFUL {width:g} {reg:g}")
+        replace(named["OFUL"].with_params(exploration=width, reg=reg), label=f"OFUL {width:g} {reg:g}")
         for width in (1.0, 3.0, 10.0)
         for reg in (1.0, 10.0)
     ]

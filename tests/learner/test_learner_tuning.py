@@ -9,13 +9,13 @@ import pytest
 
 import onepass as op
 from onepass.lab import LearnerStudy, Policy, find, tune
-from onepass.lab.best import at_edges
-from onepass.lab.learners.streams import Known, binary, for_tuning, permuted
+from onepass.lab.grid_best import edge_note
+from onepass.lab.learners.streams import InMemoryStream, load_binary, random_order_factory, tuning_mask
 from onepass.lab.learners.study import LearnerTrial
 from onepass.lab.learners.suites import DRIFT_LOSSES, SETS, SUITES
 from onepass.lab.report import keep_tuning
 from onepass.lab.seeds import FIRST_TUNING_SEED
-from onepass.lab.tuning import grid
+from onepass.lab.tuning import policy_grid
 
 HERE = bool(os.environ.get("ONEPASS_DATA")) and Path(os.environ["ONEPASS_DATA"], "libsvm").is_dir()
 with_data = pytest.mark.skipif(not HERE, reason="the files of libsvm are not in $ONEPASS_DATA")
@@ -28,12 +28,12 @@ def as_set(rows: np.ndarray) -> set[tuple[float, ...]]:
 @with_data
 @pytest.mark.parametrize("name", ["german", "svmguide3"])
 def test_no_example_that_is_tuned_on_is_counted_and_all_others_are(name: str) -> None:
-    rows, labels = binary(name, standardized=False)
-    chosen = for_tuning(labels)
+    rows, labels = load_binary(name, standardized=False)
+    chosen = tuning_mask(labels)
     for label in (-1.0, 1.0):
         assert chosen[labels == label].mean() == pytest.approx(0.3, abs=1e-3)
     for seed in (0, FIRST_TUNING_SEED):
-        stream, other = (permuted(name, False, part)(seed) for part in ("evaluated", "tuning"))
+        stream, other = (random_order_factory(name, False, part)(seed) for part in ("evaluated", "tuning"))
         counted, (known, _) = stream.counted(0, len(rows)), stream.examples(0, len(rows))
         apart = other.examples(0, int(chosen.sum())).rows
         assert counted.sum() == len(rows) - len(apart)
@@ -61,7 +61,7 @@ def test_all_learners_of_a_suite_are_tuned_at_as_many_settings() -> None:
     for suite in suites:
         tunable = [policy for policy in suite.policies if policy.tuned]
         assert len(tunable) > 5
-        assert len({len(grid(policy, suite)) for policy in tunable}) == 1
+        assert len({len(policy_grid(policy, suite)) for policy in tunable}) == 1
         for policy in tunable:  # and is within the grid, where something is tuned
             values = sorted(suite.grid["width"])
             assert values[0] < policy.params["width"] < values[-1]
@@ -72,7 +72,7 @@ def test_only_what_a_stream_counts_is_a_mistake() -> None:
     rows, counts = rng.standard_normal((400, 2)), rng.random(400) < 0.6
     labels = np.where(rows[:, 0] * rows[:, 1] > 0.0, 1.0, -1.0)
     policies = (Policy("FORKS", "FORKS", {"budget": 20}), Policy("RBP", "RBP", {"budget": 20}))
-    study = LearnerStudy("s", "", lambda seed: Known(rows, labels, counts), policies, 400, 1, buffering=True)
+    study = LearnerStudy("s", "", lambda seed: InMemoryStream(rows, labels, counts), policies, 400, 1, buffering=True)
     whole, parts = (LearnerTrial(study, policies, 0) for _ in range(2))
     whole.step(0, 400)
     for start, count in ((0, 150), (150, 250)):
@@ -92,12 +92,12 @@ def test_only_what_a_stream_counts_is_a_mistake() -> None:
 def test_a_best_point_at_the_edge_of_the_grid_is_reported(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     rows = rng.standard_normal((500, 2))
-    known = Known(rows, np.where(rows[:, 0] * rows[:, 1] > 0.0, 1.0, -1.0))
+    known = InMemoryStream(rows, np.where(rows[:, 0] * rows[:, 1] > 0.0, 1.0, -1.0))
     narrow, wide = (0.5, 1000.0, 2000.0), (0.01, 0.5, 1000.0)
     study = LearnerStudy("s", "", lambda seed: known, (Policy("KOGD", "KOGD"),), 500, 1, grid={"width": narrow})
     found = tune(study, seeds=1, quiet=True)
-    assert at_edges(found.rows) == "The best lies at the edge of the grid, which is to be widened: KOGD: width."
-    assert at_edges(found.rows) in keep_tuning(found, tmp_path)
+    assert edge_note(found.rows) == "The best lies at the edge of the grid, which is to be widened: KOGD: width."
+    assert edge_note(found.rows) in keep_tuning(found, tmp_path)
     found = tune(replace(study, grid={"width": wide}), seeds=1, quiet=True)
-    assert at_edges(found.rows) == ""
+    assert edge_note(found.rows) == ""
     assert "widened" not in keep_tuning(found, tmp_path)

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from counts import LONG, many
-from onepass.lab.benchmark.service import resident
+from onepass.lab.benchmark.service import resident_megabytes
 from onepass.service.keys import make_key
 from patience import PATIENCE
 from service_process import Served, written
@@ -128,7 +128,7 @@ def test_an_attacker_takes_neither_memory_nor_time_of_others(served, attack):
     headers = {"authorization": f"Bearer {served.keys['decide']}"}
     with httpx.Client(base_url=served.address, headers=headers, timeout=PATIENCE) as client:
         assert client.post("/v1/news/decide", json=ASKED).status_code == 200
-        before = resident(served.process.pid)
+        before = resident_megabytes(served.process.pid)
         attacker = threading.Thread(target=attack, args=(served,))
         attacker.start()
         slowest = 0.0
@@ -143,5 +143,5 @@ def test_an_attacker_takes_neither_memory_nor_time_of_others(served, attack):
             time.sleep(0.01)
         attacker.join()
         assert client.post("/v1/news/decide", json=ASKED).status_code == 200
-        assert resident(served.process.pid) - before < 100.0
+        assert resident_megabytes(served.process.pid) - before < 100.0
         assert not LONG or slowest < 1.0

@@ -103,9 +103,9 @@ def list_command(name: Annotated[str | None, typer.Argument(metavar="[EXPERIMENT
 
     Experiments in groups, policies with their parameters.
     """
-    from onepass.lab import own, suites, tables
+    from onepass.lab import plugins, suites, tables
 
-    print(tables.experiment_list(suites.GROUPS) if name is None else tables.policy_table(own.experiment(name)))
+    print(tables.experiment_list(suites.GROUPS) if name is None else tables.policy_table(plugins.load_experiment(name)))
 
 
 @app.command()
@@ -124,17 +124,24 @@ def run(
 
     Leaves Parquet files, a table and a picture in DIR (default: results/EXPERIMENT).
     """
-    from onepass.lab import own, report, runner, tuning
+    from onepass.lab import plugins, report, runner, tuning
     from onepass.lab.results import json_line
 
-    experiment = own.experiment(name)
-    chosen = own.policies(experiment, split(policies))
+    experiment = plugins.load_experiment(name)
+    chosen = plugins.load_policies(experiment, split(policies))
     if tuned is not None:
-        chosen = tuning.apply(experiment, chosen, tuned)
+        chosen = tuning.apply_tuned_parameters(experiment, chosen, tuned)
     place = out or Path("results", experiment.name)
     publish = lambda results: report.publish(results, place, report.keep, sys.stderr if json else sys.stdout)  # noqa: E731
     results = runner.run(
-        experiment, policies=chosen, seeds=seeds, rounds=rounds, jobs=jobs, ray=ray, kept=place / FINISHED, then=publish
+        experiment,
+        policies=chosen,
+        seeds=seeds,
+        rounds=rounds,
+        jobs=jobs,
+        ray=ray,
+        cache_folder=place / FINISHED,
+        callback=publish,
     )
     for row in results.rows if json else []:
         print(json_line(row))
@@ -155,14 +162,21 @@ def tune(
 
     All on one grid; default DIR: results/EXPERIMENT-tuned.
     """
-    from onepass.lab import own, report, tuning
+    from onepass.lab import plugins, report, tuning
 
-    experiment = own.experiment(name)
-    chosen = own.policies(experiment, split(policies))
+    experiment = plugins.load_experiment(name)
+    chosen = plugins.load_policies(experiment, split(policies))
     place = out or Path("results", f"{experiment.name}-tuned")
     publish = lambda results: report.publish(results, place, report.keep_tuning, sys.stdout)  # noqa: E731
     results = tuning.tune(
-        experiment, policies=chosen, seeds=seeds, rounds=rounds, jobs=jobs, ray=ray, kept=place / FINISHED, then=publish
+        experiment,
+        policies=chosen,
+        seeds=seeds,
+        rounds=rounds,
+        jobs=jobs,
+        ray=ray,
+        cache_folder=place / FINISHED,
+        callback=publish,
     )
     raise typer.Exit(130 if results.interrupted else 0)
 
@@ -176,9 +190,9 @@ def report_command(
     pdf: Annotated[bool, typer.Option("--pdf", help="The picture and each of its panels as PDF, too.")] = False,
 ) -> None:
     """Make tables and pictures of results again."""
-    from onepass.lab import own, report
+    from onepass.lab import plugins, report
 
-    print(report.rebuild(folder, figure=None if figure is None else own.figure(figure), paper=pdf))
+    print(report.rebuild(folder, figure=None if figure is None else plugins.load_figure(figure), paper=pdf))
 
 
 @app.command()

@@ -1,9 +1,9 @@
-"""Experiments: problems from data, a runner that returns flat rows, named suites as data, tables and pictures.
+"""Experiments: problems, a runner that returns flat rows, named suites, tables and pictures.
 
     results = run(find("digits"), rounds=500)          # rows: one dict per policy and seed
     table = keep(results, Path("results/digits"))      # Parquet, table, picture
 
-Own policies, problems and data sets: docs/experiments.md. Needs the extra `onepass[experiment]`.
+docs/experiments.md shows how to add policies, problems and data sets. Needs the extra `onepass[experiment]`.
 """
 
 from onepass.lab.bandits.environments import (

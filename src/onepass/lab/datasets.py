@@ -1,10 +1,10 @@
-"""Classification data sets, read from where they lie: `load(name)` gives rows (n, d) and labels 0 .. classes - 1, (n,).
+"""Classification data sets: `load(name)` gives rows (n, d) and labels (n,) from 0 to classes - 1.
 
-Interactions of users and items are found here and read in recommender/interactions.py.
+This module also finds the files of user-item interactions, which recommender/interactions.py reads.
 
-`digits` comes with scikit-learn. The others are looked for in the folder $ONEPASS_DATA, then in the user's cache, and
-are then downloaded from their official homes into that cache. MNIST's archives are checked by their published MD5 sums;
-UCI and LIBSVM publish none, so their files are checked, as every file is, by shape and by examples per class.
+`digits` comes with scikit-learn. All others are looked for in the folder $ONEPASS_DATA, then in the user's cache, and
+are else downloaded from their official homes into that cache. MNIST's archives are checked by their published MD5
+sums. UCI and LIBSVM publish none, so all files are checked by shape and by the number of examples per class.
 Training and test parts are merged (Wen, Yin et al. F.1). Rows stay as in the files: environments normalize them.
 """
 
@@ -29,17 +29,44 @@ LIBSVM = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary/"
 
 @dataclass(frozen=True)
 class Dataset:
-    """Examples with classes: rows (n, d) float64 and labels (n,) int64 from 0 to classes - 1, both read-only."""
+    """Classification examples, both arrays read-only.
+
+    Parameters
+    ----------
+    name : str
+        Name of the data set.
+    rows : array of shape (n, d), float64
+        Features of the examples.
+    labels : array of shape (n,), int64
+        Class of every example, from 0 to classes - 1.
+    """
 
     name: str
     rows: np.ndarray
     labels: np.ndarray
 
     @classmethod
-    def of(cls, name: str, rows: Any, labels: Any) -> "Dataset":
-        """Examples of one's own: rows (n, d) and the class of each, (n,), of any names.
+    def from_arrays(cls, name: str, rows: Any, labels: Any) -> "Dataset":
+        """Make a data set from rows and their classes.
 
-        ExperimentError for rows that are not finite or not as many as labels, and for fewer than two classes.
+        Parameters
+        ----------
+        name : str
+            Name of the data set.
+        rows : array-like of shape (n, d)
+            Finite features.
+        labels : array-like of shape (n,)
+            Class of every row; any values that can be sorted.
+
+        Returns
+        -------
+        Dataset
+            A copy with classes numbered in sorted order.
+
+        Raises
+        ------
+        ExperimentError
+            If rows are not finite, shapes do not match, or there are fewer than two classes.
         """
         rows, labels = np.asarray(rows, dtype=np.float64), np.asarray(labels)
         if rows.ndim != 2 or labels.shape != rows.shape[:1]:
@@ -50,10 +77,11 @@ class Dataset:
             raise ExperimentError(f"{name} has rows that are not finite: leave out or fill in what is missing")
         if len(np.unique(labels)) < 2:
             raise ExperimentError(f"{name} must have at least two classes, got {np.unique(labels).tolist()}")
-        return frozen(name, rows, labels)
+        return make_dataset(name, rows, labels)
 
     @property
     def classes(self) -> int:
+        """Number of classes."""
         return int(self.labels.max()) + 1
 
 
@@ -61,14 +89,14 @@ Examples: TypeAlias = tuple[np.ndarray, np.ndarray]  # rows and labels
 
 
 class Form(NamedTuple):
-    """One form in which a data set is kept: its files, relative to a data folder, and how to read them together."""
+    """One stored form of a data set: its files, relative to a data folder, and their reader."""
 
     files: tuple[str, ...]
     read: Callable[[list[Path]], Examples]
 
 
 class Download(NamedTuple):
-    """Where a file of a form comes from; `checksum` is None where its home publishes none."""
+    """Address of a file; `checksum` is None if its home publishes none."""
 
     file: str
     url: str
@@ -76,7 +104,7 @@ class Download(NamedTuple):
 
 
 class Source(NamedTuple):
-    """A data set: what must come out of its files, the forms it may lie in, and the downloads of one of these."""
+    """Description of a data set: expected width and class counts, its stored forms, and downloads of the last one."""
 
     dim: int
     counts: tuple[int, ...]
@@ -84,15 +112,15 @@ class Source(NamedTuple):
     downloads: tuple[Download, ...]
 
 
-def read_idx(paths: list[Path]) -> Examples:
-    """MNIST's own format: images and labels of each part, 16 and 8 bytes of header before the uint8 values."""
+def _read_idx(paths: list[Path]) -> Examples:
+    """Read MNIST's format: images and labels of each part, uint8 after headers of 16 and 8 bytes."""
     parts = [np.frombuffer(gzip.decompress(path.read_bytes()), dtype=np.uint8) for path in paths]
     images = np.concatenate([part[16:].reshape(-1, 784) for part in parts[0::2]])
     return images.astype(np.float64), np.concatenate([part[8:] for part in parts[1::2]])
 
 
 def read_csv(label: int, header: bool) -> Callable[[list[Path]], Examples]:
-    """A reader of comma-separated numbers with the class in column `label`; .gz and .xz are unpacked on the way."""
+    """Return a reader of comma-separated numbers with the class in column `label`; .gz and .xz are unpacked."""
 
     def read(paths: list[Path]) -> Examples:
         table = np.concatenate([np.loadtxt(path, delimiter=",", skiprows=int(header), ndmin=2) for path in paths])
@@ -101,16 +129,16 @@ def read_csv(label: int, header: bool) -> Callable[[list[Path]], Examples]:
     return read
 
 
-def read_svmlight(paths: list[Path]) -> Examples:
-    """LIBSVM's format, `label index:value ...`; .gz and .bz2 are unpacked on the way."""
+def _read_svmlight(paths: list[Path]) -> Examples:
+    """Read LIBSVM's format, `label index:value ...`; .gz and .bz2 are unpacked."""
     from sklearn.datasets import load_svmlight_file
 
     rows, labels = load_svmlight_file(str(paths[0]))
     return rows.toarray(), labels
 
 
-def read_blocks_of_200(paths: list[Path]) -> Examples:
-    """The UCI form of mfeat: numbers apart by spaces and no class, 200 examples of each class one after the other."""
+def _read_blocks_of_200(paths: list[Path]) -> Examples:
+    """Read the UCI form of mfeat: numbers separated by spaces, 200 examples of each class in turn."""
     rows = np.loadtxt(paths[0], ndmin=2)
     return rows, np.arange(len(rows)) // 200
 
@@ -125,7 +153,7 @@ SOURCES = {
     "mnist": Source(
         784,
         (6903, 7877, 6990, 7141, 6824, 6313, 6876, 7293, 6825, 6958),
-        (Form(tuple(MNIST_FILES), read_idx),),
+        (Form(tuple(MNIST_FILES), _read_idx),),
         tuple(Download(file, MNIST + file[6:], f"md5:{md5}") for file, md5 in MNIST_FILES.items()),
     ),
     "optdigits": Source(
@@ -154,7 +182,7 @@ SOURCES = {
         (200,) * 10,
         (
             Form(("openml/mfeat-zernike.csv.xz",), read_csv(label=-1, header=True)),
-            Form(("uci/mfeat-zer",), read_blocks_of_200),
+            Form(("uci/mfeat-zer",), _read_blocks_of_200),
         ),
         (Download("uci/mfeat-zer", UCI + "mfeat/mfeat-zer"),),
     ),
@@ -170,7 +198,7 @@ SOURCES = {
     "german": Source(
         24,
         (700, 300),
-        (Form(("libsvm/german.numer.gz",), read_svmlight), Form(("libsvm/german.numer",), read_svmlight)),
+        (Form(("libsvm/german.numer.gz",), _read_svmlight), Form(("libsvm/german.numer",), _read_svmlight)),
         (Download("libsvm/german.numer", LIBSVM + "german.numer"),),
     ),
     "svmguide3": Source(
@@ -178,24 +206,25 @@ SOURCES = {
         (947, 296),
         (
             Form(("libsvm/svmguide3.csv.gz",), read_csv(label=0, header=True)),
-            Form(("libsvm/svmguide3",), read_svmlight),
+            Form(("libsvm/svmguide3",), _read_svmlight),
         ),
         (Download("libsvm/svmguide3", LIBSVM + "svmguide3"),),
     ),
     "ijcnn1": Source(
         22,
         (45_137, 4_853),
-        (Form(("libsvm/ijcnn1.bz2",), read_svmlight),),
+        (Form(("libsvm/ijcnn1.bz2",), _read_svmlight),),
         (Download("libsvm/ijcnn1.bz2", LIBSVM + "ijcnn1.bz2"),),
     ),
 }
 NAMES = ("digits", *SOURCES)
 
 
-def read_interactions(order: str, separator: str) -> Callable[[list[Path]], Examples]:
-    """A reader of tables without header; order: the names of the columns, of which user, item, rating, time are kept.
+def _read_interactions(order: str, separator: str) -> Callable[[list[Path]], Examples]:
+    """Return a reader of tables without header, whose columns `order` names.
 
-    Users and items become their places among the sorted names. Rows (n, 4), no labels; .gz and .xz are unpacked.
+    The reader returns rows (n, 4) of user, item, rating and time, and no labels. Users and items become indices of
+    their sorted names. .gz and .xz are unpacked.
     """
 
     def read(paths: list[Path]) -> Examples:
@@ -214,8 +243,8 @@ def read_interactions(order: str, separator: str) -> Callable[[list[Path]], Exam
     return read
 
 
-RATINGS = read_interactions("item user rating time", ",")
-MOVIELENS = read_interactions("user item rating time", "\t")
+RATINGS = _read_interactions("item user rating time", ",")
+MOVIELENS = _read_interactions("user item rating time", "\t")
 INTERACTIONS = {  # counts: interactions, users, items
     "magazine": Source(
         4,
@@ -237,8 +266,27 @@ INTERACTIONS = {  # counts: interactions, users, items
 
 @cache
 def load(name: str) -> Dataset:
-    """The data set `name`, one of `NAMES`; read once per process.
+    """Return the data set `name`, one of `NAMES`; each is read once per process.
 
+    Parameters
+    ----------
+    name : str
+        Name of the data set.
+
+    Returns
+    -------
+    Dataset
+        Rows as in the files, with read-only arrays.
+
+    Raises
+    ------
+    ExperimentError
+        If the name is unknown or the files are damaged.
+    DataNotFound
+        If the files are neither on this machine nor can be downloaded.
+
+    Examples
+    --------
     >>> load("digits").rows.shape
     (1797, 64)
     """
@@ -247,32 +295,32 @@ def load(name: str) -> Dataset:
     if name == "digits":
         from sklearn.datasets import load_digits
 
-        return frozen(name, *load_digits(return_X_y=True))
+        return make_dataset(name, *load_digits(return_X_y=True))
     source = SOURCES[name]
-    form, paths = find(name, source)
+    form, paths = find_files(name, source)
     try:
         rows, labels = form.read(paths)
     except (ValueError, OSError, EOFError, lzma.LZMAError) as error:
-        raise ExperimentError(f"{listed(paths)} cannot be read ({error}): remove or replace it") from error
+        raise ExperimentError(f"{join_paths(paths)} cannot be read ({error}): remove or replace it") from error
     shape, counts = rows.shape, tuple(np.unique(labels, return_counts=True)[1].tolist())
     if shape != (sum(source.counts), source.dim) or counts != source.counts:
         raise ExperimentError(
-            f"{listed(paths)} is not {name}: it has shape {shape} and {counts} examples per class "
+            f"{join_paths(paths)} is not {name}: it has shape {shape} and {counts} examples per class "
             f"instead of {(sum(source.counts), source.dim)} and {source.counts}; remove or replace it"
         )
-    return frozen(name, rows, labels)
+    return make_dataset(name, rows, labels)
 
 
-def frozen(name: str, rows: np.ndarray, labels: np.ndarray) -> Dataset:
-    """The data set with labels renamed 0 .. classes - 1 in their order, its arrays contiguous and read-only."""
+def make_dataset(name: str, rows: np.ndarray, labels: np.ndarray) -> Dataset:
+    """Return a read-only data set with classes numbered 0 .. classes - 1 in sorted order."""
     rows = np.array(rows, dtype=np.float64, order="C")  # a copy: the caller's stays writeable
     labels = np.unique(labels, return_inverse=True)[1].astype(np.int64)
     rows.flags.writeable = labels.flags.writeable = False
     return Dataset(name, rows, labels)
 
 
-def find(name: str, source: Source) -> tuple[Form, list[Path]]:
-    """The first form whose files all lie in $ONEPASS_DATA or in the cache, else the one that was downloaded."""
+def find_files(name: str, source: Source) -> tuple[Form, list[Path]]:
+    """Return the first form whose files all lie in $ONEPASS_DATA or in the cache, else download one."""
     folders = [Path(os.environ["ONEPASS_DATA"])] if os.environ.get("ONEPASS_DATA") else []
     folders.append(cache_folder())
     for folder in folders:
@@ -280,17 +328,18 @@ def find(name: str, source: Source) -> tuple[Form, list[Path]]:
             paths = [folder / file for file in form.files]
             if all(path.is_file() for path in paths):
                 return form, paths
-    return download(name, source)
+    return _download(name, source)
 
 
 def cache_folder() -> Path:
+    """Return the user's cache folder of onepass."""
     import pooch
 
     return Path(pooch.os_cache("onepass"))
 
 
-def download(name: str, source: Source) -> tuple[Form, list[Path]]:
-    """Fetch the form of the data set that its official home offers into the user's cache."""
+def _download(name: str, source: Source) -> tuple[Form, list[Path]]:
+    """Download the form that the data set's official home offers into the user's cache."""
     import pooch
     import requests
 
@@ -301,7 +350,7 @@ def download(name: str, source: Source) -> tuple[Form, list[Path]]:
             target = folder / file
             pooch.retrieve(url, checksum, fname=target.name, path=target.parent, downloader=fetch)
     except (requests.RequestException, OSError, ValueError) as error:
-        files = " or ".join(listed(form.files) for form in source.forms)
+        files = " or ".join(join_paths(form.files) for form in source.forms)
         raise DataNotFound(
             f"the data set '{name}' is not on this machine and could not be downloaded: put {files} into the folder "
             f"that the environment variable ONEPASS_DATA names, or into {folder}"
@@ -310,5 +359,5 @@ def download(name: str, source: Source) -> tuple[Form, list[Path]]:
     return form, [folder / file for file in form.files]
 
 
-def listed(items: list[Path] | tuple[str, ...]) -> str:
+def join_paths(items: list[Path] | tuple[str, ...]) -> str:
     return " and ".join(str(item) for item in items)

@@ -1,10 +1,14 @@
-"""What the runner knows of an experiment: the narrow protocol `Study`, and what its kinds share.
+"""The protocol `Study` that the runner needs, and helpers that all kinds of studies share.
 
-An experiment is data: a problem, the policies that face it, how many rounds and seeds, and which figure tells it. Its
-kinds, a folder each, bring their own tables and pictures: `Experiment` (contexts; cumulative regret), `KernelStudy`
-(fixed arms of kernel bandits), `LearnerStudy` (mistakes on a stream of examples), `RecommenderStudy` (interactions of
-users and items), `MatrixStudy` and `DecompositionStudy` (errors of sketched matrices) and `StarvationStudy` (posteriors
-far from all evaluations).
+An experiment is data: a problem, its policies, the numbers of rounds and seeds, and a figure. Every kind of study has
+a folder with its own tables and pictures:
+
+- `Experiment`: contextual bandits, measured by cumulative regret
+- `KernelStudy`: kernel bandits with fixed arms
+- `LearnerStudy`: mistakes on a stream of examples
+- `RecommenderStudy`: interactions of users with items
+- `MatrixStudy` and `DecompositionStudy`: errors of sketched matrices
+- `StarvationStudy`: posteriors far from all evaluations
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,27 +22,48 @@ CHECKPOINTS = 40  # of a run: enough for a smooth curve
 
 
 class Trial(Protocol):
-    """One seed of an experiment, all policies side by side; after any step `rows` and `curves` tell what was found."""
+    """One seed of an experiment, with all policies side by side.
+
+    `rows` and `curves` may be called after any step.
+    """
 
     def step(self, start: int, rounds: int) -> None:
         """Advance every policy by the rounds start .. start + rounds - 1."""
         ...
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row per policy that has played."""
+        """Return one row per policy that has played."""
         ...
 
     def curves(self) -> list[dict[str, Any]]:
-        """One row per policy and step."""
+        """Return one row per policy and step."""
         ...
 
 
 class Study(Protocol):
-    """An experiment of any kind: `trial(policies, seed)` puts all policies side by side before one seed of the problem.
+    """Experiment of any kind.
 
-    figure: the table and the picture of its results; grid: the parameters that `tune` searches, and their values;
-    timed: seconds are what it is about, so that its seeds run one after the other unless told otherwise.
-    To play its seeds on machines of Ray it must be one that `cloudpickle` takes.
+    `trial(policies, seed)` puts all policies side by side before one seed of the problem. To play its seeds on the
+    machines of a Ray cluster, a study must be picklable by `cloudpickle`.
+
+    Attributes
+    ----------
+    name : str
+        Name on the command line and in the rows.
+    description : str
+        One line for `onepass list`.
+    policies : tuple of Policy
+        Policies that play unless others are given.
+    rounds : int
+        Number of rounds unless another is given.
+    seeds : int
+        Number of seeds unless another is given.
+    figure : Figure
+        Table and picture of the results.
+    grid : dict of str -> sequence of float
+        Parameters that `tune` searches, with their values.
+    timed : bool
+        True if seconds are the result. The seeds then run one after the other by default.
     """
 
     @property
@@ -61,11 +86,28 @@ class Study(Protocol):
     def trial(self, policies: Sequence[Policy], seed: int) -> Trial: ...
 
     def warm_up(self, policy: Policy) -> None:
-        """Let a throw-away copy of the policy work a little, so that no time measured later contains compilation."""
+        """Let a throw-away copy of the policy work a little, so that later timings contain no compilation.
+
+        Parameters
+        ----------
+        policy : Policy
+            Policy whose compiled code is needed.
+        """
         ...
 
     def step_size(self, rounds: int) -> int:
-        """Rounds to a step of a run of `rounds`."""
+        """Return the number of rounds in a step of a run of `rounds`.
+
+        Parameters
+        ----------
+        rounds : int
+            Number of rounds of the run.
+
+        Returns
+        -------
+        int
+            Rounds in one step, at least 1.
+        """
         ...
 
 
@@ -75,9 +117,9 @@ def final_rows(
     points: Sequence[Sequence[Mapping[str, Any]]],
     own: Callable[[Sequence[Mapping[str, Any]]], Mapping[str, Any]],
 ) -> list[dict[str, Any]]:
-    """One row per policy that has played: where it stands at its last point, and `own(points)`.
+    """Return one row per policy that has played: its last point and `extra_columns(points)`.
 
-    A problem that knows no regret or reward has None there; memory, at its highest, only where the points tell it.
+    A missing regret or reward is None. The memory column holds the largest value, and exists only if points have it.
     """
     return [
         {
@@ -100,12 +142,30 @@ def final_rows(
 def curve_rows(
     policies: Sequence[Policy], seed: int, points: Sequence[Sequence[Mapping[str, Any]]]
 ) -> list[dict[str, Any]]:
-    """One row per policy and step, from the points that every policy has passed."""
+    """Return one row per policy and step, from the points that every policy has passed."""
     return [{**policy.columns(), "seed": seed, **point} for policy, own in zip(policies, points) for point in own]
 
 
 def select(experiment: Study, names: Sequence[str] | None) -> tuple[Policy, ...]:
-    """The policies whose label or group is in `names`, in the experiment's order; all of them for None."""
+    """Return the policies of an experiment whose label or group is in `names`.
+
+    Parameters
+    ----------
+    experiment : Study
+        Experiment whose policies are filtered.
+    names : sequence of str or None
+        Labels or groups. None selects all policies.
+
+    Returns
+    -------
+    tuple of Policy
+        Selected policies, in the order of the experiment.
+
+    Raises
+    ------
+    ExperimentError
+        If `names` is empty or contains an unknown name.
+    """
     if names is None:
         return experiment.policies
     known = {policy.label for policy in experiment.policies} | {policy.group for policy in experiment.policies} - {""}

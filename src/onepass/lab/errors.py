@@ -1,9 +1,9 @@
-"""What a user of the experiments can put right: said in one sentence, never in a traceback."""
+"""Errors of experiments that a user can correct; the command line prints their message without a traceback."""
 
 
 class ExperimentError(ValueError):
-    """A request that cannot be carried out; the message names the argument, its value and the way out."""
+    """Request that cannot be carried out; the message names the argument, its value and the way out."""
 
 
 class DataNotFound(ExperimentError, FileNotFoundError):
-    """A data set that is neither on this machine nor could be downloaded; the message says where to put which file."""
+    """Data set that is not on this machine and could not be downloaded; the message tells which files to provide."""

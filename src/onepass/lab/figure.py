@@ -1,4 +1,4 @@
-"""How results are told: a table and a picture, which every kind of study brings beside its rows."""
+"""Table and picture of results, which every kind of study provides for its rows."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,20 +12,30 @@ Row: TypeAlias = dict[str, Any]
 Line: TypeAlias = dict[str, str]
 
 
-def no_note(rows: Sequence[Row]) -> str:
-    """Nothing beside the table."""
+def _empty_note(rows: Sequence[Row]) -> str:
+    """Return an empty note."""
     return ""
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A table and a picture under a name, which the rows carry, so that both can be made again from files.
+    """Table and picture of a study, found by name from rows that were written to files.
 
-    lines(rows): the lines of the table, all with the same keys; draw(rows, curves): the picture, see `drawing`;
-    note(rows): a text below the table, or nothing. Functions of a module, so that processes can be sent a study.
+    Use functions of a module, so that a study can be pickled.
+
+    Parameters
+    ----------
+    name : str
+        Name in the column `figure` of the rows.
+    lines : callable
+        `lines(rows)` returns the lines of the table, all with the same keys.
+    draw : callable
+        `draw(rows, curves)` returns a matplotlib figure.
+    note : callable
+        `note(rows)` returns a text below the table, or an empty string. The default returns an empty string.
     """
 
     name: str
     lines: Callable[[Sequence[Row]], list[Line]]
     draw: Callable[[Sequence[Row], Sequence[Row]], Picture]
-    note: Callable[[Sequence[Row]], str] = no_note
+    note: Callable[[Sequence[Row]], str] = _empty_note

@@ -1,4 +1,4 @@
-"""Policies by name: a recipe with its parameters, and the same at several settings."""
+"""Policies by name: a recipe with its parameters."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -12,10 +12,22 @@ REGS = (0.02, 0.2, 2.0, 20.0, 200.0)
 
 @dataclass(frozen=True)
 class Policy:
-    """A recipe of `onepass` (or a design, in a matrix study) with its parameters, under the name that tables show.
+    """Recipe of `onepass` with its parameters, under the label that tables show.
 
-    group: what several labels have in common, say one recipe at several sizes; the label unless told otherwise.
-    tuned: False for a policy whose parameters are the point of it (defaults, a paper's constants): tuning skips it.
+    In a matrix study, the recipe is a design.
+
+    Parameters
+    ----------
+    label : str
+        Name in tables and pictures.
+    recipe : str or callable
+        Name in `onepass`, or a function or class that makes the bandit.
+    params : dict of str -> object
+        Keyword arguments of the recipe. The default is an empty dict.
+    group : str, default ""
+        Common name of several labels, for example one recipe at several sizes. An empty string stands for the label.
+    tuned : bool, default True
+        False if the parameters are the point of the policy (defaults, a paper's constants). Tuning then skips it.
     """
 
     label: str
@@ -26,32 +38,73 @@ class Policy:
 
     @property
     def name(self) -> str:
+        """Name of the recipe."""
         return self.recipe if isinstance(self.recipe, str) else self.recipe.__name__
 
     def build(self, **where: Any) -> Any:
-        """The bandit or design itself; `where` is what the problem decides: dim, or arms and kernel; bandits: seed."""
+        """Make the bandit or design.
+
+        Parameters
+        ----------
+        **where : object
+            Keyword arguments that the problem decides: dim, or arms and kernel; for bandits also seed.
+
+        Returns
+        -------
+        object
+            Result of the recipe.
+        """
         return self.make(**where, **self.params)
 
     @property
     def make(self) -> Callable[..., Any]:
+        """Function or class of the recipe."""
         return getattr(onepass, self.recipe) if isinstance(self.recipe, str) else self.recipe
 
     def accepts(self, name: str) -> bool:
-        """Whether the recipe has a parameter of that name."""
+        """Return True if the recipe has a parameter of this name.
+
+        Parameters
+        ----------
+        name : str
+            Name of a parameter.
+
+        Returns
+        -------
+        bool
+            True if `build` accepts it.
+        """
         return name in signature(self.make).parameters
 
-    def but(self, **params: Any) -> "Policy":
-        """The same policy with some parameters changed."""
+    def with_params(self, **params: Any) -> "Policy":
+        """Return a copy of the policy with some parameters changed.
+
+        Parameters
+        ----------
+        **params : object
+            Changed parameters.
+
+        Returns
+        -------
+        Policy
+            Copy with the same label; its group is kept, or else is the label.
+        """
         return replace(self, params={**self.params, **params}, group=self.group or self.label)
 
     @property
-    def kind(self) -> tuple[Any, ...]:
-        """What decides which code is compiled: the recipe and every parameter that is not a number."""
+    def compile_key(self) -> tuple[Any, ...]:
+        """Key of the code that must be compiled: the recipe and every option that is a bool or a str."""
         options = ((name, value) for name, value in self.params.items() if isinstance(value, bool | str))
         return (self.recipe, *sorted(options))
 
     def columns(self) -> dict[str, Any]:
-        """What identifies the policy in a row of results."""
+        """Return the columns that identify the policy in a row of results.
+
+        Returns
+        -------
+        dict of str -> object
+            Label, group, recipe and parameters.
+        """
         return {
             "policy": self.label,
             "group": self.group or self.label,
@@ -60,12 +113,12 @@ class Policy:
         }
 
 
-def at(group: Policy, note: str, **params: object) -> Policy:
-    """One of several settings of a policy: its label says which."""
-    changed = group.but(**params)
+def policy_variant(group: Policy, note: str, **params: object) -> Policy:
+    """Return the policy with changed parameters, labelled with `note`, in the group of the original."""
+    changed = group.with_params(**params)
     return Policy(f"{group.label} {note}", changed.recipe, changed.params, group.label)
 
 
-def over_reg(group: Iterable[Policy]) -> tuple[Policy, ...]:
-    """Every policy at every one of `REGS`."""
-    return tuple(at(policy, f"reg={reg:g}", reg=reg) for policy in group for reg in REGS)
+def policies_over_reg(group: Iterable[Policy]) -> tuple[Policy, ...]:
+    """Return every policy at every one of `REGS`."""
+    return tuple(policy_variant(policy, f"reg={reg:g}", reg=reg) for policy in group for reg in REGS)

@@ -1,4 +1,4 @@
-"""Progress with the time left, on standard error: a bar on a terminal, elsewhere a line every ten seconds at most."""
+"""Progress and remaining time on standard error: a bar on a terminal, else a line every ten seconds at most."""
 
 import sys
 from time import monotonic
@@ -12,7 +12,7 @@ SECONDS_BETWEEN_LINES = 10.0
 
 
 class Meter:
-    """Counts steps of a known total: `with Meter("digits", 400) as meter: ... meter.advance("seed 3")`."""
+    """Progress of a known number of steps: `with Meter("digits", 400) as meter: ... meter.advance()`."""
 
     def __init__(self, title: str, total: int, quiet: bool = False) -> None:
         self.title, self.total, self.done, self.quiet = title, total, 0, quiet
@@ -38,15 +38,16 @@ class Meter:
         self.bar.stop()
 
     def describe(self, note: str) -> None:
-        """What is being done now."""
+        """Show what is done now."""
         self.bar.update(self.task, description=f"{self.title}: {note}")
 
     def say(self, text: str) -> None:
-        """A line above the bar."""
+        """Print a line above the bar."""
         if not self.quiet:
             self.bar.console.print(text, highlight=False, soft_wrap=True)
 
     def advance(self, steps: int = 1) -> None:
+        """Count finished steps."""
         self.done += steps
         self.bar.advance(self.task, steps)
         now = monotonic()

@@ -1,24 +1,24 @@
-"""A folder of results: Parquet files, the table and the picture that are made from them, and can be made again."""
+"""Folders of results: Parquet files, and the table and picture that are made from them."""
 
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TextIO
 
-from onepass.lab.best import TUNING
 from onepass.lab.drawing import save, save_panels
 from onepass.lab.errors import ExperimentError
 from onepass.lab.figure import Figure
+from onepass.lab.grid_best import TUNING
 from onepass.lab.results import CURVES, ROWS, Results, read, write
 from onepass.lab.suites import SUITES
-from onepass.lab.tables import table
-from onepass.lab.tuning import FILE
+from onepass.lab.tables import format_table
+from onepass.lab.tuning import TUNED_FILE
 
 PICTURE, TABLE, PAPER = "figure.png", "table.md", "figure.pdf"
 
 
 def publish(results: Results, folder: Path, keeper: Callable[[Results, Path], str], stream: TextIO) -> None:
-    """Keep the results by `keeper`, print the table to `stream`, and say on standard error where everything is."""
+    """Save the results with `keeper`, print the table to `stream`, and name the files on standard error."""
     if results.interrupted:
         done = f"what is done is kept ({len(results.rows):,} rows)" if results.rows else "nothing was finished"
         print(f"onepass: interrupted; {done}", file=sys.stderr)
@@ -29,32 +29,58 @@ def publish(results: Results, folder: Path, keeper: Callable[[Results, Path], st
 
 
 def keep(results: Results, folder: Path) -> str:
-    """Write results.parquet, curves.parquet, the table and the picture into the folder; returns the table."""
+    """Write results.parquet, curves.parquet, the table and the picture into a folder.
+
+    Parameters
+    ----------
+    results : Results
+        Rows and curves of a run.
+    folder : Path
+        Folder for the files; it is created if missing.
+
+    Returns
+    -------
+    str
+        The table as Markdown.
+    """
     write(results.rows, folder / ROWS)
     write(results.curves, folder / CURVES)
     return rebuild(folder, ROWS, results.figure)
 
 
 def keep_tuning(results: Results, folder: Path) -> str:
-    """Write tuned.parquet, the table of best parameters and the picture into the folder; returns the table."""
-    write(results.rows, folder / FILE)
-    return rebuild(folder, FILE, TUNING)
+    """Write tuned.parquet, the table of best parameters and the picture into a folder.
+
+    Parameters
+    ----------
+    results : Results
+        Rows of `tune`.
+    folder : Path
+        Folder for the files; it is created if missing.
+
+    Returns
+    -------
+    str
+        The table as Markdown.
+    """
+    write(results.rows, folder / TUNED_FILE)
+    return rebuild(folder, TUNED_FILE, TUNING)
 
 
 def rebuild(folder: Path, file: str = "", figure: Figure | None = None, paper: bool = False) -> str:
-    """Make the table and the picture of a folder again, from its Parquet files; returns the table.
+    """Make the table and the picture of a folder again from its Parquet files, and return the table.
 
-    figure: None is the one that the rows name, of the experiments that onepass has. paper: also figure.pdf, and each
-    panel without the title in a PDF of its own, figure-PANEL.pdf.
+    `figure=None` uses the figure that the rows name. `paper=True` also writes figure.pdf, and each panel without the
+    title as figure-PANEL.pdf.
     """
     if not file:
-        file = next((name for name in (ROWS, FILE) if (folder / name).is_file()), ROWS)
+        file = next((name for name in (ROWS, TUNED_FILE) if (folder / name).is_file()), ROWS)
     rows = read(folder / file)
     if not rows:
         raise ExperimentError(f"{folder / file} has no rows: run the experiment again")
     curves = read(folder / CURVES) if file == ROWS else []
-    figure = figure or named(rows[0]["figure"], folder)
-    text = table(figure, rows)
+    figure = figure or _figure_by_name(rows[0]["figure"], folder)
+    text = format_table(figure, rows)
     (folder / TABLE).write_text(text + "\n", encoding="utf-8")
     save(figure, rows, curves, folder / PICTURE)
     if paper:
@@ -64,12 +90,12 @@ def rebuild(folder: Path, file: str = "", figure: Figure | None = None, paper: b
 
 
 def figures() -> dict[str, Figure]:
-    """Tuning's figure, and those of all experiments, by name."""
+    """Return the figures of tuning and of all experiments, by name."""
     return {figure.name: figure for figure in (TUNING, *(suite.figure for suite in SUITES))}
 
 
-def named(name: str, folder: Path) -> Figure:
-    """The figure of that name; a file says a name and nothing else: no code is looked for by it."""
+def _figure_by_name(name: str, folder: Path) -> Figure:
+    """Return the figure of this name. Names in files never load code."""
     known = figures()
     if name not in known:
         raise ExperimentError(f"the figure '{name}' of {folder} is not one of onepass: say --figure MODULE:NAME")

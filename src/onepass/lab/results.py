@@ -1,6 +1,7 @@
-"""Results are flat rows: one per policy and seed, and one per checkpoint of these, each carrying every parameter.
+"""Results as flat rows: one per policy and seed, and one per checkpoint of these, each with every parameter.
 
-On disk a row has one column `param_NAME` per parameter beside the JSON text `params`; in memory `params` is a dict.
+On disk a row has a column `param_NAME` per parameter, and all parameters as JSON in `params`. In memory `params` is a
+dict.
 """
 
 import json
@@ -20,9 +21,18 @@ ROWS, CURVES = "results.parquet", "curves.parquet"
 
 @dataclass
 class Results:
-    """rows: one per policy and seed; curves: one per checkpoint of these; interrupted: Ctrl-C came before the end.
+    """Results of a run or of tuning.
 
-    figure: their table and picture.
+    Parameters
+    ----------
+    rows : list of dict
+        One row per policy and seed. The default is an empty list.
+    curves : list of dict
+        One row per policy, seed and checkpoint. The default is an empty list.
+    interrupted : bool, default False
+        True if Ctrl-C came before the end.
+    figure : Figure, default None
+        Table and picture of the rows.
     """
 
     rows: list[Row] = field(default_factory=list)
@@ -31,13 +41,20 @@ class Results:
     figure: Figure | None = field(default=None, compare=False)
 
     def save(self, folder: Path) -> None:
+        """Write rows and curves as Parquet files into a folder.
+
+        Parameters
+        ----------
+        folder : Path
+            Folder for the files; it is created if missing.
+        """
         folder.mkdir(parents=True, exist_ok=True)
         write(self.rows, folder / ROWS)
         write(self.curves, folder / CURVES)
 
 
 def write(rows: Iterable[Row], path: Path) -> None:
-    """Write rows as Parquet, through a neighbour file so that a broken run never leaves half a file."""
+    """Write rows as Parquet, through a temporary file, so that an interrupted write leaves no partial file."""
     flat = [flatten(row) for row in rows]
     columns = dict.fromkeys(key for row in flat for key in row)
     table = pl.DataFrame([{key: row.get(key) for key in columns} for row in flat], infer_schema_length=None)
@@ -48,12 +65,13 @@ def write(rows: Iterable[Row], path: Path) -> None:
 
 
 def flatten(row: Row) -> Row:
+    """Add a column `param_NAME` per parameter, and turn `params` into JSON."""
     params = row["params"]
     return {**row, "params": json.dumps(params), **{f"param_{name}": value for name, value in params.items()}}
 
 
 def read(path: Path) -> list[Row]:
-    """The rows of a Parquet file that `write` made."""
+    """Read the rows of a Parquet file that `write` made."""
     if not path.is_file():
         raise ExperimentError(
             f"there is no {path.name} in {path.parent}: 'onepass run' and 'onepass tune' write such files"
@@ -69,9 +87,9 @@ def read(path: Path) -> list[Row]:
 
 
 def json_line(row: Row) -> str:
-    """One row as one line of valid JSON: what is not finite becomes null."""
-    return json.dumps({key: finite(value) for key, value in row.items()}, allow_nan=False)
+    """Return a row as one line of JSON; numbers that are not finite become null."""
+    return json.dumps({key: _finite_or_none(value) for key, value in row.items()}, allow_nan=False)
 
 
-def finite(value: Any) -> Any:
+def _finite_or_none(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value

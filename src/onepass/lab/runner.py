@@ -1,18 +1,18 @@
-"""Run an experiment: for every seed, chunk after chunk, all policies side by side; rows out."""
+"""Run an experiment: for every seed, all policies side by side, chunk after chunk."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from threadpoolctl import threadpool_limits
 
-from onepass.lab.crew import Task, play_all
 from onepass.lab.definition import Study
 from onepass.lab.errors import ExperimentError
-from onepass.lab.kept import Kept
-from onepass.lab.on_ray import play_on_ray
 from onepass.lab.policy import Policy
+from onepass.lab.process_pool import Task, play_all
 from onepass.lab.progress import Meter
+from onepass.lab.ray_runner import play_on_ray
 from onepass.lab.results import Results
+from onepass.lab.task_cache import TaskCache
 
 
 def run(
@@ -23,53 +23,84 @@ def run(
     rounds: int | None = None,
     jobs: int | None = 1,
     ray: str | None = None,
-    kept: Path | None = None,
-    then: Callable[[Results], object] | None = None,
+    cache_folder: Path | None = None,
+    callback: Callable[[Results], object] | None = None,
     quiet: bool = False,
 ) -> Results:
-    """Results of the policies over the seeds (a number n means 0 .. n - 1); what is not given is the experiment's own.
+    """Play an experiment and return its rows and curves.
 
-    jobs: how many processes play seeds; None: one for every core, but one in all for an experiment that is about
-    seconds. Rows are the same whatever the number, but for seconds.
-    ray: None: this machine; the address of a Ray, or "local": its workers play, `jobs` is not asked for.
-    kept: a folder for the seeds that are finished, None for none: a run that was ended or killed goes on from there.
-    then: called with the results before these files are taken away (default None): its files are there, or these are.
-    Ctrl-C ends the run and keeps what is done: the finished seeds or, while there is none, the rounds played so far.
+    Arguments that are None take the experiment's own value. Ctrl-C ends the run and keeps what is done: the finished
+    seeds or, if there are none, the rounds played so far.
+
+    Parameters
+    ----------
+    experiment : Study
+        Experiment to play.
+    policies : sequence of Policy, default None
+        Policies that play.
+    seeds : sequence of int or int, default None
+        Seeds; a number n means 0 .. n - 1.
+    rounds : int, default None
+        Number of rounds of every seed, at least 1.
+    jobs : int or None, default 1
+        Number of processes that play seeds. None means one per core, or one in all for a timed experiment. Rows do not
+        depend on it, except for seconds.
+    ray : str, default None
+        Address of a Ray cluster, or "local", whose workers play; `jobs` is ignored then. None plays on this machine.
+    cache_folder : Path, default None
+        Folder for finished seeds, from which an interrupted run continues. None keeps nothing.
+    callback : callable, default None
+        Called with the results before the files of `cache_folder` are deleted.
+    quiet : bool, default False
+        True shows no progress.
+
+    Returns
+    -------
+    Results
+        One row per policy and seed, and the curves.
+
+    Raises
+    ------
+    ExperimentError
+        If a count is below 1, `rounds` exceeds a policy's horizon, or the experiment cannot be sent to other processes.
     """
     policies = experiment.policies if policies is None else policies
     seeds = experiment.seeds if seeds is None else seeds
     rounds = experiment.rounds if rounds is None else rounds
-    check(rounds=rounds, seeds=seeds if isinstance(seeds, int) else len(seeds))
+    check_counts(rounds=rounds, seeds=seeds if isinstance(seeds, int) else len(seeds))
     check_horizons(policies, rounds)
     seeds = range(seeds) if isinstance(seeds, int) else seeds
     results = Results(figure=experiment.figure)
     if not warm_up(experiment, policies, quiet):
         results.interrupted = True
-        if then is not None:
-            then(results)
+        if callback is not None:
+            callback(results)
         return results
     step = experiment.step_size(rounds)
     tasks = [Task(tuple(policies), seed, f"seed {seed}") for seed in seeds]
     with Meter(experiment.name, len(tasks) * -(-rounds // step), quiet) as meter:
-        held = Kept(kept, experiment, tasks, rounds)
+        cache = TaskCache(cache_folder, experiment, tasks, rounds)
         if ray is None:
-            found, results.interrupted = play_all(experiment, tasks, rounds, step, jobs, meter, held)
+            found, results.interrupted = play_all(experiment, tasks, rounds, step, jobs, meter, cache)
         else:
-            found, results.interrupted = play_on_ray(experiment, tasks, rounds, step, ray, meter, held)
+            found, results.interrupted = play_on_ray(experiment, tasks, rounds, step, ray, meter, cache)
     whole = [own for _, own in sorted(found.items()) if not own.interrupted]
     for own in whole or found.values():
         results.rows += own.rows
         results.curves += own.curves
-    if then is not None:
-        then(results)
+    if callback is not None:
+        callback(results)
     if not results.interrupted:
-        held.clear()
+        cache.clear()
     return results
 
 
 def warm_up(experiment: Study, policies: Sequence[Policy], quiet: bool) -> bool:
-    """Compile what the policies need; the code is cached on disk, later processes only load it. False on Ctrl-C."""
-    kinds = {policy.kind: policy for policy in policies}.values()
+    """Compile the code that the policies need, and return False on Ctrl-C.
+
+    Compiled code is cached on disk; later processes only load it.
+    """
+    kinds = {policy.compile_key: policy for policy in policies}.values()
     with threadpool_limits(1), Meter(f"{experiment.name}: compiling", len(kinds), quiet) as meter:
         try:
             for policy in kinds:
@@ -81,15 +112,15 @@ def warm_up(experiment: Study, policies: Sequence[Policy], quiet: bool) -> bool:
     return True
 
 
-def check(**counts: int) -> None:
-    """Refuse counts below one."""
+def check_counts(**counts: int) -> None:
+    """Raise ExperimentError if a count is below one."""
     for name, count in counts.items():
         if count < 1:
             raise ExperimentError(f"{name} must be at least 1, got {count}")
 
 
 def check_horizons(policies: Sequence[Policy], rounds: int) -> None:
-    """Refuse more rounds than a policy was told will come."""
+    """Raise ExperimentError if there are more rounds than the horizon of a policy."""
     for policy in policies:
         horizon = policy.params.get("horizon")
         if horizon is not None and rounds > horizon:

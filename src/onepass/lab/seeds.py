@@ -1,4 +1,4 @@
-"""Which seeds are whose, and the generator of one place of a seed.
+"""Seeds of evaluation and tuning, and independent random generators for the parts of a seed.
 
 Evaluation has the seeds 0, 1, ..., tuning those from `FIRST_TUNING_SEED`: no evaluation uses them.
 """
@@ -9,5 +9,5 @@ FIRST_TUNING_SEED = 1000  # more seeds than an evaluation has
 
 
 def stream(seed: int, *place: int) -> np.random.Generator:
-    """The generator of one place of one seed, say a block, independent of all others."""
+    """Return the generator of one part of a seed, for example a block, independent of all others."""
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=place))

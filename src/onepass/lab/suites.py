@@ -38,7 +38,23 @@ SUITES: tuple[Study, ...] = tuple(suite for group in GROUPS.values() for suite i
 
 
 def find(name: str) -> Study:
-    """The experiment of that name; ExperimentError where there is none, with the names most like it."""
+    """Return the experiment of this name.
+
+    Parameters
+    ----------
+    name : str
+        Name as `onepass list` shows it.
+
+    Returns
+    -------
+    Study
+        The experiment.
+
+    Raises
+    ------
+    ExperimentError
+        If there is none; the message names the closest ones.
+    """
     known = {suite.name: suite for suite in SUITES}
     if name not in known:
         near = difflib.get_close_matches(name, known) or ["digits"]

@@ -1,4 +1,4 @@
-"""Tables of results as aligned Markdown: readable on a terminal and in a README alike. Here: what all kinds share."""
+"""Tables of results as aligned Markdown, readable on a terminal and in a README; helpers of all figures."""
 
 from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean, median, stdev
@@ -14,14 +14,14 @@ WIDTH = 96  # of a paragraph on a terminal
 WIDEST_TABLE, WIDEST_CELL = 400, 200  # in letters: more than any table of ours has, so that none is cut
 
 
-def table(figure: Figure, rows: Sequence[Row]) -> str:
-    """The table of the rows, and the figure's note below it."""
+def format_table(figure: Figure, rows: Sequence[Row]) -> str:
+    """Return the table of the rows, with the figure's note below it."""
     text, note = markdown(figure.lines(rows)), figure.note(rows)
     return f"{text}\n\n{note}" if note else text
 
 
 def markdown(lines: Sequence[Line]) -> str:
-    """Lines of equal keys as an aligned Markdown table."""
+    """Format lines of equal keys as an aligned Markdown table."""
     with pl.Config(
         tbl_formatting="MARKDOWN",
         tbl_hide_column_data_types=True,
@@ -35,19 +35,19 @@ def markdown(lines: Sequence[Line]) -> str:
         return str(pl.DataFrame(lines))
 
 
-def by(rows: Sequence[Row], key: Callable[[Row], Any]) -> dict[Any, list[Row]]:
-    """Rows grouped in order of first appearance."""
+def group_rows(rows: Sequence[Row], key: Callable[[Row], Any]) -> dict[Any, list[Row]]:
+    """Group rows by a key, in order of first appearance."""
     groups: dict[Any, list[Row]] = {}
     for row in rows:
         groups.setdefault(key(row), []).append(row)
     return groups
 
 
-def policy_of(row: Row) -> str:
+def policy_label(row: Row) -> str:
     return row["policy"]
 
 
-def group_of(row: Row) -> str:
+def group_label(row: Row) -> str:
     return row["group"]
 
 
@@ -55,27 +55,29 @@ def standard_error(values: Sequence[float]) -> float:
     return stdev(values) / len(values) ** 0.5 if len(values) > 1 else float("nan")
 
 
-def price(rows: Sequence[Row]) -> Line:
+def cost_columns(rows: Sequence[Row]) -> Line:
+    """Return the columns of mean time per round and mean memory."""
     return {
         "µs a round": f"{fmean(row['microseconds_per_round'] for row in rows):,.1f}",
         "memory, kB": f"{fmean(row['memory_bytes'] for row in rows) / 1000:,.1f}",
     }
 
 
-def cost(rows: Sequence[Row]) -> Line:
+def cost_and_error_columns(rows: Sequence[Row]) -> Line:
+    """Return the cost columns and the largest certified error bound."""
     bound = max(row["error_bound"] for row in rows)
-    return {**price(rows), "error bound": "none" if bound == float("inf") else f"{bound:.3g}"}
+    return {**cost_columns(rows), "error bound": "none" if bound == float("inf") else f"{bound:.3g}"}
 
 
-def extent(rows: Sequence[Row]) -> Line:
-    """How long and how often it was played."""
+def size_columns(rows: Sequence[Row]) -> Line:
+    """Return the columns of rounds and seeds."""
     return {"rounds": f"{rows[0]['rounds']:,}", "seeds": str(len(rows))}
 
 
 def regret_lines(rows: Sequence[Row]) -> list[Line]:
-    """One line per policy: mean regret, its standard error, median, and what it cost."""
+    """Return one line per policy: mean regret, its standard error, median, and costs."""
     lines = []
-    for label, own in by(rows, policy_of).items():
+    for label, own in group_rows(rows, policy_label).items():
         regrets = [row["cumulative_regret"] for row in own]
         lines.append(
             {
@@ -83,45 +85,45 @@ def regret_lines(rows: Sequence[Row]) -> list[Line]:
                 "mean regret": f"{fmean(regrets):,.1f}",
                 "std. error": f"{standard_error(regrets):,.1f}" if len(regrets) > 1 else "",
                 "median": f"{median(regrets):,.1f}",
-                **cost(own),
-                **extent(own),
+                **cost_and_error_columns(own),
+                **size_columns(own),
             }
         )
     return lines
 
 
 def lines_over_reg(rows: Sequence[Row], value: str, digits: str, names: Sequence[str] = ("reg",)) -> list[Line]:
-    """One line per group, one column per reg, the mean of `value` in the cells.
+    """Return one line per group, with the mean of `value` in one column per reg.
 
-    names: of the parameter that columns are over, whichever of them a policy has ("size" or "rank").
+    `names` are the possible names of the parameter over which columns run, for example "size" or "rank".
     """
 
-    def over(row: Row) -> float:
+    def axis_value(row: Row) -> float:
         return next(row["params"][name] for name in names if name in row["params"])
 
-    values = sorted({over(row) for row in rows})
-    cells = by(rows, lambda row: (row["group"], over(row)))
+    values = sorted({axis_value(row) for row in rows})
+    cells = group_rows(rows, lambda row: (row["group"], axis_value(row)))
     return [
         {"": group, **{f"{names[0]} {at:g}": mean_cell(cells.get((group, at), []), value, digits) for at in values}}
-        for group in by(rows, group_of)
+        for group in group_rows(rows, group_label)
     ]
 
 
 def mean_cell(rows: Sequence[Row], value: str, digits: str) -> str:
-    """The mean over the rows that have a value, or nothing."""
+    """Format the mean over the rows that have a value, or return an empty string."""
     known = [row[value] for row in rows if row[value] is not None]
     return format(fmean(known), digits) if known else ""
 
 
 def experiment_list(groups: Mapping[str, Sequence[Study]]) -> str:
-    """All experiments with their policies, a paragraph each, under the names of their groups."""
+    """Return all experiments with their policies, one paragraph each, grouped under headings."""
     return "\n\n".join(
-        f"# {group}\n\n" + "\n\n".join(map(paragraph, experiments)) for group, experiments in groups.items()
+        f"# {group}\n\n" + "\n\n".join(map(_experiment_paragraph, experiments)) for group, experiments in groups.items()
     )
 
 
-def paragraph(experiment: Study) -> str:
-    """An experiment: its size, its description and its policies."""
+def _experiment_paragraph(experiment: Study) -> str:
+    """Describe an experiment: its size, its description and its policies."""
     names = ", ".join(dict.fromkeys(policy.group or policy.label for policy in experiment.policies))
     indent = " " * 4
     policies = fill(
@@ -138,7 +140,7 @@ def paragraph(experiment: Study) -> str:
 
 
 def policy_table(experiment: Study) -> str:
-    """The policies of an experiment and their parameters, one a line."""
+    """Return a table of the policies of an experiment and their parameters."""
     return markdown(
         [
             {

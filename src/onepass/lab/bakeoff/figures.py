@@ -1,51 +1,53 @@
-"""Table and picture of the bake-off: mistakes of every set, also as shares of Vowpal Wabbit's best setting for it."""
+"""Table and picture of the bake-off: mistakes on every data set, also relative to Vowpal Wabbit's best setting."""
 
 from collections.abc import Sequence
 from math import exp, log
 from statistics import fmean
 
-from onepass.lab.drawing import canvas, logarithmic
+from onepass.lab.drawing import canvas, set_log_scale
 from onepass.lab.figure import Figure, Line, Picture, Row
-from onepass.lab.looks import BLUE, GREY, ORANGE, SMALL
-from onepass.lab.tables import by
+from onepass.lab.line_styles import BLUE, GREY, ORANGE, SMALL
+from onepass.lab.tables import group_rows
 
 OURS, ARGMAX, PEER = "ContextualBandit", "ContextualBandit argmax", "VW"
 TUNED = ("LinUCB", "LinTS", "CBSCFD", "PSILinUCB")
 OTHERS = ("mabwiser", "contextualbandits")
 
 
-def set_of(row: Row) -> str:
+def _set_name(row: Row) -> str:
     return row["set"]
 
 
 def rates(rows: Sequence[Row], groups: Sequence[str]) -> dict[str, float]:
-    """Mean mistake rates of the policies of these groups, by label."""
+    """Return mean mistake rates of the policies of these groups, by label."""
     wanted = [row for row in rows if row["group"] in groups]
-    return {label: fmean(row["rate"] for row in own) for label, own in by(wanted, lambda row: row["policy"]).items()}
+    return {
+        label: fmean(row["rate"] for row in own) for label, own in group_rows(wanted, lambda row: row["policy"]).items()
+    }
 
 
-def best(found: dict[str, float]) -> tuple[str, float | None]:
-    """The label with the fewest mistakes, and these; nothing where nobody played."""
+def _fewest_mistakes(found: dict[str, float]) -> tuple[str, float | None]:
+    """Return the label with the fewest mistakes and its rate, or ("", None) if nobody played."""
     label = min(found, key=lambda name: found[name], default="")
     return label, found.get(label)
 
 
-def shown(rate: float | None) -> str:
+def _format_percent(rate: float | None) -> str:
     return "" if rate is None else f"{100.0 * rate:.2f}"
 
 
-def ratio(mine: float | None, theirs: float | None) -> str:
+def _format_ratio(mine: float | None, theirs: float | None) -> str:
     return f"{mine / theirs:.2f}" if mine is not None and theirs else ""
 
 
 def lines(rows: Sequence[Row]) -> list[Line]:
-    """A line for every set."""
+    """Return one line per data set."""
     out = []
-    for name, own in sorted(by(rows, set_of).items()):
+    for name, own in sorted(group_rows(rows, _set_name).items()):
         ours, argmax = rates(own, [OURS]).get(OURS), rates(own, [ARGMAX]).get(ARGMAX)
-        label, theirs = best(rates(own, [PEER]))
-        linear, tuned = best(rates(own, TUNED))
-        _, others = best(rates(own, OTHERS))
+        label, theirs = _fewest_mistakes(rates(own, [PEER]))
+        linear, tuned = _fewest_mistakes(rates(own, TUNED))
+        _, others = _fewest_mistakes(rates(own, OTHERS))
         spent = [row["microseconds_per_round"] for row in own if row["policy"] == OURS]
         out.append(
             {
@@ -53,16 +55,16 @@ def lines(rows: Sequence[Row]) -> list[Line]:
                 "rounds": f"{own[0]['rounds']:,}",
                 "arms": str(own[0]["arms"]),
                 "dim": str(own[0]["dim"]),
-                "ours, %": shown(ours),
-                "argmax, %": shown(argmax),
-                "best VW, %": shown(theirs),
+                "ours, %": _format_percent(ours),
+                "argmax, %": _format_percent(argmax),
+                "best VW, %": _format_percent(theirs),
                 "which": label.removeprefix("VW "),
-                "ours / VW": ratio(ours, theirs),
-                "argmax / VW": ratio(argmax, theirs),
-                "best linear of ours, %": shown(tuned),
+                "ours / VW": _format_ratio(ours, theirs),
+                "argmax / VW": _format_ratio(argmax, theirs),
+                "best linear of ours, %": _format_percent(tuned),
                 "which one": linear,
-                "ours / it": ratio(ours, tuned),
-                "best other, %": shown(others),
+                "ours / it": _format_ratio(ours, tuned),
+                "best other, %": _format_percent(others),
                 "µs a round": f"{fmean(spent):,.0f}" if spent else "",
             }
         )
@@ -70,60 +72,63 @@ def lines(rows: Sequence[Row]) -> list[Line]:
 
 
 def shares(rows: Sequence[Row], label: str) -> dict[str, float]:
-    """Mistakes as shares of Vowpal Wabbit's best, by set."""
+    """Return mistakes relative to Vowpal Wabbit's best, by data set."""
     found = {}
-    for name, own in by(rows, set_of).items():
-        mine, (_, theirs) = rates(own, [label]).get(label), best(rates(own, [PEER]))
+    for name, own in group_rows(rows, _set_name).items():
+        mine, (_, theirs) = rates(own, [label]).get(label), _fewest_mistakes(rates(own, [PEER]))
         if mine and theirs:
             found[name] = mine / theirs
     return found
 
 
 def halves(found: dict[str, float]) -> tuple[list[float], list[float]]:
-    """Of all sets in alphabetical order, those that settings were chosen on (1st, 3rd, ...), and the others."""
-    from onepass.lab.bakeoff.sets import NAMES
+    """Split the values of sets in alphabetical order: the 1st, 3rd, ..., on which settings were chosen, and the others."""
+    from onepass.lab.bakeoff.datasets import NAMES
 
     order = sorted(NAMES)
     return [found[n] for n in order[::2] if n in found], [found[n] for n in order[1::2] if n in found]
 
 
-def mean(values: Sequence[float]) -> str:
-    """The geometric mean."""
+def _format_geometric_mean(values: Sequence[float]) -> str:
+    """Format the geometric mean."""
     return f"{exp(fmean(map(log, values))):.3f}" if values else "none"
 
 
 def note(rows: Sequence[Row]) -> str:
-    """Geometric means."""
+    """Return the geometric means of the relative mistakes as text."""
     said = []
     for label in (OURS, ARGMAX):
         found = shares(rows, label)
         if found:
-            one, other = halves(found)
+            chosen, others = halves(found)
+            whole, on_chosen, on_others = (
+                _format_geometric_mean(own) for own in (list(found.values()), chosen, others)
+            )
             said.append(
-                f"{label}: {mean(list(found.values()))} of the mistakes of Vowpal Wabbit's best of 18 settings for "
-                f"each set, geometric mean of {len(found)} sets; {mean(one)} on the {len(one)} that it was chosen "
-                f"on, {mean(other)} on the other {len(other)}."
+                f"{label}: {whole} of the mistakes of Vowpal Wabbit's best of 18 settings for each set, geometric mean "
+                f"of {len(found)} sets; {on_chosen} on the {len(chosen)} that it was chosen on, {on_others} on the "
+                f"other {len(others)}."
             )
     return "\n".join(said)
 
 
 def draw(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
-    """Mistakes as shares of Vowpal Wabbit's best, set by set."""
-    figure = canvas(8.5, 1.4 + 0.19 * len(by(rows, set_of)))
+    """Draw mistakes relative to Vowpal Wabbit's best, set by set."""
+    figure = canvas(8.5, 1.4 + 0.19 * len(group_rows(rows, _set_name)))
     axes = figure.subplots()
     axes.set_label("mistakes")
-    order = sorted(by(rows, set_of), key=lambda name: shares(rows, OURS).get(name, 1.0))
-    linear = {name: best(rates(own, TUNED))[1] for name, own in by(rows, set_of).items()}
-    peer = {name: best(rates(own, [PEER]))[1] for name, own in by(rows, set_of).items()}
+    order = sorted(group_rows(rows, _set_name), key=lambda name: shares(rows, OURS).get(name, 1.0))
+    linear = {name: _fewest_mistakes(rates(own, TUNED))[1] for name, own in group_rows(rows, _set_name).items()}
+    peer = {name: _fewest_mistakes(rates(own, [PEER]))[1] for name, own in group_rows(rows, _set_name).items()}
     against = {name: one / other for name in order if (one := linear[name]) and (other := peer[name])}
-    looks = ((OURS, shares(rows, OURS), BLUE, "o"), (ARGMAX, shares(rows, ARGMAX), ORANGE, "x"))
-    for label, found, colour, marker in (*looks, ("best linear of ours", against, GREY, "|")):
+    styles = ((OURS, shares(rows, OURS), BLUE, "o"), (ARGMAX, shares(rows, ARGMAX), ORANGE, "x"))
+    for label, found, colour, marker in (*styles, ("best linear of ours", against, GREY, "|")):
         known = [(share, place) for place, name in enumerate(order) if (share := found.get(name)) is not None]
         if known:
             axes.plot(*zip(*known), marker, color=colour, label=label, linestyle="none")
     axes.axvline(1.0, color=GREY, linewidth=0.8)
     axes.set(xlabel="mistakes / those of Vowpal Wabbit's best of 18 settings for the set")
-    logarithmic(axes, "x")
+    set_log_scale(axes, "x")
     axes.set_yticks(range(len(order)), order, fontsize=SMALL)
     axes.margins(y=0.01)
     handles, labels = axes.get_legend_handles_labels()

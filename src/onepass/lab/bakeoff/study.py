@@ -1,5 +1,6 @@
-"""The bake-off: every policy plays multi-class sets as bandits, and its mistakes are counted. A seed is a set and an
-order of its rows: seed s is set s mod 36 in order s div 36.
+"""The bake-off: every policy plays multi-class data sets as bandits, and its mistakes are counted.
+
+A seed is a set and an order of its rows: seed s is set s mod 36 in order s div 36.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from onepass.lab.bakeoff.datasets import NAMES, first_rounds
 from onepass.lab.bakeoff.figures import BAKE_OFF
-from onepass.lab.bakeoff.players import OURS, in_hindsight, our_linear, peers
-from onepass.lab.bakeoff.sets import NAMES, played
+from onepass.lab.bakeoff.policies import OURS, linear_policies, peer_policies, scale_columns
 from onepass.lab.definition import CHECKPOINTS, Trial, curve_rows, final_rows
 from onepass.lab.figure import Figure
 from onepass.lab.policy import Policy
@@ -21,7 +22,7 @@ WARM_UP_ROUNDS = 300  # one more than the views of a ContextualBandit are made f
 
 @dataclass(frozen=True)
 class BakeOff:
-    """Sets as bandits, in order of seeds; rounds: at most so many of each set."""
+    """Study of data sets as bandits, in the order of seeds; `rounds` is the limit for each set."""
 
     name: str
     description: str
@@ -45,15 +46,15 @@ class BakeOff:
 
 
 class BakeOffTrial:
-    """One set; regret is the number of mistakes."""
+    """Trial on one data set, whose regret is the number of mistakes."""
 
     def __init__(self, study: BakeOff, policies: Sequence[Policy], seed: int) -> None:
         order, place = divmod(seed, len(study.sets))
         self.policies, self.seed = policies, seed
-        self.data = played(study.sets[place], order, study.rounds)
+        self.data = first_rounds(study.sets[place], order, study.rounds)
         where = {"dim": self.data.rows.shape[1], "arms": max(self.data.classes, 2), "seed": order}
         self.players = [policy.build(**where) for policy in policies]
-        self.scaled = in_hindsight(self.data.rows)
+        self.scaled = scale_columns(self.data.rows)
         self.points: list[list[dict[str, Any]]] = [[] for _ in policies]
 
     def step(self, start: int, rounds: int) -> None:
@@ -89,7 +90,7 @@ SUITES = (
     BakeOff(
         "bake-off",
         "multi-class sets as bandits, ContextualBandit at its defaults; a seed is a set, and an order of its rows",
-        (*OURS, *our_linear(), *peers()),
+        (*OURS, *linear_policies(), *peer_policies()),
         rounds=10_000,
         seeds=len(NAMES),
     ),

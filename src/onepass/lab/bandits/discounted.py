@@ -1,10 +1,10 @@
-"""D-LinUCB (Russac, Vernade and Cappe 2019), to compare with: discounted ridge regression with two matrices.
+"""D-LinUCB (Russac, Vernade and Cappe 2019), for comparison: discounted ridge regression with two matrices.
 
     V <- gamma V + x x^T + (1 - gamma) reg I,   W <- gamma^2 W + x x^T + (1 - gamma^2) reg I,   b <- gamma b + r x
     score: x^T V^-1 b + beta sqrt(x^T V^-1 W V^-1 x)
 
-The authors' program updates W from V: W <- gamma^2 V + ...; here it is as in the paper. Two matrices are no one design,
-whose widths are those of A^-1, so this stands here, dense: O(dim^3) a round.
+The authors' program updates W from V: W <- gamma^2 V + ...; this class follows the paper. Its widths need two matrices,
+which no `Design` has, so this implementation is dense: O(dim^3) a round.
 """
 
 from typing import Any
@@ -13,30 +13,29 @@ import numpy as np
 
 
 class DLinUCB:
-    """dim; half_life in rounds, gamma = 2^(-1 / half_life); reg; exploration: beta; seed: breaks no ties, there are
-    none."""
+    """D-LinUCB with gamma = 2^(-1 / half_life) and beta = exploration; it draws nothing, so `seed` has no effect."""
 
     def __init__(self, *, dim: int, half_life: float, reg: float = 1.0, exploration: float = 0.1, seed: int = 0):
         self.gamma, self.reg, self.beta = 2.0 ** (-1.0 / half_life), reg, exploration
         self.v, self.w, self.moment = reg * np.eye(dim), reg * np.eye(dim), np.zeros(dim)
 
     def decide(self, contexts: np.ndarray) -> int:
-        """The row of the largest score."""
+        """Return the row of the largest score."""
         solved = np.linalg.solve(self.v, np.column_stack([self.moment, contexts.T]))
         widths = np.einsum("ij,ik,kj->j", solved[:, 1:], self.w, solved[:, 1:])
         return int(np.argmax(contexts @ solved[:, 0] + self.beta * np.sqrt(np.maximum(widths, 0.0))))
 
     def learn(self, row: np.ndarray, reward: float) -> None:
-        """One round later."""
+        """Learn a row and its reward, and discount the past by one round."""
         gamma, eye, step = self.gamma, self.reg * np.eye(row.size), np.outer(row, row)
         self.v = gamma * self.v + step + (1.0 - gamma) * eye
         self.w = gamma**2 * self.w + step + (1.0 - gamma**2) * eye
         self.moment = gamma * self.moment + reward * row
 
     def memory_usage(self) -> int:
-        """Bytes of all arrays."""
+        """Return the bytes of all arrays."""
         return int(self.v.nbytes + self.w.nbytes + self.moment.nbytes)
 
     def error_bound(self) -> Any:
-        """Exact."""
+        """Return 0: the model is exact."""
         return 0.0

@@ -1,11 +1,11 @@
-"""Worlds that change, as data: rewards x^T theta(t) + noise. What forgetting gains there, and what it costs elsewhere.
+"""Experiments with changing problems: rewards x^T theta(t) + noise, to measure gains and costs of forgetting.
 
-abrupt     another theta every `period` rounds
-turning    theta(t) goes round in a plane, once in `period` rounds
+abrupt     a new theta every `period` rounds
+turning    theta(t) moves along a circle, once in `period` rounds
 still      one theta for all time
 
 Contexts are new in every round, of length 1: x = R (g_j decay^j)_j scaled, g of N(0, I), as in `Decaying`. A theta is
-drawn as a context is. noise: in units of the typical |x^T theta|.
+drawn as a context is. The noise is in units of the typical |x^T theta|.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +17,7 @@ import numpy as np
 from onepass import OFUL, SOFUL
 from onepass.bandit.bandit import Bandit
 from onepass.lab.bandits.discounted import DLinUCB
-from onepass.lab.bandits.environments import BLOCK, Chunk, Environment, assemble, unit
+from onepass.lab.bandits.environments import BLOCK, Chunk, Environment, assemble_chunk, normalize_rows
 from onepass.lab.bandits.sliding_window import SlidingWindow
 from onepass.lab.bandits.study import Experiment
 from onepass.lab.policy import Policy
@@ -35,8 +35,8 @@ GRID: Mapping[str, Sequence[float]] = {
 }
 
 
-class Drifting:
-    """kind: "abrupt", "turning" or "still"."""
+class DriftingLinear:
+    """Linear rewards whose theta changes; `kind` is "abrupt", "turning" or "still"."""
 
     def __init__(
         self, arms: int, dim: int, seed: int, kind: str, period: int = 1, decay: float = 1.0, noise: float = 0.5
@@ -46,60 +46,60 @@ class Drifting:
         lengths = lengths[lengths >= LEAST]
         rng = stream(seed, 0)
         self.axes = lengths[:, None] * np.linalg.qr(rng.standard_normal((dim, lengths.size)))[0].T
-        typical = unit(rng.standard_normal((SAMPLE, lengths.size)) @ self.axes)
-        self.noise = noise * float(np.sqrt(np.mean((typical @ self.drawn(0)) ** 2)))
+        typical = normalize_rows(rng.standard_normal((SAMPLE, lengths.size)) @ self.axes)
+        self.noise = noise * float(np.sqrt(np.mean((typical @ self.draw_theta(0)) ** 2)))
 
-    def drawn(self, number: int) -> np.ndarray:
-        """One theta (dim,)."""
-        return unit(stream(self.seed, 0, number).standard_normal(len(self.axes)) @ self.axes)
+    def draw_theta(self, number: int) -> np.ndarray:
+        """Draw theta (dim,) of this number."""
+        return normalize_rows(stream(self.seed, 0, number).standard_normal(len(self.axes)) @ self.axes)
 
     def thetas(self, rounds: np.ndarray) -> np.ndarray:
-        """theta(t) of every round, (n, dim)."""
+        """Return theta(t) of these rounds, (n, dim)."""
         if self.kind == "turning":
-            first, second = self.drawn(0), self.drawn(1)
-            second = unit(second - (second @ first) * first)
+            first, second = self.draw_theta(0), self.draw_theta(1)
+            second = normalize_rows(second - (second @ first) * first)
             angles = 2.0 * np.pi * rounds[:, None] / self.period
             return np.cos(angles) * first + np.sin(angles) * second
         numbers = rounds // self.period if self.kind == "abrupt" else np.zeros_like(rounds)
-        found = {number: self.drawn(number) for number in set(numbers.tolist())}
+        found = {number: self.draw_theta(number) for number in set(numbers.tolist())}
         return np.stack([found[number] for number in numbers.tolist()])
 
     def chunk(self, start: int, rounds: int) -> Chunk:
-        return assemble(self.block, start, rounds)
+        return assemble_chunk(self.block, start, rounds)
 
     def block(self, number: int) -> Chunk:
         rng = stream(self.seed, number + 1)
-        contexts = unit(rng.standard_normal((BLOCK, self.arms, len(self.axes))) @ self.axes)
+        contexts = normalize_rows(rng.standard_normal((BLOCK, self.arms, len(self.axes))) @ self.axes)
         expected = np.einsum("tad,td->ta", contexts, self.thetas(np.arange(BLOCK) + number * BLOCK))
         return Chunk(contexts, expected, expected + self.noise * rng.standard_normal(expected.shape))
 
 
-def drifting(seed: int, dim: int, kind: str, period: int) -> Environment:
-    """Ten arms."""
-    return Drifting(10, dim, seed, kind, period, DECAY if dim == WIDE else 1.0)
+def _ten_arm_problem(seed: int, dim: int, kind: str, period: int) -> Environment:
+    """Make a problem with ten arms."""
+    return DriftingLinear(10, dim, seed, kind, period, DECAY if dim == WIDE else 1.0)
 
 
-def problem(dim: int, kind: str, period: int) -> Callable[[int], Environment]:
-    """The problem of a seed."""
-    return partial(drifting, dim=dim, kind=kind, period=period)
+def _problem_factory(dim: int, kind: str, period: int) -> Callable[[int], Environment]:
+    """Return the function from a seed to its problem."""
+    return partial(_ten_arm_problem, dim=dim, kind=kind, period=period)
 
 
 def Still(*, dim: int, reg: float, exploration: float, seed: int = 0) -> Bandit:
-    """Nothing is forgotten; wide rows in a sketch."""
+    """Make a bandit that forgets nothing; wide rows use a sketch."""
     return Forgetting(dim=dim, reg=reg, exploration=exploration, half_life=None, seed=seed)
 
 
 def Forgetting(
     *, dim: int, reg: float, exploration: float, half_life: float | None, wrong: float = 1.0, seed: int = 0
 ) -> Bandit:
-    """The same with a half-life of `wrong` times as many rounds."""
+    """Make a bandit with a half-life of `wrong * half_life` rounds; wide rows use a sketch."""
     rule: dict[str, Any] = {"reg": reg, "exploration": exploration, "seed": seed}
     rule["half_life"] = None if half_life is None else wrong * half_life
     return OFUL(dim=dim, **rule) if dim < WIDE else SOFUL(dim=dim, size=SIZE, **rule)
 
 
 def policies(best: Mapping[str, Mapping[str, float]], dense: bool) -> tuple[Policy, ...]:
-    """Without and with forgetting, at the best half-life and at twice and half of it, and what others do."""
+    """Return policies without and with forgetting, at the best half-life and at half and twice it, and the peers."""
     own = best["Forgetting"]
     found = [
         Policy("Still", Still, best["Still"]),
@@ -141,22 +141,22 @@ BEST: Mapping[str, Mapping[str, Mapping[str, float]]] = {
 }
 
 
-def suite(name: str, what: str, dim: int, kind: str, period: int) -> Experiment:
-    """One of the drifts."""
+def _drift_experiment(name: str, what: str, dim: int, kind: str, period: int) -> Experiment:
+    """Make an experiment of one kind of drift."""
     rounds = 20_000 if dim < WIDE else 10_000
     found = policies(BEST[name], dim < WIDE)
-    return Experiment(name, what, problem(dim, kind, period), found, rounds=rounds, seeds=5, grid=GRID)
+    return Experiment(name, what, _problem_factory(dim, kind, period), found, rounds=rounds, seeds=5, grid=GRID)
 
 
 SUITES = (
-    suite("drift-abrupt", "another theta every 5,000 rounds, 20 dimensions", NARROW, "abrupt", ABRUPT),
-    suite("drift-turning", "theta turns, once in 20,000 rounds, 20 dimensions", NARROW, "turning", TURN),
-    suite("drift-abrupt-wide", "the first in 500 dimensions, sketches of 40 rows", WIDE, "abrupt", ABRUPT),
-    suite("drift-turning-wide", "the second in 500 dimensions, sketches of 40 rows", WIDE, "turning", TURN),
+    _drift_experiment("drift-abrupt", "another theta every 5,000 rounds, 20 dimensions", NARROW, "abrupt", ABRUPT),
+    _drift_experiment("drift-turning", "theta turns, once in 20,000 rounds, 20 dimensions", NARROW, "turning", TURN),
+    _drift_experiment("drift-abrupt-wide", "the first in 500 dimensions, sketches of 40 rows", WIDE, "abrupt", ABRUPT),
+    _drift_experiment("drift-turning-wide", "the second in 500 dimensions, sketches of 40 rows", WIDE, "turning", TURN),
     Experiment(
         "drift-none",
         "theta stands still: what a half-life costs",
-        problem(NARROW, "still", 1),
+        _problem_factory(NARROW, "still", 1),
         (
             Policy("Still", Still, RULE),
             *(

@@ -1,7 +1,7 @@
-"""Bandit problems made from data or drawn at random: `chunk(start, rounds)` gives what every arm is and would pay.
+"""Bandit problems from data or drawn at random: `chunk(start, rounds)` returns contexts and rewards of all arms.
 
-Rounds are drawn in fixed blocks, each from its own stream of the seed, so round t is the same whatever the chunks are
-and whoever plays them: policies meet equal contexts, and tuning and evaluation differ by their seeds alone.
+Rounds are drawn in fixed blocks, each from its own stream of the seed. Round t is therefore the same for all chunk
+sizes and policies, and tuning and evaluation differ only by their seeds.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,17 @@ BLOCK = 50
 
 
 class Chunk(NamedTuple):
-    """B rounds of K arms: contexts (B, K, d), the expected reward of every arm (B, K), and what it would pay (B, K)."""
+    """Recorded rounds of a bandit problem, B rounds of K arms.
+
+    Parameters
+    ----------
+    contexts : array of shape (B, K, d)
+        Features of every arm; (B, 1, d) if all arms share one context.
+    expected : array of shape (B, K)
+        Expected reward of every arm.
+    rewards : array of shape (B, K)
+        Reward that every arm would pay.
+    """
 
     contexts: np.ndarray
     expected: np.ndarray
@@ -25,22 +35,51 @@ class Chunk(NamedTuple):
 
 
 class Environment(Protocol):
-    """A bandit problem with `arms` rows of dimension `dim` in every round."""
+    """Bandit problem with `arms` rows of dimension `dim` in every round.
+
+    Attributes
+    ----------
+    arms : int
+        Number of arms.
+    dim : int
+        Number of features.
+    """
 
     arms: int
     dim: int
 
     def chunk(self, start: int, rounds: int) -> Chunk:
-        """Rounds start .. start + rounds - 1."""
+        """Return the rounds start .. start + rounds - 1.
+
+        Parameters
+        ----------
+        start : int
+            First round, at least 0.
+        rounds : int
+            Number of rounds, at least 1.
+
+        Returns
+        -------
+        Chunk
+            Contexts and rewards of all arms.
+        """
         ...
 
 
 class Classification:
-    """Find the target class: every round offers one random example of each class, and pays 1 for the target's, else 0.
+    """Find the target class among one random example of each class: 1 for the target class, else 0.
 
     As in Wen, Yin et al. F.1 and Shustova et al. C.2 (after Kuzborskij et al. 2019): rows have unit length, examples
-    are drawn with replacement. The target is class `target`, or seed modulo the number of classes, so that seeds go
-    through all of them. The order of the arms is shuffled in every round: an arm's position tells nothing.
+    are drawn with replacement. The order of the arms is shuffled in every round, so an arm's position tells nothing.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Examples with classes.
+    seed : int
+        Seed of all draws.
+    target : int, default None
+        Class that pays. None takes seed modulo the number of classes, so that seeds go through all of them.
     """
 
     def __init__(self, dataset: Dataset, seed: int, target: int | None = None) -> None:
@@ -50,58 +89,83 @@ class Classification:
         self.members = [np.flatnonzero(dataset.labels == label) for label in range(self.arms)]
 
     def chunk(self, start: int, rounds: int) -> Chunk:
-        return assemble(self.block, start, rounds)
+        return assemble_chunk(self.block, start, rounds)
 
     def block(self, number: int) -> Chunk:
         rng = stream(self.seed, number + 1)
         examples = np.stack([members[rng.integers(members.size, size=BLOCK)] for members in self.members], axis=1)
         order = rng.permuted(np.tile(np.arange(self.arms), (BLOCK, 1)), axis=1)
         rewards = (order == self.target).astype(np.float64)
-        return Chunk(unit(self.dataset.rows[np.take_along_axis(examples, order, axis=1)]), rewards, rewards)
+        return Chunk(normalize_rows(self.dataset.rows[np.take_along_axis(examples, order, axis=1)]), rewards, rewards)
 
 
 class Linear:
-    """The synthetic problem of Wen, Yin et al. section 5: reward x^T theta + noise, contexts N(0, I_d), theta uniform
-    on the sphere.
+    """Synthetic problem of Wen, Yin et al. section 5: reward x^T theta + noise, contexts N(0, I_d).
 
-    The paper normalizes theta but not the contexts, so ||x||^2 is near d; normalized=True scales contexts to length 1.
-    The paper does not state its noise: ours is Gaussian, `noise` times as large as the spread of x^T theta (which is 1,
-    or 1 / sqrt(d) for normalized contexts).
+    theta is uniform on the sphere. The paper normalizes theta but not the contexts, so ||x||^2 is near d. It does not
+    state its noise: this noise is Gaussian, `noise` times as large as the spread of x^T theta, which is 1, or 1 /
+    sqrt(d) for normalized contexts.
+
+    Parameters
+    ----------
+    arms : int
+        Number of arms.
+    dim : int
+        Number of features.
+    seed : int
+        Seed of all draws.
+    noise : float, default 0.1
+        Standard deviation of the noise, relative to the spread of x^T theta.
+    normalized : bool, default False
+        True scales contexts to length 1.
     """
 
     def __init__(self, arms: int, dim: int, seed: int, noise: float = 0.1, normalized: bool = False) -> None:
         self.arms, self.dim, self.seed, self.normalized = arms, dim, seed, normalized
         self.noise = noise / dim**0.5 if normalized else noise
-        self.theta = unit(stream(seed, 0).standard_normal(dim))
+        self.theta = normalize_rows(stream(seed, 0).standard_normal(dim))
 
     def chunk(self, start: int, rounds: int) -> Chunk:
-        return assemble(self.block, start, rounds)
+        return assemble_chunk(self.block, start, rounds)
 
     def block(self, number: int) -> Chunk:
         rng = stream(self.seed, number + 1)
         contexts = rng.standard_normal((BLOCK, self.arms, self.dim))
-        contexts = unit(contexts) if self.normalized else contexts
+        contexts = normalize_rows(contexts) if self.normalized else contexts
         expected = contexts @ self.theta
         return Chunk(contexts, expected, expected + self.noise * rng.standard_normal(expected.shape))
 
 
 class FixedArms:
-    """Wang et al. section 6: the same arms in every round, reward x^T theta + noise, independent for every arm and
-    round.
+    """Problem of Wang et al. section 6: the same arms in every round, reward x^T theta + noise.
 
-    Arms and theta have entries uniform on [-1, 1] and are then scaled to length 1. constant: contexts get one more
-    feature, which is 1, so that a model can tell what is clipped off skewed noise from what arms differ in.
+    The noise is independent for every arm and round. Arms and theta have entries uniform on [-1, 1] and are then scaled
+    to length 1.
+
+    Parameters
+    ----------
+    arms : int
+        Number of arms.
+    dim : int
+        Number of features without the constant.
+    seed : int
+        Seed of all draws.
+    noise : Noise
+        Distribution of the noise.
+    constant : bool, default False
+        True adds a feature that is 1. A model can then separate what is clipped off skewed noise from differences of
+        arms.
     """
 
     def __init__(self, arms: int, dim: int, seed: int, noise: Noise, constant: bool = False) -> None:
         self.arms, self.dim, self.seed, self.noise = arms, dim + constant, seed, noise
         self.constant = constant
         rng = stream(seed, 0)
-        self.rows = unit(rng.uniform(-1.0, 1.0, (arms, dim)))
-        self.theta = unit(rng.uniform(-1.0, 1.0, dim))
+        self.rows = normalize_rows(rng.uniform(-1.0, 1.0, (arms, dim)))
+        self.theta = normalize_rows(rng.uniform(-1.0, 1.0, dim))
 
     def chunk(self, start: int, rounds: int) -> Chunk:
-        return assemble(self.block, start, rounds)
+        return assemble_chunk(self.block, start, rounds)
 
     def block(self, number: int) -> Chunk:
         rows = np.hstack([self.rows, np.ones((self.arms, 1))]) if self.constant else self.rows
@@ -113,9 +177,22 @@ class FixedArms:
 class Decaying:
     """Wide contexts that a sketch can hold: x = R (g_j decay^j)_j scaled to length 1, new in every round.
 
-    g is N(0, I_d) and R a random rotation, one for the seed. theta is drawn as a context is, so the rewards
-    x^T theta + noise depend on the directions in which contexts vary: with theta uniform on the sphere, hardly any
-    reward would be left to be learned.
+    g is N(0, I_d) and R a random rotation, one per seed. theta is drawn as a context is, so the rewards x^T theta +
+    noise depend on the directions in which contexts vary. With theta uniform on the sphere, hardly any reward would be
+    left to learn.
+
+    Parameters
+    ----------
+    arms : int
+        Number of arms.
+    dim : int
+        Number of features.
+    seed : int
+        Seed of all draws.
+    noise : Noise
+        Distribution of the noise.
+    decay : float, default 0.93
+        Ratio of the standard deviations of successive directions.
     """
 
     def __init__(self, arms: int, dim: int, seed: int, noise: Noise, decay: float = 0.93) -> None:
@@ -123,22 +200,29 @@ class Decaying:
         rng = stream(seed, 0)
         rotation = np.linalg.qr(rng.standard_normal((dim, dim)))[0]
         self.axes = decay ** np.arange(dim)[:, None] * rotation
-        self.theta = unit(rng.standard_normal(dim) @ self.axes)
+        self.theta = normalize_rows(rng.standard_normal(dim) @ self.axes)
 
     def chunk(self, start: int, rounds: int) -> Chunk:
-        return assemble(self.block, start, rounds)
+        return assemble_chunk(self.block, start, rounds)
 
     def block(self, number: int) -> Chunk:
         rng = stream(self.seed, number + 1)
-        contexts = unit(rng.standard_normal((BLOCK, self.arms, self.dim)) @ self.axes)
+        contexts = normalize_rows(rng.standard_normal((BLOCK, self.arms, self.dim)) @ self.axes)
         expected = contexts @ self.theta
         return Chunk(contexts, expected, expected + self.noise.draw(rng, expected.shape))
 
 
 class Labels:
-    """Name the class: one random example a round is the context of all arms, (B, 1, d), and its class's arm pays 1.
+    """Name the class of one random example a round: all arms share the context (B, 1, d), its class's arm pays 1.
 
     For models per arm. Rows have unit length; examples are drawn with replacement.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Examples with classes.
+    seed : int
+        Seed of all draws.
     """
 
     def __init__(self, dataset: Dataset, seed: int) -> None:
@@ -146,37 +230,47 @@ class Labels:
         self.arms, self.dim = dataset.classes, dataset.rows.shape[1]
 
     def chunk(self, start: int, rounds: int) -> Chunk:
-        return assemble(self.block, start, rounds)
+        return assemble_chunk(self.block, start, rounds)
 
     def block(self, number: int) -> Chunk:
         examples = stream(self.seed, number + 1).integers(len(self.dataset.rows), size=BLOCK)
         rewards = np.eye(self.arms)[self.dataset.labels[examples]]
-        return Chunk(unit(self.dataset.rows[examples])[:, None, :], rewards, rewards)
+        return Chunk(normalize_rows(self.dataset.rows[examples])[:, None, :], rewards, rewards)
 
 
 class Noisy:
-    """Any environment, with noise added to what its arms pay; what they pay in expectation stays."""
+    """Environment with noise added to the rewards; expected rewards stay.
+
+    Parameters
+    ----------
+    environment : Environment
+        Problem without the noise.
+    noise : Noise
+        Distribution of the noise.
+    seed : int
+        Seed of the noise.
+    """
 
     def __init__(self, environment: Environment, noise: Noise, seed: int) -> None:
         self.environment, self.noise, self.seed = environment, noise, seed
         self.arms, self.dim = environment.arms, environment.dim
 
     def chunk(self, start: int, rounds: int) -> Chunk:
-        return assemble(self.block, start, rounds)
+        return assemble_chunk(self.block, start, rounds)
 
     def block(self, number: int) -> Chunk:
         contexts, expected, rewards = self.environment.chunk(number * BLOCK, BLOCK)
         return Chunk(contexts, expected, rewards + self.noise.draw(stream(self.seed, number + 1, 1), rewards.shape))
 
 
-def unit(rows: np.ndarray) -> np.ndarray:
-    """Rows (..., d) scaled to length 1; a zero row stays zero."""
+def normalize_rows(rows: np.ndarray) -> np.ndarray:
+    """Scale rows (..., d) to length 1; a zero row stays zero."""
     norms = np.linalg.norm(rows, axis=-1, keepdims=True)
     return rows / np.where(norms > 0, norms, 1.0)
 
 
-def assemble(block: Callable[[int], Chunk], start: int, rounds: int) -> Chunk:
-    """Rounds start .. start + rounds - 1, cut from the blocks that hold them."""
+def assemble_chunk(block: Callable[[int], Chunk], start: int, rounds: int) -> Chunk:
+    """Return the rounds start .. start + rounds - 1, cut from the blocks that hold them."""
     first, last = start // BLOCK, (start + rounds - 1) // BLOCK
     blocks = [block(number) for number in range(first, last + 1)]
     offset = start - first * BLOCK
@@ -184,11 +278,11 @@ def assemble(block: Callable[[int], Chunk], start: int, rounds: int) -> Chunk:
 
 
 def gaussian_rows(seed: int, rounds: int, dim: int = 500) -> np.ndarray:
-    """Rows of Wen, Yin et al. F.2, (rounds, dim): N(0, I_dim), normalized; their spectrum is flat."""
-    return unit(stream(seed, 0).standard_normal((rounds, dim)))
+    """Return rows of Wen, Yin et al. F.2, (rounds, dim): N(0, I_dim), normalized; their spectrum is flat."""
+    return normalize_rows(stream(seed, 0).standard_normal((rounds, dim)))
 
 
 def dataset_rows(dataset: Dataset, seed: int, rounds: int) -> np.ndarray:
-    """`rounds` rows of the data set drawn without replacement while they last, normalized."""
+    """Draw normalized rows of the data set, without replacement until all are used."""
     order = stream(seed, 0).permutation(len(dataset.rows))
-    return unit(dataset.rows[np.resize(order, rounds)])
+    return normalize_rows(dataset.rows[np.resize(order, rounds)])

@@ -1,6 +1,6 @@
-"""Regret and its price: every sketch at every size and reg, and the dyadic one over its error and first block.
+"""Regret against costs: every sketch at every size and reg, and the dyadic sketch over its error and first block.
 
-A frontier takes each policy at its best setting for a price, reg included: so none is judged at a reg that suits
+A frontier takes each policy at its best setting for a price, reg included, so none is judged at a reg that suits
 another. Source: Wen, Yin et al. figures 3 and 6.
 """
 
@@ -10,13 +10,13 @@ from statistics import fmean
 
 from onepass.lab.bandits.figures import draw_pareto
 from onepass.lab.bandits.study import Experiment
-from onepass.lab.bandits.suites import MNIST_BEST, classification, shared
+from onepass.lab.bandits.suites import MNIST_BEST, classification_factory, shared_policies
 from onepass.lab.definition import Study
-from onepass.lab.drawing import canvas, logarithmic, name_ends, title
+from onepass.lab.drawing import canvas, name_ends, set_log_scale, set_title
 from onepass.lab.figure import Figure, Line, Picture, Row
-from onepass.lab.looks import styles
-from onepass.lab.policy import Policy, at
-from onepass.lab.tables import by, group_of, policy_of, standard_error
+from onepass.lab.line_styles import assign_styles
+from onepass.lab.policy import Policy, policy_variant
+from onepass.lab.tables import group_label, group_rows, policy_label, standard_error
 
 REGS = (0.002, 0.02, 0.2, 2.0)
 EXPLORATION = 0.01  # the best on MNIST: from 1e-4 to 0.1
@@ -24,93 +24,98 @@ SHARES = (1.0, 0.5, 0.25, 0.1)  # of the exact model's memory, or time
 ERRORS, BLOCKS = (2.0, 4.0, 8.0, 15.0, 25.0), (50, 100, 200)
 
 
-def settings(sizes: Sequence[int], blocks: Sequence[int], errors: Sequence[float]) -> tuple[Policy, ...]:
-    """The exact model, fixed sketches of these sizes, dyadic ones of these first blocks and errors; at every reg."""
-    every = {policy.label: policy.but(exploration=EXPLORATION) for policy in shared(size=1, blocks=1)}
-    found = [at(every["OFUL"], f"reg={reg:g}", reg=reg) for reg in REGS]
+def _sketch_policies(sizes: Sequence[int], blocks: Sequence[int], errors: Sequence[float]) -> tuple[Policy, ...]:
+    """Return the exact model, fixed sketches and dyadic ones of these sizes and errors, at every reg."""
+    every = {policy.label: policy.with_params(exploration=EXPLORATION) for policy in shared_policies(size=1, blocks=1)}
+    found = [policy_variant(every["OFUL"], f"reg={reg:g}", reg=reg) for reg in REGS]
     for name, size, reg in product(("SOFUL", "CBSCFD"), sizes, REGS):
-        found.append(at(every[name], f"size={size} reg={reg:g}", size=size, reg=reg))
+        found.append(policy_variant(every[name], f"size={size} reg={reg:g}", size=size, reg=reg))
     for name, size, error, reg in product(("DBSLinUCB", "DBSLinUCB-RFD"), blocks, errors, REGS):
         note = f"size={size} error={error:g} reg={reg:g}"
-        found.append(at(every[name], note, size=size, error=error, reg=reg))
+        found.append(policy_variant(every[name], note, size=size, error=error, reg=reg))
     return tuple(found)
 
 
 def frontier_lines(rows: Sequence[Row]) -> list[Line]:
-    """One line per group: its least mean regret at any price, and within shares of the exact model's memory and time.
+    """Return one line per group: its least mean regret, also within shares of the exact model's costs.
 
-    A ± is the standard error over seeds. The exact model is OFUL at its best reg.
+    A +- is the standard error over seeds. The exact model is OFUL at its best reg.
     """
-    groups = {group: list(by(own, policy_of).values()) for group, own in by(rows, group_of).items()}
-    exact = min(groups.get("OFUL", [list(rows)]), key=regret)
+    groups = {
+        group: list(group_rows(own, policy_label).values()) for group, own in group_rows(rows, group_label).items()
+    }
+    exact = min(groups.get("OFUL", [list(rows)]), key=_mean_regret)
     lines = []
     for group, points in groups.items():
-        best = min(points, key=regret)
-        line = {"": group, "at any price": cell(best), "there": best[0]["policy"].removeprefix(group).strip()}
+        best = min(points, key=_mean_regret)
+        line = {"": group, "at any price": _regret_cell(best), "there": best[0]["policy"].removeprefix(group).strip()}
         for price, name in (("memory_bytes", "memory"), ("microseconds_per_round", "time")):
             for share in SHARES:
-                allowed = [own for own in points if mean(own, price) <= share * mean(exact, price)]
-                line[f"{share:g} of its {name}"] = cell(min(allowed, key=regret)) if allowed else ""
+                allowed = [own for own in points if _column_mean(own, price) <= share * _column_mean(exact, price)]
+                line[f"{share:g} of its {name}"] = _regret_cell(min(allowed, key=_mean_regret)) if allowed else ""
         lines.append(line)
     return lines
 
 
-def mean(rows: Sequence[Row], column: str) -> float:
+def _column_mean(rows: Sequence[Row], column: str) -> float:
     return fmean(row[column] for row in rows)
 
 
-def regret(rows: Sequence[Row]) -> float:
-    return mean(rows, "cumulative_regret")
+def _mean_regret(rows: Sequence[Row]) -> float:
+    return _column_mean(rows, "cumulative_regret")
 
 
-def cell(rows: Sequence[Row]) -> str:
+def _regret_cell(rows: Sequence[Row]) -> str:
     values = [row["cumulative_regret"] for row in rows]
     return f"{fmean(values):,.1f} ± {standard_error(values):,.1f}" if len(values) > 1 else f"{values[0]:,.1f}"
 
 
 def block_lines(rows: Sequence[Row]) -> list[Line]:
-    """One line per first block: mean regret and milliseconds a round, a column an error."""
-    cells = by(rows, lambda row: (row["params"]["size"], row["params"]["error"]))
+    """Return one line per first block: mean regret and milliseconds a round, one column per error."""
+    cells = group_rows(rows, lambda row: (row["params"]["size"], row["params"]["error"]))
     sizes, errors = (sorted({row["params"][name] for row in rows}) for name in ("size", "error"))
     return [
-        {"first block": f"{size}", **{f"error {error:g}": priced(cells[size, error]) for error in errors}}
+        {"first block": f"{size}", **{f"error {error:g}": _price_cell(cells[size, error]) for error in errors}}
         for size in sizes
     ]
 
 
-def priced(rows: Sequence[Row]) -> str:
-    return f"{cell(rows)}; {mean(rows, 'microseconds_per_round') / 1000:.2f} ms"
+def _price_cell(rows: Sequence[Row]) -> str:
+    return f"{_regret_cell(rows)}; {_column_mean(rows, 'microseconds_per_round') / 1000:.2f} ms"
 
 
-def draw_blocks(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
-    """Mean regret and milliseconds a round over the error, a line a first block (Wen, Yin et al. figure 3 a, b)."""
+def _draw_blocks(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
+    """Draw mean regret and milliseconds a round over the error, one line per first block.
+
+    Source: Wen, Yin et al. figure 3 a, b.
+    """
     figure = canvas(10, 4.2)
-    looks = styles(rows, "group")
+    styles = assign_styles(rows, "group")
     panels = figure.subplots(1, 2)
     scales = (("cumulative_regret", 1.0, "cumulative regret"), ("microseconds_per_round", 1e3, "milliseconds a round"))
     for axes, (value, unit, name) in zip(panels, scales):
         axes.set_label(value)
         curves_of = {}
-        for group, own in by(rows, group_of).items():
-            errors = sorted(by(own, lambda row: row["params"]["error"]).items())
-            curves_of[group] = [error for error, _ in errors], [mean(same, value) / unit for _, same in errors]
-            axes.plot(*curves_of[group], marker="o", markersize=4, label=group, **looks[group])
-        logarithmic(axes, "x")
+        for group, own in group_rows(rows, group_label).items():
+            errors = sorted(group_rows(own, lambda row: row["params"]["error"]).items())
+            curves_of[group] = [error for error, _ in errors], [_column_mean(same, value) / unit for _, same in errors]
+            axes.plot(*curves_of[group], marker="o", markersize=4, label=group, **styles[group])
+        set_log_scale(axes, "x")
         axes.set(xlabel="error", ylabel=name)
         axes.margins(x=0.03)
         if value != "cumulative_regret":  # which differs by a few in a hundred: from 0 on it would be one line
             axes.set_ylim(bottom=0)
-        name_ends(axes, curves_of, looks)
-    title(figure, rows, f"the dyadic sketch after {rows[0]['rounds']:,} rounds")
+        name_ends(axes, curves_of, styles)
+    set_title(figure, rows, f"the dyadic sketch after {rows[0]['rounds']:,} rounds")
     return figure
 
 
 FRONTIER = Figure("frontier", frontier_lines, draw_pareto)
-BLOCK = Figure("blocks", block_lines, draw_blocks)
+BLOCK = Figure("blocks", block_lines, _draw_blocks)
 
 
-def first_blocks() -> tuple[Policy, ...]:
-    """The dyadic sketch over FD at every error and first block, reg and exploration as tuned on MNIST."""
+def _first_blocks() -> tuple[Policy, ...]:
+    """Return the dyadic sketch over FD at every error and first block, tuned on MNIST."""
     return tuple(
         Policy(
             f"first block {size} error={error:g}",
@@ -122,21 +127,28 @@ def first_blocks() -> tuple[Policy, ...]:
     )
 
 
-def frontier(name: str, what: str, policies: tuple[Policy, ...], rounds: int) -> Experiment:
+def _pareto_experiment(name: str, what: str, policies: tuple[Policy, ...], rounds: int) -> Experiment:
+    """Make the experiment of regret against time and memory on a data set."""
     description = f"the least regret for its time and memory, over sizes, errors and reg, on {what} (figure 6)"
-    problem = classification(name)
+    problem = classification_factory(name)
     return Experiment(f"{name}-pareto", description, problem, policies, rounds, seeds=10, figure=FRONTIER, timed=True)
 
 
 SUITES: tuple[Study, ...] = (
-    frontier("cnae-9", "856 word counts", settings((10, 50, 100, 200), (25, 100), (2.0, 8.0, 25.0)), rounds=500),
-    frontier("mfeat-zernike", "47 features", settings((4, 8, 16, 32), (4, 12), (1.0, 8.0, 64.0)), rounds=2000),
-    frontier("spambase", "57 features", settings((4, 8, 16, 32), (4, 12), (1.0, 8.0, 64.0)), rounds=2000),
+    _pareto_experiment(
+        "cnae-9", "856 word counts", _sketch_policies((10, 50, 100, 200), (25, 100), (2.0, 8.0, 25.0)), rounds=500
+    ),
+    _pareto_experiment(
+        "mfeat-zernike", "47 features", _sketch_policies((4, 8, 16, 32), (4, 12), (1.0, 8.0, 64.0)), rounds=2000
+    ),
+    _pareto_experiment(
+        "spambase", "57 features", _sketch_policies((4, 8, 16, 32), (4, 12), (1.0, 8.0, 64.0)), rounds=2000
+    ),
     Experiment(
         "mnist-blocks",
         "regret and time of the dyadic sketch over its error and first block on MNIST (figure 3 a, b)",
-        classification("mnist"),
-        first_blocks(),
+        classification_factory("mnist"),
+        _first_blocks(),
         rounds=2000,
         seeds=5,
         figure=BLOCK,

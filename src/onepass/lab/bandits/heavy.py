@@ -1,8 +1,9 @@
-"""The experiments with heavy-tailed rewards, as data. Source: Wang et al. 2025 (Hvt-UCB), section 6.
+"""Experiments with heavy-tailed rewards. Source: Wang et al. 2025 (Hvt-UCB), section 6.
 
 epsilon is chosen so that the noise has a moment of order 1 + epsilon. nu is the noise's `size`; 1.31 is Wang et al.'s
-own, for 2.1 degrees of freedom. Truncating policies are told `Noise.reward_moment(1 + epsilon)`, a bound on E|r|^(1 +
-epsilon), MENU the noise's own moment. Who can do without a horizon does. Labels of untuned policies say what they show.
+own, for 2.1 degrees of freedom. Truncating policies are given `Noise.reward_moment(1 + epsilon)`, a bound on E|r|^(1 +
+epsilon); MENU is given the noise's own moment. Policies that need no horizon get none. Labels of untuned policies name
+their setting.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -37,7 +38,7 @@ RULE = {"reg": 1.0, "exploration": 1.0}
 
 
 def HvtUCBPaper(*, dim: int, epsilon: float, nu: float, horizon: int, seed: int = 0) -> Bandit:
-    """Hvt-UCB with the constants of Wang et al.'s theorem, for ||x|| and ||theta|| of at most 1.
+    """Make Hvt-UCB with the constants of Wang et al.'s theorem, for ||x|| and ||theta|| of at most 1.
 
     Its delta 1 / (8T), four of which its lemma spends, makes ellipsoids that hold with probability 1 - 1 / (2T).
     """
@@ -58,7 +59,7 @@ def HvtUCBSketched(
     clip: float | None = None,
     seed: int = 0,
 ) -> Bandit:
-    """Hvt-UCB on a sketch of `size` rows, one of `SKETCHES`; error: of the dyadic ones."""
+    """Make Hvt-UCB on a sketch of `size` rows, one of `SKETCHES`; `error` is for the dyadic ones."""
     return HvtUCB(
         dim=dim, design=SKETCHES[sketch](dim, size, error, reg), epsilon=epsilon, nu=nu, exploration=exploration,
         clip=clip, seed=seed,
@@ -74,8 +75,8 @@ SKETCHES: dict[str, Callable[[int, int, float, float], Design]] = {
 }
 
 
-def hvt(tail: Mapping[str, Any]) -> tuple[Policy, ...]:
-    """Hvt-UCB told epsilon and tuned; at its defaults, told nu alone; and at these with nu unknown."""
+def _hvt_policies(tail: Mapping[str, Any]) -> tuple[Policy, ...]:
+    """Return Hvt-UCB with epsilon and tuned; at its defaults, with nu only; and at its defaults without nu."""
     defaults = {name: value for name, value in tail.items() if name != "epsilon"}
     unknown = {name: value for name, value in defaults.items() if name != "nu"}
     return (
@@ -86,14 +87,14 @@ def hvt(tail: Mapping[str, Any]) -> tuple[Policy, ...]:
 
 
 def policies(noise: Noise, epsilon: float, rounds: int, nu: float | None = None) -> tuple[Policy, ...]:
-    """Every policy for fixed arms, told what its paper asks for."""
-    tail = {"epsilon": epsilon, "nu": typical(noise) if nu is None else nu}
+    """Return all policies for fixed arms, each with the constants its paper asks for."""
+    tail = {"epsilon": epsilon, "nu": typical_size(noise) if nu is None else nu}
     rewards = {"epsilon": epsilon, "moment": round(noise.reward_moment(1.0 + epsilon), 3), **RULE}
     paper = Policy("HvtUCB Wang et al.'s constants", HvtUCBPaper, {**tail, "horizon": rounds}, "HvtUCB", tuned=False)
     menu = {"epsilon": epsilon, "moment": round(noise.moment(1.0 + epsilon), 3), "horizon": rounds, **RULE}
     return (
         Policy("OFUL", "OFUL", RULE),
-        *hvt(tail),
+        *_hvt_policies(tail),
         paper,
         Policy("HeavyOFUL", "HeavyOFUL", tail),
         Policy("CRTM", "CRTM", {**rewards, "clip": 1.0}),
@@ -103,19 +104,20 @@ def policies(noise: Noise, epsilon: float, rounds: int, nu: float | None = None)
     )
 
 
-def typical(noise: Noise) -> float:
+def typical_size(noise: Noise) -> float:
     return round(noise.size, 4)
 
 
-def sketched(tail: Mapping[str, float], size: int, blocks: int, error: float) -> tuple[Policy, ...]:
-    """OFUL, Hvt-UCB on the exact design, and, told nu alone, on sketches of `size` rows and dyadic ones from `blocks`.
+def _sketch_policies(tail: Mapping[str, float], size: int, blocks: int, error: float) -> tuple[Policy, ...]:
+    """Return OFUL and Hvt-UCB on the exact design, on sketches of `size` rows and on dyadic ones.
 
-    Rows are in units of their own, so that error is to be measured against T, as for OFUL.
+    The dyadic sketches begin with `blocks` rows. The estimator rescales rows, so `error` must be compared with T, as
+    for OFUL.
     """
     fixed, growing = {"size": size}, {"size": blocks, "error": error}
     return (
         Policy("OFUL", "OFUL", RULE),
-        *hvt(tail),
+        *_hvt_policies(tail),
         *(
             Policy(
                 f"HvtUCB {name}",
@@ -127,12 +129,12 @@ def sketched(tail: Mapping[str, float], size: int, blocks: int, error: float) ->
     )
 
 
-def fixed(
+def _fixed_arms_experiment(
     name: str, description: str, noise: Noise, epsilon: float, *, dim: int = 2, rounds: int = 18_000,
     nu: float | None = None, constant: bool = False, seeds: int = 50,
 ) -> Experiment:  # fmt: skip
-    """Wang et al.'s problem with some noise: 50 fixed arms."""
-    return heavy(
+    """Make the experiment with Wang et al.'s problem, 50 fixed arms, and this noise."""
+    return _heavy_experiment(
         name,
         description,
         partial(FixedArms, 50, dim, noise=noise, constant=constant),
@@ -142,46 +144,54 @@ def fixed(
     )
 
 
-def heavy(
+def _heavy_experiment(
     name: str, description: str, environment: Callable[[int], Environment], found: tuple[Policy, ...], rounds: int,
     seeds: int = 50,
 ) -> Experiment:  # fmt: skip
     return Experiment(name, description, environment, found, rounds, seeds, figure=HEAVY, grid=GRID)
 
 
-def classification(name: str, noise: Noise) -> Callable[[int], Environment]:
-    return partial(noisy, name=name, noise=noise)
+def _noisy_classification_factory(name: str, noise: Noise) -> Callable[[int], Environment]:
+    return partial(_noisy_classification, name=name, noise=noise)
 
 
-def noisy(seed: int, name: str, noise: Noise) -> Environment:
-    """A data set as a bandit, with noise."""
+def _noisy_classification(seed: int, name: str, noise: Noise) -> Environment:
+    """Make a data set as a bandit, with noise."""
     return Noisy(Classification(load(name), seed), noise, seed)
 
 
-def named(seed: int, name: str, noise: Noise) -> Environment:
-    """A data set whose classes are to be named by models per arm, with noise."""
+def _noisy_labels(seed: int, name: str, noise: Noise) -> Environment:
+    """Make a data set whose classes are named by models per arm, with noise."""
     return Noisy(Labels(load(name), seed), noise, seed)
 
 
 WIDE, PAID, REVENUE = StudentT(1.5, scale=0.3), StudentT(1.5, scale=0.3), Pareto(1.5, scale=0.2)
-WIDE_TAIL, PAID_TAIL, REVENUE_TAIL = ({"epsilon": 0.4, "nu": typical(noise)} for noise in (WIDE, PAID, REVENUE))
+WIDE_TAIL, PAID_TAIL, REVENUE_TAIL = ({"epsilon": 0.4, "nu": typical_size(noise)} for noise in (WIDE, PAID, REVENUE))
 PER_ARM = {"model": "disjoint"}
 
 SUITES = (
-    fixed(
+    _fixed_arms_experiment(
         "student",
         "Student t, 2.1 degrees of freedom: 2 features, 50 fixed arms (Wang et al. figure 1)",
         StudentT(2.1),
         0.99,
         nu=1.31,
     ),
-    fixed("gaussian", "the same with Gaussian noise (Wang et al. figure 2)", Gaussian(), 1.0),
-    fixed("student-1.5", "the same with Student t, 1.5 degrees of freedom: no variance", StudentT(1.5), 0.4),
-    fixed("student-1.2", "the same with Student t, 1.2 degrees of freedom: hardly a mean", StudentT(1.2), 0.15),
-    fixed("pareto", "the same with centred Pareto noise of index 1.5: no variance, skewed", Pareto(1.5), 0.4),
-    fixed("pareto-constant", "pareto, and a constant feature", Pareto(1.5), 0.4, constant=True),
-    fixed("contaminated", "the same with Gaussian noise, one reward in 100 times 100", Contaminated(), 1.0),
-    fixed(
+    _fixed_arms_experiment("gaussian", "the same with Gaussian noise (Wang et al. figure 2)", Gaussian(), 1.0),
+    _fixed_arms_experiment(
+        "student-1.5", "the same with Student t, 1.5 degrees of freedom: no variance", StudentT(1.5), 0.4
+    ),
+    _fixed_arms_experiment(
+        "student-1.2", "the same with Student t, 1.2 degrees of freedom: hardly a mean", StudentT(1.2), 0.15
+    ),
+    _fixed_arms_experiment(
+        "pareto", "the same with centred Pareto noise of index 1.5: no variance, skewed", Pareto(1.5), 0.4
+    ),
+    _fixed_arms_experiment("pareto-constant", "pareto, and a constant feature", Pareto(1.5), 0.4, constant=True),
+    _fixed_arms_experiment(
+        "contaminated", "the same with Gaussian noise, one reward in 100 times 100", Contaminated(), 1.0
+    ),
+    _fixed_arms_experiment(
         "student-100",
         "Student t, 2.1 degrees of freedom: 100 features, 50 fixed arms",
         StudentT(2.1),
@@ -191,45 +201,45 @@ SUITES = (
         nu=1.31,
         seeds=10,
     ),
-    heavy(
+    _heavy_experiment(
         "epsilon",
         "Hvt-UCB told another epsilon, on student-1.2",
         partial(FixedArms, 50, 2, noise=StudentT(1.2)),
         tuple(
-            Policy(f"HvtUCB epsilon={epsilon:g}", "HvtUCB", {"epsilon": epsilon, "nu": typical(StudentT(1.2))})
+            Policy(f"HvtUCB epsilon={epsilon:g}", "HvtUCB", {"epsilon": epsilon, "nu": typical_size(StudentT(1.2))})
             for epsilon in (0.2, 0.4, 0.6, 0.8, 1.0)
         ),
         18_000,
     ),
-    heavy(
+    _heavy_experiment(
         "heavy-500",
         "wide contexts of decaying spectrum, Student t, 1.5 degrees of freedom: 500 features, 20 new arms a round",
         partial(Decaying, 20, 500, noise=WIDE),
-        sketched(WIDE_TAIL, size=50, blocks=25, error=40.0),
+        _sketch_policies(WIDE_TAIL, size=50, blocks=25, error=40.0),
         2_000,
         seeds=10,
     ),
-    heavy(
+    _heavy_experiment(
         "digits-heavy",
         "digits as a bandit, Student t of 1.5 degrees of freedom (scale 0.3) added to the rewards",
-        classification("digits", PAID),
-        sketched(PAID_TAIL, size=16, blocks=8, error=75.0),
+        _noisy_classification_factory("digits", PAID),
+        _sketch_policies(PAID_TAIL, size=16, blocks=8, error=75.0),
         2_000,
         seeds=20,
     ),
-    heavy(
+    _heavy_experiment(
         "mnist-heavy",
         "the same on MNIST",
-        classification("mnist", PAID),
-        sketched(PAID_TAIL, size=50, blocks=25, error=40.0),
+        _noisy_classification_factory("mnist", PAID),
+        _sketch_policies(PAID_TAIL, size=50, blocks=25, error=40.0),
         2_000,
         seeds=5,
     ),
-    heavy(
+    _heavy_experiment(
         "digits-revenue",
         "name the digit with one model per arm, centred Pareto noise of index 1.5 (scale 0.2) added to the rewards",
-        partial(named, name="digits", noise=REVENUE),
-        (Policy("LinUCB", "LinUCB", {**RULE, **PER_ARM}), *hvt({**REVENUE_TAIL, **PER_ARM})),
+        partial(_noisy_labels, name="digits", noise=REVENUE),
+        (Policy("LinUCB", "LinUCB", {**RULE, **PER_ARM}), *_hvt_policies({**REVENUE_TAIL, **PER_ARM})),
         2_000,
         seeds=10,
     ),

@@ -1,22 +1,22 @@
-"""Table and picture under heavy tails: the few seeds that fail are shown beside the mean that hangs on them."""
+"""Table and picture under heavy tails: a mean depends on few failing seeds, so quantiles stand beside it."""
 
 from collections.abc import Sequence
 from statistics import fmean, median
 
 import numpy as np
 
-from onepass.lab.drawing import canvas, from_zero, logarithmic, plot, title
+from onepass.lab.drawing import canvas, plot_curves, set_log_scale, set_title, start_axes_at_zero
 from onepass.lab.figure import Figure, Line, Picture, Row
-from onepass.lab.looks import styles
-from onepass.lab.tables import by, cost, extent, policy_of
+from onepass.lab.line_styles import assign_styles
+from onepass.lab.tables import cost_and_error_columns, group_rows, policy_label, size_columns
 
 
-def heavy_lines(rows: Sequence[Row]) -> list[Line]:
-    """One line per policy: means hang on the few seeds that fail, so median and 90% quantile stand beside them."""
+def _heavy_lines(rows: Sequence[Row]) -> list[Line]:
+    """Return one line per policy: mean, median and 90% quantile of the regret, and costs."""
     lines = []
-    for label, own in by(rows, policy_of).items():
+    for label, own in group_rows(rows, policy_label).items():
         regrets = [row["cumulative_regret"] for row in own]
-        low, high = bootstrap(regrets)
+        low, high = bootstrap_interval(regrets)
         lines.append(
             {
                 "policy": label,
@@ -24,39 +24,41 @@ def heavy_lines(rows: Sequence[Row]) -> list[Line]:
                 "95% interval": f"{low:,.1f} to {high:,.1f}" if len(regrets) > 1 else "",
                 "median": f"{median(regrets):,.1f}",
                 "90% quantile": f"{np.quantile(regrets, 0.9):,.1f}",
-                **cost(own),
-                **extent(own),
+                **cost_and_error_columns(own),
+                **size_columns(own),
             }
         )
     return lines
 
 
-def bootstrap(values: Sequence[float], samples: int = 10_000) -> tuple[float, float]:
-    """The bootstrap's 95% interval of the mean (percentiles of the means of resamples), the same in every call."""
+def bootstrap_interval(values: Sequence[float], samples: int = 10_000) -> tuple[float, float]:
+    """Return the bootstrap 95% interval of the mean (percentile method, always the same resamples)."""
     drawn = np.random.default_rng(0).integers(len(values), size=(samples, len(values)))
     low, high = np.quantile(np.asarray(values)[drawn].mean(axis=1), (0.025, 0.975))
     return float(low), float(high)
 
 
-def tenths(values: Sequence[float]) -> tuple[float, float, float]:
-    """The mean between the 10% and the 90% quantile."""
+def _decile_band(values: Sequence[float]) -> tuple[float, float, float]:
+    """Return the mean between the 10% and the 90% quantile."""
     low, high = np.quantile(values, (0.1, 0.9))
     return float(low), fmean(values), float(high)
 
 
-def draw_heavy(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
-    """Mean regret over rounds with the 10% and the 90% quantile; seconds against rounds on log axes."""
+def _draw_heavy(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
+    """Draw mean regret with the 10% and 90% quantiles over rounds, and seconds over rounds on log axes."""
     figure = canvas(8.5, 7.2)
     axes = figure.subplot_mosaic([["regret"], ["seconds"]], height_ratios=[1.4, 1])
-    looks = styles(rows, "policy")
-    from_zero(axes["regret"], plot(axes["regret"], curves, "cumulative_regret", looks, sides=tenths))
+    styles = assign_styles(rows, "policy")
+    start_axes_at_zero(
+        axes["regret"], plot_curves(axes["regret"], curves, "cumulative_regret", styles, band=_decile_band)
+    )
     axes["regret"].set(title="cumulative regret, mean and 10% to 90% quantile", xlabel="round")
-    plot(axes["seconds"], curves, "seconds", looks, sides=lambda values: (0.0, fmean(values), 0.0))
+    plot_curves(axes["seconds"], curves, "seconds", styles, band=lambda values: (0.0, fmean(values), 0.0))
     axes["seconds"].set(title="seconds", xlabel="round")
-    logarithmic(axes["seconds"], "xy")
+    set_log_scale(axes["seconds"], "xy")
     axes["seconds"].margins(x=0)
-    title(figure, rows, f"{rows[0]['rounds']:,} rounds")
+    set_title(figure, rows, f"{rows[0]['rounds']:,} rounds")
     return figure
 
 
-HEAVY = Figure("heavy", heavy_lines, draw_heavy)
+HEAVY = Figure("heavy", _heavy_lines, _draw_heavy)

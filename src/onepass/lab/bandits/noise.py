@@ -1,10 +1,10 @@
-"""Noise of mean zero: how to draw it, how large it typically is, and its moments, in closed form.
+"""Noise of mean zero: draws, typical size, and moments in closed form.
 
-    size = 1.4826 median |eta|,  1 for the standard Gaussian;  moment(k) = E|eta|^k, infinite where the tail says so
+    size = 1.4826 median |eta|,  1 for the standard Gaussian;  moment(k) = E|eta|^k, infinite if the tail is too heavy
 
-`size` is what a user who knows the noise would state as nu: it exists however heavy the tails are, and outliers hardly
-move it. It is not the bound (E|eta|^(1 + eps))^(1 / (1 + eps)) of the theorems, which is far larger: 4.4 against 1.2
-for Student t with 2.1 degrees of freedom at eps = 0.99.
+`size` is the value that a user who knows the noise would give as nu. It exists however heavy the tails are, and
+outliers hardly move it. It is not the bound (E|eta|^(1 + eps))^(1 / (1 + eps)) of the theorems, which is far larger:
+4.4 against 1.2 for Student t with 2.1 degrees of freedom at eps = 0.99.
 
 >>> round(Gaussian().size, 3), round(StudentT(2.1).size, 2), round(StudentT(2.1).moment(1.99) ** (1 / 1.99), 1)
 (1.0, 1.2, 4.4)
@@ -23,43 +23,95 @@ TYPICAL = 1.4826
 
 
 class Noise(ABC):
-    """What all members share; a member says how it draws, P(|eta| <= s), and E|eta|^k."""
+    """Symmetric or skewed noise of mean zero."""
 
     @abstractmethod
     def draw(self, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-        """Independent values of the noise."""
+        """Draw independent values of the noise.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            Source of randomness.
+        shape : tuple of int
+            Shape of the result.
+
+        Returns
+        -------
+        array of this shape
+            The draws.
+        """
 
     @abstractmethod
-    def within(self, s: float) -> float:
-        """P(|eta| <= s)."""
+    def abs_cdf(self, s: float) -> float:
+        """Return P(|eta| <= s).
+
+        Parameters
+        ----------
+        s : float
+            Threshold, at least 0.
+
+        Returns
+        -------
+        float
+            A probability.
+        """
 
     @abstractmethod
     def moment(self, order: float) -> float:
-        """E|eta|^order, order > 0."""
+        """Return E|eta|^order.
+
+        Parameters
+        ----------
+        order : float
+            Order of the moment, above 0.
+
+        Returns
+        -------
+        float
+            The moment, or infinity if it does not exist.
+        """
 
     @property
     def size(self) -> float:
-        """1.4826 times the median of |eta|."""
-        return TYPICAL * float(brentq(lambda s: self.within(s) - 0.5, 0.0, 1e6, xtol=1e-12))
+        """Median of |eta| times 1.4826."""
+        return TYPICAL * float(brentq(lambda s: self.abs_cdf(s) - 0.5, 0.0, 1e6, xtol=1e-12))
 
     def reward_moment(self, order: float) -> float:
-        """A bound on E|m + eta|^order wherever |m| <= 1, order >= 1: (1 + moment(order)^(1 / order))^order (Minkowski).
+        """Return a bound on E|m + eta|^order for |m| <= 1.
 
-        What truncation methods are told of rewards x^T theta + eta with ||x||, ||theta|| <= 1.
+        The bound is (1 + moment(order)^(1 / order))^order (Minkowski). Truncation methods need it for rewards x^T theta
+        + eta with ||x||, ||theta|| <= 1.
+
+        Parameters
+        ----------
+        order : float
+            Order of the moment, at least 1.
+
+        Returns
+        -------
+        float
+            The bound, or infinity.
         """
         return (1.0 + self.moment(order) ** (1.0 / order)) ** order
 
 
 @dataclass(frozen=True)
 class Gaussian(Noise):
-    """N(0, scale^2)."""
+    """Gaussian noise N(0, scale^2).
+
+    Parameters
+    ----------
+    scale : float, default 1.0
+        Standard deviation.
+    """
 
     scale: float = 1.0
 
     def draw(self, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
         return self.scale * rng.standard_normal(shape)
 
-    def within(self, s: float) -> float:
+    def abs_cdf(self, s: float) -> float:
         return float(1.0 - 2.0 * ndtr(-s / self.scale))
 
     def moment(self, order: float) -> float:
@@ -68,7 +120,15 @@ class Gaussian(Noise):
 
 @dataclass(frozen=True)
 class StudentT(Noise):
-    """scale times Student's t with df > 1 degrees of freedom: moments of every order below df."""
+    """Student's t noise with `df` degrees of freedom, which has moments of every order below `df`.
+
+    Parameters
+    ----------
+    df : float
+        Degrees of freedom, above 1.
+    scale : float, default 1.0
+        Factor of the noise.
+    """
 
     df: float
     scale: float = 1.0
@@ -76,7 +136,7 @@ class StudentT(Noise):
     def draw(self, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
         return self.scale * rng.standard_t(self.df, shape)
 
-    def within(self, s: float) -> float:
+    def abs_cdf(self, s: float) -> float:
         return float(1.0 - 2.0 * stdtr(self.df, -s / self.scale))
 
     def moment(self, order: float) -> float:
@@ -88,20 +148,30 @@ class StudentT(Noise):
 
 @dataclass(frozen=True)
 class Pareto(Noise):
-    """scale (X - E X) with P(X > x) = x^-index, x >= 1, index > 1: skewed; moments of every order below the index."""
+    """Centred Pareto noise scale (X - E X), P(X > x) = x^-index for x >= 1: skewed.
+
+    It has moments of every order below the index.
+
+    Parameters
+    ----------
+    index : float
+        Tail index, above 1.
+    scale : float, default 1.0
+        Factor of the noise.
+    """
 
     index: float
     scale: float = 1.0
 
     @property
     def mean(self) -> float:
-        """E X."""
+        """Mean E X of the uncentred variable."""
         return self.index / (self.index - 1.0)
 
     def draw(self, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
         return self.scale * (1.0 + rng.pareto(self.index, shape) - self.mean)
 
-    def within(self, s: float) -> float:
+    def abs_cdf(self, s: float) -> float:
         above, below = self.mean + s / self.scale, max(1.0, self.mean - s / self.scale)
         return float(below**-self.index - above**-self.index)
 
@@ -115,7 +185,17 @@ class Pareto(Noise):
 
 @dataclass(frozen=True)
 class Contaminated(Noise):
-    """N(0, 1), with probability `share` multiplied by `scale`: all moments, but outliers far beyond the rest."""
+    """Gaussian noise N(0, 1), multiplied by `scale` with probability `share`.
+
+    It has all moments, but its outliers are far beyond the rest.
+
+    Parameters
+    ----------
+    share : float, default 0.01
+        Probability of an outlier.
+    scale : float, default 100.0
+        Factor of an outlier.
+    """
 
     share: float = 0.01
     scale: float = 100.0
@@ -123,8 +203,8 @@ class Contaminated(Noise):
     def draw(self, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
         return rng.standard_normal(shape) * np.where(rng.random(shape) < self.share, self.scale, 1.0)
 
-    def within(self, s: float) -> float:
-        clean, wild = Gaussian().within(s), Gaussian(self.scale).within(s)
+    def abs_cdf(self, s: float) -> float:
+        clean, wild = Gaussian().abs_cdf(s), Gaussian(self.scale).abs_cdf(s)
         return (1.0 - self.share) * clean + self.share * wild
 
     def moment(self, order: float) -> float:

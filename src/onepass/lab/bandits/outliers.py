@@ -1,7 +1,7 @@
-"""Outliers without regret where there are none: Hvt-UCB told nothing, beside ridge regression on 0/1 rewards, as data.
+"""Regret without outliers: Hvt-UCB without constants beside ridge regression on 0/1 rewards.
 
-A data set as a bandit at four values of reg: the target class found by a shared model, and the class named by a model
-per arm. LinUCB at its recipe's exploration and at others, of which the best is to be compared with as well.
+A data set as a bandit at four values of reg: a shared model finds the target class, or models per arm name the class.
+LinUCB plays at its recipe's exploration and at others; the best of them should be compared with as well.
 """
 
 from functools import partial
@@ -15,18 +15,18 @@ REGS = (0.02, 0.2, 1.0, 20.0)
 EXPLORATIONS = (0.01, 0.1, 1.0, 3.0)  # LinUCB's own is 0.1
 
 
-def found(seed: int, name: str) -> Environment:
-    """The target class of a data set is to be found: rewards 0 and 1."""
+def _target_problem(seed: int, name: str) -> Environment:
+    """Make the problem of finding the target class of a data set: rewards 0 and 1."""
     return Classification(load(name), seed)
 
 
-def named(seed: int, name: str) -> Environment:
-    """The classes of a data set are to be named by models per arm: rewards 0 and 1."""
+def _label_problem(seed: int, name: str) -> Environment:
+    """Make the problem of naming the classes of a data set by models per arm: rewards 0 and 1."""
     return Labels(load(name), seed)
 
 
-def clean(per_arm: bool) -> tuple[Policy, ...]:
-    """Hvt-UCB told nothing, and ridge regression at every exploration, at every reg."""
+def policies(per_arm: bool) -> tuple[Policy, ...]:
+    """Return Hvt-UCB without constants, and ridge regression at every exploration, at every reg."""
     ridge, own = "LinUCB" if per_arm else "OFUL", {"model": "disjoint"} if per_arm else {}
     return tuple(
         policy
@@ -47,8 +47,8 @@ SUITES = (
         Experiment(
             f"outliers-{name}",
             f"0/1 rewards, no outliers: find the target class of {name}, shared model, over reg",
-            partial(found, name=name),
-            clean(per_arm=False),
+            partial(_target_problem, name=name),
+            policies(per_arm=False),
             2_000,
             2 if name == "mnist" else 10,
         )
@@ -58,8 +58,8 @@ SUITES = (
         Experiment(
             f"outliers-{name}-arms",
             f"0/1 rewards, no outliers: name the class of {name} by a model per arm, over reg",
-            partial(named, name=name),
-            clean(per_arm=True),
+            partial(_label_problem, name=name),
+            policies(per_arm=True),
             2_000,
             1 if name == "mnist" else 5,
         )

@@ -1,6 +1,6 @@
 """Ridge regression and Newton steps on the same sketches, over reg: docs/sketches.md.
 
-Exploration is chosen for every policy at every reg on optdigits, on seeds of its own, and reported on the other sets:
+Exploration is chosen for every policy at every reg on optdigits, on separate seeds, and reported on the other sets:
 
     onepass tune newton-arms-optdigits --out results/arms; onepass run newton-arms-digits --tuned results/arms
 """
@@ -27,7 +27,7 @@ from onepass.lab.bandits.heavy import SKETCHES
 from onepass.lab.bandits.study import Experiment
 from onepass.lab.datasets import load
 from onepass.lab.definition import Study
-from onepass.lab.policy import Policy, at
+from onepass.lab.policy import Policy, policy_variant
 
 REGS = (0.02, 0.2, 2.0)
 EXPLORATIONS = (0.01, 0.03, 0.1, 0.3, 1.0)
@@ -47,28 +47,30 @@ RULES: dict[str, Any] = {"UCB": UCB, "Thompson": SingleDrawThompson, "InverseGap
 def Sketched(
     *, dim: int, model: str, design: str, estimator: str, rule: str, reg: float, exploration: float, seed: int = 0
 ) -> Bandit:
-    """Ridge regression or Newton steps on one of `DESIGNS`, shared by all arms or of each arm."""
+    """Make a bandit of ridge regression or Newton steps on one of `DESIGNS`, shared by all arms or per arm."""
     made = ESTIMATORS[estimator](DESIGNS[design](dim, max(2, min(MOST, dim // PART)), reg))
     return Bandit(MODELS[model](made), RULES[rule](exploration), seed=seed, name="Sketched")
 
 
 def policies(model: str, rule: str, designs: tuple[str, ...]) -> tuple[Policy, ...]:
-    """Both estimators on every design, the exact one by ridge regression alone, at every one of `REGS`."""
+    """Return both estimators on every design, and ridge regression alone on the exact one, at every reg."""
     found, start = [], {"model": model, "rule": rule, "reg": 1.0, "exploration": 0.1}
     for design in designs:
         for estimator in ("ridge",) if design == "Exact" else tuple(ESTIMATORS):
             label = design if design == "Exact" else f"{design} {estimator}"
             found.append(Policy(label, Sketched, {"design": design, "estimator": estimator, **start}))
-    return tuple(at(policy, f"reg={reg:g}", reg=reg) for policy in found for reg in REGS)
+    return tuple(policy_variant(policy, f"reg={reg:g}", reg=reg) for policy in found for reg in REGS)
 
 
 def problem(seed: int, model: str, name: str) -> Environment:
-    """The class of an example is to be named by the models of all arms, or its example found by the one they share."""
+    """Make the problem of naming the class (models per arm), or of finding the target's example (shared model)."""
     return Labels(load(name), seed) if model == "arms" else Classification(load(name), seed)
 
 
-def study(name: str, data: str, model: str, rule: str, designs: tuple[str, ...], seeds: int = 10) -> Experiment:
-    """Both estimators under a rule, on a data set."""
+def _sketch_experiment(
+    name: str, data: str, model: str, rule: str, designs: tuple[str, ...], seeds: int = 10
+) -> Experiment:
+    """Make an experiment of both estimators under a rule, on a data set."""
     return Experiment(
         name,
         f"ridge regression and Newton steps on the same sketches, {rule}, "
@@ -84,11 +86,11 @@ def study(name: str, data: str, model: str, rule: str, designs: tuple[str, ...],
 
 SUITES: tuple[Study, ...] = (
     *(
-        study(f"newton-arms-{data}", data, "arms", "UCB", tuple(DESIGNS), seeds)
+        _sketch_experiment(f"newton-arms-{data}", data, "arms", "UCB", tuple(DESIGNS), seeds)
         for data, seeds in (("optdigits", 10), ("digits", 10), ("mfeat-zernike", 10), ("spambase", 10), ("mnist", 3))
     ),
     *(
-        study(f"newton-{model}-{rule.lower()}-{data}", data, model, rule, ("Exact", "FD", "RFD"))
+        _sketch_experiment(f"newton-{model}-{rule.lower()}-{data}", data, model, rule, ("Exact", "FD", "RFD"))
         for rule in ("Thompson", "InverseGap")
         for model, sets in (("arms", ("optdigits", "spambase")), ("shared", ("optdigits", "digits")))
         for data in sets

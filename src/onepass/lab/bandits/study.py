@@ -22,17 +22,18 @@ REGS = (2e-4, 2e-3, 2e-2, 2e-1, 2.0, 2e1, 2e2, 2e3, 2e4)
 
 
 class Stepwise:
-    """A bandit of one's own that decides and learns one round at a time, with `play` as the bandits of onepass have it.
+    """Adapter that gives `play` to a bandit which decides and learns one round at a time.
 
-    decide(contexts (K, d)) gives a row's number, or what has one as `arm`; learn(row (d,), reward). memory_usage() and
-    error_bound() are asked where it has them; else memory is the size of its pickle, and nothing is certified.
+    `decide(contexts (K, d))` returns a row's index, or an object with the attribute `arm`; `learn(row (d,), reward)`
+    learns it. `memory_usage()` and `error_bound()` of the bandit are used if they exist. Otherwise memory is the size
+    of its pickle, and no error is certified.
     """
 
     def __init__(self, bandit: Any) -> None:
         self.bandit = bandit
 
     def play(self, contexts: np.ndarray, rewards: np.ndarray) -> np.ndarray:
-        """The chosen arms (T,) of recorded rounds: contexts (T, K, d), rewards (T, K)."""
+        """Return the chosen arms (T,) of recorded rounds: contexts (T, K, d), rewards (T, K)."""
         arms = np.empty(len(contexts), np.int64)
         for t, rows in enumerate(contexts):
             decision = self.bandit.decide(rows)
@@ -49,14 +50,36 @@ class Stepwise:
         return float("inf") if known is None else float(known())
 
 
-def player(bandit: Any) -> Any:
-    """What plays recorded rounds: the bandit itself, if it can."""
+def _as_player(bandit: Any) -> Any:
+    """Return the bandit if it can play recorded rounds, else wrap it."""
     return bandit if hasattr(bandit, "play") else Stepwise(bandit)
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """A bandit problem: environment(seed) gives it; grid: the parameters that `tune` searches, and their values."""
+    """Contextual bandit experiment.
+
+    Parameters
+    ----------
+    name : str
+        Name in rows and on the command line.
+    description : str
+        One line for `onepass list`.
+    environment : callable
+        Function from a seed to its `Environment`.
+    policies : tuple of Policy
+        Policies that play.
+    rounds : int
+        Number of rounds.
+    seeds : int
+        Number of seeds.
+    figure : Figure
+        Table and picture of the results. The default is a table of regret and costs.
+    grid : dict of str -> sequence of float
+        Parameters that `tune` searches, with their values. The default has axes `exploration` and `reg`.
+    timed : bool, default False
+        True if seconds are the result: seeds then run one after the other by default.
+    """
 
     name: str
     description: str
@@ -74,21 +97,36 @@ class Experiment:
     def warm_up(self, policy: Policy) -> None:
         environment = self.environment(0)
         contexts, _, rewards = environment.chunk(0, 2)
-        player(policy.build(dim=environment.dim, seed=0)).play(contexts, rewards)
+        _as_player(policy.build(dim=environment.dim, seed=0)).play(contexts, rewards)
 
     def step_size(self, rounds: int) -> int:
-        """Whole blocks, about 40 chunks a run, at most 32 MB of contexts."""
+        """Return a whole number of blocks: about 40 chunks a run, at most 32 MB of contexts.
+
+        Parameters
+        ----------
+        rounds : int
+            Number of rounds of the run.
+
+        Returns
+        -------
+        int
+            Rounds in one step.
+        """
         environment = self.environment(0)
         block_bytes = 8 * BLOCK * environment.arms * environment.dim
         return BLOCK * max(1, min(rounds // (BLOCK * CHECKPOINTS), CHUNK_BYTES // block_bytes))
 
 
 class BanditTrial:
-    """Regret is sum over rounds of (max_a E reward_a - E reward of the chosen arm); rewards are those paid."""
+    """Trial of contextual bandits on one seed.
+
+    Regret is the sum over rounds of (max_a E reward_a - E reward of the chosen arm); cumulative reward sums paid
+    rewards.
+    """
 
     def __init__(self, environment: Environment, policies: Sequence[Policy], seed: int) -> None:
         self.environment, self.policies, self.seed = environment, policies, seed
-        self.bandits = [player(policy.build(dim=environment.dim, seed=seed)) for policy in policies]
+        self.bandits = [_as_player(policy.build(dim=environment.dim, seed=seed)) for policy in policies]
         self.points: list[list[dict[str, Any]]] = [[] for _ in policies]
 
     def step(self, start: int, rounds: int) -> None:

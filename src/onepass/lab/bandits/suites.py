@@ -1,6 +1,6 @@
-"""The named experiments with contextual bandits, as data. Source: Wen, Yin et al. (DBSLinUCB).
+"""The named experiments with contextual bandits. Source: Wen, Yin et al. (DBSLinUCB).
 
-Those with heavy-tailed rewards are in heavy.py.
+Experiments with heavy-tailed rewards are in heavy.py.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,13 +16,13 @@ from onepass.lab.bandits.study import EXPLORATIONS, Experiment
 from onepass.lab.datasets import Dataset, load
 from onepass.lab.definition import Study
 from onepass.lab.errors import ExperimentError
-from onepass.lab.policy import Policy, at, over_reg
+from onepass.lab.policy import Policy, policies_over_reg, policy_variant
 
 MOST_ROWS = 50  # of a sketch, as on MNIST
 
 
-def shared(size: int, blocks: int, error: float = 8.0) -> tuple[Policy, ...]:
-    """Every shared-parameter policy: fixed sketches of `size` rows, dyadic ones that begin with `blocks` rows."""
+def shared_policies(size: int, blocks: int, error: float = 8.0) -> tuple[Policy, ...]:
+    """Return all shared-parameter policies: fixed sketches of `size` rows, dyadic ones from `blocks` rows."""
     rule = {"reg": 1.0, "exploration": 0.1}
     sketch, dyadic = {"size": size, **rule}, {"size": blocks, "error": error, **rule}
     return (
@@ -39,18 +39,22 @@ def shared(size: int, blocks: int, error: float = 8.0) -> tuple[Policy, ...]:
     )
 
 
-def over_sizes(sizes: Sequence[int], dyadic: Sequence[tuple[int, float]]) -> tuple[Policy, ...]:
-    """OFUL, the fixed sketches at every size, the dyadic ones at every (first block, error): Wen, Yin et al. figure 3 c
-    and d.
+def _policies_over_sizes(sizes: Sequence[int], dyadic: Sequence[tuple[int, float]]) -> tuple[Policy, ...]:
+    """Return OFUL, fixed sketches at every size, and dyadic ones at every (first block, error).
+
+    Source: Wen, Yin et al. figure 3 c and d.
     """
-    every = {policy.label: policy for policy in shared(size=1, blocks=1)}
+    every = {policy.label: policy for policy in shared_policies(size=1, blocks=1)}
     found = [every["OFUL"]]
     for name in ("SOFUL", "CBSCFD", "CBRAP"):
-        found += [at(every[name], f"size={size}", size=size) for size in sizes]
+        found += [policy_variant(every[name], f"size={size}", size=size) for size in sizes]
     for name in ("DBSLinUCB", "DBSLinUCB-RFD"):
-        found += [at(every[name], f"size={size} error={error:g}", size=size, error=error) for size, error in dyadic]
+        found += [
+            policy_variant(every[name], f"size={size} error={error:g}", size=size, error=error)
+            for size, error in dyadic
+        ]
     for name in ("PSILinUCB", "PSILinUCB-C"):
-        found += [at(every[name], f"rank={size}", rank=size) for size in sizes]
+        found += [policy_variant(every[name], f"rank={size}", rank=size) for size in sizes]
     return tuple(found)
 
 
@@ -62,10 +66,31 @@ def experiment_on(
     rounds: int = 2000,
     seeds: int = 20,
 ) -> Experiment:
-    """Policies before a problem of one's own: a data set as a bandit, or problem(seed) -> `Environment`.
+    """Make an experiment on a data set or problem.
 
-    policies: those of the built-in experiments unless told, sketches of a quarter of the dimensions, from 2 to 50
-    rows. ExperimentError for what is neither a data set nor a problem.
+    Parameters
+    ----------
+    problem : Dataset or callable
+        Data set, played as a bandit, or a function from a seed to an `Environment`.
+    name : str, default ""
+        Name of the experiment. An empty string takes the name of the problem.
+    policies : sequence of Policy, default ()
+        Policies that play. Empty takes those of the built-in experiments, with sketches of a quarter of the dimensions,
+        from 2 to 50 rows.
+    rounds : int, default 2000
+        Number of rounds.
+    seeds : int, default 20
+        Number of seeds.
+
+    Returns
+    -------
+    Experiment
+        The experiment, for `run` and `tune`.
+
+    Raises
+    ------
+    ExperimentError
+        If `problem` is neither a data set nor a problem.
     """
     environment = partial(Classification, problem) if isinstance(problem, Dataset) else problem
     title = name or str(getattr(problem, "name", getattr(problem, "__name__", "own")))
@@ -78,31 +103,33 @@ def experiment_on(
         ) from error
     size = min(dim, max(2, min(MOST_ROWS, dim // 4)))
     what = f"a problem of one's own: {dim} features, {arms} arms"
-    return Experiment(title, what, environment, tuple(policies) or shared(size, size), rounds, seeds)
+    return Experiment(title, what, environment, tuple(policies) or shared_policies(size, size), rounds, seeds)
 
 
-def drawn(seed: int, name: str) -> Environment:
-    """A data set as a bandit."""
+def _dataset_problem(seed: int, name: str) -> Environment:
+    """Make a data set as a bandit."""
     return Classification(load(name), seed)
 
 
-def classification(name: str) -> Callable[[int], Environment]:
-    """The problem of a seed: a data set as a bandit."""
-    return partial(drawn, name=name)
+def classification_factory(name: str) -> Callable[[int], Environment]:
+    """Return the function from a seed to its problem: a data set as a bandit."""
+    return partial(_dataset_problem, name=name)
 
 
-def synthetic(normalized: bool) -> Callable[[int], Environment]:
-    """The problem of a seed: linear rewards."""
+def _linear_factory(normalized: bool) -> Callable[[int], Environment]:
+    """Return the function from a seed to its problem: linear rewards."""
     return partial(Linear, 100, 500, normalized=normalized)
 
 
-def synthetic_policies() -> tuple[Policy, ...]:
-    every = {policy.label: policy for policy in shared(size=50, blocks=50)}
-    fixed = [at(every[name], f"size={size}", size=size) for name in ("SOFUL", "CBSCFD") for size in (50, 450)]
+def _synthetic_policies() -> tuple[Policy, ...]:
+    every = {policy.label: policy for policy in shared_policies(size=50, blocks=50)}
+    fixed = [
+        policy_variant(every[name], f"size={size}", size=size) for name in ("SOFUL", "CBSCFD") for size in (50, 450)
+    ]
     return (every["OFUL"], *fixed, every["DBSLinUCB"], every["DBSLinUCB-RFD"])
 
 
-WIDE, NARROW = shared(size=50, blocks=50), shared(size=10, blocks=10)
+WIDE, NARROW = shared_policies(size=50, blocks=50), shared_policies(size=10, blocks=10)
 # the best points of `onepass tune mnist --seeds 5` (seeds 1000 to 1004, 2,000 rounds, the whole grid for every policy)
 MNIST_BEST: dict[str, dict[str, float]] = {
     "OFUL": {"reg": 2.0, "exploration": 1e-4},
@@ -118,7 +145,7 @@ MNIST = tuple(replace(policy, params={**policy.params, **MNIST_BEST.get(policy.l
 
 
 def Newton(*, dim: int, sketch: str, size: int, reg: float, exploration: float, seed: int = 0) -> Bandit:
-    """Online Newton steps in place of ridge regression, on a sketch of `heavy.SKETCHES`."""
+    """Make online Newton steps in place of ridge regression, on a sketch of `heavy.SKETCHES`."""
     design = heavy.SKETCHES[sketch](dim, size, 8.0, reg)
     return Bandit(OnlineNewton(design), UCB(exploration), seed=seed, name="Newton")
 
@@ -131,19 +158,19 @@ RULES = {
 }
 
 
-def Ruled(*, dim: int, rule: str, reg: float, seed: int = 0) -> Bandit:
-    """The exact model under a rule with its defaults."""
+def OFULWithRule(*, dim: int, rule: str, reg: float, seed: int = 0) -> Bandit:
+    """Make the exact model with an exploration rule at its defaults."""
     return OFUL(dim=dim, reg=reg, exploration=RULES[rule], seed=seed)
 
 
-def ruled(reg: float, exploration: float) -> tuple[Policy, ...]:
-    """Tuned UCB, and the rules that make logs, with their defaults."""
-    rules = [Policy(rule, Ruled, {"rule": rule, "reg": reg}, tuned=False) for rule in RULES]
+def _rule_policies(reg: float, exploration: float) -> tuple[Policy, ...]:
+    """Return tuned UCB, and the rules that draw their actions, with their defaults."""
+    rules = [Policy(rule, OFULWithRule, {"rule": rule, "reg": reg}, tuned=False) for rule in RULES]
     return (Policy("UCB, tuned", "OFUL", {"reg": reg, "exploration": exploration}), *rules)
 
 
 REG_STUDY = (
-    *shared(size=20, blocks=50),
+    *shared_policies(size=20, blocks=50),
     *(
         Policy(f"{label} Newton", Newton, {"sketch": sketch, "size": 20, "reg": 1.0, "exploration": 0.1})
         for label, sketch in {"SOFUL": "FD", "CBSCFD": "RFD", "PSILinUCB-C": "PSI"}.items()
@@ -154,15 +181,15 @@ SUITES: tuple[Study, ...] = (
     Experiment(
         "digits",
         "classification as a bandit (Wen, Yin et al. F.1) on scikit-learn's digits: 64 features, 10 arms",
-        classification("digits"),
-        shared(size=16, blocks=16),
+        classification_factory("digits"),
+        shared_policies(size=16, blocks=16),
         rounds=2000,
         seeds=20,
     ),
     Experiment(
         "mnist",
         "the same on MNIST, every policy tuned: 784 features, 10 arms (Wen, Yin et al. figure 5)",
-        classification("mnist"),
+        classification_factory("mnist"),
         MNIST,
         rounds=2000,
         seeds=20,
@@ -170,15 +197,15 @@ SUITES: tuple[Study, ...] = (
     Experiment(
         "optdigits",
         "the same on optdigits: 64 features, 10 arms",
-        classification("optdigits"),
-        shared(size=16, blocks=16),
+        classification_factory("optdigits"),
+        shared_policies(size=16, blocks=16),
         rounds=2000,
         seeds=20,
     ),
     Experiment(
         "cnae-9",
         "the same on cnae-9: 856 word counts, 9 arms (Wen, Yin et al. F.4)",
-        classification("cnae-9"),
+        classification_factory("cnae-9"),
         WIDE,
         rounds=2000,
         seeds=20,
@@ -186,7 +213,7 @@ SUITES: tuple[Study, ...] = (
     Experiment(
         "mfeat-zernike",
         "the same on mfeat-zernike: 47 features, 10 arms (Wen, Yin et al. F.4)",
-        classification("mfeat-zernike"),
+        classification_factory("mfeat-zernike"),
         NARROW,
         rounds=2000,
         seeds=20,
@@ -194,7 +221,7 @@ SUITES: tuple[Study, ...] = (
     Experiment(
         "spambase",
         "the same on spambase: 57 features, 2 arms (Wen, Yin et al. F.4)",
-        classification("spambase"),
+        classification_factory("spambase"),
         NARROW,
         rounds=2000,
         seeds=20,
@@ -202,8 +229,8 @@ SUITES: tuple[Study, ...] = (
     Experiment(
         "synthetic",
         "linear rewards, 100 arms of N(0, I) in 500 dimensions (Wen, Yin et al. figure 1)",
-        synthetic(normalized=False),
-        synthetic_policies(),
+        _linear_factory(normalized=False),
+        _synthetic_policies(),
         rounds=2000,
         seeds=5,
         figure=BOUND,
@@ -211,8 +238,8 @@ SUITES: tuple[Study, ...] = (
     Experiment(
         "synthetic-unit",
         "the same with contexts of length 1, where an error of 8 lets the dyadic sketch shrink",
-        synthetic(normalized=True),
-        synthetic_policies(),
+        _linear_factory(normalized=True),
+        _synthetic_policies(),
         rounds=2000,
         seeds=5,
         figure=BOUND,
@@ -220,8 +247,8 @@ SUITES: tuple[Study, ...] = (
     Experiment(
         "mnist-reg",
         "regret over reg at fixed sizes on MNIST: where fixed sketches fail",
-        classification("mnist"),
-        over_reg(REG_STUDY),
+        classification_factory("mnist"),
+        policies_over_reg(REG_STUDY),
         rounds=2000,
         seeds=10,
         figure=REG,
@@ -230,8 +257,8 @@ SUITES: tuple[Study, ...] = (
     Experiment(
         "mnist-pareto",
         "regret against time and memory on MNIST over sizes and errors (Wen, Yin et al. figure 3 c, d)",
-        classification("mnist"),
-        over_sizes(
+        classification_factory("mnist"),
+        _policies_over_sizes(
             (10, 20, 50, 100, 150, 200, 300, 400, 500, 600),
             [(50, 15.0), *product((50, 100, 200), (2.0, 8.0, 25.0))],
         ),
@@ -243,8 +270,8 @@ SUITES: tuple[Study, ...] = (
     Experiment(
         "digits-pareto",
         "the same on digits",
-        classification("digits"),
-        over_sizes((4, 8, 12, 16, 24, 32, 48), list(product((4, 8, 16), (1.0, 4.0, 16.0)))),
+        classification_factory("digits"),
+        _policies_over_sizes((4, 8, 12, 16, 24, 32, 48), list(product((4, 8, 16), (1.0, 4.0, 16.0)))),
         rounds=2000,
         seeds=5,
         figure=PARETO,
@@ -254,8 +281,8 @@ SUITES: tuple[Study, ...] = (
         Experiment(
             f"rules-{name}",
             f"rules of exploration with their defaults beside tuned UCB, exact model, on {name}",
-            classification(name),
-            ruled(reg, exploration),
+            classification_factory(name),
+            _rule_policies(reg, exploration),
             rounds=2000,
             seeds=20,
         )

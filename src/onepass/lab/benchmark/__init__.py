@@ -7,21 +7,21 @@ records.py rows from dictionaries, threads.py several threads at one bandit, log
 records, peers.py the same task in other packages that are installed.
 """
 
-from onepass.lab.benchmark.arms import table as arms_table
-from onepass.lab.benchmark.decisions import table as decisions_table
+from onepass.lab.benchmark.arms import speed_lines as arms_table
+from onepass.lab.benchmark.decisions import speed_lines as decisions_table
 from onepass.lab.benchmark.kernels import regret as kernels_regret
-from onepass.lab.benchmark.kernels import table as kernels_table
+from onepass.lab.benchmark.kernels import speed_lines as kernels_table
 from onepass.lab.benchmark.learners import regret as learners_regret
-from onepass.lab.benchmark.learners import table as learners_table
-from onepass.lab.benchmark.logs import table as logs_table
-from onepass.lab.benchmark.peers import table as peers_table
-from onepass.lab.benchmark.records import table as records_table
-from onepass.lab.benchmark.shared import regret as shared_regret
-from onepass.lab.benchmark.shared import table as shared_table
-from onepass.lab.benchmark.stores import table as stores_table
+from onepass.lab.benchmark.learners import speed_lines as learners_table
+from onepass.lab.benchmark.logs import speed_lines as logs_table
+from onepass.lab.benchmark.peers import speed_lines as peers_table
+from onepass.lab.benchmark.records import speed_lines as records_table
+from onepass.lab.benchmark.shared_model import regret as shared_regret
+from onepass.lab.benchmark.shared_model import speed_lines as shared_table
+from onepass.lab.benchmark.stores import speed_lines as stores_table
 from onepass.lab.benchmark.tails import regret as tails_regret
-from onepass.lab.benchmark.tails import table as tails_table
-from onepass.lab.benchmark.threads import table as threads_table
+from onepass.lab.benchmark.tails import speed_lines as tails_table
+from onepass.lab.benchmark.threads import speed_lines as threads_table
 
 
 def speed() -> str:

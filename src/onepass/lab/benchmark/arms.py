@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 import onepass as op
-from onepass.lab.benchmark.shared import Line
+from onepass.lab.benchmark.shared_model import Line
 from onepass.lab.errors import ExperimentError
 from onepass.lab.recommender.interactions import features, load, warm_up
 
 
-def least_seconds(call: Callable[[], object], repeats: int = 5) -> float:
+def _least_seconds(call: Callable[[], object], repeats: int = 5) -> float:
     """Minimum over `repeats` calls, after one that compiles."""
     call()
     times = []
@@ -29,12 +29,12 @@ def least_seconds(call: Callable[[], object], repeats: int = 5) -> float:
     return min(times)
 
 
-def one_pass(bandit: Any) -> float:
+def _basis_pass_seconds(bandit: Any) -> float:
     """Seconds of one product of all directions that the arms keep with a context."""
     state = bandit.model.state.store.state
     kept = state.basis[: state.top]
     context = np.ones(kept.shape[1], kept.dtype)
-    return least_seconds(lambda: kept @ context, 15)
+    return _least_seconds(lambda: kept @ context, 15)
 
 
 def sherman_morrison(dim: int, rows: int = 12) -> float:
@@ -53,7 +53,7 @@ def sherman_morrison(dim: int, rows: int = 12) -> float:
     return float(np.median(times))
 
 
-def magazine() -> list[Line]:
+def _magazine_lines() -> list[Line]:
     """The exact reduced model and PSI-LinUCB in the full 1,681 dimensions on the warm-up of Magazine Subscriptions."""
     log = load("magazine")
     warm = log.part(slice(warm_up(log)))
@@ -63,7 +63,7 @@ def magazine() -> list[Line]:
     left, right = features(indexed, (len(users), len(items)), 41)
     pairs, rewards = op.Factors(left[i], right[j]), warm.ratings / 5.0
 
-    def trained(design: op.extend.Design, reduce: bool, compact: bool = True) -> Any:
+    def train_bandit(design: op.extend.Design, reduce: bool, compact: bool = True) -> Any:
         outer = op.OuterProduct(left=41, right=41, reduce=reduce)
         bandit = op.Bandit(op.Disjoint(op.Ridge(design), compact=compact, threads=1), op.UCB(-0.1), features=outer)
         bandit.learn(pairs, rewards, arm=j)
@@ -74,21 +74,21 @@ def magazine() -> list[Line]:
         ("exact, reduced to 41 dimensions", op.Exact(dim=41), True, 0.3),
         ("PSI-LinUCB, r=48 in 1,681 dimensions", op.ProjectorSplitting(dim=1681, rank=48), False, 2.0),
     ):
-        spent = least_seconds(lambda: trained(design, reduce), 3)  # noqa: B023
+        spent = _least_seconds(lambda: train_bandit(design, reduce), 3)  # noqa: B023
         lines.append((f"Magazine, {len(j):,} rows: train {name}", spent, "s", spent / bar, f"of the {bar:g} s allowed"))
-        bandits.append(trained(design, reduce))
+        bandits.append(train_bandit(design, reduce))
     exact, psi = bandits
     request = op.Factors(left[5], right[list(exact.arms)])
-    spent = least_seconds(lambda: exact.score(request), 50)
+    spent = _least_seconds(lambda: exact.score(request), 50)
     lines.append(
         ("  score a user's 2,257 arms, exact reduced", spent * 1e3, "ms", spent / 5e-4, "of the 0.5 ms allowed")
     )
-    spent, floor = least_seconds(lambda: psi.score(request), 15), one_pass(psi)
+    spent, floor = _least_seconds(lambda: psi.score(request), 15), _basis_pass_seconds(psi)
     told = f"times one pass over its factors, {floor * 1e3:.1f} ms (bar 1.5)"
     lines.append(("  score a user's arms, PSI-LinUCB in 1,681", spent * 1e3, "ms", spent / floor, told))
     many = op.Factors(left[:100], request.right)
     for name, bandit in (("exact reduced", exact), ("PSI-LinUCB in 1,681", psi)):
-        spent, memory = least_seconds(lambda: bandit.recommend(many, 10), 3), bandit.memory_usage() / 1e6  # noqa: B023
+        spent, memory = _least_seconds(lambda: bandit.recommend(many, 10), 3), bandit.memory_usage() / 1e6  # noqa: B023
         lines.append((f"  a user of 100 at once, top 10, {name}", spent * 10.0, "ms", memory, "MB of memory"))
     truth = exact.score(many)
     gap = float(np.abs(psi.score(many) - truth).max())
@@ -99,7 +99,7 @@ def magazine() -> list[Line]:
         gaps = []
         for compact, compensate in ((True, False), (False, False), (True, True)):
             design = op.ProjectorSplitting(dim=41, rank=rank, compensate=compensate)
-            scores = trained(design, True, compact).score(many)
+            scores = train_bandit(design, True, compact).score(many)
             gaps.append(float(np.sqrt(np.mean((scores - truth) ** 2)) / truth.std()))
         told = f"of that of Shustova et al.'s integrator, {gaps[1]:.0f}; compensated {gaps[2]:.2f}"
         lines.append((f"  PSI at r={rank}: rms error of scores, in their spread", gaps[0], "", gaps[0] / gaps[1], told))
@@ -109,7 +109,7 @@ def magazine() -> list[Line]:
     return lines
 
 
-WIDE = """
+WIDE_SCRIPT = """
 import resource, sys
 import numpy as np, onepass as op
 rng = np.random.default_rng(0)
@@ -126,9 +126,9 @@ print(bandit.memory_usage(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss 
 """
 
 
-def wide() -> list[Line]:
+def _wide_lines() -> list[Line]:
     """1,000 arms, 10,000 rows, 16,900 dimensions, rank 8, in a process of its own."""
-    run = subprocess.run([sys.executable, "-c", WIDE], check=True, capture_output=True, text=True)
+    run = subprocess.run([sys.executable, "-c", WIDE_SCRIPT], check=True, capture_output=True, text=True)
     _, peak = (float(word) / 1e9 for word in run.stdout.split())
     dense = 1000 * 16_900**2 * 8 / 1e9
     return [
@@ -150,7 +150,7 @@ def interactions(count: int, arms: int, dim: int, seed: int, skew: float) -> tup
     return rows, rng.random(count, np.float32), np.searchsorted(shares, rng.random(count) * shares[-1])
 
 
-def scale(
+def scale_lines(
     arms: int = 100_000, dim: int = 256, count: int = 1_000_000, rank: int = 16, step: int = 50_000
 ) -> list[Line]:
     """Train on `count` rows in batches, score all arms; evenly spread over arms, and skewed as popularity is."""
@@ -175,11 +175,11 @@ def scale(
         memory = bandit.memory_usage()
         lines.append(("  memory", memory / 1e9, "GB", memory / must, "times the rows it must keep (bar 1.5)"))
         context = np.ones(dim, np.float32)
-        scoring, floor = least_seconds(lambda: bandit.score(context)), one_pass(bandit)  # noqa: B023
+        scoring, floor = _least_seconds(lambda: bandit.score(context)), _basis_pass_seconds(bandit)  # noqa: B023
         told = f"times one pass over them, {floor * 1e3:.0f} ms (bar 2)"
         lines.append(("  score all arms for one context", scoring * 1e3, "ms", scoring / floor, told))
         if skew == 0.0:
-            lines += snapshots(bandit, arms, dim)
+            lines += _snapshot_lines(bandit, arms, dim)
         for name in range(arms, 2 * arms):
             bandit.add_arm(name)
         more = bandit.memory_usage() / memory
@@ -189,7 +189,7 @@ def scale(
     return lines
 
 
-def snapshots(bandit: Any, arms: int, dim: int) -> list[Line]:
+def _snapshot_lines(bandit: Any, arms: int, dim: int) -> list[Line]:
     """A snapshot that replaces the last one, after 1,000 new rows; and the first, which is a whole copy."""
     start = time.perf_counter()
     current = bandit.snapshot()
@@ -208,7 +208,7 @@ def snapshots(bandit: Any, arms: int, dim: int) -> list[Line]:
     ]
 
 
-def by_call(dtype: str, rows: int, estimator: str = "ridge") -> float:
+def call_microseconds(dtype: str, rows: int, estimator: str = "ridge") -> float:
     """Microseconds to choose among 1,000 arms and learn, d=50, rank 8, after `rows` rows spread over the arms."""
     rng = np.random.default_rng(0)
     bandit = op.PSILinUCB(dim=50, rank=8, estimator=estimator, model="disjoint", dtype=dtype)
@@ -223,7 +223,7 @@ def by_call(dtype: str, rows: int, estimator: str = "ridge") -> float:
     return (time.perf_counter() - start) / 2000 * 1e6
 
 
-def table() -> list[Line]:
+def speed_lines() -> list[Line]:
     """Every line of the speed contract of models per arm; Magazine's only where the data are."""
     lines = []
     for dtype, rows, state in (
@@ -231,17 +231,17 @@ def table() -> list[Line]:
         ("float64", 12_000, "every arm at rank 8"),
         ("float32", 12_000, "every arm at rank 8, float32"),
     ):
-        spent = by_call(dtype, rows)
+        spent = call_microseconds(dtype, rows)
         lines.append(
             (f"choose + learn by call, K=1,000 d=50 r=8, {state}", spent, "us", spent / 200.0, "of the 200 us allowed")
         )
-    pairs = [[by_call("float64", 12_000, estimator) for estimator in ("newton", "ridge")] for _ in range(3)]
+    pairs = [[call_microseconds("float64", 12_000, estimator) for estimator in ("newton", "ridge")] for _ in range(3)]
     newton, ridge = (min(times) for times in zip(*pairs, strict=True))
     lines.append(
         ("  the same by Newton steps, every arm at rank 8", newton, "us", newton / ridge, "times ridge regression")
     )
     try:
-        lines += magazine()
+        lines += _magazine_lines()
     except ExperimentError as missing:
         print(f"Magazine is left out: {missing}", file=sys.stderr)
-    return [*lines, *wide(), *scale()]
+    return [*lines, *_wide_lines(), *scale_lines()]

@@ -26,7 +26,7 @@ import numpy as np
 import onepass as op
 from onepass.cluster import ShardedBandit, fit
 from onepass.cluster.rays import connected
-from onepass.lab.benchmark.shared import Line
+from onepass.lab.benchmark.shared_model import Line
 
 BAR, LIMIT = 1.6, 30.0  # times as fast as one worker; percent of learning that routing may take
 BYTES, BEST = 1.3, 1.5  # of the rows that must be kept; of the time of one process
@@ -52,7 +52,7 @@ def stream(dim: int, rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     return x, x[:, 0].copy()
 
 
-def arithmetic(name: str, rows: int, seed: int, go: Any, ready: Any, out: Any) -> None:
+def _run_arithmetic(name: str, rows: int, seed: int, go: Any, ready: Any, out: Any) -> None:
     """A process that learns rows it has, each time it is told to; seconds of each."""
     model, (x, rewards) = MODELS[name][2](), stream(MODELS[name][0], rows, seed)
     model.copy().learn(x[:1_000], rewards[:1_000])
@@ -65,13 +65,13 @@ def arithmetic(name: str, rows: int, seed: int, go: Any, ready: Any, out: Any) -
         out.put(time.perf_counter() - begun)
 
 
-def limits(name: str, rows: int, repeats: int) -> list[float]:
+def _machine_ratios(name: str, rows: int, repeats: int) -> list[float]:
     """How many times as much two processes learn as one, in alternating runs, where rows cost nothing."""
     context = get_context("spawn")
     ready, out, ratios = context.Semaphore(0), context.Queue(), []
     orders = [context.SimpleQueue() for _ in range(2)]
     crew = [
-        context.Process(target=arithmetic, args=(name, rows, seed, order, ready, out), daemon=True)
+        context.Process(target=_run_arithmetic, args=(name, rows, seed, order, ready, out), daemon=True)
         for seed, order in enumerate(orders)
     ]
     for process in crew:
@@ -90,14 +90,14 @@ def limits(name: str, rows: int, repeats: int) -> list[float]:
     return ratios
 
 
-def seconds(act: Callable[[], object]) -> float:
+def _call_seconds(act: Callable[[], object]) -> float:
     """Of one call."""
     begun = time.perf_counter()
     act()
     return time.perf_counter() - begun
 
 
-def of_rows(name: str, rows: int = 0, *, repeats: int = REPEATS, ray: str = "local") -> list[Line]:
+def _row_lines(name: str, rows: int = 0, *, repeats: int = REPEATS, ray: str = "local") -> list[Line]:
     """Lines of one model, of its own number of rows (0) or of `rows`."""
     dim, usual, begun = MODELS[name]
     rows = rows or usual
@@ -115,16 +115,16 @@ def of_rows(name: str, rows: int = 0, *, repeats: int = REPEATS, ray: str = "loc
         }
         for act in ways.values():  # compiles, and starts the workers
             act()
-        found = {way: [seconds(act)] for way, act in ways.items()}
+        found = {way: [_call_seconds(act)] for way, act in ways.items()}
         for _ in range(repeats - 1):
             for way, act in ways.items():
-                found[way].append(seconds(act))
+                found[way].append(_call_seconds(act))
     one = found.pop("one thread")
     lines: list[Line] = [(f"{name}, {rows:,} rows of files, one thread", float(np.median(one)), "s", 1.0, "")]
     for way, each in found.items():
         ratio = float(np.median(np.divide(one, each)))
         lines.append((f"  {way}", float(np.median(each)), "s", ratio, f"times as fast (bar {BAR})"))
-    ratio = float(np.median(limits(name, rows // FILES, repeats)))
+    ratio = float(np.median(_machine_ratios(name, rows // FILES, repeats)))
     lines.append(("  two processes, arithmetic alone: the machine", 0.0, "", ratio, "times as much as one"))
     return lines
 
@@ -141,12 +141,12 @@ def batches(arms: int, rows: int) -> Iterator[tuple[np.ndarray, np.ndarray, np.n
         yield x, rng.random(count), (start + np.arange(count)) % arms
 
 
-def recipe() -> Any:
+def _make_bandit() -> Any:
     """A bandit of small models."""
     return op.Bandit(op.Disjoint(op.Ridge(op.ProjectorSplitting(dim=DIM, rank=RANK, dtype="float32"))), op.UCB(0.5))
 
 
-def taught(bandit: Any, arms: int, rows: int) -> tuple[float, float]:
+def _learning_seconds(bandit: Any, arms: int, rows: int) -> tuple[float, float]:
     """Seconds of learning all rows, by the clock and of this process's CPU; making them does not count."""
     begun, worked = 0.0, 0.0
     for x, rewards, names in batches(arms, rows):
@@ -156,19 +156,19 @@ def taught(bandit: Any, arms: int, rows: int) -> tuple[float, float]:
     return begun, worked
 
 
-def resident() -> int:
+def _resident_bytes() -> int:
     """Bytes of memory that this process has now."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def of_arms(arms: int, rows: int, *, ray: str | None = "local", repeats: int = REPEATS) -> list[Line]:
+def _arm_lines(arms: int, rows: int, *, ray: str | None = "local", repeats: int = REPEATS) -> list[Line]:
     """Lines of this many arms. One bandit is in memory beside the shards, and then the actors."""
     users = np.random.default_rng(1).standard_normal((USERS, DIM)).astype(np.float32)
     ask: Callable[[Any], object] = lambda bandit: bandit.recommend(users, TOP)  # noqa: E731
     keeps = arms * min(rows, RANK) * DIM * 4.0
-    one = recipe()
-    taught(recipe(), 100, 1)  # compiles
-    alone, _ = taught(one, arms, rows)
+    one = _make_bandit()
+    _learning_seconds(_make_bandit(), 100, 1)  # compiles
+    alone, _ = _learning_seconds(one, arms, rows)
     told = f"{arms:,} arms, {arms * rows:,} rows"
     held = one.memory_usage()
     lines: list[Line] = [
@@ -176,19 +176,19 @@ def of_arms(arms: int, rows: int, *, ray: str | None = "local", repeats: int = R
     ]
     for address in (None, ray)[: 1 if ray is None else 2]:
         where, joined = ("here", sum) if address is None else ("as actors", max)
-        many = ShardedBandit(recipe(), 2, ray=address)
-        taught(many, 100, 1)  # actors have begun, and loaded what they need
-        had, before = resident(), np.array(many.crew.spent())
-        wall, front = taught(many, arms, rows)
-        grown, bytes_ = resident() - had, many.memory_usage()
+        many = ShardedBandit(_make_bandit(), 2, ray=address)
+        _learning_seconds(many, 100, 1)  # actors have begun, and loaded what they need
+        had, before = _resident_bytes(), np.array(many.crew.spent())
+        wall, front = _learning_seconds(many, arms, rows)
+        grown, bytes_ = _resident_bytes() - had, many.memory_usage()
         busy, work, whole = (np.array(many.crew.spent()) - before).T
         clock = 100.0 * (1.0 - joined(busy) / wall)
         cpu = 100.0 * (1.0 - work.sum() / (front if address is None else front + whole.sum()))
         ratios, mine = [], []
         ask(one), ask(many)
         for _ in range(repeats):
-            mine.append(seconds(lambda: ask(many)))  # noqa: B023
-            ratios.append(mine[-1] / seconds(lambda: ask(one)))
+            mine.append(_call_seconds(lambda: ask(many)))  # noqa: B023
+            ratios.append(mine[-1] / _call_seconds(lambda: ask(one)))
         many.close()
         each, learns = 1e6 * wall / (arms * rows), f"  two shards {where}: learn a row"
         best, of = float(np.median(ratios)), f"times as long as one bandit (bar {BEST})"
@@ -206,7 +206,7 @@ def of_arms(arms: int, rows: int, *, ray: str | None = "local", repeats: int = R
 # ---- latency ----
 
 
-class Far:
+class DelayedTransport:
     """Shards that are `delay` seconds away and back: what is sent together arrives together."""
 
     def __init__(self, links: Any):
@@ -223,11 +223,11 @@ class Far:
         return found
 
 
-def of_latency(arms: int = 5_000, delays: tuple[float, ...] = DELAYS, repeats: int = REPEATS) -> list[Line]:
+def _latency_lines(arms: int = 5_000, delays: tuple[float, ...] = DELAYS, repeats: int = REPEATS) -> list[Line]:
     """What a call takes when messages take longer, beside the model: seconds without + trips x delay."""
-    many, rng = ShardedBandit(recipe(), 2), np.random.default_rng(2)
-    taught(many, arms, 2)
-    many.crew.links = far = Far(many.crew.links)
+    many, rng = ShardedBandit(_make_bandit(), 2), np.random.default_rng(2)
+    _learning_seconds(many, arms, 2)
+    many.crew.links = far = DelayedTransport(many.crew.links)
     x, rewards = rng.standard_normal((1_000, DIM), dtype=np.float32), rng.random(1_000)
     names, few = rng.integers(0, arms, 1_000), list(range(10))
     acts: dict[str, Callable[[], object]] = {
@@ -245,9 +245,9 @@ def of_latency(arms: int = 5_000, delays: tuple[float, ...] = DELAYS, repeats: i
             base, found = [], []
             for _ in range(repeats):
                 far.delay = 0.0
-                base.append(seconds(act))
+                base.append(_call_seconds(act))
                 far.delay = delay
-                found.append(seconds(act))
+                found.append(_call_seconds(act))
             far.delay = 0.0
             taken, wanted = float(np.median(found)), float(np.median(base)) + trips * delay
             told = f"times the model: {trips} x {1e3 * delay:g} ms + what it takes here"
@@ -260,12 +260,12 @@ def main(arguments: list[str]) -> None:
     what, given = arguments[0], [int(one) for one in arguments[1:] if one != HERE]
     if what == "rows":
         connected("local")
-        found = [line for name in MODELS for line in of_rows(name, *given[:1])]
+        found = [line for name in MODELS for line in _row_lines(name, *given[:1])]
     elif what == "latency":
-        found = of_latency()
+        found = _latency_lines()
     else:
         sizes = given[:2] if len(given) > 1 else (125_000, 8)
-        found = of_arms(*sizes, ray=None if HERE in arguments else "local", repeats=(*given[2:], REPEATS)[0])
+        found = _arm_lines(*sizes, ray=None if HERE in arguments else "local", repeats=(*given[2:], REPEATS)[0])
     for label, measured, unit, ratio, of in found:
         print(f"{label:<62} {measured:9.2f} {unit:<2}  {ratio:7.2f} {of}", flush=True)
 

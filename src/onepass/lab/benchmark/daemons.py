@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import uvloop
 
-from onepass.lab.benchmark.service import KINDS, arguments, measure, spent, told, traffic
+from onepass.lab.benchmark.service import KINDS, argument_parser, cpu_seconds, make_traffic, measure, summarize_load
 
 MODEL = "--cb_explore_adf --squarecb -q ca --quiet"
 LABELLED = b"\n0:"
@@ -25,7 +25,7 @@ END = b"\n\n"
 TURNS = 2
 
 
-async def served() -> None:
+async def serve() -> None:
     """Answer until the process is ended; the port is printed first."""
     from vowpalwabbit import Workspace
 
@@ -50,28 +50,28 @@ async def served() -> None:
 
 def examples(options: argparse.Namespace) -> list[list[str]]:
     """Lines of every kind of request."""
-    found = traffic(options)
-    texts = [["shared |c " + numbered(context)] for context in found.contexts]
+    found = make_traffic(options)
+    texts = [["shared |c " + _format_features(context)] for context in found.contexts]
     for lines, rows in zip(texts, found.arms, strict=True):
-        lines += ["|a " + numbered(row) for row in rows]
+        lines += ["|a " + _format_features(row) for row in rows]
     return texts
 
 
-def numbered(row: np.ndarray) -> str:
+def _format_features(row: np.ndarray) -> str:
     """Features by their places."""
     return " ".join(f"{place}:{value:g}" for place, value in enumerate(row.tolist()))
 
 
-async def loaded(port: int, options: argparse.Namespace) -> dict[str, Any]:
+async def _run_load(port: int, options: argparse.Namespace) -> dict[str, Any]:
     """What a load on the daemon measures."""
-    lines, (_, _, chances, lots) = examples(options), traffic(options)
+    lines, (_, _, chances, lots) = examples(options), make_traffic(options)
     ready = ["\n".join(one).encode() + END for one in lines]
     drawn = np.random.default_rng(1).random(lots.size)
     decided: asyncio.Queue[tuple[int, int, float]] = asyncio.Queue()
     latencies: list[float] = []
     number, begin = iter(range(lots.size)), time.perf_counter()
 
-    async def asked(link: Any, text: bytes) -> bytes:
+    async def send(link: Any, text: bytes) -> bytes:
         link[1].write(text)
         found: bytes = await link[0].readline()
         return found
@@ -81,7 +81,7 @@ async def loaded(port: int, options: argparse.Namespace) -> dict[str, Any]:
         for t in number:
             due = begin + t / options.rate
             await asyncio.sleep(max(due - time.perf_counter(), 0.0))
-            p = [float(one) for one in (await asked(link, ready[t % KINDS])).split()]
+            p = [float(one) for one in (await send(link, ready[t % KINDS])).split()]
             latencies.append(time.perf_counter() - due)
             arm = min(int(np.searchsorted(np.cumsum(p), drawn[t])), len(p) - 1)
             decided.put_nowait((t, arm, p[arm]))
@@ -93,23 +93,23 @@ async def loaded(port: int, options: argparse.Namespace) -> dict[str, Any]:
             t, arm, p = await decided.get()
             texts = lines[t % KINDS].copy()
             texts[arm + 1] = f"0:{-float(lots[t] < chances[t % KINDS, arm])}:{p} {texts[arm + 1]}"
-            await asked(link, "\n".join(texts).encode() + END)
+            await send(link, "\n".join(texts).encode() + END)
         link[1].close()
 
     await asyncio.gather(*(decide() for _ in range(options.clients)), reward())
-    return told(options, latencies, time.perf_counter() - begin)
+    return summarize_load(options, latencies, time.perf_counter() - begin)
 
 
-def beside(options: argparse.Namespace) -> dict[str, Any]:
+def _measure_daemon(options: argparse.Namespace) -> dict[str, Any]:
     """Start a daemon, load it, end it."""
     command = [sys.executable, "-m", "onepass.lab.benchmark.daemons", "--serve"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     try:
         port = int(process.stdout.readline())
-        before = spent(process.pid)
-        found = asyncio.run(loaded(port, options))
-        found["cpu_ms"] = round(1e3 * (spent(process.pid) - before) / options.rate / options.seconds, 3)
+        before = cpu_seconds(process.pid)
+        found = asyncio.run(_run_load(port, options))
+        found["cpu_ms"] = round(1e3 * (cpu_seconds(process.pid) - before) / options.rate / options.seconds, 3)
         return found
     finally:
         process.kill()
@@ -119,15 +119,15 @@ def beside(options: argparse.Namespace) -> dict[str, Any]:
 
 def main() -> None:
     """Print a line of JSON of every turn, then the ratios."""
-    parser = arguments(__doc__)
+    parser = argument_parser(__doc__)
     parser.add_argument("--serve", action="store_true", help="be the daemon")
     options = parser.parse_args()
     if options.serve:
-        uvloop.run(served())
+        uvloop.run(serve())
         return
     ours, theirs = list[dict[str, Any]](), list[dict[str, Any]]()
     for _ in range(TURNS):
-        for found, name, run in ((ours, "onepass", measure), (theirs, "vowpal wabbit", beside)):
+        for found, name, run in ((ours, "onepass", measure), (theirs, "vowpal wabbit", _measure_daemon)):
             found.append(run(options))
             print(json.dumps({"of": name, **found[-1]}), flush=True)
     ratios = {

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 
 import onepass as op
-from onepass.lab.benchmark.shared import Line, median_microseconds
+from onepass.lab.benchmark.shared_model import Line, median_microseconds
 
 DRAWS = 100  # of Thompson sampling
 
 
-def learned(dim: int, arms: int, size: int | None) -> tuple[Any, np.ndarray]:
+def _make_trained_bandit(dim: int, arms: int, size: int | None) -> tuple[Any, np.ndarray]:
     """A shared model after 500 rows, sketched where `size` is given, and rows (arms, dim) to choose from."""
     rng = np.random.default_rng(0)
     bandit: Any = op.OFUL(dim=dim) if size is None else op.SOFUL(dim=dim, size=size)
@@ -19,9 +19,9 @@ def learned(dim: int, arms: int, size: int | None) -> tuple[Any, np.ndarray]:
     return bandit, rng.standard_normal((arms, dim)) / dim**0.5
 
 
-def rules(dim: int, arms: int, size: int | None, bars: dict[str, float]) -> list[Line]:
+def _rule_lines(dim: int, arms: int, size: int | None, bars: dict[str, float]) -> list[Line]:
     """Microseconds of `decide` under UCB, then under other rules, as multiples of it, in turns; bars: of the rules."""
-    bandit, rows = learned(dim, arms, size)
+    bandit, rows = _make_trained_bandit(dim, arms, size)
     offered: dict[str, op.extend.Exploration] = {
         "UCB": op.UCB(),
         "Greedy": op.Greedy(uniform_share=0.1),
@@ -43,7 +43,7 @@ def rules(dim: int, arms: int, size: int | None, bars: dict[str, float]) -> list
     return lines
 
 
-def play_per_arm(arms: int = 10, dim: int = 20, rounds: int = 5000) -> list[Line]:
+def _play_per_arm(arms: int = 10, dim: int = 20, rounds: int = 5000) -> list[Line]:
     """Rounds of models per arm by one compiled loop, and by calls."""
     rng = np.random.default_rng(0)
     contexts, rewards = rng.standard_normal((rounds, 1, dim)) / dim**0.5, rng.random((rounds, arms))
@@ -61,10 +61,10 @@ def play_per_arm(arms: int = 10, dim: int = 20, rounds: int = 5000) -> list[Line
     return [(what, played, "us", played / called, f"times decide + learn by call, {called:.0f} us")]
 
 
-def table() -> list[Line]:
+def speed_lines() -> list[Line]:
     """Every line of the speed contract of decisions."""
     slow = f"Thompson({DRAWS} draws)"
-    small = rules(20, 50, None, {"InverseGap": 1.2})
+    small = _rule_lines(20, 50, None, {"InverseGap": 1.2})
     spent = small[-1][1]
     allowed = ("  of the 60 us allowed", spent, "us", spent / 60.0, "times the bar")
-    return [*small, allowed, *rules(784, 10, 50, {"InverseGap": 1.2, slow: 2.0}), *play_per_arm()]
+    return [*small, allowed, *_rule_lines(784, 10, 50, {"InverseGap": 1.2, slow: 2.0}), *_play_per_arm()]

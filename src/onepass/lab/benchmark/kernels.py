@@ -7,7 +7,7 @@ import numpy as np
 import onepass as op
 from onepass.features.kernels import Kernel
 from onepass.lab import find, runner
-from onepass.lab.benchmark.shared import Line
+from onepass.lab.benchmark.shared_model import Line
 from onepass.lab.kernels.study import KernelStudy, play
 from onepass.model.kernel.exact import root_of
 
@@ -28,7 +28,7 @@ def game(arms: int, noise: float, rounds: int, seed: int = 0) -> tuple[np.ndarra
     return points, kernel, known.model.posterior(points).means, noise * rng.standard_normal(rounds)
 
 
-def seconds(bandit: op.Bandit, f: np.ndarray, noise: np.ndarray) -> float:
+def play_seconds(bandit: op.Bandit, f: np.ndarray, noise: np.ndarray) -> float:
     """Of a round for every entry of noise."""
     began = time.perf_counter()
     for extra in noise:
@@ -37,7 +37,7 @@ def seconds(bandit: op.Bandit, f: np.ndarray, noise: np.ndarray) -> float:
     return time.perf_counter() - began
 
 
-class RowAPlay:
+class RowPerPlay:
     """Exact GP-UCB as usually made fast: V = L^-1 K(X_t, A), L L^T = K + reg I, a row a play; O(A t) a round."""
 
     def __init__(self, points: np.ndarray, kernel: Kernel, reg: float, rounds: int):
@@ -60,9 +60,9 @@ class RowAPlay:
         self.used += 1
 
 
-def row_a_play(points: np.ndarray, kernel: Kernel, f: np.ndarray, noise: np.ndarray, reg: float) -> float:
+def row_per_play_seconds(points: np.ndarray, kernel: Kernel, f: np.ndarray, noise: np.ndarray, reg: float) -> float:
     """Seconds of a round for every entry of noise."""
-    bandit = RowAPlay(points, kernel, reg, len(noise))
+    bandit = RowPerPlay(points, kernel, reg, len(noise))
     began = time.perf_counter()
     for extra in noise:
         arm = bandit.decide()
@@ -70,9 +70,9 @@ def row_a_play(points: np.ndarray, kernel: Kernel, f: np.ndarray, noise: np.ndar
     return time.perf_counter() - began
 
 
-def row_a_play_long(points: np.ndarray, kernel: Kernel, rounds: int, repeats: int = 10) -> float:
+def row_per_play_seconds_by_integration(points: np.ndarray, kernel: Kernel, rounds: int, repeats: int = 10) -> float:
     """Seconds of so many rounds: 10 rounds timed at each of 9 fills of V, and integrated (all would take minutes)."""
-    bandit = RowAPlay(points, kernel, 0.01, rounds)
+    bandit = RowPerPlay(points, kernel, 0.01, rounds)
     bandit.rows[:] = 1e-3  # in memory, as rows that were learned would be
     fills = np.linspace(0, rounds - repeats, FILLS).astype(int)
     spent = []
@@ -88,7 +88,7 @@ def row_a_play_long(points: np.ndarray, kernel: Kernel, rounds: int, repeats: in
     return float(np.trapezoid(spent, fills))
 
 
-def changing(bandit: op.Bandit, rounds: int) -> tuple[float, float]:
+def _play_new_arms(bandit: op.Bandit, rounds: int) -> tuple[float, float]:
     """Seconds of so many rounds with 100 new arms of 3 features each, and the regret."""
     rng, spent, regret = np.random.default_rng(0), 0.0, 0.0
     for _ in range(rounds):
@@ -103,15 +103,15 @@ def changing(bandit: op.Bandit, rounds: int) -> tuple[float, float]:
     return spent, regret
 
 
-def table() -> list[Line]:
+def speed_lines() -> list[Line]:
     """(what, measured, unit, ratio or bound, of what)."""
     lines: list[Line] = []
     for arms, allowed in ((1_000, 0.15), (ARMS, 0.34)):
         points, kernel, f, noise = game(arms, 0.1, 1_000)
-        usual = min(row_a_play(points, kernel, f, noise, 0.01) for _ in range(2))
-        exact = min(seconds(op.GPUCB(points, kernel), f, noise) for _ in range(3))
-        every = seconds(op.BKB(points, kernel, staleness=1.0), f, noise)
-        ours = min(seconds(op.BKB(points, kernel), f, noise) for _ in range(3))
+        usual = min(row_per_play_seconds(points, kernel, f, noise, 0.01) for _ in range(2))
+        exact = min(play_seconds(op.GPUCB(points, kernel), f, noise) for _ in range(3))
+        every = play_seconds(op.BKB(points, kernel, staleness=1.0), f, noise)
+        ours = min(play_seconds(op.BKB(points, kernel), f, noise) for _ in range(3))
         what = f"{arms:,} arms, 1,000 plays"
         lines += [
             (f"BKB, {what}", ours, "s", ours / allowed, f"of the authors' batched program's {allowed} s (bar 1)"),
@@ -120,12 +120,12 @@ def table() -> list[Line]:
             ("  BKB re-sampled every round", every, "s", every / ours, "times BKB"),
         ]
     points, kernel, f, _ = game(ARMS, 0.1, 0)
-    usual, memory = row_a_play_long(points, kernel, LONG), 8 * ARMS * LONG
+    usual, memory = row_per_play_seconds_by_integration(points, kernel, LONG), 8 * ARMS * LONG
     for deviation in (0.1, 1.0):
         noise = deviation * np.random.default_rng(1).standard_normal(LONG)
         budgeted, whole = op.BKB(points, kernel, reg=deviation**2), op.GPUCB(points, kernel, reg=deviation**2)
-        parts = [seconds(budgeted, f, part) for part in np.split(noise, 4)]
-        ours, full = sum(parts), seconds(whole, f, noise)
+        parts = [play_seconds(budgeted, f, part) for part in np.split(noise, 4)]
+        ours, full = sum(parts), play_seconds(whole, f, noise)
         held, much = budgeted.memory_usage(), whole.memory_usage()
         what = f"5,000 arms, 20,000 plays, noise {deviation:g}"
         lines += [
@@ -136,18 +136,18 @@ def table() -> list[Line]:
             ("  its memory", much / 1e6, "MB", much / held, "times BKB's"),
         ]
     budgeted, whole = op.BKB(None, op.RBF(0.5), reg=0.25), op.GPUCB(None, op.RBF(0.5), reg=0.25)
-    (ours, lost), (full, least) = changing(budgeted, 1_500), changing(whole, 1_500)
+    (ours, lost), (full, least) = _play_new_arms(budgeted, 1_500), _play_new_arms(whole, 1_500)
     held, much = budgeted.memory_usage(), whole.memory_usage()
     return [
         *lines,
         ("BKB, 100 new arms every round, 1,500 plays", ours, "s", lost / least, "of GPUCB's regret"),
         ("  GPUCB, a row a distinct point", full, "s", full / ours, "times BKB"),
         ("  its memory", much / 1e6, "MB", much / held, "times BKB's"),
-        *side_by_side(5),
+        *_processor_time_lines(5),
     ]
 
 
-def against(suite: str, seeds: int, rounds: int | None = None) -> Line:
+def processor_time_line(suite: str, seeds: int, rounds: int | None = None) -> Line:
     """Processor time of BKB over GPUCB's on a suite's problem, the median of seeds: chunks of both in turn."""
     study, spent = find(suite), []
     assert isinstance(study, KernelStudy)
@@ -169,9 +169,9 @@ def against(suite: str, seeds: int, rounds: int | None = None) -> Line:
     return f"BKB, {suite}, processor time", float(seconds), "s", float(ratio), "of GPUCB's (bar 1.1)"
 
 
-def side_by_side(seeds: int = 20) -> list[Line]:
+def _processor_time_lines(seeds: int = 20) -> list[Line]:
     """On every problem whose kernel both are told."""
-    return [against(suite, seeds) for suite in ("gp-1d", "gp-2d", "gp-5d", "branin", "hartmann6")]
+    return [processor_time_line(suite, seeds) for suite in ("gp-1d", "gp-2d", "gp-5d", "branin", "hartmann6")]
 
 
 def regret() -> str:

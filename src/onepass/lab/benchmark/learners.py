@@ -9,11 +9,11 @@ from typing import Any
 
 import onepass as op
 from onepass.lab import runner
-from onepass.lab.benchmark.shared import Line
+from onepass.lab.benchmark.shared_model import Line
 from onepass.lab.definition import select
 from onepass.lab.errors import DataNotFound
-from onepass.lab.learners.streams import Examples, Stream, Watching, permuted
-from onepass.lab.learners.study import built
+from onepass.lab.learners.streams import Examples, Stream, WatchRatios, random_order_factory
+from onepass.lab.learners.study import build_learner
 from onepass.lab.learners.suites import RECOMMENDED
 from onepass.lab.policy import Policy
 from onepass.lab.suites import find
@@ -38,11 +38,11 @@ STREAM = 4_500_000
 
 def microseconds(policy: Policy, stream: Stream, examples: Examples, repeats: int = 3) -> float:
     """Median over fresh learners of the time an example takes to be decided and learned."""
-    fresh = (built(policy, stream, 0) for _ in range(repeats))
+    fresh = (build_learner(policy, stream, 0) for _ in range(repeats))
     return median(op.progressive_validation(learner, *examples).microseconds_per_example for learner in fresh)
 
 
-def against(name: str, width: float, budget: int, stream: Stream, examples: Examples) -> list[Line]:
+def _forks_lines(name: str, width: float, budget: int, stream: Stream, examples: Examples) -> list[Line]:
     """FORKS at the sizes of Wen, Zhang et al. against PROS-N-KONS, of the same width, on raw features."""
     sized = {"width": width, "budget": budget, "update_every": int(0.3 * len(examples.labels))}
     ours = microseconds(Policy("FORKS", "FORKS", sized), stream, examples)
@@ -57,9 +57,9 @@ def against(name: str, width: float, budget: int, stream: Stream, examples: Exam
     return lines
 
 
-def long_stream(examples: int = STREAM, step: int = 50_000) -> list[Line]:
+def _long_stream_lines(examples: int = STREAM, step: int = 50_000) -> list[Line]:
     """FORKS over the generated stream, whose own time is not counted; memory after the first and the last step."""
-    stream, learner, spent, held = Watching(0, examples), op.FORKS(budget=100, width=8.0), 0.0, []
+    stream, learner, spent, held = WatchRatios(0, examples), op.FORKS(budget=100, width=8.0), 0.0, []
     for start in range(0, examples, step):
         validation = op.progressive_validation(learner, *stream.examples(start, step))
         spent += 1e-6 * step * validation.microseconds_per_example
@@ -70,12 +70,15 @@ def long_stream(examples: int = STREAM, step: int = 50_000) -> list[Line]:
     ]
 
 
-def table() -> list[Line]:
+def speed_lines() -> list[Line]:
     """(what, measured, unit, ratio or bound, of what)."""
     try:
-        stream, other = permuted("ijcnn1", standardized=False)(0), permuted("spambase", standardized=False)(0)
+        stream, other = (
+            random_order_factory("ijcnn1", standardized=False)(0),
+            random_order_factory("spambase", standardized=False)(0),
+        )
     except DataNotFound:
-        return long_stream()
+        return _long_stream_lines()
     examples, more = stream.examples(0, 49_990), other.examples(0, 4_601)
     lines: list[Line] = []
     for policy in select(find("learners-ijcnn1"), list(ALLOWED)):
@@ -90,17 +93,19 @@ def table() -> list[Line]:
     took = microseconds(RECOMMENDED[0], other, more)
     lines.append(("KernelNewton, spambase, d=57, 100 landmarks", took, "us", took / 25.0, "of the 25 us allowed"))
     for width in (50.0, 4.0):
-        lines += against("ijcnn1", width, 100, stream, examples)
-    return [*lines, *against("spambase", 50.0, 50, other, more), *long_stream()]
+        lines += _forks_lines("ijcnn1", width, 100, stream, examples)
+    return [*lines, *_forks_lines("spambase", 50.0, 50, other, more), *_long_stream_lines()]
 
 
-def rates(name: str, policies: tuple[Policy, ...], seeds: int, column: str = "mistake_rate") -> dict[str, float]:
+def _mistake_rates(
+    name: str, policies: tuple[Policy, ...], seeds: int, column: str = "mistake_rate"
+) -> dict[str, float]:
     """Mean mistakes in % of the policies in an experiment."""
     rows = runner.run(find(name), policies=policies, seeds=seeds).rows
     return {p.label: 100.0 * fmean(row[column] for row in rows if row["policy"] == p.label) for p in policies}
 
 
-def line(what: str, found: float, bar: float) -> str:
+def _format_line(what: str, found: float, bar: float) -> str:
     return f"{what:<52} {found:6.2f}% (bar {bar:.2f}){'' if found <= bar else '  MISSED'}"
 
 
@@ -109,14 +114,16 @@ def regret() -> str:
     nystrom, wide, _ = RECOMMENDED
     lines: list[str] = []
     for name, bar in zip(SETS, (26.5, 19.5, 9.5, 5.5)):
-        found = rates(f"learners-{name}-published", (nystrom,), 1 if name == "ijcnn1" else 10)
-        lines.append(line(f"KernelNewton, 100 landmarks, {name}", found[nystrom.label], bar))
-    found = rates("learners-ijcnn1-published", (wide,), 1)
-    lines.append(line("KernelNewton, 400 Fourier features, ijcnn1", found[wide.label], 4.5))
+        found = _mistake_rates(f"learners-{name}-published", (nystrom,), 1 if name == "ijcnn1" else 10)
+        lines.append(_format_line(f"KernelNewton, 100 landmarks, {name}", found[nystrom.label], bar))
+    found = _mistake_rates("learners-ijcnn1-published", (wide,), 1)
+    lines.append(_format_line("KernelNewton, 400 Fourier features, ijcnn1", found[wide.label], 4.5))
     hostile: Any = select(find("learners-german-1"), ["KernelNewton", "repeat the last label"])
-    found = rates("learners-german-1", hostile, 10)
+    found = _mistake_rates("learners-german-1", hostile, 10)
     lines.append(
-        line("KernelNewton, german-1 (bar: repeat the last)", found["KernelNewton"], found["repeat the last label"])
+        _format_line(
+            "KernelNewton, german-1 (bar: repeat the last)", found["KernelNewton"], found["repeat the last label"]
+        )
     )
     for name, told, slack in (
         ("german-published", 26.4, 1.5),
@@ -126,13 +133,14 @@ def regret() -> str:
         ("german-2", 3.0, 1.0),
     ):
         policies = select(find(f"learners-{name}"), ["FORKS"])
-        found = rates(f"learners-{name}", policies, 20, "mistake_rate_after_buffering")
+        found = _mistake_rates(f"learners-{name}", policies, 20, "mistake_rate_after_buffering")
         title = f"FORKS, its authors' counting, {name} (theirs: {told})"
-        lines.append(line(title, found["FORKS"], told + slack))
+        lines.append(_format_line(title, found["FORKS"], told + slack))
     for i, name in enumerate(SETS):
         policies = select(find(f"learners-{name}"), list(HONEST))
-        found = rates(f"learners-{name}", policies, 1 if name == "ijcnn1" else 5)
+        found = _mistake_rates(f"learners-{name}", policies, 1 if name == "ijcnn1" else 5)
         lines += [
-            line(f"{label}, every example counted, {name}", found[label], HONEST[label][i] + 1.5) for label in HONEST
+            _format_line(f"{label}, every example counted, {name}", found[label], HONEST[label][i] + 1.5)
+            for label in HONEST
         ]
     return "\n".join(lines)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from onepass import evaluation as ev
-from onepass.lab.benchmark.shared import Line
+from onepass.lab.benchmark.shared_model import Line
 
 ROWS, ARMS, WIDTH, POLICIES = 1_000_000, 20, 20, 20
 BLOCK = 10_000
@@ -49,7 +49,7 @@ class Stream:
             yield log
 
 
-def obps_way(log: ev.Log, policy: Any, predicted: np.ndarray, repeats: int) -> float:
+def _obp_seconds(log: ev.Log, policy: Any, predicted: np.ndarray, repeats: int) -> float:
     """Seconds of obp's arithmetic for one policy: (n, K, 1) distributions, the terms of IPW, SNIPW, DM and DR, and a
     bootstrap of each."""
     began, rng = time.perf_counter(), np.random.default_rng(0)
@@ -71,7 +71,7 @@ def obps_way(log: ev.Log, policy: Any, predicted: np.ndarray, repeats: int) -> f
     return time.perf_counter() - began
 
 
-def many_policies(size: int = ROWS) -> tuple[float, float, float, float, float]:
+def measure_policies(size: int = ROWS) -> tuple[float, float, float, float, float]:
     """Seconds over all rows and policies; megabytes at most; seconds a policy of all rows by obp's arithmetic with its
     bootstrap and without; seconds of the policies' own probabilities, a policy."""
     logger, frozen = policies()
@@ -87,14 +87,14 @@ def many_policies(size: int = ROWS) -> tuple[float, float, float, float, float]:
         for name in ("arms", "rewards", "propensities", "contexts", "distributions")
     }, n_arms=ARMS)  # fmt: skip
     policy, predicted = frozen["policy 0"], np.zeros((len(log), ARMS))
-    whole, bare = (SHARE * obps_way(log, policy, predicted, repeats) for repeats in (REPEATS, 0))
+    whole, bare = (SHARE * _obp_seconds(log, policy, predicted, repeats) for repeats in (REPEATS, 0))
     began = time.perf_counter()
     for block in blocks:
         policy(block.contexts)
     return spent, most, whole, bare, SHARE * (time.perf_counter() - began)
 
 
-def megabytes_a_second(lazy: bool, lines: int = 20_000) -> float:
+def megabytes_per_second(lazy: bool, lines: int = 20_000) -> float:
     """Of a dsjson file of eight actions, 1.4 kB a line; seconds of the processor."""
     from onepass.log import Decision, Event, Outcome
     from onepass.log.formats import dsjson
@@ -123,11 +123,11 @@ def megabytes_a_second(lazy: bool, lines: int = 20_000) -> float:
         return path.stat().st_size / 1e6 / (time.process_time() - began)
 
 
-def table() -> list[Line]:
+def speed_lines() -> list[Line]:
     """(what, measured, unit, ratio or bound, of what)."""
-    spent, most, whole, bare, own = many_policies()
+    spent, most, whole, bare, own = measure_policies()
     full = bare + (whole - bare) * ITS_OWN / REPEATS
-    each, lazy, plain = spent / POLICIES, megabytes_a_second(True), megabytes_a_second(False)
+    each, lazy, plain = spent / POLICIES, megabytes_per_second(True), megabytes_per_second(False)
     return [
         ("20 linear policies on 1,000,000 decisions, K=20 d=20", spent, "s", spent / 60.0, "of the 60 s allowed"),
         ("the same, memory at most", most, "MB", most / 2000.0, "of the 2 GB allowed"),

@@ -10,8 +10,8 @@ from importlib.util import find_spec
 
 import numpy as np
 
-from onepass.lab.benchmark.arms import by_call
-from onepass.lab.benchmark.shared import Line
+from onepass.lab.benchmark.arms import call_microseconds
+from onepass.lab.benchmark.shared_model import Line
 
 ARMS, DIM = 1000, 50
 Step = Callable[[np.ndarray], None]  # choose for a context (DIM,), learn the reward 0.5
@@ -105,9 +105,9 @@ def microseconds(make: Callable[[], Step], rounds: int) -> float:
     return (time.perf_counter() - start) / rounds * 1e6
 
 
-def table() -> list[Line]:
+def speed_lines() -> list[Line]:
     """A line for plain NumPy and for every package that is installed."""
-    ours = by_call("float64", 0)
+    ours = call_microseconds("float64", 0)
     task = "the same task (K=1,000 d=50, first rounds) in"
     lines = [(f"{task} plain NumPy", spent := microseconds(plain_numpy, 500), "us", spent / ours, "times onepass")]
     for name, (make, rounds) in PEERS.items():

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import onepass as op
-from onepass.lab.benchmark.shared import Line
+from onepass.lab.benchmark.shared_model import Line
 
 ARMS, FEATURES = 20, 5
 ALLOWED = 40.0  # microseconds for a request of ten features and twenty arms of five
@@ -47,7 +47,7 @@ def microseconds(works: dict[str, Callable[[Any, Any], Any]], asked: Any) -> dic
     return least
 
 
-def table() -> list[Line]:
+def speed_lines() -> list[Line]:
     """Every line: featurizing, then deciding and learning."""
     from sklearn.feature_extraction import FeatureHasher
 

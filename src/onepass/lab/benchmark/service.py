@@ -41,20 +41,20 @@ content-type: application/json\r
 content-length: {size}\r
 \r
 """
-LOOKS = 12  # at the memory, in equal times
+MEMORY_SAMPLES = 12  # at the memory, in equal times
 KINDS = 64  # of requests, which come in turn
 MOST = 0.3  # clicks of a decision, on average, of an arm that fits
 CHOSEN = re.compile(rb'\{"id":"([^"]+)","arm":"a(\d+)"')
 LENGTH = re.compile(rb"content-length: (\d+)", re.IGNORECASE)
 
 
-def posted(place: str, body: Any) -> bytes:
+def _encode_request(place: str, body: Any) -> bytes:
     """A request as bytes."""
     text = json.dumps(body).encode()
     return HEAD.format(place=place, size=len(text)).encode() + text
 
 
-async def asked(link: Any, request: bytes) -> bytes:
+async def _send_request(link: Any, request: bytes) -> bytes:
     """The body of an answer; RuntimeError for a refusal."""
     reader, writer = link
     writer.write(request)
@@ -76,7 +76,7 @@ class Traffic(NamedTuple):
     lots: np.ndarray
 
 
-def traffic(options: argparse.Namespace) -> Traffic:
+def make_traffic(options: argparse.Namespace) -> Traffic:
     """The requests of a load, always the same."""
     rng = np.random.default_rng(0)
     contexts = rng.standard_normal((KINDS, CONTEXT)).round(3)
@@ -86,11 +86,13 @@ def traffic(options: argparse.Namespace) -> Traffic:
     return Traffic(contexts, arms, chances, rng.random(round(options.rate * options.seconds)))
 
 
-async def loaded(port: int, options: argparse.Namespace) -> dict[str, Any]:
+async def _run_load(port: int, options: argparse.Namespace) -> dict[str, Any]:
     """What a load measures."""
-    contexts, arms, chances, lots = traffic(options)
+    contexts, arms, chances, lots = make_traffic(options)
     ready = [
-        posted("decide", {"context": context, "arms": [{"id": f"a{a}", "features": row} for a, row in enumerate(rows)]})
+        _encode_request(
+            "decide", {"context": context, "arms": [{"id": f"a{a}", "features": row} for a, row in enumerate(rows)]}
+        )
         for context, rows in zip(contexts.tolist(), arms.tolist(), strict=True)
     ]
     decided: asyncio.Queue[tuple[str, float]] = asyncio.Queue()
@@ -103,7 +105,7 @@ async def loaded(port: int, options: argparse.Namespace) -> dict[str, Any]:
         for t in number:
             due = begin + t / options.rate
             await asyncio.sleep(max(due - time.perf_counter(), 0.0))
-            answer = await asked(link, ready[t % KINDS])
+            answer = await _send_request(link, ready[t % KINDS])
             latencies.append(time.perf_counter() - due)
             found = CHOSEN.match(answer)
             assert found is not None
@@ -115,14 +117,16 @@ async def loaded(port: int, options: argparse.Namespace) -> dict[str, Any]:
         link = await asyncio.open_connection("127.0.0.1", port)
         for start in range(0, total, options.batch):
             paid = [await decided.get() for _ in range(min(options.batch, total - start))]
-            await asked(link, posted("outcome", [{"id": id, "value": value, "key": "k"} for id, value in paid]))
+            await _send_request(
+                link, _encode_request("outcome", [{"id": id, "value": value, "key": "k"} for id, value in paid])
+            )
         link[1].close()
 
     await asyncio.gather(*(decide() for _ in range(options.clients)), reward())
-    return told(options, latencies, time.perf_counter() - begin)
+    return summarize_load(options, latencies, time.perf_counter() - begin)
 
 
-def told(options: argparse.Namespace, latencies: list[float], taken: float) -> dict[str, Any]:
+def summarize_load(options: argparse.Namespace, latencies: list[float], taken: float) -> dict[str, Any]:
     """How it went, without the first tenth. latencies, taken: seconds."""
     found = np.array(latencies[len(latencies) // 10 :])
     p50, p99 = (round(1e3 * float(np.quantile(found, q)), 2) for q in (0.5, 0.99))
@@ -140,11 +144,13 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         assert process.stderr is not None
         try:
             address = next(line for line in process.stderr if "listening at" in line)
-            before, memory, over = spent(process.pid), list[float](), threading.Event()
-            looking = threading.Thread(target=looked, args=(process.pid, options.seconds / LOOKS, over, memory))
+            before, memory, over = cpu_seconds(process.pid), list[float](), threading.Event()
+            looking = threading.Thread(
+                target=_sample_memory, args=(process.pid, options.seconds / MEMORY_SAMPLES, over, memory)
+            )
             looking.start()
-            found = asyncio.run(loaded(int(address.strip().rpartition(":")[2]), options))
-            found["cpu_ms"] = round(1e3 * (spent(process.pid) - before) / options.rate / options.seconds, 3)
+            found = asyncio.run(_run_load(int(address.strip().rpartition(":")[2]), options))
+            found["cpu_ms"] = round(1e3 * (cpu_seconds(process.pid) - before) / options.rate / options.seconds, 3)
             over.set()
             looking.join()
             begin = time.perf_counter()
@@ -159,7 +165,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
             process.stderr.close()
 
 
-def spent(process: int) -> float:
+def cpu_seconds(process: int) -> float:
     """Seconds of processors that a process and its children have had, where the system says so."""
     total = 0.0
     try:
@@ -177,7 +183,7 @@ def children(process: int) -> list[int]:
     return [int(child) for path in found for child in path.read_text().split()]
 
 
-def resident(process: int) -> float:
+def resident_megabytes(process: int) -> float:
     """Megabytes of memory that a process and its children have, where the system says so."""
     try:
         found = [Path(f"/proc/{one}/statm").read_text().split()[1] for one in (process, *children(process))]
@@ -186,13 +192,13 @@ def resident(process: int) -> float:
     return sum(map(int, found)) * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
-def looked(process: int, every: float, over: threading.Event, memory: list[float]) -> None:
+def _sample_memory(process: int, every: float, over: threading.Event, memory: list[float]) -> None:
     """Look at the memory of a process in equal times, until it is over."""
     while not over.wait(every):
-        memory.append(round(resident(process), 1))
+        memory.append(round(resident_megabytes(process), 1))
 
 
-def arguments(description: str | None) -> argparse.ArgumentParser:
+def argument_parser(description: str | None) -> argparse.ArgumentParser:
     """What a load may be told."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--arms", type=int, default=20)
@@ -209,7 +215,7 @@ def arguments(description: str | None) -> argparse.ArgumentParser:
 
 def main() -> None:
     """Print one JSON object."""
-    print(json.dumps(measure(arguments(__doc__).parse_args())))
+    print(json.dumps(measure(argument_parser(__doc__).parse_args())))
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ def decisions(count: int) -> list[Decision]:
     return [Decision(id=f"{number}", **every) for number in range(count)]
 
 
-def durable(size: int, count: int) -> float:
+def append_microseconds(size: int, count: int) -> float:
     """Microseconds a record, in batches of `size`."""
     with tempfile.TemporaryDirectory() as folder, SqliteStore(Path(folder) / "log") as store:
         records = decisions(count)
@@ -33,11 +33,11 @@ def durable(size: int, count: int) -> float:
         return 1e6 * (perf_counter() - begun) / count
 
 
-def table() -> list[Line]:
+def speed_lines() -> list[Line]:
     """The lines of `onepass bench`."""
     lines: list[Line] = []
     for size, count in GROUPS:
-        found = durable(size, count)
+        found = append_microseconds(size, count)
         bar = "of the bar: 5,000 durable records a second" if size >= 100 else "of that bar, which is one for groups"
         lines.append((f"SQLite, a record durable, {size:,} a commit", found, "us", found / BAR, bar))
     return lines

@@ -9,7 +9,7 @@ import numpy as np
 import onepass as op
 from onepass.estimator.contract import parameter
 from onepass.lab import find, runner
-from onepass.lab.benchmark.shared import Line, compiled_round
+from onepass.lab.benchmark.shared_model import Line, round_microseconds
 
 ROUNDS = 18_000
 PIECES = 6
@@ -26,7 +26,7 @@ def student_game(rounds: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     return np.ascontiguousarray(np.broadcast_to(arms, (rounds, 50, 2))), rewards
 
 
-def solved_again(state: Any, start: np.ndarray) -> tuple[float, float]:
+def solver_seconds(state: Any, start: np.ndarray) -> tuple[float, float]:
     """Seconds in which NumPy solves a round of HEAVY-OFUL from the estimate of the round before.
 
     By SciPy's L-BFGS-B, and as Wang et al. count it: by gradient steps of 1 / L until the gradient is below 1 /
@@ -52,7 +52,7 @@ def solved_again(state: Any, start: np.ndarray) -> tuple[float, float]:
     return general, time.perf_counter() - began
 
 
-def whole_history() -> tuple[float, ...]:
+def _history_microseconds() -> tuple[float, ...]:
     """Microseconds a round over Wang et al.'s 18,000 rounds: HvtUCB; HeavyOFUL by its own steps; by L-BFGS-B; by
     descent.
 
@@ -76,18 +76,18 @@ def whole_history() -> tuple[float, ...]:
         for t in range(20):
             before, arm = parameter(twin.model.state), int(twin.decide(contexts[t]).arm)
             twin.learn(contexts[t, arm], float(rewards[t, arm]))
-            again.append(solved_again(twin.model.state, before))
+            again.append(solver_seconds(twin.model.state, before))
     general, descent = np.mean(again, axis=0)
     return one / ROUNDS * 1e6, spent / ROUNDS * 1e6, general * 1e6, descent * 1e6
 
 
-def table() -> list[Line]:
+def speed_lines() -> list[Line]:
     """(what, measured, unit, ratio or bound, of what)."""
-    small = compiled_round(op.HvtUCB(dim=2, nu=1.0), arms=50, rounds=5000)
-    fast, slow, general, descent = whole_history()
-    dense = compiled_round(op.HvtUCB(dim=500, nu=1.0), arms=20, rounds=300, repeats=3)
+    small = round_microseconds(op.HvtUCB(dim=2, nu=1.0), arms=50, rounds=5000)
+    fast, slow, general, descent = _history_microseconds()
+    dense = round_microseconds(op.HvtUCB(dim=500, nu=1.0), arms=20, rounds=300, repeats=3)
     design = op.RobustFrequentDirections(dim=500, size=50)
-    sketched = compiled_round(op.HvtUCB(dim=500, nu=1.0, design=design), arms=20, rounds=300, repeats=3)
+    sketched = round_microseconds(op.HvtUCB(dim=500, nu=1.0, design=design), arms=20, rounds=300, repeats=3)
     return [
         ("a round of HvtUCB, K=50 d=2, compiled loop", small, "us", small / 3.0, "of the 3 us allowed"),
         (
@@ -123,7 +123,7 @@ def regret() -> str:
         named = {policy.label: policy for policy in study.policies}
         ours = [named["HvtUCB defaults"], named["HvtUCB nu unknown"]]
         grid = [
-            replace(named["OFUL"].but(exploration=width, reg=reg), label=f"OFUL {width:g}, reg {reg:g}")
+            replace(named["OFUL"].with_params(exploration=width, reg=reg), label=f"OFUL {width:g}, reg {reg:g}")
             for width in (0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
             for reg in (1.0, 10.0, 100.0)
         ]

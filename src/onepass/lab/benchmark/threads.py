@@ -9,7 +9,7 @@ import numpy as np
 
 import onepass as op
 from onepass.foundation.rw_lock import SharedObject, reading, writing
-from onepass.lab.benchmark.shared import median_microseconds
+from onepass.lab.benchmark.shared_model import median_microseconds
 
 Line = tuple[str, float, str, float, str]
 
@@ -17,7 +17,7 @@ AT_ONCE = 20  # calls between two looks at the clock
 BAR = 1.6  # times the calls of one thread, of two
 
 
-class Empty(SharedObject):
+class EmptyMethods(SharedObject):
     """Methods that do nothing, with the lock and without."""
 
     def plain(self) -> None:
@@ -32,7 +32,7 @@ class Empty(SharedObject):
         """Nothing, as a writer."""
 
 
-def calls(call: Callable[[], Any], threads: int, seconds: float) -> float:
+def _calls_per_second(call: Callable[[], Any], threads: int, seconds: float) -> float:
     """How often a second these threads together make a call."""
     done, end, begin = [0] * threads, time.monotonic() + seconds, threading.Barrier(threads)
 
@@ -51,16 +51,16 @@ def calls(call: Callable[[], Any], threads: int, seconds: float) -> float:
     return sum(done) / seconds
 
 
-def gain(call: Callable[[], Any], seconds: float = 1.0, repeats: int = 5) -> tuple[float, float]:
+def thread_gain(call: Callable[[], Any], seconds: float = 1.0, repeats: int = 5) -> tuple[float, float]:
     """Microseconds a call of one thread, and how many times as many calls two make; medians."""
     call()
-    both = [(calls(call, 1, seconds), calls(call, 2, seconds)) for _ in range(repeats)]
+    both = [(_calls_per_second(call, 1, seconds), _calls_per_second(call, 2, seconds)) for _ in range(repeats)]
     return 1e6 / float(np.median([one for one, _ in both])), float(np.median([two / one for one, two in both]))
 
 
-def table() -> list[Line]:
+def speed_lines() -> list[Line]:
     """Lines of `onepass bench`: two reading threads at d = 784, l = 50, K = 10, and the lock by itself."""
-    rng, empty = np.random.default_rng(0), Empty()
+    rng, empty = np.random.default_rng(0), EmptyMethods()
     bandit, contexts = op.SOFUL(dim=784, size=50), rng.standard_normal((10, 784))
     bandit.learn(rng.standard_normal((300, 784)), rng.standard_normal(300))
     lines: list[Line] = []
@@ -69,7 +69,7 @@ def table() -> list[Line]:
         "decide": lambda: bandit.decide(contexts),
     }
     for name, act in acts.items():
-        microseconds, times = gain(act)
+        microseconds, times = thread_gain(act)
         lines.append((f"two threads that {name}, d=784, l=50, K=10", microseconds, "us", times, f"calls (bar {BAR})"))
     plain = median_microseconds(empty.plain, inner=20_000)
     for name, method in {"read": empty.read, "write": empty.write}.items():

@@ -104,7 +104,7 @@ def sobol(rng: np.random.Generator, count: int, dim: int) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class Maximised:
+class NegatedFunction:
     """A function that is to be minimised, negated and standardized over the arms."""
 
     function: Callable[[np.ndarray], np.ndarray]
@@ -170,7 +170,7 @@ class DigitsTuning:
 
     @property
     def expected(self) -> np.ndarray:
-        return accuracies()
+        return _accuracies()
 
     def reward(self, round: int, arm: int) -> float:
         from sklearn.kernel_ridge import KernelRidge
@@ -190,7 +190,7 @@ def split(rng: np.random.Generator) -> tuple[Examples, Examples]:
 
 
 @cache
-def accuracies() -> np.ndarray:
+def _accuracies() -> np.ndarray:
     """Mean accuracy of every setting over the ten splits of the truth, (5000,); about 20 s, once a process."""
     total = np.zeros((ALPHAS.size, GAMMAS.size, POWERS.size))
     meter = Meter("digits-tuning: the accuracy of every setting", SPLITS * POWERS.size)
@@ -213,7 +213,7 @@ def grid_accuracies(fitted: Examples, held: Examples, alphas: np.ndarray, gammas
     """
     (rows, labels), (others, truth) = fitted, held
     targets = np.eye(10)[labels]
-    own, across = squared(rows, rows), squared(others, rows)
+    own, across = _squared_distances(rows, rows), _squared_distances(others, rows)
     found = np.empty((alphas.size, gammas.size))
     for j, gamma in enumerate(gammas):
         spectrum, axes = scipy.linalg.eigh(np.exp(-gamma * own), driver="evd", check_finite=False)
@@ -224,7 +224,7 @@ def grid_accuracies(fitted: Examples, held: Examples, alphas: np.ndarray, gammas
     return found
 
 
-def squared(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+def _squared_distances(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Squared distances of rows, shapes (n, d) and (m, d) -> (n, m)."""
     from sklearn.metrics.pairwise import euclidean_distances
 

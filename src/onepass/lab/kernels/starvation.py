@@ -15,14 +15,14 @@ import numpy as np
 from onepass import BKB, RBF
 from onepass.features.kernels import Kernel
 from onepass.lab.definition import Trial
-from onepass.lab.drawing import canvas, title
+from onepass.lab.drawing import canvas, set_title
 from onepass.lab.figure import Figure, Line, Picture, Row
 from onepass.lab.kernels.problems import ARMS, FUNCTION, NOISE, gp_draw, line
-from onepass.lab.kernels.study import known_by
-from onepass.lab.looks import BLACK, GREY, SMALL, styles
+from onepass.lab.kernels.study import model_of_bandit
+from onepass.lab.line_styles import BLACK, GREY, SMALL, assign_styles
 from onepass.lab.policy import Policy
 from onepass.lab.seeds import stream
-from onepass.lab.tables import by, mean_cell, policy_of
+from onepass.lab.tables import group_rows, mean_cell, policy_label
 
 KERNEL, REG = RBF(0.1), 0.01
 GRID = line(1001)
@@ -74,7 +74,7 @@ class SubsetOfRegressors:
         return Belief(self.bkb.model.posterior().means, np.sqrt(variances))
 
 
-def starvation_lines(rows: Sequence[Row]) -> list[Line]:
+def _starvation_lines(rows: Sequence[Row]) -> list[Line]:
     """One line per policy and number of evaluations: f within 3 deviations, and these against the exact posterior's."""
     return [
         {
@@ -86,20 +86,20 @@ def starvation_lines(rows: Sequence[Row]) -> list[Line]:
             "dictionary": mean_cell(own, "dictionary_size", ",.1f"),
             "seeds": str(len(own)),
         }
-        for (label, evaluations), own in by(rows, lambda row: (row["policy"], row["rounds"])).items()
+        for (label, evaluations), own in group_rows(rows, lambda row: (row["policy"], row["rounds"])).items()
     ]
 
 
-def draw_starvation(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
+def _draw_starvation(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
     """The first seed's f and what each policy believes, mean and 3 deviations: a row per number of evaluations."""
     first = [row for row in curves if row["seed"] == curves[0]["seed"]]
-    times, columns = by(first, lambda row: row["round"]), by(first, policy_of)
+    times, columns = group_rows(first, lambda row: row["round"]), group_rows(first, policy_label)
     figure = canvas(1.0 + 3.0 * len(columns), 1.0 + 2.2 * len(times))
     panels = figure.subplots(len(times), len(columns), sharex=True, sharey=True, squeeze=False)
-    looks = styles(rows, "policy")
+    styles = assign_styles(rows, "policy")
     for axes, row in zip(panels.ravel(), (row for own in times.values() for row in own)):
         x, mean, deviation = (np.asarray(row[name]) for name in ("x", "mean", "deviation"))
-        look = looks[row["policy"]]
+        look = styles[row["policy"]]
         axes.set_label(f"{row['policy']} {row['round']}")
         axes.fill_between(x, mean - 3 * deviation, mean + 3 * deviation, color=look["color"], alpha=0.2, linewidth=0)
         axes.plot(x, mean, label=row["policy"], **look)
@@ -116,11 +116,11 @@ def draw_starvation(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
         "line and band: mean and 3 standard deviations; dashed: f; dots: evaluations; ticks below: dictionary",
         fontsize=SMALL,
     )
-    title(figure, first, "f and what is believed of it")
+    set_title(figure, first, "f and what is believed of it")
     return figure
 
 
-STARVATION = Figure("starvation", starvation_lines, draw_starvation)
+STARVATION = Figure("starvation", _starvation_lines, _draw_starvation)
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ class StarvationStudy:
         bandit = policy.build(arms=GRID[::50], kernel=KERNEL, seed=0)
         for arm in range(10):
             bandit.learn(None, 0.0, arm)
-        known_by(bandit).posterior()
+        model_of_bandit(bandit).posterior()
 
     def step_size(self, rounds: int) -> int:
         return rounds
@@ -173,14 +173,14 @@ class StarvationTrial:
             for bandit in self.bandits:
                 bandit.learn(None, value, arm)
             if t + 1 in self.study.evaluations or t + 1 == start + rounds:
-                self.look(t + 1)
+                self._record_beliefs(t + 1)
 
-    def look(self, evaluations: int) -> None:
+    def _record_beliefs(self, evaluations: int) -> None:
         """What every policy believes now, and how that compares with the exact posterior."""
         values = np.asarray(self.values)
         exact = exact_belief(KERNEL, REG, GRID[self.played], values, GRID)
         for policy, bandit in zip(self.policies, self.bandits):
-            known = known_by(bandit)
+            known = model_of_bandit(bandit)
             belief = known.posterior()
             label = {**policy.columns(), "kernel": repr(KERNEL), "seed": self.seed}
             inside = np.abs(self.function - belief.means) <= 3.0 * belief.deviations

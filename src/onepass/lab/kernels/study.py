@@ -47,7 +47,7 @@ class KernelStudy:
             arm = bandit.decide().arm
             for noise in 0.01 * stream(0, t).standard_normal(2):  # twice: a second play is another piece of code
                 bandit.learn(None, pays[arm] + noise, arm)
-        state_of(bandit)
+        _recommendation_and_state(bandit)
 
     def step_size(self, rounds: int) -> int:
         return -(-rounds // CHECKPOINTS)
@@ -76,7 +76,7 @@ class KernelTrial:
         """Where a policy stands after these rounds."""
         start = {"cumulative_regret": 0.0, "cumulative_reward": 0.0, "seconds": 0.0}
         before = self.points[policy][-1] if self.points[policy] else start
-        recommended, state = state_of(self.bandits[policy])
+        recommended, state = _recommendation_and_state(self.bandits[policy])
         return {
             "cumulative_regret": before["cumulative_regret"] + float(self.losses[played.arms].sum()),
             "cumulative_reward": before["cumulative_reward"] + sum(played.rewards),
@@ -123,14 +123,14 @@ def play(bandit: Any, problem: Problem, start: int, rounds: int) -> Played:
     return Played(arms, rewards, seconds)
 
 
-def known_by(bandit: Any) -> Any:
+def model_of_bandit(bandit: Any) -> Any:
     """The model of a bandit; any other policy knows by itself."""
     return getattr(bandit, "model", bandit)
 
 
-def state_of(bandit: Any) -> tuple[int, dict[str, Any]]:
+def _recommendation_and_state(bandit: Any) -> tuple[int, dict[str, Any]]:
     """The arm that a policy recommends, and what it holds."""
-    known = known_by(bandit)
+    known = model_of_bandit(bandit)
     dimension = known.effective_dimension()
     return int(np.argmax(known.posterior().means)), {
         "memory_bytes": int(known.memory_usage()),

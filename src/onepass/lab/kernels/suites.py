@@ -17,7 +17,7 @@ from onepass.lab.kernels import starvation
 from onepass.lab.kernels.problems import (
     DigitsTuning,
     GaussianProcess,
-    Maximised,
+    NegatedFunction,
     branin,
     grid,
     hartmann6,
@@ -71,12 +71,12 @@ def policies(many: bool = False, **params: Any) -> tuple[Policy, ...]:
     return (*(policy for policy in found if not (many and policy.label == "GP-TS")), RANDOM)
 
 
-def fitted(*known: Policy) -> tuple[Policy, ...]:
+def _fitted_policies(*known: Policy) -> tuple[Policy, ...]:
     """The same policies, choosing kernel parameters and reg themselves after 50 random plays."""
     return tuple(Policy(f"{p.label} fitted", p.recipe, {**p.params, "fit_after": 50}) for p in known)
 
 
-def over(**values: Sequence[float]) -> tuple[Policy, ...]:
+def _bkb_policies_over(**values: Sequence[float]) -> tuple[Policy, ...]:
     """Exact GP-UCB, and BKB at several values of one parameter, with upper bounds of 4 standard deviations."""
     ((name, many),) = values.items()
     rule = {"reg": 1.0, "exploration": 4.0}
@@ -117,7 +117,7 @@ SUITES: tuple[Study, ...] = (
         "gp-2d-oversampling",
         "BKB over its oversampling, its authors' qbar: gp-2d with noise 1 and wider bounds, where many arms are played",
         plane(1.0),
-        over(oversampling=(1.0, 3.0, 10.0, 30.0)),
+        _bkb_policies_over(oversampling=(1.0, 3.0, 10.0, 30.0)),
         rounds=1000,
         seeds=20,
         grid={},
@@ -126,7 +126,7 @@ SUITES: tuple[Study, ...] = (
         "gp-2d-staleness",
         "the same over its staleness: 1 draws the dictionary anew after every play, as Calandriello et al. do",
         plane(1.0),
-        over(staleness=(1.0, 1.5, 2.0, 4.0, 10.0, 100.0)),
+        _bkb_policies_over(staleness=(1.0, 1.5, 2.0, 4.0, 10.0, 100.0)),
         rounds=1000,
         seeds=20,
         grid={},
@@ -134,16 +134,16 @@ SUITES: tuple[Study, ...] = (
     KernelStudy(
         "branin",
         "Branin's function, standardized: 2,500 arms on a grid, noise 0.1, Matern 5/2 of length 0.2 or fitted",
-        Maximised(branin, partial(square, count=50), Matern(2.5, (0.2, 0.2))),
-        (*policies(), *fitted(EXACT, BUDGETED)),
+        NegatedFunction(branin, partial(square, count=50), Matern(2.5, (0.2, 0.2))),
+        (*policies(), *_fitted_policies(EXACT, BUDGETED)),
         rounds=500,
         seeds=20,
     ),
     KernelStudy(  # the best of 2,000 points is 7 standard deviations above their mean, hence a variance of 9
         "hartmann6",
         "the same with Hartmann's function of 6 variables: 2,000 Sobol points, Matern 5/2 of length 0.3 or fitted",
-        Maximised(hartmann6, partial(sobol, count=2000, dim=6), 9.0 * Matern(2.5, (0.3,) * 6)),
-        (*policies(), *fitted(EXACT, BUDGETED)),
+        NegatedFunction(hartmann6, partial(sobol, count=2000, dim=6), 9.0 * Matern(2.5, (0.3,) * 6)),
+        (*policies(), *_fitted_policies(EXACT, BUDGETED)),
         rounds=500,
         seeds=20,
     ),

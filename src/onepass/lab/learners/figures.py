@@ -8,10 +8,10 @@ from functools import partial
 from statistics import fmean
 from typing import Any
 
-from onepass.lab.drawing import canvas, level, logarithmic, name_ends, plot, title
+from onepass.lab.drawing import canvas, level_end, name_ends, plot_curves, set_log_scale, set_title
 from onepass.lab.figure import Figure, Line, Picture, Row
-from onepass.lab.looks import styles
-from onepass.lab.tables import by, group_of, mean_cell, policy_of, standard_error
+from onepass.lab.line_styles import assign_styles
+from onepass.lab.tables import group_label, group_rows, mean_cell, policy_label, standard_error
 
 RATES = {  # Wen, Zhang et al. table 1 (german, svmguide3, spambase, ijcnn1), 2 and 3: mistakes in %
     "RBP": "38.8 29.7 35.5 21.0",
@@ -27,7 +27,7 @@ RATES = {  # Wen, Zhang et al. table 1 (german, svmguide3, spambase, ijcnn1), 2 
 RATED = ("german", "svmguide3", "spambase", "ijcnn1", "german-1", "german-2")
 
 
-def published_rate(experiment: str, policy: str) -> str:
+def rate_in_paper(experiment: str, policy: str) -> str:
     """Wen, Zhang et al.'s rate of a policy, or nothing; `experiment` as in `onepass list`."""
     name, known = experiment.removeprefix("learners-").removesuffix("-published"), RATES.get(policy, "").split()
     place = RATED.index(name) if name in RATED else len(RATED)
@@ -39,16 +39,20 @@ def learner_lines(rows: Sequence[Row]) -> list[Line]:
     have it.
     """
     lines = []
-    for label, own in by(rows, policy_of).items():
+    for label, own in group_rows(rows, policy_label).items():
         rates = [100.0 * row["mistake_rate"] for row in own]
-        some = [{"rate": 100.0 * row["mistake_rate_after_buffering"]} for row in own if counted(row)]
+        some = [{"rate": 100.0 * row["mistake_rate_after_buffering"]} for row in own if _has_buffering_rate(row)]
         lines.append(
             {
                 "policy": label,
                 "mistakes, %": f"{fmean(rates):.2f}",
                 "std. error": f"{standard_error(rates):.2f}" if len(rates) > 1 else "",
-                **({"without buffering, %": mean_cell(some, "rate", ".2f")} if any(map(counted, rows)) else {}),
-                "Wen, Zhang et al., %": published_rate(own[0]["experiment"], label),
+                **(
+                    {"without buffering, %": mean_cell(some, "rate", ".2f")}
+                    if any(map(_has_buffering_rate, rows))
+                    else {}
+                ),
+                "Wen, Zhang et al., %": rate_in_paper(own[0]["experiment"], label),
                 "width": f"{own[0]['params']['width']:.3g}" if "width" in own[0]["params"] else "",
                 "µs an example": f"{fmean(row['microseconds_per_round'] for row in own):,.1f}",
                 "seconds": f"{fmean(row['seconds'] for row in own):,.3g}",
@@ -60,71 +64,71 @@ def learner_lines(rows: Sequence[Row]) -> list[Line]:
     return lines
 
 
-def counted(row: Row) -> bool:
+def _has_buffering_rate(row: Row) -> bool:
     return row["mistake_rate_after_buffering"] is not None
 
 
-def percent(rows: Sequence[Row]) -> list[Row]:
+def _add_percent(rows: Sequence[Row]) -> list[Row]:
     return [{**row, "percent": 100.0 * row["mistake_rate"]} for row in rows]
 
 
-def draw_learner(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
+def _draw_learner(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
     """Mistake rate over examples, and at the end against seconds."""
-    tall = max(3.4, 0.2 * len(by(rows, policy_of)))
+    tall = max(3.4, 0.2 * len(group_rows(rows, policy_label)))
     figure = canvas(8.5, 1.0 + 2.2 * tall)
     axes = figure.subplot_mosaic([["mistakes"], ["seconds"]], sharey=True)
-    looks = styles(rows, "policy")
-    plot(axes["mistakes"], percent(curves), "percent", looks)
+    styles = assign_styles(rows, "policy")
+    plot_curves(axes["mistakes"], _add_percent(curves), "percent", styles)
     axes["mistakes"].set(xlabel="examples", ylabel="mistakes so far, %")
     axes["mistakes"].set_xlim(0, max(row["round"] for row in curves))
-    against_seconds(axes["seconds"], rows, "policy", looks)
-    ends = [fmean(row["percent"] for row in own) for own in by(percent(rows), policy_of).values()]
+    _draw_rate_over_seconds(axes["seconds"], rows, "policy", styles)
+    ends = [fmean(row["percent"] for row in own) for own in group_rows(_add_percent(rows), policy_label).values()]
     axes["mistakes"].set_ylim(0.8 * min(ends), 1.25 * max(ends))
-    title(figure, rows, f"{rows[0]['rounds']:,} examples, every one counted")
+    set_title(figure, rows, f"{rows[0]['rounds']:,} examples, every one counted")
     return figure
 
 
-def against_seconds(axes: Any, rows: Sequence[Row], key: str, looks: dict[str, dict[str, Any]]) -> None:
+def _draw_rate_over_seconds(axes: Any, rows: Sequence[Row], key: str, styles: dict[str, dict[str, Any]]) -> None:
     """Mistakes in % against seconds, joined within a `key`; left out is what took no time to speak of."""
     points = {}
-    for name, own in by(percent(rows), lambda row: row[key]).items():
+    for name, own in group_rows(_add_percent(rows), lambda row: row[key]).items():
         if own[0]["recipe"] not in ("Constant", "RepeatLast"):
-            several = list(by(own, policy_of).values())
+            several = list(group_rows(own, policy_label).values())
             points[name] = [[fmean(row[value] for row in same) for same in several] for value in ("seconds", "percent")]
-            axes.plot(*points[name], marker="o", markersize=5, **looks[name])
-    logarithmic(axes, "x")
+            axes.plot(*points[name], marker="o", markersize=5, **styles[name])
+    set_log_scale(axes, "x")
     axes.set(xlabel="seconds", ylabel="mistakes, %")
-    name_ends(axes, {name: (xs, ys) for name, (xs, ys) in points.items()}, looks)
+    name_ends(axes, {name: (xs, ys) for name, (xs, ys) in points.items()}, styles)
 
 
-def draw_settings(rows: Sequence[Row], curves: Sequence[Row], *, parameter: str, name: str, scale: str) -> Picture:
+def _draw_settings(rows: Sequence[Row], curves: Sequence[Row], *, parameter: str, name: str, scale: str) -> Picture:
     """Mistakes and seconds against one parameter, and against each other; policies without it are levels."""
     figure = canvas(10, 7.6)
     axes = figure.subplot_mosaic([["percent", "seconds"], ["both", "both"]])
-    looks = styles(rows, "group")
+    styles = assign_styles(rows, "group")
     for value in ("percent", "seconds"):
         found, levels = {}, {}
-        for group, own in by(percent(rows), group_of).items():
-            settings = sorted(by(own, lambda row: row["params"].get(parameter)).items()) if len(own) > 1 else []
+        for group, own in group_rows(_add_percent(rows), group_label).items():
+            settings = sorted(group_rows(own, lambda row: row["params"].get(parameter)).items()) if len(own) > 1 else []
             if len(settings) > 1:
                 found[group] = [at for at, _ in settings], [fmean(row[value] for row in same) for _, same in settings]
-                axes[value].plot(*found[group], label=group, marker="o", markersize=4, **looks[group])
+                axes[value].plot(*found[group], label=group, marker="o", markersize=4, **styles[group])
             elif value == "percent" or own[0]["recipe"] not in ("Constant", "RepeatLast"):
                 levels[group] = fmean(row[value] for row in own)
-                axes[value].axhline(levels[group], label=group, **looks[group])
+                axes[value].axhline(levels[group], label=group, **styles[group])
         axes[value].set(xlabel=name, ylabel="mistakes, %" if value == "percent" else value)
-        logarithmic(axes[value], scale if value == "percent" else scale + "y")
-        ends = {**found, **{group: level(axes[value], at) for group, at in levels.items()}}
-        name_ends(axes[value], ends, looks)
-    against_seconds(axes["both"], rows, "group", looks)
-    title(figure, rows, f"{rows[0]['rounds']:,} examples, every one counted")
+        set_log_scale(axes[value], scale if value == "percent" else scale + "y")
+        ends = {**found, **{group: level_end(axes[value], at) for group, at in levels.items()}}
+        name_ends(axes[value], ends, styles)
+    _draw_rate_over_seconds(axes["both"], rows, "group", styles)
+    set_title(figure, rows, f"{rows[0]['rounds']:,} examples, every one counted")
     return figure
 
 
-LEARNER = Figure("learner", learner_lines, draw_learner)
+LEARNER = Figure("learner", learner_lines, _draw_learner)
 UPDATES = Figure(
     "updates",
     learner_lines,
-    partial(draw_settings, parameter="update_every", name="losses between updates of the sketch", scale="x"),
+    partial(_draw_settings, parameter="update_every", name="losses between updates of the sketch", scale="x"),
 )
-BUDGET = Figure("budget", learner_lines, partial(draw_settings, parameter="budget", name="budget", scale=""))
+BUDGET = Figure("budget", learner_lines, partial(_draw_settings, parameter="budget", name="budget", scale=""))

@@ -33,12 +33,12 @@ class Stream(Protocol):
         """Examples start .. start + count - 1."""
         ...
 
-    def counted(self, start: int, count: int) -> np.ndarray:
+    def evaluation_mask(self, start: int, count: int) -> np.ndarray:
         """Whether mistakes on these examples count, (count,): not on those that parameters were chosen on."""
         ...
 
 
-class Known:
+class InMemoryStream:
     """A stream that is in memory as a whole; what is asked beyond its end begins anew. counts: all unless told."""
 
     def __init__(self, rows: np.ndarray, labels: np.ndarray, counts: np.ndarray | None = None) -> None:
@@ -50,21 +50,21 @@ class Known:
         places = self.places(start, count)
         return Examples(self.rows[places], self.labels[places])
 
-    def counted(self, start: int, count: int) -> np.ndarray:
+    def evaluation_mask(self, start: int, count: int) -> np.ndarray:
         return self.counts[self.places(start, count)]
 
     def places(self, start: int, count: int) -> np.ndarray:
         return np.arange(start, start + count) % len(self.rows)
 
 
-def binary(name: str, standardized: bool) -> Examples:
+def load_binary(name: str, standardized: bool) -> Examples:
     """A data set of two classes; standardized: divided by the deviations of the whole set, means taken off."""
     data = load(name)
     rows = (data.rows - data.rows.mean(axis=0)) / data.rows.std(axis=0) if standardized else data.rows
     return Examples(rows, 2.0 * data.labels - 1.0)
 
 
-def for_tuning(labels: np.ndarray) -> np.ndarray:
+def tuning_mask(labels: np.ndarray) -> np.ndarray:
     """Which examples parameters are chosen on, (n,): 30% of either class, always the same ones."""
     rng, chosen = np.random.default_rng(0), np.zeros(len(labels), bool)
     for label in (-1.0, 1.0):
@@ -73,40 +73,42 @@ def for_tuning(labels: np.ndarray) -> np.ndarray:
     return chosen
 
 
-def permuted(name: str, standardized: bool = True, part: str = "all") -> Callable[[int], Stream]:
+def random_order_factory(name: str, standardized: bool = True, part: str = "all") -> Callable[[int], Stream]:
     """A data set in an order drawn from the seed.
 
     part: "all" examples; "evaluated": all, where mistakes count on those alone that are not `for_tuning`; "tuning":
     only those.
     """
-    return partial(in_random_order, name=name, standardized=standardized, part=part)
+    return partial(_random_order_stream, name=name, standardized=standardized, part=part)
 
 
-def in_random_order(seed: int, name: str, standardized: bool, part: str) -> Stream:
-    rows, labels = binary(name, standardized)
-    apart = np.zeros(len(labels), bool) if part == "all" else for_tuning(labels)
+def _random_order_stream(seed: int, name: str, standardized: bool, part: str) -> Stream:
+    rows, labels = load_binary(name, standardized)
+    apart = np.zeros(len(labels), bool) if part == "all" else tuning_mask(labels)
     if part == "tuning":
         rows, labels, apart = rows[apart], labels[apart], np.zeros(apart.sum(), bool)
     order = stream(seed, 0).permutation(len(rows))
-    return Known(rows[order], labels[order], ~apart[order])
+    return InMemoryStream(rows[order], labels[order], ~apart[order])
 
 
-def adversarial(name: str, repeats: int, blocks: int = 500, standardized: bool = False) -> Callable[[int], Stream]:
+def flipped_blocks_factory(
+    name: str, repeats: int, blocks: int = 500, standardized: bool = False
+) -> Callable[[int], Stream]:
     """One example repeated in every block, its label flipped in every other block (Wen, Zhang et al. section 5.2, D.3).
 
     The examples of the blocks are drawn without replacement.
     """
-    return partial(in_flipped_blocks, name=name, repeats=repeats, blocks=blocks, standardized=standardized)
+    return partial(_flipped_blocks_stream, name=name, repeats=repeats, blocks=blocks, standardized=standardized)
 
 
-def in_flipped_blocks(seed: int, name: str, repeats: int, blocks: int, standardized: bool) -> Stream:
-    rows, labels = binary(name, standardized)
+def _flipped_blocks_stream(seed: int, name: str, repeats: int, blocks: int, standardized: bool) -> Stream:
+    rows, labels = load_binary(name, standardized)
     some = stream(seed, 0).permutation(len(rows))[:blocks]
     flips = np.where(np.arange(blocks) % 2 == 1, -1.0, 1.0)
-    return Known(np.repeat(rows[some], repeats, axis=0), np.repeat(flips * labels[some], repeats))
+    return InMemoryStream(np.repeat(rows[some], repeats, axis=0), np.repeat(flips * labels[some], repeats))
 
 
-class Watching:
+class WatchRatios:
     """Who watches what for how long: generated in the shape of KuaiRec's dense matrix (Wen, Zhang et al. D.2), with
     drift.
 
@@ -151,7 +153,7 @@ class Watching:
         offset = start - first * self.BLOCK
         return Examples(rows[offset : offset + count], labels[offset : offset + count])
 
-    def counted(self, start: int, count: int) -> np.ndarray:
+    def evaluation_mask(self, start: int, count: int) -> np.ndarray:
         return np.ones(count, bool)
 
     @cached_property

@@ -48,14 +48,14 @@ class LearnerStudy:
 
     def warm_up(self, policy: Policy) -> None:
         stream = self.stream(0)
-        built(policy, stream, 0).partial_fit(*stream.examples(0, 500))
+        build_learner(policy, stream, 0).partial_fit(*stream.examples(0, 500))
 
     def step_size(self, rounds: int) -> int:
         """Long enough that calls cost nothing beside learning, short enough for memory."""
         return min(max(1_000, -(-rounds // CHECKPOINTS)), 50_000)
 
 
-def built(policy: Policy, stream: Stream, seed: int) -> Any:
+def build_learner(policy: Policy, stream: Stream, seed: int) -> Any:
     """The learner; `seed` and `majority` are told to those that take them."""
     where = {"seed": seed, "majority": stream.majority}
     known = {name: value for name, value in where.items() if policy.accepts(name)}
@@ -71,18 +71,18 @@ class LearnerTrial:
     def __init__(self, study: LearnerStudy, policies: Sequence[Policy], seed: int) -> None:
         self.study, self.policies, self.seed = study, policies, seed
         self.stream = study.stream(seed)
-        self.learners = [built(policy, self.stream, seed) for policy in policies]
+        self.learners = [build_learner(policy, self.stream, seed) for policy in policies]
         self.losses = [0] * len(policies)
         self.points: list[list[dict[str, Any]]] = [[] for _ in policies]
 
     def step(self, start: int, rounds: int) -> None:
         rows, labels = self.stream.examples(start, rounds)
-        counts = self.stream.counted(start, rounds)
+        counts = self.stream.evaluation_mask(start, rounds)
         found = [progressive_validation(learner, rows, labels) for learner in self.learners]
         for i, validation in enumerate(found):
             before = self.points[i][-1] if self.points[i] else NOTHING
             mistakes, counted = np.cumsum(validation.mistakes * counts), np.cumsum(counts)
-            left_out = self.left_out(i, validation, labels, counts)
+            buffering_mistakes = self.buffering_mistakes(i, validation, labels, counts)
             memory, every = int(self.learners[i].memory_usage()), max(1, self.study.rounds // CHECKPOINTS)
             for t in sorted({*range(every - start % every, rounds, every), rounds}):
                 regret = before["cumulative_regret"] + float(mistakes[t - 1])
@@ -93,13 +93,13 @@ class LearnerTrial:
                         "cumulative_regret": regret,
                         "mistake_rate": regret / max(examples, 1),
                         "counted": examples,
-                        "buffered": before["buffered"] + float(left_out[t - 1]),
+                        "buffered": before["buffered"] + float(buffering_mistakes[t - 1]),
                         "seconds": before["seconds"] + 1e-6 * validation.microseconds_per_example * t,
                         "memory_bytes": memory,
                     }
                 )
 
-    def left_out(self, policy: int, validation: Any, labels: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    def buffering_mistakes(self, policy: int, validation: Any, labels: np.ndarray, counts: np.ndarray) -> np.ndarray:
         """Mistakes that count, so far in this step, (n,), while the buffer was not yet full."""
         learner = self.learners[policy]
         if type(learner).__name__ not in BUFFERED:

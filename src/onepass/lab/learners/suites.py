@@ -14,7 +14,7 @@ from onepass import FrequentDirections, KernelNewton
 from onepass.lab.definition import Study
 from onepass.lab.learners import tisvd
 from onepass.lab.learners.figures import BUDGET, UPDATES
-from onepass.lab.learners.streams import TUNING_SHARE, Watching, adversarial, permuted
+from onepass.lab.learners.streams import TUNING_SHARE, WatchRatios, flipped_blocks_factory, random_order_factory
 from onepass.lab.learners.study import Constant, LearnerStudy, RepeatLast
 from onepass.lab.policy import Policy
 
@@ -33,7 +33,7 @@ RECOMMENDED = (
 )
 
 
-def learners(budget: int) -> dict[str, Policy]:
+def learner_policies(budget: int) -> dict[str, Policy]:
     """Those that Wen, Zhang et al. compare, their reference and variants, at Wen, Zhang et al.'s sizes; and FORKS with
     larger sketches.
     """
@@ -81,10 +81,10 @@ WIDTHS = {  # 2^(i / 2) for these i, on the SETS in their order: the best of `on
 }
 
 
-def tuned(name: str, budget: int, examples: int) -> tuple[Policy, ...]:
+def policies_at_best_width(name: str, budget: int, examples: int) -> tuple[Policy, ...]:
     """Every learner with the width that `onepass tune` found on other examples; the sketches' updates as published."""
     place, found = list(SETS).index(name), []
-    for label, policy in learners(budget).items():
+    for label, policy in learner_policies(budget).items():
         params: dict[str, Any] = {"width": 2.0 ** (WIDTHS[label][place] / 2)}
         if policy.accepts("update_every"):
             params["update_every"] = int(0.3 * examples)
@@ -98,10 +98,10 @@ VARIANTS = {
 }  # fmt: skip
 
 
-def published(budget: int, update_every: int, only: Sequence[str] = (), **sizes: int) -> tuple[Policy, ...]:
+def policies_of_paper(budget: int, update_every: int, only: Sequence[str] = (), **sizes: int) -> tuple[Policy, ...]:
     """The learners as Wen, Zhang et al.'s program runs them."""
     found = []
-    for label, policy in learners(budget).items():
+    for label, policy in learner_policies(budget).items():
         if label in VARIANTS or (only and label not in only):
             continue
         params: dict[str, Any] = {"width": 50.0 if label in SECOND else 8.0}
@@ -118,12 +118,12 @@ SHARES = (0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001, 0.0005)
 LENGTH = 4_500_000
 
 
-def hostile(rounds: int) -> tuple[Policy, ...]:
+def _adversarial_policies(rounds: int) -> tuple[Policy, ...]:
     sizes = {"sketch_size": 75, "sample_size": 15, "rank": 10}
-    return (*published(100, int(0.005 * (rounds - 100)), HOSTILE, **sizes)[:-2], RECOMMENDED[0], *BASELINES)
+    return (*policies_of_paper(100, int(0.005 * (rounds - 100)), HOSTILE, **sizes)[:-2], RECOMMENDED[0], *BASELINES)
 
 
-def over_shares(policy: Policy) -> tuple[Policy, ...]:
+def _policies_over_shares(policy: Policy) -> tuple[Policy, ...]:
     """The policy, its sketch updated after so many losses as are shares of spambase's 4,601 examples."""
     changed = ((share, {**policy.params, "update_every": int(share * 4_601)}) for share in SHARES)
     return tuple(Policy(f"{policy.label} {share:g}", policy.recipe, own, policy.label, False) for share, own in changed)
@@ -141,13 +141,13 @@ DRIFT_LOSSES = ("hinge", "squared_hinge")
 DRIFT_GRID = {"width": tuple(2.0**i for i in range(-1, 7))}
 
 
-def over_budgets(loss: str, budgets: Sequence[int] = (100, 200, 300, 400, 500)) -> tuple[Policy, ...]:
+def _policies_over_budgets(loss: str, budgets: Sequence[int] = (100, 200, 300, 400, 500)) -> tuple[Policy, ...]:
     """The learners of Wen, Zhang et al.'s comparison on KuaiRec, at several budgets; updates of sketches by the share
     seen so far.
     """
     found = []
     for budget in budgets:
-        for label, policy in learners(budget).items():
+        for label, policy in learner_policies(budget).items():
             capped = label == "PROS-N-KONS 100"
             if label in DRIFT_WIDTHS and not (capped and budget > 100):
                 width = DRIFT_WIDTHS[label][DRIFT_LOSSES.index(loss)]
@@ -157,13 +157,13 @@ def over_budgets(loss: str, budgets: Sequence[int] = (100, 200, 300, 400, 500)) 
     return (*found, *RECOMMENDED[:2], *BASELINES)
 
 
-def on_a_set(name: str, part: str, examples: int, budget: int) -> LearnerStudy:
+def _dataset_study(name: str, part: str, examples: int, budget: int) -> LearnerStudy:
     """The learners on one part of a set; see `permuted`."""
     return LearnerStudy(
         f"learners-{name}",
         f"online kernel learners on {name}, tuned on 30% of the examples, counted on 70% (Wen, Zhang et al. table 1)",
-        permuted(name, standardized=name != "ijcnn1", part=part),
-        tuned(name, budget, examples),
+        random_order_factory(name, standardized=name != "ijcnn1", part=part),
+        policies_at_best_width(name, budget, examples),
         rounds=round(TUNING_SHARE * examples) if part == "tuning" else examples,
         seeds=20,
     )
@@ -171,15 +171,15 @@ def on_a_set(name: str, part: str, examples: int, budget: int) -> LearnerStudy:
 
 SUITES: tuple[Study, ...] = (
     *(
-        replace(on_a_set(name, "evaluated", *sizes), tuning=on_a_set(name, "tuning", *sizes))
+        replace(_dataset_study(name, "evaluated", *sizes), tuning=_dataset_study(name, "tuning", *sizes))
         for name, sizes in SETS.items()
     ),
     *(
         LearnerStudy(
             f"learners-{name}-published",
             f"as its authors' program has it: raw features, mistakes while the buffer fills left out ({name})",
-            permuted(name, standardized=False),
-            published(budget, int(0.3 * examples)),
+            random_order_factory(name, standardized=False),
+            policies_of_paper(budget, int(0.3 * examples)),
             rounds=examples,
             seeds=20,
             grid={},
@@ -191,8 +191,8 @@ SUITES: tuple[Study, ...] = (
         LearnerStudy(
             f"learners-german-{number}",
             f"500 examples of german, each repeated {repeats} times, labels flipped in every other block ({source})",
-            adversarial("german", repeats),
-            hostile(500 * repeats),
+            flipped_blocks_factory("german", repeats),
+            _adversarial_policies(500 * repeats),
             rounds=500 * repeats,
             seeds=20,
             grid={},
@@ -203,12 +203,12 @@ SUITES: tuple[Study, ...] = (
     LearnerStudy(
         "learners-updates",
         "mistakes and time over how often the sketch is updated, on spambase (Wen, Zhang et al. figure 2 on codrna)",
-        permuted("spambase", part="evaluated"),
+        random_order_factory("spambase", part="evaluated"),
         tuple(
             policy
-            for known in tuned("spambase", 50, 4_601)
+            for known in policies_at_best_width("spambase", 50, 4_601)
             if known.label in ("FORKS", "FORKS 100/50/30", "SkeGD")
-            for policy in over_shares(known)
+            for policy in _policies_over_shares(known)
         ),
         rounds=4_601,
         seeds=20,
@@ -220,8 +220,8 @@ SUITES: tuple[Study, ...] = (
         LearnerStudy(
             f"learners-drift{'' if loss == 'hinge' else '-squared-hinge'}",
             f"4,500,000 generated watch ratios with drift, budgets of 100 to 500, {loss.replace('_', ' ')} ({source})",
-            partial(Watching, length=LENGTH),
-            over_budgets(loss),
+            partial(WatchRatios, length=LENGTH),
+            _policies_over_budgets(loss),
             rounds=LENGTH,
             seeds=1,
             figure=BUDGET,

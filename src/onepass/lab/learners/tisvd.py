@@ -15,12 +15,12 @@ import numpy as np
 from onepass.features.sketched_nystrom import sjlt_row
 from onepass.foundation.linalg import tisvd
 from onepass.lab.definition import CHECKPOINTS, Trial, curve_rows, final_rows
-from onepass.lab.drawing import canvas, logarithmic, plot, title
+from onepass.lab.drawing import canvas, plot_curves, set_log_scale, set_title
 from onepass.lab.figure import Figure, Line, Picture, Row
-from onepass.lab.learners.streams import Stream, permuted
-from onepass.lab.looks import styles
+from onepass.lab.learners.streams import Stream, random_order_factory
+from onepass.lab.line_styles import assign_styles
 from onepass.lab.policy import Policy
-from onepass.lab.tables import by, mean_cell, policy_of
+from onepass.lab.tables import group_rows, mean_cell, policy_label
 
 FIRST = 200  # points that are sketched before the first update
 
@@ -86,7 +86,7 @@ class RandomizedSVD:
         return (self.left * self.values) @ self.right
 
 
-def decomposition_lines(rows: Sequence[Row]) -> list[Line]:
+def _decomposition_lines(rows: Sequence[Row]) -> list[Line]:
     """One line per method: relative spectral error after the last update, the worst on the way, and the time."""
     return [
         {
@@ -98,26 +98,26 @@ def decomposition_lines(rows: Sequence[Row]) -> list[Line]:
             "updates": f"{own[0]['rounds']:,}",
             "seeds": str(len(own)),
         }
-        for label, own in by(rows, policy_of).items()
+        for label, own in group_rows(rows, policy_label).items()
     ]
 
 
-def draw_decomposition(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
+def _draw_decomposition(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
     """Relative spectral error and seconds over updates (Wen, Zhang et al. figure 4)."""
     figure = canvas(8.5, 6.6)
-    looks = styles(rows, "policy")
+    styles = assign_styles(rows, "policy")
     panels = figure.subplots(2, 1)
     for axes, (value, name) in zip(panels, (("spectral_error", "||M - M~|| / ||M||"), ("seconds", "seconds"))):
         axes.set_label(value)
-        plot(axes, curves, value, looks)
-        logarithmic(axes, "y")
+        plot_curves(axes, curves, value, styles)
+        set_log_scale(axes, "y")
         axes.set(xlabel="updates", ylabel=name)
         axes.set_xlim(0, max(row["round"] for row in curves))
-    title(figure, rows, "decompositions of the sketch")
+    set_title(figure, rows, "decompositions of the sketch")
     return figure
 
 
-DECOMPOSITION = Figure("decomposition", decomposition_lines, draw_decomposition)
+DECOMPOSITION = Figure("decomposition", _decomposition_lines, _draw_decomposition)
 
 
 @dataclass(frozen=True)
@@ -201,7 +201,7 @@ class DecompositionTrial:
 SUITE = DecompositionStudy(
     "tisvd",
     "TISVD, eigh, full and randomized SVD of spambase's sketched kernel, rank 30 of 100 (Wen, Zhang et al. figure 4)",
-    permuted("spambase"),
+    random_order_factory("spambase"),
     (
         Policy("TISVD", TISVD, {"rank": 30}),
         Policy("eigh", FullEigh, {"rank": 30}),

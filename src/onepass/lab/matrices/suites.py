@@ -11,17 +11,17 @@ from onepass.lab.datasets import load
 from onepass.lab.definition import Study
 from onepass.lab.matrices.figures import INVERSE, RANKS
 from onepass.lab.matrices.study import MatrixStudy
-from onepass.lab.policy import Policy, at, over_reg
+from onepass.lab.policy import Policy, policies_over_reg, policy_variant
 from onepass.lab.recommender import interactions
 
 FACTORS = 41  # features of users and arms, as in the recommender's study
 
 
-def mnist_rows(seed: int, rounds: int) -> np.ndarray:
+def _mnist_rows(seed: int, rounds: int) -> np.ndarray:
     return dataset_rows(load("mnist"), seed, rounds)
 
 
-def approximation_designs() -> tuple[Policy, ...]:
+def _approximation_designs() -> tuple[Policy, ...]:
     dyadic = {"reg": 1.0, "size": 16, "base": "fd"}
     return (
         Policy("FD size=50", "FrequentDirections", {"reg": 1.0, "size": 50}),
@@ -29,7 +29,7 @@ def approximation_designs() -> tuple[Policy, ...]:
     )
 
 
-def magazine_rows(seed: int, rounds: int) -> np.ndarray:
+def _magazine_rows(seed: int, rounds: int) -> np.ndarray:
     """Rows of the seed-th most frequent arm of Magazine Subscriptions in the order in which they came, repeated where
     they are fewer: ||x_a|| x_u, which is vec(x_u x_a^T) in the coordinates of its arm.
     """
@@ -45,13 +45,13 @@ def magazine() -> interactions.Problem:
     return interactions.prepare(interactions.load("magazine"), FACTORS)
 
 
-def over_ranks(ranks: tuple[int, ...], regs: tuple[float, ...]) -> tuple[Policy, ...]:
+def sketches_over_ranks(ranks: tuple[int, ...], regs: tuple[float, ...]) -> tuple[Policy, ...]:
     """Every sketch of `sketches` at these sizes, a group for every reg."""
     found = []
     for policy, reg in product(sketches(1), regs):
         group = replace(policy, label=f"{policy.label}, reg {reg:g}", params={**policy.params, "reg": reg})
         name = "rank" if "rank" in policy.params else "size"
-        found += [at(group, f"{name}={rank}", **{name: rank}) for rank in ranks]
+        found += [policy_variant(group, f"{name}={rank}", **{name: rank}) for rank in ranks]
     return tuple(found)
 
 
@@ -71,15 +71,15 @@ SUITES: tuple[Study, ...] = (
         "matrix-approximation",
         "spectral error and its bound along 1,250 unit rows in 500 dimensions (Wen, Yin et al. figure 4)",
         gaussian_rows,
-        approximation_designs(),
+        _approximation_designs(),
         rounds=1250,
         seeds=5,
     ),
     MatrixStudy(
         "inverse-error",
         "relative error of A^-1 over reg at rank 50, after 1,000 rows of MNIST",
-        mnist_rows,
-        over_reg(sketches(50)),
+        _mnist_rows,
+        policies_over_reg(sketches(50)),
         rounds=1000,
         seeds=3,
         figure=INVERSE,
@@ -88,7 +88,7 @@ SUITES: tuple[Study, ...] = (
         "inverse-error-flat",
         "the same after 1,000 rows of flat spectrum in 500 dimensions",
         gaussian_rows,
-        over_reg(sketches(50)),
+        policies_over_reg(sketches(50)),
         rounds=1000,
         seeds=3,
         figure=INVERSE,
@@ -96,8 +96,8 @@ SUITES: tuple[Study, ...] = (
     MatrixStudy(
         "inverse-error-rank",
         "relative error of A^-1 over the size of the sketch, after 1,000 rows of MNIST (Shustova et al. figure 5)",
-        mnist_rows,
-        over_ranks((10, 20, 50, 100, 200, 400), (2.0, 20.0)),
+        _mnist_rows,
+        sketches_over_ranks((10, 20, 50, 100, 200, 400), (2.0, 20.0)),
         rounds=1000,
         seeds=3,
         figure=RANKS,
@@ -105,8 +105,8 @@ SUITES: tuple[Study, ...] = (
     MatrixStudy(
         "inverse-error-magazine",
         "the same on the rows of the ten most frequent arms of Magazine Subscriptions (Shustova et al. figure 16)",
-        magazine_rows,
-        over_ranks((2, 4, 8, 16, 24, 32, 40), (1.0, 10.0)),
+        _magazine_rows,
+        sketches_over_ranks((2, 4, 8, 16, 24, 32, 40), (1.0, 10.0)),
         rounds=700,
         seeds=10,
         figure=RANKS,

@@ -14,17 +14,17 @@ from typing import Any
 import numpy as np
 
 from onepass import UCB, Bandit, InteractionBandit
-from onepass.lab.news.fixed import best_fixed
-from onepass.lab.news.served import LAST
-from onepass.lab.news.site import PATIENCE, PER_DAY, Request, Site
+from onepass.lab.news.oracle import best_fixed
+from onepass.lab.news.simulator import PATIENCE, PER_DAY, Request, Site
 from onepass.lab.news.study import Server
+from onepass.lab.news.through_service import LAST
 
 DAYS = 20
 AS_IT_IS, GREEDY, AT_ONCE, TOLD = "as it is", "the largest mean", "clicks at once", "told probabilities"
 WAYS = (AS_IT_IS, GREEDY, AT_ONCE, TOLD)
 
 
-class Alone:
+class BanditPolicy:
     """A bandit as a policy of the study."""
 
     def __init__(self, bandit: Bandit) -> None:
@@ -39,10 +39,10 @@ class Alone:
         self.bandit.learn(decision, reward)
 
 
-def earned(requests: Sequence[Request], seed: int, way: str) -> np.ndarray:
+def click_probabilities(requests: Sequence[Request], seed: int, way: str) -> np.ndarray:
     """The probability of a click of what is shown at every request, (n,). seed: of the bandit; way: one of `WAYS`."""
     bandit = InteractionBandit(seed=seed, exploration=UCB(0.0) if way == GREEDY else None)
-    server, found = Server(Alone(bandit)), list[float]()
+    server, found = Server(BanditPolicy(bandit)), list[float]()
     for request in requests:
         if way == TOLD:
             decision = bandit.decide(request.user, arms=request.articles)
@@ -68,7 +68,7 @@ def main() -> None:
         requests = list(islice(Site(seed).requests(), DAYS * PER_DAY))
         fixed = np.array([one.chances[place] for one, place in zip(requests, best_fixed(requests), strict=True)])
         for way in WAYS:
-            own, last = earned(requests, seed, way), LAST * PER_DAY
+            own, last = click_probabilities(requests, seed, way), LAST * PER_DAY
             whole, end = own.sum() / fixed.sum(), own[-last:].sum() / fixed[-last:].sum()
             print(f"{seed} | {way} | {whole:.3f} | {end:.3f}", flush=True)
 

@@ -14,11 +14,11 @@ from typing import Any
 
 from onepass import GLBOMD, ContextualBandit, Factors, InteractionBandit, LinTS, PendingRewards
 from onepass.lab.figure import Figure, Line, Row
-from onepass.lab.news.fixed import AT_ARTICLE, USER, article_rows, user_row
-from onepass.lab.news.site import LATE, PER_DAY, TOPICS, Site
+from onepass.lab.news.oracle import AT_ARTICLE, USER, article_rows, user_row
+from onepass.lab.news.simulator import LATE, PER_DAY, TOPICS, Site
 from onepass.lab.news.study import NewsStudy, Server, draw
 from onepass.lab.policy import Policy
-from onepass.lab.tables import by, extent, policy_of, price, standard_error
+from onepass.lab.tables import cost_columns, group_rows, policy_label, size_columns, standard_error
 
 MEANS = {"no delay": 0.0, "5 minutes": 5.0 / 60.0, "2 hours": 2.0, "1 day": 24.0}  # hours
 NO_DELAY = "no delay"
@@ -46,7 +46,7 @@ class Delayed:
         self.pending = PendingRewards(self.bandit, after=self.wait * HOUR, learn_at=learn_at) if hours else None
         self.clicks: list[tuple[float, str]] = []
 
-    def asked(self, request: Any) -> tuple[Any, Any]:
+    def bandit_inputs(self, request: Any) -> tuple[Any, Any]:
         """Context and arms as the bandit takes them."""
         if self.rows:
             return Factors(user_row(request.user), article_rows(request.articles)[:, SEEN]), None
@@ -72,7 +72,7 @@ class DelayedServer(Server):
 
     def choose(self, request: Any) -> int:
         """Decide; a click, if there is one, comes later."""
-        one, (context, arms) = self.policy, self.policy.asked(request)
+        one, (context, arms) = self.policy, self.policy.bandit_inputs(request)
         if one.pending is None:
             decision = one.bandit.decide(context, arms)
             one.bandit.learn(decision, float(request.lot < request.chances[decision.index]))
@@ -90,7 +90,7 @@ def lines(rows: Sequence[Row]) -> list[Line]:
         (row["group"], row["seed"]): row["last_half"] for row in rows if row["policy"] == f"{row['group']}, {NO_DELAY}"
     }
     found: list[Line] = []
-    for label, own in by(rows, policy_of).items():
+    for label, own in group_rows(rows, policy_label).items():
         rates, late = [row["click_rate"] for row in own], [row["last_half"] for row in own]
         base = [without[key] for row in own if (key := (row["group"], row["seed"])) in without]
         share = f"{fmean(late) / fmean(base):.3f}" if len(base) == len(late) else ""
@@ -100,8 +100,8 @@ def lines(rows: Sequence[Row]) -> list[Line]:
                 "click rate": f"{fmean(rates):.4f} ± {standard_error(rates):.4f}",
                 "last half": f"{fmean(late):.4f}",
                 "of no delay": share,
-                **price(own),
-                **extent(own),
+                **cost_columns(own),
+                **size_columns(own),
             }
         )
     return found

@@ -32,10 +32,10 @@ class Choice:
     """The place of an article, and what learning needs."""
 
     index: int
-    kept: Any
+    details: Any
 
 
-def crossed(seed: int, rule: str = "upper gaps") -> Bandit:
+def make_crossed_bandit(seed: int, rule: str = "upper gaps") -> Bandit:
     """The recommended one."""
     return InteractionBandit(exploration=RULES[rule], seed=seed)
 
@@ -59,24 +59,24 @@ class Dense:
 
     def decide(self, user: Any, articles: Any) -> Choice:
         left, right = (
-            with_constant(self.users.transform([user]))[0],
-            with_constant(self.articles.transform(list(articles.values()))),
+            _with_constant(self.users.transform([user]))[0],
+            _with_constant(self.articles.transform(list(articles.values()))),
         )
         place = self.bandit.decide(Factors(left, right)).index
         return Choice(place, (user, list(articles.values())[place]))
 
     def learn(self, choice: Choice, reward: float) -> None:
-        user, article = choice.kept
+        user, article = choice.details
         self.users.learn(user)
         self.articles.learn(article)
-        rows = with_constant(self.users.transform([user])), with_constant(self.articles.transform([article]))
+        rows = _with_constant(self.users.transform([user])), _with_constant(self.articles.transform([article]))
         self.bandit.learn(Factors(rows[0][0], rows[1][0]), reward)
 
     def memory_usage(self) -> int:
         return self.bandit.memory_usage()
 
 
-def with_constant(rows: np.ndarray) -> np.ndarray:
+def _with_constant(rows: np.ndarray) -> np.ndarray:
     """Rows with a 1 before each."""
     return np.hstack([np.ones((len(rows), 1)), rows])
 
@@ -97,8 +97,8 @@ class Popularity:
         return Choice(place, names[place])
 
     def learn(self, choice: Choice, reward: float) -> None:
-        clicks, others = self.counts.get(choice.kept, self.BEFORE)
-        self.counts[choice.kept] = (clicks + reward, others + 1.0 - reward)
+        clicks, others = self.counts.get(choice.details, self.BEFORE)
+        self.counts[choice.details] = (clicks + reward, others + 1.0 - reward)
 
     def memory_usage(self) -> int:
         return 16 * len(self.counts)  # two numbers of 8 bytes
@@ -146,7 +146,7 @@ class VowpalWabbit:
         return Choice(place, (lines, chances[place]))
 
     def learn(self, choice: Choice, reward: float) -> None:
-        lines, chance = choice.kept
+        lines, chance = choice.details
         told = list(lines)
         told[choice.index + 1] = f"0:{-reward}:{chance} {told[choice.index + 1]}"
         self.workspace.learn(told)

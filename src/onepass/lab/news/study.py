@@ -9,12 +9,12 @@ from time import thread_time
 from typing import Any
 
 from onepass.lab.definition import CHECKPOINTS, Trial, curve_rows, final_rows
-from onepass.lab.drawing import bars, canvas, plot, tall, title
+from onepass.lab.drawing import bar_chart_height, canvas, draw_bars, plot_curves, set_title
 from onepass.lab.figure import Figure, Line, Picture, Row
-from onepass.lab.looks import styles
-from onepass.lab.news.site import PATIENCE, Site
+from onepass.lab.line_styles import assign_styles
+from onepass.lab.news.simulator import PATIENCE, Site
 from onepass.lab.policy import Policy
-from onepass.lab.tables import by, extent, policy_of, price, standard_error
+from onepass.lab.tables import cost_columns, group_rows, policy_label, size_columns, standard_error
 
 TRIED = 40  # requests of a throw-away copy
 AFTERWARDS = 1000.0  # hours of the site, when all its deadlines have passed
@@ -105,7 +105,7 @@ def last_half(points: Sequence[Mapping[str, Any]]) -> float:
 def lines(rows: Sequence[Row]) -> list[Line]:
     """One line per policy: expected click rate with its standard error, share of what could be had, and costs."""
     found = []
-    for label, own in by(rows, policy_of).items():
+    for label, own in group_rows(rows, policy_label).items():
         rates = [row["click_rate"] for row in own]
         best = [(row["cumulative_reward"] + row["cumulative_regret"]) / row["rounds"] for row in own]
         found.append(
@@ -113,8 +113,8 @@ def lines(rows: Sequence[Row]) -> list[Line]:
                 "policy": label,
                 "click rate": f"{fmean(rates):.4f} ± {standard_error(rates):.4f}",
                 "of the best": f"{fmean(rates) / fmean(best):.3f}",
-                **price(own),
-                **extent(own),
+                **cost_columns(own),
+                **size_columns(own),
             }
         )
     return found
@@ -122,14 +122,14 @@ def lines(rows: Sequence[Row]) -> list[Line]:
 
 def draw(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
     """Click rate over requests, and time a request."""
-    figure = canvas(8.5, 4.8 + tall(rows))
-    axes = figure.subplot_mosaic([["clicks"], ["time"]], height_ratios=[4.4, tall(rows)])
-    looks = styles(rows, "policy")
-    plot(axes["clicks"], curves, "click_rate", looks)
+    figure = canvas(8.5, 4.8 + bar_chart_height(rows))
+    axes = figure.subplot_mosaic([["clicks"], ["time"]], height_ratios=[4.4, bar_chart_height(rows)])
+    styles = assign_styles(rows, "policy")
+    plot_curves(axes["clicks"], curves, "click_rate", styles)
     axes["clicks"].set(title="expected click rate so far, mean and standard error", xlabel="request")
     axes["clicks"].set_xlim(0, max(row["round"] for row in curves))
-    bars(axes["time"], rows, "microseconds_per_round", 1.0, "microseconds a request", looks)
-    title(figure, rows, f"{rows[0]['rounds']:,} requests")
+    draw_bars(axes["time"], rows, "microseconds_per_round", 1.0, "microseconds a request", styles)
+    set_title(figure, rows, f"{rows[0]['rounds']:,} requests")
     return figure
 
 

@@ -4,14 +4,14 @@ from functools import partial
 
 from onepass.lab.definition import Study
 from onepass.lab.news import delays
-from onepass.lab.news.policies import Dense, Popularity, Uniform, VowpalWabbit, crossed
-from onepass.lab.news.site import Site
+from onepass.lab.news.policies import Dense, Popularity, Uniform, VowpalWabbit, make_crossed_bandit
+from onepass.lab.news.simulator import Site
 from onepass.lab.news.study import NewsStudy
 from onepass.lab.policy import Policy
 
 OURS = (
-    Policy("InteractionBandit", crossed),
-    Policy("InteractionBandit, upper bounds", crossed, {"rule": "upper bounds"}),
+    Policy("InteractionBandit", make_crossed_bandit),
+    Policy("InteractionBandit, upper bounds", make_crossed_bandit, {"rule": "upper bounds"}),
     Policy("CBSCFD", Dense, {"recipe": "CBSCFD"}),
     Policy("CBSCFD, Newton steps", Dense, {"recipe": "CBSCFD newton"}),
     Policy("GLBOMD on robust FD", Dense, {"recipe": "robust"}),

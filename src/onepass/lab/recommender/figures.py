@@ -4,10 +4,19 @@ from collections.abc import Sequence
 from functools import partial
 from statistics import fmean
 
-from onepass.lab.drawing import Curve, bars, canvas, level, logarithmic, name_ends, tall, title
+from onepass.lab.drawing import (
+    Curve,
+    bar_chart_height,
+    canvas,
+    draw_bars,
+    level_end,
+    name_ends,
+    set_log_scale,
+    set_title,
+)
 from onepass.lab.figure import Figure, Line, Picture, Row
-from onepass.lab.looks import styles
-from onepass.lab.tables import by, group_of, mean_cell, policy_of
+from onepass.lab.line_styles import assign_styles
+from onepass.lab.tables import group_label, group_rows, mean_cell, policy_label
 
 PUBLISHED = {  # Shustova et al. tables 4 and 5: Hit@10, NDCG@10, MRR@10, coverage; train s, evaluation s, train GB
     name: {
@@ -25,21 +34,21 @@ LEAKAGE = (
 )
 
 
-def leakage(rows: Sequence[Row]) -> str:
+def _leakage_note(rows: Sequence[Row]) -> str:
     """What the published figures that stand beside ours are."""
     return LEAKAGE if rows[0]["experiment"] in PUBLISHED else ""
 
 
-def recommender_lines(rows: Sequence[Row], beside: bool = False) -> list[Line]:
+def _recommender_lines(rows: Sequence[Row], beside: bool = False) -> list[Line]:
     """One line per policy: means over steps with their standard errors, means over seeds, and what it cost.
 
     beside: published figures stand beside ours, where there are any.
     """
     published = PUBLISHED.get(rows[0]["experiment"]) if beside else None
     whole = [row for row in rows if row["month"] == "all"]
-    cold = by([row for row in whole if row["users"] == "cold"], policy_of)
+    cold = group_rows([row for row in whole if row["users"] == "cold"], policy_label)
     lines = []
-    for label, own in by([row for row in whole if row["users"] == "known"], policy_of).items():
+    for label, own in group_rows([row for row in whole if row["users"] == "known"], policy_label).items():
         mean = {key: fmean(row[key] for row in own) for key, value in own[0].items() if isinstance(value, float)}
         paper = (published or {}).get(own[0]["group"], ("", ""))
         lines.append(
@@ -63,14 +72,14 @@ def recommender_lines(rows: Sequence[Row], beside: bool = False) -> list[Line]:
     return lines
 
 
-def draw_recommender(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
+def _draw_recommender(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
     """Hit@10 of every step, as a share of LinUCB's up to then (Shustova et al. figure 3); time and memory as bars."""
-    heights = [4.2, tall(rows)]
+    heights = [4.2, bar_chart_height(rows)]
     figure = canvas(8.5, 0.4 + sum(heights))
     axes = figure.subplot_mosaic([["hits", "hits"], ["time", "memory"]], height_ratios=heights)
-    looks = styles(rows, "policy")
+    styles = assign_styles(rows, "policy")
     known = [row for row in curves if row["users"] == "known"]
-    totals = {label: running(own) for label, own in by(known, policy_of).items()}
+    totals = {label: _cumulative_hits(own) for label, own in group_rows(known, policy_label).items()}
     base = totals.get("LinUCB")
     shares: dict[str, Curve] = {}
     for label, own in totals.items():
@@ -79,31 +88,31 @@ def draw_recommender(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
         if points:
             shares[label] = [float(step) for step in points], list(points.values())
             marker = "o" if len(points) == 1 else ""
-            axes["hits"].plot(*shares[label], label=label, marker=marker, **looks[label])
+            axes["hits"].plot(*shares[label], label=label, marker=marker, **styles[label])
     what = "Hit@10 up to the step, LinUCB = 1" if base else "Hit@10 up to the step"
     axes["hits"].set(title=what, xlabel="step")
     axes["hits"].set_ylim(bottom=0)
     axes["hits"].margins(x=0)
-    name_ends(axes["hits"], shares, looks)
+    name_ends(axes["hits"], shares, styles)
     whole = [row for row in rows if row["month"] == "all" and row["users"] == "known"]
     milliseconds = [{**row, "ms": 1e3 * row["decide_seconds_per_user"]} for row in whole]
-    bars(axes["time"], milliseconds, "ms", 1.0, "milliseconds a user", looks)
-    bars(axes["memory"], whole, "memory_bytes", 1e6, "memory, MB", looks)
+    draw_bars(axes["time"], milliseconds, "ms", 1.0, "milliseconds a user", styles)
+    draw_bars(axes["memory"], whole, "memory_bytes", 1e6, "memory, MB", styles)
     axes["memory"].tick_params(labelleft=False)
-    title(figure, whole, f"{whole[0]['rounds']} steps")
+    set_title(figure, whole, f"{whole[0]['rounds']} steps")
     return figure
 
 
-def running(rows: Sequence[Row]) -> dict[int, float]:
+def _cumulative_hits(rows: Sequence[Row]) -> dict[int, float]:
     """The sum of Hit@10, mean over seeds, up to every step."""
     total, found = 0.0, {}
-    for step, own in sorted(by(rows, lambda row: row["round"]).items()):
+    for step, own in sorted(group_rows(rows, lambda row: row["round"]).items()):
         total += fmean(row["hit_at_10"] for row in own)
         found[step] = total
     return found
 
 
-def draw_sweep(rows: Sequence[Row], curves: Sequence[Row], *, x: str, name: str, scale: str) -> Picture:
+def _draw_sweep(rows: Sequence[Row], curves: Sequence[Row], *, x: str, name: str, scale: str) -> Picture:
     """Quality and costs against one column of the rows; policies without it are levels."""
     panels = (
         ("hit_at_10", 1.0, "Hit@10"),
@@ -112,35 +121,37 @@ def draw_sweep(rows: Sequence[Row], curves: Sequence[Row], *, x: str, name: str,
         ("memory_bytes", 1e6, "memory, MB"),
     )
     figure = canvas(10, 7.6)
-    looks = styles(rows, "group")
+    styles = assign_styles(rows, "group")
     whole = [row for row in rows if row["month"] == "all" and row["users"] == "known"]
     for axes, (value, unit, label) in zip(figure.subplots(2, 2).ravel(), panels):
         axes.set_label(value)
         found, levels, off = {}, {}, {}
-        for group, own in by(whole, group_of).items():
-            points = sorted(by([row for row in own if row[x]], lambda row: row[x]).items())
+        for group, own in group_rows(whole, group_label).items():
+            points = sorted(group_rows([row for row in own if row[x]], lambda row: row[x]).items())
             means = [fmean(row[value] for row in same) / unit for _, same in points]
             if not points:
                 levels[group] = fmean(row[value] for row in own) / unit
-                axes.axhline(levels[group], label=group, **looks[group])
+                axes.axhline(levels[group], label=group, **styles[group])
             else:
                 found[group] = [at for at, _ in points], means
-                axes.plot(*found[group], marker="o", markersize=4, label=group, **looks[group])
+                axes.plot(*found[group], marker="o", markersize=4, label=group, **styles[group])
                 if value == "hit_at_10":
                     off[group] = means[-1], fmean(row["hit_at_10_error"] for row in points[-1][1])
-        logarithmic(axes, scale if value == "hit_at_10" else scale + "y")
+        set_log_scale(axes, scale if value == "hit_at_10" else scale + "y")
         axes.set(title=label, xlabel=name)
         intervals = {group: (mean - error, mean + error) for group, (mean, error) in off.items()}
-        ends = {**found, **{group: level(axes, at) for group, at in levels.items()}}
-        name_ends(axes, ends, looks, intervals if value == "hit_at_10" else None)
-    title(figure, whole, f"against {name}")
+        ends = {**found, **{group: level_end(axes, at) for group, at in levels.items()}}
+        name_ends(axes, ends, styles, intervals if value == "hit_at_10" else None)
+    set_title(figure, whole, f"against {name}")
     return figure
 
 
-RECOMMENDER = Figure("recommender", partial(recommender_lines, beside=True), draw_recommender, leakage)
-SIZE = Figure("size", recommender_lines, partial(draw_sweep, x="size", name="rank or size", scale="x"))
+RECOMMENDER = Figure("recommender", partial(_recommender_lines, beside=True), _draw_recommender, _leakage_note)
+SIZE = Figure("size", _recommender_lines, partial(_draw_sweep, x="size", name="rank or size", scale="x"))
 WIDTH = Figure(
-    "width", recommender_lines, partial(draw_sweep, x="context_dim", name="dimension of contexts", scale="x")
+    "width", _recommender_lines, partial(_draw_sweep, x="context_dim", name="dimension of contexts", scale="x")
 )
-ARMS = Figure("arms", recommender_lines, partial(draw_sweep, x="arms", name="number of arms", scale="x"))
-BATCH = Figure("batch", recommender_lines, partial(draw_sweep, x="batch", name="rows of an arm in a batch", scale="x"))
+ARMS = Figure("arms", _recommender_lines, partial(_draw_sweep, x="arms", name="number of arms", scale="x"))
+BATCH = Figure(
+    "batch", _recommender_lines, partial(_draw_sweep, x="batch", name="rows of an arm in a batch", scale="x")
+)

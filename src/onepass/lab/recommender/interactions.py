@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse
 import scipy.sparse.linalg
 
-from onepass.lab.datasets import INTERACTIONS, find, listed
+from onepass.lab.datasets import INTERACTIONS, find_files, join_paths
 from onepass.lab.errors import ExperimentError
 
 WARM_UP = 0.8
@@ -66,15 +66,15 @@ class Problem:
 def load(name: str) -> Interactions:
     """The interactions `name`, found like every data set of `datasets`; ExperimentError for damaged or other files."""
     source = INTERACTIONS[name]
-    form, paths = find(name, source)
+    form, paths = find_files(name, source)
     try:
         table, _ = form.read(paths)
     except (ValueError, OSError, EOFError) as error:
-        raise ExperimentError(f"{listed(paths)} cannot be read ({error}): remove or replace it") from error
+        raise ExperimentError(f"{join_paths(paths)} cannot be read ({error}): remove or replace it") from error
     counts = (len(table), *(len(np.unique(column)) for column in table.T[:2]))
     if counts != source.counts:
         raise ExperimentError(
-            f"{listed(paths)} is not {name}: it has {counts} interactions, users and items "
+            f"{join_paths(paths)} is not {name}: it has {counts} interactions, users and items "
             f"instead of {source.counts}; remove or replace it"
         )
     return in_time_order(*table.T)
@@ -109,7 +109,7 @@ def features(log: Interactions, shape: tuple[int, int], rank: int) -> tuple[np.n
     return matrix @ right, right
 
 
-def periods(times: np.ndarray, unit: str) -> list[tuple[str, slice]]:
+def calendar_periods(times: np.ndarray, unit: str) -> list[tuple[str, slice]]:
     """Where every calendar month (UTC), or week counted from the first time, begins and ends; empty ones left out."""
     seconds = times.astype("int64").astype("datetime64[s]")
     if unit == "month":
@@ -135,15 +135,15 @@ def prepare(
     names = np.sort(names[np.argsort(-counts, kind="stable")[:arms]])
     people = np.unique(known.users)
     log = interactions._replace(users=places(people, interactions.users), items=places(names, interactions.items))
-    trusted = usable(log if leaking else log.part(slice(end)))
+    trusted = _known_interactions(log if leaking else log.part(slice(end)))
     left, right = features(trusted, (len(people), len(names)), factors)
-    warm = usable(log.part(slice(end)))
+    warm = _known_interactions(log.part(slice(end)))
     seen: list[set[int]] = [set() for _ in people]
     for user, item in zip(warm.users.tolist(), warm.items.tolist()):
         seen[user].add(item)
     steps = [
-        step(name, log.part(slice(end + part.start, end + part.stop)), interactions.users[end:][part])
-        for name, part in periods(interactions.times[end:], unit)
+        _make_step(name, log.part(slice(end + part.start, end + part.stop)), interactions.users[end:][part])
+        for name, part in calendar_periods(interactions.times[end:], unit)
     ]
     return Problem(left, right, warm, seen, steps)
 
@@ -154,12 +154,12 @@ def places(names: np.ndarray, values: np.ndarray) -> np.ndarray:
     return np.where(names[found] == values, found, UNKNOWN)
 
 
-def usable(log: Interactions) -> Interactions:
+def _known_interactions(log: Interactions) -> Interactions:
     """The interactions of known users with arms."""
     return log.part((log.users != UNKNOWN) & (log.items != UNKNOWN))
 
 
-def step(name: str, log: Interactions, people: np.ndarray) -> Step:
+def _make_step(name: str, log: Interactions, people: np.ndarray) -> Step:
     """A step from its interactions; people: the users as their data set numbers them."""
     came: dict[int, set[int]] = {}
     for person, item in zip(people.tolist(), log.items.tolist()):
@@ -168,7 +168,9 @@ def step(name: str, log: Interactions, people: np.ndarray) -> Step:
     known = sorted((number[person], items) for person, items in came.items() if number[person] != UNKNOWN)
     cold = [items for person, items in came.items() if number[person] == UNKNOWN]
     users = np.array([user for user, _ in known], np.int64)
-    return Step(name, usable(log), log.items[log.items != UNKNOWN], users, [items for _, items in known], cold)
+    return Step(
+        name, _known_interactions(log), log.items[log.items != UNKNOWN], users, [items for _, items in known], cold
+    )
 
 
 def metrics(recommended: Sequence[int], relevant: set[int], k: int = 10) -> tuple[float, float, float]:

@@ -6,7 +6,7 @@ from time import perf_counter
 from typing import Any
 
 
-def measured(model: Any, work: Callable[..., Any], *args: Any, **options: Any) -> tuple[Any, float, int]:
+def measure_call(model: Any, work: Callable[..., Any], *args: Any, **options: Any) -> tuple[Any, float, int]:
     """The result of work(*args), its seconds, and the bytes of the model and of all that the work took beside it.
 
     The peak of the process's resident memory is reset before (Linux; elsewhere only the model itself is counted). It
@@ -15,16 +15,16 @@ def measured(model: Any, work: Callable[..., Any], *args: Any, **options: Any) -
     held, counted = model.memory_usage(), True
     try:
         Path("/proc/self/clear_refs").write_text("5")
-        before = resident("VmRSS")
+        before = _resident_bytes("VmRSS")
     except OSError:
         counted = False
     began = perf_counter()
     result = work(*args, **options)
     seconds = perf_counter() - began
-    grown = max(0, resident("VmHWM") - before) if counted else 0
+    grown = max(0, _resident_bytes("VmHWM") - before) if counted else 0
     return result, seconds, max(held + grown, model.memory_usage())
 
 
-def resident(field: str) -> int:
+def _resident_bytes(field: str) -> int:
     (line,) = (line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith(field))
     return 1024 * int(line.split()[1])

@@ -34,12 +34,15 @@ class Recommender(Policy):
     batch: int | None = None
 
     @property
-    def own(self) -> dict[str, int | None]:
+    def overrides(self) -> dict[str, int | None]:
         return {"factors": self.factors, "arms": self.arms, "batch": self.batch}
 
     def columns(self) -> dict[str, Any]:
         columns = super().columns()
-        return {**columns, "params": {**columns["params"], **{k: v for k, v in self.own.items() if v is not None}}}
+        return {
+            **columns,
+            "params": {**columns["params"], **{k: v for k, v in self.overrides.items() if v is not None}},
+        }
 
 
 def PSILinUCBFull(*, dim: Any, rank: int, reg: float = 1.0, exploration: float = 0.1, seed: int = 0) -> Bandit:
@@ -98,7 +101,7 @@ class CBRAP:
         return float("inf")
 
 
-class Taken:
+class ItemModelsPolicy:
     """`ItemModels` on users' features. Strangers, whose features nobody knows, are the row 0; what they have taken is
     learned, too, as if rated as by others (trial.py)."""
 
@@ -134,7 +137,7 @@ class Popularity:
     ) -> Recommendation:
         counts = np.zeros(max(len(arms), len(self.counts)))
         counts[: len(self.counts)] = self.counts
-        return ranked(counts, len(contexts.left), k, exclude)
+        return _rank_arms(counts, len(contexts.left), k, exclude)
 
     def memory_usage(self) -> int:
         return self.counts.nbytes
@@ -157,7 +160,7 @@ class Random:
     ) -> Recommendation:
         found = Recommendation([], [])
         for i in range(len(contexts.left)):
-            one = ranked(self.rng.random(len(arms)), 1, k, exclude and exclude[i : i + 1])
+            one = _rank_arms(self.rng.random(len(arms)), 1, k, exclude and exclude[i : i + 1])
             found.arms.extend(one.arms)
             found.scores.extend(one.scores)
         return found
@@ -169,7 +172,9 @@ class Random:
         return float("inf")
 
 
-def ranked(scores: np.ndarray, users: int, k: int, exclude: Sequence[Collection[int]] | None = None) -> Recommendation:
+def _rank_arms(
+    scores: np.ndarray, users: int, k: int, exclude: Sequence[Collection[int]] | None = None
+) -> Recommendation:
     """The k best arms by the same scores (K,) for every user, without those excluded; ties go to the first arm."""
     order = np.argsort(-scores, kind="stable")
     most = k + max((len(own) for own in exclude), default=0) if exclude else k

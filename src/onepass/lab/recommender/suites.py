@@ -7,47 +7,51 @@ from typing import Any, cast
 
 from onepass.lab.definition import Study
 from onepass.lab.recommender.figures import ARMS, BATCH, SIZE, WIDTH
-from onepass.lab.recommender.generated import implicit
 from onepass.lab.recommender.interactions import load
 from onepass.lab.recommender.policies import (
     CBRAP,
+    ItemModelsPolicy,
     Popularity,
     PSILinUCBFull,
     PSILinUCBSplit,
     Random,
     Recommender,
-    Taken,
 )
 from onepass.lab.recommender.study import RecommenderStudy
+from onepass.lab.recommender.synthetic import implicit_interactions
 
 RULE = {"reg": 1.0, "exploration": -0.1}  # Shustova et al.'s; ALGORITHMS section 7
 
 PER_ARM = {"model": "disjoint"}
-UNTUNED = (Recommender("ItemModels", Taken), Recommender("Popularity", Popularity), Recommender("Random", Random))
+UNTUNED = (
+    Recommender("ItemModels", ItemModelsPolicy),
+    Recommender("Popularity", Popularity),
+    Recommender("Random", Random),
+)
 
 
-def disjoint(label: str, recipe: str, **params: object) -> Recommender:
+def _per_arm_policy(label: str, recipe: str, **params: object) -> Recommender:
     return Recommender(label, recipe, {**PER_ARM, **RULE, **params})
 
 
-def full(rank: int) -> Recommender:
+def _full_psi_policy(rank: int) -> Recommender:
     return Recommender(f"PSILinUCB rank={rank}", PSILinUCBFull, {"rank": rank, **RULE}, "PSILinUCB")
 
 
 def recommenders(ranks: Sequence[int], size: int, **rule: float) -> tuple[Recommender, ...]:
     """Every per-arm policy: LinUCB exact in r' dimensions, PSI-LinUCB in the full r'^2, sketches of `size` rows."""
     found = (
-        disjoint("LinUCB", "LinUCB"),
-        replace(disjoint("LinUCB row by row", "LinUCB"), batch=1),
-        *(full(rank) for rank in ranks),
-        disjoint("CBSCFD", "CBSCFD", size=size),
+        _per_arm_policy("LinUCB", "LinUCB"),
+        replace(_per_arm_policy("LinUCB row by row", "LinUCB"), batch=1),
+        *(_full_psi_policy(rank) for rank in ranks),
+        _per_arm_policy("CBSCFD", "CBSCFD", size=size),
         Recommender("CBRAP", CBRAP, {"size": 2 * size, **RULE}),
-        disjoint("DBSLinUCB", "DBSLinUCB", size=size, error=8.0),
+        _per_arm_policy("DBSLinUCB", "DBSLinUCB", size=size, error=8.0),
     )
     return (*(replace(policy, params={**policy.params, **rule}) for policy in found), *UNTUNED)
 
 
-def defaults(label: str, recipe: str, **params: object) -> Recommender:
+def _default_policy(label: str, recipe: str, **params: object) -> Recommender:
     """A recipe per arm as it is."""
     return Recommender(label, recipe, {**PER_ARM, **params})
 
@@ -55,7 +59,7 @@ def defaults(label: str, recipe: str, **params: object) -> Recommender:
 def sweep(group: Recommender, **values: Sequence[int]) -> tuple[Recommender, ...]:
     """A policy at several sizes, or in several settings of its problem: its label says which."""
     ((name, many),) = values.items()
-    where = name in group.own
+    where = name in group.overrides
     return tuple(
         replace(
             group,
@@ -68,12 +72,12 @@ def sweep(group: Recommender, **values: Sequence[int]) -> tuple[Recommender, ...
     )
 
 
-def over_problems(**values: Sequence[int]) -> tuple[Recommender, ...]:
+def _sweep_problem(**values: Sequence[int]) -> tuple[Recommender, ...]:
     group = (
-        disjoint("LinUCB", "LinUCB"),
-        replace(disjoint("LinUCB row by row", "LinUCB"), batch=1),
-        replace(full(16), label="PSILinUCB", group=""),
-        disjoint("CBSCFD", "CBSCFD", size=16),
+        _per_arm_policy("LinUCB", "LinUCB"),
+        replace(_per_arm_policy("LinUCB row by row", "LinUCB"), batch=1),
+        replace(_full_psi_policy(16), label="PSILinUCB", group=""),
+        _per_arm_policy("CBSCFD", "CBSCFD", size=16),
         Recommender("CBRAP", CBRAP, {"size": 32, **RULE}),
     )
     return tuple(policy for own in group for policy in sweep(own, **values))
@@ -103,13 +107,13 @@ SUITES: tuple[Study, ...] = (
     RecommenderStudy(
         "implicit",
         "top ten of 1,200 generated items, month by month, of which only is known who took them; recipes at defaults",
-        implicit,
+        implicit_interactions,
         16,
         (
-            defaults("LinUCB", "LinUCB"),
-            defaults("PSILinUCB", "PSILinUCB", rank=8, compensate=False),
-            defaults("PSILinUCB compensated", "PSILinUCB", rank=8, compensate=True),
-            defaults("CBSCFD", "CBSCFD", size=8),
+            _default_policy("LinUCB", "LinUCB"),
+            _default_policy("PSILinUCB", "PSILinUCB", rank=8, compensate=False),
+            _default_policy("PSILinUCB compensated", "PSILinUCB", rank=8, compensate=True),
+            _default_policy("CBSCFD", "CBSCFD", size=8),
             *UNTUNED,
         ),
         rounds=6,
@@ -129,11 +133,11 @@ SUITES: tuple[Study, ...] = (
         MAGAZINE,
         41,
         (
-            disjoint("LinUCB", "LinUCB"),
-            *sweep(replace(full(16), label="PSILinUCB"), rank=RANKS),
-            *sweep(disjoint("PSILinUCB compensated", "PSILinUCB", rank=16, compensate=True), rank=RANKS),
+            _per_arm_policy("LinUCB", "LinUCB"),
+            *sweep(replace(_full_psi_policy(16), label="PSILinUCB"), rank=RANKS),
+            *sweep(_per_arm_policy("PSILinUCB compensated", "PSILinUCB", rank=16, compensate=True), rank=RANKS),
             *sweep(Recommender("PSILinUCB by its integrator", PSILinUCBSplit, {"rank": 16, **RULE}), rank=RANKS),
-            *sweep(disjoint("CBSCFD", "CBSCFD", size=16), size=RANKS),
+            *sweep(_per_arm_policy("CBSCFD", "CBSCFD", size=16), size=RANKS),
         ),
         rounds=26,
         figure=SIZE,
@@ -144,7 +148,7 @@ SUITES: tuple[Study, ...] = (
         MAGAZINE,
         41,
         (
-            disjoint("LinUCB", "LinUCB"),
+            _per_arm_policy("LinUCB", "LinUCB"),
             *sweep(Recommender("CBRAP", CBRAP, {"size": 32, **RULE}), size=(4, 8, 16, 32, 64, 96)),
         ),
         rounds=26,
@@ -156,7 +160,7 @@ SUITES: tuple[Study, ...] = (
         "time and memory against the dimension of contexts on magazine (Shustova et al. figure 1)",
         MAGAZINE,
         41,
-        over_problems(factors=(5, 10, 20, 41, 70)),
+        _sweep_problem(factors=(5, 10, 20, 41, 70)),
         rounds=26,
         figure=WIDTH,
         timed=True,
@@ -166,7 +170,7 @@ SUITES: tuple[Study, ...] = (
         "time and memory against the number of arms, the most frequent first, on magazine (Shustova et al. figure 2)",
         MAGAZINE,
         41,
-        over_problems(arms=(100, 250, 500, 1000, 2257)),
+        _sweep_problem(arms=(100, 250, 500, 1000, 2257)),
         rounds=26,
         figure=ARMS,
         timed=True,
@@ -177,7 +181,9 @@ SUITES: tuple[Study, ...] = (
         MAGAZINE,
         41,
         tuple(
-            policy for rank in (8, 16, 48) for policy in sweep(replace(full(rank), group=""), batch=(1, 4, 16, 64, 256))
+            policy
+            for rank in (8, 16, 48)
+            for policy in sweep(replace(_full_psi_policy(rank), group=""), batch=(1, 4, 16, 64, 256))
         ),
         rounds=26,
         figure=BATCH,

@@ -16,8 +16,8 @@ import numpy as np
 from onepass import UCB, Factors
 from onepass.lab.policy import Policy
 from onepass.lab.recommender.interactions import UNKNOWN, Interactions, Problem, Step, metrics
-from onepass.lab.recommender.measure import measured
-from onepass.lab.recommender.policies import CBRAP, Popularity, Recommender, Taken
+from onepass.lab.recommender.measure import measure_call
+from onepass.lab.recommender.policies import CBRAP, ItemModelsPolicy, Popularity, Recommender
 from onepass.lab.seeds import FIRST_TUNING_SEED
 
 K = 10
@@ -39,10 +39,10 @@ class Model:
 
     def learn(self, log: Interactions, rewards: np.ndarray, items: np.ndarray) -> None:
         """Learn a log of known users; of `items`, (m,), everyone's, popularity makes use, and who knows strangers."""
-        for users, arms, paid in batches(log, items, rewards, self.model, self.batch):
+        for users, arms, paid in _batches(log, items, rewards, self.model, self.batch):
             left = np.where((users == UNKNOWN)[:, None], 0.0, self.problem.users[users])
             contexts = Factors(left, self.problem.arms[arms])
-            _, seconds, peak = measured(self.model, self.model.learn, contexts, paid, arm=arms)
+            _, seconds, peak = measure_call(self.model, self.model.learn, contexts, paid, arm=arms)
             self.seconds += seconds
             self.peak = max(self.peak, peak)
 
@@ -65,7 +65,9 @@ class RecommenderTrial:
         known: dict[str, Model] = {}
         self.models: list[Model] = []
         for policy in policies:
-            own = policy.own if isinstance(policy, Recommender) else {"factors": None, "arms": None, "batch": None}
+            own = (
+                policy.overrides if isinstance(policy, Recommender) else {"factors": None, "arms": None, "batch": None}
+            )
             key = own["factors"], own["arms"]
             if key not in problems:
                 problems[key] = make(*key)
@@ -144,14 +146,14 @@ class RecommenderTrial:
 
 def evaluate(policy: Policy, model: Model, step: Step, number: int) -> list[dict[str, Any]]:
     """The lists of one step and what they are worth: a point for known and a point for cold users, where any came."""
-    problem, bandit = model.problem, explored(model.model, policy.params.get("exploration"))
-    mean = (0.0 if isinstance(bandit, Taken) else 1.0) * problem.users.mean(axis=0, keepdims=True)
+    problem, bandit = model.problem, _with_exploration(model.model, policy.params.get("exploration"))
+    mean = (0.0 if isinstance(bandit, ItemModelsPolicy) else 1.0) * problem.users.mean(axis=0, keepdims=True)
     known = problem.users[step.users], step.relevant, [problem.seen[user] for user in step.users]
     found = []
     for users, (left, relevant, seen) in (("known", known), ("cold", (mean, step.cold, [set[int]()]))):
         if relevant:
             contexts, names = Factors(left, problem.arms), range(len(problem.arms))
-            kept, seconds, peak = measured(bandit, bandit.recommend, contexts, K, arms=names)
+            kept, seconds, peak = measure_call(bandit, bandit.recommend, contexts, K, arms=names)
             unseen = bandit.recommend(contexts, K, arms=names, exclude=seen) if any(seen) else kept
             lists = [each.arms * (1 if users == "known" else len(relevant)) for each in (kept, unseen)]
             values = [[*metrics(a, items), *metrics(b, items)] for a, b, items in zip(*lists, relevant)]
@@ -172,24 +174,24 @@ def evaluate(policy: Policy, model: Model, step: Step, number: int) -> list[dict
     return found
 
 
-def explored(model: Any, exploration: float | None) -> Any:
+def _with_exploration(model: Any, exploration: float | None) -> Any:
     """The same learned model seen with another exploration; what has none is returned as it is."""
     if exploration is None:
         return model
-    if not isinstance(model, CBRAP | Taken):
+    if not isinstance(model, CBRAP | ItemModelsPolicy):
         return model.exploring(UCB(exploration))
     twin = copy.copy(model)
-    twin.bandit = explored(model.bandit, exploration)
+    twin.bandit = _with_exploration(model.bandit, exploration)
     return twin
 
 
-def batches(
+def _batches(
     log: Interactions, items: np.ndarray, rewards: np.ndarray, model: Any, batch: int | None
 ) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
     """Users, arms and rewards of every call of `learn`: at most `batch` rows of an arm in one, in time order."""
     if isinstance(model, Popularity):
         return [(np.zeros(len(items), np.int64), items, np.ones(len(items)))]
-    if isinstance(model, Taken):
+    if isinstance(model, ItemModelsPolicy):
         others = np.bincount(items, minlength=1 + log.items.max(initial=0)).astype(np.int64)
         np.subtract.at(others, log.items, 1)
         strange = np.repeat(np.arange(len(others)), others)

@@ -29,7 +29,7 @@ def spaces() -> Any:
     return distributions
 
 
-def logarithmic(low: float, high: float) -> Any:
+def _log_distribution(low: float, high: float) -> Any:
     """Return the distribution of a positive number on a logarithmic scale."""
     return spaces().FloatDistribution(low, high, log=True)
 
@@ -41,14 +41,14 @@ class Problem(NamedTuple):
     value: Callable[[Settings], float]
 
 
-def above(settings: Settings, function: Callable[[np.ndarray], np.ndarray], least: float) -> float:
+def _excess(settings: Settings, function: Callable[[np.ndarray], np.ndarray], least: float) -> float:
     """A function of the unit cube above its least value."""
     return float(function(np.array([list(settings.values())]))[0]) - least
 
 
-def of_cube(function: Callable[[np.ndarray], np.ndarray], dim: int, least: float) -> Problem:
+def _cube_problem(function: Callable[[np.ndarray], np.ndarray], dim: int, least: float) -> Problem:
     names = {f"x{i}": spaces().FloatDistribution(0.0, 1.0) for i in range(dim)}
-    return Problem(names, partial(above, function=function, least=least))
+    return Problem(names, partial(_excess, function=function, least=least))
 
 
 @cache
@@ -91,13 +91,13 @@ def tree(settings: Settings) -> float:
 
 
 PROBLEMS: dict[str, Callable[[], Problem]] = {
-    "branin": lambda: of_cube(branin, 2, BRANIN),
-    "hartmann6": lambda: of_cube(hartmann6, 6, HARTMANN),
-    "svc": lambda: Problem({"C": logarithmic(1e-3, 1e3), "gamma": logarithmic(1e-6, 10.0)}, svc),
+    "branin": lambda: _cube_problem(branin, 2, BRANIN),
+    "hartmann6": lambda: _cube_problem(hartmann6, 6, HARTMANN),
+    "svc": lambda: Problem({"C": _log_distribution(1e-3, 1e3), "gamma": _log_distribution(1e-6, 10.0)}, svc),
     "ridge": lambda: Problem(
         {
-            "alpha": logarithmic(1e-4, 1e2),
-            "gamma": logarithmic(1e-4, 10.0),
+            "alpha": _log_distribution(1e-4, 1e2),
+            "gamma": _log_distribution(1e-4, 10.0),
             "kernel": spaces().CategoricalDistribution(["rbf", "laplacian", "polynomial"]),
             "degree": spaces().IntDistribution(1, 3),
         },
@@ -107,7 +107,7 @@ PROBLEMS: dict[str, Callable[[], Problem]] = {
         {
             "max_depth": spaces().IntDistribution(1, 20),
             "min_samples_leaf": spaces().IntDistribution(1, 50, log=True),
-            "ccp_alpha": logarithmic(1e-5, 1e-1),
+            "ccp_alpha": _log_distribution(1e-5, 1e-1),
             "criterion": spaces().CategoricalDistribution(["gini", "entropy", "log_loss"]),
             "max_features": spaces().FloatDistribution(0.1, 1.0),
         },

@@ -14,42 +14,46 @@ from typing import Any
 import numpy as np
 
 from onepass.lab.definition import Study, Trial, curve_rows, final_rows
-from onepass.lab.drawing import canvas, logarithmic, plot, title
+from onepass.lab.drawing import canvas, plot_curves, set_log_scale, set_title
 from onepass.lab.figure import Figure, Line, Picture, Row
-from onepass.lab.looks import styles
+from onepass.lab.line_styles import assign_styles
 from onepass.lab.policy import Policy
-from onepass.lab.tables import by, policy_of
+from onepass.lab.tables import group_rows, policy_label
 from onepass.lab.tuners.problems import PROBLEMS, Problem, Settings
 
 QUARTILES = (0.25, 0.5, 0.75)
 WARM = 20  # trials of a throw-away tuner
 
 
-def bandit(seed: int) -> Any:
+def _bandit_sampler(seed: int) -> Any:
     """Return the sampler of `onepass.adapters.optuna`."""
     from onepass.adapters.optuna import BanditSampler
 
     return BanditSampler(seed=seed)
 
 
-def tpe(seed: int) -> Any:
+def _tpe_sampler(seed: int) -> Any:
     """Return Optuna's TPE, as it comes."""
     from optuna.samplers import TPESampler
 
     return TPESampler(seed=seed)
 
 
-def uniform(seed: int) -> Any:
+def _random_sampler(seed: int) -> Any:
     """Return Optuna's sampler of settings at random."""
     from optuna.samplers import RandomSampler
 
     return RandomSampler(seed=seed)
 
 
-SAMPLERS: dict[str, Callable[[int], Any]] = {"onepass": bandit, "TPE": tpe, "uniform": uniform}
+SAMPLERS: dict[str, Callable[[int], Any]] = {
+    "onepass": _bandit_sampler,
+    "TPE": _tpe_sampler,
+    "uniform": _random_sampler,
+}
 
 
-class Asked:
+class OptunaTuner:
     """An Optuna study that is asked and told."""
 
     def __init__(self, *, settings: Settings, seed: int, sampler: str) -> None:
@@ -69,7 +73,7 @@ class Asked:
 def best_lines(rows: Sequence[Row]) -> list[Line]:
     """One line per tuner: the best value, its quartiles over seeds, and milliseconds a trial."""
     lines = []
-    for label, own in by(rows, policy_of).items():
+    for label, own in group_rows(rows, policy_label).items():
         low, middle, high = np.quantile([row["best"] for row in own], QUARTILES)
         lines.append(
             {
@@ -89,21 +93,21 @@ def quartiles(values: Sequence[float]) -> tuple[float, float, float]:
     return low, middle, high
 
 
-def draw_best(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
+def _draw_best(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
     """The median of the best so far over trials, and its quartiles."""
     figure = canvas(8.5, 4.8)
     axes = figure.subplots()
     axes.set_label("best")
-    plot(axes, curves, "best", styles(rows, "policy"), sides=quartiles)
+    plot_curves(axes, curves, "best", assign_styles(rows, "policy"), band=quartiles)
     axes.set_xlim(0, max(row["round"] for row in curves))
     if all(row["best"] > 0.0 for row in curves):
-        logarithmic(axes, "y")
+        set_log_scale(axes, "y")
     axes.set(xlabel="trials", ylabel="best value so far")
-    title(figure, rows, "the best so far, median and quartiles")
+    set_title(figure, rows, "the best so far, median and quartiles")
     return figure
 
 
-BEST = Figure("best", best_lines, draw_best)
+BEST = Figure("best", best_lines, _draw_best)
 
 
 @dataclass(frozen=True)
@@ -158,7 +162,7 @@ class TunerTrial:
         return curve_rows(self.policies, self.seed, self.points)
 
 
-TUNERS = tuple(Policy(label, Asked, {"sampler": label}) for label in SAMPLERS)
+TUNERS = tuple(Policy(label, OptunaTuner, {"sampler": label}) for label in SAMPLERS)
 WHAT = {
     "branin": "Branin's function, two settings: regret",
     "hartmann6": "Hartmann's function, six settings: regret",

@@ -1,8 +1,8 @@
-"""Who plays the bake-off: ours, tuned ones of ours, and other packages where they are installed.
+"""Players of the bake-off: bandits of onepass, tuned and not, and other packages if they are installed.
 
-A player has `play(rows (n, d), labels (n,))`, which gives the arms of the next n rounds; its own rewards alone are
-shown to it. Those with `hindsight` are given rows in units of the whole set's deviations, centered where they are not
-sparse: linear models need it, and get it for nothing.
+A player has `play(rows (n, d), labels (n,))`, which returns the arms of the next n rounds. It learns only the rewards
+of its own arms. Players with `hindsight` get rows scaled by the standard deviations of the whole set, and centred
+unless they are sparse: linear models need that, and get it for free.
 """
 
 from collections.abc import Sequence
@@ -20,15 +20,15 @@ SPARSE = 0.9  # share of zeros from which on rows are not centered
 CONSTANT = 1e-9  # of a column's largest entry: one that spreads less does not vary
 
 
-def in_hindsight(rows: np.ndarray) -> np.ndarray:
-    """Rows in deviations of their columns."""
+def scale_columns(rows: np.ndarray) -> np.ndarray:
+    """Divide columns by their standard deviations, and centre them unless they are sparse."""
     deviation = rows.std(axis=0)
     unit = np.where(deviation > CONSTANT * np.abs(rows).max(axis=0), deviation, 1.0)
     return rows / unit if np.mean(rows == 0.0) > SPARSE else (rows - rows.mean(axis=0)) / unit
 
 
-class Ours:
-    """A bandit of models per arm."""
+class PerArmPlayer:
+    """Bandit of onepass with one model per arm."""
 
     hindsight = False
 
@@ -40,8 +40,8 @@ class Ours:
         return self.bandit.play(rows[:, None, :], rewards)
 
 
-class Tuned(Ours):
-    """The same on rows in hindsight, of length about 1, with an intercept."""
+class ScaledPerArmPlayer(PerArmPlayer):
+    """Bandit with one model per arm, on scaled rows of length about 1 with an intercept."""
 
     hindsight = True
 
@@ -50,7 +50,7 @@ class Tuned(Ours):
 
 
 class VowpalWabbit:
-    """One of its explorers at one learning rate; features are named, for bare numbers collide."""
+    """An explorer of Vowpal Wabbit at one learning rate; features get names, because bare numbers collide."""
 
     hindsight = True
 
@@ -79,8 +79,8 @@ class VowpalWabbit:
         return arm
 
 
-class OneByOne:
-    """A model of another package: `choose(x)` gives an arm, `learn(x, arm, reward)` takes it."""
+class SequentialPlayer:
+    """Model of another package: `choose(x)` returns an arm, `learn(x, arm, reward)` learns it."""
 
     hindsight = True
 
@@ -101,8 +101,8 @@ class OneByOne:
         self.model.partial_fit(x[None], np.array([arm]), np.array([reward]))
 
 
-class MABWiser(OneByOne):
-    """Its LinUCB."""
+class MABWiser(SequentialPlayer):
+    """LinUCB of MABWiser."""
 
     def __init__(self, arms: int, dim: int, alpha: float) -> None:
         from mabwiser.mab import MAB, LearningPolicy
@@ -114,40 +114,44 @@ class MABWiser(OneByOne):
         self.model.partial_fit([arm], [reward], x[None])
 
 
-def contextual(*, dim: int, arms: int, seed: int, exploration: float | None = None) -> Ours:
-    """Ours at its defaults; exploration: of plain upper bounds."""
+def contextual_bandit(*, dim: int, arms: int, seed: int, exploration: float | None = None) -> PerArmPlayer:
+    """Make a `ContextualBandit` with its defaults, or with UCB at this exploration."""
     rule = None if exploration is None else UCB(exploration)
-    return Ours(onepass.ContextualBandit(seed=seed, exploration=rule), arms)
+    return PerArmPlayer(onepass.ContextualBandit(seed=seed, exploration=rule), arms)
 
 
-def tuned(*, dim: int, arms: int, seed: int, recipe: str, exploration: float, reg: float, **sizes: Any) -> Tuned:
-    """One setting of a linear bandit of ours."""
+def scaled_linear_bandit(
+    *, dim: int, arms: int, seed: int, recipe: str, exploration: float, reg: float, **sizes: Any
+) -> ScaledPerArmPlayer:
+    """Make a linear bandit of onepass with one setting."""
     make, wide = getattr(onepass, recipe), {name: min(size, dim + 1) for name, size in sizes.items()}
-    return Tuned(make(dim=dim + 1, model="disjoint", exploration=exploration, reg=reg, seed=seed, **wide), arms)
+    return ScaledPerArmPlayer(
+        make(dim=dim + 1, model="disjoint", exploration=exploration, reg=reg, seed=seed, **wide), arms
+    )
 
 
 def vowpal_wabbit(*, dim: int, arms: int, seed: int, options: str, rate: float) -> VowpalWabbit:
-    """One setting of Vowpal Wabbit."""
+    """Make Vowpal Wabbit with one setting."""
     return VowpalWabbit(f"{options} -l {rate:g}", arms, seed)
 
 
 def mabwiser(*, dim: int, arms: int, seed: int, alpha: float) -> MABWiser:
-    """LinUCB of MABWiser."""
+    """Make LinUCB of MABWiser."""
     return MABWiser(arms, dim, alpha)
 
 
-def contextualbandits(*, dim: int, arms: int, seed: int, alpha: float) -> OneByOne:
-    """LinUCB of contextualbandits."""
+def contextualbandits(*, dim: int, arms: int, seed: int, alpha: float) -> SequentialPlayer:
+    """Make LinUCB of contextualbandits."""
     from contextualbandits.online import LinUCB
 
     model = LinUCB(nchoices=arms, alpha=alpha, random_state=seed + 1)
     model.fit(np.zeros((arms, dim)), np.arange(arms), np.zeros(arms))
-    return OneByOne(model)
+    return SequentialPlayer(model)
 
 
 OURS = (
-    Policy("ContextualBandit", contextual, tuned=False),
-    Policy("ContextualBandit argmax", contextual, {"exploration": 1.0}, tuned=False),
+    Policy("ContextualBandit", contextual_bandit, tuned=False),
+    Policy("ContextualBandit argmax", contextual_bandit, {"exploration": 1.0}, tuned=False),
 )
 GRID = tuple(product((0.1, 0.5), (0.1, 1.0)))  # exploration, reg
 RECIPES: tuple[tuple[str, dict[str, Any]], ...] = (
@@ -166,12 +170,12 @@ RATES = (0.5, 2.0, 10.0)
 ALPHAS = (0.1, 1.0)
 
 
-def our_linear() -> list[Policy]:
-    """Linear bandits of ours at every setting of the grid."""
+def linear_policies() -> list[Policy]:
+    """Return the linear bandits of onepass at every setting of the grid."""
     return [
         Policy(
             f"{recipe} {exploration:g}/{reg:g}",
-            tuned,
+            scaled_linear_bandit,
             {"recipe": recipe, "exploration": exploration, "reg": reg, **sizes},
             recipe,
             tuned=False,
@@ -181,8 +185,8 @@ def our_linear() -> list[Policy]:
     ]
 
 
-def peers() -> Sequence[Policy]:
-    """Those that are installed."""
+def peer_policies() -> Sequence[Policy]:
+    """Return the policies of other packages that are installed."""
     found = []
     if find_spec("vowpalwabbit") is not None:
         found += [

@@ -1,7 +1,8 @@
-"""Finished tasks in a folder, one file of JSON each: a run that was ended, or killed, goes on where it was.
+"""Finished tasks in a folder, one JSON file each, so that an interrupted run continues.
 
-A file is found again by what decides its numbers: study, policies, seed, rounds, and the text of onepass and of the
-modules that study and policies come from. Once all tasks are finished the files go: a later run plays anew.
+A file's name is a hash of everything its numbers depend on: study, policies, seed, rounds, the source code of
+onepass, and the modules that define the study and its policies. Once all tasks are finished the files are deleted, and
+a later run plays all tasks again.
 """
 
 import hashlib
@@ -26,19 +27,19 @@ PLACE = re.compile(r" at 0x[0-9a-f]+")  # in the text of an object: where it lie
 Tasks = Sequence[tuple[tuple[Policy, ...], int, str]]  # policies side by side, seed, label
 
 
-class Kept:
-    """What is finished of some tasks; folder None: nothing is kept."""
+class TaskCache:
+    """Cache of finished tasks; `folder=None` caches nothing."""
 
     def __init__(self, folder: Path | None, study: Study, tasks: Tasks, rounds: int):
         self.folder = folder
         self.files = (
             []
             if folder is None
-            else [folder / f"{digest(study, policies, seed, rounds)}.json" for policies, seed, _ in tasks]
+            else [folder / f"{_task_digest(study, policies, seed, rounds)}.json" for policies, seed, _ in tasks]
         )
 
-    def found(self) -> dict[int, Results]:
-        """What earlier runs have finished, by the task's place. A file that is no whole one is taken away."""
+    def load_results(self) -> dict[int, Results]:
+        """Return the results of earlier runs by task index. Damaged files are deleted."""
         out: dict[int, Results] = {}
         for place, file in enumerate(self.files):
             try:
@@ -50,14 +51,14 @@ class Kept:
                 file.unlink()
         return out
 
-    def keep(self, place: int, results: Results) -> None:
-        """A task is finished."""
+    def save(self, place: int, results: Results) -> None:
+        """Save the results of the task at index `place`."""
         if self.folder is not None:
             self.folder.mkdir(parents=True, exist_ok=True)
-            write_atomically(self.files[place], json.dumps([results.rows, results.curves], default=number).encode())
+            write_atomically(self.files[place], json.dumps([results.rows, results.curves], default=_to_python_number).encode())
 
     def clear(self) -> None:
-        """All are finished."""
+        """Delete all files of these tasks, and the folder if it is empty then."""
         for file in self.files:
             file.unlink(missing_ok=True)
         if self.folder is not None:
@@ -65,26 +66,36 @@ class Kept:
                 self.folder.rmdir()
 
 
-def digest(study: Study, policies: Sequence[Policy], seed: int, rounds: int) -> str:
-    """Of all that decides what is found: the same again has the same."""
+def _task_digest(study: Study, policies: Sequence[Policy], seed: int, rounds: int) -> str:
+    """Return a hash of everything that the results of a task depend on."""
     given = [study, *getattr(study, "__dict__", {}).values(), *(policy.make for policy in policies)]
-    texts = sorted({text for text in map(text_of, given) if text})
-    what = [PLACE.sub("", repr(study)), [policy.columns() for policy in policies], seed, rounds, own(), texts]
+    texts = sorted({text for text in map(_module_digest, given) if text})
+    what = [
+        PLACE.sub("", repr(study)),
+        [policy.columns() for policy in policies],
+        seed,
+        rounds,
+        _source_digest(),
+        texts,
+    ]
     told = json.dumps(what, default=lambda value: PLACE.sub("", repr(value)))
     return hashlib.blake2b(told.encode(), digest_size=DIGEST).hexdigest()
 
 
 @cache
-def own() -> str:
-    """A hash of the text of onepass."""
+def _source_digest() -> str:
+    """Return a hash of the source code of onepass."""
     whole = hashlib.blake2b(digest_size=DIGEST)
     for path in sorted(Path(onepass.__path__[0]).rglob("*.py")):
         whole.update(path.read_bytes())
     return whole.hexdigest()
 
 
-def text_of(thing: Any) -> str:
-    """A hash of the text of the module that a function, or an object's class, comes from; nothing where it has none."""
+def _module_digest(thing: Any) -> str:
+    """Return a hash of the module that defines a function or an object's class.
+
+    The hash is empty if there is no source file, and for onepass itself.
+    """
     name = thing.__module__ if hasattr(thing, "__qualname__") else type(thing).__module__
     place = getattr(sys.modules.get(name), "__file__", None)
     if place is None or name.partition(".")[0] == "onepass":
@@ -92,6 +103,6 @@ def text_of(thing: Any) -> str:
     return hashlib.blake2b(Path(place).read_bytes(), digest_size=DIGEST).hexdigest()
 
 
-def number(value: Any) -> Any:
-    """A number of NumPy as one of Python."""
+def _to_python_number(value: Any) -> Any:
+    """Convert a NumPy number to a Python number."""
     return value.item()

@@ -22,7 +22,7 @@ SEED = 0
 
 
 @cache
-def implicit(users: int = 8000, items: int = 1200) -> Interactions:
+def implicit_interactions(users: int = 8000, items: int = 1200) -> Interactions:
     """The interactions of so many users with so many items, always the same."""
     rng = np.random.default_rng(SEED)
     left, right = (rng.standard_normal((count, TASTES)) / TASTES**0.25 for count in (users, items))

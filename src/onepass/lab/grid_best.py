@@ -1,4 +1,4 @@
-"""The best of a grid: found, as a table, and drawn."""
+"""Find the best point of a parameter grid, and show it as a table and a picture."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -12,7 +12,10 @@ AXES = ("width", "reg")  # what a picture is drawn over, if it was searched
 
 
 def mean_regrets(rows: Sequence[Row]) -> dict[str, list[tuple[float, dict[str, Any]]]]:
-    """For every policy label, its grid points as (mean regret, params), best first; ties go to the grid's inside."""
+    """Map every policy label to its grid points as (mean regret, params), best first.
+
+    Of equal regrets, the point with fewer parameters at an edge of the grid comes first.
+    """
     regrets: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     params: dict[str, dict[str, Any]] = {}
     for row in rows:
@@ -23,30 +26,31 @@ def mean_regrets(rows: Sequence[Row]) -> dict[str, list[tuple[float, dict[str, A
     for label, points in regrets.items():
         rated = [(fsum(values) / len(values), params[key]) for key, values in points.items()]
         grid = [point for _, point in rated]
-        found[label] = sorted(rated, key=lambda point: (point[0], len(edges(point[1], grid))))
+        found[label] = sorted(rated, key=lambda point: (point[0], len(parameters_at_edge(point[1], grid))))
     return found
 
 
-def at_edges(rows: Sequence[Row]) -> str:
-    """A sentence on the policies whose best point lies at an edge of the grid, or nothing."""
+def edge_note(rows: Sequence[Row]) -> str:
+    """Return a sentence on the policies whose best point lies at an edge of the grid, or an empty string."""
     found = {
-        label: edges(points[0][1], [params for _, params in points]) for label, points in mean_regrets(rows).items()
+        label: parameters_at_edge(points[0][1], [params for _, params in points])
+        for label, points in mean_regrets(rows).items()
     }
     named = "; ".join(f"{label}: {', '.join(names)}" for label, names in found.items() if names)
     return f"The best lies at the edge of the grid, which is to be widened: {named}." if named else ""
 
 
-def edges(params: dict[str, Any], grid: Sequence[dict[str, Any]]) -> list[str]:
-    """The searched parameters that lie at the smallest or largest value of the grid."""
+def parameters_at_edge(params: dict[str, Any], grid: Sequence[dict[str, Any]]) -> list[str]:
+    """Return the searched parameters that have the smallest or largest value of the grid."""
     values = {name: [point[name] for point in grid] for name in params if isinstance(params[name], int | float)}
     return [name for name, own in values.items() if min(own) < max(own) and params[name] in (min(own), max(own))]
 
 
-def tuned_lines(rows: Sequence[Row]) -> list[Line]:
-    """One line per policy: the best parameters of the grid, and which of them lie at its edge."""
+def _best_parameter_lines(rows: Sequence[Row]) -> list[Line]:
+    """Return one line per policy: the best parameters of the grid, and those at its edge."""
     lines = []
     found = mean_regrets(rows)
-    searched = {label: varied([params for _, params in points]) for label, points in found.items()}
+    searched = {label: _varying_parameters([params for _, params in points]) for label, points in found.items()}
     names = list(dict.fromkeys(name for own in searched.values() for name in own))
     for label, points in found.items():
         regret, best = points[0]
@@ -56,21 +60,24 @@ def tuned_lines(rows: Sequence[Row]) -> list[Line]:
                 **{name: f"{best[name]:g}" if name in searched[label] else "" for name in names},
                 "mean regret": f"{regret:,.1f}",
                 "worst of the grid": f"{points[-1][0]:,.1f}",
-                "at the grid's edge": ", ".join(edges(best, [params for _, params in points])),
+                "at the grid's edge": ", ".join(parameters_at_edge(best, [params for _, params in points])),
             }
         )
     return lines
 
 
-def varied(grid: Sequence[dict[str, Any]]) -> list[str]:
-    """The parameters that differ between points of a grid."""
+def _varying_parameters(grid: Sequence[dict[str, Any]]) -> list[str]:
+    """Return the parameters that differ between points of a grid."""
     return [name for name in grid[0] if len({params[name] for params in grid}) > 1]
 
 
-def draw_tuning(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
-    """Regret over reg (width where kernels are tuned), at every value with the others that are best there."""
+def _draw_tuning(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
+    """Draw regret over reg, or over width if widths were searched.
+
+    At each value, the other parameters are the best ones for it.
+    """
     searched = dict.fromkeys(
-        name for points in mean_regrets(rows).values() for name in varied([params for _, params in points])
+        name for points in mean_regrets(rows).values() for name in _varying_parameters([params for _, params in points])
     )
     axis = next((name for name in AXES if name in searched), next(iter(searched), "reg"))
     best = set()
@@ -82,4 +89,4 @@ def draw_tuning(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
     return draw_over_reg(kept, "cumulative_regret", "cumulative regret", what, axis)
 
 
-TUNING = Figure("tuning", tuned_lines, draw_tuning, at_edges)
+TUNING = Figure("tuning", _best_parameter_lines, _draw_tuning, edge_note)

@@ -1,8 +1,8 @@
-"""Seeds in several processes: this one and its helpers, which take what nobody has begun.
+"""Play seeds in several processes: this one and its workers take the next task that nobody has begun.
 
-Helpers are processes of joblib's pool, loky. They are started once what is left takes longer than starting them: a
-small run stays in one process. Every process has one thread of the BLAS, however many there are, so that rows are the
-same whatever the number of processes.
+Workers are processes of loky, joblib's process pool. They are started only if the remaining work takes longer than
+starting them, so a small run stays in one process. Every process uses one BLAS thread, so rows do not depend on the
+number of processes.
 """
 
 import os
@@ -25,10 +25,10 @@ from threadpoolctl import threadpool_limits
 
 from onepass.lab.definition import Study
 from onepass.lab.errors import ExperimentError
-from onepass.lab.kept import Kept
 from onepass.lab.policy import Policy
 from onepass.lab.progress import Meter
 from onepass.lab.results import Results
+from onepass.lab.task_cache import TaskCache
 
 START_SECONDS = 10.0  # a helper imports, loads compiled code and reads its data in 3 to 10 s
 WATCH_SECONDS = 1.0  # between two looks of a helper at the process that called it
@@ -36,7 +36,7 @@ POLL_SECONDS = 0.1  # between two looks at the helpers, with nothing else to do
 
 
 class Task(NamedTuple):
-    """Policies side by side before one seed; label: what a progress bar says."""
+    """Policies that play one seed side by side, and the label that the progress bar shows."""
 
     policies: tuple[Policy, ...]
     seed: int
@@ -44,7 +44,7 @@ class Task(NamedTuple):
 
 
 def play(study: Study, task: Task, rounds: int, step: int, tick: Callable[[], None]) -> Results:
-    """Play one seed to its end, or until Ctrl-C; tick() is called after every step."""
+    """Play one seed to its end, or until Ctrl-C; `tick` is called after every step."""
     results, trial = Results(), None
     try:
         trial = study.trial(task.policies, task.seed)
@@ -61,119 +61,126 @@ def play(study: Study, task: Task, rounds: int, step: int, tick: Callable[[], No
 
 
 def play_all(
-    study: Study, tasks: Sequence[Task], rounds: int, step: int, jobs: int | None, meter: Meter, kept: Kept
+    study: Study, tasks: Sequence[Task], rounds: int, step: int, jobs: int | None, meter: Meter, cache: TaskCache
 ) -> tuple[dict[int, Results], bool]:
-    """What was found, by the task's place, and whether Ctrl-C came: then the task at hand, if any, is `interrupted`.
+    """Return the results by task index, and whether Ctrl-C came.
 
-    What is kept as finished is not played again.
+    After Ctrl-C the task in progress, if any, has `interrupted` set. Tasks in the cache are not played again.
     """
     if jobs is not None and jobs < 1:
         raise ExperimentError(f"jobs must be at least 1, got {jobs}")
-    with threadpool_limits(1), Crew(study, tasks, rounds, step, jobs, meter, kept) as crew:
-        return crew.found, crew.play_all()
+    with threadpool_limits(1), ProcessPool(study, tasks, rounds, step, jobs, meter, cache) as pool:
+        return pool.results, pool.play_all()
 
 
-class Crew:
-    """Plays tasks here, in their order, and lets helpers take the next ones as they become free."""
+class ProcessPool:
+    """Plays tasks in order in this process, while idle workers take the next ones."""
 
     def __init__(
-        self, study: Study, tasks: Sequence[Task], rounds: int, step: int, jobs: int | None, meter: Meter, kept: Kept
+        self,
+        study: Study,
+        tasks: Sequence[Task],
+        rounds: int,
+        step: int,
+        jobs: int | None,
+        meter: Meter,
+        cache: TaskCache,
     ) -> None:
         self.study, self.tasks, self.rounds, self.step = study, tasks, rounds, step
-        self.jobs, self.meter, self.kept = jobs, meter, kept
+        self.jobs, self.meter, self.cache = jobs, meter, cache
         wanted = jobs or (1 if study.timed else cpu_count())
-        self.helpers = min(wanted, len(tasks)) - 1
-        self.found = kept.found()
-        self.pending = deque(place for place in range(len(tasks)) if place not in self.found)
+        self.n_workers = min(wanted, len(tasks)) - 1
+        self.results = cache.load_results()
+        self.pending = deque(place for place in range(len(tasks)) if place not in self.results)
         self.running = dict[int, Future[Results]]()
-        self.before = -(-rounds // step) * len(self.found)  # steps that were played by an earlier run
+        self.before = -(-rounds // step) * len(self.results)  # steps that were played by an earlier run
         meter.advance(self.before)
         self.pool: ProcessPoolExecutor | None = None
         self.steps: Any = None  # released once for every step that a helper has played
         self.began = monotonic()
         self.finished = False
 
-    def __enter__(self) -> "Crew":
+    def __enter__(self) -> "ProcessPool":
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Let the helpers go; those at work are ended."""
+        """Shut the workers down; those that still play are killed."""
         if self.pool is not None:
             self.pool.shutdown(wait=True, kill_workers=not self.finished)
 
     def play_all(self) -> bool:
-        """Play all tasks; True if Ctrl-C came first: then what the helpers have finished is kept too."""
+        """Play all tasks. Return True if Ctrl-C came first; results of finished workers are kept."""
         try:
             while self.pending:
                 place = self.pending.popleft()
                 self.meter.describe(self.tasks[place].label)
-                self.found[place] = play(self.study, self.tasks[place], self.rounds, self.step, self.tick)
-                if self.found[place].interrupted:
-                    self.collect()
+                self.results[place] = play(self.study, self.tasks[place], self.rounds, self.step, self.on_step)
+                if self.results[place].interrupted:
+                    self.collect_finished()
                     return True
-                self.kept.keep(place, self.found[place])
+                self.cache.save(place, self.results[place])
             while self.running:
                 wait(self.running.values(), timeout=POLL_SECONDS)
-                self.look()
+                self.poll()
         except KeyboardInterrupt:
-            self.collect()
+            self.collect_finished()
             return True
         self.finished = True
         return False
 
-    def tick(self) -> None:
-        """After every step here: see what the helpers do, or whether any are needed."""
+    def on_step(self) -> None:
+        """Update the progress after a step of this process, and start or poll the workers."""
         self.meter.advance()
         if self.pool is not None:
-            self.look()
-        elif self.helpers and self.pending:
+            self.poll()
+        elif self.n_workers and self.pending:
             spent = monotonic() - self.began
             if spent * (self.meter.total - self.meter.done) > START_SECONDS * (self.meter.done - self.before):
-                self.start()
+                self.start_workers()
 
-    def start(self) -> None:
-        """Call the helpers."""
+    def start_workers(self) -> None:
+        """Start the worker processes and send them the first tasks."""
         context = get_context("loky")
         self.steps = context.Semaphore(0)
         given = (self.study, self.tasks, self.rounds, self.step, self.steps)
-        self.pool = ProcessPoolExecutor(self.helpers, context=context, initializer=begin, initargs=given)
+        self.pool = ProcessPoolExecutor(self.n_workers, context=context, initializer=_init_worker, initargs=given)
         try:
-            self.look()
+            self.poll()
         except (PicklingError, AttributeError, TypeError) as error:
             reason = f"another process cannot be sent it ({error})"
             if self.jobs is not None:
                 raise ExperimentError(f"jobs must be 1 for {self.study.name}, got {self.jobs}: {reason}") from error
             self.meter.say(f"onepass: {self.study.name} is played in one process: {reason}")
-            self.pool, self.helpers = None, 0
+            self.pool, self.n_workers = None, 0
         else:
             self.meter.say(f"{self.helpers + 1} processes play; seconds are longer than with one (--jobs 1)")
 
-    def look(self) -> None:
-        """Take what helpers have finished, give them the next tasks, and count their steps."""
-        self.collect()
+    def poll(self) -> None:
+        """Collect finished tasks, submit the next ones, and count the steps of the workers."""
+        self.collect_finished()
         assert self.pool is not None
-        while self.pending and len(self.running) < self.helpers:
-            with deaf():
-                self.running[self.pending[0]] = self.pool.submit(helped, self.pending[0])
+        while self.pending and len(self.running) < self.n_workers:
+            with _ignore_interrupts():
+                self.running[self.pending[0]] = self.pool.submit(_play_in_worker, self.pending[0])
             self.pending.popleft()
         while self.steps.acquire(False):
             self.meter.advance()
 
-    def collect(self) -> None:
-        """Take what helpers have finished."""
+    def collect_finished(self) -> None:
+        """Store and cache the results of finished workers."""
         for place in [place for place, future in self.running.items() if future.done()]:
             try:
-                self.found[place] = self.running.pop(place).result()
+                self.results[place] = self.running.pop(place).result()
             except BrokenProcessPool as error:
                 raise ExperimentError(
                     f"a process that played {self.tasks[place].label} ended too early; jobs=1 plays all in one"
                 ) from error
-            self.kept.keep(place, self.found[place])
+            self.cache.save(place, self.results[place])
 
 
 @contextmanager
-def deaf() -> Iterator[None]:
-    """Started meanwhile, a process never hears Ctrl-C, which a terminal sends to all: this one ends it."""
+def _ignore_interrupts() -> Iterator[None]:
+    """Let processes that start meanwhile ignore Ctrl-C, which a terminal sends to all; this process ends them."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -185,29 +192,29 @@ def deaf() -> Iterator[None]:
 
 
 # What a helper was told at its start, and the kinds of policies whose code it has loaded.
-HELD: list[Any] = []
-WARM: set[Any] = set()
+WORKER_STATE: list[Any] = []
+WARMED_UP_KINDS: set[Any] = set()
 
 
-def begin(*given: Any) -> None:
-    """A helper's first act."""
+def _init_worker(*given: Any) -> None:
+    """Set up a worker process: ignore Ctrl-C, use one BLAS thread, and watch the parent process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    HELD[:] = [*given, threadpool_limits(1)]
-    threading.Thread(target=end_with, args=(os.getppid(),), daemon=True).start()
+    WORKER_STATE[:] = [*given, threadpool_limits(1)]
+    threading.Thread(target=_exit_with_parent, args=(os.getppid(),), daemon=True).start()
 
 
-def end_with(parent: int) -> None:
-    """End this helper when the process that called it was killed."""
+def _exit_with_parent(parent: int) -> None:
+    """Exit this worker when its parent process is gone."""
     while os.getppid() == parent:
         sleep(WATCH_SECONDS)
     os._exit(1)
 
 
-def helped(place: int) -> Results:
-    """What a helper does: load compiled code, then play."""
-    study, tasks, rounds, step, steps, _ = HELD
+def _play_in_worker(place: int) -> Results:
+    """Load compiled code, then play the task at an index."""
+    study, tasks, rounds, step, steps, _ = WORKER_STATE
     for policy in tasks[place].policies:
-        if policy.kind not in WARM:
+        if policy.compile_key not in WARMED_UP_KINDS:
             study.warm_up(policy)
-            WARM.add(policy.kind)
+            WARMED_UP_KINDS.add(policy.compile_key)
     return play(study, tasks[place], rounds, step, steps.release)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from onepass.lab.news.site import AUTHORS, COUNTRIES, DEVICES, HOURS, MIDDLE, SPREAD, TOPICS, Request
+from onepass.lab.news.simulator import AUTHORS, COUNTRIES, DEVICES, HOURS, MIDDLE, SPREAD, TOPICS, Request
 
 EVERY = 3  # requests, of which one is learned from
 TOGETHER = 200  # requests whose rows are added at once

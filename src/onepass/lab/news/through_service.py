@@ -2,7 +2,7 @@
 
     visitor -> POST decide -> log -> article     click minutes later -> POST outcome     no click in half an hour: 0
 
-    python -m onepass.lab.news.served --seeds 3 --days 20
+    python -m onepass.lab.news.through_service --seeds 3 --days 20
 
 The service is whole: its application, log in SQLite, writer, join, learner and serving copies; what is not there is a
 socket, and its clock is the site's, so that ten days take a minute. Click rates are mean probabilities of a click on
@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 import httpx
 import numpy as np
 
-from onepass.lab.news.fixed import best_fixed
-from onepass.lab.news.site import PATIENCE, PER_DAY, Request, Site
+from onepass.lab.news.oracle import best_fixed
+from onepass.lab.news.simulator import PATIENCE, PER_DAY, Request, Site
 from onepass.log.records import SECOND
 from onepass.log.sqlite import SqliteStore
 from onepass.service.app import Service
@@ -45,7 +45,7 @@ class SiteClock:
     def __init__(self) -> None:
         self.now = BEGIN
 
-    def tell(self, hour: float) -> None:
+    def set_hour(self, hour: float) -> None:
         """It is that hour since the site began, or what was later."""
         self.now = max(self.now, BEGIN + round(hour * HOUR))
 
@@ -54,7 +54,7 @@ class SiteClock:
         return self.now
 
 
-class Served(NamedTuple):
+class ServiceRun(NamedTuple):
     """Places of the articles that were shown, (n,); their logged probabilities, (n,); behind: rewards that were due and
     not learned, on average; seconds: how long it took."""
 
@@ -64,18 +64,18 @@ class Served(NamedTuple):
     seconds: float
 
 
-def settings_of(seed: int) -> LoopSettings:
+def _make_settings(seed: int) -> LoopSettings:
     """Of the loop. seed: of its model."""
     return parse_settings({**LOOP, "model": {**LOOP["model"], "seed": seed}})
 
 
-def served(requests: list[Request], seed: int, folder: Path) -> Served:
+def run_service(requests: list[Request], seed: int, folder: Path) -> ServiceRun:
     """Let a service in this process, whose files are in a folder, decide on requests and learn from their clicks."""
-    return asyncio.run(_served(requests, seed, folder))
+    return asyncio.run(_run_service(requests, seed, folder))
 
 
-async def _served(requests: list[Request], seed: int, folder: Path) -> Served:
-    clock, settings, begun = SiteClock(), settings_of(seed), time.monotonic()
+async def _run_service(requests: list[Request], seed: int, folder: Path) -> ServiceRun:
+    clock, settings, begun = SiteClock(), _make_settings(seed), time.monotonic()
     with SqliteStore(folder / "news.sqlite", synced=False) as store:
         loop = Loop(settings, store, folder / "news.models", lambda last: clock)
         service = Service({loop.name: loop}, {loop.name: Keys([])})
@@ -87,7 +87,7 @@ async def _served(requests: list[Request], seed: int, folder: Path) -> Served:
                     await visits.visit(request)
         finally:
             loop.stop()
-    return Served(
+    return ServiceRun(
         np.array(visits.places), np.array(visits.propensities), float(np.mean(visits.behind)), time.monotonic() - begun
     )
 
@@ -106,10 +106,10 @@ class _Visits:
         """Those click who would have by now; then the visitor comes."""
         while self._clicks and self._clicks[0][0] <= request.hour:
             hour, identity = heappop(self._clicks)
-            self.clock.tell(hour)
+            self.clock.set_hour(hour)
             await self.post("outcome", {"id": identity, "value": 1.0, "key": "click"})
-        self.clock.tell(request.hour)
-        await self.caught_up(request.hour)
+        self.clock.set_hour(request.hour)
+        await self._wait_until_learned(request.hour)
         arms = [{"id": name, "features": features} for name, features in request.articles.items()]
         found = await self.post("decide", {"context": request.user, "arms": arms})
         place = list(request.articles).index(found["arm"])
@@ -119,7 +119,7 @@ class _Visits:
         if request.lot < request.chances[place]:
             heappush(self._clicks, (request.hour + request.delay, found["id"]))
 
-    async def caught_up(self, hour: float) -> None:
+    async def _wait_until_learned(self, hour: float) -> None:
         """Wait while the service is further behind than it would be if time passed as it does."""
         while self._due < len(self._hours) and self._hours[self._due] + PATIENCE < hour:
             self._due += 1
@@ -145,9 +145,9 @@ class Rates(NamedTuple):
     fixed: np.ndarray
     best: np.ndarray
     any: np.ndarray
-    run: Served
+    run: ServiceRun
 
-    def reached(self, last: int = LAST) -> tuple[float, float]:
+    def shares_of_best(self, last: int = LAST) -> tuple[float, float]:
         """The click rate of the last days, as a share of the best fixed policy's and of the best articles'."""
         own = self.served[-last:].mean()
         return own / self.fixed[-last:].mean(), own / self.best[-last:].mean()
@@ -156,7 +156,7 @@ class Rates(NamedTuple):
 def rates(seed: int, days: int, folder: Path) -> Rates:
     """A site of a seed, served for some days."""
     requests = list(islice(Site(seed).requests(), days * PER_DAY))
-    run, fixed = served(requests, seed, folder), best_fixed(requests)
+    run, fixed = run_service(requests, seed, folder), best_fixed(requests)
     by_day = [
         np.array(values).reshape(days, -1).mean(axis=1)
         for values in (
@@ -182,7 +182,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             found = rates(seed, given.days, Path(folder))
         each, run = " ".join(f"{one.mean():.4f}" for one in found[:4]), found.run
-        whole, last = found.reached(given.days), found.reached(min(LAST, given.days))
+        whole, last = found.shares_of_best(given.days), found.shares_of_best(min(LAST, given.days))
         cost = f"{run.behind:.1f}, {1e3 * run.seconds / len(run.places):.2f}"
         print(f"{seed} | {each} | {last[0]:.3f} {last[1]:.3f} | {whole[0]:.3f} {whole[1]:.3f} | {cost}", flush=True)
 

@@ -1,4 +1,4 @@
-"""Verify a log by one process and by two: `python -m onepass.lab.benchmark.verifying [--decisions N] [--joins N]`.
+"""Verify a log by one process and by two: `python -m onepass.lab.benchmark.verify_log [--decisions N] [--joins N]`.
 
 A log in SQLite, made by a bandit that learns it, with a whole checkpoint after so many joins. wall: seconds by the
 clock; cpu: seconds of all processors; ratio: of one process to several, by the clock; by_cpu: the same where every
@@ -36,7 +36,7 @@ print(json.dumps([found.ok, *(each.ru_utime + each.ru_stime for each in spent)])
 """
 
 
-def generate(path: Path, decisions: int, joins: int) -> int:
+def _generate(path: Path, decisions: int, joins: int) -> int:
     """Write a log of so many decisions, with a whole checkpoint after so many joins; its last place."""
     rng = np.random.default_rng(0)
     theta = rng.standard_normal(DIM) / np.sqrt(DIM)
@@ -76,18 +76,18 @@ def compare(decisions: int, joins: int, workers: int) -> dict[str, Any]:
     """Measure one process and several on one log."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "log.sqlite"
-        last = generate(path, decisions, joins)
+        last = _generate(path, decisions, joins)
         measure(path, workers)  # compiles what is called
         one, several = measure(path, 1), measure(path, workers)
         alone = (several["own"] + several["others"]) / workers
         return {
             "decisions": decisions, "records": last, "bytes": os.path.getsize(path),
-            "one": rounded(one), "several": rounded(several), "workers": workers,
+            "one": _round_seconds(one), "several": _round_seconds(several), "workers": workers,
             "ratio": round(one["wall"] / several["wall"], 2), "by_cpu": round(one["own"] / alone, 2),
         }  # fmt: skip
 
 
-def rounded(found: dict[str, float]) -> dict[str, float]:
+def _round_seconds(found: dict[str, float]) -> dict[str, float]:
     """Seconds to a hundredth; cpu: of all processors."""
     cpu = found["own"] + found["others"]
     return {"wall": round(found["wall"], 2), "cpu": round(cpu, 2), "own": round(found["own"], 2)}

@@ -32,7 +32,7 @@ def game(rounds: int, arms: int, dim: int, seed: int = 0) -> tuple[np.ndarray, n
     return contexts, rng.random((rounds, arms))
 
 
-def floor(arms: int, dim: int, size: int) -> float:
+def blas_floor_microseconds(arms: int, dim: int, size: int) -> float:
     """Microseconds a sketched round cannot avoid: score K rows, solve once, and decompose once per `size` rows."""
     rng = np.random.default_rng(0)
     rows, sketch = rng.standard_normal((arms, dim)), rng.standard_normal((2 * size, dim))
@@ -55,7 +55,7 @@ def floor(arms: int, dim: int, size: int) -> float:
     return sum(each) + sum(once) / size
 
 
-def dense_round(arms: int, dim: int) -> float:
+def dense_round_microseconds(arms: int, dim: int) -> float:
     """Microseconds of a dense OFUL round in NumPy: theta, scores, choice, Sherman-Morrison."""
     contexts, rewards = game(1, arms, dim)
     rows, inverse, moment = contexts[0], np.eye(dim), np.zeros(dim)
@@ -72,7 +72,7 @@ def dense_round(arms: int, dim: int) -> float:
     return median_microseconds(play, inner=30 if dim > 200 else 300)
 
 
-def compiled_round(bandit: Any, arms: int, rounds: int, repeats: int = 7) -> float:
+def round_microseconds(bandit: Any, arms: int, rounds: int, repeats: int = 7) -> float:
     """Microseconds a round of `play`: 50 fresh rounds a call, just made, as the runner does; a first part fills up."""
     contexts, rewards = game(rounds, arms, bandit.model.dim)
     times, chunk = [], np.empty((50, arms, bandit.model.dim))
@@ -88,7 +88,7 @@ def compiled_round(bandit: Any, arms: int, rounds: int, repeats: int = 7) -> flo
     return float(np.median(times))
 
 
-def stepwise_round(bandit: Any, arms: int) -> float:
+def stepwise_microseconds(bandit: Any, arms: int) -> float:
     """Microseconds of `decide` and `learn` from Python."""
     contexts, rewards = game(1, arms, bandit.model.dim)
     rows, reward = contexts[0], float(rewards[0, 0])
@@ -107,7 +107,7 @@ print(time.perf_counter() - start)
 """
 
 
-def first_decision() -> float:
+def _first_decision_seconds() -> float:
     """Seconds from the start of a new process's Python code to its first decision, compiled code cached."""
     run = [sys.executable, "-c", START]
     subprocess.run(run, check=True, capture_output=True)
@@ -117,12 +117,14 @@ def first_decision() -> float:
 Line = tuple[str, float, str, float, str]
 
 
-def table() -> list[Line]:
+def speed_lines() -> list[Line]:
     """(what, measured, unit, ratio or bound, of what) for every line of the speed contract."""
-    least = floor(10, 784, 50)  # first: later, freed memory may put its arrays on huge pages, twice as fast for a GEMM
-    wide, dense = compiled_round(op.SOFUL(dim=784, size=50), arms=10, rounds=500), dense_round(10, 784)
-    small = compiled_round(op.OFUL(dim=20), arms=50, rounds=5000)
-    steps, numpy_small = stepwise_round(op.OFUL(dim=20), 50), dense_round(50, 20)
+    least = blas_floor_microseconds(
+        10, 784, 50
+    )  # first: later, freed memory may put its arrays on huge pages, twice as fast for a GEMM
+    wide, dense = round_microseconds(op.SOFUL(dim=784, size=50), arms=10, rounds=500), dense_round_microseconds(10, 784)
+    small = round_microseconds(op.OFUL(dim=20), arms=50, rounds=5000)
+    steps, numpy_small = stepwise_microseconds(op.OFUL(dim=20), 50), dense_round_microseconds(50, 20)
     rows = [
         (
             "a round of SOFUL, K=10 d=784 l=50",
@@ -135,7 +137,7 @@ def table() -> list[Line]:
         ("a round of OFUL, K=50 d=20, compiled loop", small, "us", small / 8.0, "of the 8 us allowed"),
         ("the same through decide and learn", steps, "us", steps / 20.0, "of the 20 us allowed"),
         ("the same in ten lines of NumPy", numpy_small, "us", numpy_small / small, "times the compiled loop"),
-        ("new process to first decision", first := first_decision(), "s", first, "of the 1 s allowed"),
+        ("new process to first decision", first := _first_decision_seconds(), "s", first, "of the 1 s allowed"),
     ]
     others = {
         "OFUL": op.OFUL(dim=784),
@@ -145,7 +147,7 @@ def table() -> list[Line]:
         "CBRAP, m=50": op.CBRAP(dim=784, size=50),
     }
     for name, bandit in others.items():
-        spent = compiled_round(bandit, 10, 200, 3)
+        spent = round_microseconds(bandit, 10, 200, 3)
         rows.append(
             (f"a round of {name}, K=10 d=784", spent, "us", dense / spent, "times faster than dense OFUL in NumPy")
         )

@@ -1,6 +1,6 @@
-"""Policies, problems, data sets and experiments of users, named on the command line as MODULE:NAME.
+"""Users' own policies, problems, data sets and experiments, named MODULE:NAME on the command line.
 
-MODULE is imported as Python imports it, the current folder included. What NAME may be:
+MODULE is imported as Python imports it, the current folder included. NAME may be:
 
     a policy       a class or function that makes a bandit: NAME(dim=..., seed=...); a `Policy`; a sequence of these
     an experiment  a study, say an `Experiment`; a `Dataset`, played as a bandit; a problem: NAME(seed) -> `Environment`
@@ -23,8 +23,8 @@ from onepass.lab.suites import find
 COLON = ":"
 
 
-def named(reference: str) -> Any:
-    """The object MODULE:NAME; ExperimentError for what is not there."""
+def _import_object(reference: str) -> Any:
+    """Import the object MODULE:NAME. Raises ExperimentError if it does not exist."""
     try:
         return import_reference(reference)
     except ModuleNotFoundError as missing:
@@ -37,11 +37,11 @@ def named(reference: str) -> Any:
         raise ExperimentError(str(error)) from None
 
 
-def experiment(name: str) -> Study:
-    """The experiment of that name, or that of MODULE:NAME."""
+def load_experiment(name: str) -> Study:
+    """Return the experiment that has this name, or that MODULE:NAME refers to."""
     if COLON not in name:
         return find(name)
-    found = named(name)
+    found = _import_object(name)
     if hasattr(found, "trial") and not isinstance(found, type):
         return found
     if isinstance(found, Dataset) or callable(found):
@@ -49,14 +49,14 @@ def experiment(name: str) -> Study:
     raise ExperimentError(f"{name} must be an experiment, a Dataset or a problem, not {type(found).__name__}")
 
 
-def policies(study: Study, names: Sequence[str] | None) -> tuple[Policy, ...]:
-    """The study's own policies that are named, by label or group, in its order; then those named MODULE:NAME."""
+def load_policies(study: Study, names: Sequence[str] | None) -> tuple[Policy, ...]:
+    """Return the study's policies with these labels or groups, followed by those named MODULE:NAME."""
     if names is None:
         return select(study, None)
     own = [name for name in names if COLON in name]
     known = [name for name in names if COLON not in name]
     chosen = select(study, known) if known or not own else ()
-    chosen += tuple(policy for name in own for policy in made(name))
+    chosen += tuple(policy for name in own for policy in _policies_of_reference(name))
     labels = [policy.label for policy in chosen]
     twice = next((label for label in labels if labels.count(label) > 1), None)
     if twice is not None:
@@ -64,9 +64,9 @@ def policies(study: Study, names: Sequence[str] | None) -> tuple[Policy, ...]:
     return chosen
 
 
-def made(reference: str) -> tuple[Policy, ...]:
-    """The policies that MODULE:NAME stands for."""
-    found = named(reference)
+def _policies_of_reference(reference: str) -> tuple[Policy, ...]:
+    """Return the policies that MODULE:NAME refers to."""
+    found = _import_object(reference)
     if isinstance(found, Policy):
         return (found,)
     if isinstance(found, Sequence) and all(isinstance(one, Policy) for one in found):
@@ -76,9 +76,9 @@ def made(reference: str) -> tuple[Policy, ...]:
     raise ExperimentError(f"{reference} must be a Policy, several, or what makes one, not {type(found).__name__}")
 
 
-def figure(reference: str) -> Figure:
-    """The figure MODULE:NAME."""
-    found = named(reference)
+def load_figure(reference: str) -> Figure:
+    """Return the figure MODULE:NAME."""
+    found = _import_object(reference)
     if not isinstance(found, Figure):
         raise ExperimentError(f"{reference} must be a Figure, not {type(found).__name__}")
     return found

@@ -1,7 +1,7 @@
-"""Colours and dashes of what is compared: the colours of Okabe and Ito, which the colour-blind tell apart.
+"""Colours and dashes of policies: the colour-blind-safe palette of Okabe and Ito.
 
-No two policies look the same. Pictures are drawn to be read at half their size: no letter is smaller than SMALL, no
-picture wider than WIDEST.
+No two policies share colour and dashes. Pictures are drawn to be read at half their size: no letter is smaller than
+SMALL points, no picture wider than WIDEST inches.
 """
 
 from collections.abc import Iterator, Sequence
@@ -9,7 +9,7 @@ from itertools import product
 from typing import Any
 
 from onepass.lab.figure import Row
-from onepass.lab.tables import by, group_of
+from onepass.lab.tables import group_label, group_rows
 
 BLACK, ORANGE, SKY, GREEN, BLUE, RED, PINK, GREY = (
     "#222222", "#E69F00", "#56B4E9", "#009E73", "#0072B2", "#D55E00", "#CC79A7", "#888888",
@@ -86,7 +86,7 @@ SPARE = (BLUE, ORANGE, GREEN, RED, PINK, SKY, GREY, BLACK)
 DASHES = ("-", "--", (0, (1, 1.2)), "-.")
 SIZE, SMALL = 11.0, 9.0  # points: of words, of the smallest ones
 WIDEST = 10.0  # inches
-LOOK: Any = {
+RC_PARAMS: Any = {
     "font.size": SIZE,
     "xtick.labelsize": SMALL,
     "ytick.labelsize": SMALL,
@@ -106,26 +106,26 @@ LOOK: Any = {
 }
 
 
-def styles(rows: Sequence[Row], key: str) -> dict[str, dict[str, Any]]:
-    """Colour by group, dashes by the label's place within it, for every `key` ("policy" or "group") of the rows.
+def assign_styles(rows: Sequence[Row], key: str) -> dict[str, dict[str, Any]]:
+    """Return a style for every `key` ("policy" or "group") of the rows: colour by group, dashes by label.
 
-    No two share both: what is taken gives way to the colour's next dash, then to the next colour.
+    No two share both. If a style is taken, the next dash pattern of the colour follows, then the next colour.
     """
     found: dict[str, dict[str, Any]] = {}
     taken: set[tuple[str, Any]] = set()
-    groups = by(rows, group_of)
+    groups = group_rows(rows, group_label)
     known = {STYLES[group][0] for group in groups if group in STYLES}
     spare = iter([color for color in SPARE if color not in known] + [*SPARE] * len(groups))
     for group, own in groups.items():
         color, dash = STYLES.get(group) or (next(spare), "-")
-        for name in by(own, lambda row: row[key]):
-            look = next((one for one in others(color, dash) if one not in taken), (color, dash))
+        for name in group_rows(own, lambda row: row[key]):
+            look = next((one for one in _alternative_styles(color, dash) if one not in taken), (color, dash))
             taken.add(look)
             found[name] = {"color": look[0], "linestyle": look[1]}
     return found
 
 
-def others(color: str, dash: Any) -> Iterator[tuple[str, Any]]:
-    """A look, then the colour's other dashes, then the other colours."""
+def _alternative_styles(color: str, dash: Any) -> Iterator[tuple[str, Any]]:
+    """Yield a style, then the colour's other dashes, then other colours."""
     yield color, dash
     yield from product((color, *SPARE), DASHES)
