@@ -153,7 +153,7 @@ class ProcessPool:
             self.meter.say(f"onepass: {self.study.name} is played in one process: {reason}")
             self.pool, self.n_workers = None, 0
         else:
-            self.meter.say(f"{self.helpers + 1} processes play; seconds are longer than with one (--jobs 1)")
+            self.meter.say(f"{self.n_workers + 1} processes play; seconds are longer than with one (--jobs 1)")
 
     def poll(self) -> None:
         """Collect finished tasks, submit the next ones, and count the steps of the workers."""

@@ -82,7 +82,7 @@ def shares(rows: Sequence[Row], label: str) -> dict[str, float]:
 
 
 def halves(found: dict[str, float]) -> tuple[list[float], list[float]]:
-    """Split the values of sets in alphabetical order: the 1st, 3rd, ..., on which settings were chosen, and the others."""
+    """Split values by set: those that settings were chosen on (1st, 3rd, ... alphabetically), and the others."""
     from onepass.lab.bakeoff.datasets import NAMES
 
     order = sorted(NAMES)

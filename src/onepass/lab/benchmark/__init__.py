@@ -1,10 +1,19 @@
-"""`onepass bench`: speed and memory as ratios in one run; bars are those the project set itself.
+"""Benchmarks of `onepass bench`: speed and memory as ratios within one run, with the project's own bars.
 
-Some of it plays problems of the lab. One thread unless a line says otherwise; set OPENBLAS_NUM_THREADS=1
-before Python starts (`make bench` does). shared.py times a round with one model, decisions.py rules of exploration,
-tails.py heavy-tailed rewards, kernels.py kernel bandits, learners.py online kernel learners, arms.py models per arm,
-records.py rows from dictionaries, threads.py several threads at one bandit, logs.py policies on logs, stores.py durable
-records, peers.py the same task in other packages that are installed.
+Some benchmarks play problems of the lab. Everything uses one thread unless a line says otherwise; set
+OPENBLAS_NUM_THREADS=1 before Python starts (`make bench` does).
+
+- shared_model.py: a round with one model
+- decisions.py: exploration rules
+- tails.py: heavy-tailed rewards
+- kernels.py: kernel bandits
+- learners.py: online kernel learners
+- arms.py: models per arm
+- records.py: rows from dictionaries
+- threads.py: several threads on one bandit
+- logs.py: policies on logs
+- stores.py: durable records
+- peers.py: the same task in other packages that are installed
 """
 
 from onepass.lab.benchmark.arms import speed_lines as arms_table
@@ -25,7 +34,7 @@ from onepass.lab.benchmark.threads import speed_lines as threads_table
 
 
 def speed() -> str:
-    """The tables, one line each: what, measured, ratio, of what."""
+    """Return the speed tables, one line each: label, measured value, ratio, and its reference."""
     tables = (
         shared_table,
         decisions_table,
@@ -47,5 +56,5 @@ def speed() -> str:
 
 
 def regret() -> str:
-    """The bars on regret, one line each."""
+    """Return the bars on regret, one line each."""
     return f"{shared_regret()}\n{tails_regret()}\n{kernels_regret()}\n{learners_regret()}"

@@ -1,7 +1,7 @@
 """Models per arm: training, scoring and memory on Magazine Subscriptions and on 100,000 synthetic arms.
 
-Floors: one pass over the directions that are kept (a matrix-vector product with them), and the bytes of the rows that
-must be kept, sum of min(rows of the arm, rank). Minima of several repeats: a pass over memory has one honest time.
+Lower bounds: one pass over the kept directions (a matrix-vector product), and the bytes of the rows that must be kept,
+sum of min(rows of the arm, rank). Times are minima of several repeats.
 """
 
 import subprocess
@@ -19,7 +19,7 @@ from onepass.lab.recommender.interactions import features, load, warm_up
 
 
 def _least_seconds(call: Callable[[], object], repeats: int = 5) -> float:
-    """Minimum over `repeats` calls, after one that compiles."""
+    """Return the minimum over `repeats` calls, after one that compiles."""
     call()
     times = []
     for _ in range(repeats):
@@ -30,7 +30,7 @@ def _least_seconds(call: Callable[[], object], repeats: int = 5) -> float:
 
 
 def _basis_pass_seconds(bandit: Any) -> float:
-    """Seconds of one product of all directions that the arms keep with a context."""
+    """Return the seconds of one product of all kept directions with a context."""
     state = bandit.model.state.store.state
     kept = state.basis[: state.top]
     context = np.ones(kept.shape[1], kept.dtype)
@@ -38,7 +38,7 @@ def _basis_pass_seconds(bandit: Any) -> float:
 
 
 def sherman_morrison(dim: int, rows: int = 12) -> float:
-    """Seconds a row of the dense LinUCB of one arm: A^-1 by a rank-one update in place, and theta."""
+    """Return seconds a row of one arm's dense LinUCB: rank-one update of A^-1 in place, and theta."""
     from scipy.linalg.blas import dger
 
     rng = np.random.default_rng(0)
@@ -54,7 +54,7 @@ def sherman_morrison(dim: int, rows: int = 12) -> float:
 
 
 def _magazine_lines() -> list[Line]:
-    """The exact reduced model and PSI-LinUCB in the full 1,681 dimensions on the warm-up of Magazine Subscriptions."""
+    """Compare the exact reduced model with PSI-LinUCB in 1,681 dimensions on Magazine's warm-up."""
     log = load("magazine")
     warm = log.part(slice(warm_up(log)))
     users, i = np.unique(warm.users, return_inverse=True)
@@ -127,7 +127,7 @@ print(bandit.memory_usage(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss 
 
 
 def _wide_lines() -> list[Line]:
-    """1,000 arms, 10,000 rows, 16,900 dimensions, rank 8, in a process of its own."""
+    """Measure 1,000 arms, 10,000 rows, 16,900 dimensions, rank 8, in a separate process."""
     run = subprocess.run([sys.executable, "-c", WIDE_SCRIPT], check=True, capture_output=True, text=True)
     _, peak = (float(word) / 1e9 for word in run.stdout.split())
     dense = 1000 * 16_900**2 * 8 / 1e9
@@ -143,7 +143,7 @@ def _wide_lines() -> list[Line]:
 
 
 def interactions(count: int, arms: int, dim: int, seed: int, skew: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Rows (count, dim) in float32, rewards and arms; an arm's chance is (its number + 1)^-skew."""
+    """Draw rows (count, dim) in float32, rewards and arms; arm a has a chance of (a + 1)^-skew."""
     rng = np.random.default_rng(seed)
     shares = np.cumsum(np.arange(1.0, arms + 1.0) ** -skew)
     rows = rng.standard_normal((count, dim), np.float32) / np.float32(dim**0.5)
@@ -153,7 +153,7 @@ def interactions(count: int, arms: int, dim: int, seed: int, skew: float) -> tup
 def scale_lines(
     arms: int = 100_000, dim: int = 256, count: int = 1_000_000, rank: int = 16, step: int = 50_000
 ) -> list[Line]:
-    """Train on `count` rows in batches, score all arms; evenly spread over arms, and skewed as popularity is."""
+    """Train on `count` rows in batches and score all arms, with arms equally likely and skewed as popularity is."""
     small = op.PSILinUCB(dim=dim, rank=rank, model="disjoint", dtype="float32")
     small.learn(*interactions(2 * step, 50, dim, 0, 0.0)[:2], arm=interactions(2 * step, 50, dim, 0, 0.0)[2])  # compile
     lines: list[Line] = []
@@ -190,7 +190,7 @@ def scale_lines(
 
 
 def _snapshot_lines(bandit: Any, arms: int, dim: int) -> list[Line]:
-    """A snapshot that replaces the last one, after 1,000 new rows; and the first, which is a whole copy."""
+    """Measure a snapshot that replaces the last one after 1,000 new rows, and the first, a full copy."""
     start = time.perf_counter()
     current = bandit.snapshot()
     whole, times = time.perf_counter() - start, []
@@ -209,7 +209,7 @@ def _snapshot_lines(bandit: Any, arms: int, dim: int) -> list[Line]:
 
 
 def call_microseconds(dtype: str, rows: int, estimator: str = "ridge") -> float:
-    """Microseconds to choose among 1,000 arms and learn, d=50, rank 8, after `rows` rows spread over the arms."""
+    """Return microseconds to choose among 1,000 arms and learn, d=50, rank 8, after `rows` rows."""
     rng = np.random.default_rng(0)
     bandit = op.PSILinUCB(dim=50, rank=8, estimator=estimator, model="disjoint", dtype=dtype)
     names, contexts = tuple(range(1000)), rng.standard_normal((3000, 50)).astype(dtype)
@@ -224,7 +224,7 @@ def call_microseconds(dtype: str, rows: int, estimator: str = "ridge") -> float:
 
 
 def speed_lines() -> list[Line]:
-    """Every line of the speed contract of models per arm; Magazine's only where the data are."""
+    """Return all lines on models per arm; Magazine's only if its data are available."""
     lines = []
     for dtype, rows, state in (
         ("float64", 0, "the first 3,000 rounds"),

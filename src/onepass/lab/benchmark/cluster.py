@@ -1,15 +1,16 @@
-"""What more cores and shards cost: `python -m onepass.lab.benchmark.cluster WHAT`: `rows [ROWS]`, `latency`,
-`arms [ARMS ROWS [REPEATS [here]]]`.
+"""Cost of more cores and shards: `python -m onepass.lab.benchmark.cluster WHAT`.
 
-rows   seconds to learn files: one thread, two threads, two workers of Ray, and, as the limit of the machine, two
-       processes that do nothing but the arithmetic, on rows that they have in memory
-arms   ROWS rows of each of ARMS arms on two shards: bytes, the share of learning that is not the shards' own, by the
-       clock and by CPU time, the ten best of all arms for 100 users, REPEATS times; shards in this process, then actors
-       of Ray (not with "here"), each beside one bandit
-latency  what calls take when messages to shards take 1, 5 and 20 ms, beside the model of docs/cluster_measured.md
+WHAT is `rows [ROWS]`, `latency` or `arms [ARMS ROWS [REPEATS [here]]]`:
 
-Not part of `onepass bench`: needs Ray, both cores and some gigabytes. Alternating runs, medians of their ratios. With
-POLARS_MAX_THREADS=1 and OPENBLAS_NUM_THREADS=1 before it, so that one thread is one.
+rows   seconds to learn files: one thread, two threads, two Ray workers, and, as the limit of the machine, two
+       processes that do only the arithmetic, on rows in memory
+arms   ROWS rows of each of ARMS arms on two shards: bytes, the share of learning outside the shards, by the clock and
+       by CPU time, and the ten best of all arms for 100 users, REPEATS times; shards in this process, then as Ray
+       actors (not with "here"), each compared with one bandit
+latency  seconds of calls when messages to shards take 1, 5 and 20 ms, compared with the model of docs/cluster.md
+
+Not part of `onepass bench`: needs Ray, both cores and some gigabytes. Runs alternate; ratios are medians. Set
+POLARS_MAX_THREADS=1 and OPENBLAS_NUM_THREADS=1 before Python starts, so that one thread is one.
 """
 
 import os
@@ -47,13 +48,13 @@ MODELS: dict[str, tuple[int, int, Callable[[], Any]]] = {  # dim, rows, what lea
 
 
 def stream(dim: int, rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Contexts (rows, dim) and rewards."""
+    """Draw contexts (rows, dim) and rewards."""
     x = np.random.default_rng(seed).standard_normal((rows, dim))
     return x, x[:, 0].copy()
 
 
 def _run_arithmetic(name: str, rows: int, seed: int, go: Any, ready: Any, out: Any) -> None:
-    """A process that learns rows it has, each time it is told to; seconds of each."""
+    """Learn rows in memory whenever asked, in a process of its own, and put the seconds into a queue."""
     model, (x, rewards) = MODELS[name][2](), stream(MODELS[name][0], rows, seed)
     model.copy().learn(x[:1_000], rewards[:1_000])
     ready.release()
@@ -66,7 +67,7 @@ def _run_arithmetic(name: str, rows: int, seed: int, go: Any, ready: Any, out: A
 
 
 def _machine_ratios(name: str, rows: int, repeats: int) -> list[float]:
-    """How many times as much two processes learn as one, in alternating runs, where rows cost nothing."""
+    """Return how many times as much two processes learn as one, in alternating runs on rows in memory."""
     context = get_context("spawn")
     ready, out, ratios = context.Semaphore(0), context.Queue(), []
     orders = [context.SimpleQueue() for _ in range(2)]
@@ -91,14 +92,14 @@ def _machine_ratios(name: str, rows: int, repeats: int) -> list[float]:
 
 
 def _call_seconds(act: Callable[[], object]) -> float:
-    """Of one call."""
+    """Return the seconds of one call."""
     begun = time.perf_counter()
     act()
     return time.perf_counter() - begun
 
 
 def _row_lines(name: str, rows: int = 0, *, repeats: int = REPEATS, ray: str = "local") -> list[Line]:
-    """Lines of one model, of its own number of rows (0) or of `rows`."""
+    """Measure learning from files with one model; `rows` 0 takes the model's own number of rows."""
     dim, usual, begun = MODELS[name]
     rows = rows or usual
     import polars as pl
@@ -133,7 +134,7 @@ def _row_lines(name: str, rows: int = 0, *, repeats: int = REPEATS, ray: str = "
 
 
 def batches(arms: int, rows: int) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """`rows` rows of each of `arms` arms: contexts, rewards, arms."""
+    """Yield `rows` rows of each of `arms` arms: contexts, rewards, arms."""
     rng, total = np.random.default_rng(0), arms * rows
     for start in range(0, total, BATCH):
         count = min(BATCH, total - start)
@@ -142,12 +143,12 @@ def batches(arms: int, rows: int) -> Iterator[tuple[np.ndarray, np.ndarray, np.n
 
 
 def _make_bandit() -> Any:
-    """A bandit of small models."""
+    """Make a bandit of small models."""
     return op.Bandit(op.Disjoint(op.Ridge(op.ProjectorSplitting(dim=DIM, rank=RANK, dtype="float32"))), op.UCB(0.5))
 
 
 def _learning_seconds(bandit: Any, arms: int, rows: int) -> tuple[float, float]:
-    """Seconds of learning all rows, by the clock and of this process's CPU; making them does not count."""
+    """Return seconds of learning all rows, by the clock and of this process's CPU, without making the rows."""
     begun, worked = 0.0, 0.0
     for x, rewards, names in batches(arms, rows):
         begun, worked = begun - time.perf_counter(), worked - time.process_time()
@@ -157,12 +158,12 @@ def _learning_seconds(bandit: Any, arms: int, rows: int) -> tuple[float, float]:
 
 
 def _resident_bytes() -> int:
-    """Bytes of memory that this process has now."""
+    """Return the resident memory of this process."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def _arm_lines(arms: int, rows: int, *, ray: str | None = "local", repeats: int = REPEATS) -> list[Line]:
-    """Lines of this many arms. One bandit is in memory beside the shards, and then the actors."""
+    """Measure two shards with this many arms; one bandit is in memory as well, for comparison."""
     users = np.random.default_rng(1).standard_normal((USERS, DIM)).astype(np.float32)
     ask: Callable[[Any], object] = lambda bandit: bandit.recommend(users, TOP)  # noqa: E731
     keeps = arms * min(rows, RANK) * DIM * 4.0
@@ -207,7 +208,7 @@ def _arm_lines(arms: int, rows: int, *, ray: str | None = "local", repeats: int 
 
 
 class DelayedTransport:
-    """Shards that are `delay` seconds away and back: what is sent together arrives together."""
+    """Transport to shards with a delay per round trip; messages sent together arrive together."""
 
     def __init__(self, links: Any):
         self.links, self.delay, self.trips = links, 0.0, 0
@@ -216,7 +217,7 @@ class DelayedTransport:
         return getattr(self.links, name)
 
     def answers(self, calls: list[Any]) -> list[Any]:
-        """As of what it delays."""
+        """Return the answers of the shards after one delay."""
         self.trips += 1
         time.sleep(self.delay)
         found: list[Any] = self.links.answers(calls)
@@ -224,7 +225,7 @@ class DelayedTransport:
 
 
 def _latency_lines(arms: int = 5_000, delays: tuple[float, ...] = DELAYS, repeats: int = REPEATS) -> list[Line]:
-    """What a call takes when messages take longer, beside the model: seconds without + trips x delay."""
+    """Measure calls at several delays, and compare with the model: seconds without delay + trips x delay."""
     many, rng = ShardedBandit(_make_bandit(), 2), np.random.default_rng(2)
     _learning_seconds(many, arms, 2)
     many.crew.links = far = DelayedTransport(many.crew.links)
@@ -256,7 +257,7 @@ def _latency_lines(arms: int = 5_000, delays: tuple[float, ...] = DELAYS, repeat
 
 
 def main(arguments: list[str]) -> None:
-    """Print the lines."""
+    """Print the lines of one benchmark."""
     what, given = arguments[0], [int(one) for one in arguments[1:] if one != HERE]
     if what == "rows":
         connected("local")

@@ -1,9 +1,8 @@
-"""The same load on a service and a daemon around Vowpal Wabbit, in turn: `python -m onepass.lab.benchmark.daemons`.
+"""Same load on a service and on a daemon around Vowpal Wabbit: `python -m onepass.lab.benchmark.daemons`.
 
-The daemon reads examples as text over TCP and answers probabilities, as Vowpal Wabbit's own does: the features of a
-decision, and with its reward the same features again, which are learned at once. It logs nothing. The wheel has no
-binary, so it is the Python module behind a loop. The rate, the requests and the chances of clicks are those of the
-service's load (service.py); a ratio is ours over theirs.
+The daemon reads examples as text over TCP and answers probabilities, as Vowpal Wabbit's own does. With a reward it gets
+the same features again, and learns them at once. It logs nothing. The wheel has no binary, so the daemon is the Python
+module behind a loop. Rate, requests and click probabilities are those of service.py; a ratio is ours over theirs.
 """
 
 import argparse
@@ -26,7 +25,7 @@ TURNS = 2
 
 
 async def serve() -> None:
-    """Answer until the process is ended; the port is printed first."""
+    """Answer requests until the process is ended; print the port first."""
     from vowpalwabbit import Workspace
 
     workspace = Workspace(MODEL)
@@ -49,7 +48,7 @@ async def serve() -> None:
 
 
 def examples(options: argparse.Namespace) -> list[list[str]]:
-    """Lines of every kind of request."""
+    """Return the text lines of every kind of request."""
     found = make_traffic(options)
     texts = [["shared |c " + _format_features(context)] for context in found.contexts]
     for lines, rows in zip(texts, found.arms, strict=True):
@@ -58,12 +57,12 @@ def examples(options: argparse.Namespace) -> list[list[str]]:
 
 
 def _format_features(row: np.ndarray) -> str:
-    """Features by their places."""
+    """Format a row as features with their indices."""
     return " ".join(f"{place}:{value:g}" for place, value in enumerate(row.tolist()))
 
 
 async def _run_load(port: int, options: argparse.Namespace) -> dict[str, Any]:
-    """What a load on the daemon measures."""
+    """Put the load on the daemon and return the measurements."""
     lines, (_, _, chances, lots) = examples(options), make_traffic(options)
     ready = ["\n".join(one).encode() + END for one in lines]
     drawn = np.random.default_rng(1).random(lots.size)
@@ -101,7 +100,7 @@ async def _run_load(port: int, options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _measure_daemon(options: argparse.Namespace) -> dict[str, Any]:
-    """Start a daemon, load it, end it."""
+    """Start a daemon, load it, and end it."""
     command = [sys.executable, "-m", "onepass.lab.benchmark.daemons", "--serve"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
@@ -118,7 +117,7 @@ def _measure_daemon(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Print a line of JSON of every turn, then the ratios."""
+    """Print the measurements of every turn as JSON, then the ratios."""
     parser = argument_parser(__doc__)
     parser.add_argument("--serve", action="store_true", help="be the daemon")
     options = parser.parse_args()

@@ -1,4 +1,4 @@
-"""What a decision costs under the rules of exploration, beside plain UCB; and rounds of models per arm in one loop."""
+"""Cost of a decision under every exploration rule, relative to UCB; and rounds of models per arm in one loop."""
 
 import time
 from typing import Any
@@ -12,7 +12,7 @@ DRAWS = 100  # of Thompson sampling
 
 
 def _make_trained_bandit(dim: int, arms: int, size: int | None) -> tuple[Any, np.ndarray]:
-    """A shared model after 500 rows, sketched where `size` is given, and rows (arms, dim) to choose from."""
+    """Make a shared model after 500 rows, sketched if `size` is given, and rows (arms, dim) to choose from."""
     rng = np.random.default_rng(0)
     bandit: Any = op.OFUL(dim=dim) if size is None else op.SOFUL(dim=dim, size=size)
     bandit.learn(rng.standard_normal((500, dim)) / dim**0.5, rng.standard_normal(500))
@@ -20,7 +20,7 @@ def _make_trained_bandit(dim: int, arms: int, size: int | None) -> tuple[Any, np
 
 
 def _rule_lines(dim: int, arms: int, size: int | None, bars: dict[str, float]) -> list[Line]:
-    """Microseconds of `decide` under UCB, then under other rules, as multiples of it, in turns; bars: of the rules."""
+    """Return microseconds of `decide` per rule, measured in turns, as multiples of UCB; `bars` holds the limits."""
     bandit, rows = _make_trained_bandit(dim, arms, size)
     offered: dict[str, op.extend.Exploration] = {
         "UCB": op.UCB(),
@@ -44,7 +44,7 @@ def _rule_lines(dim: int, arms: int, size: int | None, bars: dict[str, float]) -
 
 
 def _play_per_arm(arms: int = 10, dim: int = 20, rounds: int = 5000) -> list[Line]:
-    """Rounds of models per arm by one compiled loop, and by calls."""
+    """Compare rounds of models per arm in one compiled loop with rounds by calls."""
     rng = np.random.default_rng(0)
     contexts, rewards = rng.standard_normal((rounds, 1, dim)) / dim**0.5, rng.random((rounds, arms))
     bandit = op.LinUCB(dim=dim, model="disjoint")
@@ -62,7 +62,7 @@ def _play_per_arm(arms: int = 10, dim: int = 20, rounds: int = 5000) -> list[Lin
 
 
 def speed_lines() -> list[Line]:
-    """Every line of the speed contract of decisions."""
+    """Return all lines on decisions."""
     slow = f"Thompson({DRAWS} draws)"
     small = _rule_lines(20, 50, None, {"InverseGap": 1.2})
     spent = small[-1][1]

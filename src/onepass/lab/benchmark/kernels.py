@@ -18,7 +18,7 @@ CHUNK = 20  # rounds of one bandit before the other's turn
 
 
 def game(arms: int, noise: float, rounds: int, seed: int = 0) -> tuple[np.ndarray, Kernel, np.ndarray, np.ndarray]:
-    """Arms uniform in the unit square, a kernel, f at the arms (smooth, of its GP's size), and the noise."""
+    """Make a problem: arms uniform in the unit square, a kernel, f at the arms (from its GP), and the noise."""
     rng = np.random.default_rng(seed)
     points, kernel = rng.random((arms, 2)), op.RBF(0.2)
     some = points[:400]
@@ -29,7 +29,7 @@ def game(arms: int, noise: float, rounds: int, seed: int = 0) -> tuple[np.ndarra
 
 
 def play_seconds(bandit: op.Bandit, f: np.ndarray, noise: np.ndarray) -> float:
-    """Of a round for every entry of noise."""
+    """Return the seconds of one round for every entry of noise."""
     began = time.perf_counter()
     for extra in noise:
         arm = bandit.decide().arm
@@ -38,7 +38,7 @@ def play_seconds(bandit: op.Bandit, f: np.ndarray, noise: np.ndarray) -> float:
 
 
 class RowPerPlay:
-    """Exact GP-UCB as usually made fast: V = L^-1 K(X_t, A), L L^T = K + reg I, a row a play; O(A t) a round."""
+    """Exact GP-UCB as usually made fast: V = L^-1 K(X_t, A), L L^T = K + reg I, a row per play; O(A t) a round."""
 
     def __init__(self, points: np.ndarray, kernel: Kernel, reg: float, rounds: int):
         self.points, self.kernel, self.reg = points, kernel, reg
@@ -46,11 +46,11 @@ class RowPerPlay:
         self.means, self.variances = np.zeros(len(points)), kernel.diagonal(points)
 
     def decide(self) -> int:
-        """The arm of the largest mean + 2 standard deviations."""
+        """Return the arm of the largest mean + 2 standard deviations."""
         return int((self.means + DEVIATIONS * np.sqrt(self.variances)).argmax())
 
     def learn(self, arm: int, reward: float) -> None:
-        """One more row."""
+        """Add the row of a play."""
         t, rows = self.used, self.rows
         covariance = self.kernel.gram(self.points[arm : arm + 1], self.points)[0] - rows[:t, arm] @ rows[:t]
         scale = np.sqrt(max(covariance[arm], 0.0) + self.reg)
@@ -61,7 +61,7 @@ class RowPerPlay:
 
 
 def row_per_play_seconds(points: np.ndarray, kernel: Kernel, f: np.ndarray, noise: np.ndarray, reg: float) -> float:
-    """Seconds of a round for every entry of noise."""
+    """Return the seconds of one round for every entry of noise."""
     bandit = RowPerPlay(points, kernel, reg, len(noise))
     began = time.perf_counter()
     for extra in noise:
@@ -71,7 +71,10 @@ def row_per_play_seconds(points: np.ndarray, kernel: Kernel, f: np.ndarray, nois
 
 
 def row_per_play_seconds_by_integration(points: np.ndarray, kernel: Kernel, rounds: int, repeats: int = 10) -> float:
-    """Seconds of so many rounds: 10 rounds timed at each of 9 fills of V, and integrated (all would take minutes)."""
+    """Estimate the seconds of `rounds` rounds, which would take minutes to play.
+
+    Ten rounds are timed at each of 9 fills of V, and integrated.
+    """
     bandit = RowPerPlay(points, kernel, 0.01, rounds)
     bandit.rows[:] = 1e-3  # in memory, as rows that were learned would be
     fills = np.linspace(0, rounds - repeats, FILLS).astype(int)
@@ -89,7 +92,7 @@ def row_per_play_seconds_by_integration(points: np.ndarray, kernel: Kernel, roun
 
 
 def _play_new_arms(bandit: op.Bandit, rounds: int) -> tuple[float, float]:
-    """Seconds of so many rounds with 100 new arms of 3 features each, and the regret."""
+    """Return seconds and regret of rounds with 100 new arms of 3 features each."""
     rng, spent, regret = np.random.default_rng(0), 0.0, 0.0
     for _ in range(rounds):
         rows = rng.random((100, 3))
@@ -104,7 +107,7 @@ def _play_new_arms(bandit: op.Bandit, rounds: int) -> tuple[float, float]:
 
 
 def speed_lines() -> list[Line]:
-    """(what, measured, unit, ratio or bound, of what)."""
+    """Return all lines on kernel bandits."""
     lines: list[Line] = []
     for arms, allowed in ((1_000, 0.15), (ARMS, 0.34)):
         points, kernel, f, noise = game(arms, 0.1, 1_000)
@@ -148,7 +151,7 @@ def speed_lines() -> list[Line]:
 
 
 def processor_time_line(suite: str, seeds: int, rounds: int | None = None) -> Line:
-    """Processor time of BKB over GPUCB's on a suite's problem, the median of seeds: chunks of both in turn."""
+    """Compare processor times of BKB and GPUCB on a suite: median over seeds, chunks in turn."""
     study, spent = find(suite), []
     assert isinstance(study, KernelStudy)
     known = {policy.label: policy for policy in study.policies if policy.label in ("GPUCB", "BKB")}
@@ -170,12 +173,15 @@ def processor_time_line(suite: str, seeds: int, rounds: int | None = None) -> Li
 
 
 def _processor_time_lines(seeds: int = 20) -> list[Line]:
-    """On every problem whose kernel both are told."""
+    """Compare processor times on every problem whose kernel both are given."""
     return [processor_time_line(suite, seeds) for suite in ("gp-1d", "gp-2d", "gp-5d", "branin", "hartmann6")]
 
 
 def regret() -> str:
-    """Regret of both BKBs over exact GP-UCB's, 20 seeds of every problem but digits-tuning (which takes 6 minutes)."""
+    """Return the regret of both BKBs relative to exact GP-UCB, 20 seeds.
+
+    digits-tuning is left out, because it takes 6 minutes.
+    """
     lines = []
     for suite in ("gp-1d", "gp-2d", "gp-5d", "gp-2d-staleness", "branin", "hartmann6"):
         study = find(suite)

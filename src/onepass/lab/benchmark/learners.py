@@ -1,7 +1,7 @@
-"""Online kernel learners: time an example against the C++ programs of others, and mistakes against the bars.
+"""Online kernel learners: time an example against C++ programs of others, and mistakes against the bars.
 
-C++ times and rates are those measured for the project's contract (LIBOL's and the FORKS authors' programs, another
-machine). Needs ijcnn1 and spambase; where they are not to be had, the speed table has no lines of these.
+C++ times and rates were measured for the project's contract (LIBOL's and the FORKS authors' programs, another machine).
+Needs ijcnn1 and spambase; without them, the speed table leaves out their lines.
 """
 
 from statistics import fmean, median
@@ -37,13 +37,13 @@ STREAM = 4_500_000
 
 
 def microseconds(policy: Policy, stream: Stream, examples: Examples, repeats: int = 3) -> float:
-    """Median over fresh learners of the time an example takes to be decided and learned."""
+    """Return the median over new learners of the time an example takes to be decided and learned."""
     fresh = (build_learner(policy, stream, 0) for _ in range(repeats))
     return median(op.progressive_validation(learner, *examples).microseconds_per_example for learner in fresh)
 
 
 def _forks_lines(name: str, width: float, budget: int, stream: Stream, examples: Examples) -> list[Line]:
-    """FORKS at the sizes of Wen, Zhang et al. against PROS-N-KONS, of the same width, on raw features."""
+    """Compare FORKS at the sizes of Wen, Zhang et al. with PROS-N-KONS of the same width, on raw features."""
     sized = {"width": width, "budget": budget, "update_every": int(0.3 * len(examples.labels))}
     ours = microseconds(Policy("FORKS", "FORKS", sized), stream, examples)
     what = f"{name}, width {width:g}"
@@ -58,7 +58,7 @@ def _forks_lines(name: str, width: float, budget: int, stream: Stream, examples:
 
 
 def _long_stream_lines(examples: int = STREAM, step: int = 50_000) -> list[Line]:
-    """FORKS over the generated stream, whose own time is not counted; memory after the first and the last step."""
+    """Measure FORKS over the generated stream, without its own time, and memory after the first and last step."""
     stream, learner, spent, held = WatchRatios(0, examples), op.FORKS(budget=100, width=8.0), 0.0, []
     for start in range(0, examples, step):
         validation = op.progressive_validation(learner, *stream.examples(start, step))
@@ -71,7 +71,7 @@ def _long_stream_lines(examples: int = STREAM, step: int = 50_000) -> list[Line]
 
 
 def speed_lines() -> list[Line]:
-    """(what, measured, unit, ratio or bound, of what)."""
+    """Return all lines on online kernel learners."""
     try:
         stream, other = (
             random_order_factory("ijcnn1", standardized=False)(0),
@@ -100,17 +100,18 @@ def speed_lines() -> list[Line]:
 def _mistake_rates(
     name: str, policies: tuple[Policy, ...], seeds: int, column: str = "mistake_rate"
 ) -> dict[str, float]:
-    """Mean mistakes in % of the policies in an experiment."""
+    """Return mean mistakes in % of the policies in an experiment."""
     rows = runner.run(find(name), policies=policies, seeds=seeds).rows
     return {p.label: 100.0 * fmean(row[column] for row in rows if row["policy"] == p.label) for p in policies}
 
 
 def _format_line(what: str, found: float, bar: float) -> str:
+    """Format a mistake rate with its bar."""
     return f"{what:<52} {found:6.2f}% (bar {bar:.2f}){'' if found <= bar else '  MISSED'}"
 
 
 def regret() -> str:
-    """Mistakes: the recommended learner (raw features in), FORKS as published, and the honest table; 15 seconds."""
+    """Return mistakes of the recommended learner on raw features, of FORKS as published, and of all; 15 seconds."""
     nystrom, wide, _ = RECOMMENDED
     lines: list[str] = []
     for name, bar in zip(SETS, (26.5, 19.5, 9.5, 5.5)):

@@ -1,4 +1,4 @@
-"""Logs: many frozen policies evaluated on one pass, against obp's arithmetic in NumPy; foreign files read."""
+"""Logs: many frozen policies evaluated in one pass, against obp's arithmetic in NumPy; reading of foreign files."""
 
 import resource
 import sys
@@ -20,7 +20,7 @@ SHARE = 5  # of the rows that obp's arithmetic is timed on: it is linear in them
 
 
 def policies(seed: int = 0) -> tuple[ev.LinearPolicy, dict[str, Any]]:
-    """The logger, and linear policies about the best one."""
+    """Make the logging policy, and linear policies near the best one."""
     rng = np.random.default_rng(seed)
     theta = rng.normal(size=(ARMS, WIDTH)) / np.sqrt(WIDTH)
     return ev.LinearPolicy(0.3 * theta, 0.5, 0.1), {
@@ -29,7 +29,7 @@ def policies(seed: int = 0) -> tuple[ev.LinearPolicy, dict[str, Any]]:
 
 
 class Stream:
-    """Blocks of a made-up log; seconds: that it took to make them up."""
+    """Blocks of a synthetic log; `seconds` is the time spent to make them."""
 
     def __init__(self, logger: ev.LinearPolicy, rows: int, seed: int = 1):
         self.logger, self.rows, self.rng, self.seconds = logger, rows, np.random.default_rng(seed), 0.0
@@ -50,8 +50,10 @@ class Stream:
 
 
 def _obp_seconds(log: ev.Log, policy: Any, predicted: np.ndarray, repeats: int) -> float:
-    """Seconds of obp's arithmetic for one policy: (n, K, 1) distributions, the terms of IPW, SNIPW, DM and DR, and a
-    bootstrap of each."""
+    """Return the seconds of obp's arithmetic for one policy.
+
+    It computes (n, K, 1) distributions, the terms of IPW, SNIPW, DM and DR, and a bootstrap of each.
+    """
     began, rng = time.perf_counter(), np.random.default_rng(0)
     action_dist = policy(log.contexts)[:, :, None]
     if not np.allclose(action_dist.sum(axis=1), 1.0) or not np.isfinite(action_dist).all():
@@ -72,8 +74,11 @@ def _obp_seconds(log: ev.Log, policy: Any, predicted: np.ndarray, repeats: int) 
 
 
 def measure_policies(size: int = ROWS) -> tuple[float, float, float, float, float]:
-    """Seconds over all rows and policies; megabytes at most; seconds a policy of all rows by obp's arithmetic with its
-    bootstrap and without; seconds of the policies' own probabilities, a policy."""
+    """Evaluate all policies on one log.
+
+    Returns the seconds over all rows and policies; the peak memory in MB; the seconds per policy by obp's arithmetic
+    with its bootstrap and without; and the seconds of the policies' own probabilities, per policy.
+    """
     logger, frozen = policies()
     ev.evaluate_many(Stream(logger, BLOCK), frozen)
     stream, began = Stream(logger, size), time.perf_counter()
@@ -95,7 +100,7 @@ def measure_policies(size: int = ROWS) -> tuple[float, float, float, float, floa
 
 
 def megabytes_per_second(lazy: bool, lines: int = 20_000) -> float:
-    """Of a dsjson file of eight actions, 1.4 kB a line; seconds of the processor."""
+    """Return MB per processor second to read a dsjson file of eight actions, 1.4 kB a line."""
     from onepass.log import Decision, Event, Outcome
     from onepass.log.formats import dsjson
 
@@ -124,7 +129,7 @@ def megabytes_per_second(lazy: bool, lines: int = 20_000) -> float:
 
 
 def speed_lines() -> list[Line]:
-    """(what, measured, unit, ratio or bound, of what)."""
+    """Return all lines on logs."""
     spent, most, whole, bare, own = measure_policies()
     full = bare + (whole - bare) * ITS_OWN / REPEATS
     each, lazy, plain = spent / POLICIES, megabytes_per_second(True), megabytes_per_second(False)

@@ -1,7 +1,7 @@
 """The same task in other packages: choose one of K disjoint linear models and learn, call by call.
 
-`pip install 'onepass[peers]'`; what is not installed is left out. Every package does what its documentation shows for
-LinUCB with one model per arm (VW: contextual-bandit features with squarecb exploration, which is not LinUCB).
+`pip install 'onepass[peers]'`; packages that are not installed are left out. Every package follows its documentation
+for LinUCB with one model per arm (VW: contextual-bandit features with squarecb exploration, which is not LinUCB).
 """
 
 import time
@@ -18,7 +18,7 @@ Step = Callable[[np.ndarray], None]  # choose for a context (DIM,), learn the re
 
 
 def plain_numpy() -> Step:
-    """Twelve lines: A_a^-1 of all arms in one array (K, d, d), one einsum, Sherman-Morrison."""
+    """Make LinUCB in twelve lines of NumPy: all A_a^-1 in one array (K, d, d), one einsum, Sherman-Morrison."""
     inverses = np.tile(np.eye(DIM), (ARMS, 1, 1))
     moments, thetas = np.zeros((ARMS, DIM)), np.zeros((ARMS, DIM))
 
@@ -96,7 +96,7 @@ PEERS: dict[str, tuple[Callable[[], Step], int]] = {
 
 
 def microseconds(make: Callable[[], Step], rounds: int) -> float:
-    """Mean time of a step after a first one."""
+    """Return the mean time of a step after a first one."""
     step, contexts = make(), np.random.default_rng(0).standard_normal((rounds + 1, DIM))
     step(contexts[0])
     start = time.perf_counter()
@@ -106,7 +106,7 @@ def microseconds(make: Callable[[], Step], rounds: int) -> float:
 
 
 def speed_lines() -> list[Line]:
-    """A line for plain NumPy and for every package that is installed."""
+    """Return a line for plain NumPy and for every package that is installed."""
     ours = call_microseconds("float64", 0)
     task = "the same task (K=1,000 d=50, first rounds) in"
     lines = [(f"{task} plain NumPy", spent := microseconds(plain_numpy, 500), "us", spent / ours, "times onepass")]

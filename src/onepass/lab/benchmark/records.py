@@ -1,4 +1,4 @@
-"""What records cost: rows of a request and its arms, beside scikit-learn's hashing; a decision and its reward."""
+"""Costs of dictionaries: rows of a request and its arms, beside scikit-learn's hashing; a decision and its reward."""
 
 import time
 from collections.abc import Callable
@@ -15,7 +15,7 @@ REQUESTS, TURNS, KNOWN = 300, 9, 400
 
 
 def requests(seed: int, count: int) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-    """Requests of ten features, and twenty of sixty arms with five each: words, numbers, booleans."""
+    """Make requests of ten features, and 20 of 60 arms with five features each: words, numbers, booleans."""
     rng = np.random.default_rng(seed)
     arms = {
         f"a{k}": {
@@ -36,7 +36,7 @@ def requests(seed: int, count: int) -> list[tuple[dict[str, Any], dict[str, Any]
 
 
 def microseconds(works: dict[str, Callable[[Any, Any], Any]], asked: Any) -> dict[str, float]:
-    """The least microseconds of a request under every one of `works`, in turns."""
+    """Return the least microseconds per request of every one of `works`, measured in turns."""
     least = dict.fromkeys(works, np.inf)
     for _ in range(TURNS):
         for name, work in works.items():
@@ -48,7 +48,7 @@ def microseconds(works: dict[str, Callable[[Any, Any], Any]], asked: Any) -> dic
 
 
 def speed_lines() -> list[Line]:
-    """Every line: featurizing, then deciding and learning."""
+    """Return all lines: featurizing, then deciding and learning."""
     from sklearn.feature_extraction import FeatureHasher
 
     users, items = op.Records(), op.Records()

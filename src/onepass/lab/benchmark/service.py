@@ -1,9 +1,9 @@
 """Load on a service: `python -m onepass.lab.benchmark.service [--arms 20] [--rate 1000] [--seconds 20] ...`.
 
-A service in a process of its own, durable, on a folder that is removed afterwards; clients in this one, over loopback,
-at a fixed rate: a request is sent when it is due, whether others were answered or not, and its latency counts from then
-on. Outcomes come at the same rate, in batches. cpu_ms: of a processor, a decision with its outcome and its learning;
-memory_mb: of the service, after each twelfth of the time.
+The service is durable and runs in a process of its own, on a temporary folder. Clients are in this process and send
+requests over loopback at a fixed rate: a request is sent when it is due, whether others were answered or not, and its
+latency counts from then on. Outcomes come at the same rate, in batches. `cpu_ms` is processor time per decision,
+including its outcome and its learning; `memory_mb` is the memory of the service after each twelfth of the time.
 """
 
 import argparse
@@ -49,13 +49,13 @@ LENGTH = re.compile(rb"content-length: (\d+)", re.IGNORECASE)
 
 
 def _encode_request(place: str, body: Any) -> bytes:
-    """A request as bytes."""
+    """Encode a request as bytes."""
     text = json.dumps(body).encode()
     return HEAD.format(place=place, size=len(text)).encode() + text
 
 
 async def _send_request(link: Any, request: bytes) -> bytes:
-    """The body of an answer; RuntimeError for a refusal."""
+    """Send a request and return the body of the answer. Raises RuntimeError if the service refuses."""
     reader, writer = link
     writer.write(request)
     head = await reader.readuntil(b"\r\n\r\n")
@@ -67,8 +67,19 @@ async def _send_request(link: Any, request: bytes) -> bytes:
 
 
 class Traffic(NamedTuple):
-    """Requests of `KINDS` kinds: contexts (n, CONTEXT), arms (n, K, ARM), chances (n, K) of clicks; lots of all
-    decisions, uniform: a click where they are below."""
+    """Requests of `KINDS` kinds.
+
+    Parameters
+    ----------
+    contexts : array of shape (n, CONTEXT)
+        Context of every kind.
+    arms : array of shape (n, K, ARM)
+        Features of the arms of every kind.
+    chances : array of shape (n, K)
+        Click probabilities.
+    lots : array of shape (number of decisions,)
+        Uniform numbers; a decision is clicked if its number is below the click probability.
+    """
 
     contexts: np.ndarray
     arms: np.ndarray
@@ -77,7 +88,7 @@ class Traffic(NamedTuple):
 
 
 def make_traffic(options: argparse.Namespace) -> Traffic:
-    """The requests of a load, always the same."""
+    """Make the requests of a load, always the same."""
     rng = np.random.default_rng(0)
     contexts = rng.standard_normal((KINDS, CONTEXT)).round(3)
     arms = rng.standard_normal((KINDS, options.arms, ARM)).round(3)
@@ -87,7 +98,7 @@ def make_traffic(options: argparse.Namespace) -> Traffic:
 
 
 async def _run_load(port: int, options: argparse.Namespace) -> dict[str, Any]:
-    """What a load measures."""
+    """Put the load on a service and return the measurements."""
     contexts, arms, chances, lots = make_traffic(options)
     ready = [
         _encode_request(
@@ -127,14 +138,14 @@ async def _run_load(port: int, options: argparse.Namespace) -> dict[str, Any]:
 
 
 def summarize_load(options: argparse.Namespace, latencies: list[float], taken: float) -> dict[str, Any]:
-    """How it went, without the first tenth. latencies, taken: seconds."""
+    """Return rate and latency quantiles without the first tenth; times are in seconds."""
     found = np.array(latencies[len(latencies) // 10 :])
     p50, p99 = (round(1e3 * float(np.quantile(found, q)), 2) for q in (0.5, 0.99))
     return {"arms": options.arms, "decisions_per_s": round(len(latencies) / taken), "p50_ms": p50, "p99_ms": p99}
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
-    """Start a service, load it, end it."""
+    """Start a service, load it, and end it."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "load.toml")
         path.write_text(LOOP.format(context=CONTEXT, arm=ARM, wait=options.wait, durability=options.durability))
@@ -166,7 +177,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def cpu_seconds(process: int) -> float:
-    """Seconds of processors that a process and its children have had, where the system says so."""
+    """Return processor seconds of a process and its children, or nan where /proc is missing."""
     total = 0.0
     try:
         for one in (process, *children(process)):
@@ -178,13 +189,13 @@ def cpu_seconds(process: int) -> float:
 
 
 def children(process: int) -> list[int]:
-    """The processes that a process has started and that run."""
+    """Return the running child processes of a process."""
     found = Path(f"/proc/{process}/task").glob("*/children")
     return [int(child) for path in found for child in path.read_text().split()]
 
 
 def resident_megabytes(process: int) -> float:
-    """Megabytes of memory that a process and its children have, where the system says so."""
+    """Return resident memory of a process and its children, or nan where /proc is missing."""
     try:
         found = [Path(f"/proc/{one}/statm").read_text().split()[1] for one in (process, *children(process))]
     except OSError:
@@ -193,13 +204,13 @@ def resident_megabytes(process: int) -> float:
 
 
 def _sample_memory(process: int, every: float, over: threading.Event, memory: list[float]) -> None:
-    """Look at the memory of a process in equal times, until it is over."""
+    """Append the memory of a process at equal intervals until `over` is set."""
     while not over.wait(every):
         memory.append(round(resident_megabytes(process), 1))
 
 
 def argument_parser(description: str | None) -> argparse.ArgumentParser:
-    """What a load may be told."""
+    """Return the parser of a load's options."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--arms", type=int, default=20)
     parser.add_argument("--rate", type=float, default=1_000.0, help="decisions a second")

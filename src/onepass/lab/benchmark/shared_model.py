@@ -1,4 +1,4 @@
-"""One model: a round against the BLAS calls it cannot avoid and against plain NumPy. Medians of several repeats."""
+"""One model: a round against its unavoidable BLAS calls and against plain NumPy. Medians of several repeats."""
 
 import subprocess
 import sys
@@ -13,7 +13,7 @@ from onepass.lab import find, runner
 
 
 def median_microseconds(call: Callable[[], object], repeats: int = 7, inner: int = 200) -> float:
-    """Median over `repeats` of the mean time of `inner` calls."""
+    """Return the median over `repeats` of the mean time of `inner` calls."""
     call()
     times = []
     for _ in range(repeats):
@@ -25,7 +25,7 @@ def median_microseconds(call: Callable[[], object], repeats: int = 7, inner: int
 
 
 def game(rounds: int, arms: int, dim: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Unit contexts (rounds, arms, dim) and rewards (rounds, arms)."""
+    """Draw unit contexts (rounds, arms, dim) and rewards (rounds, arms)."""
     rng = np.random.default_rng(seed)
     contexts = rng.standard_normal((rounds, arms, dim))
     contexts /= np.linalg.norm(contexts, axis=2, keepdims=True)
@@ -33,7 +33,10 @@ def game(rounds: int, arms: int, dim: int, seed: int = 0) -> tuple[np.ndarray, n
 
 
 def blas_floor_microseconds(arms: int, dim: int, size: int) -> float:
-    """Microseconds a sketched round cannot avoid: score K rows, solve once, and decompose once per `size` rows."""
+    """Return the unavoidable microseconds of a sketched round.
+
+    A round scores K rows, solves once, and decomposes once per `size` rows.
+    """
     rng = np.random.default_rng(0)
     rows, sketch = rng.standard_normal((arms, dim)), rng.standard_normal((2 * size, dim))
     b, coordinates, keep = (
@@ -56,7 +59,7 @@ def blas_floor_microseconds(arms: int, dim: int, size: int) -> float:
 
 
 def dense_round_microseconds(arms: int, dim: int) -> float:
-    """Microseconds of a dense OFUL round in NumPy: theta, scores, choice, Sherman-Morrison."""
+    """Return microseconds of a dense OFUL round in NumPy: theta, scores, choice, Sherman-Morrison."""
     contexts, rewards = game(1, arms, dim)
     rows, inverse, moment = contexts[0], np.eye(dim), np.zeros(dim)
 
@@ -73,7 +76,10 @@ def dense_round_microseconds(arms: int, dim: int) -> float:
 
 
 def round_microseconds(bandit: Any, arms: int, rounds: int, repeats: int = 7) -> float:
-    """Microseconds a round of `play`: 50 fresh rounds a call, just made, as the runner does; a first part fills up."""
+    """Return microseconds per round of `play`, 50 fresh rounds a call, as the runner does.
+
+    The first of `repeats + 1` passes fills the model and is not counted.
+    """
     contexts, rewards = game(rounds, arms, bandit.model.dim)
     times, chunk = [], np.empty((50, arms, bandit.model.dim))
     for repeat in range(repeats + 1):
@@ -89,7 +95,7 @@ def round_microseconds(bandit: Any, arms: int, rounds: int, repeats: int = 7) ->
 
 
 def stepwise_microseconds(bandit: Any, arms: int) -> float:
-    """Microseconds of `decide` and `learn` from Python."""
+    """Return microseconds of `decide` and `learn` called from Python."""
     contexts, rewards = game(1, arms, bandit.model.dim)
     rows, reward = contexts[0], float(rewards[0, 0])
 
@@ -108,7 +114,7 @@ print(time.perf_counter() - start)
 
 
 def _first_decision_seconds() -> float:
-    """Seconds from the start of a new process's Python code to its first decision, compiled code cached."""
+    """Return the seconds of a new process until its first decision, with compiled code cached."""
     run = [sys.executable, "-c", START]
     subprocess.run(run, check=True, capture_output=True)
     return min(float(subprocess.run(run, check=True, capture_output=True, text=True).stdout) for _ in range(3))
@@ -118,7 +124,7 @@ Line = tuple[str, float, str, float, str]
 
 
 def speed_lines() -> list[Line]:
-    """(what, measured, unit, ratio or bound, of what) for every line of the speed contract."""
+    """Return (label, measured, unit, ratio or bound, reference) for every line on one model."""
     least = blas_floor_microseconds(
         10, 784, 50
     )  # first: later, freed memory may put its arrays on huge pages, twice as fast for a GEMM
@@ -155,7 +161,7 @@ def speed_lines() -> list[Line]:
 
 
 def regret() -> str:
-    """Regret on MNIST as ratios: tuned, 20 seeds; and at small reg, ten targets, where fixed sketches fail."""
+    """Return regret on MNIST as ratios: tuned, 20 seeds; and at small reg, ten targets, where fixed sketches fail."""
     from statistics import fmean
 
     def play(name: str, labels: tuple[str, ...], seeds: int) -> list[dict]:

@@ -1,4 +1,4 @@
-"""Records made durable: by one commit each, and in groups, on the disk of the folder for temporary files."""
+"""Durable records: one commit each, and in groups, on the disk of the temporary folder."""
 
 import tempfile
 from pathlib import Path
@@ -17,14 +17,14 @@ GROUPS = ((1, 300), (10, 2_000), (100, 10_000), (1_000, 20_000))  # records a co
 
 
 def decisions(count: int) -> list[Decision]:
-    """Records of decisions between ten arms, 500 bytes each."""
+    """Make records of decisions between ten arms, 500 bytes each."""
     p = np.random.default_rng(0).dirichlet(np.ones(ARMS)).tolist()
     every = {"loop": "bench", "time": 0, "places": [3], "propensities": [p[3]], "probabilities": p, "scores": p}
     return [Decision(id=f"{number}", **every) for number in range(count)]
 
 
 def append_microseconds(size: int, count: int) -> float:
-    """Microseconds a record, in batches of `size`."""
+    """Return microseconds per record, in batches of `size`."""
     with tempfile.TemporaryDirectory() as folder, SqliteStore(Path(folder) / "log") as store:
         records = decisions(count)
         begun = perf_counter()
@@ -34,7 +34,7 @@ def append_microseconds(size: int, count: int) -> float:
 
 
 def speed_lines() -> list[Line]:
-    """The lines of `onepass bench`."""
+    """Return all lines on durable records."""
     lines: list[Line] = []
     for size, count in GROUPS:
         found = append_microseconds(size, count)

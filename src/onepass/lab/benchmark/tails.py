@@ -16,8 +16,9 @@ PIECES = 6
 
 
 def student_game(rounds: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Wang et al.'s problem: 50 fixed unit arms in 2 dimensions, (rounds, 50, 2), Student t noise of 2.1 degrees of
-    freedom.
+    """Make Wang et al.'s problem: 50 fixed unit arms in 2 dimensions, Student t noise of 2.1 degrees.
+
+    Contexts have shape (rounds, 50, 2), rewards (rounds, 50).
     """
     rng = np.random.default_rng(seed)
     arms, theta = rng.uniform(-1.0, 1.0, (50, 2)), rng.uniform(-1.0, 1.0, 2)
@@ -27,9 +28,9 @@ def student_game(rounds: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 
 def solver_seconds(state: Any, start: np.ndarray) -> tuple[float, float]:
-    """Seconds in which NumPy solves a round of HEAVY-OFUL from the estimate of the round before.
+    """Return seconds in which NumPy solves a round of HEAVY-OFUL, from the estimate of the round before.
 
-    By SciPy's L-BFGS-B, and as Wang et al. count it: by gradient steps of 1 / L until the gradient is below 1 /
+    First by SciPy's L-BFGS-B, then as Wang et al. count it: by gradient steps of 1 / L until the gradient is below 1 /
     sqrt(T).
     """
     from scipy.optimize import minimize
@@ -53,10 +54,10 @@ def solver_seconds(state: Any, start: np.ndarray) -> tuple[float, float]:
 
 
 def _history_microseconds() -> tuple[float, ...]:
-    """Microseconds a round over Wang et al.'s 18,000 rounds: HvtUCB; HeavyOFUL by its own steps; by L-BFGS-B; by
-    descent.
+    """Return microseconds a round over Wang et al.'s 18,000 rounds.
 
-    The last two on 20 rounds at each of six places.
+    Four times: HvtUCB; HeavyOFUL by its own steps; HeavyOFUL by L-BFGS-B; and by gradient descent. The last two are
+    measured on 20 rounds at each of six places.
     """
     contexts, rewards = student_game(ROUNDS)
     settings: dict[str, Any] = {"dim": 2, "epsilon": 0.99, "nu": 1.31, "horizon": ROUNDS}
@@ -82,7 +83,7 @@ def _history_microseconds() -> tuple[float, ...]:
 
 
 def speed_lines() -> list[Line]:
-    """(what, measured, unit, ratio or bound, of what)."""
+    """Return all lines on heavy-tailed rewards."""
     small = round_microseconds(op.HvtUCB(dim=2, nu=1.0), arms=50, rounds=5000)
     fast, slow, general, descent = _history_microseconds()
     dense = round_microseconds(op.HvtUCB(dim=500, nu=1.0), arms=20, rounds=300, repeats=3)
@@ -110,8 +111,9 @@ def speed_lines() -> list[Line]:
 
 
 def regret() -> str:
-    """Wang et al.'s problem under four noises, 50 seeds: Hvt-UCB at its defaults over the best OFUL of a grid; and d =
-    500.
+    """Return regret of Hvt-UCB at its defaults relative to the best OFUL of a grid, under four noises, 50 seeds.
+
+    Also sketched Hvt-UCB relative to the exact one at d = 500.
     """
 
     def mean(rows: list[dict[str, Any]], label: str) -> float:

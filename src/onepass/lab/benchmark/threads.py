@@ -1,4 +1,4 @@
-"""Threads: what two that score together do more than one, and what the lock of a shared object takes of a call."""
+"""Threads: throughput of two scoring threads relative to one, and the cost of a shared object's lock."""
 
 import threading
 import time
@@ -21,19 +21,19 @@ class EmptyMethods(SharedObject):
     """Methods that do nothing, with the lock and without."""
 
     def plain(self) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     @reading
     def read(self) -> None:
-        """Nothing, as a reader."""
+        """Do nothing, as a reader."""
 
     @writing
     def write(self) -> None:
-        """Nothing, as a writer."""
+        """Do nothing, as a writer."""
 
 
 def _calls_per_second(call: Callable[[], Any], threads: int, seconds: float) -> float:
-    """How often a second these threads together make a call."""
+    """Return the calls per second that these threads make together."""
     done, end, begin = [0] * threads, time.monotonic() + seconds, threading.Barrier(threads)
 
     def run(i: int) -> None:
@@ -52,14 +52,14 @@ def _calls_per_second(call: Callable[[], Any], threads: int, seconds: float) -> 
 
 
 def thread_gain(call: Callable[[], Any], seconds: float = 1.0, repeats: int = 5) -> tuple[float, float]:
-    """Microseconds a call of one thread, and how many times as many calls two make; medians."""
+    """Return microseconds per call of one thread, and the throughput of two threads relative to one; medians."""
     call()
     both = [(_calls_per_second(call, 1, seconds), _calls_per_second(call, 2, seconds)) for _ in range(repeats)]
     return 1e6 / float(np.median([one for one, _ in both])), float(np.median([two / one for one, two in both]))
 
 
 def speed_lines() -> list[Line]:
-    """Lines of `onepass bench`: two reading threads at d = 784, l = 50, K = 10, and the lock by itself."""
+    """Return all lines on threads: two reading threads at d = 784, l = 50, K = 10, and the lock alone."""
     rng, empty = np.random.default_rng(0), EmptyMethods()
     bandit, contexts = op.SOFUL(dim=784, size=50), rng.standard_normal((10, 784))
     bandit.learn(rng.standard_normal((300, 784)), rng.standard_normal(300))

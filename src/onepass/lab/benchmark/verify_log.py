@@ -1,8 +1,9 @@
 """Verify a log by one process and by two: `python -m onepass.lab.benchmark.verify_log [--decisions N] [--joins N]`.
 
-A log in SQLite, made by a bandit that learns it, with a whole checkpoint after so many joins. wall: seconds by the
-clock; cpu: seconds of all processors; ratio: of one process to several, by the clock; by_cpu: the same where every
-process has a processor for itself and none waits, from the processors' time alone: for machines that do other things.
+The log is in SQLite, with a bandit that learns it and a full checkpoint after every `--joins` joins. `wall` is seconds
+by the clock, `cpu` the seconds of all processors, `ratio` the clock time of one process over that of several. `by_cpu`
+is the same ratio computed from processor times, for machines that also do other things: it assumes one free
+processor per process.
 """
 
 import argparse
@@ -37,7 +38,7 @@ print(json.dumps([found.ok, *(each.ru_utime + each.ru_stime for each in spent)])
 
 
 def _generate(path: Path, decisions: int, joins: int) -> int:
-    """Write a log of so many decisions, with a whole checkpoint after so many joins; its last place."""
+    """Write a log of this many decisions with full checkpoints, and return its last sequence number."""
     rng = np.random.default_rng(0)
     theta = rng.standard_normal(DIM) / np.sqrt(DIM)
     with SqliteStore(path, synced=False) as store:
@@ -63,7 +64,7 @@ def _generate(path: Path, decisions: int, joins: int) -> int:
 
 
 def measure(path: Path, workers: int) -> dict[str, float]:
-    """Verify a log in a process that does nothing else, and say how long it took; ValueError where it is wrong."""
+    """Verify a log in a separate process and return the seconds. Raises ValueError if the log is wrong."""
     begun = time.perf_counter()
     done = subprocess.run([sys.executable, "-c", VERIFY, path, f"{workers}"], check=True, stdout=subprocess.PIPE)
     ok, own, others = json.loads(done.stdout)
@@ -88,13 +89,13 @@ def compare(decisions: int, joins: int, workers: int) -> dict[str, Any]:
 
 
 def _round_seconds(found: dict[str, float]) -> dict[str, float]:
-    """Seconds to a hundredth; cpu: of all processors."""
+    """Round seconds to hundredths, and add `cpu`, the seconds of all processors."""
     cpu = found["own"] + found["others"]
     return {"wall": round(found["wall"], 2), "cpu": round(cpu, 2), "own": round(found["own"], 2)}
 
 
 def main() -> None:
-    """Print what was measured, as JSON."""
+    """Print the measurements as JSON."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--decisions", type=int, default=100_000, help="of the log")
     parser.add_argument("--joins", type=int, default=5_000, help="between two whole checkpoints")

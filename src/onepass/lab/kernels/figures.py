@@ -1,4 +1,4 @@
-"""Table and picture of kernel bandits: regret beside exact GP-UCB's, dictionaries, and time."""
+"""Table and picture of kernel bandits: regret relative to exact GP-UCB, dictionaries, and time."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -11,7 +11,7 @@ from onepass.lab.tables import cost_columns, group_rows, mean_cell, policy_label
 
 
 def kernel_lines(rows: Sequence[Row]) -> list[Line]:
-    """One line per policy; the ratio to exact GP-UCB is taken seed by seed, then averaged."""
+    """Return one line per policy; the ratio to exact GP-UCB is taken seed by seed, then averaged."""
     exact = {row["seed"]: row["cumulative_regret"] for row in rows if row["policy"] == "GPUCB"}
     lines = []
     for label, own in group_rows(rows, policy_label).items():
@@ -34,7 +34,7 @@ def kernel_lines(rows: Sequence[Row]) -> list[Line]:
 
 
 def _draw_kernel(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
-    """Regret, dictionary beside effective dimension, and time, all over rounds; memory as bars."""
+    """Draw regret, dictionary with effective dimension, and time over rounds; memory as bars."""
     figure = canvas(10, 7.6)
     axes = figure.subplot_mosaic([["regret", "dictionary"], ["time", "memory"]])
     styles = assign_styles(rows, "policy")
@@ -65,13 +65,13 @@ def _draw_kernel(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
 
 
 def _mean_only(values: Sequence[float]) -> tuple[float, float, float]:
-    """The mean alone."""
+    """Return the mean as a band of width zero."""
     mean = fmean(values)
     return mean, mean, mean
 
 
 def _round_times(curves: Sequence[Row]) -> list[Row]:
-    """The rows of one policy with the microseconds a round since the checkpoint before."""
+    """Add the microseconds a round since the previous checkpoint to the rows of one policy."""
     found = []
     for own in group_rows(curves, lambda row: row["seed"]).values():
         for before, after in pairwise([{"round": 0, "seconds": 0.0}, *sorted(own, key=lambda row: row["round"])]):

@@ -1,6 +1,6 @@
-"""Problems with a fixed set of arms (A, d) whose mean reward is no linear function of them.
+"""Problems with a fixed set of arms (A, d) whose mean reward is a nonlinear function of them.
 
-The reward of a round is drawn from the round's own stream of the seed, so policies meet equal noise whatever they play.
+A round's reward is drawn from the round's own stream of the seed, so policies meet equal noise whatever they play.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,7 @@ JITTER = 1e-8
 
 
 class Problem(Protocol):
-    """Arms (A, d), what they pay in expectation (A,), and the kernel that policies are told."""
+    """Problem with arms (A, d), expected rewards (A,), and the kernel that policies are given."""
 
     @property
     def arms(self) -> np.ndarray: ...
@@ -32,13 +32,13 @@ class Problem(Protocol):
     def kernel(self) -> Kernel: ...
 
     def reward(self, round: int, arm: int) -> float:
-        """What the arm pays in that round, to every policy that plays it then."""
+        """Return the reward of the arm in this round, the same for every policy."""
         ...
 
 
 @dataclass(frozen=True)
 class NoisyFunction:
-    """reward = expected[arm] + noise eps_t, with one eps_t ~ N(0, 1) a round for all arms."""
+    """Problem with reward = expected[arm] + noise eps_t, where one eps_t ~ N(0, 1) a round serves all arms."""
 
     arms: np.ndarray
     expected: np.ndarray
@@ -52,7 +52,7 @@ class NoisyFunction:
 
 @dataclass(frozen=True)
 class GaussianProcess:
-    """A function drawn from the GP of the kernel that policies are told; arms and function are the seed's own."""
+    """Function drawn from the GP of the kernel that policies are given; the seed draws arms and function."""
 
     arms: Callable[[np.random.Generator], np.ndarray]
     kernel: Kernel
@@ -65,39 +65,39 @@ class GaussianProcess:
 
 
 def gp_draw(kernel: Kernel, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """L z with L L^T = k(rows, rows) + jitter, z standard normal: shape (n, d) -> (n,)."""
+    """Return L z with L L^T = k(rows, rows) + jitter, z standard normal: shape (n, d) -> (n,)."""
     gram = kernel(rows, rows)
     gram.flat[:: len(rows) + 1] += JITTER
     return np.linalg.cholesky(gram) @ rng.standard_normal(len(rows))
 
 
 def line(count: int) -> np.ndarray:
-    """A grid of [0, 1], shape (count, 1)."""
+    """Return a grid of [0, 1], shape (count, 1)."""
     return np.linspace(0.0, 1.0, count)[:, None]
 
 
 def mesh(*axes: np.ndarray) -> np.ndarray:
-    """All points of a product of axes, (number of points, number of axes), the last axis fastest."""
+    """Return all points of a product of axes, (number of points, number of axes), the last axis fastest."""
     return np.stack([part.ravel() for part in np.meshgrid(*axes, indexing="ij")], axis=1)
 
 
 def grid(rng: np.random.Generator, count: int) -> np.ndarray:
-    """The points of `line`, whatever the generator."""
+    """Return the points of `line`; the generator is ignored."""
     return line(count)
 
 
 def square(rng: np.random.Generator, count: int) -> np.ndarray:
-    """A grid of [0, 1]^2, count points to an edge, whatever the generator."""
+    """Return a grid of [0, 1]^2 with `count` points per edge; the generator is ignored."""
     return mesh(line(count)[:, 0], line(count)[:, 0])
 
 
 def uniform(rng: np.random.Generator, count: int, dim: int) -> np.ndarray:
-    """Points uniform in [0, 1]^dim."""
+    """Draw points uniform in [0, 1]^dim."""
     return rng.random((count, dim))
 
 
 def sobol(rng: np.random.Generator, count: int, dim: int) -> np.ndarray:
-    """The first `count` of scrambled Sobol points of [0, 1]^dim."""
+    """Return the first `count` scrambled Sobol points of [0, 1]^dim."""
     from scipy.stats import qmc
 
     return qmc.Sobol(dim, seed=rng).random_base2((count - 1).bit_length())[:count]
@@ -105,7 +105,7 @@ def sobol(rng: np.random.Generator, count: int, dim: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class NegatedFunction:
-    """A function that is to be minimised, negated and standardized over the arms."""
+    """Function to minimize, negated and standardized over the arms."""
 
     function: Callable[[np.ndarray], np.ndarray]
     arms: Callable[[np.random.Generator], np.ndarray]
@@ -119,7 +119,10 @@ class NegatedFunction:
 
 
 def branin(x: np.ndarray) -> np.ndarray:
-    """Branin's function of rows in [0, 1]^2, which stand for [-5, 10] x [0, 15]: (n, 2) -> (n,), minimum 0.397887."""
+    """Return Branin's function of rows in [0, 1]^2: (n, 2) -> (n,), minimum 0.397887.
+
+    The rows stand for [-5, 10] x [0, 15].
+    """
     u, v = 15.0 * x[:, 0] - 5.0, 15.0 * x[:, 1]
     bowl = v - 5.1 / (4.0 * np.pi**2) * u**2 + 5.0 / np.pi * u - 6.0
     return bowl**2 + 10.0 * (1.0 - 1.0 / (8.0 * np.pi)) * np.cos(u) + 10.0
@@ -144,7 +147,7 @@ HARTMANN_CENTRES = 1e-4 * np.array(
 
 
 def hartmann6(x: np.ndarray) -> np.ndarray:
-    """Hartmann's function of rows in [0, 1]^6: (n, 6) -> (n,), minimum -3.32237."""
+    """Return Hartmann's function of rows in [0, 1]^6: (n, 6) -> (n,), minimum -3.32237."""
     distances = (HARTMANN_SCALES * (x[:, None, :] - HARTMANN_CENTRES) ** 2).sum(axis=2)
     return -np.exp(-distances) @ np.array([1.0, 1.2, 3.0, 3.2])
 
@@ -155,10 +158,11 @@ TRUTH_SEED = 2**32  # no experiment's seed
 
 
 class DigitsTuning:
-    """Choose alpha, gamma and the power of the pixels for scikit-learn's KernelRidge (RBF, one-hot targets) on digits.
+    """Choose alpha, gamma and the power of the pixels for scikit-learn's KernelRidge on digits.
 
-    Arms are 5,000 settings on a grid, logarithms scaled to [0, 1]^3. An evaluation is the accuracy on 500 rows after a
-    fit on 300, a fresh random split every round; `expected` is the mean over 10 splits of its own, not over all.
+    The model has an RBF kernel and one-hot targets. Arms are 5,000 settings on a grid, logarithms scaled to [0, 1]^3.
+    An evaluation is the accuracy on 500 rows after a fit on 300, on a new random split every round. `expected` is the
+    mean over 10 other splits, not over all.
     """
 
     kernel: Kernel = Matern(2.5, (0.3, 0.3, 0.3))
@@ -182,7 +186,7 @@ class DigitsTuning:
 
 
 def split(rng: np.random.Generator) -> tuple[Examples, Examples]:
-    """Random rows of digits to fit and others to be held out, pixels in [0, 1]."""
+    """Return random rows of digits to fit and others to hold out, pixels in [0, 1]."""
     digits = load("digits")
     order = rng.permutation(len(digits.rows))
     fitted, held = order[:FITTED], order[FITTED : FITTED + HELD]
@@ -191,7 +195,7 @@ def split(rng: np.random.Generator) -> tuple[Examples, Examples]:
 
 @cache
 def _accuracies() -> np.ndarray:
-    """Mean accuracy of every setting over the ten splits of the truth, (5000,); about 20 s, once a process."""
+    """Return the mean accuracy of every setting over ten splits, (5000,); about 20 s, once per process."""
     total = np.zeros((ALPHAS.size, GAMMAS.size, POWERS.size))
     meter = Meter("digits-tuning: the accuracy of every setting", SPLITS * POWERS.size)
     meter.bar.disable = True  # lines, since the bar of a run may be up
@@ -207,7 +211,7 @@ def _accuracies() -> np.ndarray:
 
 
 def grid_accuracies(fitted: Examples, held: Examples, alphas: np.ndarray, gammas: np.ndarray) -> np.ndarray:
-    """Accuracy of KernelRidge for every alpha and gamma, (alphas, gammas), from one decomposition per gamma.
+    """Return the accuracy of KernelRidge for every alpha and gamma, from one decomposition per gamma.
 
     K = Q diag(w) Q^T, so the predictions of alpha are k(held, fitted) Q diag(1 / (w + alpha)) Q^T Y.
     """
@@ -225,7 +229,7 @@ def grid_accuracies(fitted: Examples, held: Examples, alphas: np.ndarray, gammas
 
 
 def _squared_distances(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Squared distances of rows, shapes (n, d) and (m, d) -> (n, m)."""
+    """Return squared distances of rows, shapes (n, d) and (m, d) -> (n, m)."""
     from sklearn.metrics.pairwise import euclidean_distances
 
     return euclidean_distances(x, y, squared=True)

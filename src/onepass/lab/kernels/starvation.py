@@ -1,8 +1,9 @@
-"""Variance starvation (Calandriello et al. figure 2): who knows, far from all evaluations, that he knows nothing.
+"""Variance starvation (Calandriello et al. figure 2): which posteriors are uncertain far from all evaluations.
 
 f is drawn from a GP on [0, 1] and evaluated in [0, 0.5] alone. Source: Calandriello et al. 2019 (BKB). Its
 "Gaussian kernel with bandwidth sigma^2 = 100" can only mean exp(-100 (x - y)^2 / 2), a length scale of 0.1: with
-exp(-(x - y)^2 / 200) f would be constant. It states no noise: ours has standard deviation 0.1, and reg is its variance.
+exp(-(x - y)^2 / 200) f would be constant. The source states no noise: here it has standard deviation 0.1, and reg is
+its variance.
 """
 
 from collections.abc import Mapping, Sequence
@@ -39,7 +40,7 @@ class Belief(NamedTuple):
 
 
 def exact_belief(kernel: Kernel, reg: float, rows: np.ndarray, values: np.ndarray, arms: np.ndarray) -> Belief:
-    """The GP's posterior: rows (n, d), values (n,), arms (A, d)."""
+    """Return the GP's posterior: rows (n, d), values (n,), arms (A, d)."""
     inverse = np.linalg.inv(kernel(rows, rows) + reg * np.eye(len(rows)))
     across = kernel(arms, rows)
     variances = kernel.diagonal(arms) - np.einsum("ij,jk,ik->i", across, inverse, across, optimize=True)
@@ -47,7 +48,10 @@ def exact_belief(kernel: Kernel, reg: float, rows: np.ndarray, values: np.ndarra
 
 
 class SubsetOfRegressors:
-    """BKB's dictionary and mean with the variance reg z^T V^-1 z, V = Z^T Z + reg I, which lacks what z cannot hold."""
+    """BKB's dictionary and mean, with the variance reg z^T V^-1 z of the subset of regressors.
+
+    V = Z^T Z + reg I. This variance lacks the part of the kernel that z cannot represent.
+    """
 
     def __init__(self, *, arms: np.ndarray, kernel: Kernel, reg: float, seed: int) -> None:
         self.arms, self.kernel, self.reg, self.played = arms, kernel, reg, list[int]()
@@ -75,7 +79,7 @@ class SubsetOfRegressors:
 
 
 def _starvation_lines(rows: Sequence[Row]) -> list[Line]:
-    """One line per policy and number of evaluations: f within 3 deviations, and these against the exact posterior's."""
+    """Return one line per policy and number of evaluations: coverage of f, and deviations relative to exact ones."""
     return [
         {
             "policy": label,
@@ -91,7 +95,7 @@ def _starvation_lines(rows: Sequence[Row]) -> list[Line]:
 
 
 def _draw_starvation(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
-    """The first seed's f and what each policy believes, mean and 3 deviations: a row per number of evaluations."""
+    """Draw the first seed's f and every policy's mean and 3 deviations, one row per number of evaluations."""
     first = [row for row in curves if row["seed"] == curves[0]["seed"]]
     times, columns = group_rows(first, lambda row: row["round"]), group_rows(first, policy_label)
     figure = canvas(1.0 + 3.0 * len(columns), 1.0 + 2.2 * len(times))
@@ -125,7 +129,27 @@ STARVATION = Figure("starvation", _starvation_lines, _draw_starvation)
 
 @dataclass(frozen=True)
 class StarvationStudy:
-    """The policies learn the same evaluations; what they believe is looked at after `evaluations` of them."""
+    """Study in which all policies learn the same evaluations, and their posteriors are compared.
+
+    Parameters
+    ----------
+    name : str
+        Name in rows and on the command line.
+    description : str
+        One line for `onepass list`.
+    policies : tuple of Policy
+        Policies that learn.
+    seeds : int
+        Number of seeds.
+    evaluations : tuple of int, default (6, 63, 215)
+        Numbers of evaluations after which the posteriors are compared, in increasing order.
+    figure : Figure
+        Table and picture of the results. The default shows coverage and deviations.
+    grid : dict of str -> sequence of float
+        Parameters that `tune` searches. The default is empty.
+    timed : bool, default False
+        True if seconds are the result.
+    """
 
     name: str
     description: str
@@ -138,6 +162,7 @@ class StarvationStudy:
 
     @property
     def rounds(self) -> int:
+        """Largest number of evaluations."""
         return self.evaluations[-1]
 
     def trial(self, policies: Sequence[Policy], seed: int) -> Trial:
@@ -154,7 +179,7 @@ class StarvationStudy:
 
 
 class StarvationTrial:
-    """One f and its evaluations, in a random order of the grid's points up to 0.5 and with repetition."""
+    """Trial on one f, evaluated at random grid points up to 0.5, with repetition."""
 
     def __init__(self, study: StarvationStudy, policies: Sequence[Policy], seed: int) -> None:
         self.study, self.policies, self.seed = study, policies, seed
@@ -176,7 +201,7 @@ class StarvationTrial:
                 self._record_beliefs(t + 1)
 
     def _record_beliefs(self, evaluations: int) -> None:
-        """What every policy believes now, and how that compares with the exact posterior."""
+        """Record every policy's posterior and its comparison with the exact one."""
         values = np.asarray(self.values)
         exact = exact_belief(KERNEL, REG, GRID[self.played], values, GRID)
         for policy, bandit in zip(self.policies, self.bandits):
@@ -209,11 +234,11 @@ class StarvationTrial:
             )
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row per policy and number of evaluations."""
+        """Return one row per policy and number of evaluations."""
         return self.found
 
     def curves(self) -> list[dict[str, Any]]:
-        """As `rows`, with lists: the beliefs over x, the evaluations and the dictionary."""
+        """Return one row per policy and number of evaluations, with posteriors, evaluations and dictionary."""
         return self.drawn
 
 

@@ -1,6 +1,6 @@
 """Studies of kernel bandits: one fixed set of arms, one play a round, all policies side by side.
 
-The policies, and the experiments as data, are in suites.py. Source: Calandriello et al. 2019 (BKB).
+The policies and the named experiments are in suites.py. Source: Calandriello et al. 2019 (BKB).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +23,29 @@ GRID: Mapping[str, Sequence[float]] = {"exploration": (0.05, 0.1, 0.2, 0.4, 0.8)
 
 @dataclass(frozen=True)
 class KernelStudy:
-    """A fixed set of arms, the kernel that policies are told, and one play a round."""
+    """Study of kernel bandits on a fixed set of arms.
+
+    Parameters
+    ----------
+    name : str
+        Name in rows and on the command line.
+    description : str
+        One line for `onepass list`.
+    problem : callable
+        Function from a seed to its problem: arms, expected rewards, and the kernel that policies are given.
+    policies : tuple of Policy
+        Policies that play.
+    rounds : int
+        Number of rounds.
+    seeds : int
+        Number of seeds.
+    figure : Figure
+        Table and picture of the results. The default shows regret, dictionaries and costs.
+    grid : dict of str -> sequence of float
+        Parameters that `tune` searches. The default has axes `exploration` and `reg`.
+    timed : bool, default False
+        True if seconds are the result.
+    """
 
     name: str
     description: str
@@ -54,11 +76,12 @@ class KernelStudy:
 
 
 class KernelTrial:
-    """Regret is sum over rounds of (max_a E reward_a - E reward of the chosen arm).
+    """Trial of kernel bandits on one seed.
 
-    Simple regret is that of the arm which a policy would recommend now: the one of the largest posterior mean.
-    Seconds are those of deciding and learning; the effective dimension is the sum of the policy's own sigma^2 over its
-    plays (Calandriello et al. equation 5).
+    Regret is the sum over rounds of (max_a E reward_a - E reward of the chosen arm). Simple regret is the regret of the
+    arm that a policy would recommend now, which has the largest posterior mean. Seconds are those of deciding and
+    learning. The effective dimension is the sum of the policy's own sigma^2 over its plays (Calandriello et al.
+    equation 5).
     """
 
     def __init__(self, problem: Problem, policies: Sequence[Policy], seed: int) -> None:
@@ -73,7 +96,7 @@ class KernelTrial:
             points.append({"round": start + rounds, **point})
 
     def point(self, policy: int, played: "Played") -> dict[str, Any]:
-        """Where a policy stands after these rounds."""
+        """Return a policy's results after these rounds."""
         start = {"cumulative_regret": 0.0, "cumulative_reward": 0.0, "seconds": 0.0}
         before = self.points[policy][-1] if self.points[policy] else start
         recommended, state = _recommendation_and_state(self.bandits[policy])
@@ -100,7 +123,7 @@ class KernelTrial:
 
 
 class Played(NamedTuple):
-    """Arms and rewards of some rounds, and the seconds that deciding and learning took."""
+    """Arms and rewards of some rounds, and the seconds of deciding and learning."""
 
     arms: list[int]
     rewards: list[float]
@@ -108,7 +131,7 @@ class Played(NamedTuple):
 
 
 def play(bandit: Any, problem: Problem, start: int, rounds: int) -> Played:
-    """Rounds start .. start + rounds - 1; the problem's own time is not counted."""
+    """Play rounds start .. start + rounds - 1; the problem's own time is not counted."""
     arms, rewards, seconds = [], [], 0.0
     for t in range(start, start + rounds):
         began = perf_counter()
@@ -124,12 +147,12 @@ def play(bandit: Any, problem: Problem, start: int, rounds: int) -> Played:
 
 
 def model_of_bandit(bandit: Any) -> Any:
-    """The model of a bandit; any other policy knows by itself."""
+    """Return the model of a bandit; other policies are their own model."""
     return getattr(bandit, "model", bandit)
 
 
 def _recommendation_and_state(bandit: Any) -> tuple[int, dict[str, Any]]:
-    """The arm that a policy recommends, and what it holds."""
+    """Return the arm that a policy recommends, and its memory, dictionary size and effective dimension."""
     known = model_of_bandit(bandit)
     dimension = known.effective_dimension()
     return int(np.argmax(known.posterior().means)), {
@@ -148,7 +171,7 @@ class Averages(NamedTuple):
 
 
 class Uniform:
-    """An arm uniformly at random; it recommends the one that paid most on average."""
+    """Uniform random arm; recommends the arm with the largest mean reward."""
 
     dictionary_size = None
 

@@ -1,4 +1,4 @@
-"""The experiments with kernel bandits, as data, and their policies.
+"""The named experiments with kernel bandits, and their policies.
 
 Posterior standard deviations are sqrt(reg) sigma, so an exploration of c sqrt(reg) means c of them: policies with upper
 bounds take 2 by default, Thompson sampling takes 1.
@@ -30,7 +30,7 @@ from onepass.lab.policy import Policy
 
 
 def GPTS(*, arms: np.ndarray, kernel: Kernel, reg: float, exploration: float | None = None, seed: int = 0) -> Bandit:
-    """Thompson sampling with the exact posterior; exploration None: sqrt(reg), the posterior itself."""
+    """Make Thompson sampling with the exact posterior; `exploration=None` is sqrt(reg), the posterior itself."""
     return GPUCB(arms, kernel, reg=reg, exploration=thompson(reg, exploration), seed=seed)
 
 
@@ -44,7 +44,7 @@ def BKBTS(
     fit_after: int = 0,
     seed: int = 0,
 ) -> Bandit:
-    """Thompson sampling with BKB's posterior; exploration None: sqrt(reg), the posterior itself."""
+    """Make Thompson sampling with BKB's posterior; `exploration=None` is sqrt(reg), the posterior itself."""
     rule = thompson(reg, exploration)
     return BKB(arms, kernel, reg=reg, exploration=rule, normalize=normalize, fit_after=fit_after, seed=seed)
 
@@ -59,7 +59,7 @@ EXACT, BUDGETED = Policy("GPUCB", "GPUCB", RULE), Policy("BKB", "BKB", RULE)
 
 
 def policies(many: bool = False, **params: Any) -> tuple[Policy, ...]:
-    """Every policy, told `params` beside reg; many: there are too many arms for exact Thompson sampling."""
+    """Return all policies with `params` beside reg; `many` arms leave out exact Thompson sampling, which is slow."""
     told = {**RULE, **params}
     found = (
         Policy("GPUCB", "GPUCB", told),
@@ -72,12 +72,12 @@ def policies(many: bool = False, **params: Any) -> tuple[Policy, ...]:
 
 
 def _fitted_policies(*known: Policy) -> tuple[Policy, ...]:
-    """The same policies, choosing kernel parameters and reg themselves after 50 random plays."""
+    """Return the policies, choosing kernel parameters and reg themselves after 50 random plays."""
     return tuple(Policy(f"{p.label} fitted", p.recipe, {**p.params, "fit_after": 50}) for p in known)
 
 
 def _bkb_policies_over(**values: Sequence[float]) -> tuple[Policy, ...]:
-    """Exact GP-UCB, and BKB at several values of one parameter, with upper bounds of 4 standard deviations."""
+    """Return exact GP-UCB, and BKB at several values of one parameter, with bounds of 4 deviations."""
     ((name, many),) = values.items()
     rule = {"reg": 1.0, "exploration": 4.0}
     changed = (Policy(f"BKB {name}={value:g}", "BKB", {**rule, name: value}) for value in many)
