@@ -55,7 +55,9 @@ class TaskCache:
         """Save the results of the task at index `place`."""
         if self.folder is not None:
             self.folder.mkdir(parents=True, exist_ok=True)
-            write_atomically(self.files[place], json.dumps([results.rows, results.curves], default=_to_python_number).encode())
+            write_atomically(
+                self.files[place], json.dumps([results.rows, results.curves], default=_to_python_number).encode()
+            )
 
     def clear(self) -> None:
         """Delete all files of these tasks, and the folder if it is empty then."""
