@@ -7,7 +7,7 @@ rows   seconds to learn files: one thread, two threads, two Ray workers, and, as
 arms   ROWS rows of each of ARMS arms on two shards: bytes, the share of learning outside the shards, by the clock and
        by CPU time, and the ten best of all arms for 100 users, REPEATS times; shards in this process, then as Ray
        actors (not with "here"), each compared with one bandit
-latency  seconds of calls when messages to shards take 1, 5 and 20 ms, compared with the model of docs/cluster_measured.md
+latency  seconds of calls when messages to shards take 1, 5 and 20 ms, with the model of docs/cluster_measured.md
 
 Not part of `onepass bench`: needs Ray, both cores and some gigabytes. Runs alternate; ratios are medians. Set
 POLARS_MAX_THREADS=1 and OPENBLAS_NUM_THREADS=1 before Python starts, so that one thread is one.
