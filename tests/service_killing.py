@@ -29,17 +29,17 @@ from onepass.log.replay import Fold
 from onepass.log.verification import FORGOTTEN, verify
 from onepass.log.open_store import open_store
 from onepass.service import candidate, checkpoints, server
-from onepass.service.responses import answer
-from onepass.service.loop import warmed
-from onepass.service.settings import begun, read
+from onepass.service.responses import decision_answer
+from onepass.service.loop import compile_paths
+from onepass.service.settings import make_bandit, read_file
 
 data, path, kills, longest = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4])
 log, seed, steered = sys.argv[5] or None, int(sys.argv[6]), sys.argv[7] == "steered"  # log: a database
 CLIENTS, AGAIN = 2, 20
 wal_checkpointer.PIECE, wal_checkpointer.WHOLE = 200, 400  # pages: so small that every life copies its log
 MOST = 8  # files of three checkpoints, and of one that was not finished
-settings, _ = read(path)
-warmed(begun(settings), settings)  # compiles
+settings, _ = read_file(path)
+compile_paths(make_bandit(settings), settings)  # compiles
 if steered:
     candidate.NEAR, candidate.STEP = 20, 30  # places: so few that candidates read the log in steps
 rng, wrong, lives = np.random.default_rng(seed), [], 0
@@ -206,7 +206,7 @@ with open_store(log or f"{data}/news.sqlite") as store:
     for id, (body, text) in decided.items():
         if body.get("subject") in forgotten:
             continue
-        if id not in logged or json.loads(text)["propensity"] != answer(logged[id]).propensity:
+        if id not in logged or json.loads(text)["propensity"] != decision_answer(logged[id]).propensity:
             wrong.append([kills, "lost", id])
     keys = [(one.id, one.request) for one in kinds["outcome"]]
     gone = {id for id, (body, _) in decided.items() if body.get("subject") in forgotten}
@@ -230,12 +230,12 @@ with open_store(log or f"{data}/news.sqlite") as store:
     if not steered and found["equal"] != len(logged):
         wrong.append([kills, f"verified otherwise: {found}"])
     lines = lines_of(store, "news")
-    twin = Fold.resume(store, "news") if steered else Fold(store, "news", begun(settings))
+    twin = Fold.resume(store, "news") if steered else Fold(store, "news", make_bandit(settings))
     twin.advance()
     files = list((data / "news.models").iterdir())
     if len(files) > (MOST if not steered else 2 * (2 * checkpoints.KEPT + 2 * checkpoints.FORMER + 1)):
         wrong.append([kills, f"left behind: {files}"])
-    saved = checkpoints.newest(data / "news.models", store, "news", lines.serving)
+    saved = checkpoints.newest_checkpoint(data / "news.models", store, "news", lines.serving)
     if op.to_bytes(twin.bandit) != op.to_bytes(saved.bandit):
         wrong.append([kills, "the model is another"])
     counts.update(joins=len(joined), corrections=len(kinds["join"]) - len(joins), **found, **asked)

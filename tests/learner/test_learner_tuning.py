@@ -34,12 +34,12 @@ def test_no_example_that_is_tuned_on_is_counted_and_all_others_are(name: str) ->
         assert chosen[labels == label].mean() == pytest.approx(0.3, abs=1e-3)
     for seed in (0, FIRST_TUNING_SEED):
         stream, other = (random_order_factory(name, False, part)(seed) for part in ("evaluated", "tuning"))
-        counted, (known, _) = stream.counted(0, len(rows)), stream.examples(0, len(rows))
+        counted, (known, _) = stream.evaluation_mask(0, len(rows)), stream.examples(0, len(rows))
         apart = other.examples(0, int(chosen.sum())).rows
         assert counted.sum() == len(rows) - len(apart)
         assert as_set(known) == as_set(rows)  # the others are learned, in their turn
         assert as_set(apart) == as_set(known[~counted]) == as_set(rows[chosen])
-        assert other.counted(0, len(apart)).all()
+        assert other.evaluation_mask(0, len(apart)).all()
 
 
 @with_data
