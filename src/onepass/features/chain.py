@@ -19,7 +19,7 @@ from onepass.foundation.registry import savable
 
 
 class ChainState(NamedTuple):
-    """The states of both maps."""
+    """States of both maps."""
 
     first: NamedTuple
     second: NamedTuple
@@ -53,13 +53,30 @@ register_python_fallback(ChainState)
 @final
 @savable
 class Chain(FeatureMap):
-    """z = b(a(x)): the maps in this order, each fed by the one before; a map that learns sees rows as they reach it.
+    """Composition of feature maps, z = b(a(x)), each fed by the one before.
 
-    first, second, others: feature maps, compositions too, the input_dim of each the output_dim of the one before. Three
-        or more are kept as first, then a chain of the rest.
+    A map that learns sees rows as they reach it. Three or more maps are kept as `first`, then a chain of the rest.
+
+    Parameters
+    ----------
+    first : FeatureMap
+        The map that is applied to x. Compositions are allowed.
+    second : FeatureMap
+        The map that is applied next. Its `input_dim` must be the `output_dim` of `first`.
+    *others : FeatureMap
+        Further maps in order, each with the `input_dim` that the one before puts out.
+
+    Raises
+    ------
+    ValueError
+        If an argument is no feature map, or if the widths of neighbours differ.
+
+    Notes
+    -----
     Certified and repeatable if all parts are. Costs add up.
-    ValueError for what is no feature map, or widths that do not fit.
 
+    Examples
+    --------
     >>> import onepass as op
     >>> features = op.Chain(op.Standardize(dim=3), op.Fourier(dim=3, size=50))
     >>> features.input_dim, features.output_dim
