@@ -20,7 +20,7 @@ from onepass.foundation.registry import savable
 
 
 class ConcatenateState(NamedTuple):
-    """The states of both maps."""
+    """States of both maps."""
 
     first: NamedTuple
     second: NamedTuple
@@ -28,7 +28,7 @@ class ConcatenateState(NamedTuple):
 
 @compiled
 def hstack(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Rows (n, a) and (n, b) as (n, a + b)."""
+    """Join rows (n, a) and (n, b) into rows (n, a + b)."""
     out = np.empty((left.shape[0], left.shape[1] + right.shape[1]), left.dtype)
     for i in range(out.shape[0]):
         for j in range(left.shape[1]):
@@ -66,13 +66,31 @@ register_python_fallback(ConcatenateState)
 @final
 @savable
 class Concatenate(FeatureMap):
-    """z = (a(x), b(x), ...): the features of several maps of the same row, one after the other.
+    """Features of several maps of the same row, one after the other: z = (a(x), b(x), ...).
 
-    first, second, others: feature maps of one input_dim, compositions too. Three or more are kept as first, then a
-        concatenation of the rest.
-    A name that occurred before gets primes. Certified and repeatable if all parts are. Costs
-    add up. ValueError for what is no feature map, or for widths or sides that differ.
+    A feature name that occurred before gets primes. Three or more maps are kept as `first`, then a concatenation of
+    the rest.
 
+    Parameters
+    ----------
+    first : FeatureMap
+        The map whose features come first. Compositions are allowed.
+    second : FeatureMap
+        The map whose features come next, with the same `input_dim`.
+    *others : FeatureMap
+        Further maps with the same `input_dim`.
+
+    Raises
+    ------
+    ValueError
+        If an argument is no feature map, or if the maps differ in `input_dim` or in their sides.
+
+    Notes
+    -----
+    Certified and repeatable if all parts are. Costs add up.
+
+    Examples
+    --------
     >>> import onepass as op
     >>> features = op.Concatenate(op.Identity(dim=2), op.Intercept(dim=2), op.Fourier(dim=2, size=4))
     >>> features.feature_names(["hour", "age"])
