@@ -22,7 +22,7 @@ from onepass.foundation.state import is_abstract, zeros
 
 
 class FourierState(NamedTuple):
-    """frequencies: W (D / 2, dim)."""
+    """State with frequencies, W (D / 2, dim)."""
 
     frequencies: np.ndarray
 
@@ -33,7 +33,7 @@ COSINE = tuple((-1.0) ** n / factorial(2 * n) for n in range(9))
 
 @compiled
 def horner(z: float, coefficients: tuple[float, ...]) -> float:
-    """The polynomial in z with these coefficients, the constant one first."""
+    """Evaluate the polynomial in z with these coefficients, the constant one first."""
     total = 0.0
     for i in range(len(coefficients)):
         total = total * z + coefficients[len(coefficients) - 1 - i]
@@ -42,9 +42,10 @@ def horner(z: float, coefficients: tuple[float, ...]) -> float:
 
 @compiled
 def sine_and_cosine(turns: float) -> tuple[float, float]:
-    """sin and cos of 2 pi turns, to 1e-15: Taylor's series within an eighth of a turn of a multiple of a quarter.
+    """Compute sin and cos of 2 pi turns, to 1e-15.
 
-    No branches, so that loops over it are vectorized: libm's take ten times as long. NaN stays NaN.
+    Taylor's series is used within an eighth of a turn of a multiple of a quarter. No branches, so that loops over it
+    are vectorized: libm's take ten times as long. NaN stays NaN.
     """
     quarters = np.rint(4.0 * turns)
     a = 2.0 * np.pi * (turns - 0.25 * quarters)
@@ -79,7 +80,7 @@ def transform_row_fourier(state: FourierState, x: np.ndarray, phi: np.ndarray) -
 
 
 def make_fourier(size: int, dim: int, width: float, seed: int) -> FourierState:
-    """`size` features (even) of rows of `dim` numbers, for learners."""
+    """Make `size` features (even) of rows of `dim` numbers, for learners."""
     if is_abstract():
         return FourierState(frequencies=zeros(size // 2, dim))
     return FourierState(frequencies=np.random.default_rng(seed).standard_normal((size // 2, dim)) / width)
@@ -88,16 +89,33 @@ def make_fourier(size: int, dim: int, width: float, seed: int) -> FourierState:
 @final
 @savable
 class Fourier(FeatureMap):
-    """z = sqrt(2 / size) [cos(W x), sin(W x)]: z(x)^T z(y) approximates exp(-||(x - y) / length_scale||^2 / 2), the
-    kernel `RBF`, wherever x is; no other kernel's frequencies are known here (`Nystrom` takes any).
+    """Random Fourier features, z = sqrt(2 / size) [cos(W x), sin(W x)].
 
-    dim: width of x, at least 1.
-    size: width of z, even, at least 2: the error of a product is about sqrt(1 / size).
-    length_scale: above 0, in the unit of x (default 1.0), or one number per column, (dim,).
-    seed: from 0 (default) to 2^32 - 1: W is drawn from it alone and is not written to files.
-    Certificates do not survive (the draw's error is in none). Cost O(size dim) a
-    row, memory O(size dim). ValueError outside those ranges.
+    z(x)^T z(y) approximates the kernel `RBF`, exp(-||(x - y) / length_scale||^2 / 2), wherever x is. Frequencies of no
+    other kernel are known here; `Nystrom` takes any kernel.
 
+    Parameters
+    ----------
+    dim : int
+        Width of x, at least 1.
+    size : int
+        Width of z, even, at least 2. The error of a product is about sqrt(1 / size).
+    length_scale : float or array of shape (dim,), default 1.0
+        Length scale in the unit of x, above 0: one number, or one per column.
+    seed : int, default 0
+        Seed from 0 to 2^32 - 1. W is drawn from it alone and is not written to files.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range.
+
+    Notes
+    -----
+    Certificates do not survive (the draw's error is in none). Cost O(size dim) a row, memory O(size dim).
+
+    Examples
+    --------
     >>> import numpy as np, onepass as op
     >>> rows = np.random.default_rng(0).standard_normal((5, 3))
     >>> z = op.Fourier(dim=3, size=4000, length_scale=2.0).transform(rows)
