@@ -1,4 +1,4 @@
-"""Identity: z = x. Of use within `Concatenate`, beside what is made of x."""
+"""Identity map z = x, used within `Concatenate` beside features made of x."""
 
 from collections.abc import Iterable
 from typing import Any, NamedTuple, final
@@ -13,7 +13,7 @@ from onepass.foundation.registry import savable
 
 
 class IdentityState(NamedTuple):
-    """No map: z = x."""
+    """State of the identity map z = x."""
 
     dim: int
 
@@ -37,11 +37,24 @@ def transform_identity(state: IdentityState, rows: np.ndarray) -> np.ndarray:
 @final
 @savable
 class Identity(FeatureMap):
-    """z = x, rows as they are: what a bandit does without `features`.
+    """Identity map z = x, as a bandit does without `features`.
 
-    dim: width of x and of z, at least 1.
-    Certificates survive. No cost, no memory. ValueError for a dim below 1.
+    Parameters
+    ----------
+    dim : int
+        Width of x and of z, at least 1.
 
+    Raises
+    ------
+    ValueError
+        If `dim` is below 1.
+
+    Notes
+    -----
+    Certificates survive. No cost, no memory.
+
+    Examples
+    --------
     >>> import onepass as op
     >>> op.Concatenate(op.Identity(dim=2), op.Intercept(dim=2)).transform([3.0, 4.0])
     array([3., 4., 1.])
