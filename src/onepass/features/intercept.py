@@ -13,7 +13,7 @@ from onepass.foundation.registry import savable
 
 
 class InterceptState(NamedTuple):
-    """Nothing is held but the width of a row."""
+    """State that holds nothing but the width of a row."""
 
     dim: int
 
@@ -31,11 +31,26 @@ def transform_row_intercept(state: InterceptState, x: np.ndarray, z: np.ndarray)
 @final
 @savable
 class Intercept(FeatureMap):
-    """z = 1, one feature: beside others (`Concatenate`) it learns the mean reward, which centered features cannot.
+    """Constant feature z = 1.
 
-    dim: width of x, at least 1.
-    Certificates survive. ValueError for a dim below 1.
+    Beside others (`Concatenate`) it learns the mean reward, which centered features cannot.
 
+    Parameters
+    ----------
+    dim : int
+        Width of x, at least 1.
+
+    Raises
+    ------
+    ValueError
+        If `dim` is below 1.
+
+    Notes
+    -----
+    Certificates survive.
+
+    Examples
+    --------
     >>> import onepass as op
     >>> op.Concatenate(op.Standardize(dim=2), op.Intercept(dim=2)).output_dim
     3
