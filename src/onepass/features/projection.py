@@ -1,4 +1,4 @@
-"""z = R x with R (size, dim) of N(0, 1 / size): the random projection of CBRAP (Yu, Lyu and King 2017)."""
+"""Random projection of CBRAP (Yu, Lyu and King 2017): z = R x with R (size, dim) of N(0, 1 / size)."""
 
 from collections.abc import Iterable
 from typing import Any, NamedTuple, final
@@ -15,7 +15,7 @@ from onepass.foundation.state import is_abstract, zeros
 
 
 class GaussianProjectionState(NamedTuple):
-    """transposed (dim, size): R^T, drawn from a seed and never stored in a file."""
+    """State with transposed (dim, size), R^T, drawn from a seed and never stored in a file."""
 
     transposed: np.ndarray
 
@@ -40,16 +40,32 @@ def transform_projection(state: GaussianProjectionState, rows: np.ndarray) -> np
 @final
 @savable
 class GaussianProjection(FeatureMap):
-    """z = R x with R (size, dim) of N(0, 1 / size) entries: norms and angles survive up to about sqrt(log n / size)
-    (Johnson and Lindenstrauss 1984), in expectation; certificates and radii do not.
+    """Gaussian random projection z = R x with R (size, dim) of N(0, 1 / size) entries.
 
-    dim: width of x, at least 1.
-    size: width of z, from 1 to dim.
-    seed: from 0 (default) to 2^32 - 1: R is drawn from it alone (NumPy's frozen generator, so the same in every
-        version) and is not written to files.
-    Cost O(dim size) a row, memory
-    O(dim size). ValueError outside those ranges.
+    Norms and angles survive up to about sqrt(log n / size) (Johnson and Lindenstrauss 1984), in expectation;
+    certificates and radii do not.
 
+    Parameters
+    ----------
+    dim : int
+        Width of x, at least 1.
+    size : int
+        Width of z, from 1 to `dim`.
+    seed : int, default 0
+        Seed from 0 to 2^32 - 1. R is drawn from it alone (NumPy's frozen generator, so the same in every version) and
+        is not written to files.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range.
+
+    Notes
+    -----
+    Cost O(dim size) a row, memory O(dim size).
+
+    Examples
+    --------
     >>> import onepass as op
     >>> op.GaussianProjection(dim=784, size=50).transform([1.0] * 784).shape
     (50,)
