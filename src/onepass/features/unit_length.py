@@ -1,7 +1,7 @@
 """Rows of one length: z = length x / ||x||, and 0 for x = 0. Then only their directions count.
 
-Behind it x^T z of two rows is length^2 times the cosine between them: how alike two users are, however much each has
-done. Cost O(d) a row.
+After this map, x^T z of two rows is length^2 times the cosine between them. It measures how alike two users are,
+however much each has done. Cost O(d) a row.
 """
 
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ from onepass.foundation.registry import savable
 
 
 class UnitLengthState(NamedTuple):
-    """Nothing is held but the width of a row and the length of z."""
+    """State that holds nothing but the width of a row and the length of z."""
 
     dim: int
     length: float
@@ -25,8 +25,10 @@ class UnitLengthState(NamedTuple):
 
 @compiled
 def vector_norm(x: np.ndarray) -> float:
-    """||x|| = m ||x / m||, m the largest entry, so that no square is lost below the least number or above the
-    largest."""
+    """Compute ||x|| = m ||x / m|| with m the largest entry.
+
+    No square is lost below the least number or above the largest.
+    """
     most, total = 0.0, 0.0
     for j in range(x.size):
         most = max(most, abs(float(x[j])))
@@ -52,12 +54,28 @@ def transform_row_unit_length(state: UnitLengthState, x: np.ndarray, z: np.ndarr
 @final
 @savable
 class UnitLength(FeatureMap):
-    """z = length x / ||x||, 0 for x = 0: rows whose lengths say how much was seen and not what, as users' tastes do.
+    """Rows scaled to one length: z = length x / ||x||, and 0 for x = 0.
 
-    dim: width of x, at least 1.
-    length: of every z, above 0 (default 1.0).
-    Certificates survive. ValueError for values out of range.
+    For rows whose lengths say how much was seen and not what, as users' tastes do.
 
+    Parameters
+    ----------
+    dim : int
+        Width of x, at least 1.
+    length : float, default 1.0
+        Length of every z, above 0.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range.
+
+    Notes
+    -----
+    Certificates survive.
+
+    Examples
+    --------
     >>> import onepass as op
     >>> op.UnitLength(dim=2, length=10.0).transform([[3.0, 4.0], [0.0, 0.0]]).tolist()
     [[6.0, 8.0], [0.0, 0.0]]
