@@ -57,7 +57,7 @@ def transform_row_standardize(state: StandardizeState, x: np.ndarray, z: np.ndar
 
 @compiled
 def count_row(state: StandardizeState, x: np.ndarray) -> None:
-    """One row more, in place."""
+    """Count one more row, in place."""
     state.seen[0] += 1.0
     count = state.seen[0]
     for j in range(x.size):
@@ -78,13 +78,28 @@ def update_and_transform_standardize(state: StandardizeState, rows: np.ndarray) 
 @final
 @savable
 class Standardize(FeatureMap):
-    """z_j = (x_j - mean_j) / deviation_j over the rows learned so far (not those decided on); see the module.
+    """Standardized columns z_j = (x_j - mean_j) / deviation_j over the rows learned so far (not those decided on).
 
-    dim: width of x and of z, at least 1.
-    A column that has been constant gives 0, so does everything before the second
-    row. Learning moves it; deciding does not. Centered features have no intercept: put an `Intercept` beside them
-    where rewards do not average 0. Certificates do not survive. Cost O(dim) a row. ValueError for a dim below 1.
+    A column that has been constant gives 0, and so does everything before the second row. Learning moves the map;
+    deciding does not. Centered features have no intercept: put an `Intercept` beside them where rewards do not
+    average 0. The module's docstring has the formulas.
 
+    Parameters
+    ----------
+    dim : int
+        Width of x and of z, at least 1.
+
+    Raises
+    ------
+    ValueError
+        If `dim` is below 1.
+
+    Notes
+    -----
+    Certificates do not survive. Cost O(dim) a row.
+
+    Examples
+    --------
     >>> import onepass as op
     >>> features = op.Standardize(dim=2).learn([[1.0, 5.0], [3.0, 5.0]])
     >>> features.transform([4.0, 5.0])
