@@ -23,9 +23,16 @@ EQUAL, EQUAL_SINGLE = 1e-6, 1e-3  # of a length, by precision: about the root of
 
 
 class Factors(NamedTuple):
-    """A context as its sides: left (d_u,) or (n, d_u) of users, right (d_a,), (n, d_a) or (K, d_a) of arms.
+    """Context as its two sides, for feature maps that take rows x = (u, v).
 
-    For feature maps that take rows x = (u, v): every user meets every arm, but for `learn`, which takes pairs.
+    Every user meets every arm, except in `learn`, which takes pairs.
+
+    Parameters
+    ----------
+    left : array of shape (d_u,) or (n, d_u)
+        Rows u of users.
+    right : array of shape (d_a,), (n, d_a) or (K, d_a)
+        Rows v of arms.
     """
 
     left: Any
@@ -33,7 +40,7 @@ class Factors(NamedTuple):
 
 
 class OuterProductState(NamedTuple):
-    """The widths of both factors."""
+    """Widths of both factors."""
 
     left: int
     right: int
@@ -54,14 +61,32 @@ def transform_row_product(state: OuterProductState, x: np.ndarray, z: np.ndarray
 @final
 @savable
 class OuterProduct(FeatureMap):
-    """z = vec(u v^T) = np.outer(u, v).ravel() of rows x = (u, v), mostly given as contexts `Factors(u, v)`.
+    """Outer product z = vec(u v^T) = np.outer(u, v).ravel() of rows x = (u, v).
 
-    left, right: widths of u and v, at least 1.
-    reduce: let arms of a disjoint or hybrid model work in `left` dimensions, on ||v_a|| u: exact for ridge regression,
-        as long as every arm keeps its direction v_a, another one is refused (default True).
-    Certificates survive. Cost O(left right) a row where z is formed; a bandit that has this map alone scores
-    without forming it. ValueError for widths below 1.
+    Its contexts are mostly given as `Factors(u, v)`.
 
+    Parameters
+    ----------
+    left : int
+        Width of u, at least 1.
+    right : int
+        Width of v, at least 1.
+    reduce : bool, default True
+        Let arms of a disjoint or hybrid model work in `left` dimensions, on ||v_a|| u. This is exact for ridge
+        regression as long as every arm keeps its direction v_a; another direction is refused.
+
+    Raises
+    ------
+    ValueError
+        If a width is below 1.
+
+    Notes
+    -----
+    Certificates survive. Cost O(left right) a row where z is formed; a bandit that has this map alone scores without
+    forming it.
+
+    Examples
+    --------
     >>> import onepass as op
     >>> op.OuterProduct(left=2, right=3).transform([1.0, 10.0, 1.0, 2.0, 3.0])
     array([ 1.,  2.,  3., 10., 20., 30.])
@@ -91,7 +116,10 @@ class OuterProduct(FeatureMap):
 
 
 def check_sides(features: FeatureMap, contexts: Factors, dtype: np.dtype, pairs: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Checked left (n, d_u) and right (m, d_a) of contexts for a map that has sides; pairs: m must be n. ValueError."""
+    """Check the sides left (n, d_u) and right (m, d_a) of contexts for a map that has sides.
+
+    If `pairs` is true, m must be n. Raises ValueError.
+    """
     if features.sides is None:
         raise ValueError(
             f"contexts must be rows of length {features.input_dim}, not Factors; use features=OuterProduct"
@@ -110,13 +138,13 @@ def check_sides(features: FeatureMap, contexts: Factors, dtype: np.dtype, pairs:
 
 
 def row_products(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Rows vec(u v^T) of pairs: (n, d_u), (n, d_a) -> (n, d_u d_a)."""
+    """Compute the rows vec(u v^T) of pairs: (n, d_u), (n, d_a) -> (n, d_u d_a)."""
     return (left[:, :, None] * right[:, None, :]).reshape(len(left), left.shape[1] * right.shape[1])
 
 
 @compiled
 def largest_norm(rows: np.ndarray) -> float:
-    """The largest ||x|| of rows (n, d), NaN if there is one."""
+    """Find the largest ||x|| of rows (n, d), NaN if there is one."""
     most = 0.0
     for i in range(rows.shape[0]):
         total = 0.0
@@ -131,7 +159,7 @@ def largest_norm(rows: np.ndarray) -> float:
 
 @compiled
 def fill_product(out: np.ndarray, left: np.ndarray, right: np.ndarray) -> None:
-    """out = vec(u v^T) for one pair (d_u,), (d_a,)."""
+    """Write vec(u v^T) of one pair (d_u,), (d_a,) into `out`."""
     for j in range(left.size):
         for k in range(right.size):
             out[j * right.size + k] = left[j] * right[k]
@@ -139,7 +167,7 @@ def fill_product(out: np.ndarray, left: np.ndarray, right: np.ndarray) -> None:
 
 @compiled
 def contract_right(vector: np.ndarray, right: np.ndarray, out: np.ndarray) -> None:
-    """out = M v, with the vector (d_u d_a,) read as a matrix M (d_u, d_a)."""
+    """Write M v into `out`, with the vector (d_u d_a,) read as a matrix M (d_u, d_a)."""
     product = dot(vector.reshape(out.size, right.size), right)
     for j in range(out.size):
         out[j] = product[j]
@@ -147,10 +175,10 @@ def contract_right(vector: np.ndarray, right: np.ndarray, out: np.ndarray) -> No
 
 @compiled
 def signed_lengths(right: np.ndarray, directions: np.ndarray, records: np.ndarray) -> tuple[np.ndarray, int]:
-    """v^T direction of every row's arm, so that v = length * direction; ||v|| where there is no direction yet.
+    """Compute v^T direction of every row's arm, so that v = length * direction; ||v|| if there is no direction yet.
 
-    Shapes (K, d_a), (records, d_a), (K,) with -1 for arms without a record. Also the first row that has turned away
-    from its direction by more than a rounding, or -1.
+    Shapes (K, d_a), (records, d_a), (K,) with -1 for arms without a record. Also returns the first row that has turned
+    away from its direction by more than a rounding, or -1.
     """
     tolerance = EQUAL_SINGLE if right.itemsize == 4 else EQUAL
     lengths, turned = np.empty(right.shape[0], right.dtype), -1
