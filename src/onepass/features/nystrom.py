@@ -1,9 +1,9 @@
-"""Nystrom features: z(x) = L^-1 k_S(x) with L L^T = K_S, so that z(x)^T z(y) = k_S(x)^T K_S^+ k_S(y) (Calandriello et
-al., section 3).
+"""Nystrom features z(x) = L^-1 k_S(x) with L L^T = K_S (Calandriello et al., section 3).
 
-Any root of K_S gives the same inner products; a Cholesky factor costs least, can grow by a point, and, pivoted, finds
-the points that add nothing: a point of which the others leave at most 1e-9 of its own k(x, x) is dropped. Own, not the
-largest, so that points of small k(x, x) stay: z^T z = k(x, x) at every point of S, but for 1e-9 of it.
+They satisfy z(x)^T z(y) = k_S(x)^T K_S^+ k_S(y). Any root of K_S gives the same inner products; a Cholesky factor
+costs least, can grow by a point, and, pivoted, finds the points that add nothing: a point of which the others leave at
+most 1e-9 of its own k(x, x) is dropped. The threshold is relative to the point's own variance, not to the largest, so
+that points of small k(x, x) stay: z^T z = k(x, x) at every point of S, but for 1e-9 of it.
 """
 
 from collections.abc import Iterable
@@ -26,10 +26,11 @@ NONE = 1e-290  # a variance that small is none: its square root could not be div
 
 
 def pivot_cholesky(kernel: Kernel, gram: np.ndarray, least: np.ndarray | float = 0.0) -> tuple[np.ndarray, np.ndarray]:
-    """Order of the points kept (r,), and L (r, r), of K_S (m, m). ValueError where K_S is not positive definite.
+    """Return the order of the points kept (r,), and L (r, r), of K_S (m, m).
 
-    A point is dropped when what the others leave of its variance is at most `least`, (m,) or one number, or IN_SPAN of
-    its own variance. What counts as indefinite is relative to the largest: functions may round to that.
+    A point is dropped when the others leave at most `least`, (m,) or one number, or IN_SPAN of its own variance. Raises
+    ValueError if K_S is not positive definite. The tolerance of that check is relative to the largest variance, because
+    functions may round to it.
     """
     prior = np.diagonal(gram)
     largest = float(prior.max())
@@ -50,7 +51,10 @@ def pivot_cholesky(kernel: Kernel, gram: np.ndarray, least: np.ndarray | float =
 
 
 class NystromState(NamedTuple):
-    """points S (m, dim), lower: L (m, m), and the kernel, which may be any Python function: not for compiled code."""
+    """State with points S (m, dim), lower: L (m, m), and the kernel.
+
+    The kernel may be any Python function, so compiled code cannot use this state.
+    """
 
     points: np.ndarray
     lower: np.ndarray
@@ -78,15 +82,31 @@ def transform_row_nystrom(state: NystromState, x: np.ndarray, z: np.ndarray) -> 
 @final
 @savable
 class Nystrom(FeatureMap):
-    """z(x) = L^-1 k_S(x), so that z(x)^T z(y) = k_S(x)^T K_S^+ k_S(y): a kernel's features on landmarks S.
+    """Nystrom features of a kernel on landmarks S: z(x) = L^-1 k_S(x), so z(x)^T z(y) = k_S(x)^T K_S^+ k_S(y).
 
-    points: S (m, dim), finite rows, at least one.
-    kernel: of onepass or scikit-learn, or a function k(X, Y), (n, dim) and (m, dim) -> (n, m), which cannot be saved.
-    reduced: keep all points, for none is in the span of others (default False: those that are in it are left out).
-    `size`, the width of z and so of the design, is the number of points that are kept. Computed in float64.
-    Certificates survive: they are about rows z. Cost O(size (dim + size)) a row; on a sketched design of l directions
-    an arm costs O(m^2 + m l) a round. ValueError for bad points, or a kernel that is not positive definite.
+    The number of points kept is `size`, the width of z and so of the design.
 
+    Parameters
+    ----------
+    points : array of shape (m, dim)
+        Landmarks S: finite rows, at least one.
+    kernel : Kernel, scikit-learn kernel or callable
+        Kernel, or a function k(X, Y), (n, dim) and (m, dim) -> (n, m). A function cannot be saved.
+    reduced : bool, default False
+        Keep all points, because none is in the span of others. By default points in the span of others are left out.
+
+    Raises
+    ------
+    ValueError
+        If points are bad, or the kernel is not positive definite.
+
+    Notes
+    -----
+    Computed in float64. Certificates survive: they are about rows z. Cost O(size (dim + size)) a row; on a sketched
+    design of l directions an arm costs O(m^2 + m l) a round.
+
+    Examples
+    --------
     >>> import numpy as np, onepass as op
     >>> grid = np.linspace(0.0, 1.0, 12)[:, None]
     >>> features = op.Nystrom(grid, op.RBF(0.2))
@@ -126,7 +146,7 @@ class Nystrom(FeatureMap):
 
     @property
     def lower(self) -> np.ndarray:
-        """L (size, size); of a map from a file computed when it is first asked for."""
+        """Cholesky factor L (size, size), computed at first use for a map from a file."""
         if self._lower is None:
             self._lower = self._factor()
         return self._lower
