@@ -1,13 +1,13 @@
 """Records: dictionaries, lists of them, and frames as rows of numbers.
 
-    row[place(name)] = value        for every term of the record (terms.py): country=de: 1, age: 34
+    row[place(name)] = value        for every term of the record (flatten.py): country=de: 1, age: 34
 
-A place is learned: the first `size - hashed` names that `learn` meets have one each, in that order, for ever. Any other
-name shares one of the last `hashed` places, given by a hash of the name and the seed. Deciding learns nothing: there a
-name that is new stands in a shared place, but for what is missing, which says something only once it has been learned.
-The same stream gives the same places on every machine.
+A place is a column of the row. The first `size - hashed` names that `learn` meets get one each, in that order, for ever.
+Any other name shares one of the last `hashed` places, given by a hash of the name and the seed. Deciding learns nothing:
+a new name then stands in a shared place. A term for a missing value is left out until it has been learned, because it
+says nothing before. The same stream gives the same places on every machine.
 
-A record of n terms costs O(n): what it says is a list of (place, value), and dense only where `transform` makes it so.
+A record of n terms costs O(n): it becomes a list of (place, value), and dense rows only in `transform`.
 """
 
 import hashlib
@@ -47,9 +47,14 @@ FAR = 3.0  # deviations at which a standardized number is clipped: of a normal o
 
 
 class Learned(NamedTuple):
-    """names of the places that have one; moments (n, 3): of each that is a number, how many, mean, and sum of squares
-    about it; holders: of the shared places where one was learned, the first name; held, shared: these places, and how
-    many times a name was learned there that is another one than its holder."""
+    """Everything that `Records` has learned, as arrays.
+
+    names: the names with a place of their own.
+    moments (n, 3): count, mean and sum of squares about the mean of each name that is a number.
+    holders: the first name learned in each shared place where one was learned.
+    held: these shared places.
+    shared: how many times another name than the holder was learned in each of them.
+    """
 
     names: np.ndarray
     moments: np.ndarray
@@ -59,7 +64,7 @@ class Learned(NamedTuple):
 
 
 class Space:
-    """What stands under one path: places of strings by key and string, of numbers by key; spaces by key."""
+    """Lookup tables under one path: places of strings by key and string, of numbers by key; inner spaces by key."""
 
     __slots__ = ("inner", "numbers", "path", "strings")
 
@@ -73,21 +78,36 @@ class Space:
 @final
 @savable
 class Records(files.Owner):
-    """Rows from dictionaries, lists of them, and polars or pandas frames: a dictionary learned, then a seeded hash.
+    """Rows from dictionaries, lists of them, and polars or pandas frames: a learned dictionary, then a seeded hash.
 
-    size: width of the rows, from 2 to 2^24 (default 256).
-    hashed: how many of these are shared by names that the dictionary does not know, from 1 to size - 1 (default: an
-        eighth of size, at least 1).
-    standardize: whether a number is (number - mean) / deviation of those learned so far, clipped at 3 deviations, so
-        that a missing one counts as the mean; 0 as long as they have been the same, and where the dictionary has no
-        place for it (default False: numbers as they are).
-    bands: of how many values of a number each has a place of its own, beside that of the number: the first that are
-        learned, as long as half of the places are free. Values between them are shared out. A number that soon has more
-        values, or has fewer than three, stays one place, as vectors and times do (`onepass.features.bands`). At most
-        256 (default 0: all numbers stay one place).
-    seed: of the hash, at least 0 (default 0).
-    What becomes of which value says `onepass.features.flatten`. ValueError for arguments out of range.
+    `onepass.features.flatten` says how each kind of value becomes terms.
 
+    Parameters
+    ----------
+    size : int, default 256
+        Width of the rows, from 2 to 2^24.
+    hashed : int, optional
+        Number of places shared by names that the dictionary does not know, from 1 to `size` - 1. Defaults to an eighth
+        of `size`, at least 1.
+    standardize : bool, default False
+        Replace a number by (number - mean) / deviation of the numbers learned so far, clipped at 3 deviations. A
+        missing number then counts as the mean. The result is 0 as long as all numbers have been the same, and where the
+        dictionary has no place for the number. By default numbers stay as they are.
+    bands : int, default 0
+        Number of values of a number that get a place of their own beside the number's place, at most 256. These are the
+        first values learned, as long as half of the places are free. Values between them are shared out. A number that
+        soon has more values, or has fewer than three, stays one place, as vectors and times do
+        (`onepass.features.bands`). With 0 all numbers stay one place.
+    seed : int, default 0
+        Seed of the hash, at least 0.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+
+    Examples
+    --------
     >>> import onepass as op
     >>> records = op.Records(size=8, hashed=2)
     >>> _ = records.learn([{"country": "de", "age": 34.0}, {"country": "fr", "age": None}])
@@ -127,23 +147,29 @@ class Records(files.Owner):
 
     @property
     def n_names(self) -> int:
-        """How many names have a place of their own."""
+        """Number of names that have a place of their own."""
         return len(self._known)
 
     @property
     def collisions(self) -> int:
-        """How many times a name was learned in a place that another one had before."""
+        """Number of times a name was learned in a place that another name had before."""
         return sum(self._shared.values())
 
     @property
     def has_learned(self) -> bool:
-        """Whether it has learned anything."""
+        """True once anything has been learned."""
         return bool(self._known)
 
     @reading
     def feature_names(self) -> tuple[str, ...]:
-        """Of every place a name: its term; `free#j` where there is none yet; of the shared ones `hash#j`, with the
-        first name learned there, and dots where there were others."""
+        """Return a name for every place.
+
+        Returns
+        -------
+        tuple of str
+            The term of each place, or `free#j` if it has none yet. Shared places are `hash#j`, with the first name learned
+            there, and dots if there were others.
+        """
         names = [*self._known, *(f"free#{place}" for place in range(self.n_names, self._room))]
         for place in range(self.hashed):
             dots = ", ..." if self._shared.get(place) else ""
@@ -153,8 +179,13 @@ class Records(files.Owner):
 
     @reading
     def means(self) -> np.ndarray:
-        """Of every place, (size,), the mean of the numbers that were learned there; 0 of names, and of places that are
-        shared or free."""
+        """Return the mean of the numbers learned in every place.
+
+        Returns
+        -------
+        array of shape (size,)
+            The means; 0 for names, and for places that are shared or free.
+        """
         out = np.zeros(self.size)
         out[: self.n_names] = self._means[: self.n_names]
         return out
@@ -163,11 +194,24 @@ class Records(files.Owner):
 
     @reading
     def transform(self, records: Any) -> np.ndarray:
-        """Dense rows in float64: (size,) for records that are one dictionary, (n, size) for a list of them, a polars or
-        a pandas frame.
+        """Turn records into dense rows in float64.
 
-        Terms in the same shared place add up. Nothing changes. ValueError, which names the key, for NaN, infinities,
-        and values that have no terms.
+        Terms in the same shared place add up. Nothing changes.
+
+        Parameters
+        ----------
+        records : dict, list of dict, or polars or pandas frame
+            One record or several.
+
+        Returns
+        -------
+        array of shape (size,) or (n, size)
+            One row for a single dictionary, n rows otherwise.
+
+        Raises
+        ------
+        ValueError
+            If a value is NaN, infinite or of a kind without terms. The message names the key.
         """
         single, rows = to_records(records)
         starts, places, values = self._pairs(rows)
@@ -177,22 +221,51 @@ class Records(files.Owner):
 
     @reading
     def pairs(self, records: Any) -> SparseRows:
-        """The same rows of records (n,) by place and value, as `Pairs`; a shared place may occur twice in a row. Errors
-        as `transform`.
+        """Turn records into sparse rows by place and value.
 
         ``scipy.sparse.csr_array((values, places, starts), shape=(n, size))`` makes a matrix of them.
+
+        Parameters
+        ----------
+        records : dict, list of dict, or polars or pandas frame
+            One record or several.
+
+        Returns
+        -------
+        SparseRows
+            The n rows of `transform`; a shared place may occur twice in a row.
+
+        Raises
+        ------
+        ValueError
+            If a value is NaN, infinite or of a kind without terms. The message names the key.
         """
         return self._pairs(to_records(records)[1])
 
     @reading
     def pairs_of_terms(self, every: list[dict[str, float]]) -> SparseRows:
-        """The same of records of which the terms alone are known. every: numbers by name, a dictionary a record, as
-        `onepass.features.flatten.terms` gives them. ValueError for others."""
+        """Turn the terms of records into sparse rows by place and value.
+
+        Parameters
+        ----------
+        every : list of dict
+            Numbers by name, one dictionary per record, as `onepass.features.flatten.flatten_record` gives them.
+
+        Returns
+        -------
+        SparseRows
+            One row per record, as `pairs` gives them.
+
+        Raises
+        ------
+        ValueError
+            If a dictionary holds anything but finite numbers by name.
+        """
         rows = [[(self._place(name), value) for name, value in check_terms(one).items()] for one in every]
         return self._standardize_rows(make_sparse_rows([[pair for pair in row if pair[0] != NOWHERE] for row in rows]))
 
     def _standardize_rows(self, found: SparseRows) -> SparseRows:
-        """Numbers with their bands, and standardized."""
+        """Add bands to the numbers of rows, and standardize them."""
         if self._bands.count:
             knots = self._bands.knots(self.n_names, self._spacious(), lambda name: self._room + self._hash(name))
             scaling = (self._means, self._scales, FAR) if self.standardize else (NO_NUMBERS, NO_NUMBERS, np.inf)
@@ -202,7 +275,7 @@ class Records(files.Owner):
         return found
 
     def _spacious(self) -> bool:
-        """Whether bands may have places."""
+        """Return whether bands may have places."""
         return 2 * len(self._known) < self._room
 
     def _pairs(self, rows: list[Any]) -> SparseRows:
@@ -219,8 +292,10 @@ class Records(files.Owner):
         return self._standardize_rows(found)
 
     def _columns(self, rows: list[Any]) -> SparseRows | None:
-        """The pairs of records with the same keys, whose strings and numbers are all known, key by key: several times
-        faster. None for others."""
+        """Return the pairs of records with the same keys, key by key, or None for other records.
+
+        All strings and numbers must be known. This is several times faster than record by record.
+        """
         strings, numbers, places, values = self._space.strings, self._space.numbers, [], []
         try:
             keys = list(rows[0])
@@ -245,7 +320,7 @@ class Records(files.Owner):
         return SparseRows(starts, np.array(places, np.int64).T.ravel(), float_array(values).T.ravel())
 
     def _append_pairs(self, record: Any, space: Space, places: list[int], values: list[Any]) -> None:
-        """The pairs of a record at the end of both lists. What is common is looked up, the rest goes by its names."""
+        """Append the pairs of a record to both lists; common values are looked up, the rest goes by its names."""
         strings, numbers = space.strings, space.numbers
         try:
             items = record.items()
@@ -276,7 +351,7 @@ class Records(files.Owner):
             self._append_value(space, key, value, places, values)
 
     def _append_value(self, space: Space, key: Any, value: Any, places: list[int], values: list[Any]) -> None:
-        """The same for one value, by the names of its terms; what is known is found at once the next time."""
+        """Append the pairs of one value by the names of its terms, and store their places for the next lookup."""
         if isinstance(value, Mapping):
             inner = Space(f"{term_name(space.path, key)}.")
             if any(name.startswith(inner.path) for name in self._known):
@@ -299,18 +374,18 @@ class Records(files.Owner):
             values.append(number)
 
     def _clear_lookup(self) -> None:
-        """Forget what was looked up, as places change or there is too much of it."""
+        """Forget the stored lookups, because places change or there are too many of them."""
         self._space, self._found = Space(""), 0
 
     def _place(self, name: str) -> int:
-        """The place of a term; NOWHERE if it has none and says nothing."""
+        """Return the place of a term; NOWHERE if it has none and says nothing."""
         place = self._known.get(name)
         if place is None:
             return NOWHERE if self._silent(name) else self._room + self._hash(name)
         return place
 
     def _silent(self, name: str) -> bool:
-        """Whether a name without a place says nothing: something is missing, or a number has no scale."""
+        """Return whether a name without a place says nothing: something is missing, or a number has no scale."""
         return is_missing(name) or (self.standardize and is_number(name))
 
     def _hash(self, name: str) -> int:
@@ -323,17 +398,44 @@ class Records(files.Owner):
     def learn(self, records: Any) -> Self:
         """Give places to the names that have none, and count numbers; all records of a call, or none.
 
-        records: as `transform` takes them, or dictionaries that `terms` gave. Errors as there.
+        Parameters
+        ----------
+        records : dict, list of dict, or polars or pandas frame
+            Records as `transform` takes them.
+
+        Returns
+        -------
+        Records
+            The object itself.
+
+        Raises
+        ------
+        ValueError
+            If a value is NaN, infinite or of a kind without terms. The message names the key.
         """
         self._learn([flatten_record(record) for record in to_records(records)[1]])
         return self
 
     @writing
     def learn_terms(self, found: dict[str, float]) -> tuple[np.ndarray, np.ndarray]:
-        """Learn the terms of one record, and its places and values after that.
+        """Learn the terms of one record, and return its places and values after that.
 
-        found: numbers by name, as `onepass.features.flatten.terms` gives them or `checked_terms` lets them through.
-        ValueError for others.
+        Parameters
+        ----------
+        found : dict
+            Finite numbers by name, as `onepass.features.flatten.flatten_record` gives them.
+
+        Returns
+        -------
+        places : array of shape (t,)
+            Places of the record's terms.
+        values : array of shape (t,)
+            Value at each of the places.
+
+        Raises
+        ------
+        ValueError
+            If `found` holds anything but finite numbers by name.
         """
         check_terms(found)
         places, values, known, numeric = [], [], self._known, self._numeric
@@ -353,8 +455,16 @@ class Records(files.Owner):
         return row
 
     def take_rescaled(self) -> list[tuple[int, float]]:
-        """Places of numbers, and by what their values have been multiplied since this was last asked, because bands
-        began or ended there (`onepass.features.bands`): for models that divide their weights by it."""
+        """Return the places of numbers that were rescaled since the last call, and forget them.
+
+        A number is rescaled when bands begin or end there (`onepass.features.bands`). Models divide their weights by the
+        factor.
+
+        Returns
+        -------
+        list of (int, float)
+            Place of each number, and the factor by which its values were multiplied.
+        """
         return self._bands.take_rescaled()
 
     def _learn(self, every: list[dict[str, float]]) -> None:
@@ -363,7 +473,7 @@ class Records(files.Owner):
                 self._learn_term(name, value)
 
     def _learn_term(self, name: str, value: float) -> int:
-        """Learn a term; its place."""
+        """Learn a term and return its place."""
         place = self._known.get(name)
         if place is None:
             if len(self._known) == self._room:
@@ -383,13 +493,13 @@ class Records(files.Owner):
         return place
 
     def _learn_band(self, place: int, name: str, value: float, rows: float) -> None:
-        """Give the value of a number a band where it gets one. rows: learned of the number before."""
+        """Give the value of a number a band if it gets one; `rows` counts the rows learned of the number before."""
         knot = self._bands.next_knot(place, value, rows, self._spacious())
         if knot is not None and len(self._known) < self._room:
             self._bands.add_knot(place, knot, self._add_name(band_name(name, knot)))
 
     def _add_name(self, name: str) -> int:
-        """The place of its own that a name gets."""
+        """Add a name with a place of its own, and return the place."""
         place = self._known[name] = len(self._known)
         self._clear_lookup()
         self._numeric.append(is_number(name))
@@ -408,7 +518,7 @@ class Records(files.Owner):
 
     @property
     def params(self) -> dict[str, Any]:
-        """What the constructor was given, as plain data."""
+        """Arguments of the constructor, as plain data."""
         return {
             "size": self.size,
             "hashed": self.hashed,
@@ -429,7 +539,7 @@ class Records(files.Owner):
 
     @classmethod
     def from_contents(cls, params: dict[str, Any], extra: dict[str, Any], held: files.StateSource) -> Self:
-        """From what a file, copy or pickle holds, `params`, `extra` and `held`; ValueError where that does not fit."""
+        """Rebuild the object from saved `params`, `extra` and `held`. Raises ValueError if they do not belong together."""
         found = cls(**params)
         none = np.zeros(0, np.int64)
         begun = Learned(
@@ -453,7 +563,13 @@ class Records(files.Owner):
 
     @reading
     def memory_usage(self) -> int:
-        """Bytes of the names, and of what is counted of them."""
+        """Return the bytes of the names, and of the counts kept for them.
+
+        Returns
+        -------
+        int
+            Number of bytes.
+        """
         names = (*self._known, *self._holders.values())
         return sum(len(name.encode()) for name in names) + 8 * (
             5 * self.n_names + 2 * len(self._holders)
