@@ -28,10 +28,13 @@ JITTER = 1e-8  # of the largest variance: what a positive definite kernel may fa
 
 
 class Kernel(ABC):
-    """A positive definite function of two points. Members are frozen dataclasses; `+` and `*` combine them."""
+    """Positive definite function of two points.
+
+    Members are frozen dataclasses; `+` and `*` combine them.
+    """
 
     def __call__(self, x: Any, y: Any) -> np.ndarray:
-        """k(x_i, y_j), shapes (n, d) and (m, d) -> (n, m)."""
+        """Compute k(x_i, y_j), shapes (n, d) and (m, d) -> (n, m)."""
         x, y = check_rows("x", x), check_rows("y", y)
         if x.shape[1] != y.shape[1]:
             raise ValueError(f"x and y must have rows of one length, got shapes {x.shape} and {y.shape}")
@@ -39,11 +42,11 @@ class Kernel(ABC):
 
     @abstractmethod
     def gram(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """`__call__` for arrays x (n, d) and y (m, d) that were checked."""
+        """Compute `__call__` for arrays x (n, d) and y (m, d) that were checked."""
 
     @abstractmethod
     def diagonal(self, x: Any) -> np.ndarray:
-        """k(x_i, x_i) of every row of x, shape (n, d) -> (n,)."""
+        """Compute k(x_i, x_i) of every row of x, shape (n, d) -> (n,)."""
 
     def params(self) -> dict[str, Any]:
         """Return the arguments of the constructor, as plain data; ValueError for kernels that hold a function."""
@@ -63,12 +66,12 @@ class Kernel(ABC):
 
 
 def check_rows(name: str, rows: Any) -> np.ndarray:
-    """`rows` (n, d) as finite float64."""
+    """Return `rows` (n, d) as finite float64."""
     return check.finite_rows(name, check.array(name, rows, np.dtype(np.float64), (2,)))
 
 
 def _length_scale(value: Any) -> float | tuple[float, ...]:
-    """One positive number, or one per feature."""
+    """Check one positive number, or one per feature."""
     if not isinstance(value, int | float) and hasattr(value, "__len__") and not isinstance(value, str):
         several = check.array("length_scale", value, np.dtype(np.float64), (0, 1))
         value = several.item() if several.ndim == 0 else value
@@ -78,7 +81,7 @@ def _length_scale(value: Any) -> float | tuple[float, ...]:
 
 
 class Stationary(Kernel):
-    """A function of r = ||(x - y) / length_scale|| that is 1 at 0."""
+    """Function of r = ||(x - y) / length_scale|| that is 1 at 0."""
 
     length_scale: float | tuple[float, ...]
 
@@ -90,7 +93,7 @@ class Stationary(Kernel):
 
     @abstractmethod
     def _value_of_squared(self, squared: np.ndarray) -> np.ndarray:
-        """The kernel of r^2, in place where it can be."""
+        """Compute the kernel of r^2, in place where possible."""
 
     def diagonal(self, x: Any) -> np.ndarray:
         return np.ones(len(x))
@@ -99,11 +102,20 @@ class Stationary(Kernel):
 @savable
 @dataclass(frozen=True)
 class RBF(Stationary):
-    """exp(-||x - y||^2 / (2 length_scale^2)).
+    """Gaussian kernel exp(-||x - y||^2 / (2 length_scale^2)).
 
-    length_scale: above 0, in the unit of x (default 1.0), or one number per feature, (d,).
-    ValueError for anything else.
+    Parameters
+    ----------
+    length_scale : float or sequence of float, default 1.0
+        Length scale in the unit of x, above 0: one number, or one per feature, (d,).
 
+    Raises
+    ------
+    ValueError
+        If `length_scale` is anything else.
+
+    Examples
+    --------
     >>> import onepass as op
     >>> bool(op.RBF(2.0)([[0.0, 0.0]], [[0.0, 2.0]])[0, 0] == 2.718281828459045**-0.5)
     True
@@ -122,11 +134,19 @@ class RBF(Stationary):
 @savable
 @dataclass(frozen=True)
 class Matern(Stationary):
-    """The Matern kernel, of draws with 0, 1 or 2 derivatives (Rasmussen and Williams, 4.14).
+    """Matern kernel, of draws with 0, 1 or 2 derivatives (Rasmussen and Williams, 4.14).
 
-    nu: 0.5, 1.5 or 2.5 (default).
-    length_scale: above 0, in the unit of x (default 1.0), or one number per feature, (d,).
-    ValueError for anything else.
+    Parameters
+    ----------
+    nu : {0.5, 1.5, 2.5}, default 2.5
+        Smoothness.
+    length_scale : float or sequence of float, default 1.0
+        Length scale in the unit of x, above 0: one number, or one per feature, (d,).
+
+    Raises
+    ------
+    ValueError
+        If an argument is anything else.
     """
 
     nu: float = 2.5
@@ -153,9 +173,17 @@ class Matern(Stationary):
 @savable
 @dataclass(frozen=True)
 class Linear(Kernel):
-    """x^T y + bias: with it a kernel bandit is a linear one.
+    """Linear kernel x^T y + bias: with it a kernel bandit is a linear one.
 
-    bias: at least 0 (default 0.0), in units of ||x||^2. ValueError for anything else.
+    Parameters
+    ----------
+    bias : float, default 0.0
+        Bias in units of ||x||^2, at least 0.
+
+    Raises
+    ------
+    ValueError
+        If `bias` is anything else.
     """
 
     bias: float = 0.0
@@ -173,10 +201,19 @@ class Linear(Kernel):
 @savable
 @dataclass(frozen=True)
 class Polynomial(Kernel):
-    """(x^T y + bias)^degree.
+    """Polynomial kernel (x^T y + bias)^degree.
 
-    degree: an integer, at least 1 (default 3).
-    bias: at least 0 (default 1.0), in units of ||x||^2. ValueError for anything else.
+    Parameters
+    ----------
+    degree : int, default 3
+        Degree, at least 1.
+    bias : float, default 1.0
+        Bias in units of ||x||^2, at least 0.
+
+    Raises
+    ------
+    ValueError
+        If an argument is anything else.
     """
 
     degree: int = 3
@@ -201,23 +238,32 @@ def _bias(value: Any) -> float:
 
 
 def _check_part(name: str, value: Any) -> None:
-    """ValueError for what is no kernel."""
+    """Raise ValueError if `value` is no kernel."""
     if not isinstance(value, Kernel):
         raise ValueError(f"{name} must be a kernel such as RBF(0.2), got {quote(value)}")
 
 
 def _operand(kernel: Kernel, kinds: Any) -> str:
-    """Its repr, in parentheses for kernels that bind less."""
+    """Return the kernel's repr, in parentheses for kernels that bind less."""
     return f"({kernel!r})" if isinstance(kernel, kinds) else repr(kernel)
 
 
 @savable
 @dataclass(frozen=True)
 class Scaled(Kernel):
-    """scale k(x, y), written ``scale * kernel``.
+    """Multiple of a kernel, scale k(x, y), written ``scale * kernel``.
 
-    kernel: k, a kernel such as `RBF()`.
-    scale: above 0: the variance of the function where k(x, x) = 1. ValueError for anything else.
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel k, such as `RBF()`.
+    scale : float
+        Factor above 0: the variance of the function where k(x, x) = 1.
+
+    Raises
+    ------
+    ValueError
+        If an argument is anything else.
     """
 
     kernel: Kernel
@@ -242,9 +288,19 @@ class Scaled(Kernel):
 @savable
 @dataclass(frozen=True)
 class Sum(Kernel):
-    """left(x, y) + right(x, y), written ``left + right``.
+    """Sum of kernels, left(x, y) + right(x, y), written ``left + right``.
 
-    left, right: kernels such as `RBF()`; of functions and scikit-learn's by `+`. ValueError for what is no kernel.
+    Parameters
+    ----------
+    left : Kernel
+        First kernel, such as `RBF()`. The operator `+` also takes functions and scikit-learn's kernels.
+    right : Kernel
+        Second kernel.
+
+    Raises
+    ------
+    ValueError
+        If an argument is no kernel.
     """
 
     left: Kernel
@@ -269,9 +325,19 @@ class Sum(Kernel):
 @savable
 @dataclass(frozen=True)
 class Product(Kernel):
-    """left(x, y) right(x, y), written ``left * right``.
+    """Product of kernels, left(x, y) right(x, y), written ``left * right``.
 
-    left, right: kernels such as `RBF()`; of functions and scikit-learn's by `*`. ValueError for what is no kernel.
+    Parameters
+    ----------
+    left : Kernel
+        First kernel, such as `RBF()`. The operator `*` also takes functions and scikit-learn's kernels.
+    right : Kernel
+        Second kernel.
+
+    Raises
+    ------
+    ValueError
+        If an argument is no kernel.
     """
 
     left: Kernel
@@ -295,7 +361,7 @@ class Product(Kernel):
 
 @dataclass(frozen=True)
 class CallableKernel(Kernel):
-    """A scikit-learn kernel, or a function k(X, Y) -> (n, m); it is not written to files."""
+    """Wrapper of a scikit-learn kernel or a function k(X, Y) -> (n, m), which is not written to files."""
 
     function: Callable[[np.ndarray, np.ndarray], Any]
 
@@ -323,7 +389,10 @@ class CallableKernel(Kernel):
 
 
 def as_kernel(kernel: Any) -> Kernel:
-    """A kernel of ours as it is; a scikit-learn kernel or a function k(X, Y) wrapped. ValueError for anything else."""
+    """Return a kernel of ours as it is, or wrap a scikit-learn kernel or a function k(X, Y).
+
+    Raises ValueError for anything else.
+    """
     if isinstance(kernel, Kernel):
         return kernel
     if not callable(kernel) or isinstance(kernel, type):
@@ -337,7 +406,7 @@ def as_kernel(kernel: Any) -> Kernel:
 
 
 def check_positive_definite(kernel: Kernel, rows: np.ndarray) -> None:
-    """ValueError unless the kernel is finite, symmetric and positive definite on some of the rows."""
+    """Raise ValueError unless the kernel is finite, symmetric and positive definite on some of the rows."""
     few = np.ascontiguousarray(rows[:: max(1, -(-len(rows) // PROBED))])
     gram, diagonal = kernel.gram(few, few.copy()), kernel.diagonal(few)
     if not (np.isfinite(gram).all() and np.isfinite(diagonal).all()):
@@ -360,7 +429,7 @@ def indefinite_error(kernel: Kernel) -> ValueError:
 
 
 def median_distance(points: np.ndarray) -> float:
-    """The median distance between distinct points, of at most 1,000 of them; 1 if there is none."""
+    """Return the median distance between distinct points, of at most 1,000 of them; 1 if there is none."""
     few = np.ascontiguousarray(points[:: max(1, -(-len(points) // SAMPLE))])
     squares = squared_distances(few, few)
     squares = squares[squares > 0.0]
