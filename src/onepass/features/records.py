@@ -2,8 +2,8 @@
 
     row[place(name)] = value        for every term of the record (flatten.py): country=de: 1, age: 34
 
-A place is a column of the row. The first `size - hashed` names that `learn` meets get one each, in that order, for ever.
-Any other name shares one of the last `hashed` places, given by a hash of the name and the seed. Deciding learns nothing:
+A place is a column of the row. The first `size - hashed` names that `learn` meets get one each, in order, for ever.
+Any other name shares one of the last `hashed` places, by a hash of the name and the seed. Deciding learns nothing:
 a new name then stands in a shared place. A term for a missing value is left out until it has been learned, because it
 says nothing before. The same stream gives the same places on every machine.
 
@@ -539,7 +539,10 @@ class Records(files.Owner):
 
     @classmethod
     def from_contents(cls, params: dict[str, Any], extra: dict[str, Any], held: files.StateSource) -> Self:
-        """Rebuild the object from saved `params`, `extra` and `held`. Raises ValueError if they do not belong together."""
+        """Rebuild the object from saved `params`, `extra` and `held`.
+
+        Raises ValueError if they do not belong together.
+        """
         found = cls(**params)
         none = np.zeros(0, np.int64)
         begun = Learned(
