@@ -1,4 +1,4 @@
-"""The public face of a feature map: checks arguments, says how a state begins, names its features."""
+"""Base class of feature maps: checks arguments, makes states, names features."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
@@ -16,9 +16,10 @@ from onepass.foundation.rw_lock import reading, writing
 
 
 class FactorWidths(NamedTuple):
-    """z(u, v) = vec(u v^T) of a row x = (u, v), u (left,), v (right,): bandits score such rows without forming z.
+    """Widths of z(u, v) = vec(u v^T) for a row x = (u, v), u (left,), v (right,).
 
-    reduce: arms of their own model work on ||v|| u, in `left` dimensions, as long as v keeps its direction.
+    Bandits score such rows without forming z. With `reduce`, arms with their own model work on ||v|| u, in `left`
+    dimensions, as long as v keeps its direction.
     """
 
     left: int
@@ -27,15 +28,22 @@ class FactorWidths(NamedTuple):
 
 
 class FeatureMap(files.Owner, ABC):
-    """x -> z, what stands before a model. Members are final: they set `params` (what the constructor was given),
-    `input_dim` and `output_dim`, say how a state begins (`begin`), and register its functions (features/contract.py).
+    """Feature map x -> z, applied before a model.
 
-    What holds for a member, said by attributes:
-    certified: z is what the model is about, so that certificates of a design of rows z are passed on. False for maps
-    drawn at random in place of x or of a kernel (what the draw loses is in no certificate) and for maps that move;
-    repeatable: a row gives the same bits of z at any time, whatever rows stand beside it;
-    sides: widths (d_u, d_a) of x = (u, v) where contexts may be given as `Factors(u, v)`, or None;
-    factors: `Factors` where z is the outer product of the two sides itself, or None.
+    Members are final. They set `params` (the constructor's arguments), `input_dim` and `output_dim`, make a fresh state
+    (`begin`), and register the state's functions (features/contract.py).
+
+    Attributes
+    ----------
+    certified : bool
+        True if the model is about z, so that certificates of a design of rows z are passed on. False for maps drawn at
+        random in place of x or of a kernel (what the draw loses is in no certificate) and for maps that move.
+    repeatable : bool
+        True if a row gives the same bits of z at any time, whatever rows stand beside it.
+    sides : tuple of int or None
+        Widths (d_u, d_a) of x = (u, v) where contexts may be given as `Factors(u, v)`, or None.
+    factors : FactorWidths or None
+        Widths of the two sides where z is their outer product itself, or None.
     """
 
     params: dict[str, Any]
@@ -46,32 +54,51 @@ class FeatureMap(files.Owner, ABC):
     sides: tuple[int, int] | None = None
     factors: FactorWidths | None = None
     _own: Any = None  # the state behind `transform` and `learn`, made when it is first asked for
-    _held: tuple[Any, ...] | None = None  # what a file or a copy said it had learned
-    _taught = False  # whether it has learned rows itself
+    _held: tuple[Any, ...] | None = None  # arrays learned before, from a file or a copy
+    _taught = False  # True once `learn` was called on a map that learns
 
     # ---- what a member says ----
 
     @abstractmethod
     def begin(self, dtype: np.dtype) -> Any:
-        """A fresh state for rows of `dtype`: what is drawn from a seed, and nothing learned yet."""
+        """Make a fresh state for rows of `dtype`, with everything drawn from a seed and nothing learned yet."""
 
     def mutable_arrays(self, state: Any) -> tuple[Any, ...]:
-        """Return a state's arrays that learning writes, their shapes fixed: what a file holds. () for a map at rest."""
+        """Return the arrays of a `state` that learning writes, their shapes fixed; () for a map that never learns.
+
+        A file holds these arrays.
+        """
         return ()
 
     def consistent(self, learned: tuple[Any, ...]) -> bool:
-        """Return whether what a file holds, its shapes right already, can have been learned."""
+        """Return whether `learned` arrays of a file, their shapes right already, can have been learned."""
         return True
 
     def name_features(self, names: tuple[str, ...]) -> Iterable[str]:
-        """Names of the features, all different, from the `names` of x, which are checked already."""
+        """Name the features, all different, from the `names` of x, which are checked already."""
         return (f"{type(self).__name__.lower()}{j}" for j in range(self.output_dim))
 
     def attribute(self, state: Any, x: np.ndarray, features: Linear, names: tuple[str, ...]) -> Attribution:
-        """What linear functions of z = map(x) come from (attribution.py). Here: from every z_j, by its name. A linear
-        map hands them on to its inputs; one whose features say little names better terms.
+        """Attribute linear functions of z = map(x) to terms (attribution.py).
 
-        state: the map's; x (input_dim,): one row, names: of its numbers; features: the functions.
+        By default every z_j is a term under its own name. A linear map hands the functions on to its inputs. A map whose
+        features say little names better terms.
+
+        Parameters
+        ----------
+        state : NamedTuple
+            State of the map.
+        x : array of shape (input_dim,)
+            One row.
+        features : Linear
+            The functions of z.
+        names : tuple of str
+            Names of the numbers of x.
+
+        Returns
+        -------
+        Attribution
+            The parts handed on to the inputs, the constant, and the map's own terms.
         """
         return attribution.name_terms(self.feature_names(names), contract.transform(state, x[None])[0], features)
 
@@ -79,7 +106,7 @@ class FeatureMap(files.Owner, ABC):
 
     @reading
     def initial_state(self, dtype: np.dtype) -> Any:
-        """`begin` for rows of `dtype`, and then what this map itself has learned: where a bandit starts from."""
+        """Make the state that a bandit starts from: `begin` for rows of `dtype`, then everything this map has learned."""
         state = self.begin(dtype)
         if not (self._own is self._held is None or states.is_abstract()):
             copy_into(self.mutable_arrays(state), self.mutable_arrays(self.state))
@@ -87,7 +114,10 @@ class FeatureMap(files.Owner, ABC):
 
     @property
     def state(self) -> Any:
-        """The map's own state, in float64. Bandits start from a copy of it and leave it as it is."""
+        """State of the map itself, in float64.
+
+        Bandits start from a copy of it and leave it as it is.
+        """
         if self._own is None:
             begun = self.begin(np.dtype(np.float64))
             if states.is_abstract():
@@ -99,9 +129,22 @@ class FeatureMap(files.Owner, ABC):
 
     @reading
     def transform(self, rows: Any) -> np.ndarray:
-        """z in float64 of rows, one (input_dim,) or many (n, input_dim): (output_dim,) or (n, output_dim).
+        """Map rows to features in float64. Changes nothing.
 
-        Changes nothing. ValueError for NaN, infinities or a wrong shape.
+        Parameters
+        ----------
+        rows : array of shape (input_dim,) or (n, input_dim)
+            One row or many.
+
+        Returns
+        -------
+        array of shape (output_dim,) or (n, output_dim)
+            The features z.
+
+        Raises
+        ------
+        ValueError
+            If a number is NaN or infinite, or the shape is wrong.
         """
         checked = self._rows(rows)
         z = np.array(contract.transform(self.state, checked))
@@ -109,8 +152,23 @@ class FeatureMap(files.Owner, ABC):
 
     @writing
     def learn(self, rows: Any) -> Self:
-        """Let a map that learns see rows, one (input_dim,) or many (n, input_dim), before a bandit does. Errors as
-        `transform`."""
+        """Let a map that learns see rows before a bandit does.
+
+        Parameters
+        ----------
+        rows : array of shape (input_dim,) or (n, input_dim)
+            One row or many.
+
+        Returns
+        -------
+        FeatureMap
+            The map itself.
+
+        Raises
+        ------
+        ValueError
+            If a number is NaN or infinite, or the shape is wrong.
+        """
         checked, state = self._rows(rows), self.state
         with defer_signals():
             contract.update_and_transform(state, checked)
@@ -119,7 +177,7 @@ class FeatureMap(files.Owner, ABC):
 
     @property
     def has_learned(self) -> bool:
-        """True once it has learned, itself or as what a file or a copy held."""
+        """True once the map has learned rows, or was restored from a file or copy of one that had."""
         return self._taught or self._held is not None
 
     def _rows(self, rows: Any) -> np.ndarray:
@@ -127,28 +185,44 @@ class FeatureMap(files.Owner, ABC):
         return check.finite_rows("rows", checked.reshape(-1, self.input_dim))
 
     def feature_names(self, names: Iterable[str] | None = None) -> tuple[str, ...]:
-        """Of every feature z_j a name, all different, made of those of x (input_dim of them; None: x0, x1, ...).
+        """Name every feature z_j, all names different.
 
-        ValueError for another number of names, for what is no string, or for the same name twice.
+        Parameters
+        ----------
+        names : iterable of str, optional
+            Names of the `input_dim` numbers of x. Defaults to x0, x1, ...
+
+        Returns
+        -------
+        tuple of str
+            One name per feature, made of the names of x.
+
+        Raises
+        ------
+        ValueError
+            If the number of names is wrong, or if they are not different strings.
         """
         return tuple(self.name_features(self.input_names(names)))
 
     def input_names(self, names: Iterable[str] | None = None) -> tuple[str, ...]:
-        """`names` of the inputs, checked; None: x0, x1, ... Errors as `feature_names`."""
+        """Return the checked `names` of the inputs, x0, x1, ... for None.
+
+        Raises ValueError as `feature_names` does.
+        """
         return check_names(names, self.input_dim)
 
     @reading
     def memory_usage(self) -> int:
-        """Bytes of all arrays of the map's own state."""
+        """Return the bytes of all arrays of the map's own state."""
         return states.nbytes((self.state,))
 
     def contents(self) -> files.Contents:
-        """Parameters and what was learned: what is drawn is drawn again from its seed."""
+        """Return the parameters and everything learned. Drawn numbers are drawn again from their seed."""
         return files.Contents(self.params, {}, self.mutable_arrays(self.state))
 
     @reading
     def copy(self) -> Self:
-        """An independent copy, which goes on alike."""
+        """Return an independent copy, which behaves alike from here on."""
         return files.restore(*self.__reduce__()[1])
 
     @reading
@@ -158,7 +232,10 @@ class FeatureMap(files.Owner, ABC):
 
     @classmethod
     def from_contents(cls, params: dict[str, Any], extra: dict[str, Any], held: files.StateSource) -> Self:
-        """Rebuild a map from `params`, `extra` and `held` of a file, copy or pickle; ValueError if they do not fit."""
+        """Rebuild a map from saved `params`, `extra` and `held`.
+
+        Raises ValueError if they do not belong together.
+        """
         found = cls(**params)
         own = found.mutable_arrays(found.state)
         found._held = held.take(own, lambda learned: has_valid_arrays(found, own, learned))
@@ -169,31 +246,34 @@ class FeatureMap(files.Owner, ABC):
 
 
 def list_arrays(tree: tuple[Any, ...]) -> list[np.ndarray]:
-    """All arrays of what a map has learned."""
+    """List all arrays that a map has learned."""
     return [array for _, array in states.leaves(tree)]
 
 
 def copy_into(target: tuple[Any, ...], source: tuple[Any, ...]) -> None:
-    """The numbers of `source` in the arrays of `target`."""
+    """Copy the numbers of `source` into the arrays of `target`."""
     for to, of in zip(list_arrays(target), list_arrays(source), strict=True):
         to[...] = of
 
 
 def has_valid_arrays(features: FeatureMap, own: tuple[Any, ...], learned: tuple[Any, ...]) -> bool:
-    """Return whether what a file holds has the shapes of what a map has learned, and can have been learned."""
+    """Return whether saved arrays have the shapes of the map's own, and can have been learned."""
     same = all(a.shape == b.shape for a, b in zip(list_arrays(own), list_arrays(learned), strict=True))
     return same and features.consistent(learned)
 
 
 def check_map(name: str, value: Any) -> Any:
-    """`value` if it is a feature map; ValueError if not."""
+    """Return `value` if it is a feature map, and raise ValueError if not."""
     if not isinstance(value, FeatureMap):
         raise ValueError(f"{name} must be a feature map such as Standardize(dim=20), got {quote(value)}")
     return value
 
 
 def check_names(names: Iterable[str] | None, count: int) -> tuple[str, ...]:
-    """`names` of so many columns, checked; None: x0, x1, ... ValueError unless they are different strings."""
+    """Return the checked `names` of `count` columns, x0, x1, ... for None.
+
+    Raises ValueError unless they are different strings.
+    """
     if not (names is None or isinstance(names, Iterable)):
         raise ValueError(f"names must be {count} different strings, got {check.quote(names)}")
     given = tuple(f"x{j}" for j in range(count)) if names is None else tuple(names)
