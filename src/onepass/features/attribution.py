@@ -1,9 +1,9 @@
-"""What a linear function of features comes from: the part of every input, and of whatever else a map can name.
+"""Attribution of a linear function of features to the inputs, and to other terms that a map can name.
 
     f = sum_j part_j of z_j      = sum_i part_i of x_i + constant + sum of the map's own terms,      z = map(x)
 
-A linear map hands f on to its inputs; one that is not says it in terms of its own (products, landmarks, frequencies);
-compositions do so one after the other. Nothing is lost: the parts add up to f, whatever the maps are.
+A linear map hands f on to its inputs. A map that is not linear writes f in terms of its own (products, landmarks,
+frequencies). Compositions do so one map after the other. Nothing is lost: the parts add up to f for every map.
 """
 
 from collections.abc import Iterable
@@ -11,25 +11,32 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-CONSTANT = "intercept"  # the name of what depends on no input
+CONSTANT = "intercept"  # name of the term that depends on no input
 
 
 def is_constant(name: str) -> bool:
-    """Whether a term is the one that depends on no input."""
+    """Return whether a term is the one that depends on no input."""
     return name == CONSTANT
 
 
 class Linear(NamedTuple):
-    """n functions of d numbers: slopes (n, d), what a unit of each counts; parts (n, d), what each contributes. A part
-    is slope times number, less what does not depend on the number (the mean of a standardized column)."""
+    """Linear functions of d numbers, n of them: slopes (n, d) and parts (n, d).
+
+    A slope is the change of a function per unit of a number. A part is slope times number, less everything that does not
+    depend on the number (the mean of a standardized column).
+    """
 
     slopes: np.ndarray
     parts: np.ndarray
 
 
 class Attribution(NamedTuple):
-    """inputs: what is handed on to the inputs of a map, None where it hands on nothing; constant (n,): what depends on
-    none; names, values (t,), own (of t numbers): terms of the map's own."""
+    """Parts of functions handed on to a map's inputs, and the map's own terms.
+
+    inputs: functions of the inputs, or None if the map hands on nothing.
+    constant (n,): the parts that depend on no number.
+    names, values (t,), own (of t numbers): terms of the map's own.
+    """
 
     inputs: Linear | None
     constant: np.ndarray
@@ -48,31 +55,31 @@ class Terms(NamedTuple):
 
 
 def pass_to_inputs(inputs: Linear, constant: np.ndarray | float = 0.0) -> Attribution:
-    """A map that is linear, and has no terms of its own."""
+    """Make the attribution of a linear map, which has no terms of its own."""
     count = len(inputs.slopes)
     none = Linear(np.zeros((count, 0)), np.zeros((count, 0)))
     return Attribution(inputs, np.zeros(count) + constant, (), np.zeros(0), none)
 
 
 def name_terms(names: Iterable[str], values: Any, own: Linear, constant: np.ndarray | float = 0.0) -> Attribution:
-    """A map that says everything in terms of its own."""
+    """Make the attribution of a map that writes everything in terms of its own."""
     return Attribution(None, np.zeros(len(own.parts)) + constant, tuple(names), np.asarray(values, np.float64), own)
 
 
 def constant_part(features: Linear, z: np.ndarray) -> np.ndarray:
-    """What of functions does not depend on z (d,): nothing, unless a map behind this one subtracts a mean."""
+    """Return the part of functions that does not depend on z (d,): 0, unless a later map subtracts a mean."""
     return (features.parts - features.slopes * z).sum(axis=1)
 
 
 def join(found: Attribution, other: Attribution, inputs: Linear | None) -> Attribution:
-    """The terms of two maps together; inputs: what both hand on."""
+    """Join the terms of two maps; `inputs` are the functions that both hand on."""
     own = Linear(*(np.hstack(pair) for pair in zip(found.own, other.own, strict=True)))
     values = np.concatenate([found.values, other.values])
     return Attribution(inputs, found.constant + other.constant, found.names + other.names, values, own)
 
 
 def add(first: Linear | None, second: Linear | None) -> Linear | None:
-    """The sum of functions of the same numbers."""
+    """Add functions of the same numbers."""
     if first is None or second is None:
         return second if first is None else first
     return Linear(first.slopes + second.slopes, first.parts + second.parts)
@@ -81,7 +88,10 @@ def add(first: Linear | None, second: Linear | None) -> Linear | None:
 def attribute(
     features: Any, state: Any, x: np.ndarray, z: np.ndarray, slopes: np.ndarray, names: tuple[str, ...]
 ) -> Terms:
-    """The terms of slopes (n, D) times z (D,) = map(x): inputs by their `names`, the intercept, and the map's own."""
+    """Return the terms of slopes (n, D) times z (D,) = map(x).
+
+    The terms are the inputs by their `names`, the intercept, and the map's own.
+    """
     slopes = np.asarray(slopes, np.float64)
     found = features.attribute(state, x, Linear(slopes, slopes * z), names)
     columns = [(CONSTANT, 1.0, found.constant, found.constant)]
@@ -93,7 +103,7 @@ def attribute(
 
 
 def add_primes(names: Iterable[str]) -> tuple[str, ...]:
-    """The names, those that occurred before with primes."""
+    """Add primes to names that occurred before."""
     found: dict[str, None] = {}
     for name in names:
         while name in found:
