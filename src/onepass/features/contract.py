@@ -25,19 +25,22 @@ def _unknown(state: Any, name: str) -> TypeError:
 
 @generic
 def output_dim(state: Any) -> int:
-    """Width of z."""
+    """Return the width of z."""
     raise _unknown(state, "output_dim")
 
 
 @generic
 def transform_row(state: Any, x: np.ndarray, z: np.ndarray) -> None:
-    """z (output_dim,) of one row x (input_dim,), written into z."""
+    """Write z (output_dim,) of one row x (input_dim,) into `z`."""
     raise _unknown(state, "embed")
 
 
 @partial(generic, default=True)
 def transform(state: Any, rows: np.ndarray) -> np.ndarray:
-    """z for every row, shape (n, input_dim) -> (n, output_dim), in the rows' dtype. The state does not change."""
+    """Compute z for every row, shape (n, input_dim) -> (n, output_dim), in the rows' dtype.
+
+    The state does not change.
+    """
     z = np.empty((rows.shape[0], output_dim(state)), rows.dtype)
     for i in range(rows.shape[0]):
         transform_row(state, rows[i], z[i])
@@ -46,13 +49,16 @@ def transform(state: Any, rows: np.ndarray) -> np.ndarray:
 
 @partial(generic, default=True)
 def update_and_transform(state: Any, rows: np.ndarray) -> np.ndarray:
-    """z for every row (n, input_dim) that is learned, in order; a map that learns writes into its state's arrays."""
+    """Compute z for every row (n, input_dim) that is learned, in order.
+
+    A map that learns writes into its state's arrays.
+    """
     return transform(state, rows)
 
 
 @partial(generic, default=True)
 def copy_scratch(state: Any) -> Any:
-    """The state with scratch of its own, for who computes beside others; itself where computing writes nothing.
+    """Return the state with scratch arrays of its own, for concurrent computations; itself if computing writes nothing.
 
     Only for states that hold scratch arrays, as those of learners do: their loops allocate nothing.
     """
