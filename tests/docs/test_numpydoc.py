@@ -33,7 +33,6 @@ PENDING: tuple[str, ...] = (
     "onepass.cli",
     "onepass.cluster",
     "onepass.estimator",
-    "onepass.features",
     "onepass.lab",
     "onepass.learner",
     "onepass.log",
