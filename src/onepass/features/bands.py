@@ -33,8 +33,11 @@ NONE = -1
 
 
 class Knots(NamedTuple):
-    """Of place p knots[starts[p] : starts[p + 1]], in their order, with the places of their bands; unseen[p]: the place
-    of values that would become a knot, NONE where there is none."""
+    """Knots of all numbers, as compiled code reads them.
+
+    The knots of place p are knots[starts[p] : starts[p + 1]], in their order; `places` holds the places of their bands.
+    unseen[p] is the place of values that would become a knot, NONE if there is none.
+    """
 
     starts: np.ndarray
     knots: np.ndarray
@@ -43,7 +46,10 @@ class Knots(NamedTuple):
 
 
 class Bands:
-    """The bands of a dictionary's numbers. most: of a number, 0: none; names: of the places so far, in their order."""
+    """Bands of a dictionary's numbers.
+
+    most: the largest number of bands of a number, 0 for none; names: the names of the places so far, in their order.
+    """
 
     def __init__(self, most: int, names: Sequence[str]) -> None:
         self._most = most
@@ -63,7 +69,7 @@ class Bands:
                 self._take(of, knot, place)
 
     def begin(self, name: str, place: int) -> None:
-        """A name has a place from now on: it has bands if it is a number, but no part of a vector or of a time."""
+        """Register a new name: it may get bands if it is a number, but no part of a vector or of a time."""
         self._knots = None
         if self._most and is_number(name) and VECTOR.fullmatch(name) is None:
             self._held[place], self._names[place] = {}, name
@@ -83,7 +89,7 @@ class Bands:
         return np.nan if rows < EARLY * self._most else None
 
     def add_knot(self, of: int, knot: float, place: int) -> None:
-        """A number has a band at a place, or is a straight line, from now on."""
+        """Give a number a band at a place, or make it a straight line if `knot` is NaN."""
         banded = self._has_bands(of)
         self._take(of, knot, place)
         if self._has_bands(of) != banded:
@@ -91,7 +97,7 @@ class Bands:
         self._knots = None
 
     def take_rescaled(self) -> list[tuple[int, float]]:
-        """Places of numbers, and by what they have been multiplied since this was last asked."""
+        """Return the places of rescaled numbers with their factors since the last call, and forget them."""
         if not self._rescaled:
             return []
         found, self._rescaled = self._rescaled, []
@@ -128,12 +134,12 @@ class Bands:
 
 
 def band_name(number: str, knot: float) -> str:
-    """The name of a band; NaN: of the number as a straight line."""
+    """Return the name of a band; NaN stands for the number as a straight line."""
     return f"{number}[=]" if np.isnan(knot) else f"{number}[={knot!r}]"
 
 
 def part_of(name: str) -> tuple[str, float]:
-    """The inverse; the number is "" for other names."""
+    """Return the number and the knot of a band's name, the inverse of `band_name`; the number is "" for other names."""
     found = PART.fullmatch(name)
     if found is None or not found[1]:
         return "", np.nan
@@ -154,7 +160,7 @@ def with_bands(
     scales: np.ndarray,
     far: float,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Rows with their numbers as (number - mean) scale, clipped at `far`, and with bands: starts, places, values."""
+    """Return rows with (number - mean) scale, clipped at `far`, and with bands: starts, places, values."""
     begins, size = np.zeros(starts.size, np.int64), 0
     where, what = np.empty(3 * places.size, np.int64), np.empty(3 * places.size)
     for i in range(starts.size - 1):

@@ -1,4 +1,4 @@
-"""Records as people have them, in terms: {"country": "de", "age": 34} is country=de: 1 and age: 34.
+r"""Records as people have them, in terms: {"country": "de", "age": 34} is country=de: 1 and age: 34.
 
 | value                    | terms |
 | ------------------------ | --- |
@@ -9,8 +9,8 @@
 | record                   | its terms as key.inner: namespaces, to any depth |
 | date, time, datetime     | key@day.sin, .cos: the time of day; @week: that of the week; @year: that of the year |
 
-Times are those of their own zone; a date is a whole day and has no time of day. In keys the characters \\ . = ? [ @ are
-written with a \\ before them, so that different records never share a name. NaN, infinities and whatever else is
+Times are those of their own zone; a date is a whole day and has no time of day. In keys the characters \ . = ? [ @ are
+written with a \ before them, so that different records never share a name. NaN, infinities and whatever else is
 refused by a ValueError, which names the key. Frames (polars, pandas) are rows; what is missing there is None.
 """
 

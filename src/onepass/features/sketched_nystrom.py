@@ -1,5 +1,6 @@
-"""The sketched Nystrom map of FORKS (Wen, Zhang et al., sections 2.2 and 3): k numbers for s_m kernel values, kept
-incrementally.
+"""Sketched Nystrom map of FORKS (Wen, Zhang et al., sections 2.2 and 3), updated incrementally.
+
+It turns s_m kernel values into k numbers.
 
     phi(x) = Z^T k_m(x)       Z = pinv(Phi_pm) V Sigma^(1/2)       phi(x)^T phi(y) approximates k(x, y)
     Phi_pm = S_p^T K S_m      Phi_pp = S_p^T K S_p, its leading k eigenpairs V Sigma V^T by TISVD
