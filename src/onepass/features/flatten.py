@@ -40,7 +40,10 @@ Said = Callable[[str, float], None]
 
 
 def flatten_record(record: Any) -> dict[str, float]:
-    """The terms of a record, by their names, in its order. ValueError for what is no record, or has no finite value."""
+    """Return the terms of a record, by their names, in its order.
+
+    Raises ValueError if it is no record, or has a value that is not finite.
+    """
     if not isinstance(record, Mapping):
         raise ValueError(f"a record must be a dictionary, got {quote(record)}")
     found: dict[str, float] = {}
@@ -56,7 +59,7 @@ def flatten_record(record: Any) -> dict[str, float]:
 
 
 def check_terms(found: Any) -> dict[str, float]:
-    """`found` itself, if it is finite numbers by name, such as `terms` gives; ValueError else."""
+    """Return `found` itself if it holds finite numbers by name, and raise ValueError if not."""
     if not isinstance(found, dict):
         raise ValueError(f"terms must be numbers by name, got {quote(found)}")
     for name, value in found.items():
@@ -66,7 +69,7 @@ def check_terms(found: Any) -> dict[str, float]:
 
 
 def flatten_mapping(record: Any, path: str) -> Iterator[tuple[str, float]]:
-    """The terms of a record whose names begin with a path."""
+    """Yield the terms of a record whose names begin with a path."""
     if not isinstance(record, Mapping):
         raise ValueError(f"a record must be a dictionary, got {quote(record)}")
     for key, value in record.items():
@@ -74,7 +77,7 @@ def flatten_mapping(record: Any, path: str) -> Iterator[tuple[str, float]]:
 
 
 def flatten_value(path: str, key: Any, value: Any) -> Iterator[tuple[str, float]]:
-    """The terms of one value."""
+    """Yield the terms of one value."""
     name = term_name(path, key)
     if isinstance(value, str):
         yield f"{name}={value}", 1.0
@@ -91,7 +94,7 @@ def flatten_value(path: str, key: Any, value: Any) -> Iterator[tuple[str, float]
 
 
 def term_name(path: str, key: Any) -> str:
-    """A key as it stands in names, behind its path; ValueError for one that is no string."""
+    """Return a key as it stands in names, behind its path; ValueError if it is no string."""
     if not isinstance(key, str):
         raise ValueError(f"keys of a record must be strings, got {quote(key)}")
     return path + _escape(key)
@@ -103,7 +106,7 @@ def _escape(key: str) -> str:
 
 
 def to_number(name: str, value: Any) -> float:
-    """A number or a boolean as a float; ValueError for anything else, NaN and infinities."""
+    """Return a number or a boolean as a float; ValueError for anything else, NaN and infinities."""
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value.item()
     if not isinstance(value, np.timedelta64) and isinstance(value, Real | Decimal | np.bool_):
@@ -154,7 +157,7 @@ def _flatten_list(name: str, values: Any) -> Iterator[tuple[str, float]]:
 
 
 def _flatten_time(name: str, value: Any) -> Iterator[tuple[str, float]]:
-    """A date, a time, or both, as points on circles."""
+    """Yield a date, a time, or both, as points on circles."""
     if isinstance(value, np.datetime64):
         value = value.astype("datetime64[us]" if value.dtype != np.dtype("<M8[D]") else "datetime64[D]").item()
     if value is None or value != value:  # NaT, of NumPy and of pandas
@@ -176,7 +179,7 @@ def _circle_terms(name: str, turn: float) -> Iterator[tuple[str, float]]:
 
 
 def to_records(records: Any) -> tuple[bool, list[Any]]:
-    """Whether it is a single record, and the records: of a dictionary, of a list of them, of a frame."""
+    """Return True for a single record, and the list of records, from a dictionary, a list of them, or a frame."""
     if isinstance(records, Mapping):
         return True, [records]
     if hasattr(records, "iter_rows"):  # polars
