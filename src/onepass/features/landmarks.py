@@ -16,7 +16,10 @@ LEAST = 1e-10  # of the largest eigenvalue: directions with less are left out, t
 
 
 class Landmarks(NamedTuple):
-    """points (m, dim); z (m, k): Z; near (m,): scratch, the kernel values; precision: 1 / (2 width^2)."""
+    """State of a landmark map with points (m, dim), z (m, k): Z, and precision: 1 / (2 width^2).
+
+    near (m,) is scratch for the kernel values.
+    """
 
     points: np.ndarray
     z: np.ndarray
@@ -26,7 +29,7 @@ class Landmarks(NamedTuple):
 
 @compiled
 def fill_gaussian(points: np.ndarray, used: int, x: np.ndarray, precision: float, near: np.ndarray) -> None:
-    """exp(-precision ||x - p||^2) of the first `used` points, written into near."""
+    """Write exp(-precision ||x - p||^2) of the first `used` points into `near`."""
     for i in range(used):
         square = 0.0
         for j in range(x.size):
@@ -58,7 +61,7 @@ def copy_scratch_landmarks(state: Landmarks) -> Landmarks:
 
 @compiled
 def make_nystrom(points: np.ndarray, precision: float, rank: int) -> Landmarks:
-    """The Nystrom map of all of these points (m, dim) and its leading `rank` directions."""
+    """Make the Nystrom map of all of these points (m, dim) and its leading `rank` directions."""
     gram = squared_distances(points, points)
     for i in range(gram.shape[0]):
         for j in range(gram.shape[1]):
