@@ -14,7 +14,7 @@ TEXT = "_text"
 
 
 def merge_records(records: list[dict[str, Any]]) -> dict[str, Any]:
-    """One record of several; ValueError for a key with values that cannot stand together."""
+    """Merge several records into one; ValueError for a key with values that cannot stand together."""
     found: dict[str, Any] = {}
     for record in records:
         for key, value in record.items():
@@ -28,7 +28,7 @@ def merge_records(records: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """A value without keys that begin with _, and lists of records as records."""
+    """Drop keys that begin with _ from a value, and merge lists of records into records."""
     if isinstance(value, dict):
         return merge_records([value])
     if isinstance(value, list) and value and all(isinstance(one, dict) for one in value):
@@ -37,7 +37,7 @@ def _plain(value: Any) -> Any:
 
 
 def _join_values(key: str, one: Any, other: Any) -> Any:
-    """Two values of a key."""
+    """Join two values of a key."""
     if isinstance(one, dict) and isinstance(other, dict):
         return merge_records([one, other])
     if _is_number(one) and _is_number(other):
