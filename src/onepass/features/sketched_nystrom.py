@@ -45,7 +45,7 @@ class SketchedNystromState(NamedTuple):
 
 @compiled
 def hash_integer(number: Any) -> np.uint64:
-    """A 64-bit integer hashed (the finalizer of splitmix64)."""
+    """Hash a 64-bit integer (the finalizer of splitmix64)."""
     z = np.uint64(number) + np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -63,7 +63,7 @@ def sjlt_entry(number: int, block: int, size: int, blocks: int, seed: int) -> tu
 
 @compiled
 def sjlt_row(number: int, size: int, blocks: int, seed: int) -> np.ndarray:
-    """Row `number` of the SJLT, (size,): an entry in each of the blocks, whose number must divide size."""
+    """Make row `number` of the SJLT, (size,): an entry in each of the blocks, whose number must divide size."""
     row = np.zeros(size)
     for k in range(blocks):
         place, entry = sjlt_entry(number, k, size, blocks, seed)
@@ -73,7 +73,7 @@ def sjlt_row(number: int, size: int, blocks: int, seed: int) -> np.ndarray:
 
 @compiled
 def _sketch_point(state: SketchedNystromState, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Phi_pm and Phi_pp gain a point, in place; the update of pp as a, b of a b^T + b a^T."""
+    """Add a point to Phi_pm and Phi_pp in place; return the update of pp as a, b of a b^T + b a^T."""
     s = sjlt_row(state.used, state.pp.shape[0], state.blocks, state.seed)
     features, psi, values = state.features, np.zeros(s.size), np.empty(state.used)
     fill_gaussian(state.points, state.used, x, features.precision, values)
@@ -98,7 +98,7 @@ def _sketch_point(state: SketchedNystromState, x: np.ndarray) -> tuple[np.ndarra
 def _make_map(
     state: Any, points: np.ndarray, used: int, vectors: np.ndarray, values: np.ndarray
 ) -> SketchedNystromState:
-    """The state with these points and eigenpairs of Phi_pp, and Z made of them."""
+    """Return the state with these points and eigenpairs of Phi_pp, and Z made of them."""
     left, singular, right = svd(state.pm)
     inner = np.zeros((singular.size, values.size))
     for i in range(singular.size):
@@ -132,7 +132,7 @@ def _make_map(
 def make_sketched_nystrom(
     points: np.ndarray, count: int, places: np.ndarray, size: int, rank: int, blocks: int, seed: int, precision: float
 ) -> SketchedNystromState:
-    """The map of the first `count` points, landmarks at `places` (s_m,), s_p = size; decomposed in full, once.
+    """Make the map of the first `count` points, with landmarks at `places` (s_m,), s_p = size; decomposed in full, once.
 
     points (capacity, dim) are kept; the rows after the first `count` are room for more.
     """
@@ -182,7 +182,7 @@ def make_sketched_nystrom(
 
 @compiled
 def absorb(state: SketchedNystromState, x: np.ndarray) -> SketchedNystromState:
-    """The map after one point more; its landmarks are the same."""
+    """Return the map after one more point; its landmarks stay."""
     s, psi = _sketch_point(state, x)
     vectors, values = tisvd(state.vectors, state.values, s, psi, state.features.z.shape[1])
     points = double_capacity(state.points) if state.used == state.points.shape[0] else state.points
