@@ -1,4 +1,4 @@
-"""Numbers among the terms of records: whether they are finite, and how they are standardized."""
+"""Checks and standardization of the numbers among the terms of records."""
 
 import math
 from typing import Any
@@ -23,7 +23,7 @@ def is_bounded(values: np.ndarray, largest: float) -> bool:
 def standardize_values(
     places: np.ndarray, values: np.ndarray, means: np.ndarray, scales: np.ndarray, far: float
 ) -> None:
-    """(value - mean) scale of every place that has them, clipped at `far`, in place."""
+    """Replace the value of every place with a mean by (value - mean) scale, clipped at `far`, in place."""
     for i in range(places.size):
         if places[i] < means.size:
             found = (values[i] - means[places[i]]) * scales[places[i]]
@@ -31,7 +31,7 @@ def standardize_values(
 
 
 def float_array(values: list[Any]) -> np.ndarray:
-    """Numbers as an array, those that are too large as infinities."""
+    """Return numbers as an array; an integer too large for a float gives one infinity instead."""
     try:
         return np.array(values, np.float64)
     except OverflowError:  # an integer
@@ -39,7 +39,7 @@ def float_array(values: list[Any]) -> np.ndarray:
 
 
 def mean_and_scale(moment: list[float]) -> tuple[float, float]:
-    """The mean, and one over the deviation, 0 where there is none, of how many, mean, and sum of squares about it."""
+    """Return the mean and 1 / deviation (0 if there is none) of a count, mean, and sum of squares about the mean."""
     count, mean, squares = moment
     if count < 2.0:
         return mean, 0.0
