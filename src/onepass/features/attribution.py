@@ -22,8 +22,8 @@ def is_constant(name: str) -> bool:
 class Linear(NamedTuple):
     """Linear functions of d numbers, n of them: slopes (n, d) and parts (n, d).
 
-    A slope is the change of a function per unit of a number. A part is slope times number, less everything that does not
-    depend on the number (the mean of a standardized column).
+    A slope is the change of a function per unit of a number. A part is slope times number, less everything that does
+    not depend on the number (the mean of a standardized column).
     """
 
     slopes: np.ndarray

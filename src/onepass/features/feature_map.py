@@ -81,8 +81,8 @@ class FeatureMap(files.Owner, ABC):
     def attribute(self, state: Any, x: np.ndarray, features: Linear, names: tuple[str, ...]) -> Attribution:
         """Attribute linear functions of z = map(x) to terms (attribution.py).
 
-        By default every z_j is a term under its own name. A linear map hands the functions on to its inputs. A map whose
-        features say little names better terms.
+        By default every z_j is a term under its own name. A linear map hands the functions on to its inputs. A map
+        whose features say little names better terms.
 
         Parameters
         ----------
@@ -106,7 +106,7 @@ class FeatureMap(files.Owner, ABC):
 
     @reading
     def initial_state(self, dtype: np.dtype) -> Any:
-        """Make the state that a bandit starts from: `begin` for rows of `dtype`, then everything this map has learned."""
+        """Make a bandit's first state: `begin` for rows of `dtype`, then everything this map has learned."""
         state = self.begin(dtype)
         if not (self._own is self._held is None or states.is_abstract()):
             copy_into(self.mutable_arrays(state), self.mutable_arrays(self.state))

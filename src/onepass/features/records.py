@@ -167,8 +167,8 @@ class Records(files.Owner):
         Returns
         -------
         tuple of str
-            The term of each place, or `free#j` if it has none yet. Shared places are `hash#j`, with the first name learned
-            there, and dots if there were others.
+            The term of each place, or `free#j` if it has none yet. Shared places are `hash#j`, with the first name
+            learned there, and dots if there were others.
         """
         names = [*self._known, *(f"free#{place}" for place in range(self.n_names, self._room))]
         for place in range(self.hashed):
@@ -457,8 +457,8 @@ class Records(files.Owner):
     def take_rescaled(self) -> list[tuple[int, float]]:
         """Return the places of numbers that were rescaled since the last call, and forget them.
 
-        A number is rescaled when bands begin or end there (`onepass.features.bands`). Models divide their weights by the
-        factor.
+        A number is rescaled when bands begin or end there (`onepass.features.bands`). Models divide their weights by
+        the factor.
 
         Returns
         -------

@@ -132,7 +132,7 @@ def _make_map(
 def make_sketched_nystrom(
     points: np.ndarray, count: int, places: np.ndarray, size: int, rank: int, blocks: int, seed: int, precision: float
 ) -> SketchedNystromState:
-    """Make the map of the first `count` points, with landmarks at `places` (s_m,), s_p = size; decomposed in full, once.
+    """Make the map of the first `count` points, landmarks at `places` (s_m,), s_p = size; decomposed in full, once.
 
     points (capacity, dim) are kept; the rows after the first `count` are room for more.
     """
