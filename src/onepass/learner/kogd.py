@@ -18,11 +18,11 @@ from onepass.learner.explaining import Reason, of_budget
 from onepass.learner.learner import Learner, common
 from onepass.learner.losses import Loss, loss_named, slope
 
-ROOM = 16  # examples at the beginning; arrays double when they are full
+ROOM = 16  # initial capacity in examples; full arrays double
 
 
 class KOGDState(NamedTuple):
-    """budget: the examples learned from, and room that doubles as needed."""
+    """State of `KOGD`: `budget` holds every example learned from, and its room doubles as needed."""
 
     budget: Budget
     loss: Loss
@@ -61,14 +61,27 @@ def step(state, x, y):
 class KOGD(Learner):
     """Kernelized online gradient descent without a budget; see onepass.learner.kogd.
 
-    width: of the kernel exp(-||x - y||^2 / (2 width^2)), in the unit of x, above 0 (default 1.0).
-    loss: "hinge" (default), "squared_hinge" or "logistic" for targets -1 and 1, "squared", "huber" or
-        "epsilon_insensitive" for numbers; see onepass.learner.losses.
-    loss_width: of huber and epsilon_insensitive, in the unit of targets, above 0 (default 1.0).
-    step: eta, above 0 (default 0.2).
-    reg: lambda, by which weights shrink, from 0.0 (default) to below 1 / step.
-    ValueError outside those ranges.
+    Parameters
+    ----------
+    width : float, default 1.0
+        Width of the kernel exp(-||x - y||^2 / (2 width^2)), in the unit of x, above 0.
+    loss : str, default "hinge"
+        Loss: "hinge", "squared_hinge" or "logistic" for targets -1 and 1; "squared", "huber" or
+        "epsilon_insensitive" for numbers. See onepass.learner.losses.
+    loss_width : float, default 1.0
+        Width of the huber and epsilon_insensitive losses, in the unit of targets, above 0.
+    step : float, default 0.2
+        Step size eta, above 0.
+    reg : float, default 0.0
+        Shrinkage lambda of the weights, from 0 to below 1 / step.
 
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
+
+    Examples
+    --------
     >>> import onepass as op
     >>> learner = op.KOGD(width=1.0).partial_fit([[0.0], [1.0]], [-1.0, 1.0])
     >>> learner.predict([[0.1], [0.9]])
