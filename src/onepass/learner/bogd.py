@@ -22,7 +22,7 @@ from onepass.learner.losses import Loss, loss_named, slope
 
 
 class BOGDState(NamedTuple):
-    """budget: the examples kept; turn: losses so far."""
+    """State of `BOGD`: `budget` holds the examples, and `turn` counts the losses so far."""
 
     budget: Budget
     turn: int
@@ -75,13 +75,33 @@ def step(state, x, y):
 class BOGD(Learner):
     """Bounded online gradient descent; see onepass.learner.bogd.
 
-    budget: most examples held, at least 2 (default 100).
-    width, loss, loss_width, step: as for `KOGD`.
-    reg: lambda, by which weights shrink, from 0 to below 1 / step (default 0.01).
-    cap: C, which no weight exceeds, above 0 (default 1.0).
-    seed: of what is thrown out, from 0 (default) to 2^32 - 1.
-    ValueError outside those ranges.
+    Parameters
+    ----------
+    budget : int, default 100
+        Largest number of examples held, at least 2.
+    width : float, default 1.0
+        Width of the kernel exp(-||x - y||^2 / (2 width^2)), in the unit of x, above 0.
+    loss : str, default "hinge"
+        Loss: "hinge", "squared_hinge" or "logistic" for targets -1 and 1; "squared", "huber" or
+        "epsilon_insensitive" for numbers. See onepass.learner.losses.
+    loss_width : float, default 1.0
+        Width of the huber and epsilon_insensitive losses, in the unit of targets, above 0.
+    step : float, default 0.2
+        Step size eta, above 0.
+    reg : float, default 0.01
+        Shrinkage lambda of the weights, from 0 to below 1 / step.
+    cap : float, default 1.0
+        Largest size C of any weight, above 0.
+    seed : int, default 0
+        Seed of the random removals, from 0 to 2^32 - 1.
 
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
+
+    Examples
+    --------
     >>> import onepass as op
     >>> op.BOGD(budget=10).partial_fit([[0.0], [1.0]], [-1.0, 1.0]).predict([[0.1], [0.9]])
     array([-1.,  1.])
