@@ -23,7 +23,7 @@ from onepass.learner.learner import Learner
 
 
 class BPASState(NamedTuple):
-    """budget: the examples kept; aggressiveness C."""
+    """State of `BPAS`: `budget` holds the examples, and `aggressiveness` is C."""
 
     budget: Budget
     aggressiveness: float
@@ -65,11 +65,22 @@ def step(state, x, y):
 class BPAS(Learner):
     """Budgeted passive-aggressive learning, BPA-S, for targets -1 and 1; see onepass.learner.bpas.
 
-    budget: most examples held, at least 2 (default 100).
-    width: as for `KOGD`.
-    aggressiveness: C, the largest step, above 0 (default 1.0).
-    ValueError outside those ranges.
+    Parameters
+    ----------
+    budget : int, default 100
+        Largest number of examples held, at least 2.
+    width : float, default 1.0
+        Width of the kernel exp(-||x - y||^2 / (2 width^2)), in the unit of x, above 0.
+    aggressiveness : float, default 1.0
+        Largest step C, above 0.
 
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
+
+    Examples
+    --------
     >>> import onepass as op
     >>> op.BPAS(budget=10).partial_fit([[0.0], [1.0]], [-1.0, 1.0]).predict([[0.1], [0.9]])
     array([-1.,  1.])
