@@ -24,7 +24,10 @@ from onepass.learner.newton import inner
 
 
 class FOGDState(NamedTuple):
-    """map: the Fourier features; w (D,); phi (D,): scratch."""
+    """State of `FOGD`: the Fourier features `map` and their weights `w`, shape (D,).
+
+    `phi`, shape (D,), is scratch.
+    """
 
     map: FourierState
     w: np.ndarray
@@ -58,12 +61,31 @@ def step(state, x, y):
 class FOGD(Learner):
     """Gradient descent on random Fourier features; see onepass.learner.fogd.
 
-    budget: B, which decides on the features where these are not given, an integer (default 100).
-    features: D, even, at least 2; default None: 4 budget, as in Wen, Zhang et al.
-    width, loss, loss_width, step: as for `KOGD`.
-    seed: of the features, from 0 (default) to 2^32 - 1.
-    ValueError outside those ranges.
+    Parameters
+    ----------
+    budget : int, default 100
+        Budget B, at least 2. It sets the number of features if `features` is None.
+    features : int, optional
+        Number of features D, even, at least 2. Defaults to 4 budget, as in Wen, Zhang et al.
+    width : float, default 1.0
+        Width of the kernel exp(-||x - y||^2 / (2 width^2)), in the unit of x, above 0.
+    loss : str, default "hinge"
+        Loss: "hinge", "squared_hinge" or "logistic" for targets -1 and 1; "squared", "huber" or
+        "epsilon_insensitive" for numbers. See onepass.learner.losses.
+    loss_width : float, default 1.0
+        Width of the huber and epsilon_insensitive losses, in the unit of targets, above 0.
+    step : float, default 0.2
+        Step size eta, above 0.
+    seed : int, default 0
+        Seed of the random features, from 0 to 2^32 - 1.
 
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
+
+    Examples
+    --------
     >>> import numpy as np, onepass as op
     >>> rng = np.random.default_rng(0)
     >>> rows = rng.standard_normal((4000, 2))
