@@ -1,10 +1,10 @@
 """NOGD (Lu, Hoi, Wang, Zhao and Liu 2016): gradient descent on Nystrom features of the first examples.
 
     1.  f = sum of a_i k(x_i, x); on a loss x joins the buffer with a = -step l'(f)
-    2.  once 2 B examples are kept, K = V S V^T: phi(x) = S_k^-1/2 V_k^T k(x), w = S_k^1/2 V_k^T a, so that f is that of
-        before on the leading k directions; then f = w^T phi(x), and on a loss  w <- w - step l'(f) phi(x)
+    2.  once 2 B examples are kept, K = V S V^T: phi(x) = S_k^-1/2 V_k^T k(x), w = S_k^1/2 V_k^T a, which leaves f
+        unchanged on the leading k directions; then f = w^T phi(x), and on a loss  w <- w - step l'(f) phi(x)
 
-The buffer of 2 B examples is that of FORKS and SkeGD. Cost O(B (d + k)) an example.
+FORKS and SkeGD use the same buffer of 2 B examples. Cost O(B (d + k)) an example.
 """
 
 from typing import Any, NamedTuple
@@ -26,7 +26,10 @@ from onepass.learner.newton import inner
 
 
 class NOGDState(NamedTuple):
-    """first: the buffer; map: of all its points, once `mapped`; w (k,); phi (k,): scratch."""
+    """State of `NOGD`: the buffer `first`, then the `map` of all its points and weights `w`, shape (k,).
+
+    `mapped` tells the two stages apart. `phi`, shape (k,), is scratch.
+    """
 
     first: Budget
     map: Landmarks
@@ -78,11 +81,29 @@ def step(state, x, y):
 class NOGD(Learner):
     """Gradient descent on Nystrom features; see onepass.learner.nogd.
 
-    budget: B, at least 2 (default 100): 2 B examples are held.
-    rank: k, from 1 to 2 B; default None: a fifth of B (Wen, Zhang et al. have a tenth).
-    width, loss, loss_width, step: as for `KOGD`.
-    ValueError outside those ranges.
+    Parameters
+    ----------
+    budget : int, default 100
+        Budget B, at least 2. The learner holds 2 B examples.
+    rank : int, optional
+        Rank k of the map, from 1 to 2 B. Defaults to a fifth of B (Wen, Zhang et al. use a tenth).
+    width : float, default 1.0
+        Width of the kernel exp(-||x - y||^2 / (2 width^2)), in the unit of x, above 0.
+    loss : str, default "hinge"
+        Loss: "hinge", "squared_hinge" or "logistic" for targets -1 and 1; "squared", "huber" or
+        "epsilon_insensitive" for numbers. See onepass.learner.losses.
+    loss_width : float, default 1.0
+        Width of the huber and epsilon_insensitive losses, in the unit of targets, above 0.
+    step : float, default 0.2
+        Step size eta, above 0.
 
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
+
+    Examples
+    --------
     >>> import numpy as np, onepass as op
     >>> rng = np.random.default_rng(0)
     >>> rows = rng.standard_normal((2000, 2))
