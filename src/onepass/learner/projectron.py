@@ -5,7 +5,8 @@
     Projectron++, 0 < y f < 1:  H = 1 - y f; if H > delta / eta: weights += y tau c,
                                 tau = min(1, H / (k^T c), 2 (H - delta / eta) / (k^T c))
 
-A projected example changes f on the span of those kept, no more. R R^T = K^-1 of these is kept and grows by a column.
+A projected example changes f only on the span of the examples held. The learner keeps a root R R^T = K^-1 of their
+kernel matrix, which grows by a column.
 Classification only; cost O(B d), with a mistake (++: a loss) O(B d + B^2); memory O(B d + B^2).
 """
 
@@ -24,13 +25,16 @@ from onepass.learner.consistency import on_a_budget
 from onepass.learner.explaining import Reason, of_budget
 from onepass.learner.learner import Learner
 
-LEAST = 1e-4  # of delta: of closer points delta^2 would be rounding, and K^-1 with it
+LEAST = 1e-4  # smallest delta of a new point: below it delta^2 and K^-1 are rounding errors
 
-ROUNDED = 1e-13  # of delta^2: less is a point that was kept, or in the span of those that were
+ROUNDED = 1e-13  # delta^2 up to which a point counts as in the span of the points held
 
 
 class ProjectronState(NamedTuple):
-    """budget: the examples kept; root (B, B); half, across (B,): scratch; eta; margins: whether it is Projectron++."""
+    """State of `Projectron`: the examples in `budget` and the root R of K^-1, shape (B, B).
+
+    `margins` is true for Projectron++. `half` and `across`, shape (B,), are scratch.
+    """
 
     budget: Budget
     root: np.ndarray
@@ -95,12 +99,24 @@ def step(state, x, y):
 class Projectron(Learner):
     """Projectron, and with `margins` Projectron++, for targets -1 and 1; see onepass.learner.projectron.
 
-    budget: most examples held, at least 2 (default 100).
-    width: as for `KOGD`.
-    eta: distances up to which an example is projected, above 0 and below 1 (default 0.1).
-    margins: whether examples that are right, but by less than 1, are learned too (default False).
-    ValueError outside those ranges.
+    Parameters
+    ----------
+    budget : int, default 100
+        Largest number of examples held, at least 2.
+    width : float, default 1.0
+        Width of the kernel exp(-||x - y||^2 / (2 width^2)), in the unit of x, above 0.
+    eta : float, default 0.1
+        Distance up to which an example is projected, above 0 and below 1.
+    margins : bool, default False
+        Learn correctly classified examples too if their margin is below 1.
 
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
+
+    Examples
+    --------
     >>> import onepass as op
     >>> op.Projectron(budget=10).partial_fit([[0.0], [1.0]], [-1.0, 1.0]).predict([[0.1], [0.9]])
     array([-1.,  1.])
