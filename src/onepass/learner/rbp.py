@@ -20,7 +20,7 @@ from onepass.learner.learner import Learner
 
 
 class RBPState(NamedTuple):
-    """budget: the examples kept; turn: mistakes so far."""
+    """State of `RBP`: `budget` holds the examples, and `turn` counts the mistakes so far."""
 
     budget: Budget
     turn: int
@@ -50,11 +50,22 @@ def step(state, x, y):
 class RBP(Learner):
     """The randomized budget perceptron, for targets -1 and 1; see onepass.learner.rbp.
 
-    budget: most examples held, at least 2 (default 100).
-    width: as for `KOGD`.
-    seed: of what is thrown out, from 0 (default) to 2^32 - 1.
-    ValueError outside those ranges.
+    Parameters
+    ----------
+    budget : int, default 100
+        Largest number of examples held, at least 2.
+    width : float, default 1.0
+        Width of the kernel exp(-||x - y||^2 / (2 width^2)), in the unit of x, above 0.
+    seed : int, default 0
+        Seed of the random removals, from 0 to 2^32 - 1.
 
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
+
+    Examples
+    --------
     >>> import onepass as op
     >>> op.RBP(budget=10).partial_fit([[0.0], [1.0]], [-1.0, 1.0]).predict([[0.1], [0.9]])
     array([-1.,  1.])
