@@ -1,22 +1,27 @@
-"""FORKS (Wen, Zhang et al., algorithm 1): gradient descent until a buffer is full, then online Newton steps on a
-sketched Nystrom map.
+"""FORKS (Wen, Zhang et al., algorithm 1): online Newton steps on a sketched Nystrom map, after a buffer is full.
 
-    1.  f = sum of a_i k(x_i, x); on a loss x joins the buffer with a = -step l'(f)
+    1.  gradient descent:  f = sum of a_i k(x_i, x); on a loss x joins the buffer with a = -step l'(f)
     2.  f = w^T phi(x); on a loss, with g = l'(f) phi and u = A^-1 phi:
         w <- w - step A^-1 g,   w <- w - h(w^T phi) / (phi^T u) u,  h(z) = sign(z) max(|z| - bound, 0)
         A <- A + (sigma + eta / sqrt(t)) g g^T,  t: losses since A was alpha I
     at every `update_every`-th loss x joins the sketches and phi changes: A = alpha I and w = 0, the reset; then the
     step, on the new phi
 
-Wen, Zhang et al. update the map, predict and step. A round of an update is known by its loss, and so by its target:
-here the decision is made before, on the old map, and only then the map changes; the step for the example is on the new
-one, as in Wen, Zhang et al. With the update an example later, all of it before the target is known, mistakes are those
-of a step on the old map, which the reset forgets (docs/kernel_learners.md compares the orders).
+Wen, Zhang et al. update the map, predict and step. Only the loss of a round, and so its target, tells that the map
+must be updated. This implementation therefore decides first, on the old map, and only then changes the map. The step
+for the example is on the new map, as in Wen, Zhang et al. If the update came one example later, all of it before the
+target is known, the learner would make as many mistakes as with a step on the old map, which the reset forgets
+(docs/kernel_learners.md compares the orders).
 
-What Wen, Zhang et al. leave open is done as in its authors' program: the buffer holds 2 budget points while sketches
-follow the budget, nothing is learned without a loss, gradient descent does not shrink its weights, updates are counted
-in losses, and the Newton step uses A as it was before. A round of stage 2 costs O(s_m (d + k) + k^2) and allocates
-nothing.
+Details that Wen, Zhang et al. leave open follow the program of its authors:
+
+- The buffer holds 2 budget points, while sketches follow the budget.
+- Nothing is learned without a loss.
+- Gradient descent does not shrink its weights.
+- Updates are counted in losses.
+- The Newton step uses A as it was before.
+
+A round of stage 2 costs O(s_m (d + k) + k^2) and allocates nothing.
 """
 
 from typing import Any, NamedTuple
@@ -36,7 +41,10 @@ from onepass.learner.sketching import Sketching, decided_by, kept, regular, sket
 
 
 class FORKSState(NamedTuple):
-    """sketching: buffer and map; newton: w (k,) and a root of A^-1; decaying: eta."""
+    """State of `FORKS`: buffer and map in `sketching`, weights and a root of A^-1 in `newton`.
+
+    `decaying` is eta.
+    """
 
     sketching: Sketching
     newton: Newton
@@ -64,7 +72,7 @@ def step(state, x, y):
     gradient = slope(state.loss, f, y)
     second, eta = state.newton, state.decaying
     if regular(found.clock, found.mapped, gradient):
-        if gradient != 0.0 and found.mapped:  # the loss of the reset was the first
+        if gradient != 0.0 and found.mapped:  # the reset's own loss counts as the first
             t = 1.0 + found.clock.tally[1]
             newton(second, found.phi, gradient, second.curvature + eta / np.sqrt(t))
         return state, f
@@ -80,28 +88,62 @@ def step(state, x, y):
 class FORKS(Learner):
     """FORKS: second-order online kernel learning on an incremental sketch; see onepass.learner.forks.
 
-    budget: B, at least 2 (default 50): 2 B examples are buffered, then sketched.
-    rank: k, from 1 to the smaller of sketch_size and sample_size; default None: a tenth of B.
-    sketch_size: s_p, at least 1; default None: B.
-    sample_size: s_m, from 1 to 2 B; default None: a fifth of s_p.
-    blocks: D of the sketches, at least 1, a divisor of sketch_size (default 1).
-    update_every: losses between updates of the sketches, or, below 1, their share of all examples so far (default 0.3;
-        Wen, Zhang et al.: 0.3 of the stream's length). Each update keeps one example more, so that with an integer
+    Parameters
+    ----------
+    budget : int, default 50
+        Budget B, at least 2. The learner buffers 2 B examples, then sketches them.
+    rank : int, optional
+        Rank k of the map, from 1 to the smaller of sketch_size and sample_size. Defaults to a tenth of B.
+    sketch_size : int, optional
+        Sketch size s_p, at least 1. Defaults to B.
+    sample_size : int, optional
+        Number of landmarks s_m, from 1 to 2 B. Defaults to a fifth of s_p.
+    blocks : int, default 1
+        Number of blocks D of the sketches, at least 1, a divisor of sketch_size.
+    update_every : int or float, default 0.3
+        Losses between updates of the sketches, or, below 1, their share of all examples so far
+        (Wen, Zhang et al.: 0.3 of the stream's length). Each update keeps one example more, so that with an integer
         memory and the time of an update grow for ever.
-    width, loss, loss_width, step: as for `KOGD`.
-    alpha: A before the first loss and after a reset is alpha I, above 0 (default 0.01).
-    curvature: sigma, at least 0 (default 0.04).
-    decaying_curvature: eta, at least 0 (default 0.0).
-    bound: C, above 0 (default 1.0): |f| <= C after a step; targets of regression must lie within it.
-    seed: of the sketches, from 0 (default) to 2^32 - 1.
+    width : float, default 1.0
+        Width of the kernel exp(-||x - y||^2 / (2 width^2)), in the unit of x, above 0.
+    loss : str, default "hinge"
+        Loss: "hinge", "squared_hinge" or "logistic" for targets -1 and 1; "squared", "huber" or
+        "epsilon_insensitive" for numbers. See onepass.learner.losses.
+    loss_width : float, default 1.0
+        Width of the huber and epsilon_insensitive losses, in the unit of targets, above 0.
+    step : float, default 0.2
+        Step size eta, above 0.
+    alpha : float, default 0.01
+        Regularization, above 0: A is alpha I before the first loss and after a reset.
+    curvature : float, default 0.04
+        Curvature sigma, at least 0.
+    decaying_curvature : float, default 0.0
+        Decaying curvature eta, at least 0.
+    bound : float, default 1.0
+        Bound C, above 0: |f| <= C after a step. Targets of regression must lie within it.
+    seed : int, default 0
+        Seed of the sketches, from 0 to 2^32 - 1.
 
-    The t-th loss since a reset adds (sigma + eta / sqrt(t)) g g^T to A. Wen, Zhang et al.'s theorem has two schedules,
-    for A / step in place of our A: for losses with a curvature L_Cur along their gradients eta = 0, sigma = step L_Cur,
-    and a regret of O(log T) on the sketch; for losses that are only convex (hinge, epsilon_insensitive) sigma = 0, eta
-    = step sqrt(k) / L with |l'| ||phi|| <= L, and O(sqrt(T)). Both 0: gradient descent with steps of step / alpha.
+    Raises
+    ------
+    ValueError
+        If the budget is below 2, the rank exceeds sketch or sample size, sizes are inconsistent, or a curvature is
+        negative.
 
-    ValueError for a budget below 2, a rank above sketch or sample size, sizes that do not fit, a negative curvature.
+    Notes
+    -----
+    The t-th loss since a reset adds (sigma + eta / sqrt(t)) g g^T to A. Wen, Zhang et al.'s theorem has two schedules, for
+    A / step in place of this A:
 
+    - For losses with a curvature L_Cur along their gradients: eta = 0, sigma = step L_Cur, and a regret of O(log T) on
+      the sketch.
+    - For losses that are only convex (hinge, epsilon_insensitive): sigma = 0, eta = step sqrt(k) / L with
+      |l'| ||phi|| <= L, and a regret of O(sqrt(T)).
+
+    With both 0 the learner is gradient descent with steps of step / alpha.
+
+    Examples
+    --------
     >>> import numpy as np, onepass as op
     >>> rng = np.random.default_rng(0)
     >>> rows = rng.standard_normal((2000, 2))
