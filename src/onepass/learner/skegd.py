@@ -3,11 +3,11 @@
     1.  f = sum of a_i k(x_i, x); on a loss x joins the buffer with a = -step l'(f)
     2.  f = w^T phi(x); on a loss  w <- w - step l'(f) phi(x)
 
-Where the map is made or changes, w becomes the least-squares fit of f at the landmarks, so that what was learned is
-kept; the published program is not at hand, and FORKS' reset would lose what first-order steps take long to learn again.
-With s_p below 2 s_m the pseudo-inverse of a nearly square random matrix makes features long (||phi||^2 of 6,000 instead
-of 1 at s_p = s_m = k), and first-order steps, unlike FORKS', diverge: keep to s_p >= 2 s_m.
-Buffer, sketches and their updates are those of FORKS. A round of stage 2 costs O(s_m (d + k)) and allocates nothing.
+Whenever the map is made or changes, w becomes the least-squares fit of f at the landmarks, which keeps what was learned.
+The published program is not at hand, and first-order steps would take long to learn again what the reset of FORKS
+forgets. With s_p below 2 s_m the pseudo-inverse of a nearly square random matrix makes features long (||phi||^2 of 6,000
+instead of 1 at s_p = s_m = k), and first-order steps, unlike FORKS', diverge: keep to s_p >= 2 s_m.
+Buffer, sketches and their updates are shared with FORKS. A round of stage 2 costs O(s_m (d + k)) and allocates nothing.
 """
 
 from typing import Any, NamedTuple
@@ -29,7 +29,7 @@ from onepass.learner.sketching import Sketching, decided_by, kept, regular, sket
 
 
 class SkeGDState(NamedTuple):
-    """sketching: buffer and map; w (k,)."""
+    """State of `SkeGD`: buffer and map in `sketching`, and weights `w`, shape (k,)."""
 
     sketching: Sketching
     w: np.ndarray
@@ -39,7 +39,7 @@ class SkeGDState(NamedTuple):
 
 @compiled
 def fit(w, before, after):
-    """w, in place: the least-squares fit of the new map to what f was at the landmarks."""
+    """Fit w in place by least squares, so that the new map repeats the old f at the landmarks."""
     landmarks, phi = after.sketch.features.points, after.phi
     values, rows = np.empty(landmarks.shape[0]), np.empty((landmarks.shape[0], phi.size))
     for i in range(values.size):
@@ -92,10 +92,41 @@ def step(state, x, y):
 class SkeGD(Learner):
     """Gradient descent on an incremental sketch; see onepass.learner.skegd.
 
-    budget, rank, sketch_size, sample_size, blocks, update_every, seed: of the sketch, as for `FORKS`.
-    width, loss, loss_width, step: as for `KOGD`.
-    ValueError outside those ranges.
+    Parameters
+    ----------
+    budget : int, default 50
+        Budget B, at least 2. The learner buffers 2 B examples, then sketches them.
+    rank : int, optional
+        Rank k of the map, from 1 to the smaller of sketch_size and sample_size. Defaults to a tenth of B.
+    sketch_size : int, optional
+        Sketch size s_p, at least 1. Defaults to B.
+    sample_size : int, optional
+        Number of landmarks s_m, from 1 to 2 B. Defaults to a fifth of s_p.
+    blocks : int, default 1
+        Number of blocks D of the sketches, at least 1, a divisor of sketch_size.
+    update_every : int or float, default 0.3
+        Losses between updates of the sketches, or, below 1, their share of all examples so far
+        (Wen, Zhang et al.: 0.3 of the stream's length). Each update keeps one example more, so that with an integer
+        memory and the time of an update grow for ever.
+    width : float, default 1.0
+        Width of the kernel exp(-||x - y||^2 / (2 width^2)), in the unit of x, above 0.
+    loss : str, default "hinge"
+        Loss: "hinge", "squared_hinge" or "logistic" for targets -1 and 1; "squared", "huber" or
+        "epsilon_insensitive" for numbers. See onepass.learner.losses.
+    loss_width : float, default 1.0
+        Width of the huber and epsilon_insensitive losses, in the unit of targets, above 0.
+    step : float, default 0.2
+        Step size eta, above 0.
+    seed : int, default 0
+        Seed of the sketches, from 0 to 2^32 - 1.
 
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
+
+    Examples
+    --------
     >>> import numpy as np, onepass as op
     >>> rng = np.random.default_rng(0)
     >>> rows = rng.standard_normal((2000, 2))
