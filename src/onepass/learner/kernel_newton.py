@@ -53,19 +53,19 @@ from onepass.learner.newton_map import MAP_OWN, MAPS, map_fits, map_of
 from onepass.learner.refining import features_of, looked_again
 from onepass.learner.rows import dense, hashed, parts
 
-ENOUGH = 32  # examples from which the gain of the linear part is chosen on them
-FEW = 8  # examples from which there is a linear part: the scales of fewer may be far too small
-FAR = 4  # times wider than `columns` are rows that are hashed
+ENOUGH = 32  # least examples on which the gain of the linear part is chosen
+FEW = 8  # least examples for a linear part: scales of fewer may be far too small
+FAR = 4  # rows more than this many times wider than `columns` are hashed
 GAINS = (1.0, 2.0, 4.0, 8.0)  # lengths of the linear part
-SHORT = 0.5  # of these beside a map where the loss has curvature 1; the logistic one has at most 1/4
-LARGEST = 600  # features of an exact design of our own: an example costs a millisecond
-REG = 0.1  # the penalty, and what it is a share of
+SHORT = 0.5  # factor of GAINS beside a map if the loss has curvature 1; the logistic has at most 1/4
+LARGEST = 600  # most features of a default exact design: an example costs a millisecond
+REG = 0.1  # default penalty; shares multiply it
 ROWS = 128  # of the sketch, half of them where rows are hashed: cnae-9 2.36% mistakes, with 64 2.49, 256 2.35
 SHARES = (0.25, 0.0625)  # of reg, tried in turn for the logistic loss, whose curvature is far below 1
-RAREST = 4  # powers of a quarter that the first share may be
-EVERY = tuple(0.25**k for k in range(RAREST + len(SHARES) + 1))  # share that may be
-SPARSE = 0.1  # share of entries that are not zero up to which wide rows are left to the linear part
-WIDE = 400  # columns from which they may be
+RAREST = 4  # largest exponent of 1/4 in the first share
+EVERY = tuple(0.25**k for k in range(RAREST + len(SHARES) + 1))  # all possible shares
+SPARSE = 0.1  # share of non-zero entries below which wide rows are left to the linear part
+WIDE = 400  # columns above which sparse rows are left to the linear part
 OWN: tuple[str, ...] = (
     "design.", "w", "phi", "center", "spread", "last_target", "nearness", "early", "targets", "weights", "seen",
 )  # fmt: skip
@@ -76,40 +76,68 @@ NEAR = 16.0  # how much narrower than the map's kernel the vote of the last exam
 class KernelNewton(Learner):
     """Online Newton steps on features of the Gaussian kernel; see onepass.learner.kernel_newton.
 
-    features: "nystrom" (default; size landmarks), "fourier" (size features) or "sketched" (size landmarks, sketches of
+    Parameters
+    ----------
+    features : str, default "nystrom"
+        Feature map: "nystrom" (size landmarks), "fourier" (size features) or "sketched" (size landmarks, sketches of
         size rows).
-    size: at least 2, even for Fourier features (default 100).
-    rank: leading directions of the landmarks, from 1 to size; default None: size, sketched: half of it. None for
-        Fourier features.
-    design: of dim rank + 2, or size + 2 for Fourier features, in float64, with its own reg, the penalty on ||w||^2;
-        default None: an exact one, for wide rows a sketch.
-    reg: of our own one, above 0; default None: 0.1, for the logistic loss times the power of 1/4 nearest 4 p (1 - p),
-        p the share of a class among the first examples, and a quarter or a sixteenth of that where their loss is less.
-    linear: whether there is a linear part; default None: unless a design is given, whose dim is columns + rank + 2
-        with one. Where rows have more than 400 columns, nine in ten of their entries zero, it replaces the map.
-    gain: root mean square length of the linear part, above 0; default None: of 0.5, 1, 2, 4 (twice that for the
-        logistic loss, and without a map) up to the first that is no better than the one before on the first examples.
-    sketch: rows of the sketch (robust Frequent Directions) that is the design where there is none and columns + rank +
-        2 is above 600, at least 2; default None: 128, and 64 where rows are hashed.
-    columns: at least 2 (default 1024): rows four times as wide and wider are hashed into so many columns, each with a
-        sign (a count sketch, by `seed`), before anything else; sparse ones cost their non-zeros.
-    width: of the kernel, in standard deviations if these are divided by, above 0; default None: the median distance.
-    width_factor: by which the width is multiplied, above 0 (default 1.0).
-    standardize: divide features by their standard deviations and cut them where they leave their range by half of it,
-        for regression learn (y - mean) / deviation, of which loss_width is then a multiple (default True).
-    recent: whether the example before votes (default True).
-    follow: whether half of the landmarks are chosen again where most of the last warm_up rows are at places never seen
-        and this helps (newton_jump.py; default False); these rows are then kept. Only for "nystrom".
-    memory: how many examples weigh in a direction, above 0 (default 20.0): one counts half after 0.69 memory examples
-        of that direction, and what is not seen is not forgotten (docs/forgetting.md); None: all of them, for streams
-        that stand still.
-    warm_up: examples that decide on scale, width and landmarks, at least 2; default None: 4 size.
-    loss: "squared_hinge" (default), "hinge" or "logistic" for targets -1 and 1, "squared", "huber" or
-        "epsilon_insensitive" for numbers.
-    loss_width: of huber and epsilon_insensitive, above 0 (default 1.0).
-    seed: of landmarks, frequencies and sketches, from 0 (default) to 2^32 - 1.
-    ValueError for sizes that do not fit.
+    size : int, default 100
+        Size of the map, at least 2, even for Fourier features.
+    rank : int, optional
+        Leading directions of the landmarks, from 1 to size. Defaults to size, and to half of it for "sketched".
+        Must be None for Fourier features.
+    design : Design, optional
+        A design of dim rank + 2, or size + 2 for Fourier features, in float64, with its own reg, the penalty on ||w||^2.
+        Defaults to an exact design, and to a sketch for wide rows.
+    reg : float, optional
+        Penalty of the default design, above 0. Defaults to 0.1, for the logistic loss times the power of 1/4 nearest
+        4 p (1 - p), p the share of a class among the first examples, and to a quarter or a sixteenth of that where their
+        loss is less.
+    linear : bool, optional
+        Include a linear part. Defaults to True unless a design is given, whose dim is columns + rank + 2 with a linear
+        part. Where rows have more than 400 columns, nine in ten of their entries zero, it replaces the map.
+    gain : float, optional
+        Root mean square length of the linear part, above 0. Defaults to a choice among 0.5, 1, 2, 4 (twice that for the
+        logistic loss, and without a map): it grows until the next is no better on the first examples.
+    sketch : int, optional
+        Rows of the sketch (robust Frequent Directions), at least 2. A sketch serves as the design if none is given and
+        columns + rank + 2 is above 600. Defaults to 128, and to 64 where rows are hashed.
+    columns : int, default 1024
+        Number of columns after hashing, at least 2. Rows four times as wide and wider are hashed into so many columns,
+        each with a sign (a count sketch, by `seed`), before anything else. Sparse rows cost their non-zeros.
+    width : float, optional
+        Width of the kernel, above 0, in standard deviations if `standardize`. Defaults to the median distance.
+    width_factor : float, default 1.0
+        Factor of the width, above 0.
+    standardize : bool, default True
+        Divide features by their standard deviations and cut them where they leave their range by half of it.
+        For regression also learn (y - mean) / deviation, of which loss_width is then a multiple.
+    recent : bool, default True
+        Let the example before vote.
+    follow : bool, default False
+        Choose half of the landmarks again where most of the last warm_up rows are at places never seen and this helps
+        (newton_jump.py). These rows are then kept. Only for "nystrom".
+    memory : float or None, default 20.0
+        Number of examples that weigh in a direction, above 0. An example counts half after 0.69 memory examples of that
+        direction, and a direction that is not seen is not forgotten (docs/forgetting.md). None keeps all examples, for
+        streams that stand still.
+    warm_up : int, optional
+        Number of first examples that decide on scale, width and landmarks, at least 2. Defaults to 4 size.
+    loss : str, default "squared_hinge"
+        Loss: "squared_hinge", "hinge" or "logistic" for targets -1 and 1; "squared", "huber" or "epsilon_insensitive" for
+        numbers.
+    loss_width : float, default 1.0
+        Width of the huber and epsilon_insensitive losses, above 0.
+    seed : int, default 0
+        Seed of landmarks, frequencies and sketches, from 0 to 2^32 - 1.
 
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range, or sizes are inconsistent.
+
+    Examples
+    --------
     >>> import numpy as np, onepass as op
     >>> rng = np.random.default_rng(0)
     >>> rows = rng.standard_normal((2000, 2)) * [1.0, 1000.0]
@@ -179,7 +207,18 @@ class KernelNewton(Learner):
         self._state = None
 
     def columns(self, dim: int) -> int:
-        """How many columns rows of width `dim` have here: `columns` where they are far wider, and hashed."""
+        """Return the number of columns that rows of a given width are learned in.
+
+        Parameters
+        ----------
+        dim : int
+            Width of a row.
+
+        Returns
+        -------
+        int
+            The parameter `columns` for rows far wider than that, which are hashed; otherwise `dim`.
+        """
         most: int = self.params["columns"]
         return most if dim > FAR * most else dim
 
@@ -189,19 +228,20 @@ class KernelNewton(Learner):
 
     @property
     def rank(self) -> int:
-        """Features of the map."""
+        """Number of features of the map."""
         rank: int = self.params["size"] if self.params["rank"] is None else self.params["rank"]
         return rank
 
     @property
     def linear(self) -> bool:
-        """Whether there is a linear part."""
+        """True if the learner has a linear part."""
         return self.params["design"] is None if self.params["linear"] is None else bool(self.params["linear"])
 
     @property
     def design(self) -> Design:
-        """The design as it was given; else an exact one, for many columns a sketch (before the first example: for the
-        kernel features alone).
+        """The given design, or by default an exact one, or a sketch for many columns.
+
+        Before the first example the default covers the kernel features alone.
         """
         return self._design(self.rank + 2 + (self.columns(self.dim) if self.linear else 0))
 
@@ -252,7 +292,7 @@ class KernelNewton(Learner):
         return dense(rows) if self.columns(dim) == dim else hashed(rows, self.columns(dim), self.params["seed"])
 
     def _learn(self, rows: np.ndarray, targets: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
-        """Learns up to the next remake of the map, again and again; the decisions."""
+        """Learn up to the next remake of the map, again and again, and return the decisions."""
         done, decisions, warm_up = 0, np.empty((len(rows), *self.outputs)), self.params["warm_up"]
         weights = np.ones(len(rows)) if weights is None else weights
         while done < len(rows):
@@ -271,7 +311,7 @@ class KernelNewton(Learner):
         return decisions
 
     def _follow(self) -> None:
-        """Landmarks are chosen again, and the last examples learned again, where these have moved and it helps."""
+        """Choose landmarks again and relearn the last examples, if rows have moved and it lowers their loss."""
         s, size = self._within(self._state), self._within(self._state).phi.size
         if size == s.slope.size + 2 or not moved(s):
             return
@@ -288,7 +328,7 @@ class KernelNewton(Learner):
             self._state = self._with(learned, seen=s.seen, early=rows, targets=targets, weights=weights)
 
     def _remake(self) -> None:
-        """Scale, width and map from the first examples, and all of them learned again."""
+        """Set scale, width and map from the first examples, and learn all of them again."""
         p, s = self.params, self._within(self._state)
         rows, targets, weights = s.early[: s.seen], s.targets[: s.seen], s.weights[: s.seen]
         over, low, high, center, spread = s.seen == p["warm_up"], s.low, s.high, 0.0, 1.0
@@ -337,7 +377,7 @@ class KernelNewton(Learner):
         self._state = self._with(learned, seen=s.seen, **kept)
 
     def _relearned(self, fresh: Any, rows: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> Any:
-        """The first examples learned from a fresh state, the linear part so long that their loss is least."""
+        """Learn the first examples from a fresh state, with the gain and share of reg of least loss."""
         linear, gain, chosen = fresh.slope.size, self.params["gain"], len(rows) >= ENOUGH
         unit = SHORT if fresh.phi.size > linear + 2 and self.params["loss"] != "logistic" else 1.0
         gains = [unit * given for given in GAINS[: len(GAINS) if linear and chosen else 1]] if gain is None else [gain]
@@ -355,9 +395,22 @@ class KernelNewton(Learner):
         return best
 
     def shares(self, targets: np.ndarray, weights: np.ndarray) -> tuple[float, ...]:
-        """Shares of reg: the first, and those that are tried in turn, for targets (n,) of weights (n,). The first
-        is the power of 1/4 nearest 4 p (1 - p), p the share of 1: where a class is rare the logistic loss has little
-        curvature.
+        """Return the shares of reg to try, in order, the first one being the starting point.
+
+        For the logistic loss with neither design nor reg given, the first share is the power of 1/4 nearest 4 p (1 - p), p the
+        share of class 1: where a class is rare the logistic loss has little curvature. Otherwise the only share is 1.
+
+        Parameters
+        ----------
+        targets : array of shape (n,)
+            Targets of the first examples.
+        weights : array of shape (n,)
+            Weights of the first examples.
+
+        Returns
+        -------
+        tuple of float
+            Shares of reg, the first one always tried.
         """
         p = self.params
         if p["design"] is not None or p["reg"] is not None or p["loss"] != "logistic":
@@ -369,7 +422,7 @@ class KernelNewton(Learner):
     def _tried(
         self, fresh: Any, rows: np.ndarray, targets: np.ndarray, weights: np.ndarray, given: float, share: float
     ) -> tuple[Any, float]:
-        """The first examples learned with this length of the linear part and this share of reg, and their loss."""
+        """Learn the first examples with a given gain and share of reg, and return state and loss."""
         begun = fresh._replace(
             slope=given * fresh.slope,
             design=self._design(fresh.phi.size, share).initial_state(),
@@ -385,11 +438,26 @@ class KernelNewton(Learner):
     def refine(
         self, rows: Any, targets: np.ndarray, weights: np.ndarray | None, before: np.ndarray, steps: int
     ) -> np.ndarray | None:
-        """Newton's method on all of the checked examples that were learned (refining.py): decisions, each left out.
+        """Apply Newton's method to all checked examples learned so far (refining.py).
 
-        rows (n, dim), targets (n,), weights (n,) or None: as learned; before: the decisions then, (n,) or, for several
-        classes, (n, classes); steps: at every penalty, at least 1. None, and nothing has changed, for losses other than
-        the logistic one, for landmarks that follow, and where rows drift.
+        Parameters
+        ----------
+        rows : array or CSR array of shape (n, dim)
+            The rows, as learned.
+        targets : array of shape (n,)
+            The targets, as learned.
+        weights : array of shape (n,) or None
+            The weights, as learned.
+        before : array of shape (n,) or (n, classes)
+            The decisions made when the examples were learned.
+        steps : int
+            Newton steps at every penalty, at least 1.
+
+        Returns
+        -------
+        array or None
+            The decisions, each with its example left out. None, and nothing has changed, for losses other than the logistic
+            one, for landmarks that follow, and where rows drift.
         """
         p, one = self.params, self._within(self._state)
         if p["loss"] != "logistic" or p["follow"]:
@@ -407,34 +475,34 @@ class KernelNewton(Learner):
         self._state = self._with(self._state, w=found[0])
         return found[1]
 
-    # what several classes do otherwise (several_newton.py)
+    # hooks that `SeveralNewton` overrides (several_newton.py)
 
     def _signs(self, targets: np.ndarray) -> np.ndarray:
-        """-1 or 1 for every decision."""
+        """Return the target -1 or 1 of every decision."""
         return targets
 
     def _around(self, one: Any) -> Any:
-        """The state that begins with this one."""
+        """Return an initial learner state around a `KernelNewtonState`."""
         return one
 
     def _within(self, state: Any) -> Any:
-        """The `KernelNewtonState` of a state."""
+        """Return the `KernelNewtonState` inside a learner state."""
         return state
 
     def _apart(self, state: Any, one: Any) -> Any:
-        """A state of its own with this `KernelNewtonState`."""
+        """Return a copy of a learner state around another `KernelNewtonState`."""
         return one
 
     def _with(self, state: Any, **changed: Any) -> Any:
         return state._replace(**changed)
 
     def _went(self, state: Any, rows: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> tuple[Any, np.ndarray]:
-        """The state after these examples, and the decisions."""
+        """Learn these examples, and return the new state and the decisions."""
         found: tuple[Any, np.ndarray] = progress(state, rows, targets, weights)
         return found
 
     def _lost(self, state: Any, decisions: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> float:
-        """The loss of these decisions."""
+        """Return the total loss of these decisions."""
         center, spread = state.center, state.spread
         return float(total_loss(state.loss, (decisions - center) / spread, (targets - center) / spread, weights))
 

@@ -3,10 +3,11 @@
     1.  f = sum of a_i k(x_i, x); on a loss x joins the buffer with a = -step l'(f)
     2.  f = w^T phi(x); on a loss  w <- w - step l'(f) phi(x)
 
-Whenever the map is made or changes, w becomes the least-squares fit of f at the landmarks, which keeps what was learned.
+Whenever the map is made or changes, w becomes the least-squares fit of f at the landmarks, which keeps what was
+learned.
 The published program is not at hand, and first-order steps would take long to learn again what the reset of FORKS
-forgets. With s_p below 2 s_m the pseudo-inverse of a nearly square random matrix makes features long (||phi||^2 of 6,000
-instead of 1 at s_p = s_m = k), and first-order steps, unlike FORKS', diverge: keep to s_p >= 2 s_m.
+forgets. With s_p below 2 s_m the pseudo-inverse of a nearly square random matrix makes features long (||phi||^2 of
+6,000 instead of 1 at s_p = s_m = k), and first-order steps, unlike FORKS', diverge: keep to s_p >= 2 s_m.
 Buffer, sketches and their updates are shared with FORKS. A round of stage 2 costs O(s_m (d + k)) and allocates nothing.
 """
 
