@@ -35,14 +35,15 @@ from onepass.learner.learner import Learner, common
 from onepass.learner.losses import Loss, loss_named, slope
 from onepass.learner.newton import Newton, extend, inner, newton, reset
 
-IN_SPAN = 1e-9  # of k(x, x) = 1: with less, roundings would pass for a new direction
-ROOM = 16  # points and features at the beginning; arrays double when they are full
+IN_SPAN = 1e-9  # least squared distance to the span, k(x, x) = 1: less may be a rounding error
+ROOM = 16  # initial capacity in points and features; full arrays double
 
 
 class Dictionary(NamedTuple):
-    """points (capacity, dim), `used` of them; scales (capacity,): 1 / sqrt(p_i).
+    """Dictionary of sampled points: `used` rows of `points`, shape (capacity, dim).
 
-    whitening: upper triangular (capacity, capacity), phi = k whitening; ridge: the same for S K S + reg I.
+    `scales`, shape (capacity,), holds 1 / sqrt(p_i). `whitening` is upper triangular, shape (capacity, capacity), with
+    phi = k whitening; `ridge` plays this role for S K S + reg I. The other arrays are scratch.
     """
 
     points: np.ndarray
@@ -56,13 +57,16 @@ class Dictionary(NamedTuple):
     used: int
 
 
-# what grows with the dictionary, in it and in the step
+# arrays that grow with the dictionary, in it and in the step
 DICTIONARY = ("points", "scales", "whitening", "ridge", "near", "phi", "scaled", "half", "used")
 STEP = ("newton.w", "newton.root", "newton.v", "newton.u")
 
 
 class PROSNKONSState(NamedTuple):
-    """dictionary, and the Newton step on its features; most: the cap, 0 for none; turn: examples seen."""
+    """State of `PROSNKONS`: the dictionary and the Newton step on its features.
+
+    `most` is the cap on points, 0 for none; `turn` counts the examples seen.
+    """
 
     dictionary: Dictionary
     newton: Newton
@@ -79,13 +83,13 @@ class PROSNKONSState(NamedTuple):
 
 @compiled
 def coin(seed, turn):
-    """A number in [0, 1): the hash of the seed and the turn."""
+    """Return a number in [0, 1), the hash of the seed and the turn."""
     return (hash_integer(hash_integer(np.uint64(seed)) ^ np.uint64(turn)) >> np.uint64(11)) * 2.0**-53
 
 
 @compiled
 def times_triangle(row, triangle, k, out):
-    """row (k,) times the upper triangular (k, k), written into out."""
+    """Multiply row (k,) by the upper triangular (k, k) matrix, and write the product into out."""
     for j in range(k):
         out[j] = 0.0
     for i in range(k):
@@ -95,7 +99,10 @@ def times_triangle(row, triangle, k, out):
 
 @compiled
 def grow_triangle(triangle, half, rest, k):
-    """The inverse of a Cholesky factor, transposed, gains a column: of a row half (k,) and its rest's square root."""
+    """Append a column to the transposed inverse of a Cholesky factor.
+
+    The factor's new row is half (k,), followed by the square root `rest` on the diagonal.
+    """
     for i in range(k):
         total = 0.0
         for j in range(i, k):
@@ -106,7 +113,7 @@ def grow_triangle(triangle, half, rest, k):
 
 @compiled
 def square(matrix):
-    """The same matrix in an array of twice the rows and columns."""
+    """Copy a matrix into an array of twice the rows and columns."""
     out = np.zeros((2 * matrix.shape[0], 2 * matrix.shape[0]))
     for i in range(matrix.shape[0]):
         for j in range(matrix.shape[0]):
@@ -116,7 +123,7 @@ def square(matrix):
 
 @compiled
 def roomier(d, newton):
-    """Both with room for twice as many points."""
+    """Copy dictionary and Newton step into arrays with room for twice as many points."""
     size = 2 * d.scales.size
     scales, w = np.zeros(size), np.zeros(size)
     for i in range(d.used):
@@ -248,16 +255,43 @@ def step(state, x, y):
 class PROSNKONS(Learner):
     """PROS-N-KONS; see onepass.learner.pros_n_kons.
 
-    budget: most points of the dictionary, at least 2; default None: no cap.
-    width, loss, loss_width, step: as for `KOGD`.
-    alpha, curvature, bound: of the Newton step, as for `FORKS`.
-    oversampling: beta of the sampling, above 0 (default 1.0).
-    epsilon: of the sampling, above 0 (default 0.5).
-    reg: gamma of the sampling, above 0 (default 1.0).
-    reset: whether weights are forgotten when a point joins (default True).
-    seed: of the sampling, from 0 (default) to 2^32 - 1.
-    ValueError outside those ranges.
+    Parameters
+    ----------
+    budget : int, optional
+        Largest number of points in the dictionary, at least 2. Defaults to no cap.
+    width : float, default 1.0
+        Width of the kernel exp(-||x - y||^2 / (2 width^2)), in the unit of x, above 0.
+    loss : str, default "hinge"
+        Loss: "hinge", "squared_hinge" or "logistic" for targets -1 and 1; "squared", "huber" or
+        "epsilon_insensitive" for numbers. See onepass.learner.losses.
+    loss_width : float, default 1.0
+        Width of the huber and epsilon_insensitive losses, in the unit of targets, above 0.
+    step : float, default 0.2
+        Step size eta, above 0.
+    alpha : float, default 0.01
+        Regularization of the Newton step, above 0: A is alpha I before the first loss and after a reset.
+    curvature : float, default 0.04
+        Curvature sigma of the Newton step, at least 0.
+    bound : float, default 1.0
+        Bound C, above 0: |f| <= C after a step. Targets of regression must lie within it.
+    oversampling : float, default 1.0
+        Oversampling factor beta, above 0.
+    epsilon : float, default 0.5
+        Accuracy of the sampling, above 0.
+    reg : float, default 1.0
+        Ridge gamma of the leverage scores, above 0.
+    reset : bool, default True
+        Forget the weights when a point joins.
+    seed : int, default 0
+        Seed of the sampling, from 0 to 2^32 - 1.
 
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
+
+    Examples
+    --------
     >>> import numpy as np, onepass as op
     >>> rng = np.random.default_rng(0)
     >>> rows = rng.standard_normal((2000, 2))
