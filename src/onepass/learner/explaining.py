@@ -1,4 +1,4 @@
-"""Why a learner decides as it does: what every example, landmark, frequency or column adds to f.
+"""Terms of a decision: the part of f that every example, landmark, frequency or column adds.
 
     kernel expansion    f = sum_i a_i k(x_i, x)                                   terms a_i k(x_i, x)
     landmarks           f = w^T phi,  phi = Z^T k(x)                              terms (Z w)_i k(p_i, x)
@@ -26,12 +26,22 @@ SHOWN = 5  # terms that `str` shows
 
 
 class Reason(NamedTuple):
-    """What one term adds to f: contribution = value times weight; of a column of `KernelNewton`'s linear part it counts
-    from the column's mean, and of a frequency, whose value is an angle and whose weight an amplitude, it is what the
-    wave is there.
+    """One term of a decision, and the contribution that it adds to f.
 
-    name: "example3" (of those held), "landmark3", "frequency3", a column, "intercept", "last example"; value: of the
-    kernel between it and the row, or of the column; weight, contribution: in units of f.
+    Contribution is value times weight, with two exceptions. A column of `KernelNewton`'s linear part contributes relative
+    to the column's mean. A frequency has an angle as its value and an amplitude as its weight, and contributes the wave's
+    value at the row.
+
+    Parameters
+    ----------
+    name : str
+        Name of the term: "example3" (an example held), "landmark3", "frequency3", a column, "intercept", "last example".
+    value : float
+        Value of the kernel between the term and the row, or of the column.
+    weight : float
+        Weight of the term, in units of f.
+    contribution : float
+        Contribution to f, in units of f.
     """
 
     name: str
@@ -41,17 +51,47 @@ class Reason(NamedTuple):
 
 
 class Reasons(NamedTuple):
-    """f of a row, `decision`, and its terms, the largest contribution first: they add up to it."""
+    """A row's decision f and the terms that add up to it.
+
+    Parameters
+    ----------
+    decision : float
+        The decision f.
+    terms : tuple of Reason
+        The terms, the largest contribution first.
+    """
 
     decision: float
     terms: tuple[Reason, ...]
 
     def top(self, k: int) -> tuple[Reason, ...]:
-        """The k terms of the largest contributions, of either sign. ValueError for k below 0."""
+        """Return the k terms of the largest contributions, of either sign.
+
+        Parameters
+        ----------
+        k : int
+            Number of terms, at least 0.
+
+        Returns
+        -------
+        tuple of Reason
+            The first k terms, or all if there are fewer.
+
+        Raises
+        ------
+        ValueError
+            If k is below 0.
+        """
         return self.terms[: check.integer("k", k, 0)]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, as JSON takes it."""
+        """Return plain data, ready for JSON.
+
+        Returns
+        -------
+        dict
+            The decision, and its terms as dictionaries.
+        """
         return {"decision": self.decision, "terms": [term._asdict() for term in self.terms]}
 
     def __str__(self) -> str:
@@ -65,32 +105,32 @@ class Reasons(NamedTuple):
 
 
 def reasons(decision: float, terms: list[Reason]) -> Reasons:
-    """In order; terms that weigh nothing are left out."""
+    """Sort terms by size of contribution, and leave out terms without weight and contribution."""
     told = [term for term in terms if term.weight != 0.0 or term.contribution != 0.0]
     return Reasons(decision, tuple(sorted(told, key=lambda term: -abs(term.contribution))))
 
 
 def listed(name: str, values: np.ndarray, weights: np.ndarray) -> list[Reason]:
-    """Terms value times weight, numbered."""
+    """Return numbered terms, each value times weight."""
     rows = zip(values.tolist(), weights.tolist(), (values * weights).tolist(), strict=True)
     return [Reason(f"{name}{i}", *row) for i, row in enumerate(rows)]
 
 
 def of_points(name: str, points: np.ndarray, weights: np.ndarray, precision: float, x: np.ndarray) -> list[Reason]:
-    """Terms of a Gaussian kernel expansion, points (n, dim)."""
+    """Return the terms of a Gaussian kernel expansion on points (n, dim)."""
     near = np.empty(len(points))
     fill_gaussian(points, len(points), x, precision, near)
     return listed(name, near, weights)
 
 
 def of_budget(budget: Budget, x: np.ndarray) -> list[Reason]:
-    """Terms of the examples held."""
+    """Return the terms of the examples held."""
     used = budget.used
     return of_points("example", budget.points[:used], budget.weights[:used], budget.precision, x)
 
 
 def of_map(features: Any, w: np.ndarray, x: np.ndarray) -> list[Reason]:
-    """Terms of w^T phi(x) by a map: of landmarks, sketched or not, or of frequencies."""
+    """Return the terms of w^T phi(x) for a map of landmarks, sketched or not, or of frequencies."""
     if isinstance(features, FourierState):
         half, phi = len(features.frequencies), np.empty(2 * len(features.frequencies))
         transform_row(features, x, phi)
@@ -103,12 +143,12 @@ def of_map(features: Any, w: np.ndarray, x: np.ndarray) -> list[Reason]:
 
 
 def of_sketching(state: Sketching, w: np.ndarray, x: np.ndarray) -> list[Reason]:
-    """Terms of the buffer, or of the landmarks once there is a map."""
+    """Return the terms of the buffer, or of the landmarks once there is a map."""
     return of_map(state.sketch, w, x) if state.mapped else of_budget(state.first, x)
 
 
 def of_newton(state: KernelNewtonState, x: np.ndarray, names: tuple[str, ...]) -> list[Reason]:
-    """Terms of `KernelNewton`, in units of the targets; names: of the columns."""
+    """Return the terms of `KernelNewton` in units of the targets, with these names of columns."""
     linear, w = state.slope.size, state.spread * state.w
     rank, cut = w.size - linear - 2, np.clip(x, state.low, state.high)
     scaled, found = cut * state.inverse_scale, []
