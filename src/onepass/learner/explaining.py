@@ -28,14 +28,15 @@ SHOWN = 5  # terms that `str` shows
 class Reason(NamedTuple):
     """One term of a decision, and the contribution that it adds to f.
 
-    Contribution is value times weight, with two exceptions. A column of `KernelNewton`'s linear part contributes relative
-    to the column's mean. A frequency has an angle as its value and an amplitude as its weight, and contributes the wave's
-    value at the row.
+    Contribution is value times weight, with two exceptions. A column of `KernelNewton`'s linear part contributes
+    relative to the column's mean. A frequency has an angle as its value and an amplitude as its weight, and contributes the
+    wave's value at the row.
 
     Parameters
     ----------
     name : str
-        Name of the term: "example3" (an example held), "landmark3", "frequency3", a column, "intercept", "last example".
+        Name of the term: "example3" (an example held), "landmark3", "frequency3", a column, "intercept", "last
+        example".
     value : float
         Value of the kernel between the term and the row, or of the column.
     weight : float

@@ -132,8 +132,8 @@ class FORKS(Learner):
 
     Notes
     -----
-    The t-th loss since a reset adds (sigma + eta / sqrt(t)) g g^T to A. Wen, Zhang et al.'s theorem has two schedules, for
-    A / step in place of this A:
+    The t-th loss since a reset adds (sigma + eta / sqrt(t)) g g^T to A. Wen, Zhang et al.'s theorem has two schedules,
+    for A / step in place of this A:
 
     - For losses with a curvature L_Cur along their gradients: eta = 0, sigma = step L_Cur, and a regret of O(log T) on
       the sketch.

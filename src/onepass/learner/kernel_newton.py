@@ -87,12 +87,12 @@ class KernelNewton(Learner):
         Leading directions of the landmarks, from 1 to size. Defaults to size, and to half of it for "sketched".
         Must be None for Fourier features.
     design : Design, optional
-        A design of dim rank + 2, or size + 2 for Fourier features, in float64, with its own reg, the penalty on ||w||^2.
-        Defaults to an exact design, and to a sketch for wide rows.
+        A design of dim rank + 2, or size + 2 for Fourier features, in float64, with its own reg, the penalty on
+        ||w||^2. Defaults to an exact design, and to a sketch for wide rows.
     reg : float, optional
         Penalty of the default design, above 0. Defaults to 0.1, for the logistic loss times the power of 1/4 nearest
-        4 p (1 - p), p the share of a class among the first examples, and to a quarter or a sixteenth of that where their
-        loss is less.
+        4 p (1 - p), p the share of a class among the first examples, and to a quarter or a sixteenth of that where
+        their loss is less.
     linear : bool, optional
         Include a linear part. Defaults to True unless a design is given, whose dim is columns + rank + 2 with a linear
         part. Where rows have more than 400 columns, nine in ten of their entries zero, it replaces the map.
@@ -124,8 +124,8 @@ class KernelNewton(Learner):
     warm_up : int, optional
         Number of first examples that decide on scale, width and landmarks, at least 2. Defaults to 4 size.
     loss : str, default "squared_hinge"
-        Loss: "squared_hinge", "hinge" or "logistic" for targets -1 and 1; "squared", "huber" or "epsilon_insensitive" for
-        numbers.
+        Loss: "squared_hinge", "hinge" or "logistic" for targets -1 and 1; "squared", "huber" or "epsilon_insensitive"
+        for numbers.
     loss_width : float, default 1.0
         Width of the huber and epsilon_insensitive losses, above 0.
     seed : int, default 0
@@ -397,8 +397,9 @@ class KernelNewton(Learner):
     def shares(self, targets: np.ndarray, weights: np.ndarray) -> tuple[float, ...]:
         """Return the shares of reg to try, in order, the first one being the starting point.
 
-        For the logistic loss with neither design nor reg given, the first share is the power of 1/4 nearest 4 p (1 - p), p the
-        share of class 1: where a class is rare the logistic loss has little curvature. Otherwise the only share is 1.
+        For the logistic loss with neither design nor reg given, the first share is the power of 1/4 nearest 4 p (1 - p), p
+        the share of class 1: where a class is rare the logistic loss has little curvature. Otherwise the only share is
+        1.
 
         Parameters
         ----------
@@ -456,8 +457,8 @@ class KernelNewton(Learner):
         Returns
         -------
         array or None
-            The decisions, each with its example left out. None, and nothing has changed, for losses other than the logistic
-            one, for landmarks that follow, and where rows drift.
+            The decisions, each with its example left out. None, and nothing has changed, for losses other than the
+            logistic one, for landmarks that follow, and where rows drift.
         """
         p, one = self.params, self._within(self._state)
         if p["loss"] != "logistic" or p["follow"]:

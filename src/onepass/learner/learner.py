@@ -1,4 +1,4 @@
-"""The public face of the online kernel learners: checks arguments, holds the state, delegates to the compiled loop."""
+"""Base class of the online kernel learners: checks arguments, holds the state, delegates to the compiled loop."""
 
 import inspect
 import time
@@ -23,10 +23,11 @@ from onepass.learner.rows import checked, dense, parts
 
 
 class Learner(files.Owner):
-    """f(x) = w^T phi(x), learned one example at a time. Members are final and say how a state begins.
+    """Base class of online kernel learners: f(x) = w^T phi(x), learned one example at a time.
 
+    Members are final and define the initial state.
     Targets are -1 and 1 for the losses hinge, squared_hinge and logistic; any numbers for squared, huber and
-    epsilon_insensitive (of the given loss_width). Rows are dense or sparse; these become dense a megabyte at a time.
+    epsilon_insensitive (of the given loss_width). Rows are dense or sparse; sparse rows become dense a megabyte at a time.
     """
 
     params: dict[str, Any]
@@ -46,7 +47,7 @@ class Learner(files.Owner):
 
     @property
     def classifies(self) -> bool:
-        """Whether targets are -1 and 1."""
+        """True if targets are -1 and 1."""
         return self.params.get("loss", "hinge") in CLASSIFICATION
 
     def _rows(self, rows: Any) -> Any:
@@ -65,11 +66,29 @@ class Learner(files.Owner):
         return out
 
     def partial_fit(self, X: Any, y: Any) -> Self:
-        """Learn examples X (n, dim), y (n,), in order. ValueError, and nothing has changed, for bad ones.
+        """Learn examples in order.
 
         Ctrl-C stops between blocks of examples, all of each learned or none.
-        FloatingPointError once f overflows, as gradient steps on the squared loss with a `step` above 2 make it; the
-        learner is of no use then, and says so at every call.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, dim)
+            The rows.
+        y : array of shape (n,)
+            The targets.
+
+        Returns
+        -------
+        Learner
+            The learner itself.
+
+        Raises
+        ------
+        ValueError
+            If rows or targets are not valid. Nothing has changed then.
+        FloatingPointError
+            If f overflows, as gradient steps on the squared loss with a `step` above 2 make it. The learner is of no use then,
+            and says so at every call.
         """
         self._progress(X, y)
         return self
@@ -81,7 +100,7 @@ class Learner(files.Owner):
 
     @writing
     def advance(self, rows: Any, targets: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
-        """Decide and learn checked rows and targets, which count `weights` times; the decisions (n,)."""
+        """Decide and learn checked rows and targets with these `weights`, and return the decisions (n,)."""
         return self._advance(rows, targets, weights)
 
     def _advance(self, rows: Any, targets: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
@@ -96,20 +115,20 @@ class Learner(files.Owner):
         return decisions
 
     def columns(self, dim: int) -> int:
-        """How many columns rows of width `dim` (at least 1) have once they are dense."""
+        """Return the number of columns, at least 1, that rows of width `dim` have once they are dense."""
         return dim
 
     def _dense(self, rows: Any) -> np.ndarray:
-        """Rows as the compiled loop takes them."""
+        """Convert rows to the dense form that the compiled loop takes."""
         return dense(rows)
 
     @property
     def weighs(self) -> bool:
-        """Whether examples may have weights."""
+        """True if examples may have weights."""
         return False
 
     def _learn(self, rows: np.ndarray, targets: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
-        """Decide and learn dense examples, at least one; the decisions."""
+        """Decide and learn dense examples, at least one, and return the decisions."""
         self._state, decisions = progress(self._state, rows, targets)
         return decisions
 
@@ -119,24 +138,40 @@ class Learner(files.Owner):
         twin.advance(twin._rows(rows[:1]), self.checked_targets(y, rows.shape[0])[:1])
 
     def validated(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Decisions, (n,) or (n, classes), and mistakes (n,) while examples X (n, dim), y (n,) are learned."""
+        """Learn X (n, dim), y (n,), and return the decisions, (n,) or (n, classes), and mistakes (n,)."""
         decisions = self._progress(X, y)
         return decisions, self.mistakes(decisions, np.asarray(y, np.float64))
 
     def mistakes(self, decisions: np.ndarray, targets: np.ndarray) -> np.ndarray:
-        """Return what decisions on targets (n,) cost, (n,): 0 or 1 for classification, else squared errors."""
+        """Return the cost of decisions on targets (n,): 0 or 1 for classification, else squared errors."""
         if self.classifies:
             return (np.where(decisions < 0.0, -1.0, 1.0) != targets).astype(np.float64)
         return (decisions - targets) ** 2
 
     @reading
     def decision_function(self, X: Any) -> np.ndarray:
-        """f of every row of X, (n, dim) -> (n,); 0 before the first example. ValueError for bad rows."""
+        """Return f of every row.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, dim)
+            The rows.
+
+        Returns
+        -------
+        array of shape (n,)
+            The decisions, 0 before the first example.
+
+        Raises
+        ------
+        ValueError
+            If a row is not valid.
+        """
         return self._decided(self._rows(X))
 
     @reading
     def decided_rows(self, rows: Any) -> np.ndarray:
-        """`decision_function` of rows (n, dim) that were checked."""
+        """Return `decision_function` of checked rows (n, dim)."""
         return self._decided(rows)
 
     def _decided(self, rows: Any) -> np.ndarray:
@@ -153,25 +188,83 @@ class Learner(files.Owner):
         return found
 
     def predict(self, X: Any) -> np.ndarray:
-        """Of every row of X (n, dim): f, for classification its sign (1 where it is 0). ValueError for bad rows."""
+        """Predict the target of every row.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, dim)
+            The rows.
+
+        Returns
+        -------
+        array of shape (n,)
+            The decisions f, for classification their signs (1 where f is 0).
+
+        Raises
+        ------
+        ValueError
+            If a row is not valid.
+        """
         f = self.decision_function(X)
         return np.where(f < 0.0, -1.0, 1.0) if self.classifies else f
 
     def learn_one(self, x: Any, y: Any) -> Self:
-        """Learn one example: a row x (dim,) and its target y. Errors as `partial_fit`."""
+        """Learn one example.
+
+        Parameters
+        ----------
+        x : array of shape (dim,)
+            The row.
+        y : float
+            Its target.
+
+        Returns
+        -------
+        Learner
+            The learner itself. Raises the errors of `partial_fit`.
+        """
         return self.partial_fit(check.array("x", x, np.dtype(np.float64), (1,))[None], [y])
 
     def predict_one(self, x: Any) -> float:
-        """`predict` of one row x (dim,)."""
+        """Predict the target of one row.
+
+        Parameters
+        ----------
+        x : array of shape (dim,)
+            The row.
+
+        Returns
+        -------
+        float
+            The prediction that `predict` makes.
+        """
         return float(self.predict(check.array("x", x, np.dtype(np.float64), (1,))[None])[0])
 
     @reading
     def explain(self, x: Any, names: Iterable[str] | None = None) -> Reasons:
-        """What f of one row x (dim,) is made of: examples, landmarks, frequencies or columns (learner/explaining.py).
+        """Split f of one row into terms: examples, landmarks, frequencies or columns (learner/explaining.py).
 
-        names: of the columns, for learners with a linear part on them (None: x0, x1, ...). No terms before the first
-        example. ValueError for a bad row or bad names. Nothing changes.
+        Nothing changes.
 
+        Parameters
+        ----------
+        x : array of shape (dim,)
+            The row.
+        names : iterable of str, optional
+            Names of the columns, for learners with a linear part on them. Defaults to x0, x1, ...
+
+        Returns
+        -------
+        Reasons
+            The decision and its terms, none before the first example.
+
+        Raises
+        ------
+        ValueError
+            If the row or the names are not valid.
+
+        Examples
+        --------
         >>> import numpy as np, onepass as op
         >>> rows = np.random.default_rng(0).standard_normal((200, 2))
         >>> learner = op.KernelNewton(size=10).partial_fit(rows, np.sign(rows[:, 0]))
@@ -187,18 +280,26 @@ class Learner(files.Owner):
         return reasons(decision, [] if self._state is None else self._terms(self._dense(rows)[0], names, decision))
 
     def _terms(self, x: np.ndarray, names: tuple[str, ...], decision: float) -> list[Reason]:
-        """The terms of f at a row as the compiled loop takes it, (columns,); here: f itself."""
+        """Return the terms of f at a dense row (columns,), by default f itself as one term."""
         return [Reason("f", 1.0, decision, decision)]
 
     @reading
     def memory_usage(self) -> int:
-        """Bytes of all arrays of the state."""
+        """Return the bytes of all arrays of the state."""
         return 0 if self._state is None else states.nbytes(self._state)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The constructor's arguments as they were given, or their defaults, for scikit-learn's `clone` and searches.
+        """Return the constructor's arguments as given, or their defaults, for scikit-learn's `clone` and searches.
 
-        deep: of no consequence, no argument has parameters of its own.
+        Parameters
+        ----------
+        deep : bool, default True
+            Ignored: no argument has parameters of its own.
+
+        Returns
+        -------
+        dict
+            The arguments by name.
         """
         args, named = self._given
         bound = inspect.signature(type(self)).bind(*args, **named)
@@ -207,10 +308,25 @@ class Learner(files.Owner):
 
     @writing
     def set_params(self, **changed: Any) -> Self:
-        """The same learner built again with other arguments: what was learned is forgotten.
+        """Rebuild this learner with other arguments, and forget everything learned.
 
-        ValueError, and nothing has changed, for unknown names and values that the constructor refuses.
+        Parameters
+        ----------
+        **changed
+            Arguments of the constructor.
 
+        Returns
+        -------
+        Learner
+            The learner itself.
+
+        Raises
+        ------
+        ValueError
+            If a name is unknown or the constructor refuses a value. Nothing has changed then.
+
+        Examples
+        --------
         >>> import onepass as op
         >>> op.FORKS(budget=40).set_params(width=2.0).get_params()["width"]
         2.0
@@ -231,22 +347,22 @@ class Learner(files.Owner):
 
     @classmethod
     def from_contents(cls, params: dict[str, Any], extra: dict[str, Any], held: files.StateSource) -> Self:
-        """From what a file, copy or pickle holds, `params`, `extra` and `held`; ValueError where that does not fit."""
+        """Rebuild a learner from saved parts. Raises ValueError if they do not belong together."""
         learner = cls(**params)
         dim = check.integer("dim", extra["dim"], 0)
         take_back([learner] if dim else [], dim, held)
         return learner
 
     def _arguments(self) -> dict[str, Any]:
-        """The constructor's arguments as they are understood, None where that was given."""
+        """Return the constructor's arguments after validation, None where None was given."""
         return {n: None if value is None else self.params.get(n, value) for n, value in self.get_params().items()}
 
     def given(self) -> dict[str, Any]:
-        """The constructor's arguments."""
+        """Return the constructor's arguments."""
         return self._arguments()
 
     def states(self) -> tuple[Any, ...]:
-        """The state, none before the first example."""
+        """Return the state as a tuple, empty before the first example."""
         return () if self._state is None else (self._state,)
 
     def begin_as(self, state: Any, dim: int) -> None:
@@ -254,18 +370,18 @@ class Learner(files.Owner):
         self._state, self.dim = state, dim
 
     def begun_for(self, dim: int) -> Any:
-        """A state that has just begun, for rows of width `dim`."""
+        """Return an initial state for rows of width `dim`."""
         self.dim = dim
         return self.begin(dim)
 
     def consistent(self, state: Any, begun: Any) -> bool:
-        """Whether a state read from a file fits; begun: one of the same width that has just begun."""
+        """Return True if a state read from a file agrees with `begun`, an initial state of the same width."""
         return self.fits(state, begun)
 
     def fits(self, state: Any, begun: Any) -> bool:
-        """Whether shapes and scalars of a `state` are what they can be; here: those of `begun`.
+        """Check shapes and scalars of a `state`, by default against those of the initial state `begun`.
 
-        Nothing that compiled code indexes by may lie outside: learners whose arrays grow or whose counters move say so.
+        Nothing that compiled code indexes by may lie outside: learners whose arrays grow or whose counters move override this.
         """
         return has_same_layout(state, begun)
 
@@ -274,19 +390,19 @@ class Learner(files.Owner):
 
 
 def finite(decisions: np.ndarray) -> None:
-    """FloatingPointError unless all are."""
+    """Raise FloatingPointError unless all decisions are finite."""
     if not np.isfinite(decisions).all():
         raise FloatingPointError("a decision is not finite: the learner diverged; begin again with a smaller step")
 
 
 class Held(NamedTuple):
-    """What a file of learners holds: their states, none before the first example."""
+    """Saved part of learners: their states, none before the first example."""
 
     states: tuple[Any, ...]
 
 
 def take_back(learners: list[Learner], dim: int, held: files.StateSource) -> None:
-    """Fill learners with the states held; ValueError for misfits."""
+    """Fill learners with the states held. Raises ValueError if they do not belong together."""
     begun = Held(tuple(one.begun_for(dim) for one in learners))
 
     def fits(found: Held) -> bool:
@@ -299,7 +415,7 @@ def take_back(learners: list[Learner], dim: int, held: files.StateSource) -> Non
 
 
 def common(width: Any, loss: Any, loss_width: Any, step: Any) -> dict[str, Any]:
-    """The checked parameters that all learners have."""
+    """Check the parameters that all learners have."""
     loss_named(loss, loss_width)
     return {
         "width": kernel_width(width),
@@ -310,10 +426,18 @@ def common(width: Any, loss: Any, loss_width: Any, step: Any) -> dict[str, Any]:
 
 
 class Validation(NamedTuple):
-    """mistake_rate in [0, 1]; mistakes (n,): of every example; decisions (n,): f before it was learned.
+    """Result of `progressive_validation`.
 
-    For regression mistakes are squared errors and the rate is their mean. Decisions on several classes: (n, classes).
-    microseconds_per_example: of deciding and learning, input checks included, compilation not.
+    Parameters
+    ----------
+    mistake_rate : float
+        Mean of `mistakes`, in [0, 1] for classification.
+    mistakes : array of shape (n,)
+        Mistake of every example, 0 or 1; for regression its squared error.
+    decisions : array of shape (n,) or (n, classes)
+        Decision f on every example before it was learned.
+    microseconds_per_example : float
+        Time of deciding and learning, input checks included, compilation not.
     """
 
     mistake_rate: float
@@ -325,10 +449,26 @@ class Validation(NamedTuple):
 def progressive_validation(learner: Any, X: Any, y: Any) -> Validation:
     """Predict every example, then learn it, in compiled loops: all examples count, from the first on.
 
-    learner: a `Learner`, an `OnlineKernelClassifier` or an `OnlineKernelRegressor`;
-    X (n, dim), dense or sparse, y (n,): targets, for scikit-learn estimators labels, all of which are taken to be known
-    before. The learner has learned the stream afterwards; the time of compiling is not counted, that of checking the
-    input is. ValueError, and nothing has changed, for bad input.
+    The learner has learned the stream afterwards. The time of compiling is not counted, the time of checking input is.
+
+    Parameters
+    ----------
+    learner : Learner, OnlineKernelClassifier or OnlineKernelRegressor
+        The learner to validate.
+    X : array or sparse matrix of shape (n, dim)
+        The rows.
+    y : array of shape (n,)
+        The targets; for scikit-learn estimators labels, all of which are taken to be known before.
+
+    Returns
+    -------
+    Validation
+        Mistakes, decisions and time.
+
+    Raises
+    ------
+    ValueError
+        If the input is not valid. Nothing has changed then.
     """
     if isinstance(learner, type) or not hasattr(learner, "rehearse"):
         raise ValueError(f"learner must be an online kernel learner such as FORKS(), got {quote(learner)}")
