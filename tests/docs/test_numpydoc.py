@@ -34,7 +34,6 @@ PENDING: tuple[str, ...] = (
     "onepass.cluster",
     "onepass.estimator",
     "onepass.lab",
-    "onepass.learner",
     "onepass.log",
     "onepass.model",
     "onepass.service",

@@ -29,7 +29,8 @@ class Reason(NamedTuple):
     """One term of a decision, and the contribution that it adds to f.
 
     Contribution is value times weight, with two exceptions. A column of `KernelNewton`'s linear part contributes
-    relative to the column's mean. A frequency has an angle as its value and an amplitude as its weight, and contributes the
+    relative to the column's mean. A frequency has an angle as its value and an amplitude as its weight, and contributes
+    the
     wave's value at the row.
 
     Parameters

@@ -27,7 +27,8 @@ class Learner(files.Owner):
 
     Members are final and define the initial state.
     Targets are -1 and 1 for the losses hinge, squared_hinge and logistic; any numbers for squared, huber and
-    epsilon_insensitive (of the given loss_width). Rows are dense or sparse; sparse rows become dense a megabyte at a time.
+    epsilon_insensitive (of the given loss_width). Rows are dense or sparse; sparse rows become dense a megabyte at a
+    time.
     """
 
     params: dict[str, Any]
@@ -87,7 +88,8 @@ class Learner(files.Owner):
         ValueError
             If rows or targets are not valid. Nothing has changed then.
         FloatingPointError
-            If f overflows, as gradient steps on the squared loss with a `step` above 2 make it. The learner is of no use then,
+            If f overflows, as gradient steps on the squared loss with a `step` above 2 make it. The learner is of no use
+            then,
             and says so at every call.
         """
         self._progress(X, y)
@@ -381,7 +383,8 @@ class Learner(files.Owner):
     def fits(self, state: Any, begun: Any) -> bool:
         """Check shapes and scalars of a `state`, by default against those of the initial state `begun`.
 
-        Nothing that compiled code indexes by may lie outside: learners whose arrays grow or whose counters move override this.
+        Nothing that compiled code indexes by may lie outside: learners whose arrays grow or whose counters move override
+        this.
         """
         return has_same_layout(state, begun)
 
