@@ -196,11 +196,23 @@ def expect_nu(state: AdaptiveHuberState, nu: float) -> AdaptiveHuberState:
 class AdaptiveHuber(Estimator):
     """Adaptive Huber regression on an `Exact` design: the whole history, minimized again after every row or batch.
 
-    design: an `Exact` one; it is copied.
-    epsilon, nu, horizon, radius, clip, floor, parameter_bound, theory: as for `OnePassHuber`, ValueError too.
-    O(t dim) memory and time a round. The radius under `theory` is that of the exact minimizer; it holds with
-    probability 1 - theory.delta (the theorem's delta is a third of it) if horizon and nu are given, clip is 1 and floor
-    0.
+    Parameters
+    ----------
+    design : Exact
+        An `Exact` design. It is copied.
+    epsilon, nu, horizon, radius, clip, floor, parameter_bound, theory
+        As for `OnePassHuber`.
+
+    Raises
+    ------
+    ValueError
+        If the design is not `Exact`, or an argument is outside the range that `OnePassHuber` gives for it.
+
+    Notes
+    -----
+    A round takes O(t dim) memory and time. The radius under `theory` is proved for the exact minimizer. It holds with
+    probability 1 - theory.delta (the theorem's delta is a third of it) if `horizon` and `nu` are given, `clip` is 1 and
+    `floor` is 0.
     """
 
     takes_nu = True
