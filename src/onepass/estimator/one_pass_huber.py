@@ -224,27 +224,46 @@ def expect_nu(state: OnePassHuberState, nu: float) -> OnePassHuberState:
 class OnePassHuber(Estimator):
     """One-pass Huber regression on `design`: O(1) solves and appends a row, no history.
 
-    design: any; it is copied.
-    epsilon: moments of the noise of order 1 + epsilon are finite; above 0, at most 1 (default 1.0).
-    nu: size of the noise in units of rewards, above 0: the typical one in practice, its moment bound
-        (E|eta|^(1 + epsilon))^(1 / (1 + epsilon)) in the theorem; default None: running robust estimates, heuristic.
-        `learn` may tell a row's own.
-    horizon: rows to come in all, at least 1; default None: any time.
-    radius: of a practical guard of rho, at least 0 (default 0.0: none, for it takes weight from the first rows, clean
-        ones too; Wang et al. have beta there).
-    clip: factor of tau_0, above 0; default None: 0.02, beside theory 1.0.
-    floor: least value of tau, in deviations sqrt(1 + w^2) of a prediction, at least 0; default None: 3.0, beyond which
-        Gaussian noise hardly ever lies, beside theory 0.0.
-    step: a, above 0; default None: 1.0, which makes the unclipped update ridge regression and was better in
-        measurements, beside theory 4.0.
-    parameter_bound: S, above 0: the ball ||theta|| <= S; default None: no ball, beside theory its own.
-    theory: Wang et al.'s constants instead of radius, clip and floor, and its ball; default None. Its radius then holds
-        in all T rounds with probability 1 - theory.delta (Wang et al.'s delta is theory.delta / 4, in tau_0 as in the
-        radius; its choice 1 / (8T) is theory.delta = 1 / (2T)).
-    A number for exploration is multiplied by nu (`contract.noise_unit`), so that rewards in other units are the same
-    problem.
-    Proved for a horizon and a nu that are given, clip 1, floor 0, step 4 and an exact design. ValueError outside those
-    ranges.
+    Parameters
+    ----------
+    design : Design
+        Any design. It is copied.
+    epsilon : float, default 1.0
+        Moments of the noise of order 1 + epsilon are finite. Above 0 and at most 1.
+    nu : float, optional
+        Size of the noise in units of rewards, above 0. In practice it is the typical size, in the theorem the moment
+        bound (E|eta|^(1 + epsilon))^(1 / (1 + epsilon)). By default it is estimated by running robust statistics, a
+        heuristic. `learn` accepts a separate value for each row.
+    horizon : int, optional
+        Total number of rows to come, at least 1. By default the estimator works for any number of rows.
+    radius : float, default 0.0
+        Radius of a practical guard of rho, at least 0. With 0.0 there is no guard, because a guard takes weight from
+        the first rows, clean ones too. Wang et al. have beta there.
+    clip : float, optional
+        Factor of tau_0, above 0. Defaults to 0.02, and to 1.0 beside `theory`.
+    floor : float, optional
+        Least value of tau, in deviations sqrt(1 + w^2) of a prediction, at least 0. Defaults to 3.0, beyond which
+        Gaussian noise hardly ever lies, and to 0.0 beside `theory`.
+    step : float, optional
+        The factor a, above 0. Defaults to 1.0, which makes the unclipped update ridge regression and was better in
+        measurements, and to 4.0 beside `theory`.
+    parameter_bound : float, optional
+        S, above 0: the ball ||theta|| <= S. By default there is no ball, and beside `theory` its own.
+    theory : Theory, optional
+        Wang et al.'s constants instead of `radius`, `clip` and `floor`, and its ball. Its radius then holds in all T
+        rounds with probability 1 - theory.delta (Wang et al.'s delta is theory.delta / 4, in tau_0 as in the radius;
+        its choice 1 / (8T) is theory.delta = 1 / (2T)).
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range, or `parameter_bound` is given beside `theory`.
+
+    Notes
+    -----
+    A number for exploration is multiplied by nu (`contract.noise_unit`), so rewards in other units are the same
+    problem. The radius is proved if `horizon` and `nu` are given, `clip` is 1, `floor` is 0, `step` is 4 and the
+    design is exact.
     """
 
     takes_nu = True
@@ -282,7 +301,13 @@ class OnePassHuber(Estimator):
         }
 
     def arm_learning(self) -> ArmLearning | None:
-        """Newton steps, where there is no ball."""
+        """Return Newton steps for the arms where there is no ball.
+
+        Returns
+        -------
+        ArmLearning or None
+            The update rule of an arm; None if theta is restricted to a ball.
+        """
         if self._tail.parameter_bound < np.inf:
             return None
         rule = Winsor(nu=self._noise.nu, tail=self._tail, practice=self._practice)
