@@ -236,18 +236,32 @@ def least_reg(family: Any, theory: Theory) -> float:
 class OnePassGLM(Estimator):
     """Generalized linear rewards, E r = mu(x^T theta), on `design`: one solve and append a row, no history.
 
-    design: any; it is copied. Its reg is in units of mu' ||x||^2: for clicks a fifth of what suits ridge regression.
-    family: "logistic" (default: clicks, rewards from 0 to 1), "poisson" (counts, from 0), "identity", or one of your
-        own (families.py).
-    step: eta, above 0; None (default): 1.0, beside theory 1 + R L S.
-    parameter_bound: S, above 0: the ball ||theta|| <= S; None (default): no ball, beside theory its own.
-    implicit: whether a step is one on the loss itself, which cannot overshoot; None (default): unless there is a ball,
-        which the proof has beside the expansion.
-    clip: above 0: a reward moves x^T theta by at most step * clip widths of x; None (default): as far as it says. For
-        counts with outliers; clicks have none, and from 1 / sqrt(reg) on no click is ever clipped.
-    theory: eta and ball of the theorem; default None, and no theoretical radius. It needs reg > 2 S L^3 R eta max mu',
-        (1 + S) S / 2 for clicks and L = 1; twice that is a good choice.
-    ValueError outside those ranges, and for what `theory` decides beside it.
+    Parameters
+    ----------
+    design : Design
+        Any design. It is copied. Its reg is in units of mu' ||x||^2: for clicks a fifth of what suits ridge regression.
+    family : {"logistic", "poisson", "identity"} or NamedTuple, default "logistic"
+        The family of rewards: clicks with rewards from 0 to 1, counts from 0, or any rewards. A family of your own is
+        described in families.py.
+    step : float, optional
+        The step size eta, above 0. Defaults to 1.0, and to 1 + R L S beside `theory`.
+    parameter_bound : float, optional
+        S, above 0: the ball ||theta|| <= S. By default there is no ball, and beside `theory` its own.
+    implicit : bool, optional
+        If True, a step minimizes the loss itself, which cannot overshoot. If False, it minimizes the loss's expansion,
+        as the proof does. Defaults to True without a ball and to False with one.
+    clip : float, optional
+        Above 0: a reward moves x^T theta by at most step * clip widths of x. By default steps are not clipped. It is
+        meant for counts with outliers. Clicks have none, and from 1 / sqrt(reg) on no click is ever clipped.
+    theory : Theory, optional
+        Takes eta and the ball from the theorem. By default there is no theoretical radius. It needs
+        reg > 2 S L^3 R eta max mu', (1 + S) S / 2 for clicks and L = 1; twice that is a good choice.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range, or `step`, `parameter_bound`, `implicit` or `clip` is given beside
+        `theory`.
     """
 
     design: Design
@@ -302,7 +316,13 @@ class OnePassGLM(Estimator):
         return GLBOMDState(design=design, theta=theta, gain=0.0, settings=self._settings)
 
     def arm_learning(self) -> ArmLearning | None:
-        """Return the same steps as a shared model's, where there is no ball."""
+        """Return the same steps as a shared model's where there is no ball.
+
+        Returns
+        -------
+        ArmLearning or None
+            The update rule of an arm; None if theta is restricted to a ball.
+        """
         if self._settings.bound < np.inf:
             return None
         return ArmLearning(rule=NewtonSteps(rule=GLBOMDRule(settings=self._settings)), memory=0)
