@@ -78,11 +78,20 @@ def link_of_gloc(state: GLOCState) -> Any:
 class RegressedGLM(Estimator):
     """Generalized linear rewards, E r = mu(x^T theta), on `design`, by regression on an online learner's predictions.
 
-    design: any; it is copied.
-    family: "logistic" (default: clicks, rewards from 0 to 1), "poisson" (counts, from 0), "identity", or one of your
-        own (families.py).
-    parameter_bound: S, above 0 (default 3.0): the ball ||theta|| <= S of the online learner, which decides its kappa.
-    ValueError outside those ranges.
+    Parameters
+    ----------
+    design : Design
+        Any design. It is copied.
+    family : {"logistic", "poisson", "identity"} or NamedTuple, default "logistic"
+        The family of rewards: clicks with rewards from 0 to 1, counts from 0, or any rewards. A family of your own is
+        described in families.py.
+    parameter_bound : float, default 3.0
+        S, above 0: the ball ||theta|| <= S of the online learner. It determines kappa.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
     """
 
     has_radius = False
