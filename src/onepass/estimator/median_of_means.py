@@ -145,13 +145,26 @@ def required_row_of_means(state: MedianOfMeansState, rows: np.ndarray) -> int:
 class MedianOfMeans(Estimator):
     """Median of means on `design`: every arm chosen is played `repeats` times in a row.
 
-    design: any; it is copied.
-    epsilon: moments of the noise of order 1 + epsilon are finite; above 0, at most 1 (default 1.0).
-    moment: v >= E|eta|^(1 + epsilon), in that power of the unit of rewards, above 0, for the radius (default 1.0).
-    horizon: T rows to come in all, at least 1; default None: any time, which asks for repeats.
-    repeats: at least 1; default None: ceil(24 log(eT / delta)); with fewer the radius is not proved.
-    theory: its delta there, which a theoretical radius needs; default None: 1 / (8T), and no such radius.
-    ValueError outside those ranges.
+    Parameters
+    ----------
+    design : Design
+        Any design. It is copied.
+    epsilon : float, default 1.0
+        Moments of the noise of order 1 + epsilon are finite. Above 0 and at most 1.
+    moment : float, default 1.0
+        v >= E|eta|^(1 + epsilon), in that power of the unit of rewards, above 0. Only the radius uses it.
+    horizon : int, optional
+        T, the total number of rows to come, at least 1. Without it `repeats` is required.
+    repeats : int, optional
+        Number of plays of an arm in a row, at least 1. Defaults to ceil(24 log(eT / delta)). With fewer the radius is
+        not proved.
+    theory : Theory, optional
+        Its delta replaces 1 / (8T) in the default of `repeats`. A theoretical radius requires it.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range, or neither `horizon` nor `repeats` is given.
     """
 
     repeats_arms = True
