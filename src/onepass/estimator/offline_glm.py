@@ -97,10 +97,20 @@ def link_of_offline(state: OfflineGLMState) -> Any:
 class OfflineGLM(Estimator):
     """Generalized linear regression on an `Exact` design: the whole history, minimized again after every row or batch.
 
-    design: an `Exact` one; it is copied. Its reg is in units of mu' ||x||^2.
-    family: "logistic" (default: clicks, rewards from 0 to 1), "poisson" (counts, from 0), "identity", or one of your
-        own (families.py).
-    What one-pass estimators are measured by; no theoretical radius. ValueError for other designs and families.
+    It is the reference that one-pass estimators are compared with. It has no theoretical radius.
+
+    Parameters
+    ----------
+    design : Exact
+        An `Exact` design. It is copied. Its reg is in units of mu' ||x||^2.
+    family : {"logistic", "poisson", "identity"} or NamedTuple, default "logistic"
+        The family of rewards: clicks with rewards from 0 to 1, counts from 0, or any rewards. A family of your own is
+        described in families.py.
+
+    Raises
+    ------
+    ValueError
+        If the design is not `Exact`, or the family is unknown.
     """
 
     has_radius = False
