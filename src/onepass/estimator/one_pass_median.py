@@ -58,11 +58,21 @@ def required_row_of_median(state: OnePassMedianState, rows: np.ndarray) -> int:
 class OnePassMedian(Estimator):
     """Mean of medians on `design`: every arm chosen is played `repeats` times in a row.
 
-    design: any; it is copied.
-    horizon: T rows to come in all, at least 1; default None: any time, which asks for repeats.
-    repeats: at least 1; default None: ceil(16 log(4T / delta)) with delta = 1 / (8T).
-    parameter_bound: S, above 0: the ball ||theta|| <= S; default None: no ball.
-    ValueError outside those ranges.
+    Parameters
+    ----------
+    design : Design
+        Any design. It is copied.
+    horizon : int, optional
+        T, the total number of rows to come, at least 1. Without it `repeats` is required.
+    repeats : int, optional
+        Number of plays of an arm in a row, at least 1. Defaults to ceil(16 log(4T / delta)) with delta = 1 / (8T).
+    parameter_bound : float, optional
+        S, above 0: the ball ||theta|| <= S. By default there is no ball.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range, or neither `horizon` nor `repeats` is given.
     """
 
     has_radius = False
