@@ -60,13 +60,25 @@ def forget_truncation(state: OnePassTruncationState, factor: float) -> OnePassTr
 class OnePassTruncation(Estimator):
     """One-pass truncation on `design`.
 
-    design: any; it is copied.
-    epsilon: moments of rewards of order 1 + epsilon are finite; above 0, at most 1 (default 1.0).
-    moment: u >= E|r|^(1 + epsilon), in that power of the unit of rewards, above 0 (default 1.0).
-    horizon: rows to come in all, at least 1; default None: any time.
-    clip: factor of the threshold, above 0 (default 1.0, the paper's).
-    parameter_bound: S, above 0: the ball ||theta|| <= S; default None: no ball.
-    ValueError outside those ranges.
+    Parameters
+    ----------
+    design : Design
+        Any design. It is copied.
+    epsilon : float, default 1.0
+        Moments of rewards of order 1 + epsilon are finite. Above 0 and at most 1.
+    moment : float, default 1.0
+        u >= E|r|^(1 + epsilon), in that power of the unit of rewards, above 0.
+    horizon : int, optional
+        Total number of rows to come, at least 1. By default the estimator works for any number of rows.
+    clip : float, default 1.0
+        Factor of the threshold, above 0. The paper has 1.0.
+    parameter_bound : float, optional
+        S, above 0: the ball ||theta|| <= S. By default there is no ball.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
     """
 
     has_radius = False
