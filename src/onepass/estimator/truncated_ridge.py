@@ -117,13 +117,29 @@ def radius_of_truncated(
 class TruncatedRidge(Estimator):
     """Ridge regression on an `Exact` design, truncated in whitened coordinates, over the whole history.
 
-    design: an `Exact` one; it is copied.
-    epsilon: moments of rewards of order 1 + epsilon are finite; above 0, at most 1 (default 1.0).
-    moment: v >= E|r|^(1 + epsilon), in that power of the unit of rewards, above 0 (default 1.0).
-    horizon: rows to come in all, at least 1; default None: any time.
-    clip: factor of the threshold, above 0 (default 1.0, the paper's).
-    theory: its delta in the threshold, which a theoretical radius needs; default None: 1 / (8T), and no such radius.
-    The radius is proved for a horizon that is given and clip 1. ValueError outside those ranges.
+    Parameters
+    ----------
+    design : Exact
+        An `Exact` design. It is copied.
+    epsilon : float, default 1.0
+        Moments of rewards of order 1 + epsilon are finite. Above 0 and at most 1.
+    moment : float, default 1.0
+        v >= E|r|^(1 + epsilon), in that power of the unit of rewards, above 0.
+    horizon : int, optional
+        Total number of rows to come, at least 1. By default the estimator works for any number of rows.
+    clip : float, default 1.0
+        Factor of the threshold, above 0. The paper has 1.0.
+    theory : Theory, optional
+        Its delta replaces 1 / (8T) in the threshold. A theoretical radius requires it.
+
+    Raises
+    ------
+    ValueError
+        If the design is not `Exact`, or another argument is outside its range.
+
+    Notes
+    -----
+    The radius is proved if `horizon` is given and `clip` is 1.
     """
 
     def __init__(
