@@ -158,13 +158,26 @@ def merge_newton(state: OnlineNewtonState, other: OnlineNewtonState, start: Onli
 
 @savable
 class OnlineNewton(Estimator):
-    """Recursive least squares on `design`; with step 1 its error in the norm of A is bounded in all rounds (`Theory`)
-    on exact designs, Frequent Directions and dyadic ones.
+    """Recursive least squares on any design.
 
-    design: any; it is copied.
-    step: a, above 0 (default 1.0, which is ridge regression where the design is exact); no radius is known for others.
-    ValueError outside those ranges.
+    With step 1 its error in the norm of A is bounded in all rounds (`Theory`) on exact designs, Frequent Directions and
+    dyadic ones.
 
+    Parameters
+    ----------
+    design : Design
+        Any design. It is copied.
+    step : float, default 1.0
+        The factor a, above 0. With 1.0 it is ridge regression where the design is exact. No radius is known for other
+        values.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
+
+    Examples
+    --------
     >>> import onepass as op
     >>> bandit = op.Bandit(op.OnlineNewton(op.FrequentDirections(dim=300, size=20, reg=0.1)), op.UCB(0.1))
     """
@@ -185,7 +198,15 @@ class OnlineNewton(Estimator):
         return OnlineNewtonState(design=design, theta=theta, energy=known, settings=settings)
 
     def arm_learning(self) -> ArmLearning:
-        """Newton steps; where arms are never cut and a = 1 they are those of ridge regression, and merge."""
+        """Return Newton steps, or the sums of ridge regression where both agree.
+
+        They agree where arms are never cut and a = 1. Sums of ridge regression can be merged.
+
+        Returns
+        -------
+        ArmLearning
+            The update rule of an arm and the memory it needs.
+        """
         cutting, rule = self.design.truncation(), OnlineNewtonRule(step=self.options["step"])
         if rule.step == 1.0 and cutting is not None and cutting.hold >= self.design.dim:
             return ArmLearning(rule=RidgeSums(rule=rule), memory=0)
