@@ -18,7 +18,7 @@ from onepass.foundation.registry import savable
 
 
 class RidgeState(NamedTuple):
-    """design: any design's state; moment (dim,): b."""
+    """State of ridge regression: any design's state, and the moment b of shape (dim,)."""
 
     design: Any
     moment: np.ndarray
@@ -53,7 +53,7 @@ def forget_ridge(state: RidgeState, factor: float) -> RidgeState:
 
 @merge.register(RidgeState)
 def merge_ridge(state: RidgeState, other: RidgeState, start: RidgeState) -> RidgeState:
-    """A and b are sums over rows: both add up, less what both began with."""
+    """Add up A and b, which are sums over rows, and subtract the start that both share."""
     design = contract.merge(state.design, contract.subtract_start(other.design, start.design))
     return RidgeState(design=design, moment=state.moment + other.moment - start.moment)
 
@@ -69,7 +69,15 @@ def radius_of_ridge(
 class Ridge(Estimator):
     """Ridge regression on `design`, e.g. ``Ridge(Exact(dim=20, reg=1.0))``; regularization lives in the design.
 
-    design: rows that it holds are known already, with rewards of 0; it is copied. ValueError for what is no design.
+    Parameters
+    ----------
+    design : Design
+        Any design. It is copied. Rows that it holds count as learned, with rewards of 0.
+
+    Raises
+    ------
+    ValueError
+        If `design` is not a design.
     """
 
     design: Design
@@ -82,7 +90,13 @@ class Ridge(Estimator):
         return RidgeState(design=design, moment=moment)
 
     def arm_learning(self) -> ArmLearning:
-        """Rows and rewards as they are."""
+        """Return ridge regression on rows and rewards as they are.
+
+        Returns
+        -------
+        ArmLearning
+            The update rule of an arm, which needs no memory.
+        """
         return ArmLearning(rule=(), memory=0)
 
     def consistent(self, state: RidgeState) -> bool:
