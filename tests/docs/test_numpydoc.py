@@ -32,7 +32,6 @@ PENDING: tuple[str, ...] = (
     "onepass.bandit",
     "onepass.cli",
     "onepass.cluster",
-    "onepass.estimator",
     "onepass.lab",
     "onepass.log",
     "onepass.model",

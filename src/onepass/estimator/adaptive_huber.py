@@ -200,7 +200,21 @@ class AdaptiveHuber(Estimator):
     ----------
     design : Exact
         An `Exact` design. It is copied.
-    epsilon, nu, horizon, radius, clip, floor, parameter_bound, theory
+    epsilon : float, default 1.0
+        As for `OnePassHuber`.
+    nu : float, optional
+        As for `OnePassHuber`.
+    horizon : int, optional
+        As for `OnePassHuber`.
+    radius : float, default 0.0
+        As for `OnePassHuber`.
+    clip : float, optional
+        As for `OnePassHuber`.
+    floor : float, optional
+        As for `OnePassHuber`.
+    parameter_bound : float, optional
+        As for `OnePassHuber`.
+    theory : Theory, optional
         As for `OnePassHuber`.
 
     Raises

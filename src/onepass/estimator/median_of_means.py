@@ -152,7 +152,7 @@ class MedianOfMeans(Estimator):
     epsilon : float, default 1.0
         Moments of the noise of order 1 + epsilon are finite. Above 0 and at most 1.
     moment : float, default 1.0
-        v >= E|eta|^(1 + epsilon), in that power of the unit of rewards, above 0. Only the radius uses it.
+        Bound v >= E|eta|^(1 + epsilon), in that power of the unit of rewards, above 0. Only the radius uses it.
     horizon : int, optional
         T, the total number of rows to come, at least 1. Without it `repeats` is required.
     repeats : int, optional

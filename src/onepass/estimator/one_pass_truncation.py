@@ -67,7 +67,7 @@ class OnePassTruncation(Estimator):
     epsilon : float, default 1.0
         Moments of rewards of order 1 + epsilon are finite. Above 0 and at most 1.
     moment : float, default 1.0
-        u >= E|r|^(1 + epsilon), in that power of the unit of rewards, above 0.
+        Bound u >= E|r|^(1 + epsilon), in that power of the unit of rewards, above 0.
     horizon : int, optional
         Total number of rows to come, at least 1. By default the estimator works for any number of rows.
     clip : float, default 1.0

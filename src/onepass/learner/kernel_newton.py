@@ -397,7 +397,7 @@ class KernelNewton(Learner):
     def shares(self, targets: np.ndarray, weights: np.ndarray) -> tuple[float, ...]:
         """Return the shares of reg to try, in order, the first one being the starting point.
 
-        For the logistic loss with neither design nor reg given, the first share is the power of 1/4 nearest 4 p (1 - p),
+        For the logistic loss without design and reg, the first share is the power of 1/4 nearest 4 p (1 - p),
         p
         the share of class 1: where a class is rare the logistic loss has little curvature. Otherwise the only share is
         1.

@@ -88,7 +88,7 @@ class Learner(files.Owner):
         ValueError
             If rows or targets are not valid. Nothing has changed then.
         FloatingPointError
-            If f overflows, as gradient steps on the squared loss with a `step` above 2 make it. The learner is of no use
+            If f overflows, as gradient steps on the squared loss with a `step` above 2 make it. The learner is no use
             then,
             and says so at every call.
         """
@@ -383,7 +383,7 @@ class Learner(files.Owner):
     def fits(self, state: Any, begun: Any) -> bool:
         """Check shapes and scalars of a `state`, by default against those of the initial state `begun`.
 
-        Nothing that compiled code indexes by may lie outside: learners whose arrays grow or whose counters move override
+        No index of compiled code may lie outside: learners whose arrays grow or whose counters move override
         this.
         """
         return has_same_layout(state, begun)
