@@ -349,7 +349,7 @@ class Learner(files.Owner):
 
     @classmethod
     def from_contents(cls, params: dict[str, Any], extra: dict[str, Any], held: files.StateSource) -> Self:
-        """Rebuild a learner from saved parts. Raises ValueError if they do not belong together."""
+        """Rebuild a learner from `params`, `extra` and `held`; ValueError if they do not belong together."""
         learner = cls(**params)
         dim = check.integer("dim", extra["dim"], 0)
         take_back([learner] if dim else [], dim, held)
