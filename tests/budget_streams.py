@@ -3,7 +3,7 @@
 import numpy as np
 
 import onepass as op
-from onepass.learner.budget import budgeted, some_place
+from onepass.learner.budget import free_or_random_index, make_budget
 
 CLASSIFYING = ("hinge", "squared_hinge", "logistic")
 
@@ -29,8 +29,8 @@ def decisions(learner, rows, targets):
 
 def place(budget, seed):
     """The library's random places in a full budget, as a function of the turn."""
-    full = budgeted(budget, 1, 1.0)._replace(used=budget)
-    return lambda turn: int(some_place(full, seed, turn))
+    full = make_budget(budget, 1, 1.0)._replace(used=budget)
+    return lambda turn: int(free_or_random_index(full, seed, turn))
 
 
 def expansion(learner):

@@ -47,7 +47,7 @@ def factors():
 def learned(made):
     def make():
         learner = made()
-        return learner.partial_fit(ROWS, SIGNS if learner.classifies else REWARDS)
+        return learner.partial_fit(ROWS, SIGNS if learner.is_classifier else REWARDS)
 
     return make
 

@@ -13,7 +13,7 @@ import numpy as np
 
 import onepass as op
 from onepass.foundation import cache, compilation, compile_notice
-from onepass.learner.several_newton import SeveralNewton
+from onepass.learner.multiclass_newton import MulticlassNewton
 
 DIM, ROWS = 6, 40  # enough rows for every phase that has its own types; times do not depend on them
 WIDTH = 30  # of the bar, in characters
@@ -76,7 +76,7 @@ def learner(found: Any) -> None:
 def several() -> None:
     """Learn three classes, predict."""
     rows = np.random.default_rng(0).standard_normal((ROWS, DIM))
-    found = SeveralNewton(classes=3, learner=op.KernelNewton())
+    found = MulticlassNewton(classes=3, learner=op.KernelNewton())
     found.partial_fit(rows, np.arange(ROWS) % 3.0).predict(rows[:2])
 
 

@@ -15,7 +15,7 @@ import pytest
 import onepass as op
 from interrupting import Interrupted, alarms, raising
 from onepass.foundation.deferred_signals import defer_signals
-from onepass.learner.contract import progress
+from onepass.learner.contract import learn_examples
 from onepass.model.shared_loop import learn_rows
 from patience import PATIENCE
 
@@ -93,7 +93,7 @@ def test_a_handler_that_raises_in_compiled_calls_crashes_nothing():
         learn_rows(
             bandit.model.state, False, bandit.model._tally, rows[:1], targets[:1], np.empty(0)
         )  # without `deferred`: states come back
-        progress(learner._state, rows, targets)
+        learn_examples(learner._state, rows, targets)
         bandit.decide(rows[:5])
 
     step()

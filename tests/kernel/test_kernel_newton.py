@@ -46,7 +46,7 @@ def both(
 
 @pytest.mark.parametrize("name", LOSSES)
 def test_implicit_steps_minimize_their_objective(name):
-    loss, value = losses.loss_named(name, 0.3), LOSSES[name][0]
+    loss, value = losses.make_loss(name, 0.3), LOSSES[name][0]
     for f in (-30.0, -2.0, -0.999, 0.0, 0.5, 1.0, 1.3, 40.0):
         for y in (-1.0, 1.0) if name in CLASSIFYING else (-1.3, 0.0, 0.77, 25.0):
             for q in (1e-9, 1e-3, 0.3, 1.0, 34.0, 1e3, 1e9):
@@ -62,7 +62,7 @@ def test_implicit_steps_minimize_their_objective(name):
 
 @pytest.mark.parametrize("name", LOSSES)
 def test_implicit_slopes_are_the_slopes_where_they_lead_however_large_or_small_everything_is(name):
-    loss, slope = losses.loss_named(name, 0.3), LOSSES[name][1]
+    loss, slope = losses.make_loss(name, 0.3), LOSSES[name][1]
     sizes = 10.0 ** np.arange(-9.0, 9.5, 1.5)
     with np.errstate(over="ignore"):
         for f in np.concatenate([-sizes, [0.0], sizes]):
@@ -75,7 +75,7 @@ def test_implicit_slopes_are_the_slopes_where_they_lead_however_large_or_small_e
 
 
 def test_logistic_steps_are_exact_where_newtons_method_alone_would_go_back_and_forth():
-    loss = losses.loss_named("logistic", 1.0)
+    loss = losses.make_loss("logistic", 1.0)
     for f, y, q in (
         (2.8485568606472893, -1.0, 34.27667673219891),
         (0.0, 1.0, 1000.0),
@@ -296,7 +296,7 @@ def allocations(learner, rows, targets):
     """How many arrays compiled code makes while these examples are decided and learned in one call."""
     _nrt_python.memsys_enable_stats()
     before = rtsys.get_allocation_stats().alloc
-    learner.advance(rows, targets)
+    learner.learn_checked(rows, targets)
     return rtsys.get_allocation_stats().alloc - before
 
 

@@ -8,7 +8,7 @@ import onepass as op
 from budget_streams import decisions, stream
 from dense_learners import LOSSES
 from onepass.foundation import state as states
-from onepass.learner.contract import progress
+from onepass.learner.contract import learn_examples
 from onepass.learner.learner import Learner
 
 # --- all at once
@@ -122,8 +122,8 @@ def test_decisions_do_not_depend_on_where_arrays_lie(make):
     rows, targets = stream(500)
     state, found = make(width=1.1).begin(3), []
     for gap in (0, 1, 2, 8, 40, 500):
-        now, first = progress(packed(state, gap), rows[:120], targets[:120])
-        found.append(np.append(first, progress(packed(now, gap), rows[120:], targets[120:])[1]))
+        now, first = learn_examples(packed(state, gap), rows[:120], targets[:120])
+        found.append(np.append(first, learn_examples(packed(now, gap), rows[120:], targets[120:])[1]))
     for other in found[1:]:
         np.testing.assert_array_equal(other, found[0])
 

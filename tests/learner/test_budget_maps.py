@@ -37,7 +37,7 @@ def test_nogd_of_full_rank_goes_on_as_gradient_descent_with_projected_examples()
     """phi(x)^T phi(y) = k(x)^T K^-1 k(y): a step adds -step l' times the projection of k(x, .) on the buffer's span."""
     rows, targets = stream(200)
     learner = op.NOGD(budget=10, rank=20, width=0.7, step=0.3).partial_fit(rows, targets)
-    points, queries = learner._state.first.points, stream(30, seed=8)[0]
+    points, queries = learner._state.buffer.points, stream(30, seed=8)[0]
     K, x = gaussian(points, points, 0.7), np.array([0.3, -0.2, 0.1])
     before, f = learner.decision_function(queries), learner.decision_function([x])[0]
     y = -1.0 if f > 0.0 else 1.0
@@ -63,12 +63,12 @@ def test_landmarks_are_drawn_from_the_buffer_without_repetition(make):
     for seed in range(3):
         learner = make(budget=12, sample_size=9, sketch_size=9, rank=4, seed=seed).partial_fit(rows, targets)
         s = learner._state.sketching
-        assert len(set(s.places.tolist())) == 9
-        assert s.places.min() >= 0
-        assert s.places.max() < 24
-        most = max(most, s.places.max())
-        np.testing.assert_array_equal(s.sketch.features.points, s.first.points[s.places])
-        np.testing.assert_array_equal(s.sketch.points[:24], s.first.points)
+        assert len(set(s.landmark_indices.tolist())) == 9
+        assert s.landmark_indices.min() >= 0
+        assert s.landmark_indices.max() < 24
+        most = max(most, s.landmark_indices.max())
+        np.testing.assert_array_equal(s.sketch.features.points, s.buffer.points[s.landmark_indices])
+        np.testing.assert_array_equal(s.sketch.points[:24], s.buffer.points)
     assert most > 18  # of the whole buffer, not only of its beginning
 
 
@@ -86,7 +86,7 @@ def test_skegd_keeps_the_values_at_its_landmarks_when_the_map_changes(first):
             break
     landmarks, found = s.sketch.features.points, learner.decision_function(s.sketch.features.points)
     if first:  # the buffer with this example in it
-        want = gaussian(landmarks, s.first.points, 0.7) @ s.first.weights
+        want = gaussian(landmarks, s.buffer.points, 0.7) @ s.buffer.weights
     else:  # the old map, after the step for this example
         Z, w, f = old.sketch.features.z, twin._state.w, twin.decision_function([x])[0]
         phi = Z.T @ gaussian(landmarks, x[None], 0.7)[:, 0]

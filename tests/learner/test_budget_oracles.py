@@ -9,7 +9,7 @@ from budget_streams import SKETCHES, decisions, place, repeating, stream
 from counts import pairs
 from dense_learners import LOSSES
 from onepass.features.sketched_nystrom import absorb, make_sketched_nystrom
-from onepass.learner.pros_n_kons import coin
+from onepass.learner.pros_n_kons import hash_to_uniform
 
 STEPS = [  # of the second-order learners: nothing, the curvature, or the bound in force
     {"step": 0.2, "alpha": 0.01, "curvature": 0.04, "bound": 1.0},
@@ -120,7 +120,7 @@ def test_skegd_equals_the_naive_one_while_nothing_is_truncated(loss, step, updat
     learner = op.SkeGD(**SKETCHES, **sizes, seed=3)
     found = decisions(learner, rows, targets)
     assert learner._state.sketching.sketch.used > 31  # updated, and more than once
-    places, made = learner._state.sketching.places, dense.sketched_anew(8, 8, 2, 3, width)
+    places, made = learner._state.sketching.landmark_indices, dense.sketched_anew(8, 8, 2, 3, width)
     want = dense.skegd(rows, targets, places, 15, update_every, width, loss, step, made)
     np.testing.assert_allclose(found, want, rtol=0, atol=1e-6 * max(1.0, np.abs(want).max()))
 
@@ -132,7 +132,7 @@ def test_skegd_on_truncated_sketches_is_gradient_descent_with_refits(loss, updat
     sizes = {"budget": 40, "rank": 6, "sketch_size": 30, "sample_size": 12, "blocks": 3}
     both = {"step": 0.1, "update_every": update_every, "width": width, "loss": loss, "loss_width": 0.3}
     learner = op.SkeGD(**sizes, **both, seed=seed)
-    found, places = decisions(learner, rows, targets), learner._state.sketching.places
+    found, places = decisions(learner, rows, targets), learner._state.sketching.landmark_indices
     assert learner._state.sketching.sketch.used > 88
     made = Absorbing(places, 30, 6, 3, seed, width)
     want = dense.skegd(rows, targets, places, 40, update_every, width, loss, 0.1, made)
@@ -145,7 +145,7 @@ def test_forks_on_truncated_sketches_is_newton_steps_with_resets(update_every, s
     rows, targets = stream(800)
     sizes = {"budget": 40, "rank": 6, "sketch_size": 30, "sample_size": 12, "blocks": 3}
     learner = op.FORKS(**sizes, **steps, update_every=update_every, width=1.2, seed=2)
-    found, places = decisions(learner, rows, targets), learner._state.sketching.places
+    found, places = decisions(learner, rows, targets), learner._state.sketching.landmark_indices
     assert learner._state.sketching.sketch.used > 95
     made = Absorbing(places, 30, 6, 3, 2, 1.2)
     want = dense.forks(rows, targets, places, 40, update_every, 1.2, "hinge", **steps, made=made)
@@ -179,7 +179,7 @@ def test_pros_n_kons_equals_the_naive_one(loss, steps, sampled, reset):
     )  # fmt: skip
     found, d = decisions(learner, rows, targets), learner._state.dictionary
     want, kept = dense.pros_n_kons(
-        rows, targets, budget, width, loss, **steps, **sampling, coin=lambda t: coin(seed, t), reset=reset
+        rows, targets, budget, width, loss, **steps, **sampling, coin=lambda t: hash_to_uniform(seed, t), reset=reset
     )  # fmt: skip
     chosen, chances = map(list, zip(*kept, strict=True))
     np.testing.assert_array_equal(d.points[: d.used], rows[chosen])

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from budget_streams import place
-from onepass.learner.budget import budgeted, some_place
-from onepass.learner.pros_n_kons import coin
+from onepass.learner.budget import free_or_random_index, make_budget
+from onepass.learner.pros_n_kons import hash_to_uniform
 
 # --- random places and coins
 
@@ -31,15 +31,15 @@ def test_places_of_another_seed_are_others():
 
 
 def test_there_is_no_randomness_while_there_is_room():
-    empty = budgeted(5, 1, 1.0)
-    assert [int(some_place(empty._replace(used=n), 3, 1000 + n)) for n in range(5)] == list(range(5))
+    empty = make_budget(5, 1, 1.0)
+    assert [int(free_or_random_index(empty._replace(used=n), 3, 1000 + n)) for n in range(5)] == list(range(5))
 
 
 def test_coins_are_uniform_independent_and_below_one():
-    found = np.array([coin(5, t) for t in range(100_000)])
+    found = np.array([hash_to_uniform(5, t) for t in range(100_000)])
     assert found.min() >= 0.0
     assert found.max() < 1.0
     counts = np.histogram2d(found[1:], found[:-1], bins=10, range=[[0, 1], [0, 1]])[0]
     chi = ((counts - counts.mean()) ** 2).sum() / counts.mean()
     assert abs(chi - 99) < 5.0 * sqrt(200.0)
-    assert not np.isin(found[:1000], [coin(6, t) for t in range(1000)]).any()
+    assert not np.isin(found[:1000], [hash_to_uniform(6, t) for t in range(1000)]).any()

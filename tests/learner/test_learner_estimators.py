@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 import onepass as op
-from onepass.learner import rows as rows_of
+from onepass.learner import sparse_input
 from onepass.testing import check_learner, targets_for
 
 SMALL = {"budget": 20, "rank": 6, "sample_size": 12}
@@ -328,7 +328,7 @@ def test_sparse_rows_are_the_dense_ones_however_small_the_blocks(make, monkeypat
     dense = make(width=2.0)
     want = op.progressive_validation(dense, rows, targets).decisions
     for block in (1, 7 * 40 * 8, 1 << 20):
-        monkeypatch.setattr(rows_of, "BLOCK", block)
+        monkeypatch.setattr(sparse_input, "BLOCK", block)
         learner = make(width=2.0)
         assert np.array_equal(op.progressive_validation(learner, sparse.csr_array(rows), targets).decisions, want)
         assert np.array_equal(learner.decision_function(sparse.csr_matrix(rows)), dense.decision_function(rows))
@@ -353,7 +353,7 @@ def test_all_forms_of_sparse_rows_are_taken(form):
 def test_estimators_take_sparse_rows_in_blocks(monkeypatch):
     rows, labels = scarce(), labelled(150)[1]
     want = op.OnlineKernelClassifier(op.FORKS(**SMALL)).fit(rows, labels).decision_function(rows)
-    monkeypatch.setattr(rows_of, "BLOCK", 7 * 40 * 8)
+    monkeypatch.setattr(sparse_input, "BLOCK", 7 * 40 * 8)
     classifier = op.OnlineKernelClassifier(op.FORKS(**SMALL)).fit(sparse.csr_array(rows), labels)
     assert np.array_equal(classifier.decision_function(sparse.csr_array(rows)), want)
     found = op.progressive_validation(op.OnlineKernelClassifier(op.FORKS(**SMALL)), sparse.csc_array(rows), labels)
@@ -443,7 +443,7 @@ class Forgetful(op.RBP):
 
 
 class Trusting(op.RBP):
-    def checked_targets(self, targets, count):
+    def check_targets(self, targets, count):
         return np.resize(np.asarray(targets, np.float64), count)
 
 

@@ -49,7 +49,7 @@ every_learner = pytest.mark.parametrize("make", MADE.values(), ids=MADE)
 
 
 def targets(learner):
-    return SIGNS if learner.classifies else F
+    return SIGNS if learner.is_classifier else F
 
 
 def altered(path, tensors=None, **header):
@@ -222,25 +222,25 @@ COUNTERS = [
     ("KOGD", "budget.used", (-1, 10**6)),
     ("KOGD", "budget.precision", (9.0,)),
     ("FOGD", "step", (0.5,)),
-    ("NOGD", "first.used", (0, 25)),
+    ("NOGD", "buffer.used", (0, 25)),
     ("NOGD", "mapped", (False,)),
     ("SkeGD", "sketching.mapped", (False,)),
-    ("SkeGD", "sketching.first.used", (0, 23, 25)),
+    ("SkeGD", "sketching.buffer.used", (0, 23, 25)),
     ("FORKS", "sketching.sketch.used", (-1, 10**6)),
     ("FORKS", "sketching.sketch.blocks", (0, 100)),
     ("FORKS", "sketching.sketch.seed", (4,)),
-    ("FORKS", "sketching.clock.tally", (np.array([-1, 0]), np.array([0, -1]))),
-    ("FORKS", "sketching.clock.every", (1,)),
-    ("FORKS", "sketching.places", (np.array([10**6] * 9), np.array([-1] * 9))),
+    ("FORKS", "sketching.schedule.counts", (np.array([-1, 0]), np.array([0, -1]))),
+    ("FORKS", "sketching.schedule.every", (1,)),
+    ("FORKS", "sketching.landmark_indices", (np.array([10**6] * 9), np.array([-1] * 9))),
     ("FORKS", "newton.alpha", (0.2,)),
     ("PROSNKONS", "dictionary.used", (-1, 21, 10**6)),
     ("PROSNKONS", "most", (0, 10**6)),
     ("PROSNKONS", "turn", (-1,)),
     ("PROSNKONS without a cap", "dictionary.used", (10**6,)),
-    ("KernelNewton", "seen", (-1, 3)),
+    ("KernelNewton", "n_seen", (-1, 3)),
     ("KernelNewton", "design.waiting", (-1, 64)),
     ("KernelNewton", "loss.width", (1.0,)),
-    ("KernelNewton", "least", (0.5,)),
+    ("KernelNewton", "min_leverage", (0.5,)),
     ("KernelNewton, sketched", "map.used", (-1, 10**6)),
     ("KernelNewton, sketched", "map.blocks", (0, 100)),
     ("KernelNewton, FD", "design.space.used", (-1, 100)),
@@ -267,8 +267,8 @@ def test_a_full_buffer_that_says_it_is_not_mapped_is_refused(tmp_path):
     for name in ("NOGD", "SkeGD", "FORKS"):
         learner = MADE[name]()
         learner.partial_fit(ROWS[:10], targets(learner)[:10]).save(tmp_path / "learner")
-        first = "first" if name == "NOGD" else "sketching.first"
-        altered(tmp_path / "learner", {f"states.0.{first}.used": np.array(24)})
+        buffer = "buffer" if name == "NOGD" else "sketching.buffer"
+        altered(tmp_path / "learner", {f"states.0.{buffer}.used": np.array(24)})
         with pytest.raises(ValueError, match="do not fit"):
             op.load(tmp_path / "learner")
 
@@ -276,7 +276,7 @@ def test_a_full_buffer_that_says_it_is_not_mapped_is_refused(tmp_path):
 def test_arrays_that_grow_may_not_be_empty(tmp_path):
     """An empty array doubles to an empty one, and the next example is written behind its end."""
     op.KOGD(loss="squared").partial_fit(ROWS[:3], F[:3]).save(tmp_path / "learner")
-    empty = {"points": np.zeros((0, 3)), "weights": np.zeros(0), "near": np.zeros(0), "used": np.array(0)}
+    empty = {"points": np.zeros((0, 3)), "weights": np.zeros(0), "kernel_values": np.zeros(0), "used": np.array(0)}
     altered(tmp_path / "learner", {f"states.0.budget.{name}": array for name, array in empty.items()})
     with pytest.raises(ValueError, match=r"do not fit|columns|not all of its numbers are finite"):
         op.load(tmp_path / "learner")

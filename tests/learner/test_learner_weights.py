@@ -99,8 +99,8 @@ def test_other_learners_leave_out_examples_of_light_classes_alike_in_one_call_an
 
 def test_the_penalty_is_the_less_the_rarer_a_class_is():
     learner, even = op.KernelNewton(loss="logistic"), np.ones(400)
-    shares = [learner.shares(np.repeat([1.0, -1.0], [k, 400 - k]), even) for k in (200, 40, 8, 0)]
+    shares = [learner.penalty_shares(np.repeat([1.0, -1.0], [k, 400 - k]), even) for k in (200, 40, 8, 0)]
     assert [each[0] for each in shares] == [1.0, 0.25, 0.0625, 0.015625]
     assert all(each == (each[0], each[0] / 4.0, each[0] / 16.0) for each in shares)
     for options in ({"loss": "squared_hinge"}, {"loss": "logistic", "reg": 0.3}):
-        assert op.KernelNewton(**options).shares(even, even) == (1.0,)
+        assert op.KernelNewton(**options).penalty_shares(even, even) == (1.0,)

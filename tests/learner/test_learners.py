@@ -25,7 +25,7 @@ def stream(count=400, dim=3, seed=0, loss="hinge"):
 
 @pytest.mark.parametrize("name", dense.LOSSES)
 def test_losses_and_their_slopes_are_what_they_are_called(name):
-    loss, (value, slope) = losses.loss_named(name, 0.3), dense.LOSSES[name]
+    loss, (value, slope) = losses.make_loss(name, 0.3), dense.LOSSES[name]
     for f in np.linspace(-3.0, 3.0, 61):
         for y in (-1.0, 1.0) if name in CLASSIFYING else (-1.3, 0.0, 0.77):
             assert abs(losses.value(loss, f, y) - value(f, y)) < 1e-12
@@ -58,7 +58,7 @@ def test_forks_equals_the_naive_one_while_nothing_is_truncated(loss, alpha, curv
     assert learner._state.sketching.mapped
     assert learner._state.sketching.sketch.used > 31  # updated, and more than once
     want = dense.forks(
-        rows, targets, learner._state.sketching.places, 15, 8, 8, 2, 40, 1.5, loss, seed=3, **steps
+        rows, targets, learner._state.sketching.landmark_indices, 15, 8, 8, 2, 40, 1.5, loss, seed=3, **steps
     )  # fmt: skip
     np.testing.assert_allclose(found.decisions, want, atol=1e-6)
 
@@ -70,8 +70,9 @@ def test_forks_with_small_sketches_is_the_naive_one_until_the_first_update():
     p = learner.params
     # Wen, Zhang et al.: k = 0.1 B, s_p = B, s_m = 0.2 s_p
     assert (p["rank"], p["sketch_size"], p["sample_size"]) == (4, 40, 8)
+    landmarks = learner._state.sketching.landmark_indices
     want = dense.forks(
-        rows, targets, learner._state.sketching.places, 40, 4, 40, 1, 3000, 1.5, "hinge", 0.2, 0.01, 0.04, 1.0, 1
+        rows, targets, landmarks, 40, 4, 40, 1, 3000, 1.5, "hinge", 0.2, 0.01, 0.04, 1.0, 1
     )  # fmt: skip
     np.testing.assert_allclose(found.decisions, want, atol=1e-8)
 
@@ -86,7 +87,7 @@ def test_the_reset_forgets_weights_and_inverse_and_nothing_else():
     assert sketch.used > 400
     assert (newton.w == 0.0).all()
     np.testing.assert_allclose(newton.root @ newton.root.T, np.eye(2) / 0.01)
-    again = make_sketched_nystrom(sketch.points, sketch.used, state.sketching.places, 20, 2, 1, 0, 0.5)
+    again = make_sketched_nystrom(sketch.points, sketch.used, state.sketching.landmark_indices, 20, 2, 1, 0, 0.5)
     np.testing.assert_allclose(sketch.pp, again.pp, atol=1e-8)
     np.testing.assert_allclose(sketch.pm, again.pm, atol=1e-8)
 
@@ -208,10 +209,10 @@ def test_interrupts_wait_for_a_block_and_leave_the_learner_as_after_it(make):
             state.partial_fit(rows[:100], targets[:100])
             assert np.isfinite(learner.decision_function(rows[:100])).all()
             if isinstance(learner, op.KernelNewton) and learner._state is not None:
-                seen = learner._state.seen % 60_000
+                seen = learner._state.n_seen % 60_000
                 assert seen % 4096 == 0
                 fresh = make()
-                for _ in range(learner._state.seen // 60_000):
+                for _ in range(learner._state.n_seen // 60_000):
                     fresh.partial_fit(rows, targets)
                 fresh.partial_fit(rows[:seen], targets[:seen])
                 queries = rows[:50]

@@ -10,7 +10,7 @@ import dense_learners
 import onepass as op
 from dense_learners import LOSSES
 from onepass.learner import newton as steps
-from onepass.learner.pros_n_kons import coin
+from onepass.learner.pros_n_kons import hash_to_uniform
 
 SIZES = {"budget": 10, "rank": 4, "sketch_size": 8, "sample_size": 6}
 
@@ -116,13 +116,27 @@ def test_a_step_on_the_new_map_errs_less_than_one_that_the_reset_forgets():
     for seed in range(4):
         rows, targets = hostile(40, 8, seed)
         learner = op.FORKS(**SIZES, update_every=9, width=1.2, seed=seed).partial_fit(rows, targets)
-        places = learner._state.sketching.places
+        places = learner._state.sketching.landmark_indices
 
         def made(points, landmarks, seed=seed):
             return dense_learners.sketched_map(points, landmarks, 8, 4, 1, seed, 1.2)
 
         forks = (rows, targets, places, 10, 9, 1.2, "hinge", 0.2, 0.01, 0.04, 1.0, made)
-        pros = (rows, targets, None, 1.2, "hinge", 0.2, 0.01, 0.04, 1.0, 1.0, 0.5, 0.3, lambda t, s=seed: coin(s, t))
+        pros = (
+            rows,
+            targets,
+            None,
+            1.2,
+            "hinge",
+            0.2,
+            0.01,
+            0.04,
+            1.0,
+            1.0,
+            0.5,
+            0.3,
+            lambda t, s=seed: hash_to_uniform(s, t),
+        )
         rates.append(
             [mistakes(dense.forks(*forks, old_map=old), targets) for old in (False, True)]
             + [mistakes(dense.pros_n_kons(*pros, old_map=old)[0], targets) for old in (False, True)]
@@ -150,7 +164,7 @@ def test_forks_on_any_schedule_equals_the_naive_one(sigma, eta, alpha, step, los
     given = {"step": step, "alpha": alpha, "curvature": sigma, "bound": 0.8}
     learner = op.FORKS(**sizes, **given, decaying_curvature=eta, update_every=25, width=1.5, loss=loss, seed=seed)
     found = op.progressive_validation(learner, rows, targets).decisions
-    places = learner._state.sketching.places
+    places = learner._state.sketching.landmark_indices
     want = dense_learners.forks(
         rows, targets, places, 8, 6, 6, 1, 25, 1.5, loss, seed=seed, **given, decaying=eta
     )  # fmt: skip
@@ -181,8 +195,8 @@ def test_the_regret_of_the_steps_is_within_the_theorem(alpha, step, bound, sigma
     value, slope = LOSSES[loss]
     params = {"alpha": alpha, "curvature": sigma, "bound": bound, "step": step}
     eta = power * step * np.sqrt(k)  # the convex case of Wen, Zhang et al. where power is 1: L = 1 for the hinge
-    state, A = steps.begun(k, params), alpha * np.eye(k)
-    steps.reset(state, k)
+    state, A = steps.init_newton(k, params), alpha * np.eye(k)
+    steps.reset_newton(state, k)
     suffered, quadratic, terms = 0.0, 0.0, []
     for t in range(count):
         f = state.w @ phi[t]
@@ -193,7 +207,7 @@ def test_the_regret_of_the_steps_is_within_the_theorem(alpha, step, bound, sigma
             continue
         quadratic += gradient**2 * phi[t] @ np.linalg.solve(A, phi[t])
         curvature = sigma + eta / np.sqrt(t + 1)
-        steps.newton(state, phi[t], gradient, curvature)
+        steps.online_newton_step(state, phi[t], gradient, curvature)
         A += curvature * gradient**2 * np.outer(phi[t], phi[t])
         terms.append((curvature * gradient**2, state.w @ phi[t]))
     weight, after = np.array(terms).T

@@ -13,7 +13,7 @@ import numpy as np
 from onepass.foundation.deferred_signals import defer_signals
 from onepass.learner.kernel_newton import KernelNewton
 from onepass.learner.learner import Learner
-from onepass.learner.rows import parts
+from onepass.learner.sparse_input import split_rows
 
 
 def advance(rows: Any, learners: list[Learner], codes: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
@@ -21,14 +21,14 @@ def advance(rows: Any, learners: list[Learner], codes: np.ndarray, weights: np.n
     targets = _targets(learners, codes)
 
     def learn(k: int, learner: Learner, place: slice, block: Any) -> np.ndarray:
-        return learner.advance(block, targets(k, place), None if weights is None else weights[place])
+        return learner.learn_checked(block, targets(k, place), None if weights is None else weights[place])
 
     return _each(rows, learners, learn, defer_signals)
 
 
 def decide(rows: Any, learners: list[Learner]) -> np.ndarray:
     """Return the decisions on checked rows."""
-    return _each(rows, learners, lambda k, learner, place, block: learner.decided_rows(block), nullcontext)
+    return _each(rows, learners, lambda k, learner, place, block: learner.decide_checked(block), nullcontext)
 
 
 def refine(
@@ -39,7 +39,7 @@ def refine(
     decisions: np.ndarray,
     steps: int,
 ) -> tuple[np.ndarray, bool]:
-    """Refine learners on the examples that they have learned, by Newton steps (learner/refining.py).
+    """Refine learners on the examples that they have learned, by Newton steps (learner/batch_refinement.py).
 
     Returns the decisions to calibrate on, and whether any is another one now: that with its example left out.
     """
@@ -55,7 +55,7 @@ def refine(
 
 def _targets(learners: list[Learner], codes: np.ndarray) -> Callable[[int, slice], np.ndarray]:
     """Return the function that gives the targets of learner k in a slice of the examples."""
-    if learners[0].outputs:
+    if learners[0].output_shape:
         return lambda k, place: codes[place].astype(np.float64)
     only = 1 if len(learners) == 1 else 0
     return lambda k, place: np.where(codes[place] == k + only, 1.0, -1.0)
@@ -68,9 +68,9 @@ def _each(
     guard: Callable[[], AbstractContextManager[None]],
 ) -> np.ndarray:
     """Return the decisions that work(k, learner, place, block) gives; guard: of the work of all learners on a block."""
-    found = np.empty((rows.shape[0], *(learners[0].outputs or (len(learners),))))
-    for place, block in parts(rows, learners[0].columns(rows.shape[1])):
+    found = np.empty((rows.shape[0], *(learners[0].output_shape or (len(learners),))))
+    for place, block in split_rows(rows, learners[0].columns(rows.shape[1])):
         with guard():
             for k, learner in enumerate(learners):
-                found[place, slice(None) if learner.outputs else k] = work(k, learner, place, block)
+                found[place, slice(None) if learner.output_shape else k] = work(k, learner, place, block)
     return found if found.shape[1] > 1 else found[:, 0]

@@ -13,8 +13,8 @@ from onepass.foundation.check import quote
 from onepass.foundation.registry import class_name
 from onepass.foundation.rw_lock import RWLock, SharedObject, composite, reading
 from onepass.learner.kernel_newton import KernelNewton
-from onepass.learner.learner import Held, Learner, take_back
-from onepass.learner.rows import checked
+from onepass.learner.learner import Learner, LearnerStates, restore_states
+from onepass.learner.sparse_input import check_rows
 
 try:
     from sklearn.base import BaseEstimator, clone
@@ -69,7 +69,7 @@ class OnlineKernelEstimator(SharedObject, BaseEstimator, ABC):
     def make_learners(self, count: int) -> list[Learner]:
         """Return `count` native learners that have learned nothing."""
         learner, classifies = pattern(self), isinstance(self, ClassifierMixin)
-        if not isinstance(learner, Learner) or learner.classifies is not classifies:
+        if not isinstance(learner, Learner) or learner.is_classifier is not classifies:
             losses = "hinge, squared_hinge or logistic" if classifies else "squared, huber or epsilon_insensitive"
             raise ValueError(f"learner must be an online kernel learner with the loss {losses}, got {quote(learner)}")
         return share([clone(learner) for _ in range(count)], self.sharing)
@@ -128,14 +128,14 @@ class OnlineKernelEstimator(SharedObject, BaseEstimator, ABC):
         share(getattr(self, "learners_", []), self.sharing)
 
     @composite
-    def rehearse(self, X: Any, y: Any) -> None:
+    def compile_for(self, X: Any, y: Any) -> None:
         """Compile what learning examples X (n, d), y (n,) needs; the estimator stays as it is."""
         with transaction(self):
             fitted = self.__sklearn_is_fitted__()
             rows, y = checked_examples(self, X, y)
             if not fitted:
                 self.begin(y)
-            self.learners_[0].copy().advance(rows[:1], np.ones(1))
+            self.learners_[0].copy().learn_checked(rows[:1], np.ones(1))
             if not fitted:
                 forget(self)
 
@@ -152,7 +152,7 @@ class OnlineKernelEstimator(SharedObject, BaseEstimator, ABC):
         if hasattr(self, "feature_names_in_"):
             extra["names"] = [str(name) for name in self.feature_names_in_]
         extra["fitted"] = len(getattr(self, "learners_", ()))
-        held = Held(sum((one.states() for one in getattr(self, "learners_", ())), ()))
+        held = LearnerStates(sum((one.states() for one in getattr(self, "learners_", ())), ()))
         return files.Contents({"learner": self.learner}, extra, held)
 
     @classmethod
@@ -160,7 +160,7 @@ class OnlineKernelEstimator(SharedObject, BaseEstimator, ABC):
         """From what a file, copy or pickle holds, `params`, `extra` and `held`; ValueError where that does not fit."""
         owner = cls(**params)
         owner.restore(extra)
-        take_back(getattr(owner, "learners_", []), check.integer("dim", extra["dim"], 0), held)
+        restore_states(getattr(owner, "learners_", []), check.integer("dim", extra["dim"], 0), held)
         return owner
 
     def restore(self, extra: dict[str, Any]) -> None:
@@ -205,14 +205,14 @@ def checked_examples(estimator: OnlineKernelEstimator, X: Any, y: Any) -> Any:
     numeric, reset = not isinstance(estimator, ClassifierMixin), not estimator.__sklearn_is_fitted__()
     with all_floats():
         X, y = validate_data(estimator, X, y, accept_sparse="csr", dtype=np.float64, y_numeric=numeric, reset=reset)
-    return checked("X", X, None), y
+    return check_rows("X", X, None), y
 
 
 def checked_weights(estimator: OnlineKernelEstimator, given: Any, rows: Any) -> np.ndarray | None:
     """Return weights (n,) of the examples, at least 0; None where there are none."""
     if given is None:
         return None
-    if not pattern(estimator).weighs:
+    if not pattern(estimator).can_use_weights:
         raise ValueError(f"sample_weight needs a KernelNewton, got {quote(estimator.learner)}")
     found = check.finite("sample_weight", check.array("sample_weight", given, np.dtype(np.float64), (0, 1)))
     if found.ndim == 0:
@@ -227,7 +227,7 @@ def checked_rows(estimator: OnlineKernelEstimator, X: Any) -> Any:
     check_is_fitted(estimator)
     with all_floats():
         X = validate_data(estimator, X, accept_sparse="csr", dtype=np.float64, reset=False)
-    return checked("X", X, None)
+    return check_rows("X", X, None)
 
 
 def checked_row(estimator: OnlineKernelEstimator, x: Any) -> Any:
@@ -236,7 +236,7 @@ def checked_row(estimator: OnlineKernelEstimator, x: Any) -> Any:
     names, given = getattr(estimator, "feature_names_in_", None), getattr(x, "columns", getattr(x, "index", None))
     if names is not None and given is not None and not callable(given) and list(given) != list(names):
         raise ValueError(f"x must have the features {quote(list(names))} in this order, got {quote(list(given))}")
-    return checked("x", single(x), estimator.n_features_in_)
+    return check_rows("x", single(x), estimator.n_features_in_)
 
 
 # ---- what an estimator has learned ----

@@ -1,8 +1,8 @@
 """scikit-learn estimators around any online kernel learner: labels of any kind, several classes, `partial_fit`.
 
 Two classes: one learner, whose f >= 0 means the second of `classes_`. More: every class is told from all others, and
-the class of the largest f. KernelNewton does so on one map and one design (learner/several_newton.py), at a fraction of
-the cost of learners of their own; of other learners there is one a class. They learn the stream one after the other,
+the class of the largest f. KernelNewton does so on one map and one design (learner/multiclass_newton.py), at a fraction
+of the cost of learners of their own; of other learners there is one a class. They learn the stream one after the other,
 each in its compiled loop, which is the same as example by example. Costs and memory are those of as many learners.
 """
 
@@ -34,7 +34,7 @@ from onepass.foundation.check import quote
 from onepass.foundation.rw_lock import composite, reading
 from onepass.learner.kernel_newton import KernelNewton
 from onepass.learner.learner import Learner
-from onepass.learner.several_newton import SeveralNewton
+from onepass.learner.multiclass_newton import MulticlassNewton
 
 DTYPES = "biufUO"  # of labels that a file can hold
 SEVERAL = ("shared", "own")
@@ -53,7 +53,7 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
     several: what three classes and more are learned by: "shared" (default), a KernelNewton whose map and design serve
         all of them, or "own", one learner a class; learners other than KernelNewton have their own always.
     refinements: steps of Newton's method on all examples that `fit` adds to its one pass, for each penalty it tries, at
-        least 0 (default 3; 0: one pass): learner/refining.py. For KernelNewton with the logistic loss, without
+        least 0 (default 3; 0: one pass): learner/batch_refinement.py. For KernelNewton with the logistic loss, without
         `follow`; where rows drift the pass stays. `partial_fit` and `learn_one` learn every example once.
     After `fit` or `partial_fit`: `classes_` (classes,), `n_features_in_`, `learners_`. Weights of examples multiply
     their losses, and 0 leaves them out. `fit` takes `sample_weight` by name; its signature does not show it, as
@@ -188,7 +188,7 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
         if weights is not None and not weights.all():
             rows, codes, weights = rows[weights > 0.0], codes[weights > 0.0], weights[weights > 0.0]
         before, counted = self.counts_.sum(), np.bincount(codes, minlength=len(self.counts_))
-        if weights is not None and not pattern(self).weighs:
+        if weights is not None and not pattern(self).can_use_weights:
             chance = (before + np.arange(1.0, len(codes) + 1.0)) * GOLDEN % 1.0
             by_class = self._class_weights(codes)
             kept = chance < weights / (1.0 if by_class is None else by_class.max())
@@ -254,7 +254,9 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
         made = super().make_learners(count)
         if count == 1 and len(self.classes_) > 2:
             newton = [learner for learner in made if isinstance(learner, KernelNewton)]
-            several: list[Learner] = [SeveralNewton(classes=len(self.classes_), learner=learner) for learner in newton]
+            several: list[Learner] = [
+                MulticlassNewton(classes=len(self.classes_), learner=learner) for learner in newton
+            ]
             return share(several, self.sharing)
         return made
 
@@ -286,7 +288,7 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
         return self.calibration_.probabilities(decisions)[0]
 
     @composite
-    def validated(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
+    def predict_then_learn(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
         """Decisions and mistakes (n,) while examples X (n, d), y (n,) are learned."""
         decisions = self._progress(X, y)
         return decisions, (self._labels(decisions) != np.asarray(y).reshape(-1)).astype(np.float64)
@@ -353,7 +355,7 @@ class OnlineKernelRegressor(RegressorMixin, OnlineKernelEstimator):
         """`partial_fit` of one row x, (d,) or (1, d), and its target y."""
         if not self.__sklearn_is_fitted__():
             return self.partial_fit(single(x), [y])
-        self.learners_[0].advance(checked_row(self, x), self.learners_[0].checked_targets([y], 1))
+        self.learners_[0].learn_checked(checked_row(self, x), self.learners_[0].check_targets([y], 1))
         return self
 
     @reading
@@ -367,10 +369,10 @@ class OnlineKernelRegressor(RegressorMixin, OnlineKernelEstimator):
             weights = checked_weights(self, given, rows)
             if not self.__sklearn_is_fitted__():
                 self.begin(y)
-            targets = self.learners_[0].checked_targets(y, rows.shape[0])
+            targets = self.learners_[0].check_targets(y, rows.shape[0])
         if weights is not None and not weights.all():
             rows, targets, weights = rows[weights > 0.0], targets[weights > 0.0], weights[weights > 0.0]
-        return self.learners_[0].advance(rows, targets, weights)
+        return self.learners_[0].learn_checked(rows, targets, weights)
 
     @reading
     def predict(self, X: Any) -> np.ndarray:
@@ -378,7 +380,7 @@ class OnlineKernelRegressor(RegressorMixin, OnlineKernelEstimator):
         return decide(checked_rows(self, X), self.learners_)
 
     @composite
-    def validated(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
+    def predict_then_learn(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
         """Decisions and mistakes (n,) while examples X (n, d), y (n,) are learned."""
         decisions = self._progress(X, y)
         return decisions, (decisions - np.asarray(y, np.float64).reshape(-1)) ** 2

@@ -14,11 +14,19 @@ from onepass.features.contract import copy_scratch
 from onepass.foundation import check
 from onepass.foundation.registry import savable
 from onepass.learner import contract
-from onepass.learner.budget import Budget, budgeted, decided, put, shrinkage, sizes, some_place
-from onepass.learner.consistency import on_a_budget
-from onepass.learner.explaining import Reason, of_budget
-from onepass.learner.learner import Learner, common
-from onepass.learner.losses import Loss, loss_named, slope
+from onepass.learner.budget import (
+    Budget,
+    check_shrinkage,
+    check_sizes,
+    free_or_random_index,
+    kernel_expansion,
+    make_budget,
+    put_example,
+)
+from onepass.learner.consistency import budget_fits
+from onepass.learner.explanation import Reason, budget_terms
+from onepass.learner.learner import Learner, check_common
+from onepass.learner.losses import Loss, make_loss, slope
 
 
 class BOGDState(NamedTuple):
@@ -34,7 +42,7 @@ class BOGDState(NamedTuple):
 
 
 @copy_scratch.for_state(BOGDState)
-def apart_bogd(state):
+def copy_scratch_bogd(state):
     budget = copy_scratch(state.budget)
     return BOGDState(
         budget=budget, turn=state.turn, seed=state.seed, loss=state.loss, step=state.step, reg=state.reg, cap=state.cap
@@ -43,13 +51,13 @@ def apart_bogd(state):
 
 @contract.decision.for_state(BOGDState)
 def decision(state, x):
-    return decided(state.budget, x)
+    return kernel_expansion(state.budget, x)
 
 
 @contract.step.for_state(BOGDState)
 def step(state, x, y):
     budget = state.budget
-    f = decided(budget, x)
+    f = kernel_expansion(budget, x)
     gradient, count = slope(state.loss, f, y), budget.weights.size
     scale = 1.0 - state.step * state.reg
     if gradient != 0.0 and budget.used == count:
@@ -58,8 +66,8 @@ def step(state, x, y):
         budget.weights[i] = min(max(scale * budget.weights[i], -state.cap), state.cap)
     if gradient == 0.0:
         return state, f
-    place = some_place(budget, state.seed, state.turn)
-    budget = put(budget, place, x, min(max(-state.step * gradient, -state.cap), state.cap))
+    place = free_or_random_index(budget, state.seed, state.turn)
+    budget = put_example(budget, place, x, min(max(-state.step * gradient, -state.cap), state.cap))
     return BOGDState(
         budget=budget,
         turn=state.turn + 1,
@@ -120,22 +128,22 @@ class BOGD(Learner):
         seed: int = 0,
     ):
         self.params: dict[str, Any] = {
-            **sizes(budget, width),
-            **common(width, loss, loss_width, step),
-            "reg": shrinkage(reg, step),
+            **check_sizes(budget, width),
+            **check_common(width, loss, loss_width, step),
+            "reg": check_shrinkage(reg, step),
             "cap": check.positive("cap", cap),
             "seed": check.integer("seed", seed, 0, check.LARGEST_SEED),
         }
         self._state = None
 
     def _terms(self, x: np.ndarray, names: tuple[str, ...], decision: float) -> list[Reason]:
-        return of_budget(self._state.budget, x)
+        return budget_terms(self._state.budget, x)
 
     def begin(self, dim: int) -> BOGDState:
         p = self.params
-        loss = loss_named(p["loss"], p["loss_width"])
+        loss = make_loss(p["loss"], p["loss_width"])
         return BOGDState(
-            budget=budgeted(p["budget"], dim, p["width"]),
+            budget=make_budget(p["budget"], dim, p["width"]),
             turn=0,
             seed=p["seed"],
             loss=loss,
@@ -145,4 +153,4 @@ class BOGD(Learner):
         )
 
     def fits(self, state: Any, begun: Any) -> bool:
-        return on_a_budget(self, state, begun)
+        return budget_fits(self, state, begun)

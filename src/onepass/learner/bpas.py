@@ -16,9 +16,9 @@ from onepass.features.contract import copy_scratch
 from onepass.foundation import check
 from onepass.foundation.registry import savable
 from onepass.learner import contract
-from onepass.learner.budget import Budget, budgeted, decided, put, sizes
-from onepass.learner.consistency import on_a_budget
-from onepass.learner.explaining import Reason, of_budget
+from onepass.learner.budget import Budget, check_sizes, kernel_expansion, make_budget, put_example
+from onepass.learner.consistency import budget_fits
+from onepass.learner.explanation import Reason, budget_terms
 from onepass.learner.learner import Learner
 
 
@@ -30,35 +30,35 @@ class BPASState(NamedTuple):
 
 
 @copy_scratch.for_state(BPASState)
-def apart_bpas(state):
+def copy_scratch_bpas(state):
     return BPASState(budget=copy_scratch(state.budget), aggressiveness=state.aggressiveness)
 
 
 @contract.decision.for_state(BPASState)
 def decision(state, x):
-    return decided(state.budget, x)
+    return kernel_expansion(state.budget, x)
 
 
 @contract.step.for_state(BPASState)
 def step(state, x, y):
     budget, most = state.budget, state.aggressiveness
-    f = decided(budget, x)
+    f = kernel_expansion(budget, x)
     hinge = 1.0 - y * f
     if hinge <= 0.0:
         return state, f
     move = y * min(most, hinge)
     if budget.used < budget.weights.size:
-        return BPASState(budget=put(budget, budget.used, x, move), aggressiveness=most), f
+        return BPASState(budget=put_example(budget, budget.used, x, move), aggressiveness=most), f
     place, least = 0, np.inf
     for r in range(budget.used):
-        a, k = budget.weights[r], budget.near[r]
+        a, k = budget.weights[r], budget.kernel_values[r]
         b = a * k + move
         left = max(0.0, 1.0 - y * (f - a * k + b))
         cost = 0.5 * (a * a - 2.0 * a * b * k + b * b) + most * left
         if cost < least:
             place, least = r, cost
-    weight = budget.weights[place] * budget.near[place] + move
-    return BPASState(budget=put(budget, place, x, weight), aggressiveness=most), f
+    weight = budget.weights[place] * budget.kernel_values[place] + move
+    return BPASState(budget=put_example(budget, place, x, weight), aggressiveness=most), f
 
 
 @savable
@@ -88,17 +88,17 @@ class BPAS(Learner):
 
     def __init__(self, *, budget: int = 100, width: float = 1.0, aggressiveness: float = 1.0):
         self.params: dict[str, Any] = {
-            **sizes(budget, width),
+            **check_sizes(budget, width),
             "aggressiveness": check.positive("aggressiveness", aggressiveness),
         }
         self._state = None
 
     def _terms(self, x: np.ndarray, names: tuple[str, ...], decision: float) -> list[Reason]:
-        return of_budget(self._state.budget, x)
+        return budget_terms(self._state.budget, x)
 
     def begin(self, dim: int) -> BPASState:
         p = self.params
-        return BPASState(budget=budgeted(p["budget"], dim, p["width"]), aggressiveness=p["aggressiveness"])
+        return BPASState(budget=make_budget(p["budget"], dim, p["width"]), aggressiveness=p["aggressiveness"])
 
     def fits(self, state: Any, begun: Any) -> bool:
-        return on_a_budget(self, state, begun)
+        return budget_fits(self, state, begun)

@@ -21,44 +21,50 @@ class Budget(NamedTuple):
 
     points: np.ndarray
     weights: np.ndarray
-    near: np.ndarray
+    kernel_values: np.ndarray
     used: int
     precision: float
 
 
 @copy_scratch.for_state(Budget)
-def apart_budget(budget):
+def copy_scratch_budget(budget):
     return Budget(
         points=budget.points,
         weights=budget.weights,
-        near=np.empty(budget.near.size),
+        kernel_values=np.empty(budget.kernel_values.size),
         used=budget.used,
         precision=budget.precision,
     )
 
 
 @compiled
-def decided(budget, x):
-    """f(x); leaves the kernel values in budget.near."""
-    fill_gaussian(budget.points, budget.used, x, budget.precision, budget.near)
+def kernel_expansion(budget, x):
+    """f(x); leaves the kernel values in budget.kernel_values."""
+    fill_gaussian(budget.points, budget.used, x, budget.precision, budget.kernel_values)
     total = 0.0
     for i in range(budget.used):
-        total += budget.weights[i] * budget.near[i]
+        total += budget.weights[i] * budget.kernel_values[i]
     return total
 
 
 @compiled
-def put(budget, place, x, weight):
+def put_example(budget, place, x, weight):
     """An example at this place: the next free one, or instead of the one that is there."""
     for j in range(x.size):
         budget.points[place, j] = x[j]
     budget.weights[place] = weight
     used = max(budget.used, place + 1)
-    return Budget(points=budget.points, weights=budget.weights, near=budget.near, used=used, precision=budget.precision)
+    return Budget(
+        points=budget.points,
+        weights=budget.weights,
+        kernel_values=budget.kernel_values,
+        used=used,
+        precision=budget.precision,
+    )
 
 
 @compiled
-def roomier(budget):
+def double_room(budget):
     """The same examples with room for twice as many."""
     weights = np.zeros(2 * budget.weights.size)
     for i in range(budget.used):
@@ -66,14 +72,14 @@ def roomier(budget):
     return Budget(
         points=double_capacity(budget.points),
         weights=weights,
-        near=np.zeros(weights.size),
+        kernel_values=np.zeros(weights.size),
         used=budget.used,
         precision=budget.precision,
     )
 
 
 @compiled
-def some_place(budget, seed, turn):
+def free_or_random_index(budget, seed, turn):
     """The next free place, or a uniformly random one where there is none: a hash of the seed and the turn."""
     count = budget.weights.size
     if budget.used < count:
@@ -81,12 +87,14 @@ def some_place(budget, seed, turn):
     return np.int64(hash_integer(hash_integer(np.uint64(seed)) ^ np.uint64(turn)) % np.uint64(count))
 
 
-def budgeted(count: int, dim: int, width: float) -> Budget:
+def make_budget(count: int, dim: int, width: float) -> Budget:
     """Room for so many examples of this width, none yet."""
-    return Budget(points=zeros(count, dim), weights=zeros(count), near=zeros(count), used=0, precision=0.5 / width**2)
+    return Budget(
+        points=zeros(count, dim), weights=zeros(count), kernel_values=zeros(count), used=0, precision=0.5 / width**2
+    )
 
 
-def kernel_width(width: Any) -> float:
+def check_kernel_width(width: Any) -> float:
     """The checked width of a kernel, whose square must be a number."""
     found = check.positive("width", width)
     if not LEAST_WIDTH <= found <= 1.0 / LEAST_WIDTH:
@@ -94,12 +102,12 @@ def kernel_width(width: Any) -> float:
     return found
 
 
-def sizes(budget: Any, width: Any) -> dict[str, Any]:
+def check_sizes(budget: Any, width: Any) -> dict[str, Any]:
     """The checked parameters of every learner with a budget."""
-    return {"budget": check.integer("budget", budget, 2), "width": kernel_width(width)}
+    return {"budget": check.integer("budget", budget, 2), "width": check_kernel_width(width)}
 
 
-def shrinkage(reg: Any, step: float) -> float:
+def check_shrinkage(reg: Any, step: float) -> float:
     """The checked reg of weights that shrink by 1 - step reg."""
     found = check.real("reg", reg)
     if not 0.0 <= found * step < 1.0:

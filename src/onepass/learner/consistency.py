@@ -1,7 +1,7 @@
 """What the rules of learners' files share: whether nothing that compiled code indexes by lies outside.
 
 Arrays have the shapes, and scalars the values, of a state that has just begun (`as_begun`); what differs is named by
-every learner in its own `fits`. Arrays and counters are named by paths, like ``sketching.first.used``.
+every learner in its own `fits`. Arrays and counters are named by paths, like ``sketching.buffer.used``.
 """
 
 from typing import Any
@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from onepass.foundation.state import has_same_layout
-from onepass.learner.sketching import landmark_places
+from onepass.learner.sketching import draw_landmarks
 
 
-def on_a_budget(learner: Any, s: Any, begun: Any) -> bool:
+def budget_fits(learner: Any, s: Any, begun: Any) -> bool:
     return (
         has_same_layout(s, begun, ("budget.used", "turn"))
         and 0 <= s.budget.used <= s.budget.weights.size
@@ -20,20 +20,20 @@ def on_a_budget(learner: Any, s: Any, begun: Any) -> bool:
     )
 
 
-def growing_budget(learner: Any, s: Any, begun: Any) -> bool:
+def growing_budget_fits(learner: Any, s: Any, begun: Any) -> bool:
     room = s.budget.weights.size
     return (
-        has_same_layout(s, begun, ("budget.points", "budget.weights", "budget.near", "budget.used"))
+        has_same_layout(s, begun, ("budget.points", "budget.weights", "budget.kernel_values", "budget.used"))
         and room >= 1
         and s.budget.points.shape == (room, learner.dim)
-        and s.budget.near.shape == (room,)
+        and s.budget.kernel_values.shape == (room,)
         and 0 <= s.budget.used <= room
     )
 
 
-def buffered(first: Any, mapped: bool) -> bool:
+def buffer_fits(buffer: Any, mapped: bool) -> bool:
     """A buffer is turned into a map as soon as it is full."""
-    return 0 <= first.used <= first.weights.size and mapped == (first.used == first.weights.size)
+    return 0 <= buffer.used <= buffer.weights.size and mapped == (buffer.used == buffer.weights.size)
 
 
 def sketch_fits(sketch: Any, dim: int) -> bool:
@@ -49,16 +49,16 @@ def sketch_fits(sketch: Any, dim: int) -> bool:
 
 
 GROWING = tuple(f"sketching.sketch.{name}" for name in ("points", "vectors", "values", "used"))
-COUNTED = tuple(f"sketching.{name}" for name in ("first.used", "mapped"))
+COUNTED = tuple(f"sketching.{name}" for name in ("buffer.used", "mapped"))
 
 
-def sketched_stream(learner: Any, s: Any, begun: Any) -> bool:
+def sketching_fits(learner: Any, s: Any, begun: Any) -> bool:
     found = s.sketching
     return (
         has_same_layout(s, begun, GROWING + COUNTED)
-        and buffered(found.first, found.mapped)
-        and np.array_equal(found.places, landmark_places(learner.params))
-        and found.clock.tally.min() >= 0
+        and buffer_fits(found.buffer, found.mapped)
+        and np.array_equal(found.landmark_indices, draw_landmarks(learner.params))
+        and found.schedule.counts.min() >= 0
         and sketch_fits(found.sketch, learner.dim)
     )
 

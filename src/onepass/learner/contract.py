@@ -23,7 +23,7 @@ def step(state, x: np.ndarray, y: float):
 
 
 @compiled
-def progress(state, rows, targets):
+def learn_examples(state, rows, targets):
     """Decide, then learn, example by example: the state and the decisions (n,)."""
     decisions = np.empty(rows.shape[0])
     for i in range(rows.shape[0]):

@@ -16,11 +16,11 @@ from onepass.foundation import check
 from onepass.foundation.registry import savable
 from onepass.foundation.state import zeros
 from onepass.learner import contract
-from onepass.learner.budget import sizes
-from onepass.learner.explaining import Reason, of_map
-from onepass.learner.learner import Learner, common
-from onepass.learner.losses import Loss, loss_named, slope
-from onepass.learner.newton import inner
+from onepass.learner.budget import check_sizes
+from onepass.learner.explanation import Reason, map_terms
+from onepass.learner.learner import Learner, check_common
+from onepass.learner.losses import Loss, make_loss, slope
+from onepass.learner.newton import inner_product
 
 
 class FOGDState(NamedTuple):
@@ -37,14 +37,14 @@ class FOGDState(NamedTuple):
 
 
 @copy_scratch.for_state(FOGDState)
-def apart_fogd(state):
+def copy_scratch_fogd(state):
     return FOGDState(map=state.map, w=state.w, phi=np.empty(state.phi.size), loss=state.loss, step=state.step)
 
 
 @contract.decision.for_state(FOGDState)
 def decision(state, x):
     transform_row(state.map, x, state.phi)
-    return inner(state.w, state.phi)
+    return inner_product(state.w, state.phi)
 
 
 @contract.step.for_state(FOGDState)
@@ -106,9 +106,9 @@ class FOGD(Learner):
         seed: int = 0,
     ):
         self.params: dict[str, Any] = {
-            **sizes(budget, width),
+            **check_sizes(budget, width),
             "features": check.integer("features", 4 * int(budget) if features is None else features, 2),
-            **common(width, loss, loss_width, step),
+            **check_common(width, loss, loss_width, step),
             "seed": check.integer("seed", seed, 0, check.LARGEST_SEED),
         }
         if self.params["features"] % 2:
@@ -116,12 +116,12 @@ class FOGD(Learner):
         self._state = None
 
     def _terms(self, x: np.ndarray, names: tuple[str, ...], decision: float) -> list[Reason]:
-        return of_map(self._state.map, self._state.w, x)
+        return map_terms(self._state.map, self._state.w, x)
 
     def begin(self, dim: int) -> FOGDState:
         p = self.params
         size = p["features"]
-        loss = loss_named(p["loss"], p["loss_width"])
+        loss = make_loss(p["loss"], p["loss_width"])
         return FOGDState(
             map=make_fourier(size, dim, p["width"], p["seed"]),
             w=zeros(size),

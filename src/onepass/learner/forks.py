@@ -32,12 +32,18 @@ from onepass.features.contract import copy_scratch, transform_row
 from onepass.foundation.registry import savable
 from onepass.learner import contract, sketching
 from onepass.learner import newton as steps
-from onepass.learner.consistency import sketched_stream
-from onepass.learner.explaining import Reason, of_sketching
-from onepass.learner.learner import Learner, common
-from onepass.learner.losses import Loss, loss_named, slope
-from onepass.learner.newton import Newton, newton, reset
-from onepass.learner.sketching import Sketching, decided_by, kept, regular, sketch_sizes
+from onepass.learner.consistency import sketching_fits
+from onepass.learner.explanation import Reason, sketching_terms
+from onepass.learner.learner import Learner, check_common
+from onepass.learner.losses import Loss, make_loss, slope
+from onepass.learner.newton import Newton, online_newton_step, reset_newton
+from onepass.learner.sketching import (
+    Sketching,
+    absorb_example,
+    check_sketch_sizes,
+    count_regular_round,
+    two_stage_decision,
+)
 
 
 class FORKSState(NamedTuple):
@@ -53,7 +59,7 @@ class FORKSState(NamedTuple):
 
 
 @copy_scratch.for_state(FORKSState)
-def apart_forks(state):
+def copy_scratch_forks(state):
     return FORKSState(
         sketching=copy_scratch(state.sketching), newton=state.newton, loss=state.loss, decaying=state.decaying
     )
@@ -62,25 +68,25 @@ def apart_forks(state):
 @contract.decision.for_state(FORKSState)
 def decision(state, x):
     found = state.sketching
-    return decided_by(found.first, found.sketch.features, found.phi, found.mapped, state.newton.w, x)
+    return two_stage_decision(found.buffer, found.sketch.features, found.phi, found.mapped, state.newton.w, x)
 
 
 @contract.step.for_state(FORKSState)
 def step(state, x, y):
     found = state.sketching
-    f = decided_by(found.first, found.sketch.features, found.phi, found.mapped, state.newton.w, x)
+    f = two_stage_decision(found.buffer, found.sketch.features, found.phi, found.mapped, state.newton.w, x)
     gradient = slope(state.loss, f, y)
     second, eta = state.newton, state.decaying
-    if regular(found.clock, found.mapped, gradient):
+    if count_regular_round(found.schedule, found.mapped, gradient):
         if gradient != 0.0 and found.mapped:  # the reset's own loss counts as the first
-            t = 1.0 + found.clock.tally[1]
-            newton(second, found.phi, gradient, second.curvature + eta / np.sqrt(t))
+            t = 1.0 + found.schedule.counts[1]
+            online_newton_step(second, found.phi, gradient, second.curvature + eta / np.sqrt(t))
         return state, f
-    found = kept(found, x, -second.step * gradient)
-    reset(second, found.phi.size)
+    found = absorb_example(found, x, -second.step * gradient)
+    reset_newton(second, found.phi.size)
     if found.mapped:
         transform_row(found.sketch.features, x, found.phi)
-        newton(second, found.phi, slope(state.loss, 0.0, y), second.curvature + eta)
+        online_newton_step(second, found.phi, slope(state.loss, 0.0, y), second.curvature + eta)
     return FORKSState(sketching=found, newton=second, loss=state.loss, decaying=eta), f
 
 
@@ -173,24 +179,24 @@ class FORKS(Learner):
         seed: int = 0,
     ):
         self.params: dict[str, Any] = {
-            **sketch_sizes(budget, rank, sketch_size, sample_size, blocks, update_every, seed),
-            **common(width, loss, loss_width, step),
-            **steps.settings(alpha, curvature, bound),
-            "decaying_curvature": steps.from_zero("decaying_curvature", decaying_curvature),
+            **check_sketch_sizes(budget, rank, sketch_size, sample_size, blocks, update_every, seed),
+            **check_common(width, loss, loss_width, step),
+            **steps.check_settings(alpha, curvature, bound),
+            "decaying_curvature": steps.check_curvature("decaying_curvature", decaying_curvature),
         }
         self._state = None
 
     def _terms(self, x: np.ndarray, names: tuple[str, ...], decision: float) -> list[Reason]:
-        return of_sketching(self._state.sketching, self._state.newton.w, x)
+        return sketching_terms(self._state.sketching, self._state.newton.w, x)
 
     def begin(self, dim: int) -> FORKSState:
         p = self.params
         return FORKSState(
-            sketching=sketching.begun(p, dim),
-            newton=steps.begun(p["rank"], p),
-            loss=loss_named(p["loss"], p["loss_width"]),
+            sketching=sketching.init_sketching(p, dim),
+            newton=steps.init_newton(p["rank"], p),
+            loss=make_loss(p["loss"], p["loss_width"]),
             decaying=p["decaying_curvature"],
         )
 
     def fits(self, state: Any, begun: Any) -> bool:
-        return sketched_stream(self, state, begun)
+        return sketching_fits(self, state, begun)

@@ -41,17 +41,17 @@ from onepass.foundation.check import quote
 from onepass.foundation.registry import savable
 from onepass.foundation.rw_lock import writing
 from onepass.foundation.state import full, has_same_layout, zeros
-from onepass.learner.budget import kernel_width
-from onepass.learner.columns import constant, deviations
-from onepass.learner.explaining import Reason, of_newton
+from onepass.learner.batch_refinement import refine_weights, transform_rows
+from onepass.learner.budget import check_kernel_width
+from onepass.learner.column_stats import is_constant, standard_deviations
+from onepass.learner.explanation import Reason, newton_terms
+from onepass.learner.landmark_refresh import has_moved, refresh_landmarks
 from onepass.learner.learner import Learner
-from onepass.learner.linear_part import linear_part, total_loss
-from onepass.learner.losses import loss_named
-from onepass.learner.newton_features import KernelNewtonState, progress
-from onepass.learner.newton_jump import followed, moved
-from onepass.learner.newton_map import MAP_OWN, MAPS, map_fits, map_of
-from onepass.learner.refining import features_of, looked_again
-from onepass.learner.rows import dense, hashed, parts
+from onepass.learner.linear_part import make_linear_part, total_loss
+from onepass.learner.losses import make_loss
+from onepass.learner.newton_features import KernelNewtonState, learn_weighted_examples
+from onepass.learner.newton_map import CHANGING_LEAVES, MAPS, make_map, map_fits
+from onepass.learner.sparse_input import count_sketch, split_rows, to_dense
 
 ENOUGH = 32  # least examples on which the gain of the linear part is chosen
 FEW = 8  # least examples for a linear part: scales of fewer may be far too small
@@ -67,7 +67,8 @@ EVERY = tuple(0.25**k for k in range(RAREST + len(SHARES) + 1))  # all possible 
 SPARSE = 0.1  # share of non-zero entries below which wide rows are left to the linear part
 WIDE = 400  # columns above which sparse rows are left to the linear part
 OWN: tuple[str, ...] = (
-    "design.", "w", "phi", "center", "spread", "last_target", "nearness", "early", "targets", "weights", "seen",
+    "design.", "w", "phi", "center", "spread", "last_target", "vote_precision", "buffer_rows",
+    "buffer_targets", "buffer_weights", "n_seen",
 )  # fmt: skip
 NEAR = 16.0  # how much narrower than the map's kernel the vote of the last example is, in squares of the width
 
@@ -116,7 +117,7 @@ class KernelNewton(Learner):
         Let the example before vote.
     follow : bool, default False
         Choose half of the landmarks again where most of the last warm_up rows are at places never seen and this helps
-        (newton_jump.py). These rows are then kept. Only for "nystrom".
+        (landmark_refresh.py). These rows are then kept. Only for "nystrom".
     memory : float or None, default 20.0
         Number of examples that weigh in a direction, above 0. An example counts half after 0.69 memory examples of that
         direction, and a direction that is not seen is not forgotten (docs/forgetting.md). None keeps all examples, for
@@ -182,7 +183,7 @@ class KernelNewton(Learner):
             raise ValueError(f"design must be a design of dim={rank + 2}, two more than features, got {quote(design)}")
         if design is not None and design.dtype != np.float64:
             raise ValueError(f"design must be in float64 here, got {quote(design)}")
-        loss_named(loss, loss_width)
+        make_loss(loss, loss_width)
         self.params: dict[str, Any] = {
             "features": features,
             "size": size,
@@ -193,7 +194,7 @@ class KernelNewton(Learner):
             "gain": None if gain is None else check.positive("gain", gain),
             "sketch": None if sketch is None else check.integer("sketch", sketch, 2),
             "columns": check.integer("columns", columns, 2),
-            "width": None if width is None else kernel_width(width),
+            "width": None if width is None else check_kernel_width(width),
             "width_factor": check.positive("width_factor", width_factor),
             "standardize": bool(check.choice("standardize", standardize, (False, True))),
             "recent": bool(check.choice("recent", recent, (False, True))),
@@ -223,7 +224,7 @@ class KernelNewton(Learner):
         return most if dim > FAR * most else dim
 
     @property
-    def weighs(self) -> bool:
+    def can_use_weights(self) -> bool:
         return True
 
     @property
@@ -257,14 +258,14 @@ class KernelNewton(Learner):
         return RobustFrequentDirections(dim=size, size=min(most, size), reg=share * (p["reg"] or REG))
 
     def _terms(self, x: np.ndarray, names: tuple[str, ...], decision: float) -> list[Reason]:
-        return of_newton(self._state, x, names if len(names) == len(x) else tuple(f"hash{j}" for j in range(len(x))))
+        return newton_terms(self._state, x, names if len(names) == len(x) else tuple(f"hash{j}" for j in range(len(x))))
 
     def begin(self, dim: int) -> KernelNewtonState:
         self.dim = dim
         p, design, most, dim = self.params, self.design, np.finfo(np.float64).max, self.columns(dim)
         linear = dim if self.linear else 0
         return KernelNewtonState(
-            map=map_of(p, self.rank, zeros(1, dim), 1.0),
+            map=make_map(p, self.rank, zeros(1, dim), 1.0),
             design=design.initial_state(),
             w=zeros(design.dim),
             phi=zeros(design.dim),
@@ -278,72 +279,81 @@ class KernelNewton(Learner):
             scaled=zeros(dim),
             last=zeros(dim),
             last_target=0.0,
-            nearness=-1.0,
-            early=zeros(p["warm_up"], dim),
-            targets=zeros(p["warm_up"]),
-            weights=zeros(p["warm_up"]),
-            seen=0,
-            least=1.0 / p["memory"] if p["memory"] else 0.0,
-            loss=loss_named(p["loss"], p["loss_width"]),
+            vote_precision=-1.0,
+            buffer_rows=zeros(p["warm_up"], dim),
+            buffer_targets=zeros(p["warm_up"]),
+            buffer_weights=zeros(p["warm_up"]),
+            n_seen=0,
+            min_leverage=1.0 / p["memory"] if p["memory"] else 0.0,
+            loss=make_loss(p["loss"], p["loss_width"]),
         )
 
     def _dense(self, rows: Any) -> np.ndarray:
         dim = rows.shape[1]
-        return dense(rows) if self.columns(dim) == dim else hashed(rows, self.columns(dim), self.params["seed"])
+        return (
+            to_dense(rows) if self.columns(dim) == dim else count_sketch(rows, self.columns(dim), self.params["seed"])
+        )
 
     def _learn(self, rows: np.ndarray, targets: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
         """Learn up to the next remake of the map, again and again, and return the decisions."""
-        done, decisions, warm_up = 0, np.empty((len(rows), *self.outputs)), self.params["warm_up"]
+        done, decisions, warm_up = 0, np.empty((len(rows), *self.output_shape)), self.params["warm_up"]
         weights = np.ones(len(rows)) if weights is None else weights
         while done < len(rows):
-            seen, stop = self._within(self._state).seen, len(rows)
+            seen, stop = self._newton_state(self._state).n_seen, len(rows)
             if seen < warm_up:
                 stop = min(done + min(1 << seen.bit_length(), warm_up) - seen, stop)
             elif self.params["follow"]:
                 stop = min(done + warm_up - seen % warm_up, stop)
             part = slice(done, stop)
-            self._state, decisions[part] = self._went(self._state, rows[part], targets[part], weights[part])
-            done, seen = stop, self._within(self._state).seen
+            self._state, decisions[part] = self._learn_block(self._state, rows[part], targets[part], weights[part])
+            done, seen = stop, self._newton_state(self._state).n_seen
             if seen == warm_up or (seen < warm_up and seen & (seen - 1) == 0):
-                self._remake()
+                self._remake_map()
             elif self.params["follow"] and seen % warm_up == 0:
-                self._follow()
+                self._refresh_landmarks()
         return decisions
 
-    def _follow(self) -> None:
+    def _refresh_landmarks(self) -> None:
         """Choose landmarks again and relearn the last examples, if rows have moved and it lowers their loss."""
-        s, size = self._within(self._state), self._within(self._state).phi.size
-        if size == s.slope.size + 2 or not moved(s):
+        s, size = self._newton_state(self._state), self._newton_state(self._state).phi.size
+        if size == s.slope.size + 2 or not has_moved(s):
             return
-        rows, targets, weights, late = s.early, s.targets, s.weights, slice(len(s.early) // 2, None)
+        rows, targets, weights, late = (
+            s.buffer_rows,
+            s.buffer_targets,
+            s.buffer_weights,
+            slice(len(s.buffer_rows) // 2, None),
+        )
         designs = [self._design(size, share) for share in EVERY]
         design = next(design for design in designs if design.consistent(s.design))
-        fresh = followed(s, self.params, self.rank, design, NEAR)._replace(
-            early=np.zeros((0, rows.shape[1])), targets=np.zeros(0), weights=np.zeros(0)
+        fresh = refresh_landmarks(s, self.params, self.rank, design, NEAR)._replace(
+            buffer_rows=np.zeros((0, rows.shape[1])), buffer_targets=np.zeros(0), buffer_weights=np.zeros(0)
         )
-        before = self.decide_block(rows[late])
-        learned, decisions = self._went(self._apart(self._state, fresh), rows, targets, weights)
-        new, old = (self._lost(learned, f, targets[late], weights[late]) for f in (decisions[late], before))
+        before = self.decide_dense(rows[late])
+        learned, decisions = self._learn_block(self._copy_state(self._state, fresh), rows, targets, weights)
+        new, old = (self._total_loss(learned, f, targets[late], weights[late]) for f in (decisions[late], before))
         if new < old:
-            self._state = self._with(learned, seen=s.seen, early=rows, targets=targets, weights=weights)
+            self._state = self._replace_fields(
+                learned, n_seen=s.n_seen, buffer_rows=rows, buffer_targets=targets, buffer_weights=weights
+            )
 
-    def _remake(self) -> None:
+    def _remake_map(self) -> None:
         """Set scale, width and map from the first examples, and learn all of them again."""
-        p, s = self.params, self._within(self._state)
-        rows, targets, weights = s.early[: s.seen], s.targets[: s.seen], s.weights[: s.seen]
-        over, low, high, center, spread = s.seen == p["warm_up"], s.low, s.high, 0.0, 1.0
+        p, s = self.params, self._newton_state(self._state)
+        rows, targets, weights = s.buffer_rows[: s.n_seen], s.buffer_targets[: s.n_seen], s.buffer_weights[: s.n_seen]
+        over, low, high, center, spread = s.n_seen == p["warm_up"], s.low, s.high, 0.0, 1.0
         dim, middle, slope, rank = rows.shape[1], s.middle, s.slope, self.rank
-        inverse_scale, varied = np.ones(dim), deviations(rows)
+        inverse_scale, varied = np.ones(dim), standard_deviations(rows)
         if p["standardize"]:
             inverse_scale = 1.0 / varied
-            if not self.classifies:
-                center, spread = float(targets.mean()), float(deviations(targets[:, None])[0])
+            if not self.is_classifier:
+                center, spread = float(targets.mean()), float(standard_deviations(targets[:, None])[0])
             if over:
                 least, most = rows.min(axis=0), rows.max(axis=0)
                 margin = 0.5 * most - 0.5 * least
                 low, high = least - margin, most + margin
         if self.linear and len(rows) >= FEW:
-            part = linear_part(rows, varied, constant(rows), p["standardize"])
+            part = make_linear_part(rows, varied, is_constant(rows), p["standardize"])
             middle, slope = part.middle, part.slope
             if over and part.reach > 0.0:
                 low, high = np.where(part.unseen, -part.reach, low), np.where(part.unseen, part.reach, high)
@@ -354,7 +364,7 @@ class KernelNewton(Learner):
         width = (median_distance(scaled) if p["width"] is None else p["width"]) * p["width_factor"]
         size = rank + len(slope) + 2
         fresh = s._replace(
-            map=map_of(p, self.rank, scaled if rank else zeros(1, dim), width),
+            map=make_map(p, self.rank, scaled if rank else zeros(1, dim), width),
             design=self._design(size).initial_state(),
             w=np.zeros(size),
             phi=np.zeros(size),
@@ -367,34 +377,38 @@ class KernelNewton(Learner):
             spread=spread,
             last=np.zeros(dim),
             last_target=0.0,
-            nearness=0.5 * NEAR / width**2 if p["recent"] else -1.0,
-            early=np.zeros((0, dim)),
-            targets=np.zeros(0),
-            weights=np.zeros(0),
+            vote_precision=0.5 * NEAR / width**2 if p["recent"] else -1.0,
+            buffer_rows=np.zeros((0, dim)),
+            buffer_targets=np.zeros(0),
+            buffer_weights=np.zeros(0),
         )
-        learned = self._relearned(fresh, rows, targets, weights)
-        kept = {} if over and not p["follow"] else {"early": s.early, "targets": s.targets, "weights": s.weights}
-        self._state = self._with(learned, seen=s.seen, **kept)
+        learned = self._relearn(fresh, rows, targets, weights)
+        kept = (
+            {}
+            if over and not p["follow"]
+            else {"buffer_rows": s.buffer_rows, "buffer_targets": s.buffer_targets, "buffer_weights": s.buffer_weights}
+        )
+        self._state = self._replace_fields(learned, n_seen=s.n_seen, **kept)
 
-    def _relearned(self, fresh: Any, rows: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> Any:
+    def _relearn(self, fresh: Any, rows: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> Any:
         """Learn the first examples from a fresh state, with the gain and share of reg of least loss."""
         linear, gain, chosen = fresh.slope.size, self.params["gain"], len(rows) >= ENOUGH
         unit = SHORT if fresh.phi.size > linear + 2 and self.params["loss"] != "logistic" else 1.0
         gains = [unit * given for given in GAINS[: len(GAINS) if linear and chosen else 1]] if gain is None else [gain]
-        best, least, length, (first, *others) = None, np.inf, gains[0], self.shares(targets, weights)
+        best, least, length, (first, *others) = None, np.inf, gains[0], self.penalty_shares(targets, weights)
         for given in gains:
-            learned, loss = self._tried(fresh, rows, targets, weights, given, first)
+            learned, loss = self._try_gain(fresh, rows, targets, weights, given, first)
             if best is not None and not loss < least:
                 break
             best, least, length = learned, loss, given
         for share in others if chosen else []:
-            learned, loss = self._tried(fresh, rows, targets, weights, length, share)
+            learned, loss = self._try_gain(fresh, rows, targets, weights, length, share)
             if not loss < least:
                 break
             best, least = learned, loss
         return best
 
-    def shares(self, targets: np.ndarray, weights: np.ndarray) -> tuple[float, ...]:
+    def penalty_shares(self, targets: np.ndarray, weights: np.ndarray) -> tuple[float, ...]:
         """Return the shares of reg to try, in order, the first one being the starting point.
 
         For the logistic loss without design and reg, the first share is the power of 1/4 nearest 4 p (1 - p),
@@ -421,7 +435,7 @@ class KernelNewton(Learner):
         first = 0.25 ** min(round(-math.log(4.0 * often * (1.0 - often)) / math.log(4.0)), RAREST)
         return tuple(first * share for share in (1.0, *SHARES))
 
-    def _tried(
+    def _try_gain(
         self, fresh: Any, rows: np.ndarray, targets: np.ndarray, weights: np.ndarray, given: float, share: float
     ) -> tuple[Any, float]:
         """Learn the first examples with a given gain and share of reg, and return state and loss."""
@@ -433,14 +447,14 @@ class KernelNewton(Learner):
             scaled=np.zeros_like(fresh.scaled),
             last=np.zeros_like(fresh.last),
         )
-        learned, decisions = self._went(self._around(begun), rows, targets, weights)
-        return learned, self._lost(learned, decisions, targets, weights)
+        learned, decisions = self._learn_block(self._wrap_state(begun), rows, targets, weights)
+        return learned, self._total_loss(learned, decisions, targets, weights)
 
     @writing
     def refine(
         self, rows: Any, targets: np.ndarray, weights: np.ndarray | None, before: np.ndarray, steps: int
     ) -> np.ndarray | None:
-        """Apply Newton's method to all checked examples learned so far (refining.py).
+        """Apply Newton's method to all checked examples learned so far (batch_refinement.py).
 
         Parameters
         ----------
@@ -461,49 +475,51 @@ class KernelNewton(Learner):
             The decisions, each with its example left out. None, and nothing has changed, for losses other than the
             logistic one, for landmarks that follow, and where rows drift.
         """
-        p, one = self.params, self._within(self._state)
+        p, newton = self.params, self._newton_state(self._state)
         if p["loss"] != "logistic" or p["follow"]:
             return None
 
         def blocks() -> Iterator[tuple[slice, np.ndarray]]:
-            for place, part in parts(rows, self.columns(self.dim)):
-                yield place, features_of(one, self._dense(part))
+            for place, part in split_rows(rows, self.columns(self.dim)):
+                yield place, transform_rows(newton, self._dense(part))
 
         reg = p["reg"] if p["design"] is None else p["design"].params["reg"]
         weights = np.ones(len(targets)) if weights is None else weights
-        found = looked_again(one, blocks, self._signs(targets), weights, before, reg or REG, reg is None, steps)
+        found = refine_weights(newton, blocks, self._signs(targets), weights, before, reg or REG, reg is None, steps)
         if found is None:
             return None
-        self._state = self._with(self._state, w=found[0])
+        self._state = self._replace_fields(self._state, w=found[0])
         return found[1]
 
-    # hooks that `SeveralNewton` overrides (several_newton.py)
+    # hooks that `MulticlassNewton` overrides (multiclass_newton.py)
 
     def _signs(self, targets: np.ndarray) -> np.ndarray:
         """Return the target -1 or 1 of every decision."""
         return targets
 
-    def _around(self, one: Any) -> Any:
+    def _wrap_state(self, newton: Any) -> Any:
         """Return an initial learner state around a `KernelNewtonState`."""
-        return one
+        return newton
 
-    def _within(self, state: Any) -> Any:
+    def _newton_state(self, state: Any) -> Any:
         """Return the `KernelNewtonState` inside a learner state."""
         return state
 
-    def _apart(self, state: Any, one: Any) -> Any:
+    def _copy_state(self, state: Any, newton: Any) -> Any:
         """Return a copy of a learner state around another `KernelNewtonState`."""
-        return one
+        return newton
 
-    def _with(self, state: Any, **changed: Any) -> Any:
+    def _replace_fields(self, state: Any, **changed: Any) -> Any:
         return state._replace(**changed)
 
-    def _went(self, state: Any, rows: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> tuple[Any, np.ndarray]:
+    def _learn_block(
+        self, state: Any, rows: np.ndarray, targets: np.ndarray, weights: np.ndarray
+    ) -> tuple[Any, np.ndarray]:
         """Learn these examples, and return the new state and the decisions."""
-        found: tuple[Any, np.ndarray] = progress(state, rows, targets, weights)
+        found: tuple[Any, np.ndarray] = learn_weighted_examples(state, rows, targets, weights)
         return found
 
-    def _lost(self, state: Any, decisions: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> float:
+    def _total_loss(self, state: Any, decisions: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> float:
         """Return the total loss of these decisions."""
         center, spread = state.center, state.spread
         return float(total_loss(state.loss, (decisions - center) / spread, (targets - center) / spread, weights))
@@ -513,15 +529,15 @@ class KernelNewton(Learner):
         size, narrow = state.phi.size, state.slope.size + 2
         if size != rank + narrow and not (size == narrow and self.linear and p["design"] is None and dim > WIDE):
             return False
-        kept = p["warm_up"] if state.seen < p["warm_up"] or p["follow"] else 0
+        kept = p["warm_up"] if state.n_seen < p["warm_up"] or p["follow"] else 0
         return (
-            has_same_layout(state, begun, (*OWN, *MAP_OWN[p["features"]]))
+            has_same_layout(state, begun, (*OWN, *CHANGING_LEAVES[p["features"]]))
             and map_fits(p, state.map, dim, rank)
-            and state.seen >= 0
+            and state.n_seen >= 0
             and state.spread > 0.0
-            and state.early.shape == (kept, dim)
-            and state.targets.shape == (kept,)
-            and state.weights.shape == (kept,)
+            and state.buffer_rows.shape == (kept, dim)
+            and state.buffer_targets.shape == (kept,)
+            and state.buffer_weights.shape == (kept,)
             and state.w.shape == state.phi.shape == (size,)
             and any(self._design(size, share).consistent(state.design) for share in EVERY)
         )

@@ -12,11 +12,11 @@ import numpy as np
 from onepass.features.contract import copy_scratch
 from onepass.foundation.registry import savable
 from onepass.learner import contract
-from onepass.learner.budget import Budget, budgeted, decided, put, roomier, shrinkage
-from onepass.learner.consistency import growing_budget
-from onepass.learner.explaining import Reason, of_budget
-from onepass.learner.learner import Learner, common
-from onepass.learner.losses import Loss, loss_named, slope
+from onepass.learner.budget import Budget, check_shrinkage, double_room, kernel_expansion, make_budget, put_example
+from onepass.learner.consistency import growing_budget_fits
+from onepass.learner.explanation import Reason, budget_terms
+from onepass.learner.learner import Learner, check_common
+from onepass.learner.losses import Loss, make_loss, slope
 
 ROOM = 16  # initial capacity in examples; full arrays double
 
@@ -31,19 +31,19 @@ class KOGDState(NamedTuple):
 
 
 @copy_scratch.for_state(KOGDState)
-def apart_kogd(state):
+def copy_scratch_kogd(state):
     return KOGDState(budget=copy_scratch(state.budget), loss=state.loss, step=state.step, reg=state.reg)
 
 
 @contract.decision.for_state(KOGDState)
 def decision(state, x):
-    return decided(state.budget, x)
+    return kernel_expansion(state.budget, x)
 
 
 @contract.step.for_state(KOGDState)
 def step(state, x, y):
     budget = state.budget
-    f = decided(budget, x)
+    f = kernel_expansion(budget, x)
     gradient = slope(state.loss, f, y)
     if state.reg > 0.0:
         for i in range(budget.used):
@@ -51,9 +51,12 @@ def step(state, x, y):
     if gradient == 0.0:
         return state, f
     if budget.used == budget.weights.size:
-        budget = roomier(budget)
+        budget = double_room(budget)
     return KOGDState(
-        budget=put(budget, budget.used, x, -state.step * gradient), loss=state.loss, step=state.step, reg=state.reg
+        budget=put_example(budget, budget.used, x, -state.step * gradient),
+        loss=state.loss,
+        step=state.step,
+        reg=state.reg,
     ), f
 
 
@@ -97,21 +100,21 @@ class KOGD(Learner):
         step: float = 0.2,
         reg: float = 0.0,
     ):
-        self.params: dict[str, Any] = common(width, loss, loss_width, step)
-        self.params["reg"] = shrinkage(reg, step)
+        self.params: dict[str, Any] = check_common(width, loss, loss_width, step)
+        self.params["reg"] = check_shrinkage(reg, step)
         self._state = None
 
     def _terms(self, x: np.ndarray, names: tuple[str, ...], decision: float) -> list[Reason]:
-        return of_budget(self._state.budget, x)
+        return budget_terms(self._state.budget, x)
 
     def begin(self, dim: int) -> KOGDState:
         p = self.params
         return KOGDState(
-            budget=budgeted(ROOM, dim, p["width"]),
-            loss=loss_named(p["loss"], p["loss_width"]),
+            budget=make_budget(ROOM, dim, p["width"]),
+            loss=make_loss(p["loss"], p["loss_width"]),
             step=p["step"],
             reg=p["reg"],
         )
 
     def fits(self, state: Any, begun: Any) -> bool:
-        return growing_budget(self, state, begun)
+        return growing_budget_fits(self, state, begun)

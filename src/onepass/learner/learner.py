@@ -15,11 +15,11 @@ from onepass.foundation.check import quote
 from onepass.foundation.deferred_signals import defer_signals
 from onepass.foundation.rw_lock import reading, writing
 from onepass.foundation.state import has_same_layout
-from onepass.learner.budget import kernel_width
-from onepass.learner.contract import decide_rows, progress
-from onepass.learner.explaining import Reason, Reasons, reasons
-from onepass.learner.losses import CLASSIFICATION, loss_named
-from onepass.learner.rows import checked, dense, parts
+from onepass.learner.budget import check_kernel_width
+from onepass.learner.contract import decide_rows, learn_examples
+from onepass.learner.explanation import Reason, Reasons, make_reasons
+from onepass.learner.losses import CLASSIFICATION, make_loss
+from onepass.learner.sparse_input import check_rows, split_rows, to_dense
 
 
 class Learner(files.Owner):
@@ -33,7 +33,7 @@ class Learner(files.Owner):
 
     params: dict[str, Any]
     dim: int = 0  # width of a row; 0 before the first example
-    outputs: tuple[int, ...] = ()  # shape of a decision
+    output_shape: tuple[int, ...] = ()  # shape of a decision
     _state: Any
     _given: tuple[tuple[Any, ...], dict[str, Any]]  # to the constructor
 
@@ -47,19 +47,19 @@ class Learner(files.Owner):
         """Return a state that has learned nothing, for rows of width `dim`."""
 
     @property
-    def classifies(self) -> bool:
+    def is_classifier(self) -> bool:
         """True if targets are -1 and 1."""
         return self.params.get("loss", "hinge") in CLASSIFICATION
 
     def _rows(self, rows: Any) -> Any:
-        return checked("X", rows, self.dim or None)
+        return check_rows("X", rows, self.dim or None)
 
-    def checked_targets(self, targets: Any, count: int) -> np.ndarray:
+    def check_targets(self, targets: Any, count: int) -> np.ndarray:
         """Return targets of `count` rows as an array (count,). Raises ValueError for bad ones."""
         out = check.finite("y", check.array("y", targets, np.dtype(np.float64), (1,)))
         if len(out) != count:
             raise ValueError(f"y must have one entry per row of X ({count}), got {len(out)}")
-        if self.classifies and not np.isin(out, (-1.0, 1.0)).all():
+        if self.is_classifier and not np.isin(out, (-1.0, 1.0)).all():
             raise ValueError(
                 f"y must be -1 or 1 for classification, got {out[np.abs(out) != 1.0][0]}; OnlineKernelClassifier takes "
                 "labels of any kind"
@@ -92,28 +92,28 @@ class Learner(files.Owner):
             then,
             and says so at every call.
         """
-        self._progress(X, y)
+        self._check_and_learn(X, y)
         return self
 
     @writing
-    def _progress(self, X: Any, y: Any) -> np.ndarray:
+    def _check_and_learn(self, X: Any, y: Any) -> np.ndarray:
         rows = self._rows(X)
-        return self._advance(rows, self.checked_targets(y, rows.shape[0]))
+        return self._learn_checked(rows, self.check_targets(y, rows.shape[0]))
 
     @writing
-    def advance(self, rows: Any, targets: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
+    def learn_checked(self, rows: Any, targets: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
         """Decide and learn checked rows and targets with these `weights`, and return the decisions (n,)."""
-        return self._advance(rows, targets, weights)
+        return self._learn_checked(rows, targets, weights)
 
-    def _advance(self, rows: Any, targets: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
-        decisions, dim = np.empty((len(targets), *self.outputs)), rows.shape[1]
-        for place, part in parts(rows, self.columns(dim)):
+    def _learn_checked(self, rows: Any, targets: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
+        decisions, dim = np.empty((len(targets), *self.output_shape)), rows.shape[1]
+        for place, part in split_rows(rows, self.columns(dim)):
             block = self._dense(part)
             with defer_signals():
                 if self._state is None:
                     self._state, self.dim = self.begin(dim), dim
                 decisions[place] = self._learn(block, targets[place], None if weights is None else weights[place])
-            finite(decisions[place])
+            _check_finite(decisions[place])
         return decisions
 
     def columns(self, dim: int) -> int:
@@ -122,31 +122,31 @@ class Learner(files.Owner):
 
     def _dense(self, rows: Any) -> np.ndarray:
         """Convert rows to the dense form that the compiled loop takes."""
-        return dense(rows)
+        return to_dense(rows)
 
     @property
-    def weighs(self) -> bool:
+    def can_use_weights(self) -> bool:
         """True if examples may have weights."""
         return False
 
     def _learn(self, rows: np.ndarray, targets: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
         """Decide and learn dense examples, at least one, and return the decisions."""
-        self._state, decisions = progress(self._state, rows, targets)
+        self._state, decisions = learn_examples(self._state, rows, targets)
         return decisions
 
-    def rehearse(self, X: Any, y: Any) -> None:
+    def compile_for(self, X: Any, y: Any) -> None:
         """Compile what learning examples X (n, dim), y (n,) needs; the learner stays as it is."""
         twin, rows = self.copy(), self._rows(X)
-        twin.advance(twin._rows(rows[:1]), self.checked_targets(y, rows.shape[0])[:1])
+        twin.learn_checked(twin._rows(rows[:1]), self.check_targets(y, rows.shape[0])[:1])
 
-    def validated(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
+    def predict_then_learn(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
         """Learn X (n, dim), y (n,), and return the decisions, (n,) or (n, classes), and mistakes (n,)."""
-        decisions = self._progress(X, y)
+        decisions = self._check_and_learn(X, y)
         return decisions, self.mistakes(decisions, np.asarray(y, np.float64))
 
     def mistakes(self, decisions: np.ndarray, targets: np.ndarray) -> np.ndarray:
         """Return the cost of decisions on targets (n,): 0 or 1 for classification, else squared errors."""
-        if self.classifies:
+        if self.is_classifier:
             return (np.where(decisions < 0.0, -1.0, 1.0) != targets).astype(np.float64)
         return (decisions - targets) ** 2
 
@@ -169,22 +169,22 @@ class Learner(files.Owner):
         ValueError
             If a row is not valid.
         """
-        return self._decided(self._rows(X))
+        return self._decide(self._rows(X))
 
     @reading
-    def decided_rows(self, rows: Any) -> np.ndarray:
+    def decide_checked(self, rows: Any) -> np.ndarray:
         """Return `decision_function` of checked rows (n, dim)."""
-        return self._decided(rows)
+        return self._decide(rows)
 
-    def _decided(self, rows: Any) -> np.ndarray:
-        out = np.zeros((rows.shape[0], *self.outputs))
+    def _decide(self, rows: Any) -> np.ndarray:
+        out = np.zeros((rows.shape[0], *self.output_shape))
         if self._state is not None:
-            for place, part in parts(rows, self.columns(rows.shape[1])):
-                out[place] = self.decide_block(self._dense(part))
-        finite(out)
+            for place, part in split_rows(rows, self.columns(rows.shape[1])):
+                out[place] = self.decide_dense(self._dense(part))
+        _check_finite(out)
         return out
 
-    def decide_block(self, rows: np.ndarray) -> np.ndarray:
+    def decide_dense(self, rows: np.ndarray) -> np.ndarray:
         """Return f of rows (n, columns) as the compiled loop takes them: (n,), or (n, classes)."""
         found: np.ndarray = decide_rows(self._state, rows)
         return found
@@ -208,7 +208,7 @@ class Learner(files.Owner):
             If a row is not valid.
         """
         f = self.decision_function(X)
-        return np.where(f < 0.0, -1.0, 1.0) if self.classifies else f
+        return np.where(f < 0.0, -1.0, 1.0) if self.is_classifier else f
 
     def learn_one(self, x: Any, y: Any) -> Self:
         """Learn one example.
@@ -244,7 +244,7 @@ class Learner(files.Owner):
 
     @reading
     def explain(self, x: Any, names: Iterable[str] | None = None) -> Reasons:
-        """Split f of one row into terms: examples, landmarks, frequencies or columns (learner/explaining.py).
+        """Split f of one row into terms: examples, landmarks, frequencies or columns (learner/explanation.py).
 
         Nothing changes.
 
@@ -278,8 +278,8 @@ class Learner(files.Owner):
         """
         rows = self._rows(check.array("x", x, np.dtype(np.float64), (1,))[None])
         names = check_names(names, rows.shape[1])
-        decision = float(np.max(self._decided(rows)[0]))
-        return reasons(decision, [] if self._state is None else self._terms(self._dense(rows)[0], names, decision))
+        decision = float(np.max(self._decide(rows)[0]))
+        return make_reasons(decision, [] if self._state is None else self._terms(self._dense(rows)[0], names, decision))
 
     def _terms(self, x: np.ndarray, names: tuple[str, ...], decision: float) -> list[Reason]:
         """Return the terms of f at a dense row (columns,), by default f itself as one term."""
@@ -345,33 +345,29 @@ class Learner(files.Owner):
     # ---------------------------------------------------------------- files
 
     def contents(self) -> files.Contents:
-        return files.Contents(self._arguments(), {"dim": self.dim}, Held(self.states()))
+        return files.Contents(self._arguments(), {"dim": self.dim}, LearnerStates(self.states()))
 
     @classmethod
     def from_contents(cls, params: dict[str, Any], extra: dict[str, Any], held: files.StateSource) -> Self:
         """Rebuild a learner from `params`, `extra` and `held`; ValueError if they do not belong together."""
         learner = cls(**params)
         dim = check.integer("dim", extra["dim"], 0)
-        take_back([learner] if dim else [], dim, held)
+        restore_states([learner] if dim else [], dim, held)
         return learner
 
     def _arguments(self) -> dict[str, Any]:
         """Return the constructor's arguments after validation, None where None was given."""
         return {n: None if value is None else self.params.get(n, value) for n, value in self.get_params().items()}
 
-    def given(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
-        return self._arguments()
-
     def states(self) -> tuple[Any, ...]:
         """Return the state as a tuple, empty before the first example."""
         return () if self._state is None else (self._state,)
 
-    def begin_as(self, state: Any, dim: int) -> None:
+    def set_state(self, state: Any, dim: int) -> None:
         """Go on from a state for rows of width `dim`."""
         self._state, self.dim = state, dim
 
-    def begun_for(self, dim: int) -> Any:
+    def begin_with_dim(self, dim: int) -> Any:
         """Return an initial state for rows of width `dim`."""
         self.dim = dim
         return self.begin(dim)
@@ -392,36 +388,36 @@ class Learner(files.Owner):
         return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in self.params.items())})"
 
 
-def finite(decisions: np.ndarray) -> None:
+def _check_finite(decisions: np.ndarray) -> None:
     """Raise FloatingPointError unless all decisions are finite."""
     if not np.isfinite(decisions).all():
         raise FloatingPointError("a decision is not finite: the learner diverged; begin again with a smaller step")
 
 
-class Held(NamedTuple):
+class LearnerStates(NamedTuple):
     """Saved part of learners: their states, none before the first example."""
 
     states: tuple[Any, ...]
 
 
-def take_back(learners: list[Learner], dim: int, held: files.StateSource) -> None:
+def restore_states(learners: list[Learner], dim: int, held: files.StateSource) -> None:
     """Fill learners with the states held. Raises ValueError if they do not belong together."""
-    begun = Held(tuple(one.begun_for(dim) for one in learners))
+    begun = LearnerStates(tuple(one.begin_with_dim(dim) for one in learners))
 
-    def fits(found: Held) -> bool:
+    def fits(found: LearnerStates) -> bool:
         three = zip(learners, found.states, begun.states, strict=True)
         return all(learner.consistent(state, fresh) for learner, state, fresh in three)
 
     found = held.take(begun, fits)
     for learner, state in zip(learners, found.states, strict=True):
-        learner.begin_as(state, dim)
+        learner.set_state(state, dim)
 
 
-def common(width: Any, loss: Any, loss_width: Any, step: Any) -> dict[str, Any]:
+def check_common(width: Any, loss: Any, loss_width: Any, step: Any) -> dict[str, Any]:
     """Check the parameters that all learners have."""
-    loss_named(loss, loss_width)
+    make_loss(loss, loss_width)
     return {
-        "width": kernel_width(width),
+        "width": check_kernel_width(width),
         "loss": loss,
         "loss_width": check.positive("loss_width", loss_width),
         "step": check.positive("step", step),
@@ -473,11 +469,11 @@ def progressive_validation(learner: Any, X: Any, y: Any) -> Validation:
     ValueError
         If the input is not valid. Nothing has changed then.
     """
-    if isinstance(learner, type) or not hasattr(learner, "rehearse"):
+    if isinstance(learner, type) or not hasattr(learner, "compile_for"):
         raise ValueError(f"learner must be an online kernel learner such as FORKS(), got {quote(learner)}")
-    learner.rehearse(X, y)
+    learner.compile_for(X, y)
     began = time.perf_counter()
-    decisions, mistakes = learner.validated(X, y)
+    decisions, mistakes = learner.predict_then_learn(X, y)
     seconds = time.perf_counter() - began
     count = max(len(mistakes), 1)
     return Validation(float(mistakes.sum() / count), mistakes, decisions, 1e6 * seconds / count)

@@ -28,7 +28,7 @@ class LinearPart(NamedTuple):
     reach: float
 
 
-def linear_part(rows: np.ndarray, deviations: np.ndarray, constant: np.ndarray, standardize: bool) -> LinearPart:
+def make_linear_part(rows: np.ndarray, deviations: np.ndarray, constant: np.ndarray, standardize: bool) -> LinearPart:
     """That of the first rows (n, dim), g = 1. deviations, constant (dim,): of the columns."""
     dim = rows.shape[1]
     if not standardize:

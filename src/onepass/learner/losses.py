@@ -30,7 +30,7 @@ class Loss(NamedTuple):
     width: float
 
 
-def loss_named(name: str, width: float, allowed: tuple[str, ...] = CLASSIFICATION + REGRESSION) -> Loss:
+def make_loss(name: str, width: float, allowed: tuple[str, ...] = CLASSIFICATION + REGRESSION) -> Loss:
     """The loss of that name; ValueError for names that are not allowed and a width that is not positive."""
     known = CLASSIFICATION + REGRESSION
     return Loss(known.index(check.choice("loss", name, allowed)), check.positive("loss_width", width))
@@ -102,7 +102,7 @@ def implicit_slope(loss, f, y, q):
 
 
 @compiled
-def weight(loss, f, y, gradient):
+def step_curvature(loss, f, y, gradient):
     """The curvature that a step takes over at its f: l'' where there is one, else l'^2, as online Newton steps do."""
     if loss.kind == LOGISTIC:
         p = abs(gradient)

@@ -39,7 +39,7 @@ class Newton(NamedTuple):
 
 
 @compiled
-def inner(a, b):
+def inner_product(a, b):
     """a^T b without a call of BLAS or an allocation."""
     total = 0.0
     for i in range(a.size):
@@ -48,7 +48,7 @@ def inner(a, b):
 
 
 @compiled
-def newton(state, phi, gradient, curvature):
+def online_newton_step(state, phi, gradient, curvature):
     """One step for l'(f) = gradient at features phi (k,); w and root in place."""
     k = phi.size
     w, root, v, u = state.w[:k], state.root, state.v[:k], state.u[:k]
@@ -62,11 +62,11 @@ def newton(state, phi, gradient, curvature):
         for j in range(k):
             total += root[i, j] * v[j]
         u[i] = total
-    q = inner(v, v)
+    q = inner_product(v, v)
     if q > 0.0:
         for j in range(k):
             w[j] -= state.step * gradient * u[j]
-        f = inner(w, phi)
+        f = inner_product(w, phi)
         over = abs(f) - state.bound
         if over > 0.0:
             for j in range(k):
@@ -75,7 +75,7 @@ def newton(state, phi, gradient, curvature):
 
 
 @compiled
-def reset(state, k):
+def reset_newton(state, k):
     """A = alpha I, w = 0, in k dimensions."""
     for i in range(k):
         state.w[i] = 0.0
@@ -84,7 +84,7 @@ def reset(state, k):
 
 
 @compiled
-def extend(state, k):
+def add_dimension(state, k):
     """A dimension after the k in use: A gains alpha on the diagonal, w a zero."""
     state.w[k] = 0.0
     for i in range(k):
@@ -92,7 +92,7 @@ def extend(state, k):
     state.root[k, k] = 1.0 / np.sqrt(state.alpha)
 
 
-def begun(size: int, params: dict[str, Any]) -> Newton:
+def init_newton(size: int, params: dict[str, Any]) -> Newton:
     """Before the first reset, with room for `size` features."""
     return Newton(
         w=zeros(size),
@@ -106,16 +106,16 @@ def begun(size: int, params: dict[str, Any]) -> Newton:
     )
 
 
-def settings(alpha: float, curvature: float, bound: float) -> dict[str, float]:
+def check_settings(alpha: float, curvature: float, bound: float) -> dict[str, float]:
     """The checked parameters of the step."""
     return {
         "alpha": check.positive("alpha", alpha),
-        "curvature": from_zero("curvature", curvature),
+        "curvature": check_curvature("curvature", curvature),
         "bound": check.positive("bound", bound),
     }
 
 
-def from_zero(name: str, value: float) -> float:
+def check_curvature(name: str, value: float) -> float:
     """A checked curvature."""
     found = check.real(name, value)
     if found < 0.0:

@@ -10,7 +10,7 @@ from onepass.features.contract import copy_scratch, transform_row
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import dot
 from onepass.learner import contract
-from onepass.learner.losses import Loss, implicit_slope, weight
+from onepass.learner.losses import Loss, implicit_slope, step_curvature
 
 NO_CLASS = -1.0  # of the example before, where there was none among several classes
 
@@ -42,17 +42,17 @@ class KernelNewtonState(NamedTuple):
     scaled: np.ndarray
     last: np.ndarray
     last_target: float
-    nearness: float
-    early: np.ndarray
-    targets: np.ndarray
-    weights: np.ndarray
-    seen: int
-    least: float
+    vote_precision: float
+    buffer_rows: np.ndarray
+    buffer_targets: np.ndarray
+    buffer_weights: np.ndarray
+    n_seen: int
+    min_leverage: float
     loss: Loss
 
 
 @compiled
-def featured(state, x):
+def fill_features(state, x):
     """Leaves phi in state.phi but for its last entry, of the example before; returns the kernel between it and x."""
     linear = state.slope.size
     rank, near = state.phi.size - linear - 2, 0.0
@@ -63,26 +63,26 @@ def featured(state, x):
             state.phi[rank + j] = (entry - state.middle[j]) * state.slope[j]
     if rank > 0:
         transform_row(state.map, state.scaled, state.phi[:rank])
-    if state.nearness >= 0.0:
+    if state.vote_precision >= 0.0:
         square = 0.0
         for j in range(x.size):
             gap = state.scaled[j] - state.last[j]
             square += gap * gap
-        near = np.exp(-state.nearness * square)
+        near = np.exp(-state.vote_precision * square)
     state.phi[rank + linear] = 1.0
     return near
 
 
 @compiled
-def decided(state, x):
+def _scaled_decision(state, x):
     """f(x) in units of the targets' spread; leaves phi in state.phi."""
-    near = featured(state, x)
+    near = fill_features(state, x)
     state.phi[state.phi.size - 1] = state.last_target * near
     return float(dot(state.w, state.phi))
 
 
 @copy_scratch.for_state(KernelNewtonState)
-def apart_newton(state):
+def copy_scratch_newton(state):
     return KernelNewtonState(
         map=copy_scratch(state.map),
         design=state.design,
@@ -98,32 +98,32 @@ def apart_newton(state):
         scaled=np.empty(state.scaled.size),
         last=state.last,
         last_target=state.last_target,
-        nearness=state.nearness,
-        early=state.early,
-        targets=state.targets,
-        weights=state.weights,
-        seen=state.seen,
-        least=state.least,
+        vote_precision=state.vote_precision,
+        buffer_rows=state.buffer_rows,
+        buffer_targets=state.buffer_targets,
+        buffer_weights=state.buffer_weights,
+        n_seen=state.n_seen,
+        min_leverage=state.min_leverage,
         loss=state.loss,
     )
 
 
 @contract.decision.for_state(KernelNewtonState)
 def decision(state, x):
-    return state.center + state.spread * decided(state, x)
+    return state.center + state.spread * _scaled_decision(state, x)
 
 
 @compiled
-def moved_on(state, design, x, target, vote, times):
+def advance_state(state, design, x, target, vote, times):
     """The state with this design once x was learned, which is now the example before, with this vote."""
-    seen = state.seen
+    seen = state.n_seen
     for j in range(x.size):
         state.last[j] = state.scaled[j]
-    if state.targets.size > 0:
-        place = seen % state.targets.size
+    if state.buffer_targets.size > 0:
+        place = seen % state.buffer_targets.size
         for j in range(x.size):
-            state.early[place, j] = x[j]
-        state.targets[place], state.weights[place] = target, times
+            state.buffer_rows[place, j] = x[j]
+        state.buffer_targets[place], state.buffer_weights[place] = target, times
     return KernelNewtonState(
         map=state.map,
         design=design,
@@ -139,20 +139,20 @@ def moved_on(state, design, x, target, vote, times):
         scaled=state.scaled,
         last=state.last,
         last_target=vote,
-        nearness=state.nearness,
-        early=state.early,
-        targets=state.targets,
-        weights=state.weights,
-        seen=seen + 1,
-        least=state.least,
+        vote_precision=state.vote_precision,
+        buffer_rows=state.buffer_rows,
+        buffer_targets=state.buffer_targets,
+        buffer_weights=state.buffer_weights,
+        n_seen=seen + 1,
+        min_leverage=state.min_leverage,
         loss=state.loss,
     )
 
 
 @compiled
-def weighted_step(state, x, target, times):
+def _step_with_weight(state, x, target, times):
     """`step` for an example that counts so many times: its loss is times l."""
-    f, y = decided(state, x), (target - state.center) / state.spread
+    f, y = _scaled_decision(state, x), (target - state.center) / state.spread
     design, phi = state.design, state.phi
     u = solve(design, phi)
     q = float(dot(u, phi))
@@ -160,24 +160,24 @@ def weighted_step(state, x, target, times):
         slope = implicit_slope(state.loss, f, y, q * times)
         gradient = times * slope
         if gradient != 0.0:
-            if q > state.least:
-                curvature = times * weight(state.loss, f - q * gradient, y, slope)
+            if q > state.min_leverage:
+                curvature = times * step_curvature(state.loss, f - q * gradient, y, slope)
                 design = newton_step(design, state.w, phi, u, -gradient, curvature)
             else:
                 for j in range(u.size):
                     state.w[j] -= gradient * u[j]
-    return moved_on(state, design, x, target, y, times), state.center + state.spread * f
+    return advance_state(state, design, x, target, y, times), state.center + state.spread * f
 
 
 @contract.step.for_state(KernelNewtonState)
 def step(state, x, target):
-    return weighted_step(state, x, target, 1.0)
+    return _step_with_weight(state, x, target, 1.0)
 
 
 @compiled
-def progress(state, rows, targets, weights):
+def learn_weighted_examples(state, rows, targets, weights):
     """`contract.progress` of examples that count so many times."""
     decisions = np.empty(rows.shape[0])
     for i in range(rows.shape[0]):
-        state, decisions[i] = weighted_step(state, rows[i], targets[i], weights[i])
+        state, decisions[i] = _step_with_weight(state, rows[i], targets[i], weights[i])
     return state, decisions

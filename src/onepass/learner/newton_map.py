@@ -10,15 +10,15 @@ from onepass.features.sketched_nystrom import SketchedNystromState, make_sketche
 from onepass.foundation.state import is_abstract, zeros
 from onepass.learner.consistency import landmarks_fit, sketch_fits
 
-MAP_OWN: dict[str, tuple[str, ...]] = {  # leaves of a state that differ from those of one that has begun
+CHANGING_LEAVES: dict[str, tuple[str, ...]] = {  # leaves of a state that differ from those of one that has begun
     "nystrom": ("map.",),
     "fourier": (),
     "sketched": ("map.features.", "map.points", "map.pm", "map.vectors", "map.values", "map.used"),
 }
-MAPS = tuple(MAP_OWN)
+MAPS = tuple(CHANGING_LEAVES)
 
 
-def map_of(p: dict[str, Any], rank: int, rows: np.ndarray, width: float) -> Any:
+def make_map(p: dict[str, Any], rank: int, rows: np.ndarray, width: float) -> Any:
     """The map of these scaled rows; p: `features`, `size` and `seed`."""
     if p["features"] == "fourier":
         return make_fourier(p["size"], rows.shape[1], width, p["seed"])

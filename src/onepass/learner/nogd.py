@@ -17,21 +17,21 @@ from onepass.foundation import check
 from onepass.foundation.registry import savable
 from onepass.foundation.state import has_same_layout, zeros
 from onepass.learner import contract
-from onepass.learner.budget import Budget, budgeted, decided, put, sizes
-from onepass.learner.consistency import buffered
-from onepass.learner.explaining import Reason, of_budget, of_map
-from onepass.learner.learner import Learner, common
-from onepass.learner.losses import Loss, loss_named, slope
-from onepass.learner.newton import inner
+from onepass.learner.budget import Budget, check_sizes, kernel_expansion, make_budget, put_example
+from onepass.learner.consistency import buffer_fits
+from onepass.learner.explanation import Reason, budget_terms, map_terms
+from onepass.learner.learner import Learner, check_common
+from onepass.learner.losses import Loss, make_loss, slope
+from onepass.learner.newton import inner_product
 
 
 class NOGDState(NamedTuple):
-    """State of `NOGD`: the buffer `first`, then the `map` of all its points and weights `w`, shape (k,).
+    """State of `NOGD`: the buffer `buffer`, then the `map` of all its points and weights `w`, shape (k,).
 
     `mapped` tells the two stages apart. `phi`, shape (k,), is scratch.
     """
 
-    first: Budget
+    buffer: Budget
     map: Landmarks
     w: np.ndarray
     phi: np.ndarray
@@ -41,19 +41,19 @@ class NOGDState(NamedTuple):
 
 
 @copy_scratch.for_state(NOGDState)
-def apart_nogd(state):
-    first, features, phi = copy_scratch(state.first), copy_scratch(state.map), np.empty(state.phi.size)
+def copy_scratch_nogd(state):
+    buffer, features, phi = copy_scratch(state.buffer), copy_scratch(state.map), np.empty(state.phi.size)
     return NOGDState(
-        first=first, map=features, w=state.w, phi=phi, mapped=state.mapped, loss=state.loss, step=state.step
+        buffer=buffer, map=features, w=state.w, phi=phi, mapped=state.mapped, loss=state.loss, step=state.step
     )
 
 
 @contract.decision.for_state(NOGDState)
 def decision(state, x):
     if not state.mapped:
-        return decided(state.first, x)
+        return kernel_expansion(state.buffer, x)
     transform_row(state.map, x, state.phi)
-    return inner(state.w, state.phi)
+    return inner_product(state.w, state.phi)
 
 
 @contract.step.for_state(NOGDState)
@@ -66,15 +66,15 @@ def step(state, x, y):
         for j in range(w.size):
             w[j] -= state.step * gradient * state.phi[j]
         return state, f
-    first, features = put(state.first, state.first.used, x, -state.step * gradient), state.map
-    full = first.used == first.weights.size
+    buffer, features = put_example(state.buffer, state.buffer.used, x, -state.step * gradient), state.map
+    full = buffer.used == buffer.weights.size
     if full:
-        features = make_nystrom(first.points, first.precision, w.size)
-        for i in range(first.used):  # w = S^1/2 V^T a = Z^T K a, and K a is f at the points
-            at = decided(first, first.points[i])
+        features = make_nystrom(buffer.points, buffer.precision, w.size)
+        for i in range(buffer.used):  # w = S^1/2 V^T a = Z^T K a, and K a is f at the points
+            at = kernel_expansion(buffer, buffer.points[i])
             for j in range(w.size):
                 w[j] += features.z[i, j] * at
-    return NOGDState(first=first, map=features, w=w, phi=state.phi, mapped=full, loss=state.loss, step=state.step), f
+    return NOGDState(buffer=buffer, map=features, w=w, phi=state.phi, mapped=full, loss=state.loss, step=state.step), f
 
 
 @savable
@@ -122,24 +122,26 @@ class NOGD(Learner):
         loss_width: float = 1.0,
         step: float = 0.2,
     ):
-        self.params: dict[str, Any] = {**sizes(budget, width), **common(width, loss, loss_width, step)}
+        self.params: dict[str, Any] = {**check_sizes(budget, width), **check_common(width, loss, loss_width, step)}
         most = 2 * self.params["budget"]
         self.params["rank"] = check.integer("rank", max(most // 10, 1) if rank is None else rank, 1, most)
         self._state = None
 
     def _terms(self, x: np.ndarray, names: tuple[str, ...], decision: float) -> list[Reason]:
-        return of_map(self._state.map, self._state.w, x) if self._state.mapped else of_budget(self._state.first, x)
+        return (
+            map_terms(self._state.map, self._state.w, x) if self._state.mapped else budget_terms(self._state.buffer, x)
+        )
 
     def begin(self, dim: int) -> NOGDState:
         p = self.params
-        first, rank = budgeted(2 * p["budget"], dim, p["width"]), p["rank"]
+        buffer, rank = make_budget(2 * p["budget"], dim, p["width"]), p["rank"]
         features = Landmarks(
-            points=first.points, z=zeros(2 * p["budget"], rank), near=first.near, precision=first.precision
+            points=buffer.points, z=zeros(2 * p["budget"], rank), near=buffer.kernel_values, precision=buffer.precision
         )
-        loss = loss_named(p["loss"], p["loss_width"])
+        loss = make_loss(p["loss"], p["loss_width"])
         return NOGDState(
-            first=first, map=features, w=zeros(rank), phi=zeros(rank), mapped=False, loss=loss, step=p["step"]
+            buffer=buffer, map=features, w=zeros(rank), phi=zeros(rank), mapped=False, loss=loss, step=p["step"]
         )
 
     def fits(self, state: Any, begun: Any) -> bool:
-        return has_same_layout(state, begun, ("first.used", "mapped")) and buffered(state.first, state.mapped)
+        return has_same_layout(state, begun, ("buffer.used", "mapped")) and buffer_fits(state.buffer, state.mapped)

@@ -20,9 +20,9 @@ from onepass.foundation.check import quote
 from onepass.foundation.registry import savable
 from onepass.foundation.state import zeros
 from onepass.learner import contract
-from onepass.learner.budget import Budget, budgeted, decided, put, sizes
-from onepass.learner.consistency import on_a_budget
-from onepass.learner.explaining import Reason, of_budget
+from onepass.learner.budget import Budget, check_sizes, kernel_expansion, make_budget, put_example
+from onepass.learner.consistency import budget_fits
+from onepass.learner.explanation import Reason, budget_terms
 from onepass.learner.learner import Learner
 
 LEAST = 1e-4  # smallest delta of a new point: below it delta^2 and K^-1 are rounding errors
@@ -45,7 +45,7 @@ class ProjectronState(NamedTuple):
 
 
 @copy_scratch.for_state(ProjectronState)
-def apart_projectron(state):
+def copy_scratch_projectron(state):
     budget = copy_scratch(state.budget)
     return ProjectronState(
         budget=budget, root=state.root, half=state.half, across=state.across, eta=state.eta, margins=state.margins
@@ -54,13 +54,13 @@ def apart_projectron(state):
 
 @contract.decision.for_state(ProjectronState)
 def decision(state, x):
-    return decided(state.budget, x)
+    return kernel_expansion(state.budget, x)
 
 
 @contract.step.for_state(ProjectronState)
 def step(state, x, y):
     budget, root, half, across = state.budget, state.root, state.half, state.across
-    f = decided(budget, x)
+    f = kernel_expansion(budget, x)
     if y * f >= 1.0 or (y * f > 0.0 and not state.margins):
         return state, f
     used, inside = budget.used, 0.0
@@ -68,7 +68,7 @@ def step(state, x, y):
         half[j] = 0.0
     for i in range(used):
         for j in range(i, used):
-            half[j] += budget.near[i] * root[i, j]
+            half[j] += budget.kernel_values[i] * root[i, j]
     for i in range(used):
         total = 0.0  # summed in memory, its last bits would depend on where the arrays lie
         for j in range(i, used):
@@ -91,7 +91,12 @@ def step(state, x, y):
         root[i, used] = -across[i] / delta
     root[used, used] = 1.0 / delta
     return ProjectronState(
-        budget=put(budget, used, x, y), root=root, half=half, across=across, eta=state.eta, margins=state.margins
+        budget=put_example(budget, used, x, y),
+        root=root,
+        half=half,
+        across=across,
+        eta=state.eta,
+        margins=state.margins,
     ), f
 
 
@@ -124,7 +129,7 @@ class Projectron(Learner):
 
     def __init__(self, *, budget: int = 100, width: float = 1.0, eta: float = 0.1, margins: bool = False):
         self.params: dict[str, Any] = {
-            **sizes(budget, width),
+            **check_sizes(budget, width),
             "eta": check.positive("eta", eta),
             "margins": bool(check.choice("margins", margins, (False, True))),
         }
@@ -133,12 +138,12 @@ class Projectron(Learner):
         self._state = None
 
     def _terms(self, x: np.ndarray, names: tuple[str, ...], decision: float) -> list[Reason]:
-        return of_budget(self._state.budget, x)
+        return budget_terms(self._state.budget, x)
 
     def begin(self, dim: int) -> ProjectronState:
         p, count = self.params, self.params["budget"]
         return ProjectronState(
-            budget=budgeted(count, dim, p["width"]),
+            budget=make_budget(count, dim, p["width"]),
             root=zeros(count, count),
             half=zeros(count),
             across=zeros(count),
@@ -147,4 +152,4 @@ class Projectron(Learner):
         )
 
     def fits(self, state: Any, begun: Any) -> bool:
-        return on_a_budget(self, state, begun)
+        return budget_fits(self, state, begun)

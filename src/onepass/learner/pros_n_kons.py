@@ -30,10 +30,10 @@ from onepass.foundation.registry import savable
 from onepass.foundation.state import has_same_layout, zeros
 from onepass.learner import contract
 from onepass.learner import newton as steps
-from onepass.learner.explaining import Reason, of_points
-from onepass.learner.learner import Learner, common
-from onepass.learner.losses import Loss, loss_named, slope
-from onepass.learner.newton import Newton, extend, inner, newton, reset
+from onepass.learner.explanation import Reason, point_terms
+from onepass.learner.learner import Learner, check_common
+from onepass.learner.losses import Loss, make_loss, slope
+from onepass.learner.newton import Newton, add_dimension, inner_product, online_newton_step, reset_newton
 
 IN_SPAN = 1e-9  # least squared distance to the span, k(x, x) = 1: less may be a rounding error
 ROOM = 16  # initial capacity in points and features; full arrays double
@@ -82,13 +82,13 @@ class PROSNKONSState(NamedTuple):
 
 
 @compiled
-def coin(seed, turn):
+def hash_to_uniform(seed, turn):
     """Return a number in [0, 1), the hash of the seed and the turn."""
     return (hash_integer(hash_integer(np.uint64(seed)) ^ np.uint64(turn)) >> np.uint64(11)) * 2.0**-53
 
 
 @compiled
-def times_triangle(row, triangle, k, out):
+def _times_triangle(row, triangle, k, out):
     """Multiply row (k,) by the upper triangular (k, k) matrix, and write the product into out."""
     for j in range(k):
         out[j] = 0.0
@@ -98,7 +98,7 @@ def times_triangle(row, triangle, k, out):
 
 
 @compiled
-def grow_triangle(triangle, half, rest, k):
+def _grow_triangle(triangle, half, rest, k):
     """Append a column to the transposed inverse of a Cholesky factor.
 
     The factor's new row is half (k,), followed by the square root `rest` on the diagonal.
@@ -112,7 +112,7 @@ def grow_triangle(triangle, half, rest, k):
 
 
 @compiled
-def square(matrix):
+def _double_matrix(matrix):
     """Copy a matrix into an array of twice the rows and columns."""
     out = np.zeros((2 * matrix.shape[0], 2 * matrix.shape[0]))
     for i in range(matrix.shape[0]):
@@ -122,7 +122,7 @@ def square(matrix):
 
 
 @compiled
-def roomier(d, newton):
+def _double_room(d, newton):
     """Copy dictionary and Newton step into arrays with room for twice as many points."""
     size = 2 * d.scales.size
     scales, w = np.zeros(size), np.zeros(size)
@@ -131,8 +131,8 @@ def roomier(d, newton):
     larger = Dictionary(
         points=double_capacity(d.points),
         scales=scales,
-        whitening=square(d.whitening),
-        ridge=square(d.ridge),
+        whitening=_double_matrix(d.whitening),
+        ridge=_double_matrix(d.ridge),
         near=np.zeros(size),
         phi=np.zeros(size),
         scaled=np.zeros(size),
@@ -141,7 +141,7 @@ def roomier(d, newton):
     )
     return larger, Newton(
         w=w,
-        root=square(newton.root),
+        root=_double_matrix(newton.root),
         v=np.zeros(size),
         u=np.zeros(size),
         step=newton.step,
@@ -152,7 +152,7 @@ def roomier(d, newton):
 
 
 @copy_scratch.for_state(PROSNKONSState)
-def apart_pros_n_kons(state):
+def copy_scratch_pros_n_kons(state):
     d = state.dictionary
     near, phi = np.empty(d.near.size), np.empty(d.phi.size)
     return PROSNKONSState(
@@ -184,8 +184,8 @@ def apart_pros_n_kons(state):
 def decision(state, x):
     d = state.dictionary
     fill_gaussian(d.points, d.used, x, state.precision, d.near)
-    times_triangle(d.near, d.whitening, d.used, d.phi)
-    return inner(state.newton.w[: d.used], d.phi[: d.used])
+    _times_triangle(d.near, d.whitening, d.used, d.phi)
+    return inner_product(state.newton.w[: d.used], d.phi[: d.used])
 
 
 @contract.step.for_state(PROSNKONSState)
@@ -197,22 +197,22 @@ def step(state, x, y):
     if state.most == 0 or k < state.most:
         for i in range(k):
             d.scaled[i] = d.scales[i] * d.near[i]
-        times_triangle(d.scaled, d.ridge, k, d.half)
-        left = max(1.0 - inner(d.half[:k], d.half[:k]), 0.0)
-        outside = 1.0 - inner(d.phi[:k], d.phi[:k])
+        _times_triangle(d.scaled, d.ridge, k, d.half)
+        left = max(1.0 - inner_product(d.half[:k], d.half[:k]), 0.0)
+        outside = 1.0 - inner_product(d.phi[:k], d.phi[:k])
         p = min(1.0, state.oversampling * (1.0 + state.epsilon) * left / (left + state.reg))
-        if outside > IN_SPAN and coin(state.seed, state.turn) < p:
+        if outside > IN_SPAN and hash_to_uniform(state.seed, state.turn) < p:
             if k == d.scales.size:
                 half, phi = d.half, d.phi
-                d, second = roomier(d, second)
+                d, second = _double_room(d, second)
                 for i in range(k):
                     d.half[i] = half[i]
                     d.phi[i] = phi[i]
-            grow_triangle(d.whitening, d.phi, np.sqrt(outside), k)
+            _grow_triangle(d.whitening, d.phi, np.sqrt(outside), k)
             for i in range(k):
                 d.half[i] /= np.sqrt(p)
             own = 1.0 / p + state.reg
-            grow_triangle(d.ridge, d.half, np.sqrt(own - inner(d.half[:k], d.half[:k])), k)
+            _grow_triangle(d.ridge, d.half, np.sqrt(own - inner_product(d.half[:k], d.half[:k])), k)
             for j in range(x.size):
                 d.points[k, j] = x[j]
             d.scales[k] = 1.0 / np.sqrt(p)
@@ -229,13 +229,13 @@ def step(state, x, y):
                 used=k + 1,
             )
             if state.reset:
-                reset(second, k + 1)
+                reset_newton(second, k + 1)
                 at = 0.0
             else:
-                extend(second, k)
+                add_dimension(second, k)
     gradient = slope(state.loss, at, y)
     if gradient != 0.0 and d.used > 0:
-        newton(second, d.phi[: d.used], gradient, second.curvature)
+        online_newton_step(second, d.phi[: d.used], gradient, second.curvature)
     return PROSNKONSState(
         dictionary=d,
         newton=second,
@@ -319,8 +319,8 @@ class PROSNKONS(Learner):
     ):
         self.params: dict[str, Any] = {
             "budget": None if budget is None else check.integer("budget", budget, 2),
-            **common(width, loss, loss_width, step),
-            **steps.settings(alpha, curvature, bound),
+            **check_common(width, loss, loss_width, step),
+            **steps.check_settings(alpha, curvature, bound),
             "oversampling": check.positive("oversampling", oversampling),
             "epsilon": check.positive("epsilon", epsilon),
             "reg": check.positive("reg", reg),
@@ -332,7 +332,7 @@ class PROSNKONS(Learner):
     def _terms(self, x: np.ndarray, names: tuple[str, ...], decision: float) -> list[Reason]:
         d, used = self._state.dictionary, self._state.dictionary.used
         weights = d.whitening[:used, :used] @ self._state.newton.w[:used]
-        return of_points("example", d.points[:used], weights, self._state.precision, x)
+        return point_terms("example", d.points[:used], weights, self._state.precision, x)
 
     def begin(self, dim: int) -> PROSNKONSState:
         p, size = self.params, ROOM
@@ -349,7 +349,7 @@ class PROSNKONS(Learner):
         )
         return PROSNKONSState(
             dictionary=dictionary,
-            newton=steps.begun(size, p),
+            newton=steps.init_newton(size, p),
             most=p["budget"] or 0,
             turn=0,
             seed=p["seed"],
@@ -358,7 +358,7 @@ class PROSNKONS(Learner):
             epsilon=p["epsilon"],
             reg=p["reg"],
             reset=p["reset"],
-            loss=loss_named(p["loss"], p["loss_width"]),
+            loss=make_loss(p["loss"], p["loss_width"]),
         )
 
     def fits(self, state: Any, begun: Any) -> bool:

@@ -13,9 +13,9 @@ from onepass.features.contract import copy_scratch
 from onepass.foundation import check
 from onepass.foundation.registry import savable
 from onepass.learner import contract
-from onepass.learner.budget import Budget, budgeted, decided, put, sizes, some_place
-from onepass.learner.consistency import on_a_budget
-from onepass.learner.explaining import Reason, of_budget
+from onepass.learner.budget import Budget, check_sizes, free_or_random_index, kernel_expansion, make_budget, put_example
+from onepass.learner.consistency import budget_fits
+from onepass.learner.explanation import Reason, budget_terms
 from onepass.learner.learner import Learner
 
 
@@ -28,22 +28,22 @@ class RBPState(NamedTuple):
 
 
 @copy_scratch.for_state(RBPState)
-def apart_rbp(state):
+def copy_scratch_rbp(state):
     return RBPState(budget=copy_scratch(state.budget), turn=state.turn, seed=state.seed)
 
 
 @contract.decision.for_state(RBPState)
 def decision(state, x):
-    return decided(state.budget, x)
+    return kernel_expansion(state.budget, x)
 
 
 @contract.step.for_state(RBPState)
 def step(state, x, y):
-    f = decided(state.budget, x)
+    f = kernel_expansion(state.budget, x)
     if y * f > 0.0:
         return state, f
-    place = some_place(state.budget, state.seed, state.turn)
-    return RBPState(budget=put(state.budget, place, x, y), turn=state.turn + 1, seed=state.seed), f
+    place = free_or_random_index(state.budget, state.seed, state.turn)
+    return RBPState(budget=put_example(state.budget, place, x, y), turn=state.turn + 1, seed=state.seed), f
 
 
 @savable
@@ -73,17 +73,17 @@ class RBP(Learner):
 
     def __init__(self, *, budget: int = 100, width: float = 1.0, seed: int = 0):
         self.params: dict[str, Any] = {
-            **sizes(budget, width),
+            **check_sizes(budget, width),
             "seed": check.integer("seed", seed, 0, check.LARGEST_SEED),
         }
         self._state = None
 
     def _terms(self, x: np.ndarray, names: tuple[str, ...], decision: float) -> list[Reason]:
-        return of_budget(self._state.budget, x)
+        return budget_terms(self._state.budget, x)
 
     def begin(self, dim: int) -> RBPState:
         p = self.params
-        return RBPState(budget=budgeted(p["budget"], dim, p["width"]), turn=0, seed=p["seed"])
+        return RBPState(budget=make_budget(p["budget"], dim, p["width"]), turn=0, seed=p["seed"])
 
     def fits(self, state: Any, begun: Any) -> bool:
-        return on_a_budget(self, state, begun)
+        return budget_fits(self, state, begun)

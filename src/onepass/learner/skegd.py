@@ -22,11 +22,17 @@ from onepass.foundation.linalg import svd
 from onepass.foundation.registry import savable
 from onepass.foundation.state import zeros
 from onepass.learner import contract, sketching
-from onepass.learner.consistency import sketched_stream
-from onepass.learner.explaining import Reason, of_sketching
-from onepass.learner.learner import Learner, common
-from onepass.learner.losses import Loss, loss_named, slope
-from onepass.learner.sketching import Sketching, decided_by, kept, regular, sketch_sizes
+from onepass.learner.consistency import sketching_fits
+from onepass.learner.explanation import Reason, sketching_terms
+from onepass.learner.learner import Learner, check_common
+from onepass.learner.losses import Loss, make_loss, slope
+from onepass.learner.sketching import (
+    Sketching,
+    absorb_example,
+    check_sketch_sizes,
+    count_regular_round,
+    two_stage_decision,
+)
 
 
 class SkeGDState(NamedTuple):
@@ -39,12 +45,12 @@ class SkeGDState(NamedTuple):
 
 
 @compiled
-def fit(w, before, after):
+def _fit_at_landmarks(w, before, after):
     """Fit w in place by least squares, so that the new map repeats the old f at the landmarks."""
     landmarks, phi = after.sketch.features.points, after.phi
     values, rows = np.empty(landmarks.shape[0]), np.empty((landmarks.shape[0], phi.size))
     for i in range(values.size):
-        values[i] = decided_by(after.first, before.sketch.features, phi, before.mapped, w, landmarks[i])
+        values[i] = two_stage_decision(after.buffer, before.sketch.features, phi, before.mapped, w, landmarks[i])
     for i in range(values.size):
         transform_row(after.sketch.features, landmarks[i], phi)
         for j in range(phi.size):
@@ -63,29 +69,29 @@ def fit(w, before, after):
 
 
 @copy_scratch.for_state(SkeGDState)
-def apart_skegd(state):
+def copy_scratch_skegd(state):
     return SkeGDState(sketching=copy_scratch(state.sketching), w=state.w, loss=state.loss, step=state.step)
 
 
 @contract.decision.for_state(SkeGDState)
 def decision(state, x):
     found = state.sketching
-    return decided_by(found.first, found.sketch.features, found.phi, found.mapped, state.w, x)
+    return two_stage_decision(found.buffer, found.sketch.features, found.phi, found.mapped, state.w, x)
 
 
 @contract.step.for_state(SkeGDState)
 def step(state, x, y):
     found, w = state.sketching, state.w
-    f = decided_by(found.first, found.sketch.features, found.phi, found.mapped, w, x)
+    f = two_stage_decision(found.buffer, found.sketch.features, found.phi, found.mapped, w, x)
     gradient = slope(state.loss, f, y)
     if gradient != 0.0 and found.mapped:
         for j in range(w.size):
             w[j] -= state.step * gradient * found.phi[j]
-    if regular(found.clock, found.mapped, gradient):
+    if count_regular_round(found.schedule, found.mapped, gradient):
         return state, f
-    after = kept(found, x, -state.step * gradient)
+    after = absorb_example(found, x, -state.step * gradient)
     if after.mapped:
-        fit(w, found, after)
+        _fit_at_landmarks(w, found, after)
     return SkeGDState(sketching=after, w=w, loss=state.loss, step=state.step), f
 
 
@@ -153,18 +159,18 @@ class SkeGD(Learner):
         seed: int = 0,
     ):
         self.params: dict[str, Any] = {
-            **sketch_sizes(budget, rank, sketch_size, sample_size, blocks, update_every, seed),
-            **common(width, loss, loss_width, step),
+            **check_sketch_sizes(budget, rank, sketch_size, sample_size, blocks, update_every, seed),
+            **check_common(width, loss, loss_width, step),
         }
         self._state = None
 
     def _terms(self, x: np.ndarray, names: tuple[str, ...], decision: float) -> list[Reason]:
-        return of_sketching(self._state.sketching, self._state.w, x)
+        return sketching_terms(self._state.sketching, self._state.w, x)
 
     def begin(self, dim: int) -> SkeGDState:
         p = self.params
-        loss = loss_named(p["loss"], p["loss_width"])
-        return SkeGDState(sketching=sketching.begun(p, dim), w=zeros(p["rank"]), loss=loss, step=p["step"])
+        loss = make_loss(p["loss"], p["loss_width"])
+        return SkeGDState(sketching=sketching.init_sketching(p, dim), w=zeros(p["rank"]), loss=loss, step=p["step"])
 
     def fits(self, state: Any, begun: Any) -> bool:
-        return sketched_stream(self, state, begun)
+        return sketching_fits(self, state, begun)

@@ -17,107 +17,114 @@ from onepass.foundation.check import quote
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import double_capacity
 from onepass.foundation.state import is_abstract, zeros
-from onepass.learner.budget import Budget, budgeted, decided, put
-from onepass.learner.newton import inner
+from onepass.learner.budget import Budget, kernel_expansion, make_budget, put_example
+from onepass.learner.newton import inner_product
 
 
-class Clock(NamedTuple):
-    """tally (2,): examples seen, and losses since the map was made or updated; every: losses, or share: of the seen.
+class UpdateSchedule(NamedTuple):
+    """counts (2,): examples seen, and losses since the map was made or updated; every: losses, or share: of the seen.
 
     Counters in an array, so that a regular round needs no new state: that took a third of its time.
     """
 
-    tally: np.ndarray
+    counts: np.ndarray
     every: int
     share: float
 
 
 class Sketching(NamedTuple):
-    """first: the buffer; places (s_m,): its landmarks; sketch: the map once `mapped`; phi (k,): scratch."""
+    """buffer: the buffer; landmark_indices (s_m,): its landmarks; sketch: the map once `mapped`; phi (k,): scratch."""
 
-    first: Budget
-    places: np.ndarray
+    buffer: Budget
+    landmark_indices: np.ndarray
     sketch: SketchedNystromState
     phi: np.ndarray
     mapped: bool
-    clock: Clock
+    schedule: UpdateSchedule
 
 
 @copy_scratch.for_state(Sketching)
-def apart_sketching(state):
+def copy_scratch_sketching(state):
     phi = np.empty(state.phi.size)
     return Sketching(
-        first=copy_scratch(state.first),
-        places=state.places,
+        buffer=copy_scratch(state.buffer),
+        landmark_indices=state.landmark_indices,
         sketch=copy_scratch(state.sketch),
         phi=phi,
         mapped=state.mapped,
-        clock=state.clock,
+        schedule=state.schedule,
     )
 
 
 @compiled
-def decided_by(first, features, phi, mapped, w, x):
+def two_stage_decision(buffer, features, phi, mapped, w, x):
     """f(x); leaves phi(x) in phi once there is a map. A call costs by the arrays that it is given."""
     if not mapped:
-        return decided(first, x)
+        return kernel_expansion(buffer, x)
     transform_row(features, x, phi)
-    return inner(w, phi)
+    return inner_product(w, phi)
 
 
 @compiled
-def regular(clock, mapped, gradient):
+def count_regular_round(schedule, mapped, gradient):
     """Whether neither the buffer nor the map changes; then the round is counted."""
-    tally, loss = clock.tally, gradient != 0.0
+    counts, loss = schedule.counts, gradient != 0.0
     if loss:
-        after = clock.every if clock.every > 0 else clock.share * (tally[0] + 1)
-        if not mapped or tally[1] + 1 >= after:
+        after = schedule.every if schedule.every > 0 else schedule.share * (counts[0] + 1)
+        if not mapped or counts[1] + 1 >= after:
             return False
-    tally[0] += 1
-    tally[1] += loss
+    counts[0] += 1
+    counts[1] += loss
     return True
 
 
 @compiled
-def kept(state, x, weight):
+def absorb_example(state, x, weight):
     """The state after a round that is not regular: x joins the buffer with this weight, or the sketches."""
-    first, sketch, mapped, tally = state.first, state.sketch, state.mapped, state.clock.tally
+    buffer, sketch, mapped, counts = state.buffer, state.sketch, state.mapped, state.schedule.counts
     if mapped:
         sketch = absorb(sketch, x)
     else:
-        first = put(first, first.used, x, weight)
-        if first.used == first.weights.size:
+        buffer = put_example(buffer, buffer.used, x, weight)
+        if buffer.used == buffer.weights.size:
             sketch, mapped = (
                 make_sketched_nystrom(
-                    double_capacity(first.points),
-                    first.used,
-                    state.places,
+                    double_capacity(buffer.points),
+                    buffer.used,
+                    state.landmark_indices,
                     sketch.pp.shape[0],
                     state.phi.size,
                     sketch.blocks,
                     sketch.seed,
-                    first.precision,
+                    buffer.precision,
                 ),
                 True,
             )
-    tally[0] += 1
-    tally[1] = 0
-    return Sketching(first=first, places=state.places, sketch=sketch, phi=state.phi, mapped=mapped, clock=state.clock)
+    counts[0] += 1
+    counts[1] = 0
+    return Sketching(
+        buffer=buffer,
+        landmark_indices=state.landmark_indices,
+        sketch=sketch,
+        phi=state.phi,
+        mapped=mapped,
+        schedule=state.schedule,
+    )
 
 
-def landmark_places(params: dict[str, Any]) -> np.ndarray:
+def draw_landmarks(params: dict[str, Any]) -> np.ndarray:
     """Which of the examples in the buffer become landmarks (s_m,)."""
     rng = np.random.default_rng(params["seed"])
     return rng.choice(2 * params["budget"], params["sample_size"], replace=False)
 
 
-def begun(params: dict[str, Any], dim: int) -> Sketching:
+def init_sketching(params: dict[str, Any], dim: int) -> Sketching:
     """Before the first example."""
     size, sample, rank = params["sketch_size"], params["sample_size"], params["rank"]
-    first = budgeted(2 * params["budget"], dim, params["width"])
-    places = zeros(sample, dtype=np.int64) if is_abstract() else landmark_places(params)
+    buffer = make_budget(2 * params["budget"], dim, params["width"])
+    landmark_indices = zeros(sample, dtype=np.int64) if is_abstract() else draw_landmarks(params)
     features = Landmarks(
-        points=zeros(sample, dim), z=zeros(sample, rank), near=zeros(sample), precision=first.precision
+        points=zeros(sample, dim), z=zeros(sample, rank), near=zeros(sample), precision=buffer.precision
     )
     sketch = SketchedNystromState(
         features=features,
@@ -132,11 +139,20 @@ def begun(params: dict[str, Any], dim: int) -> Sketching:
     )
     every = params["update_every"]
     whole = isinstance(every, int)
-    clock = Clock(tally=zeros(2, dtype=np.int64), every=every if whole else 0, share=0.0 if whole else every)
-    return Sketching(first=first, places=places, sketch=sketch, phi=zeros(rank), mapped=False, clock=clock)
+    schedule = UpdateSchedule(
+        counts=zeros(2, dtype=np.int64), every=every if whole else 0, share=0.0 if whole else every
+    )
+    return Sketching(
+        buffer=buffer,
+        landmark_indices=landmark_indices,
+        sketch=sketch,
+        phi=zeros(rank),
+        mapped=False,
+        schedule=schedule,
+    )
 
 
-def sketch_sizes(
+def check_sketch_sizes(
     budget: int,
     rank: int | None,
     sketch_size: int | None,

@@ -22,7 +22,7 @@ def targets_for(learner: Learner, rows: np.ndarray, seed: int = 0) -> np.ndarray
         + rows[:, -1] * rows[:, 0]
         + 0.2 * np.random.default_rng(seed).standard_normal(len(rows))
     )
-    return np.where(f < 0.0, -1.0, 1.0) if learner.classifies else f
+    return np.where(f < 0.0, -1.0, 1.0) if learner.is_classifier else f
 
 
 def check_learner(make: Callable[[], Learner], dim: int = 4, count: int = 240) -> str:
@@ -94,7 +94,7 @@ def _check_refusals(learner: Learner, rows: np.ndarray, targets: np.ndarray) -> 
         (rows[:2], np.full(2, np.nan)),
         ([["row"] * rows.shape[1]], targets[:1]),
     ]
-    if learner.classifies:
+    if learner.is_classifier:
         bad.append((rows[:1], np.zeros(1)))
     for X, y in bad:
         for learns in (learner.partial_fit, lambda X, y: progressive_validation(learner, X, y)):

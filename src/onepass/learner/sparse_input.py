@@ -14,11 +14,11 @@ MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 SHIFTS, LAST = (np.uint64(30), np.uint64(27)), np.uint64(31)
 
 
-def checked(name: str, X: Any, width: int | None) -> Any:
+def check_rows(name: str, X: Any, width: int | None) -> Any:
     """X (n, dim) in float64, dense or as a CSR array; ValueError unless all of it is finite and of this width."""
     rows: Any
     if hasattr(X, "toarray"):
-        rows = _compressed(name, X)
+        rows = _to_csr(name, X)
         if width is not None and rows.shape[1] != width:
             raise ValueError(f"{name} must have rows of length {width}, got shape {rows.shape}")
     else:
@@ -34,7 +34,7 @@ def checked(name: str, X: Any, width: int | None) -> Any:
     return rows
 
 
-def _compressed(name: str, X: Any) -> Any:
+def _to_csr(name: str, X: Any) -> Any:
     """Any scipy sparse matrix (n, dim) as a CSR array whose indices fit; it shares what it can with X."""
     from scipy.sparse import csr_array  # whoever gives a sparse matrix has imported it
 
@@ -54,7 +54,7 @@ def _compressed(name: str, X: Any) -> Any:
     return rows
 
 
-def parts(rows: Any, columns: int) -> Iterator[tuple[slice, Any]]:
+def split_rows(rows: Any, columns: int) -> Iterator[tuple[slice, Any]]:
     """Places and rows, in order, of what `checked` returned; sparse ones as many as may be dense at once in so many
     columns.
     """
@@ -65,12 +65,12 @@ def parts(rows: Any, columns: int) -> Iterator[tuple[slice, Any]]:
         yield place, rows[place]
 
 
-def dense(rows: Any) -> np.ndarray:
+def to_dense(rows: Any) -> np.ndarray:
     """Rows as an array."""
     return rows if isinstance(rows, np.ndarray) else np.asarray(rows.toarray())
 
 
-def places_and_signs(places: np.ndarray, columns: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def _hash_columns(places: np.ndarray, columns: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Where a count sketch puts these columns, and with which sign: the finalizer of SplitMix64 (Steele, Lea and Flood
     2014) of their numbers.
     """
@@ -82,15 +82,15 @@ def places_and_signs(places: np.ndarray, columns: int, seed: int) -> tuple[np.nd
     return (z % np.uint64(columns)).astype(np.int64), np.where(z >> np.uint64(63), -1.0, 1.0)
 
 
-def hashed(rows: Any, columns: int, seed: int) -> np.ndarray:
+def count_sketch(rows: Any, columns: int, seed: int) -> np.ndarray:
     """The count sketch of rows: every column added to, or taken from, one of so many. O(non-zeros) for sparse rows."""
     count, dim = rows.shape
     out = np.zeros((count, columns))
     if isinstance(rows, np.ndarray):
-        place, sign = places_and_signs(np.arange(dim), columns, seed)
+        place, sign = _hash_columns(np.arange(dim), columns, seed)
         np.add.at(out.T, place, (rows * sign).T)
     else:
-        place, sign = places_and_signs(rows.indices, columns, seed)
+        place, sign = _hash_columns(rows.indices, columns, seed)
         at = np.repeat(np.arange(count), np.diff(rows.indptr))
         np.add.at(out, (at, place), rows.data * sign)
     return out

@@ -5,11 +5,11 @@ import numpy as np
 CONSTANT = 1e-9  # of a column's largest entry: one that spreads less does not vary
 
 
-def constant(rows: np.ndarray) -> np.ndarray:
+def is_constant(rows: np.ndarray) -> np.ndarray:
     """Whether columns are, but for rounding."""
     return ~(rows.std(axis=0) > CONSTANT * np.abs(rows).max(axis=0))
 
 
-def deviations(rows: np.ndarray) -> np.ndarray:
+def standard_deviations(rows: np.ndarray) -> np.ndarray:
     """Standard deviations of the columns, 1 for those that are constant but for rounding."""
-    return np.where(constant(rows), 1.0, rows.std(axis=0))
+    return np.where(is_constant(rows), 1.0, rows.std(axis=0))

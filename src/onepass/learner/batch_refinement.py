@@ -20,7 +20,7 @@ import numpy as np
 
 from onepass.features.contract import copy_scratch
 from onepass.foundation.generic import compiled
-from onepass.learner.newton_features import featured
+from onepass.learner.newton_features import fill_features
 
 FACTOR = 2.0  # between penalties
 FARTHEST = 12  # powers of it
@@ -33,7 +33,7 @@ SURE = 2.5  # standard errors by which more is lost there where the pass stays (
 Blocks = Callable[[], Iterator[tuple[slice, np.ndarray]]]
 
 
-class Refined(NamedTuple):
+class PenalizedFit(NamedTuple):
     """w (k,); left_out (n,): f_(i), of weight 0 f_i; loss: theirs, in all; reg: r."""
 
     w: np.ndarray
@@ -43,16 +43,16 @@ class Refined(NamedTuple):
 
 
 @compiled
-def features_of(state, rows):
+def transform_rows(state, rows):
     """phi of every row but for its last entry, (n, dim) -> (n, k - 1)."""
     own, found = copy_scratch(state), np.empty((rows.shape[0], state.phi.size - 1))
     for i in range(rows.shape[0]):
-        featured(own, rows[i])
+        fill_features(own, rows[i])
         found[i] = own.phi[: own.phi.size - 1]
     return found
 
 
-def kept(blocks: Blocks, count: int, size: int) -> Blocks:
+def _cache_blocks(blocks: Blocks, count: int, size: int) -> Blocks:
     """The same blocks of features (count, size), made once if they are small."""
     if 8 * count * size > HELD:
         return blocks
@@ -60,41 +60,41 @@ def kept(blocks: Blocks, count: int, size: int) -> Blocks:
     return lambda: iter(held)
 
 
-def losses(f: np.ndarray, signs: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def _logistic_losses(f: np.ndarray, signs: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """c l(f, y), the logistic loss."""
     found: np.ndarray = weights * np.logaddexp(0.0, -signs * f)
     return found
 
 
-def slopes(f: np.ndarray, signs: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _logistic_derivatives(f: np.ndarray, signs: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """c l'(f, y) and c l''(f, y)."""
     p = 0.5 - 0.5 * np.tanh(0.5 * signs * f)
     return -weights * signs * p, weights * p * (1.0 - p)
 
 
-def surface(
+def _objective_and_derivatives(
     blocks: Blocks, w: np.ndarray, signs: np.ndarray, weights: np.ndarray, reg: float
 ) -> tuple[float, np.ndarray, np.ndarray]:
     """The objective, its gradient (k,) and its Hessian (k, k) at w."""
     total, gradient, hessian = 0.5 * reg * float(w @ w), reg * w, reg * np.eye(len(w))
     for place, phi in blocks():
         f = phi @ w
-        first, second = slopes(f, signs[place], weights[place])
-        total += float(losses(f, signs[place], weights[place]).sum())
+        first, second = _logistic_derivatives(f, signs[place], weights[place])
+        total += float(_logistic_losses(f, signs[place], weights[place]).sum())
         gradient = gradient + phi.T @ first
         hessian += (phi * second[:, None]).T @ phi
     return total, gradient, hessian
 
 
-def at_penalty(
+def fit_at_penalty(
     blocks: Blocks, w: np.ndarray, signs: np.ndarray, weights: np.ndarray, reg: float, steps: int
-) -> Refined:
+) -> PenalizedFit:
     """After so many steps from w; LinAlgError where H is not positive definite in floating point."""
-    total, gradient, hessian = surface(blocks, w, signs, weights, reg)
+    total, gradient, hessian = _objective_and_derivatives(blocks, w, signs, weights, reg)
     for _ in range(steps):
         move, length = np.linalg.solve(hessian, gradient), 1.0
         for _ in range(HALVINGS):
-            there = surface(blocks, w - length * move, signs, weights, reg)
+            there = _objective_and_derivatives(blocks, w - length * move, signs, weights, reg)
             if there[0] < total:
                 w, (total, gradient, hessian) = w - length * move, there
                 break
@@ -105,26 +105,27 @@ def at_penalty(
     left_out = np.empty(len(signs))
     for place, phi in blocks():
         f, part = phi @ w, phi @ half.T
-        first, second = slopes(f, signs[place], weights[place])
+        first, second = _logistic_derivatives(f, signs[place], weights[place])
         q = np.einsum("ij,ij->i", part, part)
         left_out[place] = f + q * first / np.maximum(1.0 - q * second, np.finfo(np.float64).eps)
-    return Refined(w, left_out, float(losses(left_out, signs, weights).sum()), reg)
+    return PenalizedFit(w, left_out, float(_logistic_losses(left_out, signs, weights).sum()), reg)
 
 
-def refined(
+def search_penalty(
     blocks: Blocks, w: np.ndarray, signs: np.ndarray, weights: np.ndarray, reg: float, chosen: bool, steps: int
-) -> list[Refined] | None:
+) -> list[PenalizedFit] | None:
     """Of every class, w (classes, k) and signs (n, classes), at the penalty chosen for all, or, if not `chosen`, at
     `reg`; None where an H is not positive definite there.
     """
-    found: dict[int, list[Refined]] = {}
+    found: dict[int, list[PenalizedFit]] = {}
 
     def loss(k: int, near: int) -> float:
         if k not in found:
             begun = [one.w for one in found.get(near) or ()] or list(w)
             try:
                 found[k] = [
-                    at_penalty(blocks, begun[c], signs[:, c], weights, reg * FACTOR**k, steps) for c in range(len(w))
+                    fit_at_penalty(blocks, begun[c], signs[:, c], weights, reg * FACTOR**k, steps)
+                    for c in range(len(w))
                 ]
             except np.linalg.LinAlgError:
                 found[k] = []
@@ -140,7 +141,7 @@ def refined(
     return found[best] or None
 
 
-def looked_again(
+def refine_weights(
     state: Any,
     blocks: Blocks,
     signs: np.ndarray,
@@ -156,16 +157,16 @@ def looked_again(
     """
     w, n = np.atleast_2d(state.w).copy(), len(before)
     columns, sides = before.reshape(n, -1), signs.reshape(n, -1)
-    features, early, late = kept(blocks, n, w.shape[1] - 1), weights.copy(), slice(n - n // LATE, None)
-    best = refined(features, w[:, :-1], sides, weights, reg, chosen, steps)
+    features, early, late = _cache_blocks(blocks, n, w.shape[1] - 1), weights.copy(), slice(n - n // LATE, None)
+    best = search_penalty(features, w[:, :-1], sides, weights, reg, chosen, steps)
     if best is None:
         return None
     left_out, more = np.empty(columns.shape), np.zeros(n // LATE)
     early[late] = 0.0
     for c, one in enumerate(best):
         w[c, :-1], left_out[:, c] = one.w, one.left_out
-        ahead = at_penalty(features, np.zeros_like(one.w), sides[:, c], early, one.reg, 2 * steps).left_out
-        ours, passed = (losses(f[late], sides[late, c], weights[late]) for f in (ahead, columns[:, c]))
+        ahead = fit_at_penalty(features, np.zeros_like(one.w), sides[:, c], early, one.reg, 2 * steps).left_out
+        ours, passed = (_logistic_losses(f[late], sides[late, c], weights[late]) for f in (ahead, columns[:, c]))
         more += ours - passed
     if not more.sum() <= SURE * np.sqrt(len(more)) * more.std():
         return None

@@ -20,9 +20,9 @@ from onepass.design.contract import append_rows
 from onepass.features.contract import transform_row
 from onepass.features.kernels import median_distance
 from onepass.foundation.linalg import squared_distances
-from onepass.learner.columns import deviations
+from onepass.learner.column_stats import standard_deviations
 from onepass.learner.newton_features import NO_CLASS
-from onepass.learner.newton_map import map_of
+from onepass.learner.newton_map import make_map
 
 FAR = 2.0  # widths: the kernel is 0.14 there
 HALF = 0.5  # of the last rows
@@ -30,21 +30,21 @@ HELD = 1.0  # examples that every landmark kept counts for
 RIDGE = 1e-6  # in squares of f
 
 
-def moved(s: Any) -> bool:
+def has_moved(s: Any) -> bool:
     """Whether the last rows, in `early`, are elsewhere than the landmarks."""
-    rows = s.early
+    rows = s.buffer_rows
     cut = ((rows < s.low) | (rows > s.high)).any(axis=1)
     near = squared_distances(np.ascontiguousarray(np.clip(rows, s.low, s.high) * s.inverse_scale), s.map.points)
     far = near.min(axis=1) * s.map.precision > 0.5 * FAR * FAR
     return bool((cut | far).mean() > HALF)
 
 
-def followed(s: Any, p: dict[str, Any], rank: int, design: Any, near: float) -> Any:
+def refresh_landmarks(s: Any, p: dict[str, Any], rank: int, design: Any, near: float) -> Any:
     """The state on landmarks half of which are among the last rows; these are to be learned again.
 
     p: parameters of `KernelNewton`; design: as it begins; near: NEAR of the vote.
     """
-    rows, linear = s.early, s.slope.size
+    rows, linear = s.buffer_rows, s.slope.size
     scale = np.where(s.inverse_scale > 0.0, s.inverse_scale, 1.0)
     old = s.map.points / scale
     known = np.empty((len(old), rank))
@@ -52,16 +52,16 @@ def followed(s: Any, p: dict[str, Any], rank: int, design: Any, near: float) -> 
         transform_row(s.map, s.map.points[j], known[j])
     w = np.atleast_2d(s.w)
     wanted = known @ w[:, :rank].T + w[:, -2]
-    rng = np.random.default_rng(p["seed"] + s.seen)
+    rng = np.random.default_rng(p["seed"] + s.n_seen)
     kept = rng.permutation(len(old))[: p["size"] // 2]
     chosen = rng.permutation(len(rows))[: p["size"] - len(kept)]
     inverse_scale = (
-        np.where(s.inverse_scale > 0.0, 1.0 / deviations(rows), 0.0) if p["standardize"] else s.inverse_scale
+        np.where(s.inverse_scale > 0.0, 1.0 / standard_deviations(rows), 0.0) if p["standardize"] else s.inverse_scale
     )
     points = np.ascontiguousarray(np.vstack([old[kept], rows[chosen]]) * inverse_scale)
     width = p["width"] or median_distance(np.ascontiguousarray(rows * inverse_scale))
     width *= p["width_factor"]
-    features = map_of({**p, "size": len(points)}, rank, points, width)
+    features = make_map({**p, "size": len(points)}, rank, points, width)
     fresh = np.zeros((len(old), rank + linear + 2))
     for j in range(len(old)):
         transform_row(features, old[j] * inverse_scale, fresh[j, :rank])
@@ -86,5 +86,5 @@ def followed(s: Any, p: dict[str, Any], rank: int, design: Any, near: float) -> 
         last=np.zeros_like(s.last),
         scaled=np.zeros_like(s.scaled),
         last_target=0.0 if s.w.ndim == 1 else NO_CLASS,
-        nearness=0.5 * near / width**2 if p["recent"] else -1.0,
+        vote_precision=0.5 * near / width**2 if p["recent"] else -1.0,
     )

@@ -23,142 +23,146 @@ from onepass.foundation.check import quote
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import dot
 from onepass.foundation.state import has_same_layout, zeros
-from onepass.learner.explaining import Reason, of_newton
+from onepass.learner.explanation import Reason, newton_terms
 from onepass.learner.kernel_newton import REG, KernelNewton
-from onepass.learner.losses import implicit_slope, value, weight
-from onepass.learner.newton_features import NO_CLASS, KernelNewtonState, featured, moved_on
+from onepass.learner.losses import implicit_slope, step_curvature, value
+from onepass.learner.newton_features import NO_CLASS, KernelNewtonState, advance_state, fill_features
 
 SHARE = {"logistic": 0.0625}  # of the penalty, by loss
 OTHERS = 0.25  # of the penalty for the hinges, whose curvature is larger
 
 
-class SeveralNewtonState(NamedTuple):
-    """one: map, design, w (classes, k) and all else of `KernelNewtonState`, its targets places of classes.
+class MulticlassNewtonState(NamedTuple):
+    """newton: map, design, w (classes, k) and all else of `KernelNewtonState`, its targets places of classes.
 
-    votes (classes,): v; f, slopes (classes,): scratch; firm: a.
+    votes (classes,): v; f, slopes (classes,): scratch; vote_design: a.
     """
 
-    one: KernelNewtonState
+    newton: KernelNewtonState
     votes: np.ndarray
     f: np.ndarray
     slopes: np.ndarray
-    firm: float
+    vote_design: float
 
 
-@copy_scratch.for_state(SeveralNewtonState)
-def apart_several(state):
-    return SeveralNewtonState(
-        one=copy_scratch(state.one),
+@copy_scratch.for_state(MulticlassNewtonState)
+def copy_scratch_multiclass(state):
+    return MulticlassNewtonState(
+        newton=copy_scratch(state.newton),
         votes=state.votes,
         f=np.empty(state.f.size),
         slopes=np.empty(state.f.size),
-        firm=state.firm,
+        vote_design=state.vote_design,
     )
 
 
 @compiled
-def side(place, found):
+def _target_sign(place, found):
     """The target of a class: whether it is that of the example."""
     return 1.0 if place == found else -1.0
 
 
 @compiled
-def decided_all(state, x):
-    """Leaves f of all classes in state.f and phi in state.one.phi; returns k(x_last, x)."""
-    one, votes, f = state.one, state.votes, state.f
-    near = featured(one, x)
-    if one.last_target == NO_CLASS:
+def _fill_decisions(state, x):
+    """Leaves f of all classes in state.f and phi in state.newton.phi; returns k(x_last, x)."""
+    newton, votes, f = state.newton, state.votes, state.f
+    near = fill_features(newton, x)
+    if newton.last_target == NO_CLASS:
         near = 0.0
-    one.phi[one.phi.size - 1] = 0.0
+    newton.phi[newton.phi.size - 1] = 0.0
     for c in range(f.size):
-        f[c] = float(dot(one.w[c], one.phi)) + votes[c] * side(c, one.last_target) * near
+        f[c] = float(dot(newton.w[c], newton.phi)) + votes[c] * _target_sign(c, newton.last_target) * near
     return near
 
 
 @compiled
-def step_all(state, x, target, times):
+def _step_all(state, x, target, times):
     """The state after an example of the class `target`, which counts so many times; f before it in state.f."""
-    near = decided_all(state, x)
-    one, votes, f, slopes, firm = state.one, state.votes, state.f, state.slopes, state.firm
-    design, phi, w, classes = one.design, one.phi, one.w, state.f.size
+    near = _fill_decisions(state, x)
+    newton, votes, f, slopes, vote_design = state.newton, state.votes, state.f, state.slopes, state.vote_design
+    design, phi, w, classes = newton.design, newton.phi, newton.w, state.f.size
     u = solve(design, phi)
     known = float(dot(u, phi))
-    q, steepest, curvature = known + near * near / firm, 0.0, 0.0
+    q, steepest, curvature = known + near * near / vote_design, 0.0, 0.0
     if q > 0.0 and times > 0.0:
         for c in range(classes):
-            slopes[c] = implicit_slope(one.loss, f[c], side(c, target), q * times)
+            slopes[c] = implicit_slope(newton.loss, f[c], _target_sign(c, target), q * times)
         for c in range(classes):
             steepest = max(steepest, abs(slopes[c]))
             if slopes[c] != 0.0:
                 there = f[c] - q * times * slopes[c]
-                curvature += weight(one.loss, there, side(c, target), slopes[c]) / classes
+                curvature += step_curvature(newton.loss, there, _target_sign(c, target), slopes[c]) / classes
     if steepest > 0.0:
         for c in range(classes):
             pull, vector = times * slopes[c], w[c]
             for j in range(u.size):
                 vector[j] -= pull * u[j]
-            votes[c] -= pull * side(c, one.last_target) * near / firm
-        if known > one.least:
-            firm += times * curvature * near * near
+            votes[c] -= pull * _target_sign(c, newton.last_target) * near / vote_design
+        if known > newton.min_leverage:
+            vote_design += times * curvature * near * near
             design = append(design, np.sqrt(times * curvature) * phi)
-    return SeveralNewtonState(
-        one=moved_on(one, design, x, target, target, times), votes=votes, f=f, slopes=slopes, firm=firm
+    return MulticlassNewtonState(
+        newton=advance_state(newton, design, x, target, target, times),
+        votes=votes,
+        f=f,
+        slopes=slopes,
+        vote_design=vote_design,
     )
 
 
 @compiled
-def progress_all(state, rows, targets, weights):
+def _learn_all(state, rows, targets, weights):
     """Decide, then learn, example by example: the state and the decisions (n, classes)."""
     decisions = np.empty((rows.shape[0], state.f.size))
     for i in range(rows.shape[0]):
-        state = step_all(state, rows[i], targets[i], weights[i])
+        state = _step_all(state, rows[i], targets[i], weights[i])
         for c in range(state.f.size):
             decisions[i, c] = state.f[c]
     return state, decisions
 
 
 @compiled
-def decide_all(state, rows):
+def _decide_all(state, rows):
     """f of every row and class, (n, dim) -> (n, classes). Nothing of the state is written."""
     decisions, own = np.empty((rows.shape[0], state.f.size)), copy_scratch(state)
     for i in range(rows.shape[0]):
-        decided_all(own, rows[i])
+        _fill_decisions(own, rows[i])
         for c in range(own.f.size):
             decisions[i, c] = own.f[c]
     return decisions
 
 
 @compiled
-def loss_of_all(loss, decisions, targets, weights):
+def _loss_of_all(loss, decisions, targets, weights):
     """Sum over examples and classes of weight l(f, y)."""
     total = 0.0
     for i in range(targets.size):
         for c in range(decisions.shape[1]):
-            total += weights[i] * value(loss, decisions[i, c], side(c, targets[i]))
+            total += weights[i] * value(loss, decisions[i, c], _target_sign(c, targets[i]))
     return total
 
 
-class SeveralNewton(KernelNewton):
+class MulticlassNewton(KernelNewton):
     """`KernelNewton` for `classes` classes, at least 3, as `learner` has its settings; targets are 0, 1, ...
 
     It is what `OnlineKernelClassifier` learns several classes with; decisions are (n, classes).
     """
 
     def __init__(self, *, classes: int, learner: KernelNewton):
-        if not learner.classifies or classes < 3:
+        if not learner.is_classifier or classes < 3:
             raise ValueError(f"learner must be for classes, of which 3 or more, got {classes} and {quote(learner)}")
         self.params = {**learner.params, "classes": classes, "learner": learner}
-        self.outputs = (classes,)
+        self.output_shape = (classes,)
         self._state = None
 
     def __repr__(self) -> str:
-        return f"SeveralNewton(classes={self.params['classes']}, learner={self.params['learner']!r})"
+        return f"MulticlassNewton(classes={self.params['classes']}, learner={self.params['learner']!r})"
 
-    def shares(self, targets: np.ndarray, weights: np.ndarray) -> tuple[float, ...]:
+    def penalty_shares(self, targets: np.ndarray, weights: np.ndarray) -> tuple[float, ...]:
         p = self.params
         return (1.0,) if p["design"] is not None or p["reg"] is not None else (SHARE.get(p["loss"], OTHERS),)
 
-    def checked_targets(self, targets: Any, count: int) -> np.ndarray:
+    def check_targets(self, targets: Any, count: int) -> np.ndarray:
         out = np.asarray(targets, np.float64).reshape(-1)
         if len(out) != count or not np.isin(out, np.arange(float(self.params["classes"]))).all():
             raise ValueError(f"y must be {count} places of {self.params['classes']} classes, got {quote(targets)}")
@@ -172,61 +176,69 @@ class SeveralNewton(KernelNewton):
         return (decisions.argmax(axis=1) != targets).astype(np.float64)
 
     def begin(self, dim: int) -> Any:
-        return self._around(super().begin(dim))
+        return self._wrap_state(super().begin(dim))
 
-    def _around(self, one: Any) -> SeveralNewtonState:
+    def _wrap_state(self, newton: Any) -> MulticlassNewtonState:
         classes, p = self.params["classes"], self.params
         reg = (
-            (p["reg"] or REG) * self.shares(zeros(0), zeros(0))[0] if p["design"] is None else p["design"].params["reg"]
+            (p["reg"] or REG) * self.penalty_shares(zeros(0), zeros(0))[0]
+            if p["design"] is None
+            else p["design"].params["reg"]
         )
-        return SeveralNewtonState(
-            one=one._replace(w=zeros(classes, one.phi.size), last_target=NO_CLASS),
+        return MulticlassNewtonState(
+            newton=newton._replace(w=zeros(classes, newton.phi.size), last_target=NO_CLASS),
             votes=zeros(classes),
             f=zeros(classes),
             slopes=zeros(classes),
-            firm=reg,
+            vote_design=reg,
         )
 
-    def _within(self, state: Any) -> Any:
-        return state.one
+    def _newton_state(self, state: Any) -> Any:
+        return state.newton
 
     def _signs(self, targets: np.ndarray) -> np.ndarray:
         return np.where(targets[:, None] == np.arange(self.params["classes"]), 1.0, -1.0)
 
-    def _apart(self, state: Any, one: Any) -> SeveralNewtonState:
-        return SeveralNewtonState(
-            one=one, votes=state.votes.copy(), f=state.f.copy(), slopes=state.slopes.copy(), firm=state.firm
+    def _copy_state(self, state: Any, newton: Any) -> MulticlassNewtonState:
+        return MulticlassNewtonState(
+            newton=newton,
+            votes=state.votes.copy(),
+            f=state.f.copy(),
+            slopes=state.slopes.copy(),
+            vote_design=state.vote_design,
         )
 
-    def _with(self, state: Any, **changed: Any) -> Any:
-        return state._replace(one=state.one._replace(**changed))
+    def _replace_fields(self, state: Any, **changed: Any) -> Any:
+        return state._replace(newton=state.newton._replace(**changed))
 
-    def _went(self, state: Any, rows: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> tuple[Any, np.ndarray]:
-        found: tuple[Any, np.ndarray] = progress_all(state, rows, targets, weights)
+    def _learn_block(
+        self, state: Any, rows: np.ndarray, targets: np.ndarray, weights: np.ndarray
+    ) -> tuple[Any, np.ndarray]:
+        found: tuple[Any, np.ndarray] = _learn_all(state, rows, targets, weights)
         return found
 
-    def _lost(self, state: Any, decisions: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> float:
-        return float(loss_of_all(state.one.loss, decisions, targets, weights))
+    def _total_loss(self, state: Any, decisions: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> float:
+        return float(_loss_of_all(state.newton.loss, decisions, targets, weights))
 
-    def decide_block(self, rows: np.ndarray) -> np.ndarray:
-        found: np.ndarray = decide_all(self._state, rows)
+    def decide_dense(self, rows: np.ndarray) -> np.ndarray:
+        found: np.ndarray = _decide_all(self._state, rows)
         return found
 
     def _terms(self, x: np.ndarray, names: tuple[str, ...], decision: float) -> list[Reason]:
         """Terms of the largest f."""
         s = self._state
-        c = int(decide_all(s, x[None])[0].argmax())
-        w = s.one.w[c].copy()
+        c = int(_decide_all(s, x[None])[0].argmax())
+        w = s.newton.w[c].copy()
         w[-1] = s.votes[c]
-        one = s.one._replace(w=w, last_target=side(c, s.one.last_target))
-        return of_newton(one, x, names if len(names) == len(x) else tuple(f"hash{j}" for j in range(len(x))))
+        newton = s.newton._replace(w=w, last_target=_target_sign(c, s.newton.last_target))
+        return newton_terms(newton, x, names if len(names) == len(x) else tuple(f"hash{j}" for j in range(len(x))))
 
     def fits(self, state: Any, begun: Any) -> bool:
-        one, classes = state.one, self.params["classes"]
+        newton, classes = state.newton, self.params["classes"]
         return (
-            has_same_layout(state, begun, ("one.", "votes", "firm"))
+            has_same_layout(state, begun, ("newton.", "votes", "vote_design"))
             and state.votes.shape == (classes,)
-            and state.firm > 0.0
-            and one.w.shape == (classes, one.phi.size)
-            and super().fits(one._replace(w=one.phi), begun.one._replace(w=begun.one.phi))
+            and state.vote_design > 0.0
+            and newton.w.shape == (classes, newton.phi.size)
+            and super().fits(newton._replace(w=newton.phi), begun.newton._replace(w=begun.newton.phi))
         )

@@ -106,32 +106,32 @@ class Reasons(NamedTuple):
         return "\n".join(lines)
 
 
-def reasons(decision: float, terms: list[Reason]) -> Reasons:
+def make_reasons(decision: float, terms: list[Reason]) -> Reasons:
     """Sort terms by size of contribution, and leave out terms without weight and contribution."""
     told = [term for term in terms if term.weight != 0.0 or term.contribution != 0.0]
     return Reasons(decision, tuple(sorted(told, key=lambda term: -abs(term.contribution))))
 
 
-def listed(name: str, values: np.ndarray, weights: np.ndarray) -> list[Reason]:
+def _number_terms(name: str, values: np.ndarray, weights: np.ndarray) -> list[Reason]:
     """Return numbered terms, each value times weight."""
     rows = zip(values.tolist(), weights.tolist(), (values * weights).tolist(), strict=True)
     return [Reason(f"{name}{i}", *row) for i, row in enumerate(rows)]
 
 
-def of_points(name: str, points: np.ndarray, weights: np.ndarray, precision: float, x: np.ndarray) -> list[Reason]:
+def point_terms(name: str, points: np.ndarray, weights: np.ndarray, precision: float, x: np.ndarray) -> list[Reason]:
     """Return the terms of a Gaussian kernel expansion on points (n, dim)."""
     near = np.empty(len(points))
     fill_gaussian(points, len(points), x, precision, near)
-    return listed(name, near, weights)
+    return _number_terms(name, near, weights)
 
 
-def of_budget(budget: Budget, x: np.ndarray) -> list[Reason]:
+def budget_terms(budget: Budget, x: np.ndarray) -> list[Reason]:
     """Return the terms of the examples held."""
     used = budget.used
-    return of_points("example", budget.points[:used], budget.weights[:used], budget.precision, x)
+    return point_terms("example", budget.points[:used], budget.weights[:used], budget.precision, x)
 
 
-def of_map(features: Any, w: np.ndarray, x: np.ndarray) -> list[Reason]:
+def map_terms(features: Any, w: np.ndarray, x: np.ndarray) -> list[Reason]:
     """Return the terms of w^T phi(x) for a map of landmarks, sketched or not, or of frequencies."""
     if isinstance(features, FourierState):
         half, phi = len(features.frequencies), np.empty(2 * len(features.frequencies))
@@ -141,27 +141,27 @@ def of_map(features: Any, w: np.ndarray, x: np.ndarray) -> list[Reason]:
         rows = zip((features.frequencies @ x).tolist(), sizes, parts, strict=True)
         return [Reason(f"frequency{j}", *row) for j, row in enumerate(rows)]
     marks = features if isinstance(features, Landmarks) else features.features
-    return of_points("landmark", marks.points, marks.z @ w, marks.precision, x)
+    return point_terms("landmark", marks.points, marks.z @ w, marks.precision, x)
 
 
-def of_sketching(state: Sketching, w: np.ndarray, x: np.ndarray) -> list[Reason]:
+def sketching_terms(state: Sketching, w: np.ndarray, x: np.ndarray) -> list[Reason]:
     """Return the terms of the buffer, or of the landmarks once there is a map."""
-    return of_map(state.sketch, w, x) if state.mapped else of_budget(state.first, x)
+    return map_terms(state.sketch, w, x) if state.mapped else budget_terms(state.buffer, x)
 
 
-def of_newton(state: KernelNewtonState, x: np.ndarray, names: tuple[str, ...]) -> list[Reason]:
+def newton_terms(state: KernelNewtonState, x: np.ndarray, names: tuple[str, ...]) -> list[Reason]:
     """Return the terms of `KernelNewton` in units of the targets, with these names of columns."""
     linear, w = state.slope.size, state.spread * state.w
     rank, cut = w.size - linear - 2, np.clip(x, state.low, state.high)
     scaled, found = cut * state.inverse_scale, []
     if rank:
-        found += of_map(state.map, w[:rank], scaled)
+        found += map_terms(state.map, w[:rank], scaled)
     if linear:
         slopes = w[rank : rank + linear] * state.slope
         parts = (slopes * (cut - state.middle)).tolist()
         found += [Reason(*row) for row in zip(names, x.tolist(), slopes.tolist(), parts, strict=True)]
-    if state.nearness >= 0.0:
-        vote = state.last_target * float(np.exp(-state.nearness * ((scaled - state.last) ** 2).sum()))
+    if state.vote_precision >= 0.0:
+        vote = state.last_target * float(np.exp(-state.vote_precision * ((scaled - state.last) ** 2).sum()))
         found.append(Reason("last example", vote, float(w[-1]), vote * float(w[-1])))
     constant = state.center + float(w[-2])
     return [*found, Reason("intercept", 1.0, constant, constant)]

@@ -7,7 +7,7 @@ from sklearn.metrics import log_loss
 
 import dense_newton as dense
 import onepass as op
-from onepass.learner.several_newton import SeveralNewton
+from onepass.learner.multiclass_newton import MulticlassNewton
 
 MAP = {"size": 8, "width": None, "width_factor": 1.0, "standardize": True, "recent": True, "seed": 3}
 
@@ -26,19 +26,19 @@ def stream(count=150, seed=0, classes=3):
 def test_decisions_equal_those_of_the_naive_version(loss, reg, memory, warm_up):
     rows, codes = stream()
     steps = {"loss": loss, "reg": reg, "memory": memory, "warm_up": warm_up, "gain": 1.7}
-    learner = SeveralNewton(classes=3, learner=op.KernelNewton(**steps, **MAP))
+    learner = MulticlassNewton(classes=3, learner=op.KernelNewton(**steps, **MAP))
     want = dense.several_newton(rows, codes, 3, features="nystrom", rank=8, **steps, **MAP)
-    np.testing.assert_allclose(learner.advance(rows, codes.astype(float)), want, rtol=0, atol=1e-7)
+    np.testing.assert_allclose(learner.learn_checked(rows, codes.astype(float)), want, rtol=0, atol=1e-7)
 
 
 @pytest.mark.parametrize("options", [{"features": "fourier"}, {"features": "sketched"}, {"recent": False}], ids=repr)
 def test_maps_and_votes_are_those_of_the_naive_version(options):
     rows, codes = stream(classes=4)
     steps = {"loss": "logistic", "reg": 0.1, "memory": 20.0, "warm_up": 45, "gain": 0.6}
-    learner = SeveralNewton(classes=4, learner=op.KernelNewton(**steps, **{**MAP, **options}))
+    learner = MulticlassNewton(classes=4, learner=op.KernelNewton(**steps, **{**MAP, **options}))
     rank = learner.rank
     want = dense.several_newton(rows, codes, 4, rank=rank, **steps, **{**MAP, "features": "nystrom", **options})
-    np.testing.assert_allclose(learner.advance(rows, codes.astype(float)), want, rtol=0, atol=1e-7)
+    np.testing.assert_allclose(learner.learn_checked(rows, codes.astype(float)), want, rtol=0, atol=1e-7)
 
 
 def test_digits_are_told_apart_no_worse_than_by_learners_of_their_own_in_a_sixth_of_the_memory():
@@ -111,10 +111,10 @@ def test_what_is_no_class_and_no_way_is_refused():
     with pytest.raises(ValueError, match="several must"):
         op.OnlineKernelClassifier(several="both").fit(rows, codes)
     with pytest.raises(ValueError, match="learner must be for classes"):
-        SeveralNewton(classes=2, learner=op.KernelNewton())
+        MulticlassNewton(classes=2, learner=op.KernelNewton())
     with pytest.raises(ValueError, match="learner must be for classes"):
-        SeveralNewton(classes=3, learner=op.KernelNewton(loss="squared"))
-    learner = SeveralNewton(classes=3, learner=op.KernelNewton(size=10))
+        MulticlassNewton(classes=3, learner=op.KernelNewton(loss="squared"))
+    learner = MulticlassNewton(classes=3, learner=op.KernelNewton(size=10))
     with pytest.raises(ValueError, match="places of 3 classes"):
         learner.partial_fit(rows, codes + 1)
     assert learner.partial_fit(rows, codes).predict(rows).max() <= 2.0

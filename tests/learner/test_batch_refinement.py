@@ -9,8 +9,8 @@ from sklearn.metrics import f1_score, log_loss
 
 import onepass as op
 from counts import many
-from onepass.learner import refining
-from onepass.learner.refining import FACTOR, at_penalty, features_of, refined
+from onepass.learner import batch_refinement
+from onepass.learner.batch_refinement import FACTOR, fit_at_penalty, search_penalty, transform_rows
 from wide_rows import wide
 
 
@@ -41,7 +41,7 @@ def test_steps_lead_to_the_minimum_and_left_out_is_what_the_others_say(reg):
     rng = np.random.default_rng(1)
     phi, weights = rng.standard_normal((80, 4)), rng.integers(1, 4, 80).astype(float)
     signs = np.where(phi[:, 0] + rng.standard_normal(80) > 0.0, 1.0, -1.0)
-    found = at_penalty(halves(phi), 30.0 * np.ones(4), signs, weights, reg, 30)
+    found = fit_at_penalty(halves(phi), 30.0 * np.ones(4), signs, weights, reg, 30)
     np.testing.assert_allclose(found.w, minimum(phi, signs, weights, reg), atol=1e-4)
     others = [np.delete(np.arange(80), i) for i in range(0, 80, 8)]
     want = [float(phi[8 * k] @ minimum(phi[o], signs[o], weights[o], reg)) for k, o in enumerate(others)]
@@ -56,13 +56,13 @@ def test_no_step_raises_the_objective_and_the_penalty_has_nearly_the_least_loss_
     begun = 40.0 * rng.standard_normal(20)
     losses = [objective(begun, phi, signs, ones, 0.1)]
     for steps in range(1, 8):
-        found = at_penalty(halves(phi), begun, signs, ones, 0.1, steps)
+        found = fit_at_penalty(halves(phi), begun, signs, ones, 0.1, steps)
         losses.append(objective(found.w, phi, signs, ones, 0.1))
     assert (np.diff(losses) <= 0.0).all()
-    best = refined(halves(phi), begun[None], signs[:, None], ones, 0.1, True, 20)[0]
-    every = [at_penalty(halves(phi), 0.0 * begun, signs, ones, 0.1 * FACTOR**k, 20).loss for k in range(-4, 12)]
-    assert min(every) <= best.loss * (1 + 1e-9) <= refining.NEARLY * min(every) * (1 + 1e-6)
-    assert refined(halves(phi), begun[None], signs[:, None], ones, 0.1, False, 20)[0].loss > best.loss
+    best = search_penalty(halves(phi), begun[None], signs[:, None], ones, 0.1, True, 20)[0]
+    every = [fit_at_penalty(halves(phi), 0.0 * begun, signs, ones, 0.1 * FACTOR**k, 20).loss for k in range(-4, 12)]
+    assert min(every) <= best.loss * (1 + 1e-9) <= batch_refinement.NEARLY * min(every) * (1 + 1e-6)
+    assert search_penalty(halves(phi), begun[None], signs[:, None], ones, 0.1, False, 20)[0].loss > best.loss
 
 
 @pytest.mark.parametrize("classes", [2, 3])
@@ -71,8 +71,8 @@ def test_fit_takes_the_steps_and_sparse_rows_and_blocks_made_again_are_the_same(
     settings = {"loss": "logistic", "size": 10, "reg": 0.2, "recent": False}
     made = op.OnlineKernelClassifier(op.KernelNewton(**settings), refinements=20).fit(rows, codes)
     found = made.learners_[0].states()[0]
-    one = found if classes == 2 else found.one
-    phi = features_of(one, rows)
+    one = found if classes == 2 else found.newton
+    phi = transform_rows(one, rows)
     for c, w in enumerate(np.atleast_2d(one.w)):
         signs = np.where(codes == (1 if classes == 2 else c), 1.0, -1.0)
         np.testing.assert_allclose(w[:-1], minimum(phi, signs, np.ones(len(rows)), 0.2), atol=2e-3)
@@ -80,7 +80,7 @@ def test_fit_takes_the_steps_and_sparse_rows_and_blocks_made_again_are_the_same(
     assert np.array_equal(
         op.OnlineKernelClassifier(made.learner, refinements=20).fit(rows, codes).predict_proba(rows), told
     )
-    monkeypatch.setattr(refining, "HELD", 0)
+    monkeypatch.setattr(batch_refinement, "HELD", 0)
     again = op.OnlineKernelClassifier(made.learner, refinements=20).fit(sparse.csr_array(rows), codes)
     np.testing.assert_allclose(again.predict_proba(rows), told, atol=1e-9)
 
