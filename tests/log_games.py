@@ -32,7 +32,7 @@ def decided(model, t, kind="disjoint"):
     contexts = rows(t)
     decision = model.decide(contexts, names(kind), 1 + t % 2, id=f"{t}")
     fields = {"contexts": contexts, "subject": f"user {t % 7}"}
-    return Decision.of(decision, loop="game", time=1_000 * t, **fields)
+    return Decision.from_decision(decision, loop="game", time=1_000 * t, **fields)
 
 
 def joined(record, t, batch=None):

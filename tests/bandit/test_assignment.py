@@ -206,7 +206,7 @@ def test_a_certain_choice_is_made_and_recorded_as_one(name, rest):
 def test_several_decisions_at_once_and_kernel_bandits_and_shards():
     bandit = op.Bandit(op.Ridge(op.Exact(dim=2)), op.Softmax(), seed=1)
     many_ = bandit.decide(np.stack([ROWS] * 30), NAMES, 2, eligible=[{"a", "b"}, {"a"}])
-    assert all(one.arms == ["b", "a"] and one.propensity == 1.0 for one in many_.each())
+    assert all(one.arms == ["b", "a"] and one.propensity == 1.0 for one in many_.split())
     kernel = op.GPUCB(ROWS, op.RBF(1.0))
     kernel.exploration = op.Softmax()
     for _ in range(20):

@@ -144,7 +144,7 @@ def test_several_decisions_at_once_are_records_too():
     contexts = rng.standard_normal((4, 5, DIM))
     many = bandit.decide(contexts, ids := [f"{i}" for i in range(5)], id=ids[:4])
     single = [bandit.decide(rows, ids, id=f"{i}") for i, rows in enumerate(contexts)]
-    assert [one.to_dict() for one in many.each()] == [one.to_dict() for one in single]
+    assert [one.to_dict() for one in many.split()] == [one.to_dict() for one in single]
     twin = bandit.copy()
     bandit.learn(many, [0.1, 0.2, 0.3, 0.4])
     twin.learn(single, [0.1, 0.2, 0.3, 0.4])
@@ -202,7 +202,7 @@ def test_the_ledger_remembers_the_last_decisions_through_a_file():
     ledger = RewardedIds()
     ledger.add(ledger.check([f"{i}" for i in range(LENGTH + 5)], False))
     assert len(ledger) == LENGTH
-    for kept in (ledger, RewardedIds.of(ledger.text())):
+    for kept in (ledger, RewardedIds.from_text(ledger.to_text())):
         kept.check(["0", "4", "new"], False)
         for known in ("5", f"{LENGTH + 4}"):
             with pytest.raises(ValueError, match="has had its reward"):
@@ -278,7 +278,7 @@ def test_the_generator_of_a_key_is_philox_of_that_key():
 
 def test_each_of_several_decisions_is_plain_json():
     bandit = op.OFUL(dim=2)
-    for one in bandit.decide(np.eye(2)[None].repeat(3, axis=0)).each():
+    for one in bandit.decide(np.eye(2)[None].repeat(3, axis=0)).split():
         again = op.Decision.from_dict(json.loads(json.dumps(one.to_dict())))
         assert again.to_dict() == one.to_dict()
 

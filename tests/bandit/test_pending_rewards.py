@@ -49,7 +49,7 @@ class ByHand:
                 self.bandit.learn(decision, every if len(every) > 1 else every[0], **self.when(due))
 
     def when(self, now):
-        return {"time": now} if self.bandit.timed else {}
+        return {"time": now} if self.bandit.needs_time else {}
 
     def decide(self, context, arms, k, identity, now):
         self.until(now)
@@ -165,8 +165,8 @@ def test_an_id_that_waits_among_several_gets_the_decision_that_waits():
     pending = op.PendingRewards(op.OFUL(dim=DIM), after=AFTER)
     first = pending.decide(rows(0), id="0", now=0.0)
     several = pending.decide(np.stack([rows(0), rows(1)]), id=["0", "1"], now=5.0)
-    assert [one.id for one in several.each()] == pending.ids() == ["0", "1"]
-    assert several.each()[0].to_dict() == first.to_dict()
+    assert [one.id for one in several.split()] == pending.ids() == ["0", "1"]
+    assert several.split()[0].to_dict() == first.to_dict()
     assert (pending.expire(now=10.0), pending.expire(now=15.0)) == (1, 1)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import onepass as op
-import onepass.bandit.recommending
+import onepass.bandit.recommend
 from arm_games import DIM, NAMES, assert_close, data, disjoint, factor_data, fingerprint, outer, trained
 
 # ---- recommendations ----
@@ -52,7 +52,7 @@ def test_users_in_blocks_get_the_same_recommendations(kind, monkeypatch):
     exclude = [[offered[i % 4]] for i in range(23)]
     want = bandit.recommend(contexts, 3, offered, exclude)
     for block in (1, 30):
-        monkeypatch.setattr(onepass.bandit.recommending, "BLOCK", block)
+        monkeypatch.setattr(onepass.bandit.recommend, "BLOCK", block)
         got = bandit.recommend(contexts, 3, offered, exclude)
         assert got.arms == want.arms
         assert_close(np.stack(got.scores), np.stack(want.scores))

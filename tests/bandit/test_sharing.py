@@ -262,7 +262,7 @@ def test_a_lock_is_no_part_of_what_is_copied_pickled_or_compared():
     twins = (one.copy(), copy.copy(one), copy.deepcopy(one), pickle.loads(pickle.dumps(one)))
     assert len({id(twin.sharing) for twin in (one, *twins)}) == 5
     assert all("sharing" not in vars(twin) for twin in (one, *twins))
-    assert one.exploring(op.Greedy()).sharing is one.sharing  # they share what they learned
+    assert one.with_exploration(op.Greedy()).sharing is one.sharing  # they share what they learned
     learner = op.FORKS(budget=10, width=1.0)
     held = learner.sharing
     assert learner.set_params(budget=12).sharing is held

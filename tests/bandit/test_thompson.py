@@ -38,7 +38,7 @@ class Facts:
     """What the dense computation needs to know of a bandit."""
 
     def __init__(self, bandit, rows, kind):
-        found = bandit.exploring(op.UCB(1.0)).decide(rows, range(len(rows)))
+        found = bandit.with_exploration(op.UCB(1.0)).decide(rows, range(len(rows)))
         self.means, self.widths = found.means, found.widths
         if kind == "shared":
             from onepass.design import contract

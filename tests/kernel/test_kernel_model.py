@@ -32,7 +32,7 @@ def test_several_decisions_at_once_are_those_one_by_one(make):
     sets, ids = np.random.default_rng(4).random((6, 9, 2)), [f"{i}" for i in range(6)]
     together = bandit.decide(sets, id=ids)
     each = [bandit.decide(rows, id=one) for rows, one in zip(sets, ids, strict=True)]
-    assert [one.to_dict() for one in together.each()] == [one.to_dict() for one in each]
+    assert [one.to_dict() for one in together.split()] == [one.to_dict() for one in each]
     twin = bandit.copy()
     bandit.learn(together, np.arange(6.0))
     for one, reward in zip(each, np.arange(6.0), strict=True):
@@ -69,7 +69,7 @@ def test_an_exploration_that_was_not_given_follows_reg(make, tmp_path):
     bandit, _ = learned(make, "fixed")
     bandit.model.refit(SMOOTH, 0.04)
     bandit.save(tmp_path / "bandit")
-    for one in (bandit, op.load(tmp_path / "bandit"), bandit.exploring(bandit.exploration)):
+    for one in (bandit, op.load(tmp_path / "bandit"), bandit.with_exploration(bandit.exploration)):
         posterior = one.model.posterior()
         close(one.score(), posterior.means + 2.0 * posterior.deviations)
         assert one.decide().rule == "PosteriorUCB(deviations=2.0)"

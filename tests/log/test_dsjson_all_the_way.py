@@ -16,7 +16,7 @@ from onepass.client import Client
 from onepass.features.flatten import flatten_record
 from onepass.log import Decision, Event, Outcome, formats
 from onepass.log.formats import dsjson
-from onepass.log.formats.requests import adopt, json_of, request_of
+from onepass.log.formats.requests import adopt_decision, json_from_decision, request_from_decision
 from onepass.log.import_export import export_file, import_file
 from onepass.log.memory import MemoryStore
 from onepass.log.open_store import open_store
@@ -57,7 +57,7 @@ def kinds(store):
 
 def test_a_request_is_what_decide_takes(tmp_path):
     (first, *_) = dsjson.read(dsjson_logs.written(tmp_path / "a.dsjson", 1))
-    found = request_of(first.decision)
+    found = request_from_decision(first.decision)
     assert found.context["GUser"] == {"age": found.context["GUser"]["age"], "country": "fr"}
     assert found.context[" FromUrl"] == {"weekday": True, "likes": ["a", "b"]}
     assert [name.split()[0] for name in found.arms] == ["article"] * 3
@@ -75,7 +75,7 @@ def test_actions_without_tags_have_no_names_and_lazy_features_are_read_too(tmp_p
     path = dsjson_logs.written(tmp_path / "a.dsjson", 2, named=False)
     for lazy in (False, True):
         for event in dsjson.read(path, lazy=lazy):
-            found = request_of(event.decision)
+            found = request_from_decision(event.decision)
             assert isinstance(found.arms, list)
             assert found.arm(0) == [found.arms[0]]
 
@@ -83,8 +83,8 @@ def test_actions_without_tags_have_no_names_and_lazy_features_are_read_too(tmp_p
 def test_lines_without_features_of_actions_offer_places(tmp_path):
     (tmp_path / "a.vw").write_text("2:-1:0.8 | user_a hour:9\n")
     (event,) = formats.read(tmp_path / "a.vw", n_arms=3)
-    assert request_of(event.decision)[:2] == ({"user_a": 1.0, "hour": 9.0}, [0, 1, 2])
-    assert adopt(event.decision).contexts == {
+    assert request_from_decision(event.decision)[:2] == ({"user_a": 1.0, "hour": 9.0}, [0, 1, 2])
+    assert adopt_decision(event.decision).contexts == {
         "context": {"user_a": 1.0, "hour": 9.0},
         "arms": [{"arm": "0"}, {"arm": "1"}, {"arm": "2"}],
     }
@@ -103,9 +103,9 @@ def test_what_we_write_is_ours_again(tmp_path, contexts, offered):
     )  # fmt: skip
     dsjson.write(tmp_path / "a.dsjson", [Event(decision)])
     (event,) = dsjson.read(tmp_path / "a.dsjson")
-    again = adopt(event.decision)
+    again = adopt_decision(event.decision)
     assert (again.contexts, again.offered) == (contexts, offered)
-    assert json_of(again) == event.decision.contexts
+    assert json_from_decision(again) == event.decision.contexts
 
 
 def test_features_that_no_model_takes_are_told_with_their_decision(tmp_path):
@@ -175,12 +175,12 @@ def test_an_import_that_joins_is_replayed_as_if_it_were_learned_line_by_line(tmp
     assert (code, found["joins"]) == (0, 80)
     naive = op.InteractionBandit(seed=1)
     for event in dsjson.read(path):
-        request = request_of(event.decision)
+        request = request_from_decision(event.decision)
         naive.learn(request.context, event.outcomes[0].value, request.arm(event.decision.places[0]))
     learned = op.load("end")
     assert learned.n_learned == naive.n_learned == 80
     for event in dsjson.read(path):
-        request = request_of(event.decision)[:2]
+        request = request_from_decision(event.decision)[:2]
         assert np.array_equal(learned.score(*request), naive.score(*request))
     code, found = onepass(capsys, "log", "verify", "log", "--model", "begin")
     assert (code, found["ok"], found["loops"]["imported"]["left"]) == (0, True, {FOREIGN: 80})
@@ -201,7 +201,7 @@ def test_a_loop_of_rows_learns_the_export_of_another(tmp_path):
     for t in range(30):
         context = rng.standard_normal(2)
         decision = begin.decide(context, ["a", "b"], id=f"{t}")
-        store.append([Decision.of(decision, loop="shop", time=t, contexts=context),
+        store.append([Decision.from_decision(decision, loop="shop", time=t, contexts=context),
                       Outcome(loop="shop", time=t, id=f"{t}", value=float(t % 2))])  # fmt: skip
     export_file(store, tmp_path / "a.dsjson")
     other.append([Fold(other, "shop", begin.copy()).checkpoint(0)])
@@ -209,7 +209,7 @@ def test_a_loop_of_rows_learns_the_export_of_another(tmp_path):
     fold = Fold.resume(other, "shop")
     assert fold.advance() == 30
     for decision in store.read(kinds=["decision"]):
-        begin.learn(decision.decided(), float(int(decision.id) % 2))
+        begin.learn(decision.to_decision(), float(int(decision.id) % 2))
     assert np.array_equal(fold.bandit.score(np.ones(2), ["a", "b"]), begin.score(np.ones(2), ["a", "b"]))
 
 
@@ -280,7 +280,7 @@ def trained(path):
     """A bandit that has learned a file."""
     bandit = op.InteractionBandit(seed=1)
     for event in dsjson.read(path):
-        request = request_of(event.decision)
+        request = request_from_decision(event.decision)
         bandit.learn(request.context, event.outcomes[0].value, request.arm(event.decision.places[0]))
     return bandit
 
@@ -296,7 +296,7 @@ def test_a_saved_bandit_is_evaluated_on_the_features_of_a_file_and_of_a_store(tm
     assert code == 0
     wanted, plain = [], []
     for event in dsjson.read(path):
-        decision, request = event.decision, request_of(event.decision)
+        decision, request = event.decision, request_from_decision(event.decision)
         p = bandit.decide(request.context, request.arms, id="x").probabilities
         wanted.append(p[decision.places[0]] / decision.propensities[0] * event.outcomes[0].value)
         plain.append(event.outcomes[0].value)
@@ -331,7 +331,7 @@ def test_a_bandit_learns_a_file_while_it_is_evaluated(tmp_path):
         bandit, naive, wanted = make(seed=1), make(seed=1), []
         sample = ev.progressive(log, bandit)
         for number, event in enumerate(dsjson.read(path)):
-            request, place = request_of(event.decision), event.decision.places[0]
+            request, place = request_from_decision(event.decision), event.decision.places[0]
             p = naive.decide(request.context, request.arms, id="row 0").probabilities
             wanted.append(p[place] / event.decision.propensities[0])
             naive.learn(request.context, event.outcomes[0].value, request.arm(place))
@@ -420,7 +420,7 @@ def test_a_bandit_of_rows_is_asked_for_its_arms_by_name(tmp_path, capsys, monkey
         for t in range(60):
             context = rng.standard_normal((3, 2) if per_arm else 2)
             found = bandit.decide(context, ["c", "a", "b"], id=f"{t}")
-            store.append([Decision.of(found, loop="shop", time=t, contexts=context),
+            store.append([Decision.from_decision(found, loop="shop", time=t, contexts=context),
                           Outcome(loop="shop", time=t, id=f"{t}", value=float(found.arm == "a"))])  # fmt: skip
         export_file(store, "a.dsjson")
     bandit.save("bandit")

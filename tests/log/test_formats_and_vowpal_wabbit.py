@@ -60,7 +60,7 @@ def test_a_log_of_ours_is_one_of_its_own(tmp_path, options, slots, kind):
         context = {"age": age, "country": "de"} if kind == "records" else [1.0, age / 60.0, 0.5]
         found = bandit.decide(context, arms if kind == "records" else names, k=slots, id=f"{t}")
         contexts = {"context": context, "arms": list(arms.values())} if kind == "records" else context
-        store.append([Decision.of(found, loop="a", time=t, contexts=contexts)])
+        store.append([Decision.from_decision(found, loop="a", time=t, contexts=contexts)])
         each = enumerate(found.arms) if slots > 1 else [(None, found.arm)]
         store.append([Outcome(loop="a", time=t, id=f"{t}", slot=at, value=float(arm == "a1")) for at, arm in each])
     export_file(store, tmp_path / "a.dsjson")

@@ -84,7 +84,7 @@ def test_reading_searching_and_checking_a_joined_log_is_that_of_the_whole(joined
     for t in range(ROUNDS):
         assert list(map(encode, joined.find("game", f"{t}"))) == list(map(encode, whole.find("game", f"{t}")))
     assert list(joined.check()) == []
-    with joined.viewed() as view:
+    with joined.open_view() as view:
         assert [one.seq for one in view.read()] == list(range(1, len(whole) + 1))
 
 
@@ -131,7 +131,7 @@ def test_a_subject_is_forgotten_on_both_sides_of_the_seam(joined):
     seam = joined.archive.last
     named = {one.id for one in joined.read(kinds=["decision"]) if one.subject == "user 3"}
     about = {one.seq for id in named for one in joined.find("game", id)}
-    assert joined.archive.about("game", "3")
+    assert joined.archive.rows_about("game", "3")
     joined.append([Outcome(loop="game", time=1, id="3", value=1.0, request="late")])  # names nobody
     assert joined.forget("user 3") == len(about) + 1
     assert min(about) <= seam < max(about)

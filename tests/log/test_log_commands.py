@@ -10,7 +10,7 @@ from log_games import bandit, played
 from onepass import cli
 from onepass.log import Join, Outcome, encode, micros
 from onepass.log.archive import seal
-from onepass.log.import_export import events, export_file, import_file
+from onepass.log.import_export import events_from_store, export_file, import_file
 from onepass.log.memory import MemoryStore
 from onepass.log.open_store import open_store
 from onepass.log.parquet import ParquetStore
@@ -127,12 +127,12 @@ def test_an_event_has_its_outcomes_or_else_the_rewards_of_its_join():
     store = MemoryStore()
     played(store, 4)
     store.append([Join(loop="game", time=0, id="3", rewards=[0.5, None])])
-    assert [one.value for one in next(events(store)).outcomes] == [1.0]
+    assert [one.value for one in next(events_from_store(store)).outcomes] == [1.0]
     store.forget("user 0")
-    assert [event.decision.id for event in events(store)] == ["1", "2", "3"]
+    assert [event.decision.id for event in events_from_store(store)] == ["1", "2", "3"]
     bare = MemoryStore()
     bare.append([one for one in store.read() if not isinstance(one, Outcome)])
-    assert [(one.value, one.slot) for one in list(events(bare))[-1].outcomes] == [(0.5, 0)]
+    assert [(one.value, one.slot) for one in list(events_from_store(bare))[-1].outcomes] == [(0.5, 0)]
 
 
 def dated(*days):

@@ -43,7 +43,7 @@ def test_a_log_is_copied_while_others_commit_and_begins_again_at_its_start(tmp_p
         while begun(path) < 2:
             seqs += store.append(batch(len(seqs)))
             assert len(seqs) < MOST
-        assert store.copier.trouble == ""
+        assert store.checkpointer.trouble == ""
         assert path.stat().st_size > empty  # the file, which only copies write
         assert seqs == [*range(1, len(seqs) + 1)]
         assert [one.seq for one in store.read()] == seqs
@@ -54,13 +54,13 @@ def test_a_commit_does_not_wait_for_a_copy(tmp_path):
     """While a copy is held up, as by a disk that takes seconds, batches are acknowledged and can be read."""
     path = tmp_path / "log"
     with SqliteStore(path) as store:
-        with store.copier.paused():
+        with store.checkpointer.pause():
             for number in range(100):
                 store.append(batch(number))
-            assert (store.copier.copies, store.last) == (0, 100 * BATCH)
+            assert (store.checkpointer.copies, store.last) == (0, 100 * BATCH)
             with SqliteStore(path, readonly=True) as reader:
                 assert reader.last == 100 * BATCH
-        until(lambda: store.copier.copies > 0)
+        until(lambda: store.checkpointer.copies > 0)
 
 
 def test_what_was_committed_during_a_copy_is_in_the_file_when_the_log_is_taken_away(tmp_path):
@@ -71,7 +71,7 @@ def test_what_was_committed_during_a_copy_is_in_the_file_when_the_log_is_taken_a
         threads = [threading.Thread(target=appended, args=(store, who, ended)) for who in range(3)]
         for one in threads:
             one.start()
-        until(lambda: store.copier.copies > 3)
+        until(lambda: store.checkpointer.copies > 3)
         ended.set()
         for one in threads:
             one.join()
@@ -96,7 +96,7 @@ def test_a_reader_that_stays_holds_up_the_log_but_no_commits(tmp_path):
         with closing(sqlite3.connect(path, isolation_level=None)) as reader:
             reader.execute("begin")
             assert reader.execute("select count(*) from record").fetchone() == (BATCH,)
-            while store.copier.copies < 3:
+            while store.checkpointer.copies < 3:
                 store.append(batch(store.last))
                 assert store.last < MOST
             assert reader.execute("select count(*) from record").fetchone() == (BATCH,)
@@ -142,6 +142,6 @@ def test_the_thread_ends_when_nothing_comes_and_another_takes_its_place(tmp_path
         for life in range(1, 4):
             for number in range(20):
                 store.append(batch(100 * life + number))
-            until(lambda life=life: store.copier.copies >= life)
+            until(lambda life=life: store.checkpointer.copies >= life)
             until(lambda: copiers() <= before)
         assert len(store) == 60 * BATCH

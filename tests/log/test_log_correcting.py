@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import onepass as op
-from onepass.log.late_correction import correct, linear
+from onepass.log.late_correction import is_linear, learn_correction
 
 ARMS = ["a", "b", "c"]
 EXACT = op.Exact(dim=4, reg=0.3)
@@ -33,7 +33,7 @@ def played(bandit, rewards, corrections=(), n=30):
         decisions.append(bandit.decide(rows, ARMS, eligible=[ARMS[t % 3]], id=f"{t}"))
         for when, which, by in corrections:
             if when == t:
-                correct(bandit, decisions[which], [by])
+                learn_correction(bandit, decisions[which], [by])
         bandit.learn(decisions[t], rewards[t])
     return bandit
 
@@ -68,14 +68,14 @@ def test_a_model_that_was_written_and_read_is_corrected_alike_and_copies_stay(ki
     before = served.decide(row, ARMS, id="asked").means
     for one in (bandit, again):
         one.learn(decision, [0.0, 0.0])
-        correct(one, decision, [1.0, None])
+        learn_correction(one, decision, [1.0, None])
     assert op.to_bytes(bandit) == op.to_bytes(again)
     np.testing.assert_array_equal(served.decide(row, ARMS, id="asked").means, before)
     assert (bandit.snapshot().decide(row, ARMS, id="asked").means != before).any()
 
 
 def test_models_that_are_not_linear_in_rewards_say_so():
-    assert all(linear(bandit_of(kind)) for kind in KINDS)
+    assert all(is_linear(bandit_of(kind)) for kind in KINDS)
     for bandit in (
         op.ContextualBandit(),
         op.InteractionBandit(),
@@ -85,4 +85,4 @@ def test_models_that_are_not_linear_in_rewards_say_so():
         op.Bandit(op.OnlineNewton(EXACT)),
         op.Bandit(op.Ridge(EXACT), features=op.Standardize(dim=4)),
     ):
-        assert not linear(bandit), bandit
+        assert not is_linear(bandit), bandit

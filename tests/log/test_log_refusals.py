@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from onepass.log import Outcome
-from onepass.log.group_commit import Groups
+from onepass.log.group_commit import GroupCommit
 from onepass.log.memory import MemoryStore
 from onepass.log.sqlite import SqliteStore
-from onepass.log.store import StoreError, row_of
+from onepass.log.store import StoreError, row_from_record
 
 FILLING = """
 import os, resource, sys
@@ -87,8 +87,8 @@ def test_a_database_that_is_full_refuses_and_goes_on_when_there_is_room(tmp_path
     store = SqliteStore(tmp_path / "log")
     store.append(outcomes(1.0))
     with store.transaction() as connection:
-        (pages,) = connection.ask("pragma page_count")[0]
-        connection.ask(f"pragma max_page_count = {pages + 3}")
+        (pages,) = connection.query("pragma page_count")[0]
+        connection.query(f"pragma max_page_count = {pages + 3}")
     with pytest.raises(StoreError, match="database or disk is full; nothing of it was stored, all that was is still"):
         store.append(outcomes(*range(2, 100)))
     assert store.append(outcomes(2.0)) == [2]
@@ -116,8 +116,8 @@ def test_a_failed_commit_fails_for_all_who_waited_for_it_and_for_nobody_else():
             raise StoreError("no room")
         return store.put(rows)
 
-    groups = Groups(write)
-    good = [row_of(one) for one in outcomes(1.0)]
+    groups = GroupCommit(write)
+    good = [row_from_record(one) for one in outcomes(1.0)]
     with pytest.raises(StoreError, match="no room"):
         groups.append([good[0]._replace(event="bad")])
     assert groups.append(good) == [1]

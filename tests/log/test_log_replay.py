@@ -69,7 +69,7 @@ def test_records_go_through_json_lines_and_back(game):
     for line in lines:
         record = decode(line)
         if isinstance(record, Decision):
-            assert Decision.of(record.decided(), loop="game", time=record.time, subject=record.subject,
+            assert Decision.from_decision(record.to_decision(), loop="game", time=record.time, subject=record.subject,
                                contexts=record.contexts, seq=record.seq) == record  # fmt: skip
 
 
@@ -116,7 +116,7 @@ def test_decisions_without_an_id_are_verified_in_what_does_not_depend_on_chance(
     for t in range(5):
         contexts = np.random.default_rng(t).standard_normal((4, 3))
         decision = model.decide(contexts, ["a", "b", "c", "d"])
-        store.append([Decision.of(decision, loop="game", time=t, contexts=contexts)])
+        store.append([Decision.from_decision(decision, loop="game", time=t, contexts=contexts)])
         store.append([Join(loop="game", time=t, id=decision.id, rewards=[1.0])])
         model.learn(decision, 1.0)
     found = verify(Fold(store, "game", bandit()))
@@ -185,14 +185,14 @@ def test_what_is_kept_of_decisions_counts_their_names_once_for_each_list(monkeyp
     with MemoryStore() as store:
         fold = Fold(store, "a", None)
         for number in range(5):
-            fold.note(offering(f"shared {number}", names))
+            fold.add_decision(offering(f"shared {number}", names))
         shared = fold._bytes
         for number in range(5):
-            fold.note(offering(f"own {number}", [*names]))
+            fold.add_decision(offering(f"own {number}", [*names]))
         assert shared < 2 * NAME * len(names)
         assert 6 * NAME * len(names) < fold._bytes < 7 * NAME * len(names)
         monkeypatch.setattr("onepass.log.replay.HELD", 3 * NAME * len(names))
-        fold.note(offering("last", names))
+        fold.add_decision(offering("last", names))
         assert fold._bytes <= 3 * NAME * len(names)
         for held in [*fold._decisions]:
             fold.release(held)

@@ -20,10 +20,10 @@ from onepass.log.memory import MemoryStore
 from onepass.log.open_store import open_store
 from onepass.log.parallel import verify_all
 from onepass.log.parquet import ParquetStore
-from onepass.log.pieces import checkpoint_at, merge_pieces, pieces_of, sum_results, verify_piece
+from onepass.log.pieces import find_pieces, merge_pieces, read_checkpoint, sum_results, verify_piece
 from onepass.log.replay import Fold, bandit_from_checkpoint
 from onepass.log.sqlite import SqliteStore
-from onepass.log.store import StoreError, record_of, row_at, row_of
+from onepass.log.store import StoreError, place_row, record_from_row, row_from_record
 from onepass.log.verification import DAMAGED, verify
 from onepass.service.loop import Loop
 from onepass.service.messages import DecideRequest, OutcomeRequest
@@ -118,7 +118,7 @@ def test_no_whole_checkpoints_are_made_where_settings_say_never_and_others_are_r
 
 
 def in_pieces(store, loop, line=0):
-    return sum_results(verify_piece(store, piece).found for piece in pieces_of(store, loop, line))
+    return sum_results(verify_piece(store, piece).found for piece in find_pieces(store, loop, line))
 
 
 @pytest.mark.parametrize("seed", range(many(12, 300)))
@@ -129,7 +129,7 @@ def test_pieces_find_together_what_one_pass_finds(monkeypatch, seed, kind):
     lag, late, placed = 3 if kind == "out of order" else 1, 0.2 * (kind == "too late"), kind != "without places"
     lagging_game(store, seed, 150, lag=lag, late=late, placed=placed, forgetting=not late)
     whole = verify(Fold.resume(store, "game", first=True))
-    pieces = pieces_of(store, "game")
+    pieces = find_pieces(store, "game")
     assert in_pieces(store, "game") == whole
     assert whole.wrong == 0
     assert whole.others == ()
@@ -143,8 +143,8 @@ def changed(store, seq, change):
     """A log whose record at a place is another, with the checksum of what it says."""
     forged = MemoryStore()
     rows = [*store.rows(0, None, None, None)]
-    record = change(record_of(rows[seq - 1]))
-    forged.put([*rows[: seq - 1], row_at(row_of(record), seq), *rows[seq:]])
+    record = change(record_from_row(rows[seq - 1]))
+    forged.put([*rows[: seq - 1], place_row(row_from_record(record), seq), *rows[seq:]])
     return forged
 
 
@@ -158,7 +158,7 @@ def dearer(record):
 
 
 def wrong_pieces(store):
-    found = [verify_piece(store, piece) for piece in pieces_of(store, "game")]
+    found = [verify_piece(store, piece) for piece in find_pieces(store, "game")]
     return [place for place, one in enumerate(found) if not one.found.ok]
 
 
@@ -170,7 +170,7 @@ def game():
 
 
 def test_a_probability_that_was_changed_is_found_in_the_piece_of_its_model(game):
-    pieces = pieces_of(game, "game")
+    pieces = find_pieces(game, "game")
     decisions = [*game.read(kinds=["decision"])]
     for one in decisions[::25]:
         place = max(place for place, piece in enumerate(pieces) if piece.begin <= one.through)
@@ -178,7 +178,7 @@ def test_a_probability_that_was_changed_is_found_in_the_piece_of_its_model(game)
 
 
 def test_a_reward_that_was_changed_is_found_in_the_piece_that_learned_it_and_no_later_one(game):
-    pieces = pieces_of(game, "game")
+    pieces = find_pieces(game, "game")
     joins = [*game.read(kinds=["join"])]
     assert wrong_pieces(game) == []
     for one in joins[5::25]:
@@ -187,14 +187,14 @@ def test_a_reward_that_was_changed_is_found_in_the_piece_that_learned_it_and_no_
 
 
 def test_a_model_that_was_changed_is_found_by_the_piece_that_ends_with_it(game):
-    pieces = pieces_of(game, "game")
-    model = bandit_from_checkpoint(checkpoint_at(game, pieces[2].seq))
+    pieces = find_pieces(game, "game")
+    model = bandit_from_checkpoint(read_checkpoint(game, pieces[2].seq))
     model.learn(model.decide(np.ones((4, 3)), [f"arm {i}" for i in range(4)]), 1.0)
     data = op.to_bytes(model)
     digest = hashlib.sha256(data).hexdigest()
     forged = changed(game, pieces[2].seq, lambda one: replace(one, data=data, digest=digest))
     assert wrong_pieces(forged)[0] == 1
-    assert not verify_all(forged.viewed, workers=1).ok
+    assert not verify_all(forged.open_view, workers=1).ok
     torn = changed(game, pieces[2].seq, lambda one: replace(one, data=data))
     assert wrong_pieces(torn) == [2]
     assert verify_piece(torn, pieces[2]).found.left == {DAMAGED: 1}
@@ -213,7 +213,7 @@ def test_several_processes_find_what_one_finds_whatever_the_store_and_from_a_pla
     assert one.loops == {"game": {0: whole}}
     assert one.ok
     assert verify_all(access, workers=2) == one
-    pieces = pieces_of(game, "game")
+    pieces = find_pieces(game, "game")
     middle = pieces[len(pieces) // 2]
     later = verify_all(access, workers=2, since=middle.begin + 1).loops["game"][0]
     assert later == sum_results(verify_piece(game, piece).found for piece in pieces[len(pieces) // 2 :])
@@ -222,8 +222,8 @@ def test_several_processes_find_what_one_finds_whatever_the_store_and_from_a_pla
         months.put([*store.rows(0, middle.begin + 20, None, None)])
         months.put([*store.rows(middle.begin + 20, None, None, None)])
         # decisions that waited where a piece begins are found by one walk, not by one each
-        walks, about = [], months.about
-        months.about = lambda loop, event: walks.append(event) or about(loop, event)
+        walks, about = [], months.rows_about
+        months.rows_about = lambda loop, event: walks.append(event) or about(loop, event)
         assert verify_piece(months, middle).found == verify_piece(game, middle).found
         corrected = {one.id for one in game.read(middle.begin, middle.end, ["join"]) if one.how == "correction"}
         assert {*walks} <= corrected
@@ -255,7 +255,7 @@ def sealed_log(tmp_path, game, parts):
 
 def test_sealed_months_are_verified_once_until_their_bytes_change(tmp_path, game, monkeypatch):
     monkeypatch.setattr("onepass.log.verification.WINDOW", 6)
-    pieces = pieces_of(game, "game")
+    pieces = find_pieces(game, "game")
     place = sealed_log(tmp_path, game, [pieces[len(pieces) // 3].end, pieces[2 * len(pieces) // 3].end])
     access = partial(open_store, place, readonly=True)
     whole = verify(Fold.resume(game, "game", first=True))
@@ -277,8 +277,8 @@ def test_sealed_months_are_verified_once_until_their_bytes_change(tmp_path, game
     with ParquetStore(tmp_path / "months") as months:
         segment = months.segments[1]
         rows = [*months.rows(segment.first - 1, segment.last, None, None)]
-        at, one = next((at, record_of(row)) for at, row in enumerate(rows) if row.kind == "decision")
-        rows[at] = row_at(row_of(more_likely(one)), one.seq)
+        at, one = next((at, record_from_row(row)) for at, row in enumerate(rows) if row.kind == "decision")
+        rows[at] = place_row(row_from_record(more_likely(one)), one.seq)
         victim.unlink()
         months._write(segment.first, segment.last, rows)
     forged = verify_all(access)
@@ -288,7 +288,7 @@ def test_sealed_months_are_verified_once_until_their_bytes_change(tmp_path, game
 
 def test_the_command_takes_a_place_or_a_day_and_says_what_was_verified_earlier(tmp_path, game, capsys, monkeypatch):
     monkeypatch.setattr("onepass.log.verification.WINDOW", 6)
-    middle = pieces_of(game, "game")[4].end
+    middle = find_pieces(game, "game")[4].end
     place = sealed_log(tmp_path, game, [middle])
 
     def command(*arguments):

@@ -174,7 +174,7 @@ def test_several_at_once_lists_and_frames_are_the_same_requests(kind):
     for given in (rows, pl.DataFrame(rows), pd.DataFrame(rows)):
         several = bandit.decide(given, arms, id=["q0", "q1"])
         assert several.arm == [one.arm for one in one_by_one]
-        assert [one.context for one in several.each()] == [one.context for one in one_by_one]
+        assert [one.context for one in several.split()] == [one.context for one in one_by_one]
         assert np.array_equal(bandit.score(given, arms), [one.scores for one in one_by_one])
         assert [len(names) for names in bandit.recommend(given, 2, arms).arms] == [2, 2]
     assert bandit.decide(pl.DataFrame(rows[:1]), arms, id="q0").arm == one_by_one[0].arm
@@ -196,7 +196,7 @@ def test_the_user_may_fix_the_models_and_the_rule():
     assert (own.choices()["model"], crossed.choices()["model"]) == ("records", "interaction")
     assert crossed.decide(USER, TEA).rule == repr(op.UCB(0.5))
     free = taught("features")
-    other = free.exploring(op.UCB(0.25))
+    other = free.with_exploration(op.UCB(0.25))
     assert other.decide(USER, FEATURES).rule == repr(op.UCB(0.25)) != repr(free.exploration)
     free.exploration = op.UCB(0.75)
     assert free.decide(USER, FEATURES).rule == repr(op.UCB(0.75))

@@ -13,7 +13,7 @@ from azure.core.exceptions import HttpResponseError, ResourceNotFoundError
 from msrest.authentication import CognitiveServicesCredentials
 
 from counts import LONG
-from onepass.log.model_lineage import lines_of
+from onepass.log.model_lineage import read_lineage
 from onepass.log.replay import Fold
 from onepass.log.sqlite import SqliteStore
 from onepass.log.verification import verify
@@ -49,7 +49,7 @@ def served(tmp_path_factory):
     service.ready("shop")
     assert service.stop() == 0
     with SqliteStore(folder / "data" / "shop.sqlite") as store:
-        for line in lines_of(store, "shop").each:  # those before the log was deleted are gone
+        for line in read_lineage(store, "shop").each:  # those before the log was deleted are gone
             found = verify(Fold.resume(store, "shop", first=True, line=line))
             assert (found.ok, found.equal, found.others) == (True, found.decisions, ()), f"model {line}"
         assert [*store.check()] == []

@@ -4,7 +4,7 @@ import pytest
 
 import onepass as op
 from onepass.log.memory import MemoryStore
-from onepass.log.model_lineage import lines_of
+from onepass.log.model_lineage import read_lineage
 from onepass.log.replay import Fold
 from onepass.log.sqlite import SqliteStore
 from onepass.log.verification import verify
@@ -52,7 +52,7 @@ def played(loop, begin, end):
 
 
 def all_verified(store):
-    for line in lines_of(store, "shop").each:
+    for line in read_lineage(store, "shop").each:
         if any(one.line == line and one.data for one in store.read(kinds=["checkpoint"])):
             found = verify(Fold.resume(store, "shop", first=True, line=line))
             assert (found.ok, found.equal, found.others) == (True, found.decisions, ())

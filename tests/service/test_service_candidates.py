@@ -12,7 +12,7 @@ from onepass import cli
 from onepass.evaluation.events import event_rows
 from onepass.log import Decision, Event, Join
 from onepass.log.memory import MemoryStore
-from onepass.log.model_lineage import RETIRED, lines_of
+from onepass.log.model_lineage import RETIRED, read_lineage
 from onepass.log.replay import Fold
 from onepass.log.sqlite import SqliteStore
 from onepass.log.verification import verify
@@ -59,7 +59,7 @@ def waiting(loop):
 
 def verified(store):
     """Every model of the log, verified: how many decisions and shares of candidates came out the same."""
-    found = [verify(Fold.resume(store, "news", first=True, line=line)) for line in lines_of(store, "news").each]
+    found = [verify(Fold.resume(store, "news", first=True, line=line)) for line in read_lineage(store, "news").each]
     assert all(one.ok and not one.others and not one.left for one in found)
     assert sum(one.decisions for one in found) == sum(1 for _ in store.read(kinds=["decision"]))
     return sum(one.equal for one in found)
@@ -188,7 +188,7 @@ def test_a_candidate_that_fails_says_why_and_changes_nothing(started):
     before = op.to_bytes(loop.learner.fold.bandit)
     loop.change_settings(rules(reg=2.0))
     until(lambda: loop.building is None)
-    (line,) = [one for one in lines_of(store, "news").each.values() if one.number == 1]
+    (line,) = [one for one in read_lineage(store, "news").each.values() if one.number == 1]
     assert line.state == RETIRED
     assert "is not in the log any more" in line.why
     assert op.to_bytes(loop.learner.fold.bandit) == before
@@ -356,7 +356,7 @@ def test_a_candidate_that_is_given_up_or_followed_by_another_one_ends(started):
     loop.discard_candidate()
     with pytest.raises(ApiError, match="there is no candidate"):
         loop.discard_candidate()
-    assert [one.why for one in lines_of(store, "news").each.values()] == ["", "another candidate came", "given up"]
+    assert [one.why for one in read_lineage(store, "news").each.values()] == ["", "another candidate came", "given up"]
     played(loop, 20, 30)
     settled(loop)
     loop.stop()

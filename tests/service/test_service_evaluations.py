@@ -38,7 +38,7 @@ def logged(store, n=N, known=True):
         place = int(rng.choice(count, p=p))
         context = [1.0, float(rng.standard_normal())]
         decision = bandit.decide(np.array(context), ARMS[:count], id=f"{t}")
-        record = Decision.of(
+        record = Decision.from_decision(
             decision, loop="news", time=10 * t + 10, contexts=context, shown=[place], mode="apprentice",
             showing=p.tolist() if known else None, extra={"due": 10 * t + 15},
         )  # fmt: skip

@@ -81,7 +81,7 @@ def test_a_commit_has_few_statements_of_few_kinds():
     kinds = set()
     for count in range(400):
         found = list(range(count))
-        parts = [*tb.parts(found)]
+        parts = [*tb.insert_parts(found)]
         assert [one for part in parts for one in part] == found
         assert len(parts) <= -(-count // tb.WIDEST) + 1
         kinds.update(map(len, parts))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import onepass as op
-from onepass.log.model_lineage import lines_of
+from onepass.log.model_lineage import read_lineage
 from onepass.log.replay import Fold
 from onepass.log.sqlite import SqliteStore
 from onepass.log.verification import verify
@@ -29,7 +29,7 @@ def served(request, tmp_path_factory):
     assert service.stop() == 0
     with SqliteStore(folder / "data" / "news.sqlite") as store:
         count = 0
-        for line in lines_of(store, "news").each:
+        for line in read_lineage(store, "news").each:
             found = verify(Fold.resume(store, "news", first=True, line=line))
             assert (found.ok, found.undrawn, found.others) == (True, 0, ())
             assert found.equal == found.decisions + found.canaries

@@ -76,7 +76,7 @@ class Joins(RuleBasedStateMachine):
         self.now += 1
         if record.time == 0:
             force_setattr(record, "time", self.now)
-        if any(one.once is not None and one.once == record.once for one in self.log):
+        if any(one.unique_key is not None and one.unique_key == record.unique_key for one in self.log):
             return
         self.held.append([record])
         force_setattr(record, "seq", len(self.log) + 1)

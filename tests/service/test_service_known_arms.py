@@ -139,7 +139,7 @@ def test_a_correction_of_an_arm_that_was_forgotten_changes_nothing_that_was_lear
         bandit.add_arm(arm)
     for id in ("first", "second"):
         made = bandit.decide([1.0], ["a"], id=id)
-        store.append([Decision.of(made, loop="news", time=0, contexts=[1.0])])
+        store.append([Decision.from_decision(made, loop="news", time=0, contexts=[1.0])])
     joined = {"loop": "news", "time": 0}
     store.append([
         Join(id="first", rewards=[0.0], **joined), Eviction(arms=["a", "unknown"], **joined),

@@ -82,7 +82,7 @@ def test_a_late_outcome_corrects_the_model_and_replay_and_verify_know_it_in_ever
     assert op.to_bytes(loop.learner.fold.bandit) == op.to_bytes(twin.bandit)
     rewards = {one.id: one.rewards[0] for one in store.read(kinds=["join"]) if one.how != CORRECTION}
     for record in store.read(kinds=["decision"]):  # an oracle: the right rewards, learned at once
-        plain.learn(record.decided(), rewards[record.id] + float(int(record.id) < 8))
+        plain.learn(record.to_decision(), rewards[record.id] + float(int(record.id) < 8))
     for arm in ARMS:
         np.testing.assert_allclose(
             twin.bandit.model.parameter_of(arm), plain.model.parameter_of(arm), rtol=1e-9, atol=1e-12

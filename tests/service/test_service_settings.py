@@ -63,7 +63,7 @@ def test_all_that_is_wrong_is_said_at_once():
 def test_settings_go_through_plain_data_and_back():
     settings = parse_settings({**RIGHT, "model": {"recipe": "OFUL", "arguments": {"half_life": {"seconds": 60.0}}}})
     assert parse_settings(settings.to_dict()) == settings
-    assert make_bandit(settings).timed
+    assert make_bandit(settings).needs_time
     assert diff_settings(settings, parse_settings({**settings.to_dict(), "exploring": 0.1, "mode": "logging"})) == [
         "mode",
         "exploring",

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from onepass.bandit.decision import Decision as Decided
 from onepass.log.memory import MemoryStore
 from onepass.log.records import Activation, Decision, Join, Outcome
-from onepass.log.replay import HELD, UNLEARNED, Fold, decision_to_learn, lesson_of
-from onepass.log.store import make_row, row_of
-from onepass.log.tables import DIGITS, MOST, WIDEST, padded_parts, parts
+from onepass.log.replay import HELD, UNLEARNED, Fold, decision_to_learn, lesson_from_record
+from onepass.log.store import make_row, row_from_record
+from onepass.log.tables import DIGITS, MOST, WIDEST, insert_parts, padded_parts
 from onepass.service import arm_table_cache as tables
 from onepass.service.arm_table_cache import ArmTable, ArmTableCache, fingerprint
 from onepass.service.messages import ApiError, Arm, DecideRequest
@@ -43,7 +43,7 @@ def decision(number=0, k=1, offered=("a", "b", "c"), **fields):
         slots=None if k == 1 else np.full((k, len(offered)), 1 / len(offered)), propensities=p[places], rest="sampled",
         id=f"d{number}", context=context, candidates=list(offered), n_learned=3, rule="UCB()", seed="ab",
     )  # fmt: skip
-    return Decision.of(found, loop="news", time=number, contexts=rows, eligible=None, **fields)
+    return Decision.from_decision(found, loop="news", time=number, contexts=rows, eligible=None, **fields)
 
 
 @pytest.mark.parametrize("more", [{}, {"exclude": ["b"]}, {"id": "e"}, {"slots": 2}])
@@ -127,7 +127,7 @@ def test_a_ranking_is_what_is_shown_then_the_likeliest_then_those_of_the_best_sc
 
 @pytest.mark.parametrize("record", RECORDS, ids=lambda one: f"{type(one).__name__} {one.id}")
 def test_a_record_that_is_written_once_is_written_as_one_that_is_read_again(record):
-    assert make_row(record) == row_of(record)
+    assert make_row(record) == row_from_record(record)
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
@@ -141,7 +141,7 @@ def test_numbers_that_are_not_finite_are_refused_wherever_they_hide(value):
 
 @pytest.mark.parametrize("record", [one for one in RECORDS if isinstance(one, Decision)], ids=lambda one: one.id)
 def test_what_is_kept_of_a_decision_is_what_is_learned_of_it(record):
-    kept, whole = lesson_of(record), decision_to_learn(record)
+    kept, whole = lesson_from_record(record), decision_to_learn(record)
     for name in kept._fields:
         if name not in UNLEARNED:
             mine, wanted = getattr(kept, name), getattr(whole, name)
@@ -164,7 +164,7 @@ def test_decisions_are_kept_up_to_a_number_of_bytes_and_each_once():
 @given(st.integers(0, 2_000))
 def test_parts_of_a_list_are_the_list_and_their_lengths_are_few(count):
     found = [*range(count)]
-    each = list(parts(found))
+    each = list(insert_parts(found))
     assert [one for part in each for one in part] == found
     assert all(len(part) <= WIDEST and len(part) % (1 << max(len(part).bit_length() - DIGITS, 0)) == 0 for part in each)
 

@@ -11,9 +11,9 @@ import onepass as op
 from counts import many
 from onepass.log import Decision, Join, Outcome
 from onepass.log.memory import MemoryStore
-from onepass.log.model_lineage import lines_of
+from onepass.log.model_lineage import read_lineage
 from onepass.log.parallel import verify_all
-from onepass.log.pieces import pieces_of, sum_results, verify_piece
+from onepass.log.pieces import find_pieces, sum_results, verify_piece
 from onepass.log.records import CORRECTION
 from onepass.log.replay import Fold
 from onepass.log.sqlite import SqliteStore
@@ -73,7 +73,7 @@ def caught_up(loop):
 def verified(store):
     """Every model verified: how many decisions were left since something was forgotten."""
     left = 0
-    for line in lines_of(store, "news").each:
+    for line in read_lineage(store, "news").each:
         found = verify(Fold.resume(store, "news", first=True, line=line))
         assert found.ok, found
         assert not found.others, found
@@ -104,7 +104,7 @@ def test_a_correction_counts_once_in_however_many_steps_a_log_is_read():
     decided, rows = learns(), 24
     for t in range(rows):
         decision = decided.decide([[1.0]], id=f"{t}")
-        store.append([Decision.of(decision, loop="news", time=t, contexts=[[1.0]])])
+        store.append([Decision.from_decision(decision, loop="news", time=t, contexts=[[1.0]])])
         store.append([Join(loop="news", time=t, id=f"{t}", rewards=[0.0])])
     for t in (3, 4, 5):
         store.append([Outcome(loop="news", time=rows, id=f"{t}", value=1.0)])
@@ -240,7 +240,7 @@ def test_a_canary_that_is_given_up_while_it_is_rebuilt_leaves_a_log_that_verifie
     loop.discard_candidate()
     played(loop, 30, 35)
     loop.stop()
-    assert lines_of(store, "news").each[1].end < max(
+    assert read_lineage(store, "news").each[1].end < max(
         one.canary.through for one in store.read(kinds=["decision"]) if one.canary is not None
     )
     assert verified(store) == 0
@@ -380,11 +380,11 @@ def test_the_pieces_of_every_model_of_a_log_find_together_what_one_pass_finds(st
     played(loop, 150, 190)
     loop.stop()
     verified(store)
-    report = verify_all(store.viewed)
-    lines = lines_of(store, "news").each
+    report = verify_all(store.open_view)
+    lines = read_lineage(store, "news").each
     assert len(lines) == 3
     for line in lines:
-        whole, pieces = verify(Fold.resume(store, "news", first=True, line=line)), pieces_of(store, "news", line)
+        whole, pieces = verify(Fold.resume(store, "news", first=True, line=line)), find_pieces(store, "news", line)
         assert len(pieces) > 3
         assert sum_results(verify_piece(store, piece).found for piece in pieces) == whole
         assert report.loops["news"][line] == whole
@@ -414,4 +414,4 @@ def test_a_log_whose_beginning_was_dropped_is_verified_from_a_whole_checkpoint_w
     found = verify(Fold.resume(store, "news", first=True))
     assert (found.ok, found.wrong, found.others) == (True, 0, ())
     assert found.equal > 10
-    assert verify_all(store.viewed).loops["news"][0] == found
+    assert verify_all(store.open_view).loops["news"][0] == found

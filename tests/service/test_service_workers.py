@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from onepass.log.model_lineage import lines_of
+from onepass.log.model_lineage import read_lineage
 from onepass.log.replay import Fold
 from onepass.log.sqlite import SqliteStore
 from onepass.log.verification import verify
@@ -39,7 +39,7 @@ def is_alive(process):
 def verify_all(path):
     """Decide again what every model of a log decided; how many decisions there were."""
     with SqliteStore(path) as store:
-        found = [verify(Fold.resume(store, "news", first=True, line=line)) for line in lines_of(store, "news").each]
+        found = [verify(Fold.resume(store, "news", first=True, line=line)) for line in read_lineage(store, "news").each]
         assert [*store.check()] == []
         count = sum(1 for _ in store.read(kinds=["decision"]))
     assert all(one.ok and one.undrawn == 0 and one.equal == one.decisions + one.canaries for one in found)

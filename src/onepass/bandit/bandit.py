@@ -5,11 +5,11 @@ from typing import Any, Self, final
 
 import numpy as np
 
-from onepass.bandit.deciding import are_decisions, choice_error, decision_seeds, is_greedy, make_decision, pair_rewards
+from onepass.bandit.decide import are_decisions, choice_error, decision_seeds, is_greedy, make_decision, pair_rewards
 from onepass.bandit.decision import SAMPLED, Decision, Recommendation, stack_decisions
-from onepass.bandit.explanation import Explanation, contenders, explanation
-from onepass.bandit.maximizing import maximize_score
-from onepass.bandit.recommending import recommendation
+from onepass.bandit.explanation import Explanation, arms_to_explain, make_explanation
+from onepass.bandit.maximizer import maximize_score
+from onepass.bandit.recommend import recommend_top_k
 from onepass.bandit.rewarded_ids import RewardedIds
 from onepass.bandit.sketch_warning import FIRST, next_look
 from onepass.bandit.snapshot import Snapshot
@@ -109,7 +109,7 @@ class Bandit(files.Owner):
         return self._model.n_learned
 
     @property
-    def timed(self) -> bool:
+    def needs_time(self) -> bool:
         """True if `learn` and what reads must be told the time."""
         return self._model.needs_time
 
@@ -192,7 +192,7 @@ class Bandit(files.Owner):
             If a score is not finite.
         """
         if maximizer is not None:
-            return self._maximized(maximizer, context, arms, k, id, eligible, time)
+            return self._decide_by_maximizer(maximizer, context, arms, k, id, eligible, time)
         model = self._model.at(time)
         request = model.encode(context, arms)
         names, count = request.names, request.size
@@ -211,7 +211,7 @@ class Bandit(files.Owner):
             each.append(make_decision(one, found, names, evidence, rest, rule, model.n_learned))
         return each[0] if request.single else stack_decisions(each)
 
-    def _maximized(
+    def _decide_by_maximizer(
         self, maximizer: Any, context: Any, arms: Any, k: int, id: Any, eligible: Any, time: Any
     ) -> Decision:
         model = self._model.at(time)
@@ -273,7 +273,7 @@ class Bandit(files.Owner):
             block = np.random.default_rng(self.seed) if model.common_draw else rng
             return self._scores(model, model.encode(part_of(part), arms), block)
 
-        return recommendation(names, users, scores_of, k, exclude, self.seed)
+        return recommend_top_k(names, users, scores_of, k, exclude, self.seed)
 
     # ---- rewards ----
 
@@ -430,8 +430,8 @@ class Bandit(files.Owner):
         """
         model = self._model.at(time)
         if isinstance(context, Decision):
-            if context.several:
-                raise ValueError("contexts must be one decision: take several at once apart with decisions.each()")
+            if context.is_batch:
+                raise ValueError("contexts must be one decision: take several at once apart with decisions.split()")
             if arms is not None:
                 raise ValueError(
                     "arms must be None beside a decision, whose record has the rows of the arms it chose alone"
@@ -444,10 +444,10 @@ class Bandit(files.Owner):
             raise ValueError(f"contexts must be those of one decision, not of {len(request.each)} at once")
         scores = self._scores(model, request, np.random.default_rng(self.seed))[0]
         offered = range(request.size) if request.names is None else request.names
-        places = contenders(scores, offered, arm, other, model.compares)
+        places = arms_to_explain(scores, offered, arm, other, model.compares)
         sides = model.attribute(request, places, names)
         link = "" if model.family is None else name_of(model.family)
-        return explanation([offered[place] for place in places], scores[places].tolist(), sides, link)
+        return make_explanation([offered[place] for place in places], scores[places].tolist(), sides, link)
 
     @reading
     def choices(self) -> dict[str, Any]:
@@ -472,7 +472,7 @@ class Bandit(files.Owner):
     # ---- copies and files ----
 
     @reading
-    def exploring(self, exploration: Exploration) -> Self:
+    def with_exploration(self, exploration: Exploration) -> Self:
         """The same model under another exploration, from the seed on. What is learned is shared, not copied: let one of
         the two learn, or take a `copy` first. ValueError for what is no exploration.
         """
@@ -547,7 +547,7 @@ class Bandit(files.Owner):
         return {"model": self._model, "exploration": self._given, "seed": self.seed, "name": self.name}
 
     def contents(self) -> files.Contents:
-        extra = {"rng": self._rng.bit_generator.state, "rewarded": self._rewarded.text()}
+        extra = {"rng": self._rng.bit_generator.state, "rewarded": self._rewarded.to_text()}
         return files.Contents(self._arguments(), extra, ())
 
     @classmethod
@@ -556,5 +556,5 @@ class Bandit(files.Owner):
         held.take((), lambda found: True)
         bandit = cls(**{name: build(part) for name, part in params.items()})
         bandit._rng.bit_generator.state = extra["rng"]
-        bandit._rewarded = RewardedIds.of(extra["rewarded"])
+        bandit._rewarded = RewardedIds.from_text(extra["rewarded"])
         return bandit

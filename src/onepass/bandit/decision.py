@@ -42,7 +42,7 @@ def new_id() -> str:
 
 class Decision(NamedTuple):
     """What a bandit decided. K arms were offered, k slots were filled. For n decisions at once every field that is not
-    the same for all has a leading axis n, or is a list of n; `each()` takes them apart.
+    the same for all has a leading axis n, or is a list of n; `split()` takes them apart.
 
     arm: the name (or index) chosen, arms: those of all k slots; index: the place of `arm` among the arms offered,
     places: of all slots (k,).
@@ -80,15 +80,15 @@ class Decision(NamedTuple):
     seed: Any
 
     @property
-    def several(self) -> bool:
+    def is_batch(self) -> bool:
         """Whether this is n decisions at once."""
         return isinstance(self.id, list)
 
-    def each(self) -> list["Decision"]:
+    def split(self) -> list["Decision"]:
         """The decisions one by one; a single one in a list."""
-        if not self.several:
+        if not self.is_batch:
             return [self]
-        columns = {name: getattr(self, name) for name in SEVERAL}
+        columns = {name: getattr(self, name) for name in BATCH_FIELDS}
         rows: list[dict[str, Any]] = [
             {name: None if column is None else column[i] for name, column in columns.items()}
             for i in range(len(self.id))
@@ -98,8 +98,8 @@ class Decision(NamedTuple):
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON: numbers, strings, lists. ValueError for several at once, or for names that JSON does not know
         (strings, numbers, booleans, None and tuples of them it does)."""
-        if self.several:
-            raise ValueError("to_dict is of one decision: use [d.to_dict() for d in decisions.each()]")
+        if self.is_batch:
+            raise ValueError("to_dict is of one decision: use [d.to_dict() for d in decisions.split()]")
         out: dict[str, Any] = {"format": FORMAT}
         for field, value in zip(self._fields, self, strict=True):
             name = RECORD_NAMES.get(field, field)
@@ -116,7 +116,7 @@ class Decision(NamedTuple):
         record: a dictionary that `to_dict` gave, through JSON or not. ValueError for what is not such a dictionary.
         """
         try:
-            return check_record(cls, record)
+            return decision_from_record(cls, record)
         except FROM_FILE as error:
             raise ValueError(f"record must be what Decision.to_dict gave, but {error}") from None
 
@@ -128,7 +128,7 @@ class Recommendation(NamedTuple):
     scores: list[np.ndarray]
 
 
-SEVERAL = (  # fields with an entry per decision
+BATCH_FIELDS = (  # fields with an entry per decision
     "arm", "arms", "scores", "means", "widths", "propensity", "probabilities", "index", "places", "slots",
     "propensities", "id", "context", "seed",
 )  # fmt: skip
@@ -136,7 +136,7 @@ SEVERAL = (  # fields with an entry per decision
 
 def stack_decisions(each: list[Decision]) -> Decision:
     """Several decisions as one, whose fields have a leading axis."""
-    columns: dict[str, Any] = {name: [getattr(one, name) for one in each] for name in SEVERAL}
+    columns: dict[str, Any] = {name: [getattr(one, name) for one in each] for name in BATCH_FIELDS}
     for name in ("scores", "means", "widths", "probabilities", "places", "slots", "propensities", "context"):
         columns[name] = None if columns[name][0] is None else np.stack(columns[name])
     for name in ("propensity", "index"):
@@ -192,7 +192,7 @@ def _numbers(record: dict[str, Any], name: str, shape: tuple[int | None, ...], k
     return out
 
 
-def check_record(cls: Any, record: Any) -> Any:
+def decision_from_record(cls: Any, record: Any) -> Any:
     if record["format"] != FORMAT:
         raise ValueError(f"its format is {check.quote(record['format'])}, this version knows {FORMAT}")
     probabilities = _numbers(record, "probabilities", (None,))

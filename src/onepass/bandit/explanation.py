@@ -122,7 +122,7 @@ class Explanation(NamedTuple):
         return found if self.difference is None else f"{found}\n{self.difference}"
 
 
-def explanation(arms: Sequence[Any], scores: Sequence[float], sides: Sides, link: str = "") -> Explanation:
+def make_explanation(arms: Sequence[Any], scores: Sequence[float], sides: Sides, link: str = "") -> Explanation:
     """Of one arm, or of two: the second is the other one; link: the family of rewards, where it has one."""
     mine = sides(1)[0]
     terms = [
@@ -137,7 +137,7 @@ def explanation(arms: Sequence[Any], scores: Sequence[float], sides: Sides, link
     ]
     mean, width = fsum(side.mean for side in mine), _width([side.square for side in mine])
     difference = None if len(arms) == 1 else _difference(arms, scores, *sides(2))
-    return Explanation(arms[0], float(scores[0]), mean, width, tuple(_ordered(terms)), difference, link)
+    return Explanation(arms[0], float(scores[0]), mean, width, tuple(_sort_terms(terms)), difference, link)
 
 
 def _difference(
@@ -152,26 +152,26 @@ def _difference(
         gaps += [Gap(own.part, *row) for row in zip(a.names, values, weights, *parts, strict=True)]
     sides = [(side, sign) for sign, found in ((1.0, mine), (-1.0, theirs)) for side in found]
     mean, width = fsum(s * side.mean for side, s in sides), _width([s * side.square for side, s in sides])
-    return Difference(arms[0], arms[1], float(scores[0] - scores[1]), mean, width, tuple(_ordered(gaps)))
+    return Difference(arms[0], arms[1], float(scores[0] - scores[1]), mean, width, tuple(_sort_terms(gaps)))
 
 
 def _width(squares: list[float]) -> float:
     return sqrt(max(fsum(squares), 0.0))
 
 
-def _ordered(terms: list[Any]) -> list[Any]:
+def _sort_terms(terms: list[Any]) -> list[Any]:
     """The largest contribution first, then the largest share; a constant that says nothing is left out."""
     told = [t for t in terms if t.contribution or t.share or not is_constant(t.name)]
     return sorted(told, key=lambda term: (-abs(term.contribution), -abs(term.share)))
 
 
-def recalled(decision: Decision, arms: Any, arm: Any) -> tuple[np.ndarray, tuple[Any, ...], Any]:
+def rows_from_decision(decision: Decision, arms: Any, arm: Any) -> tuple[np.ndarray, tuple[Any, ...], Any]:
     """Rows (k, dim) and names of the arms that a decision chose, and the one asked about (None: the first).
 
     ValueError for several decisions at once, for `arms` beside a record, and for one that holds no rows.
     """
-    if decision.several:
-        raise ValueError("contexts must be one decision: take several at once apart with decisions.each()")
+    if decision.is_batch:
+        raise ValueError("contexts must be one decision: take several at once apart with decisions.split()")
     if arms is not None:
         raise ValueError("arms must be None beside a decision, whose record has the rows of the arms it chose alone")
     if not isinstance(decision.context, np.ndarray):
@@ -180,16 +180,18 @@ def recalled(decision: Decision, arms: Any, arm: Any) -> tuple[np.ndarray, tuple
     return decision.context.reshape(len(names), -1), names, names[0] if arm is None else arm
 
 
-def contenders(scores: np.ndarray, offered: Sequence[Any], arm: Any, other: Any, compares: bool = True) -> list[int]:
+def arms_to_explain(
+    scores: np.ndarray, offered: Sequence[Any], arm: Any, other: Any, compares: bool = True
+) -> list[int]:
     """The places of an arm (None: of the largest score) and of another one (None: of the largest score beside it), or
     of the arm alone where nothing else is offered. ValueError for arms not offered, or twice the same."""
-    first = int(np.argmax(scores)) if arm is None else place_of("arm", arm, offered)
+    first = int(np.argmax(scores)) if arm is None else arm_index("arm", arm, offered)
     if not compares:
         if other is not None:
             raise ValueError("other must be None for this model, which explains one arm at a time")
         return [first]
     if other is not None:
-        second = place_of("other", other, offered)
+        second = arm_index("other", other, offered)
         if second == first:
             raise ValueError(f"other must be another arm than {quote(offered[first])}, which is explained")
         return [first, second]
@@ -198,7 +200,7 @@ def contenders(scores: np.ndarray, offered: Sequence[Any], arm: Any, other: Any,
     return [first, int(np.argmax(rest))] if len(rest) > 1 else [first]
 
 
-def place_of(argument: str, name: Any, offered: Sequence[Any]) -> int:
+def arm_index(argument: str, name: Any, offered: Sequence[Any]) -> int:
     """Where a name stands among the arms offered; ValueError if it does not."""
     try:
         return {one: place for place, one in reversed(list(enumerate(offered)))}[name]

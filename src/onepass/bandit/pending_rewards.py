@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Self, final
 import numpy as np
 
 from onepass.bandit.bandit import Bandit
-from onepass.bandit.deciding import check_rewards
+from onepass.bandit.decide import check_rewards
 from onepass.bandit.decision import Decision, stack_decisions
 from onepass.foundation import check, files
 from onepass.foundation.deferred_signals import defer_signals
@@ -26,7 +26,7 @@ from onepass.foundation.state import object_array
 DEADLINE, ARRIVAL = "deadline", "arrival"
 
 
-class Waiting(NamedTuple):
+class WaitingDecision(NamedTuple):
     """A decision that waits. due: its deadline, in seconds; number: of decisions before it; paid: the reward of every
     slot, None where none has come."""
 
@@ -36,7 +36,7 @@ class Waiting(NamedTuple):
     paid: list[float | None]
 
 
-class Written(NamedTuple):
+class SavedDecisions(NamedTuple):
     """Arrays of a file: deadlines, in seconds, and as JSON the decisions' records and their rewards by slot."""
 
     due: np.ndarray
@@ -87,10 +87,10 @@ class PendingRewards(files.Owner):
         self.bandit, self.after = bandit, check.positive("after", after)
         self.default: float | None = None if default is None else check.real("default", default)
         self.learn_at: Any = learn_at
-        self._waits: bool = check.choice("learn_at", learn_at, (DEADLINE, ARRIVAL)) == DEADLINE
+        self._learns_at_deadline: bool = check.choice("learn_at", learn_at, (DEADLINE, ARRIVAL)) == DEADLINE
         if self.default is not None:
             bandit.check_rewards([self.default])
-        self._waiting: dict[str, Waiting] = {}
+        self._waiting: dict[str, WaitingDecision] = {}
         self._queue: list[tuple[float, int, str]] = []  # (due, number, id), a heap; some wait no more
         self._made = 0
 
@@ -111,14 +111,14 @@ class PendingRewards(files.Owner):
         An id that waits already is a request that comes again: it gets the decision that waits, whose deadline stays.
         Errors as there; ValueError for such an id beside other arms.
         """
-        now = self._at(now)
+        now = self._to_seconds(now)
         self._expire(now)
-        decision = self.bandit.decide(contexts, arms, k, **self._when(now), **options)
-        each = [self._known(one) for one in decision.each()]
+        decision = self.bandit.decide(contexts, arms, k, **self._time_options(now), **options)
+        each = [self._find_waiting(one) for one in decision.split()]
         for one in each:
             if one.id not in self._waiting:
                 self._wait(now + self.after, one, [None] * len(one.arms))
-        return stack_decisions(each) if decision.several else each[0]
+        return stack_decisions(each) if decision.is_batch else each[0]
 
     @composite
     def reward(self, identity: str, reward: Any, *, now: Any = None) -> None:
@@ -130,7 +130,7 @@ class PendingRewards(files.Owner):
         ValueError, and nothing has changed but for deadlines that have passed, for a reward that the bandit would not
         learn or of another number of slots; KeyError where no decision waits under that id.
         """
-        now = self._at(now)
+        now = self._to_seconds(now)
         self._expire(now)
         if identity not in self._waiting:
             raise KeyError(
@@ -139,7 +139,7 @@ class PendingRewards(files.Owner):
         one = self._waiting[identity]
         paid = check_rewards([one.decision], [reward])[0]
         self.bandit.check_rewards([value for value in paid if value is not None])
-        if self._waits:
+        if self._learns_at_deadline:
             one.paid[:] = [old if new is None else new for old, new in zip(one.paid, paid, strict=True)]
             return
         self._learn(one, paid, now)
@@ -150,7 +150,7 @@ class PendingRewards(files.Owner):
 
         Slots without a reward have the default; where that is None nothing is learned of them.
         """
-        return self._expire(self._at(now))
+        return self._expire(self._to_seconds(now))
 
     def _expire(self, now: float) -> int:
         count = 0
@@ -163,7 +163,7 @@ class PendingRewards(files.Owner):
                     self._learn(one, [self.default if value is None else value for value in one.paid], due)
         return count
 
-    def _learn(self, one: Waiting, paid: list[float | None], when: float) -> None:
+    def _learn(self, one: WaitingDecision, paid: list[float | None], when: float) -> None:
         """Let a decision wait no more, and learn its rewards. It is gone even where the bandit refuses it: what can
         never be learned would keep everything behind it waiting."""
         with defer_signals():
@@ -171,12 +171,12 @@ class PendingRewards(files.Owner):
             if any(value is not None for value in paid):
                 reward = paid[0] if len(paid) == 1 else paid
                 try:
-                    self.bandit.learn(one.decision, reward, allow_repeat=True, **self._when(when))
+                    self.bandit.learn(one.decision, reward, allow_repeat=True, **self._time_options(when))
                 except Exception as error:
                     error.add_note(f"decision {check.quote(one.decision.id)} waits no more, and was not learned")
                     raise
 
-    def _known(self, one: Decision) -> Decision:
+    def _find_waiting(self, one: Decision) -> Decision:
         """The decision that waits under the id of one, or that one."""
         if one.id not in self._waiting:
             return one
@@ -187,16 +187,16 @@ class PendingRewards(files.Owner):
 
     def _wait(self, due: float, decision: Decision, paid: list[float | None]) -> None:
         with defer_signals():
-            self._waiting[decision.id] = Waiting(due, self._made, decision, paid)
+            self._waiting[decision.id] = WaitingDecision(due, self._made, decision, paid)
             heapq.heappush(self._queue, (due, self._made, decision.id))
             self._made += 1
 
-    def _when(self, now: float) -> dict[str, Any]:
+    def _time_options(self, now: float) -> dict[str, Any]:
         """The time, for a bandit with a half-life in seconds."""
-        return {"time": now} if self.bandit.timed else {}
+        return {"time": now} if self.bandit.needs_time else {}
 
     @staticmethod
-    def _at(now: Any) -> float:
+    def _to_seconds(now: Any) -> float:
         return time.time() if now is None else check.real("now", now)
 
     def contents(self) -> files.Contents:
@@ -205,14 +205,14 @@ class PendingRewards(files.Owner):
         records = object_array([json.dumps(one.decision.to_dict()) for one in waiting])
         paid = object_array([json.dumps(one.paid) for one in waiting])
         params = {"bandit": self.bandit, "after": self.after, "default": self.default, "learn_at": self.learn_at}
-        return files.Contents(params, {}, Written(due=due, records=records, paid=paid))
+        return files.Contents(params, {}, SavedDecisions(due=due, records=records, paid=paid))
 
     @classmethod
     def from_contents(cls, params: dict[str, Any], extra: dict[str, Any], held: files.StateSource) -> Self:
         """Rebuild the object from what a file holds, `params`, `extra` and `held`; ValueError where they disagree."""
         arguments = {name: build(part) for name, part in params.items()}
         pending = cls(arguments.pop("bandit").copy(), **arguments)
-        begun = Written(due=np.zeros(0), records=object_array([]), paid=object_array([]))
+        begun = SavedDecisions(due=np.zeros(0), records=object_array([]), paid=object_array([]))
         found = held.take(
             begun, lambda w: len(w.due) == len(w.records) == len(w.paid) and bool(np.isfinite(w.due).all())
         )

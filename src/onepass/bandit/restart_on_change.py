@@ -43,7 +43,7 @@ class RestartOnChange(SharedObject):
     def __init__(self, bandit: Bandit, *, every: float = 1e5, recent: int = 1000, seed: int = 0) -> None:
         if not isinstance(bandit, Bandit):
             raise ValueError(f"bandit must be a Bandit, got {check.quote(bandit)}")
-        self.bandit, self._begun = bandit, bandit.copy()
+        self.bandit, self._initial = bandit, bandit.copy()
         self._detector = EDetector(every=every, seed=seed)
         self._recent: deque[tuple[Decision, Any]] = deque(maxlen=check.integer("recent", recent, 1))
         self.rewards, self.alarms = 0, list[int]()  # rewards learned in all; at how many of them there was an alarm
@@ -59,7 +59,7 @@ class RestartOnChange(SharedObject):
 
         ValueError, and nothing has changed, for several decisions or slots, and as of the bandit's `learn`.
         """
-        if not isinstance(decision, Decision) or decision.several or len(decision.arms) != 1:
+        if not isinstance(decision, Decision) or decision.is_batch or len(decision.arms) != 1:
             raise ValueError(f"decision must be one decision for one slot, got {check.quote(decision)}")
         paid = check.real("reward", reward)
         self.bandit.learn(decision, paid, time=time)
@@ -71,7 +71,7 @@ class RestartOnChange(SharedObject):
         self.alarms.append(self.rewards)
         again = list(self._recent)[-self._detector.since :]
         self._detector.begin()
-        self.bandit = self._begun.copy()
+        self.bandit = self._initial.copy()
         for one, value in again:
             self.bandit.learn(one, value, allow_repeat=True, time=time)
         return True

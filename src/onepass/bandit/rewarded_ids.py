@@ -60,13 +60,13 @@ class RewardedIds:
         for bits in list(self._bits)[: max(len(self) - LENGTH, 0)]:
             del self._bits[bits]
 
-    def text(self) -> str:
+    def to_text(self) -> str:
         """As a string for a file."""
         return base64.b64encode(np.fromiter(self._bits, np.dtype("<u8"), len(self._bits)).tobytes()).decode()
 
     @classmethod
-    def of(cls, text: str) -> "RewardedIds":
-        """The inverse of `text`; ValueError for what is not one."""
+    def from_text(cls, text: str) -> "RewardedIds":
+        """The inverse of `to_text`; ValueError for what is not one."""
         held = np.frombuffer(base64.b64decode(text, validate=True), np.dtype("<u8")).tolist()
         if len(held) > LENGTH or len(set(held)) != len(held):
             raise ValueError("the decisions that had a reward do not fit")

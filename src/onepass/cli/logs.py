@@ -63,9 +63,9 @@ def verify(
             verify_from(store, loop, model, until, as_json)
     with said(), opened(store) as log:
         begin, records = place_of(log, since, "--since"), len(log)
-        access = log.viewed if workers == 1 else partial(opened, store)
+        access = log.open_view if workers == 1 else partial(opened, store)
         with progress("verify", 2 * (log.last - begin), as_json) as told:
-            report = verify_all(access, loop, workers=workers, since=begin, until=until, again=again, told=told)
+            report = verify_all(access, loop, workers=workers, since=begin, until=until, again=again, progress=told)
     found = {
         name if len(each) == 1 else f"{name}, model {line}": listed(one)
         for name, each in report.loops.items()
@@ -86,7 +86,7 @@ def verify(
 
 def verify_from(store: str, loop: str | None, model: Path, until: int | None, as_json: bool) -> None:
     """Verify the first model of each loop from a bandit on, and later ones from their first checkpoints."""
-    from onepass.log.model_lineage import lines_of
+    from onepass.log.model_lineage import read_lineage
     from onepass.log.replay import Fold
     from onepass.log.verification import verify as again
 
@@ -95,7 +95,7 @@ def verify_from(store: str, loop: str | None, model: Path, until: int | None, as
         found: dict[str, Any] = {}
         ok = not damages
         for name in [] if damages else [loop] if loop is not None else loops(log):
-            models = list(lines_of(log, name).each) or [0]
+            models = list(read_lineage(log, name).each) or [0]
             for line in models:
                 first = line == models[0]
                 fold = Fold(log, name, begun(model)) if first else Fold.resume(log, name, first=True, line=line)
@@ -148,7 +148,7 @@ def import_command(
                 loop=loop,
                 bad="skip" if skip else "refuse",
                 report=lambda number, reason: bad.append((number, reason)),
-                told=told,
+                progress=told,
                 default=default,
             )
         show({"counts": dict(counts), "bad": bad, "last": log.last}, as_json)
@@ -175,7 +175,7 @@ def export(
     with said(), opened(store) as log:
         begin = place_of(log, since, "--since")
         with meter(f"export {path.name}", log.last - begin, as_json) as told:
-            count = export_file(log, path, form, loop=loop, since=begin, until=until, told=told)
+            count = export_file(log, path, form, loop=loop, since=begin, until=until, progress=told)
         show({"written": count, "file": str(path)}, as_json)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from onepass.bandit.deciding import are_decisions
+from onepass.bandit.decide import are_decisions
 from onepass.cluster.journal import EMPTY, Change
 from onepass.features.outer_product import Factors
 from onepass.foundation.state import object_array
@@ -14,8 +14,8 @@ from onepass.foundation.state import object_array
 def recorded(contexts: Any, rewards: Any, arm: Any, again: bool) -> tuple[dict[str, Any], Change]:
     """What `learn` was given, as it is logged."""
     if are_decisions(contexts):
-        each = [one for part in (contexts if isinstance(contexts, list) else [contexts]) for one in part.each()]
-        paid = rewards if isinstance(contexts, list) or contexts.several else [rewards]
+        each = [one for part in (contexts if isinstance(contexts, list) else [contexts]) for one in part.split()]
+        paid = rewards if isinstance(contexts, list) or contexts.is_batch else [rewards]
         texts = [*(json.dumps(one.to_dict()) for one in each), json.dumps(plain(paid))]
         return {"again": again, "single": False}, EMPTY._replace(texts=object_array(texts))
     outer = isinstance(contexts, Factors)

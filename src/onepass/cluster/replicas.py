@@ -13,7 +13,7 @@ from typing import Any, Self, final
 
 import numpy as np
 
-from onepass.bandit.deciding import are_decisions
+from onepass.bandit.decide import are_decisions
 from onepass.cluster.crew import Crew
 from onepass.cluster.links import Beside, Links
 from onepass.cluster.rays import Actors

@@ -145,7 +145,7 @@ class Reader:
             if found is not None:
                 bandit = found.bandit
                 self._present, self._known = (
-                    (Copy(bandit.snapshot(), kept.line, bandit.timed, kept.through), kept.loop_state),
+                    (Copy(bandit.snapshot(), kept.line, bandit.needs_time, kept.through), kept.loop_state),
                     place.name,
                 )
                 return

@@ -189,10 +189,10 @@ def _request(decision: Any) -> Any:
 
     Returns None if there are only rows of numbers, and for JSON that was not read.
     """
-    from onepass.log.formats.requests import rows_and_names
+    from onepass.log.formats.requests import request_with_rows
 
     if isinstance(decision.contexts, dict | list):
-        return rows_and_names(decision)
+        return request_with_rows(decision)
     return None
 
 

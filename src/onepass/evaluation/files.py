@@ -166,7 +166,7 @@ def _is_store(path: str | Path, format: str | None) -> bool:
 def count_decisions(path: str | Path, format: str | None = None) -> int:
     """Estimate how many decisions a file or a store holds, at least 1, from its lines, blocks or records."""
     from onepass.log import formats
-    from onepass.log.formats.lines import opened
+    from onepass.log.formats.lines import open_binary
 
     if _is_store(path, format):
         from onepass.log.open_store import open_store
@@ -177,7 +177,7 @@ def count_decisions(path: str | Path, format: str | None = None) -> int:
     if kind is formats.obp:
         return max(sum(1 for _ in kind.read(path, bad="skip")), 1)
     lines, empty = 0, 0
-    with opened(Path(path)) as file:
+    with open_binary(Path(path)) as file:
         for line in file:
             lines, empty = lines + 1, empty + (line in (b"\n", b"\r\n"))
     return max(empty if kind is formats.vw and empty else lines - empty, 1)

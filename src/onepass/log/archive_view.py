@@ -36,7 +36,7 @@ class JoinedStore(Store):
         held: dict[int, int] = {}
         for place, row in enumerate(rows):
             if row.once is not None and row.event is not None and row.seq == 0:
-                for one in self.archive.about(row.loop, row.event):
+                for one in self.archive.rows_about(row.loop, row.event):
                     if one.once == row.once:
                         held[place] = one.seq
         new = iter(self.live.put([row for place, row in enumerate(rows) if place not in held]))
@@ -58,18 +58,18 @@ class JoinedStore(Store):
             if since >= last:
                 return
 
-    def about(self, loop: str, event: str) -> list[Row]:
-        live = self.live.about(loop, event)  # first: what is sealed after it is in the archive, too
-        found = {row.seq: row for row in (*live, *self.archive.about(loop, event))}
+    def rows_about(self, loop: str, event: str) -> list[Row]:
+        live = self.live.rows_about(loop, event)  # first: what is sealed after it is in the archive, too
+        found = {row.seq: row for row in (*live, *self.archive.rows_about(loop, event))}
         return [found[seq] for seq in sorted(found)]
 
     @property
     def is_indexed(self) -> bool:
         return self.archive.is_indexed and self.live.is_indexed
 
-    def about_many(self, loop: str, events: Collection[str]) -> list[Row]:
-        live = self.live.about_many(loop, events)  # first: what is sealed after it is in the archive, too
-        found = {row.seq: row for row in (*live, *self.archive.about_many(loop, events))}
+    def rows_about_many(self, loop: str, events: Collection[str]) -> list[Row]:
+        live = self.live.rows_about_many(loop, events)  # first: what is sealed after it is in the archive, too
+        found = {row.seq: row for row in (*live, *self.archive.rows_about_many(loop, events))}
         return [found[seq] for seq in sorted(found)]
 
     def decisions_of(self, subject: str) -> set[tuple[str, str]]:
@@ -107,9 +107,9 @@ class JoinedStore(Store):
         yield from self.live.inspect()
 
     @contextmanager
-    def viewed(self) -> Iterator[Store]:
+    def open_view(self) -> Iterator[Store]:
         """The same log, the live store over connections of its own."""
-        with self.archive.viewed() as archive, self.live.viewed() as live:
+        with self.archive.open_view() as archive, self.live.open_view() as live:
             yield JoinedStore(archive, live)
 
     def close(self) -> None:

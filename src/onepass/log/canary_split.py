@@ -29,7 +29,7 @@ def is_canary(seed: int | str, identity: str, share: float) -> bool:
     return hash_uniform(f"{seed} {identity}", b"canary") < share
 
 
-def expected_display(record: Decision) -> tuple[list[int], list[float]] | None:
+def display_from_canary(record: Decision) -> tuple[list[int], list[float]] | None:
     """What a decision with a canary must have shown, and with which probabilities (K,); None for one without."""
     canary = record.canary
     if canary is None or record.probabilities is None:

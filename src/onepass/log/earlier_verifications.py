@@ -15,7 +15,7 @@ import msgspec
 
 from onepass.foundation import atomic_write
 from onepass.log.archive_view import JoinedStore
-from onepass.log.pieces import Checked, Piece
+from onepass.log.pieces import CheckedPiece, Piece
 from onepass.log.store import Store
 from onepass.log.verification import Verified
 
@@ -37,7 +37,7 @@ class VerifiedPiece(msgspec.Struct, frozen=True, kw_only=True):
     found: Verified
 
 
-class Known(msgspec.Struct, frozen=True, kw_only=True):
+class SavedVerifications(msgspec.Struct, frozen=True, kw_only=True):
     """The content of the file. files: by their names, the digests of those that were read whole; form: of this file."""
 
     form: int = FORM
@@ -56,14 +56,14 @@ class EarlierVerifications:
 
     def __init__(self, folder: Path, segments: Sequence[tuple[int, int, Path]], again: bool = False) -> None:
         self._place, self._segments = folder / NAME, segments
-        self._files = {path.name: digest_of(path) for _, _, path in segments}
-        known = Known()
+        self._files = {path.name: _file_digest(path) for _, _, path in segments}
+        known = SavedVerifications()
         if not again:
             with contextlib.suppress(OSError, ValueError):
-                read = msgspec.json.decode(self._place.read_bytes(), type=Known)
+                read = msgspec.json.decode(self._place.read_bytes(), type=SavedVerifications)
                 known = read if read.form == FORM else known
         self.months = [last for _, last, _ in segments]
-        self.through = self._last_of(known.files)
+        self.through = self._last_unchanged(known.files)
         self._pieces = {
             (one.loop, one.line, one.seq): one
             for one in known.pieces
@@ -71,14 +71,14 @@ class EarlierVerifications:
         }
 
     @classmethod
-    def of(cls, store: Store, again: bool = False) -> Self | None:
+    def from_store(cls, store: Store, again: bool = False) -> Self | None:
         """Read what is known of a store; None where it has no sealed months. again: trust nothing (default False)."""
         archive = store.archive if isinstance(store, JoinedStore) else store
         segments = getattr(archive, "segments", None)
         folder = getattr(archive, "folder", None)
         return None if not segments or folder is None else cls(folder, segments, again)
 
-    def _last_of(self, files: dict[str, str]) -> int:
+    def _last_unchanged(self, files: dict[str, str]) -> int:
         """The last place of the files, from the first one on without a gap, whose digests are these."""
         last = self._segments[0][0] - 1
         for first, end, path in self._segments:
@@ -87,7 +87,7 @@ class EarlierVerifications:
             last = end
         return last
 
-    def leave_out(self, pieces: Sequence[Piece]) -> tuple[list[Piece], list[Verified]]:
+    def skip_verified(self, pieces: Sequence[Piece]) -> tuple[list[Piece], list[Verified]]:
         """Take those that were verified from the pieces of a model, which follow one another: those that are left, and
         what was found of the others."""
         left, found, skipped = list[Piece](), list[Verified](), -1
@@ -97,28 +97,28 @@ class EarlierVerifications:
                 continue
             known = self._pieces.get((piece.loop, piece.line, piece.seq))
             end = None if known is None else ends.get(known.end_seq)
-            if known is not None and end is not None and end >= place and is_same(known, piece, pieces[end]):
+            if known is not None and end is not None and end >= place and _has_same_digests(known, piece, pieces[end]):
                 found.append(known.found)
                 skipped = end
             else:
                 left.append(piece)
         return left, found
 
-    def keep(self, checked: Iterable[Checked]) -> None:
+    def save(self, checked: Iterable[CheckedPiece]) -> None:
         """Say in the file what was found, after all rows of the sealed files were looked at and no damage was found.
         Files that have changed meanwhile are left out, and so is all where the folder cannot be written."""
         with contextlib.suppress(OSError):
-            files = {path.name: digest_of(path) for _, _, path in self._segments}
-            last = self._last_of(files)
+            files = {path.name: _file_digest(path) for _, _, path in self._segments}
+            last = self._last_unchanged(files)
             new = [one for one in map(_make_verified_piece, checked) if one is not None and one.read <= last]
             pieces = {**self._pieces, **{(one.loop, one.line, one.seq): one for one in new if one.end_seq <= last}}
             files = {path.name: files[path.name] for _, end, path in self._segments if end <= last}
             atomic_write.write_atomically(
-                self._place, msgspec.json.encode(Known(files=files, pieces=[*pieces.values()]))
+                self._place, msgspec.json.encode(SavedVerifications(files=files, pieces=[*pieces.values()]))
             )
 
 
-def _make_verified_piece(one: Checked) -> VerifiedPiece | None:
+def _make_verified_piece(one: CheckedPiece) -> VerifiedPiece | None:
     """What is kept of a piece; None where something is wrong with it, or it has no end."""
     piece = one.piece
     if piece.end_seq is None or piece.end_digest is None or not one.found.ok:
@@ -129,12 +129,12 @@ def _make_verified_piece(one: Checked) -> VerifiedPiece | None:
     )  # fmt: skip
 
 
-def is_same(known: VerifiedPiece, begin: Piece, end: Piece) -> bool:
+def _has_same_digests(known: VerifiedPiece, begin: Piece, end: Piece) -> bool:
     """Whether what was verified begins with the checkpoint of a piece, and ends with that of another."""
     return (known.digest, known.end_digest) == (begin.digest, end.end_digest)
 
 
-def digest_of(path: Path) -> str:
+def _file_digest(path: Path) -> str:
     """SHA-256 of a file, in hexadecimal digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from onepass.log.store import Row, StoreError
 
 
-class Waiting:
+class PendingBatch:
     """A batch that waits for its commit, or for its turn to write."""
 
     rows: list[Row]
@@ -22,17 +22,17 @@ class Waiting:
         self.error: StoreError | None = None
 
 
-class Groups:
+class GroupCommit:
     """write: stores all rows of a group by one commit and returns their places, or raises and stores none."""
 
     def __init__(self, write: Callable[[list[Row]], list[int]]) -> None:
         self._write = write
-        self._queue: list[Waiting] = []
+        self._queue: list[PendingBatch] = []
         self._lock, self._busy = threading.Lock(), False
 
     def append(self, rows: list[Row]) -> list[int]:
         """Places of rows, when they are durable; what `write` raises."""
-        mine = Waiting(rows)
+        mine = PendingBatch(rows)
         with self._lock:
             self._queue.append(mine)
             first, self._busy = not self._busy, True

@@ -12,10 +12,10 @@ import msgspec
 
 from onepass.foundation import check
 from onepass.log import formats
-from onepass.log.formats.lines import Lines, Report, whole
-from onepass.log.formats.requests import adopt
-from onepass.log.model_lineage import lines_of
-from onepass.log.records import Decision, Event, Join, Outcome, Record, decode, encode, kind
+from onepass.log.formats.lines import Lines, Report, open_atomic
+from onepass.log.formats.requests import adopt_decision
+from onepass.log.model_lineage import read_lineage
+from onepass.log.records import Decision, Event, Join, Outcome, Record, decode, encode, kind_of
 from onepass.log.replay import bandit_from_checkpoint, decision_to_learn
 from onepass.log.store import Store
 
@@ -25,7 +25,7 @@ BATCH = 1_000  # records stored by one commit
 DIGEST = 16  # bytes
 NUMBERED = re.compile(r"(line|row) \d+")  # names that formats give to decisions without one
 
-Told = Callable[[int], object]
+Progress = Callable[[int], object]
 
 
 def format_of(path: str | Path, format: str | None) -> str | None:
@@ -41,7 +41,7 @@ def import_file(
     loop: str | None = None,
     bad: str = "refuse",
     report: Report | None = None,
-    told: Told | None = None,
+    progress: Progress | None = None,
     default: float | None = None,
 ) -> Counter[str]:
     """Store what a file holds; how many records of each kind were stored, and how many were there already (`known`).
@@ -50,7 +50,7 @@ def import_file(
     or "obp" (default None: by the ending). A new store keeps the places that records had; one that is not new gives
     places of its own, and takes no checkpoints, which speak of places.
     loop: that all records shall be of (default None: as they say, foreign events "imported"). bad: "refuse" (default):
-    a line that cannot be read is a ValueError with its number; "skip": it is told to `report`. told: is called with how
+    a line that cannot be read is a ValueError with its number; "skip": it goes to `report`. progress: called with how
     many were read (default None). default: of foreign events, join every decision with the sum of its outcomes, or with
     this reward where there are none, so that a replay learns it; finite (default None: a service joins them).
     ValueError for a new store and records whose places have gaps, and for decisions of others that the loop's model, of
@@ -59,45 +59,45 @@ def import_file(
     if format_of(path, format) == OWN:
         if default is not None:
             raise ValueError("default must be None for records, which have joins of their own")
-        return _import_records(store, path, loop, bad, report, told)
+        return _import_records(store, path, loop, bad, report, progress)
     default = None if default is None else check.real("default", default)
-    return _import_events(store, foreign(path, format, loop, bad, report), default, told)
+    return _import_events(store, _read_foreign_events(path, format, loop, bad, report), default, progress)
 
 
 def _import_records(
-    store: Store, path: str | Path, loop: str | None, bad: str, report: Report | None, told: Told | None
+    store: Store, path: str | Path, loop: str | None, bad: str, report: Report | None, progress: Progress | None
 ) -> Counter[str]:
     """Store the records of a file of ours."""
     counts: Counter[str] = Counter()
     fresh, before = store.bounds() == (1, 0), store.last
-    records, held = lines(path, bad, report, loop), Held(store, before)
+    records, held = _read_records(path, bad, report, loop), StoredRecords(store, before)
     while batch := list(islice(records, BATCH)):
         if fresh and counts.total() == 0 and batch[0].seq > 1:
             store.begin(batch[0].seq)
         if not fresh:
-            counts["left out"] += sum(kind(one) == "checkpoint" for one in batch)
-            given = [one for one in batch if kind(one) != "checkpoint"]
+            counts["left out"] += sum(kind_of(one) == "checkpoint" for one in batch)
+            given = [one for one in batch if kind_of(one) != "checkpoint"]
             batch = [one for one in given if not held.has(one)]
             counts["known"] += len(given) - len(batch)
         last = store.last
         seqs = store.append(batch)
         if fresh and any(seq != one.seq for seq, one in zip(seqs, batch) if one.seq):
             raise ValueError(f"{path} must hold every place from its first to its last, to be the same in a new store")
-        count(counts, batch, seqs, last)
-        if told is not None:
-            told(counts.total())
+        _count_records(counts, batch, seqs, last)
+        if progress is not None:
+            progress(counts.total())
     return counts
 
 
-def count(counts: Counter[str], batch: Sequence[Record], seqs: list[int], last: int) -> None:
+def _count_records(counts: Counter[str], batch: Sequence[Record], seqs: list[int], last: int) -> None:
     """Count records by their kinds, and those that had places up to `last`, or a place of the batch, already."""
     seen = set[int]()
     for seq, one in zip(seqs, batch, strict=True):
-        counts["known" if seq <= last or seq in seen else kind(one)] += 1
+        counts["known" if seq <= last or seq in seen else kind_of(one)] += 1
         seen.add(seq)
 
 
-class Held:
+class StoredRecords:
     """Records of a store that have nothing of which there can be but one, as outcomes without a request: a file that is
     imported again has as many of the same words as the store."""
 
@@ -107,58 +107,60 @@ class Held:
 
     def has(self, record: Record) -> bool:
         """Whether the store had a record of these words for this one."""
-        if record.once is not None or self._last == 0:
+        if record.unique_key is not None or self._last == 0:
             return False
-        name = words(record)
-        before = self._about_nothing()[name]
+        name = _content_digest(record)
+        before = self._count_loose()[name]
         if record.event is not None:
             about = self._store.find(record.loop, record.event)
-            before = sum(one.seq <= self._last and words(one) == name for one in about)
+            before = sum(one.seq <= self._last and _content_digest(one) == name for one in about)
         self._met[name] += before > 0
         return 0 < self._met[name] <= before
 
-    def _about_nothing(self) -> Counter[bytes]:
+    def _count_loose(self) -> Counter[bytes]:
         """Records about no decision, counted."""
         if self._loose is None:
-            self._loose = Counter(map(words, self._store.read(0, self._last, ("settings", "forgotten"))))
+            self._loose = Counter(map(_content_digest, self._store.read(0, self._last, ("settings", "forgotten"))))
         return self._loose
 
 
-def words(record: Record) -> bytes:
+def _content_digest(record: Record) -> bytes:
     """A digest of all that a record says but its place."""
     return blake2b(encode(msgspec.structs.replace(record, seq=0)), digest_size=DIGEST).digest()
 
 
-def lines(path: str | Path, bad: str, report: Report | None, loop: str | None) -> Iterator[Any]:
+def _read_records(path: str | Path, bad: str, report: Report | None, loop: str | None) -> Iterator[Any]:
     """Records of a file of ours."""
     read = Lines(path, bad, report)
     for number, line in read:
         try:
             record: Any = decode(line)
         except ValueError as error:
-            read.wrong(number, error)
+            read.reject(number, error)
             continue
         yield record if loop is None else msgspec.structs.replace(record, loop=loop)
 
 
-def _import_events(store: Store, found: Iterator[Event], default: float | None, told: Told | None) -> Counter[str]:
+def _import_events(
+    store: Store, found: Iterator[Event], default: float | None, progress: Progress | None
+) -> Counter[str]:
     """Store events of others: decisions first, then what came of those that the store did not have."""
-    counts, trial = Counter[str](), Trial(store)
+    counts, trial = Counter[str](), TrialModels(store)
     while batch := list(islice(found, BATCH)):
         for event in batch:
             trial.learn(event.decision)
         last = store.last
         seqs = store.append([event.decision for event in batch])
-        count(counts, [event.decision for event in batch], seqs, last)
+        _count_records(counts, [event.decision for event in batch], seqs, last)
         rest: list[Record] = []
         for event, seq in zip(batch, seqs, strict=True):
             rest += _event_records(
                 event, default, store.find(event.decision.loop, event.decision.id) if seq <= last else []
             )
         last = store.last
-        count(counts, rest, store.append(rest), last)
-        if told is not None:
-            told(counts.total())
+        _count_records(counts, rest, store.append(rest), last)
+        if progress is not None:
+            progress(counts.total())
     return counts
 
 
@@ -188,7 +190,7 @@ def _event_records(event: Event, default: float | None, about: list[Any]) -> lis
     return found
 
 
-class Trial:
+class TrialModels:
     """Copies of the models that a store has checkpoints of: what they cannot learn would stop their service."""
 
     def __init__(self, store: Store) -> None:
@@ -198,14 +200,14 @@ class Trial:
     def learn(self, decision: Decision) -> None:
         """Let the model of a decision's loop learn it; ValueError where it cannot."""
         if decision.loop not in self._models:
-            line, last = lines_of(self._store, decision.loop).serving, None
+            line, last = read_lineage(self._store, decision.loop).serving, None
             for one in self._store.read(kinds=("checkpoint",), loop=decision.loop):
                 last = one if one.data is not None and one.line == line else last
             self._models[decision.loop] = (None, 0.0) if last is None else (bandit_from_checkpoint(last), last.seconds)
         bandit, time = self._models[decision.loop]
         if bandit is None or decision.deferred:
             return
-        options = {"allow_repeat": True, **({"time": max(time, decision.seconds)} if bandit.timed else {})}
+        options = {"allow_repeat": True, **({"time": max(time, decision.seconds)} if bandit.needs_time else {})}
         slots = len(decision.places)
         try:
             bandit.learn(decision_to_learn(decision), 0.0 if slots == 1 else [0.0] * slots, **options)
@@ -217,7 +219,9 @@ class Trial:
         self._models[decision.loop] = bandit, max(time, decision.seconds)
 
 
-def foreign(path: str | Path, format: str | None, loop: str | None, bad: str, report: Report | None) -> Iterator[Event]:
+def _read_foreign_events(
+    path: str | Path, format: str | None, loop: str | None, bad: str, report: Report | None
+) -> Iterator[Event]:
     """Events of a file of others, in our form; those that are named by their line alone get a name of what they say,
     too, so that two files do not share it."""
     options: dict[str, Any] = {} if loop is None else {"loop": loop}
@@ -225,7 +229,7 @@ def foreign(path: str | Path, format: str | None, loop: str | None, bad: str, re
         options.update(bad=bad, report=report)
     for number, event in enumerate(formats.read(path, format, **options), 1):
         try:
-            decision = adopt(event.decision)
+            decision = adopt_decision(event.decision)
         except ValueError as error:
             if bad == "refuse":
                 raise ValueError(f"{path}, decision {check.quote(event.decision.id)}: {error}") from None
@@ -234,11 +238,11 @@ def foreign(path: str | Path, format: str | None, loop: str | None, bad: str, re
             continue
         if NUMBERED.fullmatch(decision.id):
             said = blake2b(b"".join(map(encode, (decision, *event.outcomes))), digest_size=DIGEST)
-            event = rename(event, f"{decision.id} {said.hexdigest()}")
+            event = _rename_event(event, f"{decision.id} {said.hexdigest()}")
         yield event._replace(decision=msgspec.structs.replace(decision, id=event.decision.id))
 
 
-def rename(event: Event, name: str) -> Event:
+def _rename_event(event: Event, name: str) -> Event:
     """An event whose decision has another name."""
     activation = None if event.activation is None else msgspec.structs.replace(event.activation, id=name)
     outcomes = tuple(msgspec.structs.replace(one, id=name) for one in event.outcomes)
@@ -253,34 +257,36 @@ def export_file(
     loop: str | None = None,
     since: int = 0,
     until: int | None = None,
-    told: Told | None = None,
+    progress: Progress | None = None,
 ) -> int:
     """Write what a store holds to a file, which appears when it is whole; how many records or events.
 
     store: from where; path, format: as in `taken`; loop: only this one (default None: all); since, until: after which
-    place, and to which one (default 0, None: all). told: is called with every place that was read (default None).
+    place, and to which one (default 0, None: all). progress: is called with every place that was read (default None).
     An event of a foreign format has the outcomes of its decision, or, where there are none, the rewards of its join.
     """
     since = check.integer("since", since, 0)
     if format_of(path, format) != OWN:
-        return formats.write(path, _report_progress(events(store, loop, since, until), told), format)
+        return formats.write(path, _report_progress(events_from_store(store, loop, since, until), progress), format)
     count = 0
-    with whole(path) as file:
-        for record in _report_progress(store.read(since, until, None, loop), told):
+    with open_atomic(path) as file:
+        for record in _report_progress(store.read(since, until, None, loop), progress):
             file.write(encode(record) + b"\n")
             count += 1
     return count
 
 
-def _report_progress(found: Iterable[Any], told: Told | None) -> Iterator[Any]:
+def _report_progress(found: Iterable[Any], progress: Progress | None) -> Iterator[Any]:
     """The same, while places are told."""
     for one in found:
         yield one
-        if told is not None:
-            told(one.decision.seq if isinstance(one, Event) else one.seq)
+        if progress is not None:
+            progress(one.decision.seq if isinstance(one, Event) else one.seq)
 
 
-def events(store: Store, loop: str | None = None, since: int = 0, until: int | None = None) -> Iterator[Event]:
+def events_from_store(
+    store: Store, loop: str | None = None, since: int = 0, until: int | None = None
+) -> Iterator[Event]:
     """Decisions with what came of them, as a stream. store, loop, since, until: as in `given`."""
     for decision in store.read(since, until, ("decision",), loop):
         outcomes, joined, activation = list[Outcome](), list[Outcome](), None

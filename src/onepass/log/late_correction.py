@@ -21,7 +21,7 @@ from onepass.model.arms.arm_models import ArmModels
 from onepass.model.shared import SharedModel
 
 
-def linear(bandit: Any) -> bool:
+def is_linear(bandit: Any) -> bool:
     """Whether what a bandit has learned is linear in rewards, row by row."""
     model = getattr(bandit, "model", None)
     if isinstance(model, SharedModel):
@@ -34,7 +34,7 @@ def linear(bandit: Any) -> bool:
 
 
 @writing
-def correct(bandit: Any, decision: Decision, differences: list[float | None]) -> None:
+def learn_correction(bandit: Any, decision: Decision, differences: list[float | None]) -> None:
     """Learn by how much the rewards of a decision are others than those that were learned.
 
     bandit: a `linear` one; decision: as its rewards were learned; differences: r' - r of each slot, None: of none.

@@ -24,7 +24,7 @@ class MemoryStore(Store):
 
     def put(self, rows: list[Row]) -> list[int]:
         with self._lock:
-            self._open()
+            self._require_open()
             seqs, new = assign_places(rows, self._once, self._first + len(self._rows) - 1)
             for row in new:
                 if row.event is not None:
@@ -35,7 +35,7 @@ class MemoryStore(Store):
     def rows(self, since: int, until: int | None, kinds: Collection[str] | None, loop: str | None) -> Iterator[Row]:
         while True:
             with self._lock:
-                self._open()
+                self._require_open()
                 start = max(since + 1 - self._first, 0)
                 page = list(islice(self._rows, start, start + PAGE))
             for row in page:
@@ -47,14 +47,14 @@ class MemoryStore(Store):
                 return
             since = page[-1].seq
 
-    def about(self, loop: str, event: str) -> list[Row]:
+    def rows_about(self, loop: str, event: str) -> list[Row]:
         with self._lock:
-            self._open()
+            self._require_open()
             return [self._rows[seq - self._first] for seq in self._events.get((loop, event), ())]
 
     def erase(self, subject: str, events: Collection[tuple[str, str]] = ()) -> int:
         with self._lock:
-            self._open()
+            self._require_open()
             named = [row for row in self._rows if row.subject == subject]
             every = {(row.loop, row.event) for row in named if row.event is not None}.union(events)
             seqs = {row.seq for row in named}.union(*(self._events.pop(event, ()) for event in every))
@@ -67,7 +67,7 @@ class MemoryStore(Store):
 
     def drop(self, seq: int) -> int:
         with self._lock:
-            self._open()
+            self._require_open()
             count = max(seq - self._first, 0)
             for row in self._rows[:count]:
                 if row.once is not None:
@@ -82,7 +82,7 @@ class MemoryStore(Store):
 
     def bounds(self) -> tuple[int, int]:
         with self._lock:
-            self._open()
+            self._require_open()
             return self._first, self._first + len(self._rows) - 1
 
     def start(self, seq: int) -> None:
@@ -95,6 +95,6 @@ class MemoryStore(Store):
     def close(self) -> None:
         self._closed = True
 
-    def _open(self) -> None:
+    def _require_open(self) -> None:
         if self._closed:
             raise StoreError("the store is closed")

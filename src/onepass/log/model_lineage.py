@@ -19,7 +19,7 @@ from onepass.log.store import Store
 STAGED, SERVING, RETIRED = "staged", "serving", "retired"
 
 
-class Line(msgspec.Struct, kw_only=True):
+class ModelLine(msgspec.Struct, kw_only=True):
     """One of the models. number: from 0; place: of the checkpoint it begins with; through: the join after which it
     learns; state; end: the last join it learned, None while it goes on; ended: the place of the record that says so;
     why: a sentence about its state; served: whether it ever decided; whole: through which join its last checkpoint has
@@ -36,20 +36,20 @@ class Line(msgspec.Struct, kw_only=True):
     ended: int | None = None
 
 
-class Lines(msgspec.Struct, kw_only=True):
+class ModelLineage(msgspec.Struct, kw_only=True):
     """The models of a loop, as its checkpoints say. each: by their numbers; serving: the number of the one that
     decides."""
 
-    each: dict[int, Line] = {}
+    each: dict[int, ModelLine] = {}
     serving: int = 0
 
-    def take(self, record: Checkpoint) -> None:
+    def add_checkpoint(self, record: Checkpoint) -> None:
         """The next checkpoint of the log."""
         found = self.each.get(record.line)
         if found is None:
             if record.data is not None:
                 through = record.through if record.begun is None else record.begun
-                begun = Line(number=record.line, place=record.seq, through=through, state=record.state)
+                begun = ModelLine(number=record.line, place=record.seq, through=through, state=record.state)
                 begun.why, begun.served, begun.whole = record.why, record.state == SERVING, record.through
                 self.each[record.line] = begun
                 if begun.served:
@@ -71,7 +71,7 @@ class Lines(msgspec.Struct, kw_only=True):
             before.state, before.end, before.why, before.ended = RETIRED, record.through, why, record.seq
 
     @property
-    def candidate(self) -> Line | None:
+    def candidate(self) -> ModelLine | None:
         """The model that may take over, None where there is none."""
         return next((one for one in self.each.values() if one.state == STAGED), None)
 
@@ -81,10 +81,10 @@ class Lines(msgspec.Struct, kw_only=True):
         return max(self.each, default=-1) + 1
 
 
-def lines_of(store: Store, loop: str) -> Lines:
+def read_lineage(store: Store, loop: str) -> ModelLineage:
     """The models that a log names. store: the log; loop: the name of the loop."""
-    found = Lines()
+    found = ModelLineage()
     records: Iterable[Any] = store.read(kinds=["checkpoint"], loop=loop)
     for record in records:
-        found.take(record)
+        found.add_checkpoint(record)
     return found

@@ -32,13 +32,13 @@ def open_store(place: str, *, readonly: bool = False) -> Store:
 
         return ParquetStore(path)
     if path.suffix == ".jsonl":
-        return in_memory(path)
+        return _load_jsonl(path)
     from onepass.log.sqlite import SqliteStore
 
     return SqliteStore(path, readonly=readonly)
 
 
-def in_memory(path: Path) -> Store:
+def _load_jsonl(path: Path) -> Store:
     """The records of a file of JSON lines."""
     from onepass.log.import_export import import_file
     from onepass.log.memory import MemoryStore

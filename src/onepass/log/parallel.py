@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from onepass.foundation import check
 from onepass.log.earlier_verifications import EarlierVerifications
-from onepass.log.pieces import Checked, Piece, merge_pieces, pieces_of, sum_results, verify_piece
+from onepass.log.pieces import CheckedPiece, Piece, find_pieces, merge_pieces, sum_results, verify_piece
 from onepass.log.store import Damage, Store
 from onepass.log.verification import Verified
 
@@ -28,20 +28,20 @@ TASKS = 8  # for each process
 MOST = 64  # processes
 STEP = 1_000  # places between two signs of progress
 
-Open = Callable[[], AbstractContextManager[Store]]
-Told = Callable[[int], object]
+StoreOpener = Callable[[], AbstractContextManager[Store]]
+Progress = Callable[[int], object]
 Span = tuple[int, int | None]
 Run = Callable[[Callable[..., Any], Sequence[Any]], list[Any]]
 
 
-class Rows(NamedTuple):
+class RowCheck(NamedTuple):
     """What looking at rows gave. damages; loops: those that have decisions, in the order of the first ones."""
 
     damages: list[Damage]
     loops: list[str]
 
 
-class Report(NamedTuple):
+class VerificationReport(NamedTuple):
     """What verifying a log gave.
 
     damages: of its rows; where there are some, nothing else is verified. loops: by loop, what was found of each of its
@@ -61,15 +61,15 @@ class Report(NamedTuple):
 
 
 def verify_all(
-    open_store: Open,
+    open_store: StoreOpener,
     loop: str | None = None,
     *,
     workers: int = 1,
     since: int = 0,
     until: int | None = None,
     again: bool = False,
-    told: Told = lambda count: None,
-) -> Report:
+    progress: Progress = lambda count: None,
+) -> VerificationReport:
     """Look for damage, and decide everything again.
 
     Parameters
@@ -87,7 +87,7 @@ def verify_all(
         The last place. Defaults to the end.
     again : bool, default False
         Verify sealed months again that were verified earlier.
-    told : callable, optional
+    progress : callable, optional
         Is called with numbers of places, as they are done.
 
     Returns
@@ -103,34 +103,34 @@ def verify_all(
         If the store cannot be read.
     """
     workers = check.integer("workers", workers, 1, MOST)
-    with open_store() as store, crew(open_store, store, workers, told) as run:
-        earlier = EarlierVerifications.of(store, again)
+    with open_store() as store, _worker_pool(open_store, store, workers, progress) as run:
+        earlier = EarlierVerifications.from_store(store, again)
         begin = max(since, 0 if earlier is None else earlier.through)
         end = store.last if until is None else min(until, store.last)
-        spans = split(max(begin, store.first - 1), end, workers)
+        spans = split_span(max(begin, store.first - 1), end, workers)
         if until is None and spans:
             spans[-1] = (spans[-1][0], None)  # what is there beyond the last place is damage
-        rows: list[Rows] = run(check_span, [None, *spans])
+        rows: list[RowCheck] = run(_check_span, [None, *spans])
         damages = [one for each in rows for one in each.damages]
         if damages:
-            return Report(damages, {}, [], 0)
+            return VerificationReport(damages, {}, [], 0)
         plan, found, before = [], dict[str, dict[int, list[Verified]]](), 0
-        names = [loop] if loop is not None else loops_of(store, [name for each in rows for name in each.loops])
+        names = [loop] if loop is not None else _find_loops(store, [name for each in rows for name in each.loops])
         for name in names:
-            for pieces in group_by_model(pieces_of(store, name, until=until)):
-                known, left = list[Verified](), pieces_after(pieces, since)
+            for pieces in _group_by_model(find_pieces(store, name, until=until)):
+                known, left = list[Verified](), _pieces_since(pieces, since)
                 if earlier is not None:
-                    left, known = earlier.leave_out(left)
+                    left, known = earlier.skip_verified(left)
                 before += sum(one.decisions for one in known)
                 found.setdefault(name, {})[pieces[0].line] = known
-                plan += gather(left, store.last, workers, [] if earlier is None else earlier.months)
-        checked: list[Checked] = run(check_piece, [(piece, until) for piece in plan])
+                plan += group_pieces(left, store.last, workers, [] if earlier is None else earlier.months)
+        checked: list[CheckedPiece] = run(_check_piece, [(piece, until) for piece in plan])
         for one in checked:
             found[one.piece.loop][one.piece.line].append(one.found)
         if earlier is not None and since == 0 and until is None:
-            earlier.keep(checked)
+            earlier.save(checked)
         sums = {name: {line: sum_results(each) for line, each in lines.items()} for name, lines in found.items()}
-        return Report([], sums, [name for name in names if name not in found], before)
+        return VerificationReport([], sums, [name for name in names if name not in found], before)
 
 
 # ---- what a process does ----
@@ -138,12 +138,12 @@ def verify_all(
 _store: Store | None = None
 
 
-def _begin(open_store: Open) -> None:
+def _open_in_process(open_store: StoreOpener) -> None:
     global _store
     _store = open_store().__enter__()
 
 
-def _act(act: Callable[..., Any], task: Any) -> Any:
+def _run_in_process(act: Callable[..., Any], task: Any) -> Any:
     assert _store is not None
     return act(_store, task, lambda count: None)
 
@@ -153,7 +153,7 @@ def _is_open() -> bool:
 
 
 @contextmanager
-def crew(open_store: Open, store: Store, workers: int, told: Told) -> Iterator[Run]:
+def _worker_pool(open_store: StoreOpener, store: Store, workers: int, progress: Progress) -> Iterator[Run]:
     """Give a function that lets processes do tasks, and returns what they give, in the order of the tasks.
 
     One of the processes is this one. The others start at once, and each has a thread here that hands it tasks.
@@ -162,11 +162,12 @@ def crew(open_store: Open, store: Store, workers: int, told: Told) -> Iterator[R
 
     def tell(count: int) -> None:
         with alone:
-            told(count)
+            progress(count)
 
     with ExitStack() as stack:
         others = [
-            stack.enter_context(ProcessPoolExecutor(1, context, _begin, (open_store,))) for _ in range(workers - 1)
+            stack.enter_context(ProcessPoolExecutor(1, context, _open_in_process, (open_store,)))
+            for _ in range(workers - 1)
         ]
         for other in others:
             other.submit(_is_open)
@@ -177,15 +178,15 @@ def crew(open_store: Open, store: Store, workers: int, told: Told) -> Iterator[R
 
             def work(act_on: Callable[[Any], Any]) -> None:
                 try:
-                    while (following := _next(left)) is not None:
+                    while (following := _next_task(left)) is not None:
                         place, task = following
                         found[place] = act_on(task)
                 finally:
                     left.clear()  # an error ends the work of all
 
             def hand_over(other: ProcessPoolExecutor, task: Any) -> Any:
-                given = other.submit(_act, act, task).result()
-                tell(size_of(task))
+                given = other.submit(_run_in_process, act, task).result()
+                tell(_task_size(task))
                 return given
 
             handing = [threads.submit(work, partial(hand_over, other)) for other in others]
@@ -197,7 +198,7 @@ def crew(open_store: Open, store: Store, workers: int, told: Told) -> Iterator[R
         yield run
 
 
-def _next(tasks: deque[Any]) -> Any:
+def _next_task(tasks: deque[Any]) -> Any:
     """Take the next task; None where there is none left."""
     try:
         return tasks.popleft()
@@ -205,22 +206,22 @@ def _next(tasks: deque[Any]) -> Any:
         return None
 
 
-def check_span(store: Store, span: Span | None, told: Told) -> Rows:
+def _check_span(store: Store, span: Span | None, progress: Progress) -> RowCheck:
     """Look at the rows after a place and up to another; None: at what is below rows."""
     if span is None:
-        return Rows([*store.inspect()], [])
+        return RowCheck([*store.inspect()], [])
     loops = dict[str, None]()
 
     def note(row: Any) -> None:
         if row.kind == "decision":
             loops.setdefault(row.loop)
         if row.seq % STEP == 0:
-            told(STEP)
+            progress(STEP)
 
-    return Rows([*store.check_rows(*span, note)], [*loops])
+    return RowCheck([*store.check_rows(*span, note)], [*loops])
 
 
-def check_piece(store: Store, task: tuple[Piece, int | None], told: Told) -> Checked:
+def _check_piece(store: Store, task: tuple[Piece, int | None], progress: Progress) -> CheckedPiece:
     """Verify a piece, up to a place."""
     piece, until = task
     before = piece.begin
@@ -228,7 +229,7 @@ def check_piece(store: Store, task: tuple[Piece, int | None], told: Told) -> Che
     def note(place: int) -> None:
         nonlocal before
         if place - before >= STEP:
-            told(place - before)
+            progress(place - before)
             before = place
 
     return verify_piece(store, piece, until, note)
@@ -237,14 +238,14 @@ def check_piece(store: Store, task: tuple[Piece, int | None], told: Told) -> Che
 # ---- what is done ----
 
 
-def split(since: int, until: int, workers: int) -> list[Span]:
+def split_span(since: int, until: int, workers: int) -> list[Span]:
     """The places after one and up to another in spans that follow one another: one, or some for each process."""
     count = 1 if workers == 1 else max(min(TASKS * workers, (until - since) // STEP), 1)
     ends = [since + (until - since) * part // count for part in range(count + 1)]
     return [(first, last) for first, last in pairwise(ends) if last > first or first == since]
 
 
-def size_of(task: Any) -> int:
+def _task_size(task: Any) -> int:
     """How many places a task is about; of what has no end, none."""
     if task is None:
         return 0
@@ -254,14 +255,14 @@ def size_of(task: Any) -> int:
     return 0 if task[1] is None else int(task[1] - task[0])
 
 
-def loops_of(store: Store, seen: Iterable[str]) -> list[str]:
+def _find_loops(store: Store, seen: Iterable[str]) -> list[str]:
     """Loops that have decisions, first those that were seen: rows that were looked at earlier are not read again, but
     checkpoints are."""
     rest = sorted({row.loop for row in store.rows(0, None, ("checkpoint",), None)})
     return [*dict.fromkeys((*seen, *rest))]
 
 
-def group_by_model(pieces: Iterable[Piece]) -> list[list[Piece]]:
+def _group_by_model(pieces: Iterable[Piece]) -> list[list[Piece]]:
     """The pieces of each model."""
     found = dict[int, list[Piece]]()
     for piece in pieces:
@@ -269,7 +270,7 @@ def group_by_model(pieces: Iterable[Piece]) -> list[list[Piece]]:
     return [*found.values()]
 
 
-def pieces_after(pieces: list[Piece], since: int) -> list[Piece]:
+def _pieces_since(pieces: list[Piece], since: int) -> list[Piece]:
     """Those of the pieces of a model from the last one on that begins at a place or before; none where it had ended."""
     if pieces[0].ended is not None and pieces[0].ended <= since:
         return []
@@ -277,7 +278,7 @@ def pieces_after(pieces: list[Piece], since: int) -> list[Piece]:
     return pieces[begin:]
 
 
-def gather(pieces: list[Piece], last: int, workers: int, months: Sequence[int]) -> list[Piece]:
+def group_pieces(pieces: list[Piece], last: int, workers: int, months: Sequence[int]) -> list[Piece]:
     """Pieces of one model that follow one another as few larger ones: one, or some for each process.
 
     Those of a sealed month are apart where their followers are in it, too: then so is all that they read.

@@ -53,12 +53,12 @@ class ParquetStore(Store):
 
     def put(self, rows: list[Row]) -> list[int]:
         with self._lock:
-            seqs, new = assign_places(rows, self._known(rows), self.bounds()[1])
+            seqs, new = assign_places(rows, self._find_stored(rows), self.bounds()[1])
             if new:
                 self._write(new[0].seq, new[-1].seq, new)
             return seqs
 
-    def _known(self, rows: list[Row]) -> dict[tuple[str, str], int]:
+    def _find_stored(self, rows: list[Row]) -> dict[tuple[str, str], int]:
         """Where the rows are that are kept already."""
         names = pl.Series("once", [row.once for row in rows if row.once is not None], pl.String)
         found: dict[tuple[str, str], int] = {}
@@ -92,14 +92,14 @@ class ParquetStore(Store):
                 if (kinds is None or row.kind in kinds) and loop in (None, row.loop):
                     yield row
 
-    def about(self, loop: str, event: str) -> list[Row]:
+    def rows_about(self, loop: str, event: str) -> list[Row]:
         return self._select((pl.col("loop") == loop) & (pl.col("event") == event))
 
     @property
     def is_indexed(self) -> bool:
         return False
 
-    def about_many(self, loop: str, events: Collection[str]) -> list[Row]:
+    def rows_about_many(self, loop: str, events: Collection[str]) -> list[Row]:
         wanted = pl.Series("event", [*events], pl.String)
         return self._select((pl.col("loop") == loop) & pl.col("event").is_in(wanted.implode()))
 
@@ -200,14 +200,14 @@ class ParquetStore(Store):
                 self.folder / f"{first:0{DIGITS}d}-{last:0{DIGITS}d}.parquet", data.getvalue()
             )
 
-    def _translate_errors(self, loss: str = "") -> "Told":
-        return Told(self.folder, loss)
+    def _translate_errors(self, loss: str = "") -> "_ErrorTranslator":
+        return _ErrorTranslator(self.folder, loss)
 
     def __repr__(self) -> str:
         return f"ParquetStore({str(self.folder)!r})"
 
 
-class Told:
+class _ErrorTranslator:
     """Errors of the disk and of polars as sentences."""
 
     folder: Path

@@ -16,11 +16,20 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from onepass.log.model_lineage import Lines
+from onepass.log.model_lineage import ModelLineage
 from onepass.log.records import Checkpoint
 from onepass.log.replay import Fold, bandit_from_checkpoint
-from onepass.log.store import Row, Store, StoreError, record_of
-from onepass.log.verification import DAMAGED, LISTED, Bound, Part, Saved, Verified, Verifying, without_model
+from onepass.log.store import Row, Store, StoreError, record_from_row
+from onepass.log.verification import (
+    DAMAGED,
+    LISTED,
+    Boundary,
+    LogPart,
+    SavedDigest,
+    Verified,
+    Verifier,
+    digest_from_checkpoint,
+)
 
 READ = ("decision", "join", "eviction", "forgotten")
 
@@ -47,10 +56,10 @@ class Piece(NamedTuple):
     begun: int
     stop: int | None
     ended: int | None
-    saved: tuple[Saved, ...]
+    saved: tuple[SavedDigest, ...]
 
 
-class Checked(NamedTuple):
+class CheckedPiece(NamedTuple):
     """What verifying a piece gave. read: the place up to which it has read."""
 
     piece: Piece
@@ -58,17 +67,17 @@ class Checked(NamedTuple):
     read: int
 
 
-def pieces_of(store: Store, loop: str, line: int | None = None, until: int | None = None) -> list[Piece]:
+def find_pieces(store: Store, loop: str, line: int | None = None, until: int | None = None) -> list[Piece]:
     """Cut the log of a loop at its whole checkpoints.
 
     line: of one of its models (default None: of all, one after the other); until: the last place (default None: the
     end of the log). A model without such a checkpoint has no pieces.
     """
-    lines, saved = Lines(), dict[int, list[Saved]]()
+    lines, saved = ModelLineage(), dict[int, list[SavedDigest]]()
     for record in store.read(0, until, ("checkpoint",), loop):
-        lines.take(record)
+        lines.add_checkpoint(record)
         if record.digest:
-            saved.setdefault(record.line, []).append(without_model(record))
+            saved.setdefault(record.line, []).append(digest_from_checkpoint(record))
     found = []
     for number, each in sorted(saved.items()):
         if line in (None, number) and number in lines.each:
@@ -76,7 +85,7 @@ def pieces_of(store: Store, loop: str, line: int | None = None, until: int | Non
     return found
 
 
-def _cut(loop: str, line: int, saved: list[Saved], lines: Lines) -> list[Piece]:
+def _cut(loop: str, line: int, saved: list[SavedDigest], lines: ModelLineage) -> list[Piece]:
     """The pieces of one model. saved: its checkpoints, in the log's order."""
     one = lines.each[line]
     begin = next(each for each in saved if each.whole)
@@ -107,47 +116,47 @@ def merge_pieces(pieces: Sequence[Piece]) -> Piece:
 
 
 def verify_piece(
-    store: Store, piece: Piece, until: int | None = None, told: Callable[[int], object] | None = None
-) -> Checked:
+    store: Store, piece: Piece, until: int | None = None, progress: Callable[[int], object] | None = None
+) -> CheckedPiece:
     """Decide again what models of a piece decided, and compare them with the checkpoints.
 
-    until: the last place that is read (default None: as far as needed); told: is called with every place that was read
+    until: the last place that is read (default None: as needed); progress: is called with every place that was read
     (default None).
     """
     try:
-        bandit = bandit_from_checkpoint(checkpoint_at(store, piece.seq))
+        bandit = bandit_from_checkpoint(read_checkpoint(store, piece.seq))
     except StoreError:
-        return Checked(piece, sum_results([])._replace(left={DAMAGED: 1}, others=(piece.seq,)), piece.seq)
+        return CheckedPiece(piece, sum_results([])._replace(left={DAMAGED: 1}, others=(piece.seq,)), piece.seq)
     fold = Fold(store, piece.loop, bandit, piece.begin, line=piece.line, end=piece.stop, begun=piece.begun)
     if not piece.first and not store.is_indexed:
-        note_earlier(fold, piece.end if until is None or piece.end is None else min(piece.end, until))
-    begin = None if piece.first else make_bound(store, piece.begin, piece.seq)
-    end = None if piece.end is None or piece.end_seq is None else make_bound(store, piece.end, piece.end_seq)
-    check, read = Verifying(fold, until, Part(begin, end, piece.saved)), piece.begin
-    for row in rows_of(store, piece, until):
+        _add_earlier_decisions(fold, piece.end if until is None or piece.end is None else min(piece.end, until))
+    begin = None if piece.first else _make_boundary(store, piece.begin, piece.seq)
+    end = None if piece.end is None or piece.end_seq is None else _make_boundary(store, piece.end, piece.end_seq)
+    check, read = Verifier(fold, until, LogPart(begin, end, piece.saved)), piece.begin
+    for row in _read_rows(store, piece, until):
         read = row.seq
-        is_later = read > last_learned(piece, read)
+        is_later = read > _last_learned(piece, read)
         if is_later and piece.end is not None:
-            check.take_later(head_of(row), read, partial(record_of, row))
-        elif not is_later or concerns(row, piece.line):
-            check.take(record_of(row))
-        if told is not None:
-            told(read)
+            check.add_later(_decode_head(row), read, partial(record_from_row, row))
+        elif not is_later or _concerns(row, piece.line):
+            check.add_record(record_from_row(row))
+        if progress is not None:
+            progress(read)
         if check.is_over:
             break
-    return Checked(piece, check.done(), read)
+    return CheckedPiece(piece, check.finish(), read)
 
 
-def last_learned(piece: Piece, last: int) -> int:
+def _last_learned(piece: Piece, last: int) -> int:
     """The place after which only decisions of a piece's model count. last: where there is none."""
     if piece.end is not None:
         return piece.end
     return last if piece.ended is None else max(piece.ended, *(one.through for one in piece.saved), 0)
 
 
-def rows_of(store: Store, piece: Piece, until: int | None) -> Iterator[Row]:
+def _read_rows(store: Store, piece: Piece, until: int | None) -> Iterator[Row]:
     """Rows that a piece may need, up to a place, if any."""
-    last = last_learned(piece, -1)
+    last = _last_learned(piece, -1)
     middle = until if last < 0 else last if until is None else min(last, until)
     yield from store.rows(piece.begin, middle, READ, piece.loop)
     if middle is not None and middle != until:
@@ -173,21 +182,21 @@ class DecisionHead(msgspec.Struct):
 _decoder = msgspec.json.Decoder(DecisionHead)
 
 
-def head_of(row: Row) -> Any:
+def _decode_head(row: Row) -> Any:
     """Return the models that a decision is about, decoded alone; StoreError where the row is damaged."""
     try:
         return _decoder.decode(row.body)
     except ValueError:
-        return record_of(row)
+        return record_from_row(row)
 
 
-def concerns(row: Row, line: int) -> bool:
+def _concerns(row: Row, line: int) -> bool:
     """Whether a decision is of a model, or of it as a candidate."""
-    found = head_of(row)
+    found = _decode_head(row)
     return line in (found.line, None if found.canary is None else found.canary.line)
 
 
-def note_earlier(fold: Fold, end: int | None) -> None:
+def _add_earlier_decisions(fold: Fold, end: int | None) -> None:
     """Let a model know the decisions before it that are joined up to a place, all by one walk through the log."""
     made, joined = set[str](), dict[str, None]()
     for row in fold.store.rows(fold.through, end, ("decision", "join"), fold.loop):
@@ -195,12 +204,12 @@ def note_earlier(fold: Fold, end: int | None) -> None:
             made.add(row.event)
         elif row.event is not None and row.event not in made:
             joined.setdefault(row.event)
-    for row in fold.store.about_many(fold.loop, joined.keys()) if joined else ():
+    for row in fold.store.rows_about_many(fold.loop, joined.keys()) if joined else ():
         if row.kind == "decision" and row.seq <= fold.through:
-            fold.note(record_of(row))
+            fold.add_decision(record_from_row(row))
 
 
-def checkpoint_at(store: Store, seq: int) -> Checkpoint:
+def read_checkpoint(store: Store, seq: int) -> Checkpoint:
     """The checkpoint at a place; StoreError where there is none."""
     record = next(store.read(seq - 1, seq), None)
     if not isinstance(record, Checkpoint):
@@ -208,14 +217,14 @@ def checkpoint_at(store: Store, seq: int) -> Checkpoint:
     return record
 
 
-def make_bound(store: Store, through: int, seq: int) -> Bound:
+def _make_boundary(store: Store, through: int, seq: int) -> Boundary:
     """A whole checkpoint, its model read when somebody asks how many rows it has learned."""
 
     @cache
     def rounds() -> int:
-        return int(bandit_from_checkpoint(checkpoint_at(store, seq)).n_learned)
+        return int(bandit_from_checkpoint(read_checkpoint(store, seq)).n_learned)
 
-    return Bound(through, rounds)
+    return Boundary(through, rounds)
 
 
 def sum_results(found: Iterable[Verified]) -> Verified:

@@ -74,7 +74,7 @@ class PostgresStore(Tables):
         with self._alone, _translate_errors(NOTHING):
             if self._writer is None or self._writer.broken:
                 self._writer = self._open_writer()
-            lock(self._writer, self.schema, loop)
+            _lock_loop(self._writer, self.schema, loop)
             self._claims.add(loop)
 
     def _open_writer(self) -> "psycopg.Connection":
@@ -84,7 +84,7 @@ class PostgresStore(Tables):
             for name, value in KEEPALIVES.items():  # a machine that is gone lets go of its claims
                 connection.execute(f"set {name} = {value}".encode())
             for loop in self._claims:
-                lock(connection, self.schema, loop)
+                _lock_loop(connection, self.schema, loop)
         except BaseException:
             connection.close()
             raise
@@ -110,19 +110,19 @@ class PostgresStore(Tables):
             with _translate_errors(NOTHING):
                 connection = self._begin()
                 try:
-                    yield Asked(connection)
+                    yield PostgresConnection(connection)
                 except BaseException:
                     _rollback(connection)
                     raise
             with _translate_errors(UNKNOWN):
                 connection.execute("commit")
 
-    def ask(self, question: str, values: Sequence[Any] = ()) -> list[Any]:
+    def query(self, question: str, values: Sequence[Any] = ()) -> list[Any]:
         with self._asking, _translate_errors():
             for old in (self._reader, None):
                 self._reader = connection = self._connect() if old is None or old.broken else old
                 try:
-                    return Asked(connection).ask(question, values)
+                    return PostgresConnection(connection).query(question, values)
                 except psycopg.OperationalError:
                     if not connection.broken or old is None:
                         raise
@@ -143,7 +143,7 @@ class PostgresStore(Tables):
         return f"PostgresStore(schema={self.schema!r})"
 
 
-def lock(connection: "psycopg.Connection", schema: str, loop: str) -> None:
+def _lock_loop(connection: "psycopg.Connection", schema: str, loop: str) -> None:
     """Claim a loop for a connection; ClaimError where another one has it."""
     digest = hashlib.blake2b(f"{schema}\0{loop}".encode(), digest_size=KEY).digest()
     found = connection.execute("select pg_try_advisory_lock(%s)", (int.from_bytes(digest, "big", signed=True),))
@@ -175,16 +175,16 @@ def _rollback(connection: "psycopg.Connection") -> None:
         connection.execute("rollback")
 
 
-class Asked:
+class PostgresConnection:
     """A connection of PostgreSQL."""
 
     def __init__(self, connection: "psycopg.Connection") -> None:
         self._connection = connection
 
-    def ask(self, question: str, values: Sequence[Any] = ()) -> list[Any]:
+    def query(self, question: str, values: Sequence[Any] = ()) -> list[Any]:
         return self._connection.execute(_to_psycopg(question), values).fetchall()
 
-    def tell(self, statement: str, values: Sequence[Any] = ()) -> int:
+    def execute(self, statement: str, values: Sequence[Any] = ()) -> int:
         return self._connection.execute(_to_psycopg(statement), values).rowcount
 
     def insert(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:

@@ -35,10 +35,11 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 SECOND = 1_000_000  # microseconds
 DETAILS = ("slots", "offered", "context", "scores", "means", "widths", "tail", "rounds", "rule", "seed")
-HELD = ("id", "places", "propensities", "probabilities", *DETAILS)  # what a record and a `onepass.Decision` both have
+# Fields that a record and a `onepass.Decision` share.
+DECISION_FIELDS = ("id", "places", "propensities", "probabilities", *DETAILS)
 FIELDS = {name: field for field, name in RECORD_NAMES.items()}  # of a `onepass.Decision`, by their names in a record
 ARRAYS = (np.ndarray, np.generic)
-HOLDING = (float, list, tuple, dict)  # what a number that is not finite may hide in
+CONTAINERS = (float, list, tuple, dict)  # what a number that is not finite may hide in
 NOT_FINITE = b"null"  # what msgspec writes for it, and for None
 
 
@@ -69,7 +70,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forb
         return getattr(self, "id", None)
 
     @property
-    def once(self) -> str | None:
+    def unique_key(self) -> str | None:
         """What no two records of a loop have in common, so that one that is sent again is not stored again."""
         return None
 
@@ -164,11 +165,11 @@ class Decision(Record, frozen=True, kw_only=True, tag_field="kind", tag="decisio
             raise ValueError(f"decision {quote(self.id)} has parts that do not fit together")
 
     @property
-    def once(self) -> str:
+    def unique_key(self) -> str:
         return f"decision {self.id}"
 
     @classmethod
-    def of(cls, decision: Decided, *, loop: str, time: int, **fields: Any) -> Self:
+    def from_decision(cls, decision: Decided, *, loop: str, time: int, **fields: Any) -> Self:
         """The record of a `onepass.Decision`, whole.
 
         decision: of one, not of several at once; loop, time, fields: as above, contexts and eligible as `decide` took
@@ -176,12 +177,12 @@ class Decision(Record, frozen=True, kw_only=True, tag_field="kind", tag="decisio
         """
         for name in ("contexts", "eligible"):
             if name in fields:
-                fields[name] = to_plain_data(fields[name])
+                fields[name] = _to_plain_data(fields[name])
         if isinstance(fields.get("eligible"), list | tuple | set | frozenset):
-            fields["eligible"] = [_members(one) for one in fields["eligible"]]
+            fields["eligible"] = [_list_members(one) for one in fields["eligible"]]
         # names that are strings are written as they are
-        if not decision.several and decision.candidates and set(map(type, decision.candidates)) == {str}:
-            held = {name: _plain(getattr(decision, FIELDS.get(name, name))) for name in HELD}
+        if not decision.is_batch and decision.candidates and set(map(type, decision.candidates)) == {str}:
+            held = {name: _to_plain(getattr(decision, FIELDS.get(name, name))) for name in DECISION_FIELDS}
             held["tail"] = TAILS[decision.rest]
             if decision.arms == _arms_at(decision.candidates, held["places"]):
                 return cls(loop=loop, time=time, arms=None, **held, **fields)
@@ -189,7 +190,7 @@ class Decision(Record, frozen=True, kw_only=True, tag_field="kind", tag="decisio
         names = whole["arms"]
         if names == _arms_at(whole["offered"], whole["places"]):
             names = None
-        held = {name: whole[name] for name in HELD}
+        held = {name: whole[name] for name in DECISION_FIELDS}
         return cls(loop=loop, time=time, arms=names, **held, **fields)
 
     @property
@@ -197,11 +198,11 @@ class Decision(Record, frozen=True, kw_only=True, tag_field="kind", tag="decisio
         """Names of the arms offered, as the bandit had them; None where they had none."""
         return None if self.offered is None else [name_from_json(name) for name in self.offered]
 
-    def decided(self) -> Decided:
+    def to_decision(self) -> Decided:
         """The `onepass.Decision` that this is the record of, equal in every bit; ValueError where it is of another
         origin."""
         arms = _arms_at(self.offered, self.places) if self.arms is None else self.arms
-        whole = {name: getattr(self, name) for name in HELD}
+        whole = {name: getattr(self, name) for name in DECISION_FIELDS}
         return Decided.from_dict({"format": DECISION_FORMAT, "arms": arms, **whole})
 
 
@@ -220,7 +221,7 @@ class Outcome(Record, frozen=True, kw_only=True, tag_field="kind", tag="outcome"
     extra: dict[str, Any] | None = None
 
     @property
-    def once(self) -> str | None:
+    def unique_key(self) -> str | None:
         return None if self.request is None else f"outcome {len(self.id)} {self.id} {self.request}"
 
 
@@ -230,7 +231,7 @@ class Activation(Record, frozen=True, kw_only=True, tag_field="kind", tag="activ
     id: Name
 
     @property
-    def once(self) -> str:
+    def unique_key(self) -> str:
         return f"activation {self.id}"
 
 
@@ -252,7 +253,7 @@ class Join(Record, frozen=True, kw_only=True, tag_field="kind", tag="join"):
     again: bool = False
 
     @property
-    def once(self) -> str | None:
+    def unique_key(self) -> str | None:
         if self.how == CORRECTION:
             return f"correction {self.count} {self.id}"
         return None if self.again else f"join {self.id}"
@@ -312,7 +313,7 @@ class Event(NamedTuple):
     activation: Activation | None = None
 
 
-def kind(record: Record) -> str:
+def kind_of(record: Record) -> str:
     """The name of a record's kind."""
     return str(record.__struct_config__.tag)
 
@@ -327,8 +328,10 @@ def encode(record: Record) -> bytes:
     """A record as one line of JSON, without its end; ValueError for a number that is not finite."""
     line = _encoder.encode(record)
     for value in msgspec.structs.astuple(record) if NOT_FINITE in line else ():
-        if type(value) in HOLDING and not finite(value):
-            raise ValueError(f"{kind(record)} {quote(record.event)} has a number that is not finite, in {quote(value)}")
+        if type(value) in CONTAINERS and not is_finite(value):
+            raise ValueError(
+                f"{kind_of(record)} {quote(record.event)} has a number that is not finite, in {quote(value)}"
+            )
     return line
 
 
@@ -343,7 +346,7 @@ def decode(line: bytes | str) -> AnyRecord:
     return record
 
 
-def finite(value: Any) -> bool:
+def is_finite(value: Any) -> bool:
     """Whether all numbers of plain data are."""
     if isinstance(value, list | tuple):
         try:
@@ -351,9 +354,9 @@ def finite(value: Any) -> bool:
                 return True
         except (TypeError, OverflowError):
             pass
-        return all(map(finite, value))
+        return all(map(is_finite, value))
     if isinstance(value, dict):
-        return all(map(finite, value.values()))
+        return all(map(is_finite, value.values()))
     return not isinstance(value, float) or math.isfinite(value)
 
 
@@ -377,19 +380,19 @@ def moment(micros: int) -> datetime:
     return EPOCH + micros * MICROSECOND
 
 
-def to_plain_data(value: Any) -> Any:
+def _to_plain_data(value: Any) -> Any:
     """Arrays as lists, factors as {"left": ..., "right": ...}; plain data as it is."""
     if isinstance(value, Factors):
-        return {"left": to_plain_data(value.left), "right": to_plain_data(value.right)}
+        return {"left": _to_plain_data(value.left), "right": _to_plain_data(value.right)}
     return value.tolist() if isinstance(value, np.ndarray) else value
 
 
-def _members(value: Any) -> Any:
+def _list_members(value: Any) -> Any:
     """A collection of names, of one slot of several, as a list; a name as it is."""
-    return list(value) if isinstance(value, set | frozenset) else to_plain_data(value)
+    return list(value) if isinstance(value, set | frozenset) else _to_plain_data(value)
 
 
-def _plain(value: Any) -> Any:
+def _to_plain(value: Any) -> Any:
     """Arrays as lists, numbers of NumPy as numbers; plain data as it is."""
     return value.tolist() if isinstance(value, ARRAYS) else value
 

@@ -22,8 +22,8 @@ from onepass.foundation import files
 from onepass.foundation.check import quote
 from onepass.foundation.deferred_signals import defer_signals
 from onepass.log.eviction import arms_of, evict
-from onepass.log.late_correction import correct, linear
-from onepass.log.model_lineage import lines_of
+from onepass.log.late_correction import is_linear, learn_correction
+from onepass.log.model_lineage import read_lineage
 from onepass.log.records import CORRECTION, Checkpoint, Decision, Eviction, Join
 from onepass.log.replay_decide import learning_context
 from onepass.log.store import Store, StoreError
@@ -79,7 +79,7 @@ class Fold:
         of the loop's models (default None: the one that serves in the end). ValueError where neither is there,
         StoreError for a checkpoint that is damaged.
         """
-        lines = lines_of(store, loop)
+        lines = read_lineage(store, loop)
         number = lines.serving if line is None else line
         end = lines.each[number].end if number in lines.each else None
         found = None
@@ -121,19 +121,19 @@ class Fold:
         """Joins and evictions that were not read, while decisions are noted."""
         for one in self.store.read(max(self.through, self.read), until, ("decision", "join", "eviction"), self.loop):
             if isinstance(one, Decision):
-                self.note(one)
+                self.add_decision(one)
             else:
                 yield one
 
-    def note(self, decision: Decision) -> None:
+    def add_decision(self, decision: Decision) -> None:
         """Keep what is learned of a decision until its join comes."""
         try:
-            lesson = lesson_of(decision)
+            lesson = lesson_from_record(decision)
         except ValueError:  # one of another origin: whoever learns it is told
             return
         self.release(decision.id)
         self._decisions[lesson.id] = lesson
-        self._bytes += weight(lesson) + self._hold_names(lesson.candidates, 1)
+        self._bytes += _lesson_bytes(lesson) + self._hold_names(lesson.candidates, 1)
         while self._bytes > HELD:
             self.release(next(iter(self._decisions)))
 
@@ -141,7 +141,7 @@ class Fold:
         """Keep a decision no longer; what was kept of it."""
         held = self._decisions.pop(identity, None)
         if held is not None:
-            self._bytes -= weight(held) + self._hold_names(held.candidates, -1)
+            self._bytes -= _lesson_bytes(held) + self._hold_names(held.candidates, -1)
         return held
 
     def _hold_names(self, names: Any, step: int) -> int:
@@ -158,7 +158,7 @@ class Fold:
     def _batch_continues(self, join: Join | Eviction, until: int) -> bool:
         """Whether the batch of a join has more joins after a place."""
         later = next(self.store.read(until, None, ("join",), self.loop), None)
-        return later is not None and same_batch(join, later)
+        return later is not None and is_same_batch(join, later)
 
     def learn(self, records: Sequence[Join | Eviction]) -> int:
         """Learn joins in one call, those of one batch, or forget the arms of an eviction; and return how many were
@@ -184,7 +184,7 @@ class Fold:
         decisions = [decision for decision, _ in known]
         rewards = [join.rewards if len(join.rewards) != 1 else join.rewards[0] for _, join in known]
         options: dict[str, Any] = {"allow_repeat": joins[0].again}
-        if self.bandit.timed:
+        if self.bandit.needs_time:
             options["time"] = joins[-1].seconds
         if not decisions:
             pass
@@ -213,7 +213,7 @@ class Fold:
     def _correct(self, corrections: list[Join]) -> int:
         """Learn corrections of rows that this model has learned, where it is linear in rewards."""
         passed = 0
-        for join in corrections if linear(self.bandit) else ():
+        for join in corrections if is_linear(self.bandit) else ():
             about = self.store.find(self.loop, join.id)
             decision = next((one for one in about if isinstance(one, Decision)), None)
             learned = next((one for one in about if isinstance(one, Join) and not one.again), None)
@@ -224,7 +224,7 @@ class Fold:
                 lesson = decision_to_learn(decision)
                 kept = self._arms_not_evicted(learned.seq, join.seq, lesson.arms)
                 rewards = [value if one else None for value, one in zip(join.rewards, kept, strict=True)]
-                correct(self.bandit, lesson, rewards)
+                learn_correction(self.bandit, lesson, rewards)
         return passed
 
     def _arms_not_evicted(self, learned: int, now: int, arms: list[Any]) -> list[bool]:
@@ -235,7 +235,7 @@ class Fold:
     def _first_join(self) -> int:
         """The place after which this model has learned every join."""
         if self._begun is None:
-            line = lines_of(self.store, self.loop).each.get(self.line)
+            line = read_lineage(self.store, self.loop).each.get(self.line)
             self._begun = 0 if line is None else line.through
         return self._begun
 
@@ -260,7 +260,7 @@ class Fold:
             )
 
 
-def lesson_of(record: Decision) -> Decided:
+def lesson_from_record(record: Decision) -> Decided:
     """What learning needs of a decision: `learned_from` without what is of all arms. ValueError for one of another
     origin."""
     rows, names, drawn = record.context, record.offered, record.propensities
@@ -276,12 +276,12 @@ def lesson_of(record: Decision) -> Decided:
     )  # fmt: skip
 
 
-def weight(lesson: Decided) -> int:
+def _lesson_bytes(lesson: Decided) -> int:
     """Bytes that are kept of a decision, about, without the names that were offered."""
     return EACH + BITS * int(np.size(lesson.context))
 
 
-def same_batch(one: Join | Eviction, other: Join | Eviction) -> bool:
+def is_same_batch(one: Join | Eviction, other: Join | Eviction) -> bool:
     """Whether two records that follow one another are joins that are learned in one call."""
     if isinstance(one, Eviction) or isinstance(other, Eviction):
         return False
@@ -292,7 +292,7 @@ def group_joins(joins: Iterable[One]) -> Iterator[list[One]]:
     """Joins that are learned in one call; an eviction alone."""
     group: list[One] = []
     for join in joins:
-        if group and not same_batch(group[-1], join):
+        if group and not is_same_batch(group[-1], join):
             yield group
             group = []
         group.append(join)
@@ -313,11 +313,11 @@ def decision_to_learn(record: Decision) -> Decided:
     if record.scores is None:
         return _foreign_decision(record)
     if record.shown is None or record.shown == record.places:
-        return record.decided()
+        return record.to_decision()
     context = learning_context(record.contexts, record.shown)
     if context is None:
         raise ValueError(f"decision {quote(record.id)} must have the rows of all arms, to learn from what was shown")
-    return msgspec.structs.replace(record, places=record.shown, arms=None, context=context).decided()
+    return msgspec.structs.replace(record, places=record.shown, arms=None, context=context).to_decision()
 
 
 def _foreign_decision(record: Decision) -> Decided:

@@ -15,7 +15,7 @@ from typing import Any, final
 from onepass.foundation import check
 from onepass.log.store import Damage, Row, StoreError, assign_places
 from onepass.log.tables import LAST, MARKS, SCHEMA, Connection, Tables, find_places, insert_rows
-from onepass.log.wal_checkpointer import LONGEST, Copier
+from onepass.log.wal_checkpointer import LONGEST, WalCheckpointer
 
 ROW = 5  # pages that a row changes: of the table, three indices, and its long body's
 
@@ -43,7 +43,7 @@ class SqliteStore(Tables):
         self._wait = check.positive("wait", wait)
         self._last: int | None = None  # the place of the last record, as far as this store wrote it
         self._alone, self._asking = threading.Lock(), threading.Lock()
-        self.copier: Copier = Copier(self._connection, self._alone)
+        self.checkpointer: WalCheckpointer = WalCheckpointer(self._connection, self._alone)
         self._writer = self._connection()
         self._reader = self._connection()
         try:
@@ -97,13 +97,13 @@ class SqliteStore(Tables):
             before = self._writer.total_changes
             self._writer.execute("begin immediate")
             try:
-                yield Asked(self._writer)
+                yield SqliteConnection(self._writer)
                 self._writer.execute("commit")
             finally:
                 if self._writer.in_transaction:
                     self._writer.execute("rollback")
             changed = self._writer.total_changes - before
-        self.copier.wrote(ROW * changed)
+        self.checkpointer.add_pages(ROW * changed)
 
     def write(self, rows: list[Row]) -> list[int]:
         """As in the contract. Rows are stored as new ones at first: what the store has already, or what others wrote,
@@ -124,20 +124,20 @@ class SqliteStore(Tables):
                 self._last = last + len(new)
                 return seqs
         with self.transaction() as connection:
-            ((last,),) = connection.ask(LAST)
+            ((last,),) = connection.query(LAST)
             seqs, new = assign_places(rows, find_places(connection, rows), last)
             insert_rows(connection, new, last)
         self._last = last + len(new)
         return seqs
 
-    def ask(self, question: str, values: Sequence[Any] = ()) -> list[Any]:
+    def query(self, question: str, values: Sequence[Any] = ()) -> list[Any]:
         with self._asking, self._translate_errors():
-            return Asked(self._reader).ask(question, values)
+            return SqliteConnection(self._reader).query(question, values)
 
     def erase(self, subject: str, events: Collection[tuple[str, str]] = ()) -> int:
         """As in the contract; pages are overwritten, and the write-ahead log is emptied."""
         count = super().erase(subject, events)
-        with self.copier.paused(), self._alone, self._asking, self._translate_errors():
+        with self.checkpointer.pause(), self._alone, self._asking, self._translate_errors():
             busy = self._writer.execute("pragma wal_checkpoint(truncate)").fetchone()[0]
         if busy:
             raise StoreError(
@@ -172,19 +172,19 @@ class SqliteStore(Tables):
 
     def inspect(self) -> Iterator[Damage]:
         try:
-            found = self.ask("pragma integrity_check")
+            found = self.query("pragma integrity_check")
         except StoreError as error:
             found = [(str(error),)]
         for (reason,) in found:
             if reason != "ok":
                 yield Damage(0, f"SQLite: {reason}")
 
-    def viewed(self) -> "SqliteStore":
+    def open_view(self) -> "SqliteStore":
         """Connections of its own, for reading only."""
         return SqliteStore(self.path, readonly=True, wait=self._wait)
 
     def close(self) -> None:
-        self.copier.stop()
+        self.checkpointer.stop()
         with self._alone, self._asking:
             self._reader.close()
             self._writer.close()
@@ -202,16 +202,16 @@ def fsync_path(path: Path) -> None:
         os.close(handle)
 
 
-class Asked:
+class SqliteConnection:
     """A connection of SQLite."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
 
-    def ask(self, question: str, values: Sequence[Any] = ()) -> list[Any]:
+    def query(self, question: str, values: Sequence[Any] = ()) -> list[Any]:
         return self._connection.execute(question, values).fetchall()
 
-    def tell(self, statement: str, values: Sequence[Any] = ()) -> int:
+    def execute(self, statement: str, values: Sequence[Any] = ()) -> int:
         return self._connection.execute(statement, values).rowcount
 
     def insert(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:

@@ -17,7 +17,7 @@ import msgspec
 
 from onepass.foundation import check
 from onepass.foundation.check import quote
-from onepass.log.records import KINDS, Forgotten, Record, decode, encode, kind
+from onepass.log.records import KINDS, Forgotten, Record, decode, encode, kind_of
 
 BYTES = 8  # of a place, in a checksum
 ONCE = 16  # bytes of a digest: two of 10^9 records are alike once in 10^20 times
@@ -70,7 +70,7 @@ class Store(ABC):
         """Rows with since < seq <= until of these kinds and this loop (None: of all), in order, as a stream."""
 
     @abstractmethod
-    def about(self, loop: str, event: str) -> list[Row]:
+    def rows_about(self, loop: str, event: str) -> list[Row]:
         """All rows about one decision, in order."""
 
     @abstractmethod
@@ -110,7 +110,7 @@ class Store(ABC):
         """Find out whether the store can be written; StoreError where it cannot. By default, whether it can be read."""
         self.bounds()
 
-    def viewed(self) -> AbstractContextManager["Store"]:
+    def open_view(self) -> AbstractContextManager["Store"]:
         """The same log, for long reading that shall keep nobody waiting: by default this very store."""
         return nullcontext(self)
 
@@ -119,9 +119,9 @@ class Store(ABC):
         """Whether rows about a decision are found without a walk through the log (default True)."""
         return True
 
-    def about_many(self, loop: str, events: Collection[str]) -> list[Row]:
+    def rows_about_many(self, loop: str, events: Collection[str]) -> list[Row]:
         """All rows about several decisions."""
-        return [row for event in events for row in self.about(loop, event)]
+        return [row for event in events for row in self.rows_about(loop, event)]
 
     def decisions_of(self, subject: str) -> set[tuple[str, str]]:
         """Loop and event of all rows of a subject."""
@@ -138,7 +138,7 @@ class Store(ABC):
         first. ValueError for what is no record or has a number that is not finite, StoreError where it cannot be
         written; then nothing of the batch is stored.
         """
-        return self.put([row_of(record) for record in records])
+        return self.put([row_from_record(record) for record in records])
 
     def read(
         self,
@@ -158,11 +158,11 @@ class Store(ABC):
         unknown = sorted(set(kinds or ()) - KINDS.keys())
         if unknown:
             raise ValueError(f"kinds must be among {', '.join(KINDS)}, got {quote(unknown)}")
-        return (record_of(row) for row in self.rows(since, until, kinds, loop))
+        return (record_from_row(row) for row in self.rows(since, until, kinds, loop))
 
     def find(self, loop: str, id: str) -> list[Any]:
         """All records about one decision, in their order. loop, id: of the decision."""
-        return [record_of(row) for row in self.about(loop, id)]
+        return [record_from_row(row) for row in self.rows_about(loop, id)]
 
     def find_all(self, loop: str, ids: Sequence[str]) -> dict[str, list[Any]]:
         """All records about several decisions, by their ids, each in their order. By default one after the other."""
@@ -208,22 +208,22 @@ class Store(ABC):
         yield from self.check_rows()
 
     def check_rows(
-        self, since: int = 0, until: int | None = None, told: Callable[[Row], object] | None = None
+        self, since: int = 0, until: int | None = None, progress: Callable[[Row], object] | None = None
     ) -> Iterator[Damage]:
         """Tell which rows are damaged or missing, of those after a place and up to another. since, until: the places
-        (default: all); told: is called with every row (default None)."""
+        (default: all); progress: is called with every row (default None)."""
         first, last = self.bounds()
         last = last if until is None else min(last, until)
         wanted = max(first, since + 1)
         try:
             for row in self.rows(wanted - 1, until, None, None):
-                if told is not None:
-                    told(row)
+                if progress is not None:
+                    progress(row)
                 if row.seq != wanted:
                     yield Damage(wanted, f"records {wanted} to {row.seq - 1} are missing")
                 wanted = row.seq + 1
                 try:
-                    again = row_of(record_of(row))._replace(seq=row.seq, crc=row.crc)
+                    again = row_from_record(record_from_row(row))._replace(seq=row.seq, crc=row.crc)
                     if again != row:
                         names = ", ".join(name for name in row._fields if getattr(again, name) != getattr(row, name))
                         yield Damage(row.seq, f"what is searched by is not what record {row.seq} says: {names}")
@@ -256,7 +256,7 @@ class Store(ABC):
         self.close()
 
 
-def row_of(record: Record) -> Row:
+def row_from_record(record: Record) -> Row:
     """A record as a row that has no place yet."""
     if not isinstance(record, Record):
         raise ValueError(f"records must be those of onepass.log, got {quote(record)}")
@@ -268,12 +268,12 @@ def row_of(record: Record) -> Row:
 def make_row(record: Any) -> Row:
     """`row_of` of a record without a place whose parts have the types that they should: half the time. ValueError for
     a number that is not finite; types and names are not looked at."""
-    body, once = encode(record), record.once
+    body, once = encode(record), record.unique_key
     digest = None if once is None else hashlib.blake2b(once.encode(), digest_size=ONCE).hexdigest()
-    return Row(0, record.loop, kind(record), record.event, record.subject, digest, record.time, body, 0)
+    return Row(0, record.loop, kind_of(record), record.event, record.subject, digest, record.time, body, 0)
 
 
-def row_at(row: Row, seq: int) -> Row:
+def place_row(row: Row, seq: int) -> Row:
     """A row at its place."""
     return row._replace(seq=seq, crc=checksum(seq, row.body))
 
@@ -283,7 +283,7 @@ def checksum(seq: int, body: bytes) -> int:
     return zlib.crc32(body, zlib.crc32(seq.to_bytes(BYTES, "little")))
 
 
-def record_of(row: Row) -> Any:
+def record_from_row(row: Row) -> Any:
     """The record of a row; StoreError where it is damaged."""
     if not isinstance(row.body, bytes) or row.crc != checksum(row.seq, row.body):
         raise StoreError(f"record {row.seq} is damaged: its checksum is another; restore the store from a copy")
@@ -298,7 +298,7 @@ def record_of(row: Row) -> Any:
 def erase_row(row: Row) -> Row:
     """What stands in the place of a row that was deleted."""
     was = row.kind
-    return row_at(row_of(Forgotten(loop=row.loop, time=row.time, was=was)), row.seq)
+    return place_row(row_from_record(Forgotten(loop=row.loop, time=row.time, was=was)), row.seq)
 
 
 def assign_places(rows: list[Row], held: dict[tuple[str, str], int], last: int) -> tuple[list[int], list[Row]]:
@@ -313,7 +313,7 @@ def assign_places(rows: list[Row], held: dict[tuple[str, str], int], last: int) 
         if seq is None:
             last += 1
             seq = last
-            new.append(row_at(row, seq))
+            new.append(place_row(row, seq))
             if key is not None:
                 held[key] = seq
         seqs.append(seq)

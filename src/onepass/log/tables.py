@@ -14,8 +14,8 @@ from contextlib import AbstractContextManager
 from functools import cache
 from typing import Any, Protocol, TypeVar
 
-from onepass.log.group_commit import Groups
-from onepass.log.store import Row, Store, StoreError, assign_places, erase_row, record_of
+from onepass.log.group_commit import GroupCommit
+from onepass.log.store import Row, Store, StoreError, assign_places, erase_row, record_from_row
 
 FORM = 1  # of the tables
 PAGE = 1_000  # rows read at a time: no reader holds a transaction open
@@ -48,11 +48,11 @@ INSERT = f"insert into record ({COLUMNS}) values {VALUES}"
 class Connection(Protocol):
     """A connection, with ? for parameters."""
 
-    def ask(self, question: str, values: Sequence[Any] = ()) -> list[Any]:
+    def query(self, question: str, values: Sequence[Any] = ()) -> list[Any]:
         """Rows of an answer."""
         ...
 
-    def tell(self, statement: str, values: Sequence[Any] = ()) -> int:
+    def execute(self, statement: str, values: Sequence[Any] = ()) -> int:
         """How many rows a statement changed."""
         ...
 
@@ -68,8 +68,8 @@ class Tables(Store):
     """
 
     def __init__(self) -> None:
-        self._groups = Groups(self.write)
-        form = dict(self.ask(MARKS)).get("form")
+        self._groups = GroupCommit(self.write)
+        form = dict(self.query(MARKS)).get("form")
         if form != FORM:
             raise StoreError(f"the store has form {form}, this onepass knows form {FORM}; upgrade onepass")
 
@@ -78,7 +78,7 @@ class Tables(Store):
         """A transaction that is alone to write, the mark `last` held; durable when left, all or nothing. StoreError."""
 
     @abstractmethod
-    def ask(self, question: str, values: Sequence[Any] = ()) -> list[Any]:
+    def query(self, question: str, values: Sequence[Any] = ()) -> list[Any]:
         """Rows of an answer, of what is committed. StoreError."""
 
     def put(self, rows: list[Row]) -> list[int]:
@@ -87,7 +87,7 @@ class Tables(Store):
     def write(self, rows: list[Row]) -> list[int]:
         """Store rows of several callers in one transaction, as `put` does."""
         with self.transaction() as connection:
-            ((last,),) = connection.ask(LAST)
+            ((last,),) = connection.query(LAST)
             seqs, new = assign_places(rows, find_places(connection, rows), last)
             insert_rows(connection, new, last)
         return seqs
@@ -105,23 +105,23 @@ class Tables(Store):
         if loop is not None:
             question, values = f"{question} and loop = ?", [*values, loop]
         while True:
-            page = self.ask(f"{question} order by seq limit {PAGE}", [since, *values])
+            page = self.query(f"{question} order by seq limit {PAGE}", [since, *values])
             yield from map(Row._make, page)
             if len(page) < PAGE:
                 return
             since = page[-1][0]
 
-    def about(self, loop: str, event: str) -> list[Row]:
+    def rows_about(self, loop: str, event: str) -> list[Row]:
         question = f"select {COLUMNS} from record where loop = ? and event = ? order by seq"
-        return list(map(Row._make, self.ask(question, (loop, event))))
+        return list(map(Row._make, self.query(question, (loop, event))))
 
     def find_all(self, loop: str, ids: Sequence[str]) -> dict[str, list[Any]]:
         """As in the contract, by one question for many."""
         found: dict[str, list[Any]] = {id: [] for id in ids}
         for part in padded_parts([*found]):
             question = f"select {COLUMNS} from record where loop = ? and event in ({', '.join('?' * len(part))})"
-            for row in map(Row._make, self.ask(f"{question} order by seq", (loop, *part))):
-                found[row.event or ""].append(record_of(row))
+            for row in map(Row._make, self.query(f"{question} order by seq", (loop, *part))):
+                found[row.event or ""].append(record_from_row(row))
         return found
 
     def events_at(self, loop: str, seqs: Sequence[int]) -> dict[int, str]:
@@ -129,12 +129,12 @@ class Tables(Store):
         found: dict[int, str] = {}
         for part in padded_parts([*seqs]):
             question = f"select seq, event from record where seq in ({', '.join('?' * len(part))}) and loop = ?"
-            found.update((seq, event) for seq, event in self.ask(question, (*part, loop)) if event is not None)
+            found.update((seq, event) for seq, event in self.query(question, (*part, loop)) if event is not None)
         return found
 
     def decisions_of(self, subject: str) -> set[tuple[str, str]]:
         question = "select distinct loop, event from record where subject = ? and event is not null"
-        return {(loop, event) for loop, event in self.ask(question, (subject,))}
+        return {(loop, event) for loop, event in self.query(question, (subject,))}
 
     def erase(self, subject: str, events: Collection[tuple[str, str]] = ()) -> int:
         question = (
@@ -142,35 +142,35 @@ class Tables(Store):
             "(select loop, event from record where subject = ? and event is not null)"
         )
         with self.transaction() as connection:
-            found = list(map(Row._make, connection.ask(question, (subject, subject))))
+            found = list(map(Row._make, connection.query(question, (subject, subject))))
             seqs = {row.seq for row in found}
             for event in events:
                 about = map(
-                    Row._make, connection.ask(f"select {COLUMNS} from record where loop = ? and event = ?", event)
+                    Row._make, connection.query(f"select {COLUMNS} from record where loop = ? and event = ?", event)
                 )
                 found += [row for row in about if row.seq not in seqs]
             for row in found:
-                connection.tell("delete from record where seq = ?", (row.seq,))
+                connection.execute("delete from record where seq = ?", (row.seq,))
             connection.insert(INSERT, [erase_row(row) for row in found])
         return len(found)
 
     def drop(self, seq: int) -> int:
         with self.transaction() as connection:
-            count = connection.tell("delete from record where seq < ?", (seq,))
-            connection.tell("update mark set value = ? where name = 'first' and value < ?", (seq, seq))
+            count = connection.execute("delete from record where seq < ?", (seq,))
+            connection.execute("update mark set value = ? where name = 'first' and value < ?", (seq, seq))
         return count
 
     def start(self, seq: int) -> None:
         with self.transaction() as connection:
             for name, value in (("first", seq), ("last", seq - 1)):
-                connection.tell("update mark set value = ? where name = ?", (value, name))
+                connection.execute("update mark set value = ? where name = ?", (value, name))
 
     def probe(self) -> None:
         with self.transaction() as connection:
-            connection.tell("update mark set value = value where name = 'last'")
+            connection.execute("update mark set value = value where name = 'last'")
 
     def bounds(self) -> tuple[int, int]:
-        found = dict(self.ask(MARKS))
+        found = dict(self.query(MARKS))
         return found["first"], found["last"]
 
 
@@ -182,12 +182,12 @@ def insert_statement(count: int) -> str:
 
 def insert_rows(connection: Connection, rows: list[Row], last: int) -> bool:
     """Insert rows that have places after the last one, and move the mark; return whether the mark was there."""
-    for part in parts(rows):
-        connection.tell(insert_statement(len(part)), [value for row in part for value in row])
-    return not rows or connection.tell(MOVE, (last + len(rows), last)) == 1
+    for part in insert_parts(rows):
+        connection.execute(insert_statement(len(part)), [value for row in part for value in row])
+    return not rows or connection.execute(MOVE, (last + len(rows), last)) == 1
 
 
-def parts(found: list[Any]) -> Iterator[list[Any]]:
+def insert_parts(found: list[Any]) -> Iterator[list[Any]]:
     """A list in parts of at most `WIDEST`, as few as have lengths m 2^i with m < 16: statements are few, and kept."""
     start = 0
     while start < len(found):
@@ -216,5 +216,5 @@ def find_places(connection: Connection, rows: list[Row]) -> dict[tuple[str, str]
     for loop, names in wanted.items():
         for part in padded_parts(names):
             question = f"select once, seq from record where loop = ? and once in ({', '.join('?' * len(part))})"
-            found.update({(loop, once): seq for once, seq in connection.ask(question, (loop, *part))})
+            found.update({(loop, once): seq for once, seq in connection.query(question, (loop, *part))})
     return found

@@ -22,9 +22,9 @@ import msgspec
 
 from onepass.bandit.decision import rest_from_record
 from onepass.foundation import files
-from onepass.log.canary_split import expected_display
+from onepass.log.canary_split import display_from_canary
 from onepass.log.records import Checkpoint, Decision, Eviction, Forgotten, Join
-from onepass.log.replay import Fold, bandit_from_checkpoint, same_batch
+from onepass.log.replay import Fold, bandit_from_checkpoint, is_same_batch
 from onepass.log.replay_decide import decide_from_log
 
 WINDOW = 1_000  # decisions that are put in the order of their models: as many may come out of order
@@ -81,23 +81,23 @@ FOREIGN = "of another origin"
 DAMAGED = "pieces that begin with a checkpoint that is damaged"
 
 
-def verify(fold: Fold, until: int | None = None, told: Callable[[int], object] | None = None) -> Verified:
+def verify(fold: Fold, until: int | None = None, progress: Callable[[int], object] | None = None) -> Verified:
     """Decide again, from a checkpoint on, what the log says was decided, each decision by the model that made it.
 
     fold: at the checkpoint; its bandit goes on to the end. until: the last place (default None: the end of the log).
-    told: is called with every place that was read (default None).
+    progress: is called with every place that was read (default None).
     The model of a decision is the one that has learned through the place that the decision says; where it says none,
     the one that has learned as many rows.
     """
-    check = Verifying(fold, until)
+    check = Verifier(fold, until)
     for one in fold.store.read(fold.through, until, ("decision", "join", "eviction", "forgotten"), fold.loop):
-        check.take(one)
-        if told is not None:
-            told(one.seq)
-    return check.done()
+        check.add_record(one)
+        if progress is not None:
+            progress(one.seq)
+    return check.finish()
 
 
-class Saved(NamedTuple):
+class SavedDigest(NamedTuple):
     """A checkpoint that the model is compared with. through; seq: its place; digest; whole: whether the log holds its
     model."""
 
@@ -107,7 +107,7 @@ class Saved(NamedTuple):
     whole: bool
 
 
-class Bound(NamedTuple):
+class Boundary(NamedTuple):
     """A whole checkpoint at which a log is cut. through: the place through which its model had learned; rounds: finds
     out how many rows it had learned."""
 
@@ -119,19 +119,19 @@ class Bound(NamedTuple):
         return through < self.through if through >= 0 else rounds < self.rounds()
 
 
-class Part(NamedTuple):
+class LogPart(NamedTuple):
     """The decisions that a pass is about: of models from one checkpoint to before another one.
 
     begin: None where there is nothing before; end: None where it is all that follows; saved: the checkpoints with which
     models are compared.
     """
 
-    begin: Bound | None
-    end: Bound | None
-    saved: tuple[Saved, ...]
+    begin: Boundary | None
+    end: Boundary | None
+    saved: tuple[SavedDigest, ...]
 
 
-class Made(NamedTuple):
+class OrderedDecision(NamedTuple):
     """A decision in the order of models. through: the place that its model had learned through, -1 where it is found by
     its rows; rounds: these; seq: of the record."""
 
@@ -141,23 +141,23 @@ class Made(NamedTuple):
     record: Decision
 
 
-class Verifying:
+class Verifier:
     """Decisions in the order of their models, and the joins between them.
 
     Of two parts of a log that follow one another, a decision out of order belongs to the first where its model does,
     and at most `WINDOW` decisions of the second came before it: then a pass over both finds its model, too.
     """
 
-    def __init__(self, fold: Fold, until: int | None, part: Part | None = None) -> None:
+    def __init__(self, fold: Fold, until: int | None, part: LogPart | None = None) -> None:
         self._fold, self._begin, self._read = fold, fold.through, fold.through
         if part is None:
             saved = fold.store.read(fold.through, until, ("checkpoint",), fold.loop)
             ours = (one for one in saved if one.line == fold.line and one.through >= fold.through and one.digest)
-            part = Part(None, None, tuple(sorted(map(without_model, ours))))
+            part = LogPart(None, None, tuple(sorted(map(digest_from_checkpoint, ours))))
         self._first, self._last, self._saved = part.begin, part.end, deque(part.saved)
         self._since, self._beyond = 0, 0  # decisions of models from the part's beginning on, and from its end on
         self._others: list[int] = []
-        self._window: list[Made] = []
+        self._window: list[OrderedDecision] = []
         self._joins: deque[list[Join | Eviction | Forgotten]] = deque()
         self._lost: int | None = None  # the place of a join that was forgotten, while no checkpoint has followed
         self._gaps: list[tuple[int, int]] = []  # such places, and those through which a checkpoint had learned
@@ -165,24 +165,24 @@ class Verifying:
         self._left: Counter[str] = Counter()
         self._mismatches: list[Mismatch] = []
 
-    def take(self, one: Decision | Join | Eviction | Forgotten) -> None:
+    def add_record(self, one: Decision | Join | Eviction | Forgotten) -> None:
         """The next record."""
         self._read = one.seq
         if self._last is not None and one.seq > self._last.through:
             if isinstance(one, Decision):
                 self._put_in_order(one, one.seq, lambda: one)
         elif isinstance(one, Decision):
-            self._fold.note(one)
+            self._fold.add_decision(one)
             self._put_in_order(one, one.seq, lambda: one)
         elif isinstance(one, Forgotten):
             if one.was == JOIN:
                 self._joins.append([one])
-        elif self._joins and not isinstance(last := self._joins[-1][-1], Forgotten) and same_batch(last, one):
+        elif self._joins and not isinstance(last := self._joins[-1][-1], Forgotten) and is_same_batch(last, one):
             self._joins[-1].append(one)
         else:
             self._joins.append([one])
 
-    def take_later(self, head: Any, seq: int, read: Callable[[], Decision]) -> None:
+    def add_later(self, head: Any, seq: int, read: Callable[[], Decision]) -> None:
         """Take the next record, a decision beyond the end, which is read only where it belongs to this part of the log.
         head: has `line`, `through`, `rounds` and `canary` of the decision; seq: its place; read: gives the decision."""
         self._read = seq
@@ -196,9 +196,9 @@ class Verifying:
         else:
             return
         if self._is_mine(through, rounds, seq):
-            heapq.heappush(self._window, Made(through, rounds, seq, read()))
+            heapq.heappush(self._window, OrderedDecision(through, rounds, seq, read()))
         while self._window and len(self._window) + self._beyond > WINDOW:  # later ones would be in it, too
-            self._settle(heapq.heappop(self._window))
+            self._verify_decision(heapq.heappop(self._window))
 
     def _is_mine(self, through: int, rounds: int, seq: int) -> bool:
         """Whether a decision belongs to this part of the log. through, rounds: of its model, as of `Made`; seq: its
@@ -224,10 +224,10 @@ class Verifying:
         """The place of the last record that was read."""
         return self._read
 
-    def done(self) -> Verified:
+    def finish(self) -> Verified:
         """What was found, when there are no more records."""
         while self._window:
-            self._settle(heapq.heappop(self._window))
+            self._verify_decision(heapq.heappop(self._window))
         end = self._fold.end if self._last is None else self._last.through
         if end is not None and self._saved:  # of what came before a restart a candidate may have learned more
             end = max(end, self._saved[-1].through)
@@ -277,7 +277,7 @@ class Verifying:
         elif self._lost is None:
             self._counts["joins"] += sum(isinstance(one, Join) for one in learned)
 
-    def _settle(self, made: Made) -> None:
+    def _verify_decision(self, made: OrderedDecision) -> None:
         own, known, record = made.record.line == self._fold.line, made.through >= 0, made.record
         self._counts["decisions" if own else "canaries"] += 1
         while self._joins and (
@@ -294,7 +294,7 @@ class Verifying:
             return
         keyed = isinstance(record.seed, str)
         if own:
-            fields = changed_fields(self._fold.bandit, record, PROMISED if keyed else UNDRAWN)
+            fields = _differing_fields(self._fold.bandit, record, PROMISED if keyed else UNDRAWN)
             fields += _display_differences(record)
         else:
             fields = _canary_differences(self._fold.bandit, record)
@@ -302,7 +302,7 @@ class Verifying:
         if fields and len(self._mismatches) < LISTED:
             self._mismatches.append(Mismatch(record.seq, fields))
 
-    def _reason(self, made: Made) -> str | None:
+    def _reason(self, made: OrderedDecision) -> str | None:
         """Why a decision cannot be made again."""
         through, record = made.through, made.record
         if record.contexts is None:
@@ -323,14 +323,14 @@ class Verifying:
         return OLDER if through < self._fold.through else None
 
 
-def without_model(record: Checkpoint) -> Saved:
+def digest_from_checkpoint(record: Checkpoint) -> SavedDigest:
     """A checkpoint without its model."""
-    return Saved(record.through, record.seq, record.digest, record.data is not None)
+    return SavedDigest(record.through, record.seq, record.digest, record.data is not None)
 
 
-def changed_fields(bandit: Any, record: Decision, fields: Iterable[str]) -> tuple[str, ...]:
+def _differing_fields(bandit: Any, record: Decision, fields: Iterable[str]) -> tuple[str, ...]:
     """Which fields of a decision come out otherwise."""
-    found = Decision.of(repeat_decision(bandit, record), loop=record.loop, time=record.time)
+    found = Decision.from_decision(repeat_decision(bandit, record), loop=record.loop, time=record.time)
     bits = msgspec.json.encode
     return tuple(name for name in fields if bits(getattr(found, name)) != bits(getattr(record, name)))
 
@@ -345,7 +345,7 @@ def _canary_differences(bandit: Any, record: Decision) -> tuple[str, ...]:
 
 def _display_differences(record: Decision) -> tuple[str, ...]:
     """Whether what was shown is not what the mixture with a candidate says."""
-    wanted = expected_display(record)
+    wanted = display_from_canary(record)
     return () if wanted is None or wanted == (record.shown, record.showing) else ("shown",)
 
 
@@ -354,6 +354,6 @@ def repeat_decision(bandit: Any, record: Decision) -> Any:
     options: dict[str, Any] = {"id": record.id, "rest": rest_from_record(record.tail)}
     if record.eligible is not None:
         options["eligible"] = record.eligible
-    if bandit.timed:
+    if bandit.needs_time:
         options["time"] = record.seconds
     return decide_from_log(bandit, record.contexts, record.names, len(record.places), **options)

@@ -22,7 +22,7 @@ NAME = "copier of a log"
 COPY = "pragma wal_checkpoint(passive)"
 
 
-class Copier:
+class WalCheckpointer:
     """Copies until it is stopped, in a thread that there is while there is work.
 
     connect: opens a connection; alone: held by whoever writes.
@@ -36,7 +36,7 @@ class Copier:
         self._thread: threading.Thread | None = None
         self.copies, self.trouble = 0, ""
 
-    def wrote(self, pages: int) -> None:
+    def add_pages(self, pages: int) -> None:
         """Pages were committed, at most so many."""
         with self._some:
             self._new += pages
@@ -50,7 +50,7 @@ class Copier:
         self._thread.start()
 
     @contextmanager
-    def paused(self) -> Iterator[None]:
+    def pause(self) -> Iterator[None]:
         """While this is held, nothing is copied. Not for those who are `alone`: a copy may wait for them."""
         with self._copying:
             yield
@@ -66,14 +66,14 @@ class Copier:
     def _work(self) -> None:
         try:
             with closing(self._connect()) as connection:
-                while self._due():
+                while self._wait_for_pages():
                     with self._copying:
                         self._copy(connection)
         except OSError as error:
             with self._some:
                 self._working, self._new, self.trouble = False, 0, str(error)
 
-    def _due(self) -> bool:
+    def _wait_for_pages(self) -> bool:
         """Wait for a piece; False where none comes. The thread has ended for others when this says so."""
         with self._some:
             self._some.wait_for(lambda: self._ended or self._new >= PIECE, IDLE)

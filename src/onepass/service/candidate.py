@@ -97,9 +97,9 @@ class Candidate(threading.Thread):
         if not self._ending.is_set():
             self._failed(self, why)
 
-    def note(self, decision: Decision) -> None:
+    def add_decision(self, decision: Decision) -> None:
         """Note a decision whose join will come."""
-        self.fold.note(decision)
+        self.fold.add_decision(decision)
         if self.trial is not None:
             self.trial.add_decision(decision)
 

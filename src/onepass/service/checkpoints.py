@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from onepass.foundation import atomic_write, files
-from onepass.log.model_lineage import SERVING, STAGED, Line
+from onepass.log.model_lineage import SERVING, STAGED, ModelLine
 from onepass.log.records import Checkpoint, Forgotten
 from onepass.log.replay import Fold, bandit_from_checkpoint
 from onepass.log.store import Row, Store
@@ -122,7 +122,7 @@ def save_checkpoint(
     )  # fmt: skip
 
 
-def has_forgotten_records(store: Store, loop: str, line: Line, through: int) -> bool:
+def has_forgotten_records(store: Store, loop: str, line: ModelLine, through: int) -> bool:
     """Return True if a model has learned, or may have learned, a record that was erased since.
 
     line: the model; through: sequence number of the last join learned. Nobody can learn these joins again after the
@@ -208,7 +208,7 @@ def load_backlog(folder: Path, found: StoredCheckpoint | None) -> list[Block] | 
         return None
 
 
-def load_fold(folder: Path, store: Store, loop: str, line: Line, found: StoredCheckpoint | None) -> Fold:
+def load_fold(folder: Path, store: Store, loop: str, line: ModelLine, found: StoredCheckpoint | None) -> Fold:
     """Return a model with which a start goes on.
 
     It is the later one of its newest checkpoint in the folder and the last one that the log holds with its model. line:
@@ -266,7 +266,7 @@ def last_droppable(folder: Path, store: Store, loop: str) -> int:
             through = min(through, line.through if own is None else own.kept.through)
             last = min(last, through, line.place - 1 if own is None else own.kept.known - 1)
     for join in store.read(through, None, ("join",), loop):
-        last = min(last, *(one.seq - 1 for one in store.about(loop, join.id)))
+        last = min(last, *(one.seq - 1 for one in store.rows_about(loop, join.id)))
     return max(last, store.first - 1)
 
 

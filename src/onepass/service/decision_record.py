@@ -59,7 +59,7 @@ def make_record(
         fields = share_with_candidate(decision, lambda: decide_with(candidate), candidate, settings)
     due = now + round(settings.reward.wait * SECOND)
     contexts = offered.contexts if fields or offered.text is None else offered.text
-    return Decision.of(
+    return Decision.from_decision(
         decision, loop=settings.name, time=now, contexts=contexts, eligible=offered.eligible, mode=settings.mode,
         model=f"{version}", line=present.line, through=present.through, deferred=request.defer, subject=request.subject,
         extra={REQUEST: fingerprint, DUE: due}, **fields,

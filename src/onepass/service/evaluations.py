@@ -267,7 +267,7 @@ class Evaluations:
                 time.sleep(worked)
                 begun_at = time.monotonic()
 
-        with loop.store.viewed() as view:
+        with loop.store.open_view() as view:
             window = make_window(view, loop.name, request)
             policies, found = dict[str, Policy](), dict[str, Verdict]()
             for one in request.policies:

@@ -44,7 +44,7 @@ class Copy(NamedTuple):
     @classmethod
     def from_fold(cls, fold: Fold) -> "Copy":
         """Copy a fold as it is now."""
-        return cls(fold.bandit.snapshot(), fold.line, fold.bandit.timed, fold.through)
+        return cls(fold.bandit.snapshot(), fold.line, fold.bandit.needs_time, fold.through)
 
 
 class Copies(NamedTuple):
@@ -147,9 +147,9 @@ class Learner(threading.Thread):
             if not isinstance(record, Decision):
                 joins.append(record)
             else:
-                self.fold.note(record)
+                self.fold.add_decision(record)
                 if self.candidate is not None:
-                    self.candidate.note(record)
+                    self.candidate.add_decision(record)
         for group in group_joins(joins):
             if self.problem is None:
                 try:

@@ -438,8 +438,8 @@ def compile_paths(bandit: Any, settings: LoopSettings) -> None:
     contexts: Any = np.ones(dim) if settings.features.arms in (0, []) else np.ones((len(names), dim))
     if takes_records(settings):
         contexts = warm_up_contexts(names)
-    time = {"time": 1.0} if bandit.timed else {}
-    if bandit.timed and bandit.n_learned:
+    time = {"time": 1.0} if bandit.needs_time else {}
+    if bandit.needs_time and bandit.n_learned:
         return  # its clock stands later
     for k in (1, len(names)):
         decide_from_log(bandit.snapshot(), contexts, names, k, id="warm", **time)

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from onepass.log.model_lineage import Lines
+from onepass.log.model_lineage import ModelLineage
 from onepass.log.records import Checkpoint, Settings
 from onepass.service.settings import LoopSettings, Model, parse_settings
 
@@ -40,13 +40,13 @@ class LoopState(msgspec.Struct, kw_only=True):
     settings: LoopSettings | None = None
     version: int = 0
     from_file: LoopSettings | None = None
-    lines: Lines = msgspec.field(default_factory=Lines)
+    lines: ModelLineage = msgspec.field(default_factory=ModelLineage)
     staged: dict[int, StagedModel] = {}
 
     def apply(self, record: Any) -> None:
         """Apply the next record of the log."""
         if isinstance(record, Checkpoint):
-            self.lines.take(record)
+            self.lines.add_checkpoint(record)
         elif isinstance(record, Settings):
             self._apply_settings(record)
 

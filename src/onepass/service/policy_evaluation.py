@@ -96,7 +96,7 @@ class LearningPolicy:
 
     def probabilities(self, decision: Decision) -> np.ndarray:
         """Return probabilities (K,)."""
-        self._fold.note(decision)
+        self._fold.add_decision(decision)
         return bandit_probabilities(self._fold.bandit, decision)
 
     def learn(self, joins: list[Join]) -> None:

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 from msgspec import to_builtins
 from msgspec.structs import replace
 
-from onepass.log.model_lineage import RETIRED, SERVING, STAGED, Line
+from onepass.log.model_lineage import RETIRED, SERVING, STAGED, ModelLine
 from onepass.log.records import Checkpoint, Decision
 from onepass.log.replay import Fold
 from onepass.log.store import Store, StoreError
@@ -302,7 +302,7 @@ def settings_answer(
     )  # fmt: skip
 
 
-def model_answer(loop: LoopParts, loop_state: LoopState, line: Line) -> ModelAnswer:
+def model_answer(loop: LoopParts, loop_state: LoopState, line: ModelLine) -> ModelAnswer:
     """Return a model for the API."""
     state, through, gain = line.state, line.end, None
     building, wanted = loop.building, loop_state.staged.get(line.number)

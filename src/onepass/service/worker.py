@@ -110,7 +110,7 @@ class FollowedLoop:
 def load_copy(model: ModelBytes) -> Copy:
     """Load a model that decides."""
     bandit: Any = files.from_bytes(model.data)
-    return Copy(bandit.snapshot(), model.line, bandit.timed, model.through)
+    return Copy(bandit.snapshot(), model.line, bandit.needs_time, model.through)
 
 
 class Worker:

@@ -19,7 +19,7 @@ from typing import Any, Protocol
 import msgspec
 
 from onepass.log.records import Activation, Decision, Join, Outcome, Record
-from onepass.log.store import Store, StoreError, make_row, row_of
+from onepass.log.store import Store, StoreError, make_row, row_from_record
 from onepass.service.join import Joiner
 from onepass.service.messages import ApiError
 
@@ -188,7 +188,7 @@ class Writer(threading.Thread):
         try:
             if self._behind:
                 self.catch_up()
-            rows = [make_row(record) if type(record) in TYPED else row_of(record) for record in records]
+            rows = [make_row(record) if type(record) in TYPED else row_from_record(record) for record in records]
             seqs = self.store.put(rows)
             self.bytes_written += sum(len(row.body) for row in rows)
         except ValueError as error:  # a record that cannot be stored, which is nobody else's trouble

@@ -10,7 +10,18 @@ from typing import Any
 import numpy as np
 from msgspec.structs import replace
 
-from onepass.log.records import Activation, Checkpoint, Decision, Join, Outcome, Record, Settings, decode, encode, kind
+from onepass.log.records import (
+    Activation,
+    Checkpoint,
+    Decision,
+    Join,
+    Outcome,
+    Record,
+    Settings,
+    decode,
+    encode,
+    kind_of,
+)
 from onepass.log.store import Store, StoreError
 from onepass.testing.shared import summary
 
@@ -143,8 +154,8 @@ def forgetting(store: Store) -> None:
     assert raised(lambda: store.forget(""))
     after = list(store.read())
     assert [one.seq for one in after] == list(range(1, 8))
-    assert [one.was for one in after if kind(one) == "forgotten"] == ["decision", "outcome", "outcome", "join"]
-    assert all(encode(one) == before[one.seq] for one in after if kind(one) != "forgotten")
+    assert [one.was for one in after if kind_of(one) == "forgotten"] == ["decision", "outcome", "outcome", "join"]
+    assert all(encode(one) == before[one.seq] for one in after if kind_of(one) != "forgotten")
     assert store.find("a", "1") == [] != store.find("b", "1")
     assert (store.decisions_of("someone"), store.decisions_of("else")) == (set(), {("a", "2")})
     assert not any(b"someone" in encode(one) or one.event == "3" for one in after)
@@ -250,7 +261,7 @@ def random_calls(
         elif reopened is not None:
             store = reopened(store)
         assert (store.first, store.last) == (first, last)
-    read = {one.seq: None if kind(one) == "forgotten" else encode(unplaced(one)) for one in store.read()}
+    read = {one.seq: None if kind_of(one) == "forgotten" else encode(unplaced(one)) for one in store.read()}
     assert read == {seq: None if one is None else encode(unplaced(one)) for seq, one in sorted(truth.items())}
     assert list(store.check()) == []
     return store

@@ -128,7 +128,7 @@ def rounds_until_found(bandit: Any, environment: Environment, rounds: int) -> in
     for start in range(0, rounds, BLOCK):
         chunk = environment.chunk(start, BLOCK)
         bandit.play(chunk.contexts, chunk.rewards)
-        if np.argmax(bandit.exploring(Greedy()).score(chunk.contexts[0])) != np.argmax(chunk.expected[0]):
+        if np.argmax(bandit.with_exploration(Greedy()).score(chunk.contexts[0])) != np.argmax(chunk.expected[0]):
             last = start + BLOCK
     return last
 

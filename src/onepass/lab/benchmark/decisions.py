@@ -29,7 +29,7 @@ def _rule_lines(dim: int, arms: int, size: int | None, bars: dict[str, float]) -
         "InverseGap": op.InverseGap(),
         f"Thompson({DRAWS} draws)": op.Thompson(draws=DRAWS),
     }
-    twins = {name: bandit.exploring(rule) for name, rule in offered.items()}
+    twins = {name: bandit.with_exploration(rule) for name, rule in offered.items()}
     times = {
         name: [median_microseconds(lambda: twin.decide(rows), 1, 100) for _ in range(15)]  # noqa: B023
         for name, twin in twins.items()

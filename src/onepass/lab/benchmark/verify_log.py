@@ -52,7 +52,7 @@ def _generate(path: Path, decisions: int, joins: int) -> int:
                 rows = rng.standard_normal((ARMS, DIM))
                 decision = fold.bandit.decide(rows, NAMES, id=f"{number}")
                 fields = {"contexts": rows, "through": fold.through}
-                records.append(Decision.of(decision, loop="bench", time=number, **fields))
+                records.append(Decision.from_decision(decision, loop="bench", time=number, **fields))
                 chance = 1.0 / (1.0 + np.exp(-rows[decision.index] @ theta))
                 reward = float(rng.random() < chance)
                 learned.append(Join(loop="bench", time=number, id=f"{number}", rewards=[reward], batch=start))

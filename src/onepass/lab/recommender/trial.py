@@ -179,7 +179,7 @@ def _with_exploration(model: Any, exploration: float | None) -> Any:
     if exploration is None:
         return model
     if not isinstance(model, CBRAP | ItemModelsPolicy):
-        return model.exploring(UCB(exploration))
+        return model.with_exploration(UCB(exploration))
     twin = copy.copy(model)
     twin.bandit = _with_exploration(model.bandit, exploration)
     return twin

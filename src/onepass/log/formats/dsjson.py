@@ -17,8 +17,8 @@ from typing import Any
 
 import msgspec
 
-from onepass.log.formats.lines import Lines, Report, whole
-from onepass.log.formats.requests import json_of
+from onepass.log.formats.lines import Lines, Report, open_atomic
+from onepass.log.formats.requests import json_from_decision
 from onepass.log.records import EPOCH, MICROSECOND, Decision, Event, Outcome, moment
 
 NOTHING = msgspec.Raw(b"")  # a key that is not there: compared by identity, so that it is left out again
@@ -64,13 +64,16 @@ class Line(msgspec.Struct, omit_defaults=True):
     original: float | None = msgspec.field(name="_original_label_cost", default=None)
 
 
-class Whole(Line):
+class DecodedLine(Line):
     """The same with its features as plain data."""
 
     context: Any = msgspec.field(name="c", default=NOTHING)
 
 
-decoders: dict[bool, msgspec.json.Decoder[Any]] = {True: msgspec.json.Decoder(Line), False: msgspec.json.Decoder(Whole)}
+decoders: dict[bool, msgspec.json.Decoder[Any]] = {
+    True: msgspec.json.Decoder(Line),
+    False: msgspec.json.Decoder(DecodedLine),
+}
 encoder = msgspec.json.Encoder()
 
 
@@ -89,12 +92,12 @@ def read(
         if not line:
             continue
         try:
-            yield event_of(line, loop, f"line {number}", lazy)
+            yield _event_from_line(line, loop, f"line {number}", lazy)
         except (ValueError, msgspec.DecodeError, RecursionError) as error:
-            lines.wrong(number, error)
+            lines.reject(number, error)
 
 
-def event_of(line: bytes, loop: str, name: str, lazy: bool) -> Event:
+def _event_from_line(line: bytes, loop: str, name: str, lazy: bool) -> Event:
     """The event of a line; name: where it has none. ValueError for what is none."""
     one = decoders[lazy].decode(line)
     if one.context is NOTHING:
@@ -113,10 +116,10 @@ def event_of(line: bytes, loop: str, name: str, lazy: bool) -> Event:
         "passed": 1.0 - one.dropped,
         "baseline": one.baseline,
     }
-    return of_one(one, common) if one.slots is None else of_several(one, one.slots, common)
+    return _event_from_cb(one, common) if one.slots is None else _event_from_ccb(one, one.slots, common)
 
 
-def of_one(one: Line, common: dict[str, Any]) -> Event:
+def _event_from_cb(one: Line, common: dict[str, Any]) -> Event:
     """Of a CB line."""
     ranking, p = [action - 1 for action in one.ranking], one.probabilities
     if ranking and sorted(ranking) != list(range(len(ranking))):
@@ -146,7 +149,7 @@ def of_one(one: Line, common: dict[str, Any]) -> Event:
         raise ValueError(f"probabilities must be in [0, 1], got {min(known)} to {max(known)}")
     decision = Decision(
         places=[place], propensities=None if propensity is None else [propensity], probabilities=probabilities,
-        ranking=ranking or None, deferred=one.skip, extra=rest(one, propensity), **common,
+        ranking=ranking or None, deferred=one.skip, extra=_extra_fields(one, propensity), **common,
     )  # fmt: skip
     outcomes = (
         ()
@@ -156,12 +159,12 @@ def of_one(one: Line, common: dict[str, Any]) -> Event:
     return Event(decision, outcomes)
 
 
-def of_several(one: Line, slots: list[Slot], common: dict[str, Any]) -> Event:
+def _event_from_ccb(one: Line, slots: list[Slot], common: dict[str, Any]) -> Event:
     """Of a CCB line."""
     if not slots or not all(slot.actions and len(slot.actions) == len(slot.probabilities) for slot in slots):
         raise ValueError("_outcomes must have slots with as many _p as _a, at least one")
     size = 1 + max(max(slot.actions) for slot in slots)
-    rows = [[0.0] * max(size, actions_in(one.context)) for _ in slots]
+    rows = [[0.0] * max(size, _count_actions(one.context)) for _ in slots]
     for row, slot in zip(rows, slots, strict=True):
         if min(slot.actions) < 0 or len(set(slot.actions)) != len(slot.actions):
             raise ValueError("_a must be places from 0, each once")
@@ -172,8 +175,8 @@ def of_several(one: Line, slots: list[Slot], common: dict[str, Any]) -> Event:
         if not slot.probabilities[0] > 0.0:
             raise ValueError(f"the action that was chosen must have a probability above 0, got {slot.probabilities[0]}")
     names = [slot.id or "" for slot in slots]
-    extra = rest(one) or {}
-    if any(slot.actions != ordered(slot.actions[0], row) for slot, row in zip(slots, rows, strict=True)):
+    extra = _extra_fields(one) or {}
+    if any(slot.actions != _order_actions(slot.actions[0], row) for slot, row in zip(slots, rows, strict=True)):
         extra["_a"] = [slot.actions for slot in slots]
     originals, raw = [slot.original for slot in slots], [slot.outcomes for slot in slots]
     if any(each is not None for each in originals):
@@ -193,20 +196,20 @@ def of_several(one: Line, slots: list[Slot], common: dict[str, Any]) -> Event:
     return Event(decision, outcomes)
 
 
-class Many(msgspec.Struct):
+class ActionList(msgspec.Struct):
     """Of c: the actions."""
 
     actions: list[msgspec.Raw] = msgspec.field(name="_multi", default_factory=list)
 
 
-def actions_in(context: Any) -> int:
+def _count_actions(context: Any) -> int:
     """How many actions features have."""
     if isinstance(context, msgspec.Raw):
-        return len(msgspec.json.decode(context, type=Many).actions)
+        return len(msgspec.json.decode(context, type=ActionList).actions)
     return len(context.get("_multi", ())) if isinstance(context, dict) else 0
 
 
-def rest(one: Line, propensity: float | None = None) -> dict[str, Any] | None:
+def _extra_fields(one: Line, propensity: float | None = None) -> dict[str, Any] | None:
     """What records have no place for."""
     found: dict[str, Any] = {}
     if one.outcomes:
@@ -220,7 +223,7 @@ def rest(one: Line, propensity: float | None = None) -> dict[str, Any] | None:
     return found or None
 
 
-def ordered(first: int, row: list[float]) -> list[int]:
+def _order_actions(first: int, row: list[float]) -> list[int]:
     """The place that was drawn, and after it those with a chance, in their order."""
     return [first, *(place for place, p in enumerate(row) if p > 0.0 and place != first)]
 
@@ -232,23 +235,23 @@ def write(path: str | Path, events: Iterable[Event]) -> int:
     have. Several outcomes of a slot are summed.
     """
     count = 0
-    with whole(path) as file:
+    with open_atomic(path) as file:
         for event in events:
-            file.write(encoder.encode(line_of(event)) + b"\n")
+            file.write(encoder.encode(line_from_event(event)) + b"\n")
             count += 1
     return count
 
 
-def line_of(event: Event) -> Line:
+def line_from_event(event: Event) -> Line:
     """The line of an event."""
     decision, extra = event.decision, event.decision.extra or {}
     one = Line(
         skip=decision.deferred and event.activation is None,
-        outcomes=raw_of(extra["o"]) if "o" in extra else NOTHING,
+        outcomes=_to_raw(extra["o"]) if "o" in extra else NOTHING,
         time=moment(decision.time) if decision.time else None,
         version=extra.get("Version"),
         id=decision.id,
-        context=raw_of(json_of(decision)),
+        context=_to_raw(json_from_decision(decision)),
         state=State(decision.model) if decision.model is not None else None,
         baseline=decision.baseline,
     )
@@ -274,7 +277,7 @@ def line_of(event: Event) -> Line:
         raise ValueError(f"decision {decision.id} of several slots has no probabilities")
     names: list[str | None] = list(decision.slot_names) if decision.slot_names else [None for _ in rows]
     originals = extra.get("_original_label_cost", [None] * len(rows))
-    orders = extra.get("_a") or [ordered(place, row) for place, row in zip(decision.places, rows, strict=True)]
+    orders = extra.get("_a") or [_order_actions(place, row) for place, row in zip(decision.places, rows, strict=True)]
     raw = extra.get("_o", [None] * len(rows))
     one.slots = [
         Slot(
@@ -282,7 +285,7 @@ def line_of(event: Event) -> Line:
             name,
             order,
             [row[at] for at in order],
-            raw_of(each) if each is not None else NOTHING,
+            _to_raw(each) if each is not None else NOTHING,
             original,
         )
         for cost, name, order, row, each, original in zip(costs, names, orders, rows, raw, originals, strict=True)
@@ -290,6 +293,6 @@ def line_of(event: Event) -> Line:
     return one
 
 
-def raw_of(value: Any) -> msgspec.Raw:
+def _to_raw(value: Any) -> msgspec.Raw:
     """Plain data as JSON."""
     return value if isinstance(value, msgspec.Raw) else msgspec.Raw(encoder.encode(value))

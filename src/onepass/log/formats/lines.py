@@ -25,11 +25,11 @@ class Lines:
         self.path, self.bad, self._report = Path(path), check.choice("bad", bad, ("refuse", "skip")), report
 
     def __iter__(self) -> Iterator[tuple[int, bytes]]:
-        with opened(self.path) as file:
+        with open_binary(self.path) as file:
             for number, line in enumerate(file, 1):
                 yield number, line.rstrip(b"\r\n")
 
-    def wrong(self, number: int, reason: object) -> None:
+    def reject(self, number: int, reason: object) -> None:
         """What becomes of a bad line."""
         if self.bad == "refuse":
             raise ValueError(f"{self.path}, line {number}: {reason}") from None
@@ -37,13 +37,13 @@ class Lines:
             self._report(number, str(reason))
 
 
-def opened(path: Path) -> IO[bytes]:
+def open_binary(path: Path) -> IO[bytes]:
     """A file to read, decompressed if its name ends in `.gz`."""
     return gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb", buffering=BUFFER)  # type: ignore[return-value]
 
 
 @contextmanager
-def whole(path: str | Path) -> Iterator[IO[bytes]]:
+def open_atomic(path: str | Path) -> Iterator[IO[bytes]]:
     """A file to write, under another name until it is whole; nothing is left of one that failed."""
     place = Path(path)
     part = place.with_name(f"{place.name}.{os.getpid()}.part")

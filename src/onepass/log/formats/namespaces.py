@@ -17,7 +17,7 @@ RESERVED = str.maketrans(dict.fromkeys(" \t|:\n\r", "_"))
 Features = tuple[str, list[tuple[str, float]]]  # a namespace and its features, by name and value; no name: ""
 
 
-def clean(name: str) -> str:
+def _escape(name: str) -> str:
     """A name without what text uses as marks."""
     return name.translate(RESERVED)
 
@@ -29,45 +29,45 @@ def namespaces(features: Any, name: str = DEFAULT) -> Iterator[Features]:
     for key, value in features.items():
         if key.startswith("_"):
             if key == "_text" and isinstance(value, str):
-                own += [(clean(word), 1.0) for word in value.split(" ") if word]
+                own += [(_escape(word), 1.0) for word in value.split(" ") if word]
         elif isinstance(value, dict):
             inner += namespaces(value, key)
         elif isinstance(value, list):
-            inner += of_list(value, key)
+            inner += _list_namespaces(value, key)
         elif isinstance(value, bool):
-            own += [(clean(key), 1.0)] if value else []
+            own += [(_escape(key), 1.0)] if value else []
         elif isinstance(value, str):
-            own.append((clean(key + value), 1.0))
+            own.append((_escape(key + value), 1.0))
         elif value:
-            own.append((clean(key), float(value)))
+            own.append((_escape(key), float(value)))
     if own:
         yield name, own
     yield from inner
 
 
-def of_list(values: list[Any], name: str) -> Iterator[Features]:
+def _list_namespaces(values: list[Any], name: str) -> Iterator[Features]:
     """Of an array: its numbers without names, its objects and arrays as namespaces."""
     numbers = [("", float(value)) for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
-    words = [(clean(value), 1.0) for value in values if isinstance(value, str)]
+    words = [(_escape(value), 1.0) for value in values if isinstance(value, str)]
     if numbers or words:
         yield name, numbers + words
     for value in values:
         if isinstance(value, dict):
             yield from namespaces(value, name)
         elif isinstance(value, list):
-            yield from of_list(value, name)
+            yield from _list_namespaces(value, name)
 
 
-def text_of(found: Iterable[Features]) -> str:
+def format_features(found: Iterable[Features]) -> str:
     """As text: `|namespace feature feature:value :value`."""
     parts = []
     for name, features in found:
         words = [each if value == 1.0 and each else f"{each}:{value!r}" for each, value in features]
-        parts.append(f"|{'' if name == DEFAULT else clean(name)} {' '.join(words)}")
+        parts.append(f"|{'' if name == DEFAULT else _escape(name)} {' '.join(words)}")
     return " ".join(parts)
 
 
-def features_of(text: str) -> dict[str, Any]:
+def parse_features(text: str) -> dict[str, Any]:
     """Text, from its first `|` on, as JSON: {namespace: {feature: value}}, features without names as an array.
 
     ValueError for numbers that are none, and a namespace with features of both kinds.
@@ -76,10 +76,10 @@ def features_of(text: str) -> dict[str, Any]:
     for part in text.split("|")[1:]:
         head, *words = part.rstrip().split(" ") if part[:1].strip() else ["", *part.split()]
         name, _, scale = head.partition(":")
-        times = number(scale) if scale else 1.0
+        times = parse_number(scale) if scale else 1.0
         for word in filter(None, words):
             feature, colon, value = word.partition(":")
-            amount = times * (number(value) if colon else 1.0)
+            amount = times * (parse_number(value) if colon else 1.0)
             space = found.setdefault(name or DEFAULT, {} if feature else [])
             if isinstance(space, dict) != bool(feature):
                 raise ValueError(f"namespace {quote(name)} has features with and without names")
@@ -93,7 +93,7 @@ def features_of(text: str) -> dict[str, Any]:
     )
 
 
-def number(text: str) -> float:
+def parse_number(text: str) -> float:
     """A finite float; ValueError for others."""
     value = float(text)
     if value - value != 0.0:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from onepass.foundation import check
-from onepass.log.formats.lines import Report, whole
+from onepass.log.formats.lines import Report, open_atomic
 from onepass.log.records import Decision, Event, Outcome
 
 NAMES = ("action", "reward", "pscore")
@@ -90,7 +90,7 @@ def read(path: str | Path, **options: Any) -> Iterator[Event]:
 def write(path: str | Path, events: Iterable[Event]) -> int:
     """Write events to a `.npz` file, which appears when it is whole; returns how many. As `feedback_of`."""
     feedback = feedback_of(events)
-    with whole(path) as file:
+    with open_atomic(path) as file:
         np.savez_compressed(
             file, allow_pickle=False, **{name: one for name, one in feedback.items() if one is not None}
         )

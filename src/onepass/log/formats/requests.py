@@ -21,7 +21,7 @@ MULTI, SLOTS, TAG = "_multi", "_slots", "_tag"
 ROW, PLACE = "x", "a"  # namespaces of the numbers of a row, and of an arm's place
 
 
-def request_of(decision: Decision) -> Request | None:
+def request_from_decision(decision: Decision) -> Request | None:
     """The request of a decision; None where its contexts are rows of numbers, or say nothing of its arms.
 
     decision: of `onepass.log`, its features plain data or JSON. ValueError for features that cannot stand together, or
@@ -39,45 +39,45 @@ def request_of(decision: Decision) -> Request | None:
     if actions is None:
         count = next((len(one) for one in (decision.probabilities, names) if one is not None), 0)
         arms = list(range(count)) if names is None else names
-        return Request(checked(contexts), arms) if arms else None
-    names, features = tags_of(actions) if names is None else names, [checked(action) for action in actions]
+        return Request(_check_features(contexts), arms) if arms else None
+    names, features = _action_tags(actions) if names is None else names, [_check_features(action) for action in actions]
     if not any(features):
         arms = list(range(len(actions))) if names is None else names
     else:
         arms = features if names is None else dict(zip(names, features, strict=True))
-    return Request(checked(contexts), arms)
+    return Request(_check_features(contexts), arms)
 
 
-def rows_and_names(decision: Decision) -> Request | None:
+def request_with_rows(decision: Decision) -> Request | None:
     """The same with rows of numbers, too, where arms have names: those that `json_of` wrote, or a bandit was given."""
     contexts, names = decision.contexts, decision.names
     if isinstance(contexts, dict) and not are_records(contexts):
         actions = contexts.get(MULTI, [])
-        rows = rows_in(contexts, actions)
+        rows = _numeric_rows(contexts, actions)
         if rows is None:
-            return request_of(decision)
-        return Request(rows, (tags_of(actions) if names is None else names) or list(range(len(actions))))
+            return request_from_decision(decision)
+        return Request(rows, (_action_tags(actions) if names is None else names) or list(range(len(actions))))
     if isinstance(contexts, list):
         plain = names is None or names == list(range(len(names)))
         return None if plain else Request(contexts, names, decision.eligible)
-    return request_of(decision)
+    return request_from_decision(decision)
 
 
-def checked(features: dict[str, Any]) -> dict[str, Any]:
+def _check_features(features: dict[str, Any]) -> dict[str, Any]:
     """Features as a record whose terms there are."""
     record = merge_records([features])
     flatten_record(record)
     return record
 
 
-def tags_of(actions: Sequence[Any]) -> list[str] | None:
+def _action_tags(actions: Sequence[Any]) -> list[str] | None:
     """Names of actions; None where not every one has its own."""
     tags = [action.get(TAG) for action in actions]
     known = all(isinstance(tag, str) and tag for tag in tags) and len(set(tags)) == len(tags)
     return tags if known else None
 
 
-def adopt(decision: Decision) -> Decision:
+def adopt_decision(decision: Decision) -> Decision:
     """A decision of another origin in the form of ours, so that models can learn it, decide again, and be compared.
 
     decision: with features as plain data. Rows of numbers that `json_of` wrote are rows again. Features of slots are
@@ -87,11 +87,11 @@ def adopt(decision: Decision) -> Decision:
     if not isinstance(contexts, dict) or are_records(contexts):
         return decision
     actions = contexts.get(MULTI, [])
-    rows, tags = rows_in(contexts, actions), tags_of(actions)
+    rows, tags = _numeric_rows(contexts, actions), _action_tags(actions)
     if rows is not None:
         offered: Any = tags if decision.offered is None else decision.offered
     else:
-        request = request_of(decision)
+        request = request_from_decision(decision)
         if request is None:
             return decision
         named = isinstance(request.arms, dict)
@@ -102,27 +102,27 @@ def adopt(decision: Decision) -> Decision:
     return msgspec.structs.replace(decision, contexts=rows, offered=offered, extra=extra or None)
 
 
-def rows_in(contexts: dict[str, Any], actions: Sequence[Any]) -> Any:
+def _numeric_rows(contexts: dict[str, Any], actions: Sequence[Any]) -> Any:
     """Rows of numbers, of every arm or of the request, as `json_of` writes them; None for other features."""
     shared, bare = contexts.keys() - {MULTI, SLOTS}, [action.keys() - {TAG} for action in actions]
     if not actions:
         return None
-    if not shared and all(keys == {ROW} and is_row(action[ROW]) for keys, action in zip(bare, actions, strict=True)):
+    if not shared and all(keys == {ROW} and _is_row(action[ROW]) for keys, action in zip(bare, actions, strict=True)):
         rows = [action[ROW] for action in actions]
         return rows if len({len(row) for row in rows}) == 1 else None
     places = all(
         keys == {PLACE} and action[PLACE] == {f"{at}": 1.0}
         for at, (keys, action) in enumerate(zip(bare, actions, strict=True))
     )
-    return contexts[ROW] if shared == {ROW} and is_row(contexts[ROW]) and places else None
+    return contexts[ROW] if shared == {ROW} and _is_row(contexts[ROW]) and places else None
 
 
-def is_row(value: Any) -> bool:
+def _is_row(value: Any) -> bool:
     """Whether it is a list of numbers."""
     return isinstance(value, list) and len(value) > 0 and all(type(one) in (int, float) for one in value)
 
 
-def json_of(decision: Decision) -> Any:
+def json_from_decision(decision: Decision) -> Any:
     """Features as Vowpal Wabbit's JSON has them; foreign ones as they are.
 
     Rows of numbers are arrays of a namespace `x`, arms without features have their place as one; names that are strings
@@ -132,7 +132,7 @@ def json_of(decision: Decision) -> Any:
     count = next((len(one) for one in (decision.probabilities, names) if one is not None), None)
     slots = {SLOTS: (decision.extra or {}).get(SLOTS) or [{} for _ in decision.places]} if decision.slots else {}
     if are_records(contexts):
-        shared, actions = texted(contexts["context"]), [texted(one) for one in contexts["arms"]]
+        shared, actions = _join_text(contexts["context"]), [_join_text(one) for one in contexts["arms"]]
     elif isinstance(contexts, dict | msgspec.Raw):
         return contexts
     elif contexts is None and count is not None:
@@ -147,7 +147,7 @@ def json_of(decision: Decision) -> Any:
     return {**shared, MULTI: [{**one, **tag} for one, tag in zip(actions, tags, strict=True)], **slots}
 
 
-def texted(record: dict[str, Any]) -> dict[str, Any]:
+def _join_text(record: dict[str, Any]) -> dict[str, Any]:
     """A record whose words of `_text` are one string again; ValueError for keys that are marks there."""
     if record.keys() & {MULTI, SLOTS, TAG}:
         raise ValueError(

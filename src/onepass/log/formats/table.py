@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from onepass.foundation import check
-from onepass.log.formats.lines import Lines, Report, whole
+from onepass.log.formats.lines import Lines, Report, open_atomic
 from onepass.log.records import Decision, Event, Outcome, micros, moment
 
 Row = dict[str, Any]
 
 
-class Names:
+class ColumnNames:
     """Which columns mean what.
 
     arm: of what was chosen, reward: of what it earned (empty: nothing came), propensity: of its probability (default
@@ -58,9 +58,9 @@ class Names:
 
         ValueError where probabilities are given in the order of arms that have names.
         """
-        given = (cell for cell in cells if not missing(cell))
+        given = (cell for cell in cells if not _is_missing(cell))
         first = None if self.arms is not None else next(given, None)
-        if first is None or is_number(first):
+        if first is None or _is_number(first):
             return
         if self.probabilities:
             raise ValueError(f"arms must name all arms in the order of probabilities, as {self.arm} has names")
@@ -77,7 +77,7 @@ class Names:
         """The event of a row; ValueError for what cannot be."""
         arm = row[self.arm]
         if self.arms is None:
-            if not is_number(arm):
+            if not _is_number(arm):
                 raise ValueError(
                     f"{self.arm} must be a place from 0, as in the first row, got {arm}: where it is a name give arms"
                 )
@@ -94,24 +94,24 @@ class Names:
         reward = row[self.reward]
         when, own = row.get(self.time or "time"), row.get(self.id or "id")
         decision = Decision(
-            loop=loop, time=0 if missing(when) else time_of(when), id=name if missing(own) else str(own),
+            loop=loop, time=0 if _is_missing(when) else _parse_time(when), id=name if _is_missing(own) else str(own),
             places=[place], propensities=[p], offered=self.arms,
-            probabilities=[finite(row, each) for each in self.probabilities] or None,
-            contexts=[finite(row, each) for each in self.features] or None,
+            probabilities=[_finite_number(row, each) for each in self.probabilities] or None,
+            contexts=[_finite_number(row, each) for each in self.features] or None,
         )  # fmt: skip
-        if missing(reward):
+        if _is_missing(reward):
             return Event(decision, ())
         return Event(
-            decision, (Outcome(loop=loop, time=decision.time, id=decision.id, value=finite(row, self.reward)),)
+            decision, (Outcome(loop=loop, time=decision.time, id=decision.id, value=_finite_number(row, self.reward)),)
         )
 
 
-def missing(value: Any) -> bool:
+def _is_missing(value: Any) -> bool:
     """Whether a cell is empty: NaN is how frames say it."""
     return value is None or value == "" or value != value
 
 
-def is_number(value: Any) -> bool:
+def _is_number(value: Any) -> bool:
     """Whether a cell is a number, or the text of one that is finite."""
     try:
         number = float(value)
@@ -120,7 +120,7 @@ def is_number(value: Any) -> bool:
     return number - number == 0.0
 
 
-def finite(row: Row, name: str) -> float:
+def _finite_number(row: Row, name: str) -> float:
     """A finite number of a row; ValueError for others."""
     value = float(row[name])
     if value - value != 0.0:
@@ -128,7 +128,7 @@ def finite(row: Row, name: str) -> float:
     return value
 
 
-def time_of(value: Any) -> int:
+def _parse_time(value: Any) -> int:
     """Microseconds of a datetime, of ISO 8601, or of seconds; without a time zone it is UTC."""
     if isinstance(value, str):
         try:
@@ -149,7 +149,7 @@ def read(
     with the number of a bad line, or "skip"; report: called with number and reason of every line left out; names: of
     columns, as `Names` has them. Quoted fields must not hold line ends.
     """
-    lines, columns, meaning = Lines(path, bad, report), None, Names(**names)
+    lines, columns, meaning = Lines(path, bad, report), None, ColumnNames(**names)
     for number, line in lines:
         if not line:
             continue
@@ -161,14 +161,14 @@ def read(
                 yield meaning.event(dict(zip(columns, values, strict=True)), loop, f"line {number}")
                 continue
         except (ValueError, csv.Error) as error:
-            lines.wrong(number, error)
+            lines.reject(number, error)
             continue
         columns = values
         meaning.check(columns)
-        meaning.find_arms(column(path, columns.index(meaning.arm)))
+        meaning.find_arms(_read_column(path, columns.index(meaning.arm)))
 
 
-def column(path: str | Path, index: int) -> Iterator[str]:
+def _read_column(path: str | Path, index: int) -> Iterator[str]:
     """The cells of a column of a CSV file below its first row, of the lines that can be read."""
     lines = iter(Lines(path, "skip"))
     next(line for _, line in lines if line)
@@ -182,7 +182,7 @@ def events_of(
 ) -> Iterator[Event]:
     """Events of a frame: polars, pandas, or a mapping of columns; as `read`, rows are numbered from 1."""
     check.choice("bad", bad, ("refuse", "skip"))
-    meaning, columns = Names(**names), [str(name) for name in getattr(frame, "columns", frame)]
+    meaning, columns = ColumnNames(**names), [str(name) for name in getattr(frame, "columns", frame)]
     meaning.check(columns)
     held = [list(frame[name].tolist() if hasattr(frame[name], "tolist") else frame[name]) for name in columns]
     meaning.find_arms(held[columns.index(meaning.arm)])
@@ -224,7 +224,7 @@ def write(path: str | Path, events: Iterable[Event]) -> int:
     ValueError for events that have others than the first."""
     count, columns, text = 0, None, io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    with whole(path) as file:
+    with open_atomic(path) as file:
         for row in rows_of(events):
             count += 1
             if columns is None:

@@ -20,9 +20,9 @@ from typing import Any
 
 import msgspec
 
-from onepass.log.formats.lines import Lines, Report, whole
-from onepass.log.formats.namespaces import features_of, namespaces, number, text_of
-from onepass.log.formats.requests import json_of
+from onepass.log.formats.lines import Lines, Report, open_atomic
+from onepass.log.formats.namespaces import format_features, namespaces, parse_features, parse_number
+from onepass.log.formats.requests import json_from_decision
 from onepass.log.records import Decision, Event, Outcome
 from onepass.log.replay_decide import are_records
 
@@ -41,21 +41,21 @@ def read(
     A decision without a tag is called "line" and the number of its first line. All times are 0.
     """
     lines, block = Lines(path, bad, report), list[tuple[int, str]]()
-    for number_, line in lines_and_end(lines):
+    for number_, line in _lines_and_end(lines):
         text = line.decode("utf-8", "replace").strip()
-        alone = bool(text) and not block and single(text)
+        alone = bool(text) and not block and _is_cb_line(text)
         if text:
             block.append((number_, text))
         if block and (alone or not text):
             at = block[0][0]
             try:
-                yield one_line(block[0][1], loop, at, n_arms) if alone else many_lines(block, loop)
+                yield _event_from_cb(block[0][1], loop, at, n_arms) if alone else _event_from_block(block, loop)
             except (ValueError, IndexError) as error:
-                lines.wrong(at, error)
+                lines.reject(at, error)
             block = []
 
 
-def lines_and_end(lines: Lines) -> Iterator[tuple[int, bytes]]:
+def _lines_and_end(lines: Lines) -> Iterator[tuple[int, bytes]]:
     """All lines, and an empty one after them."""
     number_ = 0
     for number_, line in lines:
@@ -63,31 +63,31 @@ def lines_and_end(lines: Lines) -> Iterator[tuple[int, bytes]]:
     yield number_ + 1, b""
 
 
-def single(text: str) -> bool:
+def _is_cb_line(text: str) -> bool:
     """Whether a line is a cb decision: labels of actions from 1, with no shared line before it."""
     label = text.partition("|")[0].split()
     return bool(label) and ":" in label[0] and not label[0].startswith("0:")
 
 
-def labelled(words: list[str]) -> tuple[list[str], str | None]:
+def _split_tag(words: list[str]) -> tuple[list[str], str | None]:
     """Words of a label, and its tag."""
     if words and words[-1].startswith("'"):
         return words[:-1], words[-1][1:]
     return words, None
 
 
-def chance(text: str, chosen: bool = True) -> float:
+def _parse_probability(text: str, chosen: bool = True) -> float:
     """A probability, above 0 of what was chosen; ValueError for what is none."""
-    p = number(text)
+    p = parse_number(text)
     if not 0.0 <= p <= 1.0 or (chosen and p == 0.0):
         raise ValueError(f"a probability must be in [0, 1], and above 0 of the action that was chosen, got {text}")
     return p
 
 
-def one_line(text: str, loop: str, at: int, n_arms: int | None) -> Event:
+def _event_from_cb(text: str, loop: str, at: int, n_arms: int | None) -> Event:
     """Of a cb line."""
     label, bar, features = text.partition("|")
-    words, tag = labelled(label.split())
+    words, tag = _split_tag(label.split())
     known = [word.split(":") for word in words if word.count(":") == 2]
     if len(known) != 1:
         raise ValueError("a cb line must have one label action:cost:probability")
@@ -95,13 +95,13 @@ def one_line(text: str, loop: str, at: int, n_arms: int | None) -> Event:
     if int(action) < 1 or (n_arms is not None and int(action) > n_arms):
         raise ValueError(f"an action must be from 1 to the number of actions, got {action}")
     decision = Decision(
-        loop=loop, time=0, id=tag or f"line {at}", places=[int(action) - 1], propensities=[chance(p)],
-        contexts=features_of(bar + features), offered=None if n_arms is None else list(range(n_arms)),
+        loop=loop, time=0, id=tag or f"line {at}", places=[int(action) - 1], propensities=[_parse_probability(p)],
+        contexts=parse_features(bar + features), offered=None if n_arms is None else list(range(n_arms)),
     )  # fmt: skip
-    return Event(decision, (Outcome(loop=loop, time=0, id=decision.id, value=0.0 - number(cost)),))
+    return Event(decision, (Outcome(loop=loop, time=0, id=decision.id, value=0.0 - parse_number(cost)),))
 
 
-def many_lines(block: list[tuple[int, str]], loop: str) -> Event:
+def _event_from_block(block: list[tuple[int, str]], loop: str) -> Event:
     """Of a cb_adf or ccb block."""
     shared: dict[str, Any] = {}
     actions: list[Any] = []
@@ -109,12 +109,12 @@ def many_lines(block: list[tuple[int, str]], loop: str) -> Event:
     chosen, name = None, f"line {block[0][0]}"
     for at, text in block:
         label, bar, features = text.partition("|")
-        words, tag = labelled(label.split())
+        words, tag = _split_tag(label.split())
         name = tag if tag and at == block[0][0] else name
         kind = (
             words[1] if words[:1] == ["ccb"] and len(words) > 1 else "shared" if words[:1] == ["shared"] else "action"
         )
-        found = features_of(bar + features)
+        found = parse_features(bar + features)
         if kind == "shared":
             shared = found
         elif kind == "slot":
@@ -129,15 +129,17 @@ def many_lines(block: list[tuple[int, str]], loop: str) -> Event:
             raise ValueError(f"line {at}: ccb lines are shared, action or slot, got {kind}")
     contexts = {**shared, "_multi": actions}
     if slots:
-        return with_slots(contexts, slots, loop, name)
+        return _event_from_ccb(contexts, slots, loop, name)
     if chosen is None:
         raise ValueError("there is no decision: no action has a label")
     place, (_, cost, p) = chosen
-    decision = Decision(loop=loop, time=0, id=name, places=[place], propensities=[chance(p)], contexts=contexts)
-    return Event(decision, (Outcome(loop=loop, time=0, id=name, value=0.0 - number(cost)),))
+    decision = Decision(
+        loop=loop, time=0, id=name, places=[place], propensities=[_parse_probability(p)], contexts=contexts
+    )
+    return Event(decision, (Outcome(loop=loop, time=0, id=name, value=0.0 - parse_number(cost)),))
 
 
-def with_slots(contexts: dict[str, Any], slots: list[tuple[str | None, Any]], loop: str, name: str) -> Event:
+def _event_from_ccb(contexts: dict[str, Any], slots: list[tuple[str | None, Any]], loop: str, name: str) -> Event:
     """Of a ccb block."""
     contexts["_slots"] = [found for _, found in slots]
     count, rows, places, outcomes = len(contexts["_multi"]), [], [], []
@@ -147,10 +149,10 @@ def with_slots(contexts: dict[str, Any], slots: list[tuple[str | None, Any]], lo
         first, *others = [part.split(":") for part in label.split(",")]
         row = [0.0] * count
         for one in others:
-            row[int(one[0])] = chance(one[1], chosen=False)
-        row[int(first[0])] = chance(first[2])
+            row[int(one[0])] = _parse_probability(one[1], chosen=False)
+        row[int(first[0])] = _parse_probability(first[2])
         places.append(int(first[0]))
-        outcomes.append(Outcome(loop=loop, time=0, id=name, value=0.0 - number(first[1]), slot=at))
+        outcomes.append(Outcome(loop=loop, time=0, id=name, value=0.0 - parse_number(first[1]), slot=at))
         rows.append(row)
     decision = Decision(
         loop=loop, time=0, id=name, places=places, probabilities=rows[0], slots=rows, contexts=contexts,
@@ -166,14 +168,14 @@ def write(path: str | Path, events: Iterable[Event]) -> int:
     lines. An event without an outcome costs 0. ValueError for a decision without its propensity.
     """
     count = 0
-    with whole(path) as file:
+    with open_atomic(path) as file:
         for event in events:
-            file.write(("\n".join(lines_of(event)) + "\n").encode())
+            file.write(("\n".join(lines_from_event(event)) + "\n").encode())
             count += 1
     return count
 
 
-def lines_of(event: Event) -> list[str]:
+def lines_from_event(event: Event) -> list[str]:
     """Lines of an event; a block has an empty one at its end."""
     decision = event.decision
     if decision.propensities is None:
@@ -184,16 +186,16 @@ def lines_of(event: Event) -> list[str]:
         contexts = (
             {"x": contexts} if not isinstance(contexts[0], list) else {"_multi": [{"x": row} for row in contexts]}
         )
-    contexts = json_of(decision) if are_records(contexts) else contexts or {}
+    contexts = json_from_decision(decision) if are_records(contexts) else contexts or {}
     tag = f" '{decision.id}" if decision.id and not MARKS & set(decision.id) else ""
     costs = [0.0] * len(decision.places)
     for outcome in event.outcomes:
         costs[outcome.slot or 0] -= outcome.value
-    shared, actions = text_of(namespaces(contexts)), contexts.get("_multi")
+    shared, actions = format_features(namespaces(contexts)), contexts.get("_multi")
     labels = [f"{cost!r}:{p!r}" for cost, p in zip(costs, decision.propensities, strict=True)]
     if actions is None and len(labels) == 1:
         return [f"{decision.places[0] + 1}:{labels[0]}{tag} {shared or '|'}"]
-    described = [text_of(namespaces(action)) or "|" for action in actions or ()]
+    described = [format_features(namespaces(action)) or "|" for action in actions or ()]
     if len(labels) == 1 and decision.slots is None:
         lines = [f"0:{labels[0]} {one}" if at == decision.places[0] else one for at, one in enumerate(described)]
         return [f"shared{tag} {shared or '|'}", *lines, ""]
@@ -201,5 +203,5 @@ def lines_of(event: Event) -> list[str]:
     lines = [f"ccb shared{tag} {shared or '|'}", *(f"ccb action {one}" for one in described)]
     for place, label, row, slot in zip(decision.places, labels, decision.slots or [], slots, strict=True):
         others = [f"{at}:{p!r}" for at, p in enumerate(row) if p > 0.0 and at != place]
-        lines.append(f"ccb slot {','.join([f'{place}:{label}', *others])} {text_of(namespaces(slot)) or '|'}")
+        lines.append(f"ccb slot {','.join([f'{place}:{label}', *others])} {format_features(namespaces(slot)) or '|'}")
     return [*lines, ""]

@@ -20,7 +20,7 @@ from onepass.evaluation.sample import make_sample
 from onepass.evaluation.weight_bound import WeightBound
 from onepass.log.import_export import outcomes_from_join
 from onepass.log.records import SECOND, Decision, Event, Join
-from onepass.log.replay import Fold, same_batch
+from onepass.log.replay import Fold, is_same_batch
 from onepass.log.replay_decide import first_eligible
 from onepass.log.verification import repeat_decision
 from onepass.service.loop import Loop
@@ -82,13 +82,13 @@ def weigh_policies(loop: Loop, policies: list[PolicyRun], begin: int, end: int) 
     waiting, count, batch = dict[str, PendingWeights](), 0, list[Join]()
     whole = replay_start(loop.store, loop.name)
     for record in read_records(loop):
-        if batch and not (isinstance(record, Join) and same_batch(batch[-1], record)):
+        if batch and not (isinstance(record, Join) and is_same_batch(batch[-1], record)):
             learn_joins(policies, batch)
             batch = []
         if isinstance(record, Decision):
             for one in policies:
                 if one.learns is not None:
-                    one.learns.note(record)
+                    one.learns.add_decision(record)
             if begin <= record.time <= end and len(record.places) == 1:
                 waiting[record.id] = PendingWeights(record, [policy_probabilities(one, record) for one in policies])
                 if len(waiting) > WAITING:

@@ -13,7 +13,7 @@ from onepass.foundation.check import quote
 BLOCK = 4_000_000  # scores held at a time
 
 
-def recommendation(
+def recommend_top_k(
     names: Sequence[Any],
     users: int,
     scores_of: Callable[[slice], np.ndarray],

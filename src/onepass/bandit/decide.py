@@ -11,7 +11,7 @@ from onepass.exploration.slots import NONE_LEFT, NOT_OFFERED
 from onepass.foundation import check
 from onepass.model.contract import non_finite_error
 
-GREEDIES = {SAMPLED: False, GREEDY: True}  # whether slots after the first take the best of the rest
+IS_GREEDY = {SAMPLED: False, GREEDY: True}  # whether slots after the first take the best of the rest
 
 
 class DecisionSeed(NamedTuple):
@@ -80,8 +80,8 @@ def pair_rewards(decisions: Any, rewards: Any) -> tuple[list[Decision], list[lis
     of them."""
     if type(rewards) is float and -1e12 < rewards < 1e12 and type(decisions) is Decision and len(decisions.arms) == 1:
         return [decisions], [[rewards]]  # the common case, found at once
-    given = [one for part in (decisions if isinstance(decisions, list) else [decisions]) for one in part.each()]
-    if isinstance(decisions, Decision) and not decisions.several:
+    given = [one for part in (decisions if isinstance(decisions, list) else [decisions]) for one in part.split()]
+    if isinstance(decisions, Decision) and not decisions.is_batch:
         return given, check_rewards(given, [rewards])
     return given, check_rewards(given, rewards)
 
@@ -115,7 +115,7 @@ def are_decisions(value: Any) -> bool:
 def choice_error(place: int) -> Exception:
     """Why no arm was chosen, where compiled code gives a negative place."""
     if place == NOT_OFFERED:
-        return missing_arm_error()
+        return arm_not_offered_error()
     if place == NONE_LEFT:
         return ValueError(
             "eligible must leave an arm for every slot, the first one for the arm that is played until its rewards are "
@@ -126,10 +126,10 @@ def choice_error(place: int) -> Exception:
 
 def is_greedy(rest: Any) -> bool:
     """Whether slots after the first take the best of the rest."""
-    return GREEDIES[check.choice("rest", rest, tuple(GREEDIES))]
+    return IS_GREEDY[check.choice("rest", rest, tuple(IS_GREEDY))]
 
 
-def missing_arm_error() -> ValueError:
+def arm_not_offered_error() -> ValueError:
     """What is raised when an arm that an estimator plays several times in a row is missing."""
     return ValueError(
         "contexts must offer the arm being played until its rewards are complete, but it is missing; "

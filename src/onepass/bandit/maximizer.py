@@ -18,14 +18,14 @@ def maximize_score(
     ValueError where the maximizer returns no row; FloatingPointError where its score is not finite.
     """
 
-    def ranked(rows: Any) -> tuple[np.ndarray, ArmStatistics]:
+    def score_rows(rows: Any) -> tuple[np.ndarray, ArmStatistics]:
         seen = model.predict(model.encode(rows, None), 0, rule, rng, 0)
         return score(rule.rule, model.view(seen, rule)), seen
 
-    row = np.array(maximizer(lambda rows: ranked(rows)[0]), np.float64)
+    row = np.array(maximizer(lambda rows: score_rows(rows)[0]), np.float64)
     if row.ndim != 1:
         raise ValueError(f"maximizer must return one row (dim,), got shape {row.shape}")
-    scores, seen = ranked(row[None])
+    scores, seen = score_rows(row[None])
     if not np.isfinite(scores[0]):
         raise non_finite_error()
     sure = np.zeros(1, np.int64), np.ones((1, 1))
