@@ -359,6 +359,10 @@ class Learner(files.Owner):
         """Return the constructor's arguments after validation, None where None was given."""
         return {n: None if value is None else self.params.get(n, value) for n, value in self.get_params().items()}
 
+    def given(self) -> dict[str, Any]:
+        """Return the constructor's arguments, as files hold them."""
+        return self._arguments()
+
     def states(self) -> tuple[Any, ...]:
         """Return the state as a tuple, empty before the first example."""
         return () if self._state is None else (self._state,)
