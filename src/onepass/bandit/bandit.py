@@ -356,13 +356,13 @@ class Bandit(files.Owner):
         model = self._model
         if single and isinstance(rewards, float) and -1e12 < rewards < 1e12:  # the common case, checked at once
             values = np.array([rewards], model.dtype)
-            model.permit(values)
+            model.check_rewards(values)
             return values
         values = check.array("rewards", rewards, model.dtype, (0,) if single else (1,))
         values = check.finite("rewards", values).reshape(-1)
         if len(values) != count:
             raise ValueError(f"rewards must have one entry per row of contexts ({count}), got {len(values)}")
-        model.permit(values)
+        model.check_rewards(values)
         return values
 
     @reading
@@ -381,8 +381,8 @@ class Bandit(files.Owner):
         missing, have been learned.
         """
         model = self._model
-        rows, values, nus = model.game(contexts, rewards, nu)
-        model.permit(values)
+        rows, values, nus = model.check_rounds(contexts, rewards, nu)
+        model.check_rewards(values)
         arms = model.play(rows, values, nus, self._rule, self._rng)
         if arms is None:
             return self._play_one_by_one(rows, values, nus)
@@ -436,7 +436,7 @@ class Bandit(files.Owner):
                 raise ValueError(
                     "arms must be None beside a decision, whose record has the rows of the arms it chose alone"
                 )
-            request = model.reread(context)
+            request = model.encode_decision(context)
             arm = context.arms[0] if arm is None and request.names is not None else arm
         else:
             request = model.encode(context, arms)

@@ -169,9 +169,9 @@ class AutoModel(Model):
         request = model.encode(context, arms)
         return request._replace(given=(model, request))
 
-    def reread(self, decision: Any) -> Request:
+    def encode_decision(self, decision: Any) -> Request:
         model = self._model_of(self._kind_of_decision(decision))
-        request = model.reread(decision)
+        request = model.encode_decision(decision)
         return request._replace(given=(model, request))
 
     def evidence(self, request: Request, i: int, places: np.ndarray) -> Any:
@@ -184,12 +184,12 @@ class AutoModel(Model):
         i: int,
         rule: Rule,
         rng: np.random.Generator,
-        among: np.ndarray,
+        eligible: np.ndarray,
         k: int,
         greedy: bool,
     ) -> Choice:
         model, inner = _inner(request)
-        return model.choose(inner, i, rule, rng, among, k, greedy)
+        return model.choose(inner, i, rule, rng, eligible, k, greedy)
 
     def predict(self, request: Request, i: int, rule: Rule, rng: np.random.Generator, pairs: int) -> ArmStatistics:
         model, inner = _inner(request)
@@ -228,8 +228,8 @@ class AutoModel(Model):
         kind, inner = batch.rows
         return self._new_model(kind).update(inner, rewards, nu=nu, time=time, residuals=residuals)
 
-    def game(self, contexts: Any, rewards: Any, nu: Any) -> tuple[np.ndarray, np.ndarray, Any]:
-        return self._model_of(self._kind(contexts, False, 0)).game(contexts, rewards, nu)
+    def check_rounds(self, contexts: Any, rewards: Any, nu: Any) -> tuple[np.ndarray, np.ndarray, Any]:
+        return self._model_of(self._kind(contexts, False, 0)).check_rounds(contexts, rewards, nu)
 
     # ---- questions ----
 

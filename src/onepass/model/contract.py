@@ -1,11 +1,29 @@
-"""The contract of a model: what is learned about arms, and what a `Bandit` asks of it.
+"""Contract of a model, which holds everything that a `Bandit` learns about its arms.
 
-    decide   encode -> predict -> rule -> draw;   the record of a decision keeps `evidence`
-    learn    recall (of records) or observe (of contexts) -> update
+A bandit owns the exploration rule, the random generator and the records of decisions. It asks its model for everything
+else, in this order:
 
-A model has one writer, the bandit that it was given to, and readers use frozen copies of it. A member is a final class
-with the abstract methods below and those of the optional ones that it can answer; `onepass.testing.check_model` holds
-it to the contract. What is derived here, members replace where they have a faster way to the same numbers.
+    decide   encode(context, arms) -> Request          check the input and convert it, once for n decisions
+             predict(request, i, ...) -> ArmStatistics means, widths and draws of the arms in decision i
+             evidence(request, i, places)              plain data for the record, enough to learn from later
+    learn    recall(slots) -> Batch                    rows of recorded decisions, or
+             observe(context, arm) -> Batch            rows of a context and an arm that were chosen elsewhere
+             update(batch, rewards, ...) -> Model      learn all rows or none
+
+To write a model of your own, subclass `Model`, decorate the class with `onepass.extend.savable`, and define:
+
+- `encode`, `predict` and `evidence` for decisions;
+- `observe`, `recall` and `update` for learning, and the attribute or property `n_learned`;
+- `attribute` for explanations;
+- `freeze`, `memory_usage`, `params`, `contents`, `from_contents` and `__repr__` for copies and files.
+
+Override the other members where they apply: `has_named_arms` and `arms` if arms are known by name, `encode_decision` if
+records hold no rows, `merge` if models can be merged. Methods with a default that is computed from others, such as
+`choose` and `scores`, may be replaced by faster code that returns the same numbers.
+
+Decisions change nothing in a model. Errors in the input are ValueErrors, raised before anything has changed. A model
+has one writer, the bandit that it was given to; concurrent readers use frozen copies. `onepass.testing.check_model`
+checks all of this, and CONTRIBUTING.md shows a complete model of 100 lines.
 """
 
 from abc import ABC, abstractmethod
@@ -26,15 +44,29 @@ from onepass.foundation.check import quote
 from onepass.foundation.registry import has_equal_arguments
 
 Choice = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]
-"""places (k,), distributions of the slots (k, K), scores, means on the scale of rewards, and widths (K,)."""
+"""Result of filling k slots from K arms.
+
+Chosen places (k,), action probabilities (k, K), scores (K,), expected rewards (K,) and widths (K,) or None.
+"""
 
 
 class Request(NamedTuple):
-    """What one decision, or n at once, are about.
+    """One decision, or n decisions at once, as a model has encoded them.
 
-    names: of the arms on offer, None where arms are their indices; size: K, how many arms; single: True for one
-    decision; each (n): the contexts as the model reads them; arms: the arms on offer, likewise; given: the contexts as
-    they were given.
+    Parameters
+    ----------
+    names : list of hashable or None
+        Names of the arms on offer. None if arms are known by their index.
+    size : int
+        Number of arms K.
+    single : bool
+        True if the user asked for one decision, False for n.
+    each : sequence of length n
+        Encoded context of every decision.
+    arms : Any, default ()
+        Encoded arms on offer, if they are the same for all decisions.
+    given : Any, default None
+        The contexts as the user gave them, or other data that the model needs again.
     """
 
     names: list[Any] | None
@@ -46,10 +78,18 @@ class Request(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """Rows to be learned together: all of them, or none.
+    """Rows that are learned together: all of them or none.
 
-    size: n, how many rows; single: True where one row was given by itself; rows: as the model reads them; arms: whose
-    rewards they had, likewise.
+    Parameters
+    ----------
+    size : int
+        Number of rows n.
+    single : bool
+        True if the user gave one row by itself, whose reward is a number.
+    rows : Any
+        The rows as the model encodes them.
+    arms : Any, default ()
+        The arms whose rewards are learned, as the model encodes them.
     """
 
     size: int
@@ -59,10 +99,20 @@ class Batch(NamedTuple):
 
 
 class Side(NamedTuple):
-    """What one part of a model says of an arm.
+    """Contributions to one arm's mean and squared width from one part of a model.
 
-    terms: of the mean and of the squared width; mean, square: their sums, to rounding. Of two arms `square` is what
-    that of the difference is made of: the first arm's less the second's.
+    Parameters
+    ----------
+    part : str
+        Name of the part, such as "shared" or "arm".
+    terms : Terms
+        Contributions of all features to the mean and to the squared width.
+    mean : float
+        Sum of the contributions to the mean.
+    square : float
+        Sum of the contributions to the squared width. For a difference of two arms, the squared width of the difference
+        is
+        the first arm's `square` minus the second's.
     """
 
     part: str
@@ -72,16 +122,29 @@ class Side(NamedTuple):
 
 
 Sides = Callable[[int], Sequence[Sequence[Side]]]
-"""For m = 1: the parts of the first arm alone; for m = 2: those of both arms, as a difference."""
+"""A function of m that lists the parts of m arms: of the first alone, or of both as a difference for m = 2."""
 
 
 class Model(files.Owner, ABC):
-    """What is learned about arms.
+    """Everything that a bandit learns about its arms.
 
-    n_learned: rows learned so far. dtype: of rewards. family: of rewards, whose mean is mu(score); None where scores
-    are
-    expected rewards. compares: False where an explanation is of one arm alone. common_draw: True where one draw of the
-    parameter serves all decisions of a request that are scored together.
+    Parameters
+    ----------
+    *args, **named : Any
+        Arguments of the constructor of a subclass.
+
+    Attributes
+    ----------
+    n_learned : int
+        Number of rows learned so far.
+    dtype : numpy.dtype
+        Type of rewards.
+    family : Any
+        Family of rewards, with mean mu(score); None if scores are expected rewards.
+    compares : bool
+        False if only one arm at a time can be explained.
+    common_draw : bool
+        True if one draw of the parameter serves all decisions of a request that are scored together.
     """
 
     n_learned: int
@@ -94,21 +157,67 @@ class Model(files.Owner, ABC):
 
     @abstractmethod
     def encode(self, context: Any, arms: Any) -> Request:
-        """Check a context and the arms on offer (None: all known ones), and return them as the model reads them.
+        """Check a context and the arms on offer, and encode them. Nothing changes.
 
-        Nothing changes. ValueError for NaN, for a wrong shape, for a name that is there twice, and for no arm at all.
+        Parameters
+        ----------
+        context : Any
+            The context of one decision or of n, as `Bandit.decide` takes it.
+        arms : Any
+            The arms on offer; None means all known arms.
+
+        Returns
+        -------
+        Request
+            The encoded decisions.
+
+        Raises
+        ------
+        ValueError
+            If a number is not finite, a shape does not fit, an arm appears twice, or there is no arm.
         """
 
     @abstractmethod
     def predict(self, request: Request, i: int, rule: Rule, rng: np.random.Generator, pairs: int) -> ArmStatistics:
-        """Return means, widths and draws of the arms in the i-th decision of a request, as the rule needs them.
+        """Compute the statistics of the arms in one decision, as the rule needs them.
 
-        pairs: of draws +- d, made of normals from rng.
+        Parameters
+        ----------
+        request : Request
+            Result of `encode`.
+        i : int
+            Index of the decision, from 0.
+        rule : Rule
+            The exploration rule, which says whether widths and draws are needed.
+        rng : numpy.random.Generator
+            Source of the draws.
+        pairs : int
+            Number of pairs of draws mean + d and mean - d, at least 0.
+
+        Returns
+        -------
+        ArmStatistics
+            Means, widths and draws of the K arms.
         """
 
     @abstractmethod
     def evidence(self, request: Request, i: int, places: np.ndarray) -> Any:
-        """Return what the record of the i-th decision of a request keeps of the arms at `places` (k,)."""
+        """Return what the record of a decision keeps of the chosen arms.
+
+        Parameters
+        ----------
+        request : Request
+            Result of `encode`.
+        i : int
+            Index of the decision.
+        places : array of int of shape (k,)
+            Indices of the chosen arms.
+
+        Returns
+        -------
+        Any
+            A row (dim,) or rows (k, dim), plain data, or None. `recall` must be able to learn from it.
+        """
 
     def choose(
         self,
@@ -116,58 +225,160 @@ class Model(files.Owner, ABC):
         i: int,
         rule: Rule,
         rng: np.random.Generator,
-        among: np.ndarray,
+        eligible: np.ndarray,
         k: int,
         greedy: bool,
     ) -> Choice:
-        """Fill k slots in the i-th decision of a request by a rule and lots from rng. Derived: by `predict`.
+        """Fill k slots in one decision. The default uses `predict`.
 
-        among (1 or k, K): the arms that are eligible; greedy: True to give slots after the first the best of the rest.
-        The first place is negative where no arm can be drawn (exploration/slots.py).
+        Parameters
+        ----------
+        request : Request
+            Result of `encode`.
+        i : int
+            Index of the decision.
+        rule : Rule
+            The exploration rule.
+        rng : numpy.random.Generator
+            Source of all random numbers.
+        eligible : array of bool of shape (1, K) or (k, K)
+            The arms that may be chosen, for all slots or for each.
+        k : int
+            Number of slots, from 1 to K.
+        greedy : bool
+            True to give the slots after the first to the best arms that are left.
+
+        Returns
+        -------
+        tuple
+            A `Choice`. The first place is negative if no arm can be drawn (exploration/slots.py).
         """
         seen = self.predict(request, i, rule, rng, rule.pairs)
-        lots = noise_once(min(rule.pairs, 1), 0, rng, k)[1]
-        places, p, scores = rank_and_fill_direct(rule.rule, self.view(seen, rule), among, lots, greedy, rule.code)
+        uniforms = noise_once(min(rule.pairs, 1), 0, rng, k)[1]
+        places, p, scores = rank_and_fill_direct(
+            rule.rule, self.view(seen, rule), eligible, uniforms, greedy, rule.code
+        )
         return places, p, self.mean_rewards(scores, rule), self.mean_rewards(seen.means), seen.widths
 
     def scores(self, request: Request, rule: Rule, rng: np.random.Generator) -> np.ndarray:
-        """Return the scores (n, K) that a rule ranks the arms of a request by, with one draw from rng where it draws.
+        """Compute the scores that the rule ranks arms by. The default uses `predict`.
 
-        Derived.
+        Parameters
+        ----------
+        request : Request
+            Result of `encode`.
+        rule : Rule
+            The exploration rule.
+        rng : numpy.random.Generator
+            Source of one draw, if the rule draws.
+
+        Returns
+        -------
+        array of shape (n, K)
+            Score of every arm in every decision.
         """
         pairs = min(rule.pairs, 1)
         each = range(len(request.each))
         return np.stack([score(rule.rule, self.view(self.predict(request, i, rule, rng, pairs), rule)) for i in each])
 
     def view(self, seen: ArmStatistics, rule: Rule) -> ArmStatistics:
-        """Return `seen`, statistics of arms, on the scale that a rule looks at: that of scores, or that of rewards."""
+        """Convert statistics to the scale that a rule needs.
+
+        Parameters
+        ----------
+        seen : ArmStatistics
+            Statistics on the scale of scores.
+        rule : Rule
+            The exploration rule.
+
+        Returns
+        -------
+        ArmStatistics
+            Statistics on the scale of rewards if the rule needs that, else `seen`.
+        """
         return to_reward_scale(self.family, seen) if rule.rewards and self.family is not None else seen
 
     def mean_rewards(self, values: np.ndarray, rule: Rule | None = None) -> np.ndarray:
-        """Return values, scores, as expected rewards; rule: the one that ranked by them, if these are its scores."""
+        """Convert scores to expected rewards.
+
+        Parameters
+        ----------
+        values : array
+            Scores, of any shape.
+        rule : Rule, default None
+            The rule whose scores these are. If it works on the scale of rewards, they are returned as they are.
+
+        Returns
+        -------
+        array
+            Expected rewards, in the same shape.
+        """
         if self.family is None or (rule is not None and rule.rewards):
             return values
         return mean_of_scores(self.family, values.reshape(-1)).reshape(values.shape)
 
     def active_rule(self, rule: Rule, request: Request | None = None) -> Rule:
-        """Return the rule to decide a request by; None: where a maximizer finds the arm. Derived: the rule itself."""
+        """Return the rule for a request. The default is the rule itself.
+
+        Parameters
+        ----------
+        rule : Rule
+            The rule of the bandit.
+        request : Request, default None
+            The decisions. None if a maximizer looks for the arm.
+
+        Returns
+        -------
+        Rule
+            The rule to decide by.
+        """
         return rule
 
     def default_exploration(self) -> Exploration | None:
-        """Return the exploration where none is given; None: `UCB()`. Derived: None."""
+        """Return the exploration of a bandit that was given none.
+
+        Returns
+        -------
+        Exploration or None
+            The exploration; None, the default, stands for `UCB()`.
+        """
         return None
 
     def require_fit(self, exploration: Exploration) -> None:
-        """Raise ValueError for an exploration that asks for what the model does not have. Derived: for a `Theory`."""
+        """Check that the model provides what an exploration needs. The default refuses a `Theory`.
+
+        Parameters
+        ----------
+        exploration : Exploration
+            The exploration of a bandit.
+
+        Raises
+        ------
+        ValueError
+            If the model does not know what the exploration needs.
+        """
         if exploration.theory is not None:
             raise ValueError(
                 f"exploration must be a number: no radius is known for this model, got {quote(exploration)}"
             )
 
     def at(self, time: Any) -> "Model":
-        """Return the model at a time: itself, or one for readers that has forgotten up to there.
+        """Return the model as it is at a given time. The default accepts no time.
 
-        Derived: ValueError for a time.
+        Parameters
+        ----------
+        time : float, datetime or None
+            Present time, for models with a half-life in seconds.
+
+        Returns
+        -------
+        Model
+            The model itself, or a copy for readers that has forgotten up to `time`.
+
+        Raises
+        ------
+        ValueError
+            If a time is given to a model that needs none, or missing for one that needs it.
         """
         if time is not None:
             raise ValueError(f"time must be None: this model does not forget by the clock, got {quote(time)}")
@@ -175,54 +386,166 @@ class Model(files.Owner, ABC):
 
     @property
     def needs_time(self) -> bool:
-        """True if `learn` and what reads must be told the time. Derived: False."""
+        """True if `learn` and all readers need the present time. Default: False."""
         return False
 
     # ---- learning ----
 
     @abstractmethod
     def observe(self, context: Any, arm: Any) -> Batch:
-        """Check a context, or several, and the arm whose reward is learned, where no decision was made of them here."""
+        """Check and encode contexts and the arms whose rewards are learned, if no decision was made here.
+
+        Parameters
+        ----------
+        context : Any
+            The context of one arm, or n contexts, as `Bandit.learn` takes them.
+        arm : Any
+            The arm, or the arm of every context; None if arms are rows.
+
+        Returns
+        -------
+        Batch
+            The encoded rows.
+
+        Raises
+        ------
+        ValueError
+            If a number is not finite, a shape does not fit, or the arm is impossible.
+        """
 
     @abstractmethod
     def recall(self, slots: list[tuple[Any, int]]) -> Batch:
-        """Return what was chosen in slots (decision, number of the slot), from the records of these decisions alone.
+        """Encode the chosen arms of recorded decisions, from the records alone.
 
-        ValueError for records of another model's decisions.
+        Parameters
+        ----------
+        slots : list of (Decision, int)
+            Decisions, and the number of the slot in each.
+
+        Returns
+        -------
+        Batch
+            The encoded rows, one for each slot.
+
+        Raises
+        ------
+        ValueError
+            If a record is from a decision of another model.
         """
 
     @abstractmethod
     def update(
         self, batch: Batch, rewards: np.ndarray, *, nu: Any = None, time: Any = None, residuals: bool = False
     ) -> "Model":
-        """Learn a batch of rows and its rewards (n,), all or none, and return the model to go on with, mostly itself.
+        """Learn a batch of rows and their rewards: all of them or none.
 
-        nu: noise scales; time: when; residuals: True to count deviations of rewards from their means.
+        Parameters
+        ----------
+        batch : Batch
+            Result of `observe` or `recall`.
+        rewards : array of shape (n,)
+            Checked rewards.
+        nu : Any, default None
+            Noise scale of each row, for estimators that use one.
+        time : Any, default None
+            Time of the rewards, if the model needs it.
+        residuals : bool, default False
+            True to count the deviations of the rewards from their means, for rules that use them.
+
+        Returns
+        -------
+        Model
+            The model to go on with: itself, or another one that the data asks for.
         """
 
-    def permit(self, rewards: np.ndarray) -> None:
-        """Raise ValueError for rewards (n,) that the family does not have."""
+    def check_rewards(self, rewards: np.ndarray) -> None:
+        """Check that the family of rewards allows these rewards.
+
+        Parameters
+        ----------
+        rewards : array of shape (n,)
+            Finite rewards.
+
+        Raises
+        ------
+        ValueError
+            If the family does not allow a reward.
+        """
         if self.family is not None:
             check_rewards(self.family, rewards)
 
-    def game(self, contexts: Any, rewards: Any, nu: Any) -> tuple[np.ndarray, np.ndarray, Any]:
-        """Check recorded rounds: contexts (T, K or 1, dim), rewards (T, K) and nu, noise scales. Derived: refused."""
+    def check_rounds(self, contexts: Any, rewards: Any, nu: Any) -> tuple[np.ndarray, np.ndarray, Any]:
+        """Check recorded rounds for `Bandit.play`. The default refuses them.
+
+        Parameters
+        ----------
+        contexts : array of shape (T, K, dim) or (T, 1, dim)
+            Rows of all arms in every round, or one row for all arms.
+        rewards : array of shape (T, K)
+            Reward that each arm would pay in each round.
+        nu : Any
+            Noise scales (T,) or (T, K), or None.
+
+        Returns
+        -------
+        tuple
+            Checked contexts, rewards and noise scales, as `play` takes them.
+
+        Raises
+        ------
+        ValueError
+            If shapes do not fit, a number is not finite, or the model does not play recorded rounds.
+        """
         raise ValueError(f"recorded rounds are played by models of rows, not by {type(self).__name__}")
 
     def play(
         self, contexts: np.ndarray, rewards: np.ndarray, nu: Any, rule: Rule, rng: np.random.Generator
     ) -> np.ndarray | None:
-        """Play recorded rounds in compiled code; the arms (T,), negative from where a score was not finite.
+        """Play recorded rounds in compiled code. The default has no such code.
 
-        contexts (T, K or 1, dim), rewards (T, K), nu: as `game` returns them; rule, rng: of the decisions. Derived:
-        None, the bandit decides and learns one by one.
+        Parameters
+        ----------
+        contexts : array of shape (T, K, dim) or (T, 1, dim)
+            Contexts from `check_rounds`.
+        rewards : array of shape (T, K)
+            Rewards from `check_rounds`.
+        nu : Any
+            Noise scales from `check_rounds`.
+        rule : Rule
+            The exploration rule.
+        rng : numpy.random.Generator
+            Source of all random numbers.
+
+        Returns
+        -------
+        array of int of shape (T,) or None
+            The chosen arms, negative from the first round with a score that is not finite. None makes the bandit decide
+            and
+            learn round by round.
         """
         return None
 
     def merge(self, other: Self, since: Self | None) -> "Model":
-        """Learn what `other`, another model, has learned; since: the model that both began as copies of.
+        """Learn what another model has learned. The default refuses.
 
-        Both are copies that may be used up. Derived: TypeError.
+        Parameters
+        ----------
+        other : Model
+            A model of the same kind; it may be used up.
+        since : Model or None
+            The model that both were copied from, whose rows count once. It may be used up.
+
+        Returns
+        -------
+        Model
+            The model to go on with.
+
+        Raises
+        ------
+        TypeError
+            If models of this kind cannot be merged.
+        ValueError
+            If the two models do not belong together.
         """
         raise TypeError(f"{type(self).__name__} cannot be merged")
 
@@ -230,28 +553,60 @@ class Model(files.Owner, ABC):
 
     @property
     def has_named_arms(self) -> bool:
-        """True if arms are known by their names. Derived: False, arms are rows."""
+        """True if arms are known by name. Default: False, arms are rows."""
         return False
 
     @property
     def arms(self) -> tuple[Any, ...]:
-        """All known arms, in the order in which they appeared. Derived: none, arms are rows."""
+        """Names of all known arms, in order of appearance. Default: none, arms are rows."""
         return ()
 
     def add_arm(self, arm: Hashable) -> None:
-        """Make an arm known before it is learned from. Derived: ValueError."""
+        """Make an arm known before anything is learned about it. The default refuses.
+
+        Parameters
+        ----------
+        arm : hashable
+            Name of the arm.
+
+        Raises
+        ------
+        ValueError
+            If the arm is known already, or the model knows no arms by name.
+        """
         raise ValueError(f"arm must be offered with its features: {type(self).__name__} knows no arms by name")
 
     def remove_arm(self, arm: Hashable) -> None:
-        """Forget an arm. Derived: ValueError."""
+        """Forget an arm. The default refuses.
+
+        Parameters
+        ----------
+        arm : hashable
+            Name of the arm.
+
+        Raises
+        ------
+        ValueError
+            If the arm is not known, or the model knows no arms by name.
+        """
         raise ValueError(f"arm {quote(arm)} is not known: {type(self).__name__} knows no arms by name")
 
     # ---- questions ----
 
     def users(self, contexts: Any) -> tuple[int, Callable[[slice], Any]]:
-        """Return the number of users in contexts (n, dim) or (n, K, dim), and a function that gives those of a slice.
+        """Split the contexts of many users, for `Bandit.recommend`.
 
-        Derived.
+        Parameters
+        ----------
+        contexts : Any
+            Contexts of n users: rows (n, dim) or (n, K, dim), unless the model takes others.
+
+        Returns
+        -------
+        n : int
+            Number of users.
+        part : callable
+            Function of a slice that returns the contexts of these users.
         """
         rows = check.array("contexts", contexts, self.dtype, (2, 3))
         rows = rows[:, None, :] if rows.ndim == 2 else rows
@@ -259,74 +614,149 @@ class Model(files.Owner, ABC):
 
     @abstractmethod
     def attribute(self, request: Request, places: list[int], names: Any) -> Sides:
-        """Return what means and squared widths of one or two arms, at places in a request, are made of.
+        """Return what means and squared widths of one or two arms are made of.
 
-        names: of the columns of a context (None: x0, x1, ...).
+        Parameters
+        ----------
+        request : Request
+            One encoded decision.
+        places : list of int
+            Indices of one or two arms.
+        names : sequence of str or None
+            Names of a context's columns; None means x0, x1, ...
+
+        Returns
+        -------
+        callable
+            `Sides`: a function of m, 1 or 2, that lists the parts of every arm.
         """
 
-    def reread(self, decision: Any) -> Request:
-        """Return a request for the arms that a decision chose, from its record alone. Derived: of rows."""
+    def encode_decision(self, decision: Any) -> Request:
+        """Encode the arms that a decision chose, from its record alone. The default reads rows.
+
+        Parameters
+        ----------
+        decision : Decision
+            A decision of this model or of another one of its kind.
+
+        Returns
+        -------
+        Request
+            One encoded decision among the arms that were chosen.
+
+        Raises
+        ------
+        ValueError
+            If the record holds no row.
+        """
         if not isinstance(decision.context, np.ndarray):
             raise ValueError(f"decision {quote(decision.id)} has no context, as those of this bandit have")
         return self.encode(decision.context.reshape(len(decision.arms), -1), tuple(decision.arms))
 
     def error_bound(self) -> float:
-        """Return a certified bound on ||A - A_hat||_2. Derived: infinite, nothing is certified."""
+        """Return a certified bound on ||A - A_hat||_2.
+
+        Returns
+        -------
+        float
+            The bound. Default: infinity, nothing is certified.
+        """
         return float("inf")
 
     def sketch_loss(self) -> tuple[float, float] | None:
-        """Return what a sketch has cut, in units of its ridge, and that ridge. Derived: None, there is no sketch."""
+        """Return how much a sketch has truncated.
+
+        Returns
+        -------
+        tuple of float or None
+            The truncated mass in units of the ridge, and the ridge. None, the default, if there is no sketch.
+        """
         return None
 
     def choices(self) -> dict[str, Any]:
-        """Return what the model has chosen from the data. Derived: nothing."""
+        """Return what the model has chosen from the data so far.
+
+        Returns
+        -------
+        dict
+            Plain data by name. Default: empty.
+        """
         return {}
 
     # ---- copies ----
 
     def can_become(self, other: "Model") -> bool:
-        """Return True if `other` is what this model may become by learning. Derived: one of equal parameters."""
+        """Return True if this model may become `other` by learning. The default compares parameters.
+
+        Parameters
+        ----------
+        other : Model
+            A model, for example from a file.
+
+        Returns
+        -------
+        bool
+            True if `other` can continue a log that began with this model.
+        """
         return has_equal_arguments(self, other)
 
     @abstractmethod
     def freeze(self) -> Self:
-        """Return a copy that stays as the model is now; it may share what never changes."""
+        """Return a copy for readers, which stays as the model is now.
+
+        Returns
+        -------
+        Model
+            The copy. It may share arrays that never change.
+        """
 
     @property
     def has_learned(self) -> bool:
-        """True: it is written where it is an argument of another owner."""
+        """True: a model is written to files with everything it has learned."""
         return True
 
     @property
     def state(self) -> Any:
-        """All that was learned, as compiled code sees it: not to be written to, and no part of a stable interface."""
+        """Everything that was learned, as compiled code sees it: read-only, and no part of a stable interface."""
         return ()
 
     @abstractmethod
     def memory_usage(self) -> int:
-        """Return the bytes of all arrays."""
+        """Return the memory of all arrays.
+
+        Returns
+        -------
+        int
+            Bytes.
+        """
 
     def summary(self) -> str:
-        """Return what the model has learned so far, in a few words."""
+        """Return a short description of what the model has learned.
+
+        Returns
+        -------
+        str
+            One line of text.
+        """
         return f"{self.n_learned} rows learned, {self.memory_usage():,} bytes, error bound {self.error_bound():.3g}"
 
 
 def non_finite_error(what: str = "a score") -> FloatingPointError:
-    """Return what is raised when a score, or a parameter, is not finite."""
+    """Make the error for a score or parameter that is not finite."""
     return FloatingPointError(f"{what} is not finite: rewards or contexts are too large for this reg; scale them down")
 
 
 def check_finite_parameter(found: np.ndarray) -> np.ndarray:
-    """Return a parameter; FloatingPointError where it is not finite."""
+    """Return a parameter, or raise FloatingPointError if it is not finite."""
     if not np.isfinite(found).all():
         raise non_finite_error("the parameter")
     return found
 
 
 def check_rounds(rows: np.ndarray, rewards: Any, dtype: np.dtype[Any], common: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Return recorded rounds, contexts (T, K, dim) and rewards (T, K); common: True where (T, 1, dim) serves all arms.
+    """Check recorded rounds, contexts (T, K, dim) and rewards (T, K), and return both.
 
-    ValueError for shapes that do not match, and for NaN.
+    If `common`, contexts may be (T, 1, dim), the same for all arms. Raises ValueError for other shapes and for NaN.
     """
     values = check.finite("rewards", check.array("rewards", rewards, dtype, (2,)))
     if len(values) != len(rows) or rows.shape[1] not in ((1, values.shape[1]) if common else (values.shape[1],)):
@@ -335,7 +765,7 @@ def check_rounds(rows: np.ndarray, rewards: Any, dtype: np.dtype[Any], common: b
 
 
 def rows_of_slots(slots: list[tuple[Any, int]]) -> np.ndarray:
-    """Return the rows (n, dim) of arms that were chosen in slots (decision, number of the slot), from their records."""
+    """Return the rows (n, dim) of the arms chosen in `slots`, from the records of their decisions."""
     rows = []
     for decision, slot in slots:
         if not isinstance(decision.context, np.ndarray):

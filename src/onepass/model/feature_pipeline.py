@@ -40,14 +40,14 @@ class FeaturePipeline:
     def state(self) -> Any:
         """The map's state, drawn when it is first asked for."""
         if self._state is None:
-            begun = self.map.initial_state(self.dtype)
+            fresh = self.map.initial_state(self.dtype)
             if states.is_abstract():
-                return begun
+                return fresh
             if self._held is not None:
-                copy_into(self.map.mutable_arrays(begun), self._held)
-            self._transform = contract.transform.dispatch(type(begun))  # found once: that takes as long as a small map
-            self._advance = contract.update_and_transform.dispatch(type(begun))
-            self._state = begun
+                copy_into(self.map.mutable_arrays(fresh), self._held)
+            self._transform = contract.transform.dispatch(type(fresh))  # found once: that takes as long as a small map
+            self._advance = contract.update_and_transform.dispatch(type(fresh))
+            self._state = fresh
         return self._state
 
     @property

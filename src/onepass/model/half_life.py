@@ -76,8 +76,8 @@ def make_clock(half_life: Any) -> Clock | None:
 
 def check_forgets(estimator: Estimator) -> None:
     """ValueError for an estimator, or a design, that does not know how to forget."""
-    begun = estimator.begin()
-    for function, state in ((forget, begun), (designs.decay, begun.design)):
+    initial = estimator.begin()
+    for function, state in ((forget, initial), (designs.decay, initial.design)):
         if not is_registered(function, state):
             kind = type(state).__name__.removesuffix("State")
             raise ValueError(f"half_life must be None for {kind}, which does not say how it forgets")

@@ -19,8 +19,8 @@ def design_prior(estimator: Estimator) -> Any:
     """What a bandit of this estimator begins with, if its design holds rows already; () where A = reg I."""
     if states.is_abstract() or not estimator.design.has_learned:
         return ()
-    begun = estimator.begin()
-    return () if states.equal(begun.design, estimator.design.begin()) else begun
+    initial = estimator.begin()
+    return () if states.equal(initial.design, estimator.design.begin()) else initial
 
 
 def initial_state(estimator: Estimator, before: Any) -> Any:

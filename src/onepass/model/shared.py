@@ -144,7 +144,7 @@ class SharedModel(Model):
         i: int,
         rule: Rule,
         rng: np.random.Generator,
-        among: np.ndarray,
+        eligible: np.ndarray,
         k: int,
         greedy: bool,
     ) -> Choice:
@@ -155,17 +155,17 @@ class SharedModel(Model):
             user, right = rows
             if self._uses_factors(right):
                 size, joint = self._size(right.shape[1], rule)
-                normals, lots = noise_once(rule.pairs, size, rng, k)
+                normals, uniforms = noise_once(rule.pairs, size, rng, k)
                 places, p, scores, means, widths = loop.decide_outer(
-                    *given, user, right, normals, joint, among, lots, greedy
+                    *given, user, right, normals, joint, eligible, uniforms, greedy
                 )
                 return places, p, self.mean_rewards(scores, rule), self.mean_rewards(means), widths
             rows = self._pipeline.transform_pairs(user, right)
         size, joint = self._size(len(rows), rule)
-        normals, lots = noise_once(rule.pairs, size, rng, k)
+        normals, uniforms = noise_once(rule.pairs, size, rng, k)
         code = rule.code if rows.flags.c_contiguous else None
         places, p, scores, means, widths = call_direct(
-            code, loop.decide_rows, *given, rows, normals, joint, among, lots, greedy
+            code, loop.decide_rows, *given, rows, normals, joint, eligible, uniforms, greedy
         )
         return places, p, self.mean_rewards(scores, rule), self.mean_rewards(means), widths
 
@@ -197,12 +197,12 @@ class SharedModel(Model):
         found = []
         for rows in flat:
             if isinstance(rows, tuple) and self._uses_factors(rows[1]):
-                among = full_mask(len(rows[1]))
-                found.append(loop.decide_outer(*given, *rows, normals, False, among, np.zeros(2), False)[2])
+                eligible = full_mask(len(rows[1]))
+                found.append(loop.decide_outer(*given, *rows, normals, False, eligible, np.zeros(2), False)[2])
                 continue
             rows = self._pipeline.transform_pairs(*rows) if isinstance(rows, tuple) else rows
-            among = full_mask(len(rows))
-            found.append(loop.decide_rows(*given, rows, normals, False, among, np.zeros(2), False)[2])
+            eligible = full_mask(len(rows))
+            found.append(loop.decide_rows(*given, rows, normals, False, eligible, np.zeros(2), False)[2])
         return np.concatenate(found).reshape(len(request.each), request.size)
 
     def at(self, time: Any) -> Self:
@@ -280,7 +280,7 @@ class SharedModel(Model):
             )
         return np.broadcast_to(out, shape[:1]).copy() if out.ndim == 0 and shape else out
 
-    def game(self, contexts: Any, rewards: Any, nu: Any) -> tuple[np.ndarray, np.ndarray, Any]:
+    def check_rounds(self, contexts: Any, rewards: Any, nu: Any) -> tuple[np.ndarray, np.ndarray, Any]:
         rows, values = check_rounds(self._pipeline.rows(contexts, (3,)), rewards, self.dtype, False)
         nus = np.empty((0, 0))
         if nu is not None:
@@ -302,11 +302,11 @@ class SharedModel(Model):
             for i in range(span.start, span.stop, step):
                 part = slice(i, min(i + step, span.stop))
                 known = age.rounds(self.n_learned) + (0 if age.clock is None else i - span.start)
-                normals, lots = noise(rule.pairs, size, rng, part.stop - part.start)
+                normals, uniforms = noise(rule.pairs, size, rng, part.stop - part.start)
                 with defer_signals():
                     self._learned, self._tally, found = loop.play_rounds(
                         self._learned, rule.rule, known, self._tally, rows[part], rewards[part], nu[part], normals,
-                        joint, lots,
+                        joint, uniforms,
                     )  # fmt: skip
                     self.n_learned += int(np.count_nonzero(found >= 0))
                 arms.append(found)

@@ -15,18 +15,18 @@ class SavedShared(NamedTuple):
     before: Any
 
 
-def pack_state(learned: Any, front: FeaturePipeline, before: Any) -> Any:
+def pack_state(learned: Any, pipeline: FeaturePipeline, before: Any) -> Any:
     """All of it, arrays as they are."""
-    return SavedShared(learned, front.statistics, before) if front.moves or before != () else learned
+    return SavedShared(learned, pipeline.statistics, before) if pipeline.moves or before != () else learned
 
 
-def unpack_state(held: files.StateSource, learned: Any, front: FeaturePipeline, estimator: Estimator) -> SavedShared:
+def unpack_state(held: files.StateSource, learned: Any, pipeline: FeaturePipeline, estimator: Estimator) -> SavedShared:
     """What a file or a copy holds; learned: as it begins. ValueError where the parts contradict each other."""
     before = learned if any(name.startswith("before.") for name in held.arrays) else ()
     fits = estimator.consistent
-    if not front.moves and before == ():
-        return SavedShared(held.take(learned, fits), front.statistics, ())
+    if not pipeline.moves and before == ():
+        return SavedShared(held.take(learned, fits), pipeline.statistics, ())
     return held.take(
-        SavedShared(learned, front.statistics, before),
-        lambda found: fits(found.model) and front.fits(found.features) and (before == () or fits(found.before)),
+        SavedShared(learned, pipeline.statistics, before),
+        lambda found: fits(found.model) and pipeline.fits(found.features) and (before == () or fits(found.before)),
     )

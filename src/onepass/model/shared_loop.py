@@ -163,7 +163,7 @@ def on_rule_scale(family: Any, rule: Any, seen: ArmStatistics) -> ArmStatistics:
 @compiled
 def decide_rows(
     estimator: Any, rule: Any, rounds: int, tally: Tally, rows: np.ndarray, normals: np.ndarray, joint: bool,
-    among: np.ndarray, lots: np.ndarray, greedy: bool,
+    eligible: np.ndarray, uniforms: np.ndarray, greedy: bool,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
     """Arms (k,), their distributions (k, K), scores, means and widths for one set of rows (K, features)."""
     seen = row_statistics(estimator, rule, rounds, tally, rows, normals, joint)
@@ -171,8 +171,8 @@ def decide_rows(
     scores = score(rule, view)
     again = required_row(estimator, rows)
     if again >= 0:  # an arm that the estimator plays several times in a row: it alone may have the first slot
-        among = restrict_first_slot(among, again, lots.size // 2)
-    arms, p = fill_slots(rule, view, scores, among, lots, greedy)
+        eligible = restrict_first_slot(eligible, again, uniforms.size // 2)
+    arms, p = fill_slots(rule, view, scores, eligible, uniforms, greedy)
     if again == NOT_OFFERED and arms[0] >= 0:
         arms[0] = again
     return arms, p, scores, seen.means, seen.widths
@@ -181,13 +181,13 @@ def decide_rows(
 @compiled
 def decide_outer(
     estimator: Any, rule: Any, rounds: int, tally: Tally, user: np.ndarray, right: np.ndarray, normals: np.ndarray,
-    joint: bool, among: np.ndarray, lots: np.ndarray, greedy: bool,
+    joint: bool, eligible: np.ndarray, uniforms: np.ndarray, greedy: bool,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
     """`decide_rows` for rows given as factors."""
     seen = outer_statistics(estimator, rule, rounds, tally, user, right, normals, joint)
     view = on_rule_scale(link(estimator), rule, seen)
     scores = score(rule, view)
-    arms, p = fill_slots(rule, view, scores, among, lots, greedy)
+    arms, p = fill_slots(rule, view, scores, eligible, uniforms, greedy)
     return arms, p, scores, seen.means, seen.widths
 
 
@@ -213,18 +213,18 @@ def learn_rows(
 @compiled
 def play_rounds(
     estimator: Any, rule: Any, rounds: int, tally: Tally, contexts: np.ndarray, rewards: np.ndarray, nus: np.ndarray,
-    normals: np.ndarray, joint: bool, lots: np.ndarray,
+    normals: np.ndarray, joint: bool, uniforms: np.ndarray,
 ) -> tuple[Any, Tally, np.ndarray]:  # fmt: skip
     """Score, choose, learn over contexts (T, K, features), rewards (T, K), noise scales (T, K) or (0, 0).
 
     From where a score was not finite arms are -1, from where an arm to be repeated was not offered, -2.
     """
-    arms, among = np.full(contexts.shape[0], NOT_FINITE), np.ones(contexts.shape[1], np.bool_)
+    arms, eligible = np.full(contexts.shape[0], NOT_FINITE), np.ones(contexts.shape[1], np.bool_)
     for t in range(contexts.shape[0]):
         rows = contexts[t]
         seen = row_statistics(estimator, rule, rounds + t, tally, rows, normals[t], joint)
         view = on_rule_scale(link(estimator), rule, seen)
-        arm, _ = sample_action(rule, view, score(rule, view), among, lots[t])
+        arm, _ = sample_action(rule, view, score(rule, view), eligible, uniforms[t])
         again = required_row(estimator, rows)
         if again != AGAIN and arm >= 0:
             arm = again

@@ -31,12 +31,12 @@ class Weights(NamedTuple):
     solved: np.ndarray
 
 
-def request_rows(front: FeaturePipeline, contexts: Any) -> np.ndarray:
+def request_rows(pipeline: FeaturePipeline, contexts: Any) -> np.ndarray:
     """Checked rows x (K, dim), or (1, dim) of all arms alike, of a single decision. ValueError for more of them."""
     if not isinstance(contexts, Factors):
-        rows = front.rows(contexts, (1, 2))
+        rows = pipeline.rows(contexts, (1, 2))
         return rows.reshape(-1, rows.shape[-1])
-    left, right = front.sides(contexts, False)
+    left, right = pipeline.sides(contexts, False)
     if len(left) != 1 or np.ndim(contexts.left) != 1:
         raise ValueError(f"contexts.left must be one user (d_u,), got shape {np.shape(contexts.left)}")
     return np.hstack([np.broadcast_to(left, (len(right), left.shape[1])), right])
@@ -49,7 +49,7 @@ def weights_of_shared(learned: Any, z: np.ndarray) -> list[list[Weights]]:
 
 
 def sides_of(
-    front: FeaturePipeline, names: tuple[str, ...], rows: np.ndarray, z: np.ndarray, weights: Any
+    pipeline: FeaturePipeline, names: tuple[str, ...], rows: np.ndarray, z: np.ndarray, weights: Any
 ) -> list[list[Side]]:
     """Weights of z (m, D) as terms of the inputs, rows (m, dim), by their names."""
     found = []
@@ -58,6 +58,6 @@ def sides_of(
         for part, theta, solved in parts:
             slopes = np.stack([theta, solved]).astype(np.float64)
             mean, square = (slopes @ row).tolist()
-            each.append(Side(part, attribute(front.map, front.state, x, row, slopes, names), mean, square))
+            each.append(Side(part, attribute(pipeline.map, pipeline.state, x, row, slopes, names), mean, square))
         found.append(each)
     return found

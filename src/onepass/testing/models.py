@@ -142,7 +142,7 @@ def check_records(model: Model, context: Any, arms: Any, one: Callable[[Any, int
     ends = [to_bytes(twin.model) for twin in twins]
     assert ends[0] == ends[1], f"{where}: a record teaches something else than the decision"
     assert ends[0] == ends[2], f"{where}: observation teaches something else than the decision"
-    request = model.reread(record)
+    request = model.encode_decision(record)
     assert isinstance(request, Request), f"{where}: a record is read again as {type(request).__name__}"
     fixed = record.context is None  # all arms are known without a record
     assert fixed or request.size == 1, f"{where}: a record of one slot has {request.size} arms"

@@ -55,14 +55,14 @@ class ArmModel(files.Owner):
                 f"got {quote(estimator)}"
             )
         self.estimator, self.features = estimator, features
-        store, front = (
+        store, pipeline = (
             estimator.store(),
             FeaturePipeline(features, estimator.arms.design.dim, estimator.arms.design.dtype),
         )
-        factors = front.factors
+        factors = pipeline.factors
         reduced = factors.right if factors is not None and factors.reduce else 0
-        begun = store.export_arm(NONE)
-        self._state = ArmContents(0, begun, begun, states.zeros(reduced), front.statistics)
+        initial = store.export_arm(NONE)
+        self._state = ArmContents(0, initial, initial, states.zeros(reduced), pipeline.statistics)
 
     @property
     def rows(self) -> int:
@@ -90,15 +90,15 @@ class ArmModel(files.Owner):
         return self
 
     def _fits(self, held: ArmContents) -> bool:
-        design, begun, estimator = self.estimator.arms.design, self._state.prior, self.estimator.arms
-        front = FeaturePipeline(self.features, design.dim, design.dtype)
+        design, initial, estimator = self.estimator.arms.design, self._state.prior, self.estimator.arms
+        pipeline = FeaturePipeline(self.features, design.dim, design.dtype)
         return (
-            held.arm.fits(begun, estimator)
-            and held.prior.fits(begun, estimator)
+            held.arm.fits(initial, estimator)
+            and held.prior.fits(initial, estimator)
             and held.arm.rows == held.rows
             and held.prior.rows == 0
             and held.direction.shape == self._state.direction.shape
-            and front.fits(held.features)
+            and pipeline.fits(held.features)
         )
 
     def __repr__(self) -> str:

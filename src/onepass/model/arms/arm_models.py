@@ -85,8 +85,8 @@ class ArmModels(Model):
             raise ValueError(f"designs must have dim={sizes} to fit features={quote(features)}, got {quote(estimator)}")
         self.n_learned = 0
         self._tally = Tally(rows=0, squares=0.0)
-        begun = () if shared is None else shared.begin()
-        self._learned = ArmModelsState(estimator.store(), begun, np.zeros((0, sides)))
+        initial = () if shared is None else shared.begin()
+        self._learned = ArmModelsState(estimator.store(), initial, np.zeros((0, sides)))
         self._before = () if shared is None else design_prior(shared)
         self._index = ArmIndex()
         self._later: tuple[int, Self] | None = None  # ticks, and a model for readers that is so much older
@@ -278,7 +278,7 @@ class ArmModels(Model):
         self._learned, self._later = decay_models(self._learned, ticks), None
         self._age.add_ticks(ticks)
 
-    def game(self, contexts: Any, rewards: Any, nu: Any) -> tuple[np.ndarray, np.ndarray, Any]:
+    def check_rounds(self, contexts: Any, rewards: Any, nu: Any) -> tuple[np.ndarray, np.ndarray, Any]:
         """Check recorded rounds; contexts may be (T, 1, dim), the same for all arms, which are named 0 .. K - 1."""
         return *check_rounds(self._pipeline, contexts, rewards, nu), None
 
@@ -294,11 +294,11 @@ class ArmModels(Model):
         step, arms = max(1, DRAWS_AT_ONCE // max(1, rule.pairs * count)), []
         for start in range(0, len(rows), step):
             block = slice(start, start + step)
-            normals, lots = noise(rule.pairs, count, rng, len(rows[block]))
+            normals, uniforms = noise(rule.pairs, count, rng, len(rows[block]))
             before = np.array([self._index.find(name) for name in range(count)], np.int64)
             with defer_signals():
                 known = rule.rule, self.n_learned, self._tally, before.copy()
-                self._tally, found, arm_ids = store.play(*known, rows[block], rewards[block], normals, lots)
+                self._tally, found, arm_ids = store.play(*known, rows[block], rewards[block], normals, uniforms)
                 for name in dict.fromkeys(found[found >= 0].tolist()):
                     if before[name] == NONE:
                         self._index.assign(name, int(arm_ids[name]))
@@ -320,8 +320,8 @@ class ArmModels(Model):
             if isinstance(one._learned.store, ListStore):
                 one._learned.store.decay_arms()
         mine, its = NamedModels(self._index, self._learned), NamedModels(other._index, other._learned)
-        begun = None if since is None else NamedModels(since._index, since._learned)
-        union = plan_merge(mine, its, begun, self.estimator, self._before)
+        start = None if since is None else NamedModels(since._index, since._learned)
+        union = plan_merge(mine, its, start, self.estimator, self._before)
         self._learned = apply_merge(mine, other._learned, union)
         self._tally = pool(self._tally, other._tally, None if since is None else since._tally)
         self.n_learned += other.n_learned - (0 if since is None else since.n_learned)

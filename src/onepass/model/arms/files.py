@@ -26,7 +26,7 @@ class SavedArmModels(NamedTuple):
     before: Any
 
 
-def pack_state(learned: ArmModelsState, index: ArmIndex, front: FeaturePipeline, before: Any) -> SavedArmModels:
+def pack_state(learned: ArmModelsState, index: ArmIndex, pipeline: FeaturePipeline, before: Any) -> SavedArmModels:
     """All of it, arrays as they are."""
     return SavedArmModels(
         names=object_array(list(index.names)),
@@ -34,28 +34,30 @@ def pack_state(learned: ArmModelsState, index: ArmIndex, front: FeaturePipeline,
         direction=learned.direction,
         shared=learned.shared,
         store=learned.store.to_state(),
-        features=front.statistics,
+        features=pipeline.statistics,
         before=before,
     )
 
 
 def unpack_state(
-    held: files.StateSource, learned: ArmModelsState, front: FeaturePipeline, estimator: Disjoint | Hybrid
+    held: files.StateSource, learned: ArmModelsState, pipeline: FeaturePipeline, estimator: Disjoint | Hybrid
 ) -> SavedArmModels:
     """What a file or a copy holds; learned: as it begins. ValueError where the parts contradict each other."""
-    begun = SavedArmModels(
+    initial = SavedArmModels(
         names=object_array([]),
         arm_ids=np.zeros(0, np.int64),
         direction=learned.direction,
         shared=learned.shared,
         store=empty_state(learned.store, held.arrays),
-        features=front.statistics,
+        features=pipeline.statistics,
         before=learned.shared if any(name.startswith("before.") for name in held.arrays) else (),
     )
-    return held.take(begun, lambda found: _fits(found, learned, front, estimator))
+    return held.take(initial, lambda found: _fits(found, learned, pipeline, estimator))
 
 
-def _fits(found: SavedArmModels, learned: ArmModelsState, front: FeaturePipeline, estimator: Disjoint | Hybrid) -> bool:
+def _fits(
+    found: SavedArmModels, learned: ArmModelsState, pipeline: FeaturePipeline, estimator: Disjoint | Hybrid
+) -> bool:
     shared: Any = estimator.shared
     taken = found.arm_ids[found.arm_ids != NONE]
     return (
@@ -64,6 +66,6 @@ def _fits(found: SavedArmModels, learned: ArmModelsState, front: FeaturePipeline
         and (found.direction.shape[1] == 0 or len(found.direction) > taken.max(initial=NONE))
         and (learned.shared == () or shared.consistent(found.shared))
         and (found.before == () or shared.consistent(found.before))
-        and front.fits(found.features)
+        and pipeline.fits(found.features)
         and learned.store.fits(found.store, taken)
     )

@@ -32,7 +32,7 @@ def allocate_arm(learned: ArmModelsState, index: ArmIndex, name: Hashable) -> tu
 def learn(
     learned: ArmModelsState,
     index: ArmIndex,
-    front: FeaturePipeline,
+    pipeline: FeaturePipeline,
     rows: np.ndarray,
     right: np.ndarray,
     values: np.ndarray,
@@ -40,31 +40,33 @@ def learn(
 ) -> ArmModelsState:
     """`learn_rows`, and the shorter way for a single row of disjoint arms."""
     if len(names) > 1 or learned.shared != () or right.shape[1]:
-        return learn_rows(learned, index, front, rows, right, values, names)
-    rows = front.advance(rows)
+        return learn_rows(learned, index, pipeline, rows, right, values, names)
+    rows = pipeline.advance(rows)
     learned, arm_id = allocate_arm(learned, index, names[0])
     learned.store.learn_one(arm_id, rows, float(values[0]))
     return learned
 
 
-def check_pairs(front: FeaturePipeline, contexts: Any) -> tuple[bool, np.ndarray, np.ndarray]:
+def check_pairs(pipeline: FeaturePipeline, contexts: Any) -> tuple[bool, np.ndarray, np.ndarray]:
     """Whether it is a single row that is learned; checked rows (n, dim) and none, or factors (n, d_u), (n, d_a)."""
-    if front.factors:
-        return np.ndim(contexts.left if isinstance(contexts, Factors) else contexts) == 1, *front.sides(contexts, True)
-    single, rows = front.pairs(contexts, False)
-    return single, rows, np.empty((len(rows), 0), front.dtype)
+    if pipeline.factors:
+        return np.ndim(contexts.left if isinstance(contexts, Factors) else contexts) == 1, *pipeline.sides(
+            contexts, True
+        )
+    single, rows = pipeline.pairs(contexts, False)
+    return single, rows, np.empty((len(rows), 0), pipeline.dtype)
 
 
-def check_rounds(front: FeaturePipeline, contexts: Any, rewards: Any, nu: Any) -> tuple[np.ndarray, np.ndarray]:
+def check_rounds(pipeline: FeaturePipeline, contexts: Any, rewards: Any, nu: Any) -> tuple[np.ndarray, np.ndarray]:
     """Checked contexts (T, K or 1, dim) and rewards (T, K) of recorded rounds. ValueError for others."""
-    if front.factors:
+    if pipeline.factors:
         raise ValueError("play takes full contexts, not factors; use decide and learn")
     if nu is not None:
         raise ValueError("nu must be None for models per arm: give it to the estimator, or let it be estimated")
-    dim = front.map.input_dim
-    rows = check.array("contexts", contexts, front.dtype, (3,), dim)
+    dim = pipeline.map.input_dim
+    rows = check.array("contexts", contexts, pipeline.dtype, (3,), dim)
     check.finite_rows("contexts", rows.reshape(-1, dim))
-    values = check.finite("rewards", check.array("rewards", rewards, front.dtype, (2,)))
+    values = check.finite("rewards", check.array("rewards", rewards, pipeline.dtype, (2,)))
     if len(values) != len(rows) or rows.shape[1] not in (1, values.shape[1]):
         raise ValueError(f"rewards must have shape (T, K) as contexts (T, K, dim) has, got {values.shape}")
     return rows, values
@@ -73,7 +75,7 @@ def check_rounds(front: FeaturePipeline, contexts: Any, rewards: Any, nu: Any) -
 def learn_rows(
     learned: ArmModelsState,
     index: ArmIndex,
-    front: FeaturePipeline,
+    pipeline: FeaturePipeline,
     rows: np.ndarray,
     right: np.ndarray,
     values: np.ndarray,
@@ -87,20 +89,20 @@ def learn_rows(
     codes: dict[Hashable, int] = {}
     group = np.array([codes.setdefault(name, len(codes)) for name in names], np.int64)
     full: Any = row_products(rows, right) if right.shape[1] and learned.shared != () else None
-    if front.reduced:
+    if pipeline.reduced:
         known = [index.find(name) for name in codes]
         directions = directions_for(learned.direction, known, group, right)
         lengths = lengths_along(directions, group, right)
         rows, right = np.ascontiguousarray(rows * lengths[:, None]), right[:, :0].copy()
     starts = np.concatenate([[0], np.cumsum(np.bincount(group, minlength=len(codes)))])
     order = np.argsort(group, kind="stable")
-    if not front.factors:
-        rows = full = front.advance(rows)
+    if not pipeline.factors:
+        rows = full = pipeline.advance(rows)
     extra = np.empty((len(rows), 0), rows.dtype) if learned.shared == () else full
     arm_ids = np.empty(len(codes), np.int64)
     for place, name in enumerate(codes):
         learned, arm_ids[place] = allocate_arm(learned, index, name)
-    if front.reduced:
+    if pipeline.reduced:
         learned.direction[arm_ids] = directions
     increments, targets = learned.store.learn(arm_ids, starts, order, rows, right, values, extra)
     if learned.shared != ():

@@ -18,35 +18,37 @@ from onepass.model.feature_pipeline import FeaturePipeline, split_sides
 
 
 def evaluate(
-    learned: ArmModelsState, front: FeaturePipeline, contexts: Any, arm_ids: np.ndarray
+    learned: ArmModelsState, pipeline: FeaturePipeline, contexts: Any, arm_ids: np.ndarray
 ) -> tuple[bool, np.ndarray, np.ndarray, list[np.ndarray]]:
     """Whether it is a single decision; means and x^T A^-1 x of the arms' models (n, K); hybrid: n times (K, k) rows
     of the shared model."""
     store, shared, count = learned.store, learned.shared, len(arm_ids)
     if isinstance(contexts, Factors):
-        left, right = front.sides(contexts, False)
+        left, right = pipeline.sides(contexts, False)
         single = np.ndim(contexts.left) == 1
         if len(right) != count or len(left) == 0:
             raise ValueError(f"contexts.right must have one row per arm ({count}), got {len(right)}")
-        lengths = lengths_along(learned.direction, arm_ids, right) if front.reduced else np.ones(count, front.dtype)
-        if shared == () and front.factors:
-            if front.reduced:
+        lengths = (
+            lengths_along(learned.direction, arm_ids, right) if pipeline.reduced else np.ones(count, pipeline.dtype)
+        )
+        if shared == () and pipeline.factors:
+            if pipeline.reduced:
                 means, squares = store.evaluate_users(arm_ids, left)
                 return single, means * lengths, squares * lengths**2, []
             return single, *store.evaluate_users(arm_ids, left, right), []
         each = []
         for user in left:
-            full = front.transform_pairs(user, right)
-            each.append(evaluate_rows(learned, arm_ids, lengths[:, None] * user if front.reduced else full, full))
+            full = pipeline.transform_pairs(user, right)
+            each.append(evaluate_rows(learned, arm_ids, lengths[:, None] * user if pipeline.reduced else full, full))
     else:
-        rows = front.rows(contexts, (1, 2, 3))
+        rows = pipeline.rows(contexts, (1, 2, 3))
         single, listed = rows.ndim < 3, rows.ndim == 2
-        rows = rows.reshape(1, -1, front.map.input_dim) if single else rows
+        rows = rows.reshape(1, -1, pipeline.map.input_dim) if single else rows
         if rows.shape[1] != count and (rows.shape[1] != 1 or listed):
             raise ValueError(f"contexts must have one row, or one per arm ({count}), got shape {np.shape(contexts)}")
-        full = front.transform(rows)
-        if front.reduced:
-            each = [evaluate_reduced_rows(learned, front, arm_ids, x, z) for x, z in zip(rows, full, strict=True)]
+        full = pipeline.transform(rows)
+        if pipeline.reduced:
+            each = [evaluate_reduced_rows(learned, pipeline, arm_ids, x, z) for x, z in zip(rows, full, strict=True)]
         elif full.shape[1] == 1 and shared == ():
             return single, *store.evaluate_users(arm_ids, np.ascontiguousarray(full[:, 0])), []
         else:
@@ -68,10 +70,10 @@ def evaluate_rows(
 
 
 def evaluate_reduced_rows(
-    learned: ArmModelsState, front: FeaturePipeline, arm_ids: np.ndarray, rows: np.ndarray, full: np.ndarray
+    learned: ArmModelsState, pipeline: FeaturePipeline, arm_ids: np.ndarray, rows: np.ndarray, full: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """`model` of rows (u, v), (K or 1, dim), and their z, where arms know ||v|| u."""
-    left, right = split_sides(front.map, rows)
+    left, right = split_sides(pipeline.map, rows)
     right = np.ascontiguousarray(np.broadcast_to(right, (len(arm_ids), right.shape[1])))
     lengths = lengths_along(learned.direction, arm_ids, right)
     extra = np.array(np.broadcast_to(full, (len(arm_ids), full.shape[1])), order="C")
@@ -110,7 +112,7 @@ def arm_statistics(
 
 def reward_residuals(
     learned: ArmModelsState,
-    front: FeaturePipeline,
+    pipeline: FeaturePipeline,
     contexts: Any,
     values: np.ndarray,
     names: list[Any],
@@ -121,28 +123,28 @@ def reward_residuals(
     arms; expected: from scores x^T theta to means, which leaves those of a hybrid model as they are."""
     if isinstance(contexts, Factors):
         contexts = np.hstack([np.atleast_2d(contexts.left), np.atleast_2d(contexts.right)])
-    rows, out = front.rows(contexts, (1, 2)).reshape(-1, front.map.input_dim), values.astype(np.float64)
+    rows, out = pipeline.rows(contexts, (1, 2)).reshape(-1, pipeline.map.input_dim), values.astype(np.float64)
     places: dict[Any, list[int]] = {}
     for place, name in enumerate(names):
         places.setdefault(name, []).append(place)
     for name, own in places.items():
         arm_id = np.array([record_of(name)])
-        _, means, _, adjusted = evaluate(learned, front, np.ascontiguousarray(rows[own][:, None]), arm_id)
+        _, means, _, adjusted = evaluate(learned, pipeline, np.ascontiguousarray(rows[own][:, None]), arm_id)
         out[own] -= expected(means[:, 0])
         for place, z in zip(own, adjusted, strict=False):
             out[place] -= float(z[0] @ parameter(learned.shared))
     return out
 
 
-def parameter_of(learned: ArmModelsState, front: FeaturePipeline, arm_id: int, width: int) -> np.ndarray:
+def parameter_of(learned: ArmModelsState, pipeline: FeaturePipeline, arm_id: int, width: int) -> np.ndarray:
     """theta_a (width,) of the arm at a record, beta + theta_a in a hybrid model; ValueError for one of factors."""
     shared = learned.shared
     if shared == ():
         return learned.store.export_arm(arm_id).parameter()
-    if front.factors:
+    if pipeline.factors:
         raise ValueError("parameter_of is defined for hybrid parameters of rows only, not of factors")
-    each = [evaluate_rows(learned, np.array([arm_id]), row[None], None) for row in np.eye(width, dtype=front.dtype)]
-    return np.array([mean[0] + rows[0] @ parameter(shared) for mean, _, rows in each], front.dtype)
+    each = [evaluate_rows(learned, np.array([arm_id]), row[None], None) for row in np.eye(width, dtype=pipeline.dtype)]
+    return np.array([mean[0] + rows[0] @ parameter(shared) for mean, _, rows in each], pipeline.dtype)
 
 
 def models_of(learned: ArmModelsState, arm_ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

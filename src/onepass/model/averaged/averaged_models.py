@@ -204,7 +204,7 @@ class AveragedModels(Model):
             self.n_learned += 1
         return self
 
-    def game(self, contexts: Any, rewards: Any, nu: Any) -> tuple[np.ndarray, np.ndarray, Any]:
+    def check_rounds(self, contexts: Any, rewards: Any, nu: Any) -> tuple[np.ndarray, np.ndarray, Any]:
         """Check recorded rounds; contexts may be (T, 1, dim), the same for all arms, which are named 0 .. K - 1."""
         if nu is not None:
             raise ValueError(f"nu must be None for this model, got {quote(nu)}")
@@ -221,7 +221,7 @@ class AveragedModels(Model):
         of_arms = [rows[place if len(rows) > 1 else 0] for place in places]
         return partial(sides_of, self._mixtures.models, of_arms, slots, columns)
 
-    def reread(self, decision: Any) -> Request:
+    def encode_decision(self, decision: Any) -> Request:
         rows: Any = self._contexts.reread(decision)[None]
         names, slots = self._mixtures.index.request(tuple(decision.arms))
         return Request(names, len(names), True, rows, slots)

@@ -46,7 +46,7 @@ WIDTH = 256  # of users and of items: 5.2 MB of weights and variances
 BANDS = 16  # values of an arm's number that have a weight each, beside the number's own: ten prices, say
 RECENT = 1000
 RULE = OptimisticGap(0.8, scale=30.0, uniform_share=0.001)  # chosen on generated news sites (docs/news.md)
-NO_LOTS = np.zeros(2)  # of who looks at scores alone
+NO_UNIFORMS = np.zeros(2)  # of who looks at scores alone
 
 
 @final
@@ -142,20 +142,20 @@ class InteractionModel(Model):
         i: int,
         rule: Rule,
         rng: np.random.Generator,
-        among: np.ndarray,
+        eligible: np.ndarray,
         k: int,
         greedy: bool,
     ) -> Choice:
-        normals, lots = noise_once(rule.pairs, request.size, rng, k)
-        return self._choose(request, i, rule, normals, among, lots, greedy)
+        normals, uniforms = noise_once(rule.pairs, request.size, rng, k)
+        return self._choose(request, i, rule, normals, eligible, uniforms, greedy)
 
     def _choose(
-        self, request: Request, i: int, rule: Rule, normals: np.ndarray, among: Any, lots: Any, greedy: bool
+        self, request: Request, i: int, rule: Rule, normals: np.ndarray, eligible: Any, uniforms: Any, greedy: bool
     ) -> Choice:
         (_, user), (_, items, own) = request.each[i], request.arms
         pairs = user.places, user.values, *items
         found: Choice = call_direct(
-            rule.code, decide_request, self._learned, rule.rule, *pairs, own, normals, among, lots, greedy
+            rule.code, decide_request, self._learned, rule.rule, *pairs, own, normals, eligible, uniforms, greedy
         )
         return found
 
@@ -167,9 +167,9 @@ class InteractionModel(Model):
 
     def scores(self, request: Request, rule: Rule, rng: np.random.Generator) -> np.ndarray:
         """One draw serves all requests."""
-        normals, among = noise_once(min(rule.pairs, 1), request.size, rng, 1)[0], full_mask(request.size)
+        normals, eligible = noise_once(min(rule.pairs, 1), request.size, rng, 1)[0], full_mask(request.size)
         each = range(len(request.each))
-        return np.stack([self._choose(request, i, rule, normals, among, NO_LOTS, False)[2] for i in each])
+        return np.stack([self._choose(request, i, rule, normals, eligible, NO_UNIFORMS, False)[2] for i in each])
 
     # ---- learning ----
 
@@ -202,7 +202,7 @@ class InteractionModel(Model):
             self.n_learned += 1
         return self
 
-    def game(self, contexts: Any, rewards: Any, nu: Any) -> tuple[np.ndarray, np.ndarray, Any]:
+    def check_rounds(self, contexts: Any, rewards: Any, nu: Any) -> tuple[np.ndarray, np.ndarray, Any]:
         """Check recorded rounds, contexts (T, 1, dim); the arms are named 0 .. K - 1."""
         rows = check.array("contexts", contexts, self.dtype, (3,), self.dim)
         if rows.shape[1] != 1 or nu is not None:
@@ -225,7 +225,7 @@ class InteractionModel(Model):
         row = InteractionRow(user.places, user.values, items.places[item], items.values[item], int(own[places[0]]))
         return lambda m: sides_of(self._learned, row, self.context.feature_names(), self.item.feature_names())
 
-    def reread(self, decision: Any) -> Request:
+    def encode_decision(self, decision: Any) -> Request:
         user, items = check_evidence(decision)
         names, pairs = list(decision.arms), self.item.pairs_of_terms(items)
         own = self._recent.places(None if decision.candidates is None else names, len(names))
@@ -274,8 +274,10 @@ class InteractionModel(Model):
     def from_contents(cls, params: dict[str, Any], extra: dict[str, Any], held: files.StateSource) -> Self:
         """From what a file, copy or pickle holds, `params`, `extra` and `held`; ValueError where that does not fit."""
         model = cls(**{name: build(part) for name, part in params.items()})
-        begun = model._learned, model._recent.to_arrays(), (object_array([]),)
-        learned, recent, (offered,) = held.take(begun, lambda found: _fits(begun[0], found[0], found[1], model.recent))
+        initial = model._learned, model._recent.to_arrays(), (object_array([]),)
+        learned, recent, (offered,) = held.take(
+            initial, lambda found: _fits(initial[0], found[0], found[1], model.recent)
+        )
         model._learned, model._recent = learned, RecentArms(model.recent, recent)
         model._offered, model.n_learned = distinct_names(offered), int(learned.totals[0])
         return model
@@ -289,9 +291,9 @@ def _arm_terms(arm: Any) -> tuple[Any, Any]:
     return flatten_record(records[0]), None if names is None else (names[0],)
 
 
-def _fits(begun: InteractionState, learned: InteractionState, recent: SavedArms, most: int) -> bool:
+def _fits(initial: InteractionState, learned: InteractionState, recent: SavedArms, most: int) -> bool:
     """Return whether what a file holds can have been learned."""
-    shapes = [one.shape for one in learned] == [one.shape for one in begun]
-    priors = begun.losses.size
+    shapes = [one.shape for one in learned] == [one.shape for one in initial]
+    priors = initial.losses.size
     counted = *learned[2:], learned.cells[..., priors:], learned.own[:, priors:]
     return shapes and all(bool((part >= 0.0).all()) for part in counted) and recent.fits(most)

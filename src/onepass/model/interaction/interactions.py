@@ -203,11 +203,11 @@ def look(state, rule, user, user_values, starts, places, values, own, normals):
 
 
 @compiled
-def decide_request(state, rule, user, user_values, starts, places, values, own, normals, among, lots, greedy):
+def decide_request(state, rule, user, user_values, starts, places, values, own, normals, eligible, uniforms, greedy):
     """Arms (k,), their distributions (k, K), scores, means and widths of K items: item a has values[j] at places[j] for
     j from starts[a] to starts[a + 1]. normals (pairs, K), lots (2 k,), among (1 or k, K)."""
     seen = look(state, rule, user, user_values, starts, places, values, own, normals)
-    arms, p, scores = rank_and_fill(rule, seen, among, lots, greedy)
+    arms, p, scores = rank_and_fill(rule, seen, eligible, uniforms, greedy)
     return arms, p, scores, seen.means, seen.widths
 
 

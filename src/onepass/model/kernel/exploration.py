@@ -42,7 +42,7 @@ def default_rule() -> Rule:
     return make_rule(PosteriorUCB())
 
 
-def exploration_multiplier(rule: Rule, reg: float, begun: float) -> float:
+def exploration_multiplier(rule: Rule, reg: float, initial_reg: float) -> float:
     """Return beta of widths and draws, at a reg that was `begun`; with a `Theory`: of its radius.
 
     A number means as many standard deviations as it did in the beginning.
@@ -52,4 +52,4 @@ def exploration_multiplier(rule: Rule, reg: float, begun: float) -> float:
         return exploration.deviations * reg**0.5
     if isinstance(exploration, Thompson | SingleDrawThompson) and exploration.exploration is None:
         return DEVIATIONS * reg**0.5
-    return rule.strength.scale * (1.0 if exploration.theory else (reg / begun) ** 0.5)
+    return rule.strength.scale * (1.0 if exploration.theory else (reg / initial_reg) ** 0.5)

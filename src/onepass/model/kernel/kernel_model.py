@@ -355,11 +355,11 @@ class KernelModel(Model):
         found = make_expansion(known.state, self.kernel, points, self.reg, self.fixed, self.normalize)
         return lambda m: attribute_arms(found, *known.weights(found.cross_values(m)), m)
 
-    def reread(self, decision: Any) -> Request:
+    def encode_decision(self, decision: Any) -> Request:
         if self.fixed != (decision.context is None):
             raise ValueError(f"decision {quote(decision.id)} must be one of a bandit like this one")
         if not self.fixed:
-            return super().reread(decision)
+            return super().encode_decision(decision)
         return self.encode(
             None, range(self._posterior.state.size) if decision.candidates is None else decision.candidates
         )
