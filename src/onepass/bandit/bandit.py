@@ -1,4 +1,4 @@
-"""Bandit = model x exploration: decide, learn, recommend, explain, save. Written once, for every model."""
+"""The bandit: a model and an exploration rule that decide, learn, recommend, explain and are saved."""
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from typing import Any, Self, final
@@ -29,21 +29,41 @@ from onepass.model.names import eligible_arms
 @final
 @savable
 class Bandit(files.Owner):
-    """A contextual bandit: what a model has learned, and a rule of exploration.
+    """Contextual bandit: a model of rewards and an exploration rule.
 
-    model: one shared model, given by its estimator, e.g. ``Ridge(FrequentDirections(dim=784, size=32))``; models per
-        arm, given by `Disjoint` or `Hybrid`; or any other `Model`, which is this bandit's own from now on.
-    exploration: `UCB`, `Thompson`, `InverseGap`, ... (default None: the model's own default, mostly `UCB()`).
-    features: a `FeatureMap`, its output_dim the width of the designs (default None: rows as they are).
-    half_life: after how many rows, or after which time (a timedelta; `learn` and what reads are then told the `time`),
-        a row counts half, above 0 (default None: nothing is forgotten).
-    seed: at least 0 (default 0): breaks ties and draws. name: shown by repr (default "Bandit").
-    features and half_life are of a model that is made here. What only some models have (`parameter`, `export_arm`)
-    stands on `bandit.model`. ValueError for parts that do not fit.
+    Parameters
+    ----------
+    model : Estimator, Disjoint, Hybrid or Model
+        An estimator such as ``Ridge(FrequentDirections(dim=784, size=32))`` makes one model that all arms share.
+        `Disjoint` and `Hybrid` make a model for each arm. Any other `Model` is used as it is; the bandit owns it from
+        then on.
+    exploration : Exploration, default None
+        Rule that chooses arms, such as `UCB`, `Thompson` or `InverseGap`. None takes the model's default, mostly
+        `UCB()`.
+    features : FeatureMap, default None
+        Map of the rows; its `output_dim` is the width of the designs. None takes rows as they are.
+    half_life : int or timedelta, default None
+        Number of rows, or time, after which a row counts half, above 0. With a timedelta every call that learns or
+        reads takes the `time`. None forgets nothing.
+    seed : int, default 0
+        Seed for ties and draws, at least 0.
+    name : str, default "Bandit"
+        Name that `repr` shows.
 
-    Any number of threads may use a bandit. Those that decide and score do so at once; who learns does so alone, and
-    nobody sees half of it (docs/threads.md).
+    Raises
+    ------
+    ValueError
+        If the parts do not fit together, or `features` or `half_life` is given beside a model that exists already.
 
+    Notes
+    -----
+    Methods that only some models have, such as `parameter` or `export_arm`, are on `bandit.model`.
+
+    Any number of threads may use a bandit. Calls that decide and score run at the same time. A call that learns runs
+    alone, and no other call sees half of its effect (docs/threads.md).
+
+    Examples
+    --------
     >>> import numpy as np, onepass as op
     >>> bandit = op.Bandit(op.Ridge(op.Exact(dim=2)), op.UCB(0.5))
     >>> bandit.learn(np.eye(2), [1.0, 0.0])
@@ -78,19 +98,19 @@ class Bandit(files.Owner):
         self._next_look = FIRST
 
     def _adopt(self, model: Model) -> None:
-        """Take a model, which from now on is read and written under this bandit's lock."""
+        """Make a model the bandit's own, so that it is read and written under the bandit's lock."""
         model.sharing, self._model = self.sharing, model
 
     # ---- parts ----
 
     @property
     def model(self) -> Any:
-        """What was learned. Models have properties and methods of their own, such as `parameter` or `export_arm`."""
+        """Model of rewards; it has further methods and properties, such as `parameter` or `export_arm`."""
         return self._model
 
     @property
     def exploration(self) -> Exploration:
-        """How arms are chosen. It may be changed at any time; ValueError for one that does not fit the model."""
+        """Exploration rule, which may be replaced at any time by one that fits the model."""
         return self._rule.exploration
 
     @exploration.setter
@@ -105,31 +125,50 @@ class Bandit(files.Owner):
 
     @property
     def n_learned(self) -> int:
-        """Rows learned so far."""
+        """Number of rows learned so far."""
         return self._model.n_learned
 
     @property
     def needs_time(self) -> bool:
-        """True if `learn` and what reads must be told the time."""
+        """True if every call that learns or reads must be given the time."""
         return self._model.needs_time
 
     @property
     @reading
     def arms(self) -> tuple[Any, ...]:
-        """All known arms, in the order in which they appeared; () where arms are rows."""
+        """Known arms in the order in which they appeared; empty if arms are rows."""
         return self._model.arms
 
     @writing
     def add_arm(self, arm: Hashable) -> None:
         """Make an arm known before it is learned from.
 
-        ValueError if it is known already or not hashable, and where arms are known by their features alone.
+        Parameters
+        ----------
+        arm : hashable
+            Name of the arm.
+
+        Raises
+        ------
+        ValueError
+            If the arm is known already or not hashable, or if the model knows arms by their features alone.
         """
         self._model.add_arm(arm)
 
     @writing
     def remove_arm(self, arm: Hashable) -> None:
-        """Forget an arm and all that was learned of it alone. ValueError if it is not known."""
+        """Forget an arm and everything that was learned for this arm alone.
+
+        Parameters
+        ----------
+        arm : hashable
+            Name of the arm.
+
+        Raises
+        ------
+        ValueError
+            If the arm is not known.
+        """
         with defer_signals():
             self._model.remove_arm(arm)
 
@@ -225,9 +264,30 @@ class Bandit(files.Owner):
 
     @reading
     def score(self, context: Any = None, arms: Any = None, *, time: Any = None) -> np.ndarray:
-        """Scores (K,) of the arms, or (n, K) for n contexts, without side effects; context, arms, time as in `decide`.
+        """Score arms without side effects.
 
-        Under a rule that draws the same draws in every call: the first that the seed gives. Errors as of `decide`.
+        A rule that samples uses the first draws of the seed, the same in every call.
+
+        Parameters
+        ----------
+        context : array, dict, frame, Factors or list, default None
+            One request or n requests, as in `decide`.
+        arms : sequence of hashable, dict or list of features, default None
+            The arms on offer, as in `decide`.
+        time : float or datetime, default None
+            Present time, as in `decide`.
+
+        Returns
+        -------
+        ndarray of shape (K,) or (n, K)
+            The score of each arm, on the scale of rewards.
+
+        Raises
+        ------
+        ValueError
+            If a number is not finite, a shape does not fit, or an arm appears twice.
+        FloatingPointError
+            If a score is not finite.
         """
         model = self._model.at(time)
         request = model.encode(context, arms)
@@ -251,15 +311,34 @@ class Bandit(files.Owner):
         *,
         time: Any = None,
     ) -> Recommendation:
-        """The k best arms of every user.
+        """Recommend the k best arms to each of many users, without side effects.
 
-        contexts: what `score` takes for n users at once (of models per arm also (n, dim), one row per user), as NumPy
-            arrays, frames, n records, or `Factors(users (n, d_u), arms (K, d_a))`.
-        arms: the candidates (default None: all known ones).
-        exclude: of every user, the names not to be recommended (seen items; unknown names are ignored); where fewer
-            than k are left, the lists are shorter (default None: nothing).
-        time: as in `decide`.
-        Ties are broken by the seed, alike in every call. No side effects. ValueError for bad shapes or k below 1.
+        Ties are broken by the seed, in the same way in every call.
+
+        Parameters
+        ----------
+        contexts : array, frame, list of dict or Factors
+            Contexts of n users, as `score` takes them for n requests. With a model for each arm, (n, dim) is one row
+            for each user. `Factors(users (n, d_u), arms (K, d_a))` combines features of users and of arms.
+        k : int
+            Length of each list, at least 1.
+        arms : sequence of hashable, dict or list of features, default None
+            The candidates. None means all known arms.
+        exclude : sequence of collections of names, default None
+            For each user, the arms not to be recommended, such as items already seen. Unknown names are ignored. A list
+            is shorter if fewer than k arms are left. None excludes nothing.
+        time : float or datetime, default None
+            Present time, as in `decide`.
+
+        Returns
+        -------
+        Recommendation
+            Lists of arms and their scores, best first.
+
+        Raises
+        ------
+        ValueError
+            If a shape does not fit, `k` is below 1, or `exclude` does not have one collection of names for each user.
         """
         model, rng = self._model.at(time), np.random.default_rng(self.seed)
         users, part_of = model.users(contexts)
@@ -329,7 +408,7 @@ class Bandit(files.Owner):
             self._next_look = next_look(self._model, self.name, self._next_look)
 
     def _reward(self, decisions: Any, rewards: Any, allow_repeat: bool, time: Any) -> None:
-        """Learn the rewards of decisions: from their records, all or none."""
+        """Learn the rewards of decisions from their records: all or none."""
         given, paid = pair_rewards(decisions, rewards)
         new = self._rewarded.check([one.id for one in given], allow_repeat)
         slots, values = [], []
@@ -352,7 +431,7 @@ class Bandit(files.Owner):
             self._explore(self._given)
 
     def _values(self, rewards: Any, count: int, single: bool) -> np.ndarray:
-        """Checked rewards (count,): of a single row a number."""
+        """Check rewards and return them as an array (count,); `single` allows a bare number."""
         model = self._model
         if single and isinstance(rewards, float) and -1e12 < rewards < 1e12:  # the common case, checked at once
             values = np.array([rewards], model.dtype)
@@ -367,18 +446,48 @@ class Bandit(files.Owner):
 
     @reading
     def check_rewards(self, rewards: Any) -> None:
-        """Raise ValueError for rewards (n,) that `learn` would not take: NaN, or none of the family."""
+        """Check rewards without learning them.
+
+        Parameters
+        ----------
+        rewards : array of shape (n,)
+            The rewards.
+
+        Raises
+        ------
+        ValueError
+            If `learn` would refuse a reward: it is not finite, or not possible for the family of rewards.
+        """
         self._values(rewards, len(rewards), False)
 
     @composite
     def play(self, contexts: Any, rewards: Any, nu: Any = None) -> np.ndarray:
-        """Play recorded rounds: contexts (T, K, dim), rewards (T, K) what each arm would pay.
+        """Play recorded rounds in which the reward of every arm is known.
 
-        contexts: of models per arm also (T, 1, dim); their arms are named 0 .. K - 1. Not factors.
-        nu: noise scales (T,) or (T, K), for estimators that use them (default None).
-        Returns the chosen indices (T,): those of T calls of `decide` and `learn`, in one compiled loop where the model
-        has one. Errors as there; the rounds before a score that is not finite, or before an arm to be repeated is
-        missing, have been learned.
+        The result equals T calls of `decide` and `learn`. It takes one compiled loop if the model has one.
+
+        Parameters
+        ----------
+        contexts : array of shape (T, K, dim)
+            The row of each arm in each round. With a model for each arm also (T, 1, dim); these arms are named 0 to K -
+            1. Factors are not accepted.
+        rewards : array of shape (T, K)
+            The reward that each arm would pay.
+        nu : array of shape (T,) or (T, K), default None
+            Noise scales, for estimators that use them.
+
+        Returns
+        -------
+        ndarray of int of shape (T,)
+            Index of the chosen arm in each round.
+
+        Raises
+        ------
+        ValueError
+            If `decide` or `learn` would refuse a round, or if an arm that must be repeated is missing. Rounds before a
+            missing arm have been learned.
+        FloatingPointError
+            If a score is not finite. Rounds before it have been learned.
         """
         model = self._model
         rows, values, nus = model.check_rounds(contexts, rewards, nu)
@@ -415,18 +524,40 @@ class Bandit(files.Owner):
         names: Iterable[str] | None = None,
         time: Any = None,
     ) -> Explanation:
-        """What the mean and the width of an arm are made of, feature by feature, and its difference to another arm.
+        """Explain the score of an arm, feature by feature, and its difference to another arm.
 
-        context, arms: those of one decision, as `decide` takes them; or a `Decision`, and arms None: the arms that it
-            chose, from its record alone.
-        arm: a name of `arms`, or an index where arms have none (default None: of the largest score; of a `Decision`
-            that of the first slot).
-        other: another one, to be compared with (default None: the nearest competitor, of the largest score beside it).
-        names: of the columns of a context, or of those of left, then of right (default None: x0, x1, ...).
-        time: as in `decide`.
-        Scores are those of `score`; for clicks and counts means and widths are those of x^T theta, before the link.
-        Nothing changes, no arm becomes known. ValueError for arms that are not offered, twice the same arm, wrong
-        names, and as `score`.
+        Nothing changes, and no arm becomes known. For clicks and counts, means and widths are those of x^T theta,
+        before the link.
+
+        Parameters
+        ----------
+        context : Decision, array, dict, frame or Factors, default None
+            A request, as in `decide`. Or a decision: the arms that it chose are explained from its record.
+        arm : hashable or int, default None
+            The arm to explain: a name of `arms`, or an index if arms have no names. None takes the arm with the largest
+            score, or the first slot of a decision.
+        other : hashable or int, default None
+            The arm to compare with. None takes the arm with the largest score among the others.
+        arms : sequence of hashable, dict or list of features, default None
+            The arms on offer, as in `decide`. None beside a decision.
+        names : iterable of str, default None
+            Names of the columns of a context, or of the left factor's columns, then the right one's. None means x0, x1,
+            ...
+        time : float or datetime, default None
+            Present time, as in `decide`.
+
+        Returns
+        -------
+        Explanation
+            Score, mean and width of the arm, their terms, and the difference to the other arm.
+
+        Raises
+        ------
+        ValueError
+            If an arm is not offered, `other` equals `arm`, the number of names is wrong, or `score` would refuse the
+            request.
+        FloatingPointError
+            If a score is not finite.
         """
         model = self._model.at(time)
         if isinstance(context, Decision):
@@ -451,18 +582,35 @@ class Bandit(files.Owner):
 
     @reading
     def choices(self) -> dict[str, Any]:
-        """What the model has chosen from the data so far, as plain data; {} for models that choose nothing."""
+        """Return the settings that the model has chosen from the data, as plain data.
+
+        Returns
+        -------
+        dict
+            The settings; empty for a model that chooses nothing.
+        """
         return self._model.choices()
 
     @reading
     def error_bound(self) -> float:
-        """Certified bound on ||A - A_hat||_2 of the design (the largest of all arms); infinite where nothing is
-        certified."""
+        """Return the certified bound on ||A - A_hat||_2 of the design, the largest over all arms.
+
+        Returns
+        -------
+        float
+            The bound; infinite if nothing is certified.
+        """
         return self._model.error_bound()
 
     @reading
     def memory_usage(self) -> int:
-        """Bytes of all arrays of the model, the feature map's included."""
+        """Return the memory of all arrays of the model and its feature map.
+
+        Returns
+        -------
+        int
+            Number of bytes.
+        """
         return self._model.memory_usage()
 
     @reading
@@ -473,8 +621,25 @@ class Bandit(files.Owner):
 
     @reading
     def with_exploration(self, exploration: Exploration) -> Self:
-        """The same model under another exploration, from the seed on. What is learned is shared, not copied: let one of
-        the two learn, or take a `copy` first. ValueError for what is no exploration.
+        """Return a bandit with the same model under another exploration rule.
+
+        The two bandits share what they learn. Let only one of them learn, or take a `copy` first. The random generator
+        of the new bandit starts at the seed.
+
+        Parameters
+        ----------
+        exploration : Exploration
+            The other rule.
+
+        Returns
+        -------
+        Bandit
+            The new bandit.
+
+        Raises
+        ------
+        ValueError
+            If the rule does not fit the model.
         """
         twin = self._twin(self._model)
         twin.sharing = self.sharing
@@ -485,9 +650,15 @@ class Bandit(files.Owner):
 
     @writing
     def snapshot(self) -> Snapshot:
-        """What the bandit knows now, for servers: it decides and scores in any number of threads, and never learns.
+        """Return an immutable copy for servers, which decides and scores in any number of threads.
 
-        Costs one copy of what was learned; of models per arm, of the arms that have changed since the last snapshot.
+        It costs one copy of the learned state. With a model for each arm it copies only the arms that have changed
+        since the last snapshot.
+
+        Returns
+        -------
+        Snapshot
+            The copy, which never learns.
         """
         twin = self._twin(self._model.freeze())
         twin._model.sharing = twin.sharing
@@ -495,7 +666,13 @@ class Bandit(files.Owner):
 
     @reading
     def copy(self) -> Self:
-        """An independent copy, which goes on alike."""
+        """Return an independent copy, with the same state of the random generator.
+
+        Returns
+        -------
+        Bandit
+            The copy.
+        """
         twin = self._twin(self._model.copy())
         twin._model.sharing = twin.sharing
         twin._rng = np.random.default_rng(self.seed)
@@ -503,21 +680,37 @@ class Bandit(files.Owner):
         return twin
 
     def _twin(self, model: Model) -> Self:
-        """A bandit with a model, and all else as this one."""
+        """Return a bandit with another model and otherwise the attributes of this one."""
         twin = type(self).__new__(type(self))
         twin.__dict__.update(self.__dict__)
         twin._model, twin._rewarded = model, self._rewarded.copy()
         return twin
 
     def merge(self, other: "Bandit", *, since: "Bandit | None" = None) -> Self:
-        """Learn what `other` has learned, which stays as it is: as if its rows had been learned here; returns this one.
+        """Learn everything that another bandit has learned, as if its rows had been learned here.
 
-        since: a bandit that both began as copies of, whose rows are counted once (default None: as they were
-            constructed).
-        Exploration, seed and generator stay this one's. TypeError for a model, estimator or design that cannot be
-        merged, and for bandits of two kinds of models; ValueError, and nothing has changed, for models of other parts,
-        for features that have learned different rows, beyond a fixed horizon, in the midst of an epoch, for an arm
-        whose factor has turned, and where a sketch would have to give rows back.
+        The other bandit stays as it is. Exploration rule, seed and random generator of this bandit stay, too.
+
+        Parameters
+        ----------
+        other : Bandit
+            A bandit with a model of the same kind.
+        since : Bandit, default None
+            A bandit of which both bandits began as copies; its rows are counted once. None: both began without rows.
+
+        Returns
+        -------
+        Bandit
+            This bandit.
+
+        Raises
+        ------
+        TypeError
+            If the bandits have models of different kinds, or a model, estimator or design that cannot be merged.
+        ValueError
+            If the models have different parts, features that have learned different rows, a fixed horizon that would be
+            exceeded or an epoch that is not over, an arm whose factor has turned, or a sketch that would have to give
+            rows back. Nothing has changed then.
         """
         for name, one in (("other", other), ("since", other if since is None else since)):
             if not (isinstance(one, Bandit) and type(one.model) is type(self._model)):
@@ -536,11 +729,17 @@ class Bandit(files.Owner):
 
     @property
     def has_learned(self) -> bool:
-        """True: it is written where it is an argument of another owner."""
+        """True: a bandit is written as a whole if it is an argument of another object that is saved."""
         return True
 
     def params(self) -> dict[str, Any]:
-        """What the constructor was given, as plain data."""
+        """Return the constructor's arguments as plain data.
+
+        Returns
+        -------
+        dict
+            The arguments by name.
+        """
         return {name: to_plain(part) for name, part in self._arguments().items()}
 
     def _arguments(self) -> dict[str, Any]:
@@ -552,7 +751,7 @@ class Bandit(files.Owner):
 
     @classmethod
     def from_contents(cls, params: dict[str, Any], extra: dict[str, Any], held: files.StateSource) -> Self:
-        """From what a file, copy or pickle holds, `params`, `extra` and `held`; ValueError where that does not fit."""
+        """Rebuild a bandit from saved parts; ValueError if they do not belong together."""
         held.take((), lambda found: True)
         bandit = cls(**{name: build(part) for name, part in params.items()})
         bandit._rng.bit_generator.state = extra["rng"]

@@ -1,4 +1,4 @@
-"""What every bandit's `decide` and `learn` share, whatever the model: rules, identities, records, rewards."""
+"""Helpers of `Bandit.decide` and `Bandit.learn`: seeds and records of decisions, rewards by slot, errors."""
 
 from typing import Any, NamedTuple
 
@@ -15,7 +15,7 @@ IS_GREEDY = {SAMPLED: False, GREEDY: True}  # whether slots after the first take
 
 
 class DecisionSeed(NamedTuple):
-    """What a decision begins with: its identity, its random numbers, and what the record says they came from."""
+    """Identity and random generator of a decision, and the seed that its record reports."""
 
     id: str
     rng: np.random.Generator
@@ -23,7 +23,10 @@ class DecisionSeed(NamedTuple):
 
 
 def decision_seeds(identity: Any, count: int | None, seed: int, rng: np.random.Generator) -> list[DecisionSeed]:
-    """Identities and random numbers of `count` decisions, None: of a single one; rng: of those whose id is made."""
+    """Return the seeds of `count` decisions, or of a single one if `count` is None.
+
+    `rng` serves decisions without a given identity.
+    """
     if identity is None:
         return [DecisionSeed(new_id(), rng, seed) for _ in range(1 if count is None else count)]
     given = [identity] if count is None else identity
@@ -45,7 +48,7 @@ def make_decision(
     explores: Rule,
     rounds: int,
 ) -> Decision:
-    """The record of what was found: places (k,), distributions (k, K), scores, means and widths."""
+    """Make the record of a choice: places (k,), distributions (k, K), scores, means and widths."""
     places, p, scores, means, widths = found
     chosen = places.tolist()
     if len(chosen) == 1:
@@ -76,8 +79,10 @@ def make_decision(
 
 
 def pair_rewards(decisions: Any, rewards: Any) -> tuple[list[Decision], list[list[Any]]]:
-    """Single decisions, and the rewards of each, one per slot, None where there was none; ValueError for another number
-    of them."""
+    """Return single decisions and the rewards of each, one per slot, None for a slot without one.
+
+    Raises ValueError if the number of rewards does not fit.
+    """
     if type(rewards) is float and -1e12 < rewards < 1e12 and type(decisions) is Decision and len(decisions.arms) == 1:
         return [decisions], [[rewards]]  # the common case, found at once
     given = [one for part in (decisions if isinstance(decisions, list) else [decisions]) for one in part.split()]
@@ -87,7 +92,10 @@ def pair_rewards(decisions: Any, rewards: Any) -> tuple[list[Decision], list[lis
 
 
 def check_rewards(decisions: list[Decision], rewards: Any) -> list[list[Any]]:
-    """The rewards of every decision, one per slot, None where there was none; ValueError for another number of them."""
+    """Return the rewards of every decision, one per slot, None for a slot without one.
+
+    Raises ValueError if the number of rewards does not fit.
+    """
     rewards = rewards.tolist() if hasattr(rewards, "tolist") else rewards
     if not isinstance(rewards, list | tuple) or len(rewards) != len(decisions):
         raise ValueError(f"rewards must have one entry per decision ({len(decisions)}), got {check.quote(rewards)}")
@@ -103,17 +111,17 @@ def check_rewards(decisions: list[Decision], rewards: Any) -> list[list[Any]]:
 
 
 def _reward_value(value: Any) -> float:
-    """One reward as a float; a click may be True."""
+    """Return a reward as a float; a click may be True."""
     return float(value) if isinstance(value, bool | np.bool_) else check.real("rewards", value)
 
 
 def are_decisions(value: Any) -> bool:
-    """Whether `learn` was given decisions: one, several at once, or a list of them."""
+    """Return True for a decision, a batch of decisions, or a list of them."""
     return isinstance(value, Decision) or (type(value) is list and len(value) > 0 and isinstance(value[0], Decision))
 
 
 def choice_error(place: int) -> Exception:
-    """Why no arm was chosen, where compiled code gives a negative place."""
+    """Return the error for a negative index, by which compiled code reports that no arm was chosen."""
     if place == NOT_OFFERED:
         return arm_not_offered_error()
     if place == NONE_LEFT:
@@ -125,12 +133,12 @@ def choice_error(place: int) -> Exception:
 
 
 def is_greedy(rest: Any) -> bool:
-    """Whether slots after the first take the best of the rest."""
+    """Return True if the slots after the first take the best of the arms that are left."""
     return IS_GREEDY[check.choice("rest", rest, tuple(IS_GREEDY))]
 
 
 def arm_not_offered_error() -> ValueError:
-    """What is raised when an arm that an estimator plays several times in a row is missing."""
+    """Return the error for an arm that an estimator must play again, but that is not offered."""
     return ValueError(
         "contexts must offer the arm being played until its rewards are complete, but it is missing; "
         "CRMM and MENU need a fixed arm set: use HvtUCB where arms change"

@@ -1,4 +1,4 @@
-"""A decision as a record: what was chosen, from which distribution, and all that learning its reward will need.
+"""Decisions as records: what was chosen, from which distribution, and all that learning will need.
 
     p = probabilities,   arm ~ p,   propensity = p[index]            of the first slot
     slots[j]  the distribution of slot j over the arms that are left
@@ -36,28 +36,56 @@ if hasattr(os, "register_at_fork"):
 
 
 def new_id() -> str:
-    """An identity that no other decision has: 16 random digits of the process, then a count."""
+    """Return a unique identity: 16 random hexadecimal digits of the process, then a count."""
     return f"{_made['process']}-{next(_made['count']):x}"  # type: ignore[call-overload]
 
 
 class Decision(NamedTuple):
-    """What a bandit decided. K arms were offered, k slots were filled. For n decisions at once every field that is not
-    the same for all has a leading axis n, or is a list of n; `split()` takes them apart.
+    """Record of a decision: K arms were offered, k slots were filled.
 
-    arm: the name (or index) chosen, arms: those of all k slots; index: the place of `arm` among the arms offered,
-    places: of all slots (k,).
-    scores (K,): what the rule ranks by; means (K,): the expected rewards, x^T theta or, for clicks and counts,
-    mu(x^T theta), as scores are then mu of them; widths (K,): sqrt(x^T A^-1 x), of x^T theta, None where the rule does
-    not look at them.
-    probabilities (K,): the distribution that `arm` was drawn from, 0 for arms that were not eligible; propensity: that
-    of `arm`. slots (k, K): the distribution of every slot over the arms left to it, where k > 1; propensities (k,).
-    rest: "sampled" (every slot from its distribution) or "greedy" (the best of the rest after the first: those slots
-    tell nothing of other arms).
-    id: given or made, a string; context (dim,), for k > 1 (k, dim): the rows of the chosen arms as they were before any
-    feature map, None where arms are fixed, of records their terms, a dictionary; candidates: the names of all arms,
-    None
-    for indices; n_learned: rows that the model had learned; rule: the exploration, as text; seed: the key of the random
-    numbers where the id was given (hexadecimal digits), else the bandit's seed.
+    A batch of n decisions is a `Decision`, too. Each field that differs between the decisions then has a leading axis
+    n, or is a list of n. `split()` returns the n decisions.
+
+    Parameters
+    ----------
+    arm : hashable or ndarray
+        Name or index of the chosen arm, of the first slot.
+    arms : list
+        Names or indices of the chosen arms of all k slots.
+    scores : ndarray of shape (K,)
+        The numbers by which the rule ranks the arms.
+    means : ndarray of shape (K,)
+        Expected rewards: x^T theta, or mu(x^T theta) for clicks and counts. Scores are then on the scale of mu, too.
+    widths : ndarray of shape (K,) or None
+        Widths sqrt(x^T A^-1 x) of x^T theta. None if the rule does not use them.
+    propensity : float
+        Probability of `arm`.
+    probabilities : ndarray of shape (K,)
+        Distribution from which `arm` was drawn; 0 for arms that were not eligible.
+    index : int
+        Index of `arm` among the arms offered.
+    places : ndarray of shape (k,)
+        Indices of the chosen arms of all slots.
+    slots : ndarray of shape (k, K) or None
+        Distribution of each slot over the arms that were left, if k > 1.
+    propensities : ndarray of shape (k,)
+        Probability of the chosen arm of each slot.
+    rest : {"sampled", "greedy"}
+        "sampled" if each slot was drawn from its distribution. "greedy" if the slots after the first are the best of
+        the other arms; these slots say nothing about arms that were not chosen.
+    id : str
+        Identity of the decision, given or made.
+    context : ndarray of shape (dim,) or (k, dim), dict or None
+        Rows of the chosen arms before any feature map. The terms of a dictionary context are a dictionary. None for a
+        fixed set of arms.
+    candidates : list or None
+        Names of the arms offered. None if they are indices.
+    n_learned : int
+        Number of rows that the model had learned.
+    rule : str
+        The exploration rule as text.
+    seed : int or str
+        Key of the random numbers (hexadecimal digits) if the id was given, else the seed of the bandit.
     """
 
     arm: Any
@@ -81,11 +109,17 @@ class Decision(NamedTuple):
 
     @property
     def is_batch(self) -> bool:
-        """Whether this is n decisions at once."""
+        """True if the record holds n decisions at once."""
         return isinstance(self.id, list)
 
     def split(self) -> list["Decision"]:
-        """The decisions one by one; a single one in a list."""
+        """Split a batch into single decisions.
+
+        Returns
+        -------
+        list of Decision
+            The decisions; a single decision gives a list of one.
+        """
         if not self.is_batch:
             return [self]
         columns = {name: getattr(self, name) for name in BATCH_FIELDS}
@@ -96,8 +130,18 @@ class Decision(NamedTuple):
         return [self._replace(**row) for row in rows]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON: numbers, strings, lists. ValueError for several at once, or for names that JSON does not know
-        (strings, numbers, booleans, None and tuples of them it does)."""
+        """Return the decision as plain JSON: numbers, strings and lists.
+
+        Returns
+        -------
+        dict
+            The record, from which `from_dict` rebuilds an equal decision.
+
+        Raises
+        ------
+        ValueError
+            If the record is a batch, or if a name is not a string, number, boolean, None or a tuple of these.
+        """
         if self.is_batch:
             raise ValueError("to_dict is of one decision: use [d.to_dict() for d in decisions.split()]")
         out: dict[str, Any] = {"format": FORMAT}
@@ -111,9 +155,22 @@ class Decision(NamedTuple):
 
     @classmethod
     def from_dict(cls, record: Any) -> Self:
-        """The inverse of `to_dict`: equal in every bit.
+        """Rebuild a decision that `to_dict` wrote, equal in every bit.
 
-        record: a dictionary that `to_dict` gave, through JSON or not. ValueError for what is not such a dictionary.
+        Parameters
+        ----------
+        record : dict
+            The dictionary, which may have been JSON in between.
+
+        Returns
+        -------
+        Decision
+            The decision.
+
+        Raises
+        ------
+        ValueError
+            If the dictionary is not a record of a decision.
         """
         try:
             return decision_from_record(cls, record)
@@ -122,7 +179,15 @@ class Decision(NamedTuple):
 
 
 class Recommendation(NamedTuple):
-    """Of every user, best first: arms (lists of at most k names) and their scores (arrays of the same lengths)."""
+    """Recommended arms of each user, best first.
+
+    Parameters
+    ----------
+    arms : list of list
+        At most k names for each user.
+    scores : list of ndarray
+        Scores of these arms.
+    """
 
     arms: list[list[Any]]
     scores: list[np.ndarray]
@@ -135,7 +200,7 @@ BATCH_FIELDS = (  # fields with an entry per decision
 
 
 def stack_decisions(each: list[Decision]) -> Decision:
-    """Several decisions as one, whose fields have a leading axis."""
+    """Combine single decisions into one record with a leading axis."""
     columns: dict[str, Any] = {name: [getattr(one, name) for one in each] for name in BATCH_FIELDS}
     for name in ("scores", "means", "widths", "probabilities", "places", "slots", "propensities", "context"):
         columns[name] = None if columns[name][0] is None else np.stack(columns[name])
@@ -153,7 +218,7 @@ def rest_from_record(tail: str) -> str:
 
 
 def _json_name(name: Any) -> Any:
-    """A name, or a list of them, as JSON: numbers of NumPy as numbers, tuples as {"tuple": [...]}."""
+    """Convert a name or a list of names to JSON: a NumPy number to a number, a tuple to {"tuple": [...]}."""
     if isinstance(name, list):
         return [_json_name(part) for part in name]
     if isinstance(name, np.generic):
@@ -168,7 +233,7 @@ def _json_name(name: Any) -> Any:
 
 
 def name_from_json(name: Any) -> Any:
-    """A name, or a list of them, as it was before `Decision.to_dict`."""
+    """Convert a name, or a list of names, back from the JSON of `Decision.to_dict`."""
     if isinstance(name, list):
         return [name_from_json(part) for part in name]
     if isinstance(name, dict):
@@ -184,6 +249,7 @@ FROM_JSON: dict[str, Callable[[Any], Any]] = {
 
 
 def _numbers(record: dict[str, Any], name: str, shape: tuple[int | None, ...], kind: Any = np.float64) -> np.ndarray:
+    """Return a field of a record as a finite array of the given shape; None in `shape` allows any length."""
     out = np.array(record[name], kind)
     if out.ndim != len(shape) or any(want not in (None, got) for want, got in zip(shape, out.shape, strict=True)):
         raise ValueError(f"{name} has shape {out.shape}")
@@ -193,6 +259,7 @@ def _numbers(record: dict[str, Any], name: str, shape: tuple[int | None, ...], k
 
 
 def decision_from_record(cls: Any, record: Any) -> Any:
+    """Check a record and make a `Decision` of it."""
     if record["format"] != FORMAT:
         raise ValueError(f"its format is {check.quote(record['format'])}, this version knows {FORMAT}")
     probabilities = _numbers(record, "probabilities", (None,))

@@ -1,14 +1,15 @@
-"""Why an arm has its score: what every feature adds to its mean, and to the square of its width.
+"""Explanations of scores: the share of each feature in an arm's mean, and in the square of its width.
 
     mean    = theta^T z    = sum of contributions    z_j theta_j
     width^2 = z^T A^-1 z   = sum of shares           z_j (A^-1 z)_j
-    arm a less arm b: the same of mean_a - mean_b, and of the width of theta^T (z_a - z_b); terms of a less terms of b
+    arm a less arm b: the same for mean_a - mean_b and the width of theta^T (z_a - z_b); terms of a less terms of b
 
-Where rewards have a link mu (estimator/families.py) the explained mean is theta^T z and scores are mu of it.
+If rewards have a link mu (estimator/families.py), the explained mean is theta^T z and scores are mu of it.
 
-Both are linear functions of z once theta and s = A^-1 z are known, and so are attributed alike, through feature maps
-too (features/attribution.py). Shares can be negative: a feature that makes a row more like those learned narrows it.
-Of two arms s solves for both at once, z_a with +, z_b with -: models that share nothing add their squares.
+Both are linear functions of z once theta and s = A^-1 z are known. So both are attributed in the same way, through
+feature maps, too (features/attribution.py). Shares can be negative: a feature that makes a row more like those learned
+narrows the width. For two arms s solves for both at once, z_a with +, z_b with -; models that share nothing add their
+squares.
 """
 
 from collections.abc import Sequence
@@ -27,12 +28,23 @@ SHOWN = 5  # terms that `str` shows
 
 
 class Term(NamedTuple):
-    """What a feature adds to the mean of an arm, and to the square of its width.
+    """Contribution of a feature to the mean of an arm, and to the square of its width.
 
-    part: of the model, "shared" by all arms or the "arm"'s own; name, value: of the feature; weight: what a unit of it
-    counts; contribution: weight times value, of a standardized column weight times (value - mean), and of a `Fourier`
-    frequency, whose value is an angle and whose weight an amplitude, what the wave is there; share: of width^2, in its
-    unit, may be negative.
+    Parameters
+    ----------
+    part : str
+        Part of the model: "shared" by all arms, or the "arm"'s own.
+    name : str
+        Name of the feature.
+    value : float
+        Value of the feature. For a `Fourier` frequency, an angle.
+    weight : float
+        Weight of one unit of the feature. For a `Fourier` frequency, an amplitude.
+    contribution : float
+        Weight times value. For a standardized column, weight times (value - mean). For a `Fourier` frequency, the value
+        of the wave at this point.
+    share : float
+        Part of width^2, in its unit; may be negative.
     """
 
     part: str
@@ -44,10 +56,22 @@ class Term(NamedTuple):
 
 
 class Gap(NamedTuple):
-    """What a feature adds to the lead of an arm over another.
+    """Contribution of a feature to the lead of an arm over another arm.
 
-    part, name: as in `Term`; values, weights: of the arm and of the other; contribution: to the difference of the
-    means; share: of the square of that difference's width, may be negative.
+    Parameters
+    ----------
+    part : str
+        Part of the model, as in `Term`.
+    name : str
+        Name of the feature.
+    values : tuple of float
+        Value of the feature for the arm and for the other arm.
+    weights : tuple of float
+        Weight of the feature for the arm and for the other arm.
+    contribution : float
+        Part of the difference of the means.
+    share : float
+        Part of the square of the difference's width; may be negative.
     """
 
     part: str
@@ -59,9 +83,22 @@ class Gap(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """An arm less the other: score, mean, and the width of theta^T (z_arm - z_other), all by the model as it is.
+    """Difference between an arm and another arm, by the present model.
 
-    terms: every `Gap`, the largest contribution first; contributions add up to mean, shares to width^2.
+    Parameters
+    ----------
+    arm : hashable
+        The arm.
+    other : hashable
+        The other arm.
+    score : float
+        Difference of the scores.
+    mean : float
+        Difference of the means, the sum of all contributions.
+    width : float
+        Width of theta^T (z_arm - z_other). Its square is the sum of all shares.
+    terms : tuple of Gap
+        Every feature, the largest contribution first.
     """
 
     arm: Any
@@ -72,11 +109,28 @@ class Difference(NamedTuple):
     terms: tuple[Gap, ...]
 
     def top(self, k: int) -> tuple[Gap, ...]:
-        """The k terms of the largest contributions, of either sign. ValueError for k below 0."""
+        """Return the terms with the k largest contributions, of either sign.
+
+        Parameters
+        ----------
+        k : int
+            Number of terms, at least 0.
+
+        Returns
+        -------
+        tuple of Gap
+            The terms, the largest first.
+        """
         return self.terms[: check.integer("k", k, 0)]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, as JSON takes it; a name that JSON has no word for as its `repr`."""
+        """Return the difference as plain data for JSON.
+
+        Returns
+        -------
+        dict
+            The fields. A name that JSON cannot hold is replaced by its `repr`.
+        """
         found = {"arm": plain_name(self.arm), "other": plain_name(self.other)}
         terms = [{**term._asdict(), "values": list(term.values), "weights": list(term.weights)} for term in self.terms]
         return {**found, "score": self.score, "mean": self.mean, "width": self.width, "terms": terms}
@@ -88,12 +142,25 @@ class Difference(NamedTuple):
 
 
 class Explanation(NamedTuple):
-    """An arm: its score, mean and width for this context, by the model as it is.
+    """Explanation of an arm's score, mean and width in a context, by the present model.
 
-    terms: every `Term`, the largest contribution first; contributions add up to mean, shares to width^2, to rounding.
-    difference: to the nearest competitor, or to the arm asked for; None where no other arm is offered.
-    link: "" where mean is the expected reward. Else the family of rewards, as "logistic": score is on the scale of
-    rewards, mean, width and terms are those of theta^T z, the log odds.
+    Parameters
+    ----------
+    arm : hashable
+        The arm.
+    score : float
+        Score of the arm, on the scale of rewards.
+    mean : float
+        Mean of the arm, the sum of all contributions up to rounding.
+    width : float
+        Width of the arm. Its square is the sum of all shares up to rounding.
+    terms : tuple of Term
+        Every feature, the largest contribution first.
+    difference : Difference or None
+        Difference to the nearest competitor, or to the arm that was asked for. None if no other arm is offered.
+    link : str, default ""
+        Family of the rewards, such as "logistic". Mean, width and terms are then those of theta^T z, the log odds. ""
+        if the mean is the expected reward.
     """
 
     arm: Any
@@ -105,11 +172,28 @@ class Explanation(NamedTuple):
     link: str = ""
 
     def top(self, k: int) -> tuple[Term, ...]:
-        """The k terms of the largest contributions, of either sign. ValueError for k below 0."""
+        """Return the terms with the k largest contributions, of either sign.
+
+        Parameters
+        ----------
+        k : int
+            Number of terms, at least 0.
+
+        Returns
+        -------
+        tuple of Term
+            The terms, the largest first.
+        """
         return self.terms[: check.integer("k", k, 0)]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, as JSON takes it; a name that JSON has no word for as its `repr`."""
+        """Return the explanation as plain data for JSON.
+
+        Returns
+        -------
+        dict
+            The fields. A name that JSON cannot hold is replaced by its `repr`.
+        """
         difference = None if self.difference is None else self.difference.to_dict()
         numbers = {"score": self.score, "mean": self.mean, "width": self.width}
         terms = [term._asdict() for term in self.terms]
@@ -123,7 +207,10 @@ class Explanation(NamedTuple):
 
 
 def make_explanation(arms: Sequence[Any], scores: Sequence[float], sides: Sides, link: str = "") -> Explanation:
-    """Of one arm, or of two: the second is the other one; link: the family of rewards, where it has one."""
+    """Make the explanation of one arm, or of two arms, the second being the one to compare with.
+
+    `link` is the family of the rewards, if they have a link.
+    """
     mine = sides(1)[0]
     terms = [
         Term(side.part, *row)
@@ -160,15 +247,15 @@ def _width(squares: list[float]) -> float:
 
 
 def _sort_terms(terms: list[Any]) -> list[Any]:
-    """The largest contribution first, then the largest share; a constant that says nothing is left out."""
+    """Sort terms by contribution, then by share, and leave out a constant without effect."""
     told = [t for t in terms if t.contribution or t.share or not is_constant(t.name)]
     return sorted(told, key=lambda term: (-abs(term.contribution), -abs(term.share)))
 
 
 def rows_from_decision(decision: Decision, arms: Any, arm: Any) -> tuple[np.ndarray, tuple[Any, ...], Any]:
-    """Rows (k, dim) and names of the arms that a decision chose, and the one asked about (None: the first).
+    """Return the rows (k, dim) and names of the arms that a decision chose, and the arm to explain.
 
-    ValueError for several decisions at once, for `arms` beside a record, and for one that holds no rows.
+    Raises ValueError for a batch of decisions, for `arms` beside a decision, and for a record without rows.
     """
     if decision.is_batch:
         raise ValueError("contexts must be one decision: take several at once apart with decisions.split()")
@@ -183,8 +270,11 @@ def rows_from_decision(decision: Decision, arms: Any, arm: Any) -> tuple[np.ndar
 def arms_to_explain(
     scores: np.ndarray, offered: Sequence[Any], arm: Any, other: Any, compares: bool = True
 ) -> list[int]:
-    """The places of an arm (None: of the largest score) and of another one (None: of the largest score beside it), or
-    of the arm alone where nothing else is offered. ValueError for arms not offered, or twice the same."""
+    """Return the index of the arm to explain, and of the arm to compare with if there is one.
+
+    None for `arm` takes the largest score, None for `other` the largest score of the other arms. Raises ValueError if
+    an arm is not offered or the two are equal.
+    """
     first = int(np.argmax(scores)) if arm is None else arm_index("arm", arm, offered)
     if not compares:
         if other is not None:
@@ -201,7 +291,7 @@ def arms_to_explain(
 
 
 def arm_index(argument: str, name: Any, offered: Sequence[Any]) -> int:
-    """Where a name stands among the arms offered; ValueError if it does not."""
+    """Return the index of a name among the arms offered; ValueError if the name is not offered."""
     try:
         return {one: place for place, one in reversed(list(enumerate(offered)))}[name]
     except (KeyError, TypeError):  # not among them, or not hashable
@@ -211,7 +301,7 @@ def arm_index(argument: str, name: Any, offered: Sequence[Any]) -> int:
 
 
 def plain_name(name: Any) -> Any:
-    """A name of an arm as JSON has it."""
+    """Convert the name of an arm to plain data for JSON."""
     name = name.item() if isinstance(name, np.generic) else name
     if isinstance(name, tuple):
         return [plain_name(part) for part in name]
@@ -223,7 +313,7 @@ def _pair(two: tuple[float, float]) -> str:
 
 
 def _table(head: str, found: Any, said: list[str], note: str = "") -> str:
-    """Head line, the first terms, and what the others add up to; note: behind the head line."""
+    """Format a head line, the first terms, and the sum of the other terms; `note` ends the head line."""
     square, several = found.width**2, len({term.part for term in found.terms}) > 1
     rows = [
         (term.contribution, term.share, f"{term.part + ' ' if several else ''}{term.name} = {text}")

@@ -1,4 +1,4 @@
-"""Decisions among rows that cannot be listed: a maximizer of the user's finds the best one."""
+"""Decisions among rows that cannot be listed: a function of the caller finds the best row."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,9 +13,10 @@ from onepass.model.contract import Choice, Model, non_finite_error
 def maximize_score(
     model: Model, rule: Rule, maximizer: Callable[[Callable[[Any], np.ndarray]], Any], rng: np.random.Generator
 ) -> tuple[np.ndarray, Choice]:
-    """Return the row (dim,) that a maximizer finds, and its choice, which is sure; rule: one without chance.
+    """Return the row (dim,) that a maximizer finds, and its choice with probability 1.
 
-    ValueError where the maximizer returns no row; FloatingPointError where its score is not finite.
+    `rule` must not be random. Raises ValueError if the maximizer returns no row, FloatingPointError if the row's score
+    is not finite.
     """
 
     def score_rows(rows: Any) -> tuple[np.ndarray, ArmStatistics]:

@@ -1,10 +1,10 @@
-"""Decisions that wait for their rewards, for those who run no service.
+"""Decisions that wait for their rewards, for programs without the decision service.
 
     due = time of the decision + after        at due: learn the reward given by then, else the default
 
 Every row is learned at its own deadline, so rows are learned in the order of their decisions, clicked or not. Clicks
-that are learned when they arrive overtake the zeros of what was shown beside them: for as long as those zeros wait,
-whatever was shown lately looks better than it is, and afterwards worse.
+that are learned on arrival overtake the zeros of arms that were shown at the same time. While those zeros wait, the
+arms shown lately look better than they are, and afterwards worse.
 """
 
 import heapq
@@ -27,8 +27,10 @@ DEADLINE, ARRIVAL = "deadline", "arrival"
 
 
 class WaitingDecision(NamedTuple):
-    """A decision that waits. due: its deadline, in seconds; number: of decisions before it; paid: the reward of every
-    slot, None where none has come."""
+    """Decision that waits for its reward.
+
+    due: deadline in seconds; number: count of the decisions before it; paid: reward of every slot so far, or None.
+    """
 
     due: float
     number: int
@@ -37,7 +39,7 @@ class WaitingDecision(NamedTuple):
 
 
 class SavedDecisions(NamedTuple):
-    """Arrays of a file: deadlines, in seconds, and as JSON the decisions' records and their rewards by slot."""
+    """Arrays of a file: deadlines in seconds, and as JSON the decisions' records and their rewards by slot."""
 
     due: np.ndarray
     records: np.ndarray
@@ -47,20 +49,40 @@ class SavedDecisions(NamedTuple):
 @final
 @savable
 class PendingRewards(files.Owner):
-    """A bandit and the decisions that wait for their rewards; saved, copied and pickled together.
+    """Bandit with the decisions that wait for their rewards; both are saved, copied and pickled together.
 
-    A decision waits for `after` seconds. At that deadline the bandit learns the reward that was given meanwhile, or the
-    default. Deadlines that have passed are seen to by the next call of `decide`, `reward` or `expire`, one after the
-    other in their order, each at its own time: what the bandit learns does not depend on when those calls come.
+    A decision waits for `after` seconds. At this deadline the bandit learns the reward that has been given, or the
+    default. The next call of `decide`, `reward` or `expire` handles the deadlines that have passed, one after the
+    other, each at its own time. So the state of the bandit does not depend on the times of these calls.
 
-    bandit: may be used beside.
-    after: seconds, above 0 (default 3600.0). default: the reward of slots for which none was given, a finite number
-    (default 0.0); None: nothing is learned of them, which is right where a missing reward says nothing.
-    learn_at: "deadline" (default), or "arrival": a reward is learned when it is given, before the deadline. That is
-    right only where every decision gets a reward, or where `default` is None: otherwise rewards are learned before
-    the defaults of decisions made at the same time, and the bandit runs after what it has shown lately.
-    ValueError for values out of range.
+    Parameters
+    ----------
+    bandit : Bandit
+        The bandit, which may also be used directly.
+    after : float, default 3600.0
+        Seconds from a decision to its deadline, above 0.
+    default : float, default 0.0
+        Reward of a slot for which none was given, a finite number. None learns nothing for such a slot, which is right
+        if a missing reward carries no information.
+    learn_at : {"deadline", "arrival"}, default "deadline"
+        "arrival" learns a reward when it is given. This is right only if every decision gets a reward, or if `default`
+        is None. Otherwise rewards are learned before the defaults of decisions made at the same time, and the bandit
+        favors the arms that it has shown lately.
 
+    Attributes
+    ----------
+    bandit : Bandit
+        The bandit.
+    after : float
+        Seconds from a decision to its deadline.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+
+    Examples
+    --------
     >>> import numpy as np, onepass as op
     >>> pending = op.PendingRewards(op.OFUL(dim=2), after=60.0)
     >>> decision = pending.decide(np.eye(2), id="request 1", now=0.0)
@@ -99,17 +121,44 @@ class PendingRewards(files.Owner):
 
     @reading
     def ids(self) -> list[str]:
-        """Identities of the decisions that wait for their deadline, the oldest first."""
+        """Return the identities of the waiting decisions, the oldest first.
+
+        Returns
+        -------
+        list of str
+            The identities.
+        """
         return list(self._waiting)
 
     @composite
     def decide(self, contexts: Any, arms: Any = None, k: int = 1, *, now: Any = None, **options: Any) -> Decision:
-        """`decide` of the bandit, after the deadlines that have passed; the decision waits from now on.
+        """Choose an arm, or a list of `k` arms, and let the decision wait for its reward.
 
-        contexts (K, dim) or as else the bandit takes them, arms, k, options (id, eligible, rest): as there, for one
-        decision or several at once. now: seconds, as of `time.time`, the default.
-        An id that waits already is a request that comes again: it gets the decision that waits, whose deadline stays.
-        Errors as there; ValueError for such an id beside other arms.
+        Deadlines that have passed are handled first. An id that already waits is a repeated request: it gets the
+        waiting decision, whose deadline stays.
+
+        Parameters
+        ----------
+        contexts : array, dict, frame, Factors or list
+            One request or n requests, as in `Bandit.decide`.
+        arms : sequence of hashable, dict or list of features, default None
+            The arms on offer.
+        k : int, default 1
+            Number of slots to fill.
+        now : float, default None
+            Present time in seconds. None takes `time.time()`.
+        **options : Any
+            Further arguments of `Bandit.decide`, such as `id`, `eligible` and `rest`.
+
+        Returns
+        -------
+        Decision
+            The chosen arms and their probabilities.
+
+        Raises
+        ------
+        ValueError
+            If `Bandit.decide` refuses the request, or if the id waits with other arms.
         """
         now = self._to_seconds(now)
         self._expire(now)
@@ -122,13 +171,27 @@ class PendingRewards(files.Owner):
 
     @composite
     def reward(self, identity: str, reward: Any, *, now: Any = None) -> None:
-        """Keep the reward of a decision until its deadline, or learn it at once where `learn_at` is "arrival".
+        """Record the reward of a waiting decision, or learn it at once if `learn_at` is "arrival".
 
-        identity: its id. reward: a number, for k slots k numbers; None leaves a slot as it is. now: as in `decide`.
-        Of several rewards given for one slot before the deadline the last one counts. With "arrival" the decision waits
-        no more, and of slots with None nothing is learned.
-        ValueError, and nothing has changed but for deadlines that have passed, for a reward that the bandit would not
-        learn or of another number of slots; KeyError where no decision waits under that id.
+        Before the deadline a later reward of a slot replaces an earlier one. With "arrival" the decision stops waiting,
+        and nothing is learned for slots with None.
+
+        Parameters
+        ----------
+        identity : str
+            Id of the decision.
+        reward : float or list of float
+            The reward; k numbers for k slots. None leaves a slot as it is.
+        now : float, default None
+            Present time in seconds. None takes `time.time()`.
+
+        Raises
+        ------
+        ValueError
+            If the bandit would refuse the reward, or the number of slots is wrong. Only deadlines that have passed have
+            changed anything then.
+        KeyError
+            If no decision with this id waits.
         """
         now = self._to_seconds(now)
         self._expire(now)
@@ -146,9 +209,19 @@ class PendingRewards(files.Owner):
 
     @composite
     def expire(self, *, now: Any = None) -> int:
-        """Learn, in their order, the decisions whose deadline has passed at `now`, as in `decide`; how many there were.
+        """Learn the decisions whose deadline has passed, in the order of their deadlines.
 
-        Slots without a reward have the default; where that is None nothing is learned of them.
+        A slot without a reward takes the default; if the default is None, nothing is learned for it.
+
+        Parameters
+        ----------
+        now : float, default None
+            Present time in seconds. None takes `time.time()`.
+
+        Returns
+        -------
+        int
+            Number of these decisions.
         """
         return self._expire(self._to_seconds(now))
 
@@ -164,8 +237,10 @@ class PendingRewards(files.Owner):
         return count
 
     def _learn(self, one: WaitingDecision, paid: list[float | None], when: float) -> None:
-        """Let a decision wait no more, and learn its rewards. It is gone even where the bandit refuses it: what can
-        never be learned would keep everything behind it waiting."""
+        """Remove a decision from the queue and learn its rewards.
+
+        The decision is removed even if the bandit refuses it: otherwise it would block everything behind it.
+        """
         with defer_signals():
             del self._waiting[one.decision.id]
             if any(value is not None for value in paid):
@@ -177,7 +252,7 @@ class PendingRewards(files.Owner):
                     raise
 
     def _find_waiting(self, one: Decision) -> Decision:
-        """The decision that waits under the id of one, or that one."""
+        """Return the waiting decision with the same id, or the decision itself if none waits."""
         if one.id not in self._waiting:
             return one
         held = self._waiting[one.id].decision
@@ -192,7 +267,7 @@ class PendingRewards(files.Owner):
             self._made += 1
 
     def _time_options(self, now: float) -> dict[str, Any]:
-        """The time, for a bandit with a half-life in seconds."""
+        """Return the `time` argument if the bandit has a half-life in seconds."""
         return {"time": now} if self.bandit.needs_time else {}
 
     @staticmethod
@@ -209,7 +284,7 @@ class PendingRewards(files.Owner):
 
     @classmethod
     def from_contents(cls, params: dict[str, Any], extra: dict[str, Any], held: files.StateSource) -> Self:
-        """Rebuild the object from what a file holds, `params`, `extra` and `held`; ValueError where they disagree."""
+        """Rebuild the object from saved parts; ValueError if they do not belong together."""
         arguments = {name: build(part) for name, part in params.items()}
         pending = cls(arguments.pop("bandit").copy(), **arguments)
         begun = SavedDecisions(due=np.zeros(0), records=object_array([]), paid=object_array([]))

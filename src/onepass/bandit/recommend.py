@@ -1,4 +1,4 @@
-"""Lists of the k best arms of many users, from scores that are made block by block."""
+"""Recommendations of the k best arms to many users, from scores that are computed block by block."""
 
 from collections.abc import Callable, Collection, Hashable, Sequence
 from typing import Any
@@ -21,10 +21,10 @@ def recommend_top_k(
     exclude: Sequence[Collection[Hashable]] | None,
     seed: int,
 ) -> Recommendation:
-    """Return the k best of `names` for every user, but for those that `exclude` has for that user.
+    """Return the k best of `names` for every user, without the arms excluded for that user.
 
-    scores_of: gives the scores (n, K) of a slice of users; seed: of the order among equals. ValueError for an `exclude`
-    of another length, or of what are no collections of names.
+    `scores_of` returns the scores (n, K) of a slice of users; `seed` orders arms with equal scores. Raises ValueError
+    if `exclude` has another length, or if it holds something other than collections of names.
     """
     if exclude is not None and len(exclude) != users:
         raise ValueError(f"exclude must have one collection per user ({users}), got {len(exclude)}")

@@ -1,13 +1,21 @@
-"""A request as `decide` takes it: a context, and the arms on offer with their names or features."""
+"""Requests as `decide` takes them: a context and the arms on offer, with their names or features."""
 
 from typing import Any, NamedTuple
 
 
 class Request(NamedTuple):
-    """A context and arms: `decide(request.context, request.arms)`, `learn(request.context, 1.0, request.arm(place))`.
+    """Request: a context and the arms on offer.
 
-    context: a record; arms: {name: features}, or features of arms without names, or names of arms without features, in
-    the order of their places; eligible: as of `decide` (default None: all).
+    Use it as `decide(request.context, request.arms)` and `learn(request.context, 1.0, request.arm(place))`.
+
+    Parameters
+    ----------
+    context : dict
+        The context.
+    arms : dict or list
+        {name: features}, features of arms without names, or names of arms without features.
+    eligible : sequence, default None
+        Eligible arms, as in `decide`. None means all.
     """
 
     context: Any
@@ -15,7 +23,18 @@ class Request(NamedTuple):
     eligible: Any = None
 
     def arm(self, place: int) -> Any:
-        """The arm at a place, as `learn` takes it: a name, {name: features}, or [features]."""
+        """Return the arm at an index as `learn` takes it: a name, {name: features}, or [features].
+
+        Parameters
+        ----------
+        place : int
+            Index of the arm.
+
+        Returns
+        -------
+        str, dict or list
+            The arm.
+        """
         if isinstance(self.arms, dict):
             name = list(self.arms)[place]
             return {name: self.arms[name]}

@@ -1,8 +1,8 @@
-"""A bandit that begins anew when its residuals grow: a detector of change, and the recent rows to learn again.
+"""Restart of a bandit when its residuals grow.
 
-|reward - mean| of every decision that is rewarded goes to an e-detector (exploration/e_detector.py): while the absolute
+|reward - mean| of every rewarded decision goes to an e-detector (exploration/e_detector.py). While the absolute
 residuals are exchangeable, or shrink, false alarms are at least `every` rewards apart on average. At an alarm the
-bandit becomes again what it was when it was given, and learns the rewards since the change began, `recent` at most.
+bandit returns to its initial state and learns the rewards since the change began, at most `recent`.
 """
 
 from collections import deque
@@ -17,13 +17,38 @@ from onepass.foundation.rw_lock import SharedObject, reading, writing
 
 @final
 class RestartOnChange(SharedObject):
-    """A bandit and a watch over its residuals, for any number of threads; `bandit` is what to save, and to read.
+    """Bandit that restarts when its residuals grow, for any number of threads.
 
-    bandit: a copy of what it knows now is what it becomes again.
-    every: rewards between two false alarms, on average, at least; above 1 (default 100,000).
-    recent: rewards that are learned again at most, at least 1 (default 1000).
-    seed: of the detector, at least 0 (default 0). ValueError outside those ranges.
+    At an alarm the bandit returns to a copy of its initial state and learns the latest rewards again. Save and read the
+    attribute `bandit`.
 
+    Parameters
+    ----------
+    bandit : Bandit
+        The bandit. A copy of its present state is the state to return to.
+    every : float, default 1e5
+        Lower bound on the average number of rewards between two false alarms, above 1.
+    recent : int, default 1000
+        Largest number of rewards to learn again, at least 1.
+    seed : int, default 0
+        Seed of the detector, at least 0.
+
+    Attributes
+    ----------
+    bandit : Bandit
+        The present bandit.
+    rewards : int
+        Number of rewards learned.
+    alarms : list of int
+        Number of rewards learned at each alarm.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+
+    Examples
+    --------
     >>> import numpy as np, onepass as op
     >>> watched = op.RestartOnChange(op.OFUL(dim=2), every=10_000.0)
     >>> rng = np.random.default_rng(0)
@@ -50,14 +75,48 @@ class RestartOnChange(SharedObject):
 
     @reading
     def decide(self, contexts: Any, arms: Any = None, k: int = 1, **options: Any) -> Decision:
-        """As the bandit decides; contexts (K, dim), arms, k, options (id, eligible, rest) and errors as there."""
+        """Choose an arm, or a list of `k` arms, as `Bandit.decide` does.
+
+        Parameters
+        ----------
+        contexts : array, dict, frame, Factors or list
+            One request or n requests.
+        arms : sequence of hashable, dict or list of features, default None
+            The arms on offer.
+        k : int, default 1
+            Number of slots to fill.
+        **options : Any
+            Further arguments of `Bandit.decide`, such as `id`, `eligible` and `rest`.
+
+        Returns
+        -------
+        Decision
+            The chosen arms and their probabilities.
+        """
         return self.bandit.decide(contexts, arms, k, **options)
 
     @writing
     def learn(self, decision: Decision, reward: Any, *, time: Any = None) -> bool:
-        """Learn a reward of one `decision` for one slot, `time` as of the bandit's `learn`; whether there was an alarm.
+        """Learn the reward of a decision, and restart the bandit if the detector raises an alarm.
 
-        ValueError, and nothing has changed, for several decisions or slots, and as of the bandit's `learn`.
+        Parameters
+        ----------
+        decision : Decision
+            A single decision with one slot.
+        reward : float
+            The reward.
+        time : float or datetime, default None
+            Time from which the row counts, as in `Bandit.learn`.
+
+        Returns
+        -------
+        bool
+            True if there was an alarm.
+
+        Raises
+        ------
+        ValueError
+            If there are several decisions or slots, or if `Bandit.learn` refuses the reward. Nothing has changed then.
         """
         if not isinstance(decision, Decision) or decision.is_batch or len(decision.arms) != 1:
             raise ValueError(f"decision must be one decision for one slot, got {check.quote(decision)}")

@@ -1,4 +1,4 @@
-"""Which decisions have had their reward: the last `LENGTH` of them, by 64 bits of their identities.
+"""Identities of the last `LENGTH` rewarded decisions, each as 64 bits.
 
 A new identity shares its bits with one of them once in 2 10^15 times; its reward would then be refused.
 """
@@ -20,21 +20,22 @@ def _bits(identity: str) -> int:
 
 
 class RewardedIds:
-    """Identities in the order in which their rewards were learned."""
+    """Set of identities in the order in which their rewards were learned."""
 
     def __init__(self, bits: Iterable[int] = ()) -> None:
         self._bits: dict[int, None] = dict.fromkeys(bits)
 
     def copy(self) -> "RewardedIds":
-        """The same identities."""
         return RewardedIds(self._bits)
 
     def __len__(self) -> int:
         return len(self._bits)
 
     def check(self, identities: list[str], allow_repeat: bool) -> list[int]:
-        """Return the bits of identities for `add`; ValueError for one that is here, or twice among these, unless
-        `allow_repeat`."""
+        """Return the bits of identities, to be given to `add`.
+
+        Raises ValueError for an identity that is in the set or appears twice, unless `allow_repeat`.
+        """
         new = [_bits(identity) for identity in identities]
         for place, bits in enumerate(() if allow_repeat else new):
             if bits in self._bits or bits in new[:place]:
@@ -45,7 +46,7 @@ class RewardedIds:
         return new
 
     def add(self, new: list[int]) -> None:
-        """Those of these bits have had their rewards."""
+        """Add the bits of identities as the latest."""
         for bits in new:
             self._bits.pop(bits, None)
             self._bits[bits] = None
@@ -53,7 +54,7 @@ class RewardedIds:
                 del self._bits[next(iter(self._bits))]
 
     def join(self, other: "RewardedIds") -> None:
-        """Those of another one as well, as if they came last."""
+        """Add the identities of another set as the latest."""
         for bits in other._bits:
             self._bits.pop(bits, None)
             self._bits[bits] = None
@@ -61,12 +62,12 @@ class RewardedIds:
             del self._bits[bits]
 
     def to_text(self) -> str:
-        """As a string for a file."""
+        """Return the set as text for a file."""
         return base64.b64encode(np.fromiter(self._bits, np.dtype("<u8"), len(self._bits)).tobytes()).decode()
 
     @classmethod
     def from_text(cls, text: str) -> "RewardedIds":
-        """The inverse of `to_text`; ValueError for what is not one."""
+        """Rebuild a set from the text of `to_text`; ValueError if the text is damaged."""
         held = np.frombuffer(base64.b64decode(text, validate=True), np.dtype("<u8")).tolist()
         if len(held) > LENGTH or len(set(held)) != len(held):
             raise ValueError("the decisions that had a reward do not fit")

@@ -1,7 +1,8 @@
-"""A warning, once a bandit, where a sketch has lost so much that its means cannot be trusted.
+"""Warning, once for each bandit, when a sketch has lost too much for its means to be trusted.
 
-Looked at when 64, 128, 256, ... rows have been learned: 20 times in a stream of 60 million, so that learning a row pays
-for one comparison of integers. Only for ridge regression, whose b holds what the sketch has lost (design/loss.py).
+The check runs when 64, 128, 256, ... rows have been learned: 20 times in a stream of 60 million. So learning a row pays
+for one comparison of integers. It covers only ridge regression, whose b holds what the sketch has lost
+(design/loss.py).
 """
 
 import warnings
@@ -13,18 +14,18 @@ NEVER = 2**63  # rows
 
 
 class SketchWarning(UserWarning):
-    """A sketch is too small for its `reg`, so scores may be far too large. Warned once per bandit.
+    """Warning that a sketch is too small for its `reg`, so scores may be far too large.
 
-    Choose a larger sketch or `reg`; a design that puts back what it cuts (`CBSCFD`, `PSILinUCB(compensate=True)`,
-    `DBSLinUCB(base="rfd")`), an exact one, or `estimator="newton"`. To learn silently:
-    `warnings.simplefilter("ignore", onepass.SketchWarning)`.
+    It is given once for each bandit. Choose a larger sketch or `reg`, or a design that puts back what it cuts
+    (`CBSCFD`, `PSILinUCB(compensate=True)`, `DBSLinUCB(base="rfd")`), or an exact design, or `estimator="newton"`. To
+    learn silently: `warnings.simplefilter("ignore", onepass.SketchWarning)`.
     """
 
 
 def next_look(model: Any, name: str, due: int) -> int:
-    """Warn if a sketch of a model, or that of some arm, has lost more than MOST ridges; the rows before the next look.
+    """Warn if a sketch of the model has lost more than MOST ridges, and return the row of the next check.
 
-    name: of the bandit; due: rows at which this look was due. After a warning there is never another one.
+    `name` is the bandit's name, `due` the row at which this check was due. After a warning there is no further check.
     """
     while due <= model.n_learned:
         due *= 2

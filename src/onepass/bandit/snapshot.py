@@ -1,4 +1,4 @@
-"""What a bandit knew at one moment, for servers: it decides, scores, recommends and explains, and never learns."""
+"""Immutable copies of a bandit for servers: they decide, score, recommend and explain, and never learn."""
 
 from pathlib import Path
 from typing import Any, final
@@ -11,11 +11,18 @@ from onepass.bandit.explanation import Explanation
 
 @final
 class Snapshot:
-    """An immutable copy of a bandit, as `bandit.snapshot()` gives it: any number of threads, no writer to wait for.
+    """Immutable copy of a bandit, for any number of threads without waiting for a writer.
 
-    Decisions without an id draw from the bandit's own generator, so those of two snapshots are independent; rewards are
-    learned by the bandit, from the records. Made of models per arm, a copy that no snapshot has any more is brought up
-    to date by the arms that have changed, and used again: hold on to as few as you need.
+    `Bandit.snapshot` makes it. Decisions without an id draw from the bandit's own generator, so decisions of two
+    snapshots are independent. The bandit learns their rewards from the records.
+
+    With a model for each arm, a snapshot that is no longer referenced is updated and used again. So keep as few as you
+    need.
+
+    Parameters
+    ----------
+    bandit : Bandit
+        The frozen bandit.
     """
 
     __slots__ = ("_bandit",)
@@ -25,37 +32,123 @@ class Snapshot:
 
     @property
     def n_learned(self) -> int:
-        """Rows that the bandit had learned."""
+        """Number of rows that the bandit had learned."""
         return self._bandit.n_learned
 
     def decide(self, contexts: Any, arms: Any = None, k: int = 1, **options: Any) -> Decision:
-        """As the bandit would have decided; contexts (K, dim), arms, k, options (id, eligible, rest, time) as there."""
+        """Choose an arm, or a list of `k` arms, as `Bandit.decide` would have done.
+
+        Parameters
+        ----------
+        contexts : array, dict, frame, Factors or list
+            One request or n requests.
+        arms : sequence of hashable, dict or list of features, default None
+            The arms on offer.
+        k : int, default 1
+            Number of slots to fill.
+        **options : Any
+            Further arguments of `Bandit.decide`, such as `id`, `eligible`, `rest` and `time`.
+
+        Returns
+        -------
+        Decision
+            The chosen arms and their probabilities.
+        """
         return self._bandit.decide(contexts, arms, k, **options)
 
     def score(self, contexts: Any, arms: Any = None, *, time: Any = None) -> np.ndarray:
-        """The bandit's scores; contexts (K, dim) or (n, K, dim), arms, time and errors as there."""
+        """Score arms as `Bandit.score` would have done.
+
+        Parameters
+        ----------
+        contexts : array, dict, frame, Factors or list
+            One request or n requests.
+        arms : sequence of hashable, dict or list of features, default None
+            The arms on offer.
+        time : float or datetime, default None
+            Present time.
+
+        Returns
+        -------
+        ndarray of shape (K,) or (n, K)
+            The score of each arm.
+        """
         return self._bandit.score(contexts, arms, **({} if time is None else {"time": time}))
 
     def recommend(
         self, contexts: Any, k: int, arms: Any = None, exclude: Any = None, *, time: Any = None
     ) -> Recommendation:
-        """The bandit's recommendations; contexts (n, dim) or (n, K, dim), k, arms, exclude, time, errors as there."""
+        """Recommend the k best arms to each user as `Bandit.recommend` would have done.
+
+        Parameters
+        ----------
+        contexts : array, frame, list of dict or Factors
+            Contexts of n users.
+        k : int
+            Length of each list, at least 1.
+        arms : sequence of hashable, dict or list of features, default None
+            The candidates. None means all known arms.
+        exclude : sequence of collections of names, default None
+            For each user, the arms not to be recommended.
+        time : float or datetime, default None
+            Present time.
+
+        Returns
+        -------
+        Recommendation
+            Lists of arms and their scores, best first.
+        """
         return self._bandit.recommend(contexts, k, arms, exclude, time=time)
 
     def explain(self, contexts: Any, arm: Any = None, other: Any = None, **options: Any) -> Explanation:
-        """The bandit's explanation; contexts (K, dim), arm, other, options (arms, names, time) and errors as there."""
+        """Explain the score of an arm as `Bandit.explain` would have done.
+
+        Parameters
+        ----------
+        contexts : Decision, array, dict, frame or Factors
+            A request or a decision.
+        arm : hashable or int, default None
+            The arm to explain. None takes the arm with the largest score.
+        other : hashable or int, default None
+            The arm to compare with. None takes the nearest competitor.
+        **options : Any
+            Further arguments of `Bandit.explain`: `arms`, `names` and `time`.
+
+        Returns
+        -------
+        Explanation
+            Terms of the arm's mean and width, and the difference to the other arm.
+        """
         return self._bandit.explain(contexts, arm, other, **options)
 
     def bandit(self) -> Any:
-        """A bandit of its own that goes on from here."""
+        """Return a bandit that goes on from here, independent of the snapshot.
+
+        Returns
+        -------
+        Bandit
+            A copy that can learn.
+        """
         return self._bandit.copy()
 
     def save(self, path: str | Path) -> None:
-        """Write the bandit as it was to `path`, while it goes on learning; errors as of `bandit.save`."""
+        """Write the bandit in the state of the snapshot, while the original goes on learning.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file, as in `Bandit.save`.
+        """
         self._bandit.save(path)
 
     def memory_usage(self) -> int:
-        """Bytes of all arrays, some of which other snapshots may share."""
+        """Return the memory of all arrays, some of which other snapshots may share.
+
+        Returns
+        -------
+        int
+            Number of bytes.
+        """
         return self._bandit.memory_usage()
 
     def __repr__(self) -> str:
