@@ -32,7 +32,6 @@ PENDING: tuple[str, ...] = (
     "onepass.cli",
     "onepass.cluster",
     "onepass.lab",
-    "onepass.log",
     "onepass.model",
     "onepass.service",
     "onepass.testing",

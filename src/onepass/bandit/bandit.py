@@ -751,7 +751,7 @@ class Bandit(files.Owner):
 
     @classmethod
     def from_contents(cls, params: dict[str, Any], extra: dict[str, Any], held: files.StateSource) -> Self:
-        """Rebuild a bandit from saved parts; ValueError if they do not belong together."""
+        """Rebuild a bandit from `params`, `extra` and `held`; ValueError if they do not belong together."""
         held.take((), lambda found: True)
         bandit = cls(**{name: build(part) for name, part in params.items()})
         bandit._rng.bit_generator.state = extra["rng"]

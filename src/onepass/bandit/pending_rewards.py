@@ -140,7 +140,7 @@ class PendingRewards(files.Owner):
         Parameters
         ----------
         contexts : array, dict, frame, Factors or list
-            One request or n requests, as in `Bandit.decide`.
+            One request, such as rows (K, dim), or n requests, as in `Bandit.decide`.
         arms : sequence of hashable, dict or list of features, default None
             The arms on offer.
         k : int, default 1
@@ -284,7 +284,7 @@ class PendingRewards(files.Owner):
 
     @classmethod
     def from_contents(cls, params: dict[str, Any], extra: dict[str, Any], held: files.StateSource) -> Self:
-        """Rebuild the object from saved parts; ValueError if they do not belong together."""
+        """Rebuild the object from `params`, `extra` and `held`; ValueError if they do not belong together."""
         arguments = {name: build(part) for name, part in params.items()}
         pending = cls(arguments.pop("bandit").copy(), **arguments)
         begun = SavedDecisions(due=np.zeros(0), records=object_array([]), paid=object_array([]))

@@ -80,7 +80,7 @@ class RestartOnChange(SharedObject):
         Parameters
         ----------
         contexts : array, dict, frame, Factors or list
-            One request or n requests.
+            One request, such as rows (K, dim), or n requests.
         arms : sequence of hashable, dict or list of features, default None
             The arms on offer.
         k : int, default 1

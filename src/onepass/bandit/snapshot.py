@@ -41,7 +41,7 @@ class Snapshot:
         Parameters
         ----------
         contexts : array, dict, frame, Factors or list
-            One request or n requests.
+            One request, such as rows (K, dim), or n requests.
         arms : sequence of hashable, dict or list of features, default None
             The arms on offer.
         k : int, default 1
@@ -62,7 +62,7 @@ class Snapshot:
         Parameters
         ----------
         contexts : array, dict, frame, Factors or list
-            One request or n requests.
+            One request, such as rows (K, dim), or n requests.
         arms : sequence of hashable, dict or list of features, default None
             The arms on offer.
         time : float or datetime, default None
@@ -83,7 +83,7 @@ class Snapshot:
         Parameters
         ----------
         contexts : array, frame, list of dict or Factors
-            Contexts of n users.
+            Contexts of n users: (n, dim) or (n, K, dim).
         k : int
             Length of each list, at least 1.
         arms : sequence of hashable, dict or list of features, default None
@@ -106,7 +106,7 @@ class Snapshot:
         Parameters
         ----------
         contexts : Decision, array, dict, frame or Factors
-            A request or a decision.
+            A request, such as rows (K, dim), or a decision.
         arm : hashable or int, default None
             The arm to explain. None takes the arm with the largest score.
         other : hashable or int, default None

@@ -1,4 +1,4 @@
-"""What was decided and what came of it: records, stores, formats, replay.
+"""Log of decisions and their outcomes: records, stores, formats and replay.
 
 `pip install onepass[log]`; PostgreSQL: `onepass[postgres]`.
 """

@@ -1,9 +1,9 @@
-"""Sealed months: the oldest records go into an archive, are read back and compared, and only then deleted.
+"""Archive of past months: the oldest records are copied to an archive, read back and compared, and only then deleted.
 
     archive  1, ..., s            months that are over
     store    s + 1, ..., last     what is still written
 
-Who is killed in between has records twice and none lost; the next call compares and goes on.
+A process that is killed in between leaves records twice and loses none; the next call compares and goes on.
 """
 
 from collections.abc import Callable, Iterator
@@ -16,14 +16,31 @@ from onepass.log.store import Row, Store, StoreError
 def seal(
     store: Store, archive: Store, before: datetime, permit: Callable[[int], object] = lambda last: None
 ) -> list[tuple[str, int]]:
-    """Move the records before a moment from a store to an archive, a month at a time; the months and their numbers of
-    records.
+    """Move the records before a time from a store to an archive, a month at a time.
 
-    store, archive: whose places follow one another, or an archive that is new; before: a datetime with a time zone.
-    permit: is called with the last place that would be moved, before anything is; it raises where that must stay
-    (default: all may go).
-    What is moved is the longest beginning of the log of which all records are earlier; a month ends where the first
-    record of a later one comes. StoreError, and nothing is deleted, where the archive has something else.
+    Moved is the longest beginning of the log of which all records are earlier. A month ends at the first record of a
+    later one.
+
+    Parameters
+    ----------
+    store : Store
+        The store.
+    archive : Store
+        The archive, new or followed by the store.
+    before : datetime
+        The time, with a time zone.
+    permit : callable, optional
+        Is called with the last position that would be moved, before anything is. It raises an error to refuse.
+
+    Returns
+    -------
+    list of (str, int)
+        The months and their numbers of records.
+
+    Raises
+    ------
+    StoreError
+        If the archive holds something else. Nothing is deleted then.
     """
     parts = list(months(store, micros(before)))
     if parts:
@@ -32,7 +49,7 @@ def seal(
 
 
 def move(store: Store, archive: Store, last: int) -> int:
-    """Move the records of a store up to a place to an archive, as one batch; how many. Errors as of `seal`."""
+    """Move the records of a store up to a position to an archive, as one batch, and return their number."""
     first = store.first
     begin, end = archive.bounds()
     if begin > end and first > end + 1:  # it holds nothing: new, or all was dropped, and records of the store as well
@@ -47,7 +64,7 @@ def move(store: Store, archive: Store, last: int) -> int:
 
 
 def months(store: Store, end: int) -> Iterator[tuple[str, int, int]]:
-    """Month, first and last place of the parts of a store's beginning that is earlier than `end`, microseconds."""
+    """Yield month, first and last position of the parts of a store's beginning before `end`, in microseconds."""
     month, first, last = "", store.first, store.first - 1
     for row in store.rows(0, None, None, None):
         if row.time >= end:
@@ -63,12 +80,11 @@ def months(store: Store, end: int) -> Iterator[tuple[str, int, int]]:
 
 
 def first_since(store: Store, moment: datetime) -> int:
-    """The place of a store's first record that is not earlier than a moment, a datetime with a time zone; one more than
-    the last place where all are."""
+    """Return the position of the first record that is not earlier than a time, or the last position + 1."""
     parts = list(months(store, micros(moment)))
     return parts[-1][-1] + 1 if parts else store.first
 
 
 def month_of(row: Row) -> str:
-    """The month of a row in UTC, as 2026-11."""
+    """Return the month of a row in UTC, such as 2026-11."""
     return f"{moment(row.time):%Y-%m}"

@@ -1,10 +1,10 @@
-"""An archive of sealed months and the store that is still written, read as one log.
+"""Archive of past months and the store that is still written, read as one log.
 
     archive  1, ..., s            live  s + 1, ..., last            one order, no gap
 
-Where `seal` was killed, or is at work, places are in both for a while: they come once. Records are appended to the live
-store, which the archive is asked before whether it has them already; who writes thousands a second writes to the live
-store itself, and what comes again after its month was sealed is then stored again.
+While `seal` is at work, or after it was killed, positions are in both stores; they are read once. Records are appended
+to the live store after the archive is searched for them. A process that writes thousands a second writes to the live
+store itself; a record that comes again after its month was sealed is then stored again.
 """
 
 from collections.abc import Collection, Iterator
@@ -18,10 +18,14 @@ PAGE = 1_000  # places read at a time, before it is looked whether they were sea
 
 @final
 class JoinedStore(Store):
-    """Records of an archive, then those of a live store.
+    """Records of an archive, followed by those of a live store.
 
-    archive, live: stores whose places follow one another, as `onepass.log.archive.seal` leaves them; both are closed
-    with this one.
+    Parameters
+    ----------
+    archive : Store
+        The archive, as `onepass.log.archive.seal` leaves it. It is closed with this store.
+    live : Store
+        The store whose positions follow. It is closed with this store.
     """
 
     archive: Store
@@ -108,7 +112,7 @@ class JoinedStore(Store):
 
     @contextmanager
     def open_view(self) -> Iterator[Store]:
-        """The same log, the live store over connections of its own."""
+        """Open the same log, the live store over connections of its own."""
         with self.archive.open_view() as archive, self.live.open_view() as live:
             yield JoinedStore(archive, live)
 

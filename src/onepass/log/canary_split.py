@@ -1,9 +1,9 @@
-"""A candidate that has a share of the decisions: what is shown, and with which probability.
+"""Random split of decisions between the serving model and a candidate.
 
-    shown ~ (1 - share) p + share q,      p of the model that serves, q of the candidate
+    shown ~ (1 - share) p + share q,      p of the serving model, q of the candidate
 
-Both draw; a lot that is a function of the event says whose arm is shown. So the mixture is exact for the first slot,
-and both policies can be evaluated on the same rows, with weights of at most 1 / (1 - share) and 1 / share.
+Both draw; a hash of the event selects whose arm is shown. So the mixture is exact for the first slot, and both policies
+can be evaluated on the same rows, with weights of at most 1 / (1 - share) and 1 / share.
 """
 
 import hashlib
@@ -14,23 +14,23 @@ BITS = 53  # of a number from 0 to 1
 
 
 def hash_uniform(text: str, purpose: bytes) -> float:
-    """From 0 to 1, below 1: as good as random, the same for the same text and purpose."""
+    """Return a pseudo-random number in [0, 1), a function of the text and the purpose."""
     digest = hashlib.blake2b(text.encode(), digest_size=8, person=purpose).digest()
     return (int.from_bytes(digest, "little") >> (64 - BITS)) / 2.0**BITS
 
 
 def mix_probabilities(p: list[float], q: list[float], share: float) -> list[float]:
-    """Probabilities (K,) of the mixture."""
+    """Return the probabilities (K,) of the mixture."""
     return [(1.0 - share) * one + share * other for one, other in zip(p, q, strict=True)]
 
 
 def is_canary(seed: int | str, identity: str, share: float) -> bool:
-    """Whether the arm of the candidate is shown. seed: of the decision of the model that serves."""
+    """Return True if the candidate's arm is shown; `seed` is that of the serving model's decision."""
     return hash_uniform(f"{seed} {identity}", b"canary") < share
 
 
 def display_from_canary(record: Decision) -> tuple[list[int], list[float]] | None:
-    """What a decision with a canary must have shown, and with which probabilities (K,); None for one without."""
+    """Return the indices that must have been shown, and the probabilities (K,); None without a canary."""
     canary = record.canary
     if canary is None or record.probabilities is None:
         return None

@@ -1,8 +1,8 @@
-"""Sealed months are verified once: a file beside them says what was found, and of which bytes.
+"""Results of earlier verifications of archived months, kept in a file beside them.
 
-    verified.json {files: name -> SHA-256, pieces: [...]}      trusted while every file up to there has these bytes
+    verified.json {files: name -> SHA-256, pieces: [...]}      valid while every file up to there has these bytes
 
-The file says what somebody found who could write the folder. Who does not trust them verifies all again.
+The file is as trustworthy as everybody who can write the folder. `again` verifies all months anew.
 """
 
 import contextlib
@@ -24,8 +24,11 @@ FORM = 1
 
 
 class VerifiedPiece(msgspec.Struct, frozen=True, kw_only=True):
-    """A piece that was verified. seq, end_seq, digest, end_digest: as of a `Piece`; read: the place up to which it was
-    read; found: nothing wrong."""
+    """Verified piece of a log.
+
+    seq, end_seq, digest, end_digest: as in `Piece`; read: position up to which it was read; found: result without an
+    error.
+    """
 
     loop: str
     line: int
@@ -38,7 +41,7 @@ class VerifiedPiece(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SavedVerifications(msgspec.Struct, frozen=True, kw_only=True):
-    """The content of the file. files: by their names, the digests of those that were read whole; form: of this file."""
+    """Content of the file: digests of the files by name, the verified pieces, and the version of this form."""
 
     form: int = FORM
     files: dict[str, str] = {}
@@ -46,9 +49,9 @@ class SavedVerifications(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EarlierVerifications:
-    """What was verified of the sealed months of a log.
+    """Verified pieces of the archived months of a log.
 
-    through: the place up to which the sealed files are those that were verified; months: the last places of the files.
+    through: position up to which the files are unchanged since they were verified; months: last positions of the files.
     """
 
     through: int
@@ -72,14 +75,14 @@ class EarlierVerifications:
 
     @classmethod
     def from_store(cls, store: Store, again: bool = False) -> Self | None:
-        """Read what is known of a store; None where it has no sealed months. again: trust nothing (default False)."""
+        """Read the results of a store; None without archived months. `again` ignores the saved results."""
         archive = store.archive if isinstance(store, JoinedStore) else store
         segments = getattr(archive, "segments", None)
         folder = getattr(archive, "folder", None)
         return None if not segments or folder is None else cls(folder, segments, again)
 
     def _last_unchanged(self, files: dict[str, str]) -> int:
-        """The last place of the files, from the first one on without a gap, whose digests are these."""
+        """Return the last position of the files that, from the first one on without a gap, have these digests."""
         last = self._segments[0][0] - 1
         for first, end, path in self._segments:
             if first != last + 1 or files.get(path.name) != self._files[path.name]:
@@ -88,8 +91,7 @@ class EarlierVerifications:
         return last
 
     def skip_verified(self, pieces: Sequence[Piece]) -> tuple[list[Piece], list[Verified]]:
-        """Take those that were verified from the pieces of a model, which follow one another: those that are left, and
-        what was found of the others."""
+        """Split the consecutive pieces of a model into those to verify and the results of the others."""
         left, found, skipped = list[Piece](), list[Verified](), -1
         ends = {piece.end_seq: place for place, piece in enumerate(pieces) if piece.end_seq is not None}
         for place, piece in enumerate(pieces):
@@ -105,8 +107,10 @@ class EarlierVerifications:
         return left, found
 
     def save(self, checked: Iterable[CheckedPiece]) -> None:
-        """Say in the file what was found, after all rows of the sealed files were looked at and no damage was found.
-        Files that have changed meanwhile are left out, and so is all where the folder cannot be written."""
+        """Write results to the file, after all rows of the archive were read without damage.
+
+        Files that have changed meanwhile are left out. Nothing is written if the folder is read-only.
+        """
         with contextlib.suppress(OSError):
             files = {path.name: _file_digest(path) for _, _, path in self._segments}
             last = self._last_unchanged(files)
@@ -119,7 +123,7 @@ class EarlierVerifications:
 
 
 def _make_verified_piece(one: CheckedPiece) -> VerifiedPiece | None:
-    """What is kept of a piece; None where something is wrong with it, or it has no end."""
+    """Return the entry for a piece; None if it has an error or no end."""
     piece = one.piece
     if piece.end_seq is None or piece.end_digest is None or not one.found.ok:
         return None
@@ -130,11 +134,11 @@ def _make_verified_piece(one: CheckedPiece) -> VerifiedPiece | None:
 
 
 def _has_same_digests(known: VerifiedPiece, begin: Piece, end: Piece) -> bool:
-    """Whether what was verified begins with the checkpoint of a piece, and ends with that of another."""
+    """Return True if a verified piece begins and ends with the checkpoints of these pieces."""
     return (known.digest, known.end_digest) == (begin.digest, end.end_digest)
 
 
 def _file_digest(path: Path) -> str:
-    """SHA-256 of a file, in hexadecimal digits."""
+    """Return the SHA-256 of a file in hexadecimal digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,7 +1,7 @@
-"""Arms that a model forgets, so that new names cannot exhaust memory: which, and how.
+"""Eviction of arms, so that new names cannot exhaust memory.
 
-A record of the log (`Eviction`) names them. Every model of the loop forgets them at its place, so a replay knows what
-the service knew. Names that come again are learned as new ones.
+A record of the log (`Eviction`) names the arms. Every model of the loop forgets them at its position, so a replay knows
+what the service knew. Names that come again are learned as new ones.
 """
 
 from collections.abc import Collection
@@ -14,19 +14,19 @@ FEW = 64  # arms without an outcome that always stay
 
 
 def arms_of(bandit: Any) -> tuple[Any, ...]:
-    """Return the arms that a bandit knows and can forget: none of one that shares a model among all arms."""
+    """Return the arms that a bandit knows and can forget: none if one model serves all arms."""
     return bandit.arms
 
 
 def choose_evicted(bandit: Any, limit: int, rewarded: Collection[Any], kept: Collection[Any] = ()) -> list[str]:
-    """Return the arms to be forgotten where a bandit knows more than a limit, none where it does not.
+    """Return the arms to be forgotten if a bandit knows more than a limit.
 
-    The arms that had no outcome go first, the one known longest ahead of the others; then those whose last outcome is
-    the oldest. A tenth of the limit becomes free. Arms without an outcome are limited by their memory as well, to
-    `BARE` bytes.
+    Arms without an outcome go first, the one known longest ahead of the others; then arms whose last outcome is the
+    oldest. A tenth of the limit becomes free. Arms without an outcome are also limited by their memory, to `BARE`
+    bytes.
 
-    limit: number of arms, at least 1; rewarded: arms that had an outcome, the one whose last is the oldest first; kept:
-    arms that stay (default none).
+    `limit` is a number of arms, at least 1. `rewarded` holds the arms that had an outcome, ordered by the last one, the
+    oldest first. The arms of `kept` stay.
     """
     known = arms_of(bandit)
     if len(known) <= min(limit, FEW):

@@ -1,6 +1,7 @@
 """Group commit: batches of many threads that wait at the same time become durable by one commit.
 
-Who finds nobody writing writes; those who come meanwhile queue, and the first of them writes next, for all of them.
+A thread that finds nobody writing writes. Threads that come meanwhile queue, and the first of them writes next, for all
+of them.
 """
 
 import threading
@@ -10,7 +11,7 @@ from onepass.log.store import Row, StoreError
 
 
 class PendingBatch:
-    """A batch that waits for its commit, or for its turn to write."""
+    """Batch that waits for its commit, or for its turn to write."""
 
     rows: list[Row]
     seqs: list[int]
@@ -23,7 +24,7 @@ class PendingBatch:
 
 
 class GroupCommit:
-    """write: stores all rows of a group by one commit and returns their places, or raises and stores none."""
+    """Queue of batches; `write` stores all rows of a group by one commit, or raises and stores none."""
 
     def __init__(self, write: Callable[[list[Row]], list[int]]) -> None:
         self._write = write
@@ -31,7 +32,7 @@ class GroupCommit:
         self._lock, self._busy = threading.Lock(), False
 
     def append(self, rows: list[Row]) -> list[int]:
-        """Places of rows, when they are durable; what `write` raises."""
+        """Return the positions of rows when they are durable; raises the errors of `write`."""
         mine = PendingBatch(rows)
         with self._lock:
             self._queue.append(mine)
@@ -45,7 +46,7 @@ class GroupCommit:
         return mine.seqs
 
     def _lead(self) -> None:
-        """Write for all who wait, and give the turn on."""
+        """Write the batches of all waiting threads, and pass the turn on."""
         with self._lock:
             group, self._queue = self._queue, []
         error: StoreError | None = StoreError("the commit was interrupted; nothing of it was stored")

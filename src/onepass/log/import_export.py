@@ -1,4 +1,4 @@
-"""Into a store and out of it: our own records as lines of JSON, and the formats of others (`onepass.log.formats`)."""
+"""Import into a store and export from it: own records as lines of JSON, and other formats (`onepass.log.formats`)."""
 
 import re
 from collections import Counter
@@ -29,7 +29,7 @@ Progress = Callable[[int], object]
 
 
 def format_of(path: str | Path, format: str | None) -> str | None:
-    """`records` for what ends in .jsonl or .jsonl.gz where nothing else is asked for; None: by the ending."""
+    """Return "records" for a path with .jsonl unless another format is asked for; None: by the ending."""
     return OWN if format is None and ENDING in Path(path).suffixes else format
 
 
@@ -44,17 +44,41 @@ def import_file(
     progress: Progress | None = None,
     default: float | None = None,
 ) -> Counter[str]:
-    """Store what a file holds; how many records of each kind were stored, and how many were there already (`known`).
+    """Store the content of a file.
 
-    store: where to; path: of the file; format: "records" (lines of JSON as `given` writes them), "dsjson", "vw", "csv"
-    or "obp" (default None: by the ending). A new store keeps the places that records had; one that is not new gives
-    places of its own, and takes no checkpoints, which speak of places.
-    loop: that all records shall be of (default None: as they say, foreign events "imported"). bad: "refuse" (default):
-    a line that cannot be read is a ValueError with its number; "skip": it goes to `report`. progress: called with how
-    many were read (default None). default: of foreign events, join every decision with the sum of its outcomes, or with
-    this reward where there are none, so that a replay learns it; finite (default None: a service joins them).
-    ValueError for a new store and records whose places have gaps, and for decisions of others that the loop's model, of
-    which the store has a checkpoint, cannot learn.
+    A new store keeps the positions that records had. Any other store gives positions of its own and takes no
+    checkpoints, which refer to positions.
+
+    Parameters
+    ----------
+    store : Store
+        The store to write.
+    path : str or Path
+        The file.
+    format : str, default None
+        "records" (lines of JSON as `export_file` writes them), "dsjson", "vw", "csv" or "obp". None: by the ending.
+    loop : str, default None
+        Name of the loop for all records. None keeps their own; events of other formats get "imported".
+    bad : {"refuse", "skip"}, default "refuse"
+        "refuse" raises ValueError with the number of a line that cannot be read. "skip" leaves the line out.
+    report : callable, default None
+        Is called with the number of each line left out and the reason.
+    progress : callable, default None
+        Is called with the number of records read so far.
+    default : float, default None
+        For other formats: join every decision with the sum of its outcomes, or with this finite reward if there are
+        none, so that a replay learns it. None writes no joins; a service makes them.
+
+    Returns
+    -------
+    Counter
+        Number of stored records by kind; `known` counts those that the store had already.
+
+    Raises
+    ------
+    ValueError
+        If the store is new and positions have gaps, or if the loop's model, of which the store has a checkpoint, cannot
+        learn a decision.
     """
     if format_of(path, format) == OWN:
         if default is not None:
@@ -67,7 +91,7 @@ def import_file(
 def _import_records(
     store: Store, path: str | Path, loop: str | None, bad: str, report: Report | None, progress: Progress | None
 ) -> Counter[str]:
-    """Store the records of a file of ours."""
+    """Store the records of a file in the package's own format."""
     counts: Counter[str] = Counter()
     fresh, before = store.bounds() == (1, 0), store.last
     records, held = _read_records(path, bad, report, loop), StoredRecords(store, before)
@@ -90,7 +114,7 @@ def _import_records(
 
 
 def _count_records(counts: Counter[str], batch: Sequence[Record], seqs: list[int], last: int) -> None:
-    """Count records by their kinds, and those that had places up to `last`, or a place of the batch, already."""
+    """Count records by kind; a position up to `last`, or twice in the batch, counts as known."""
     seen = set[int]()
     for seq, one in zip(seqs, batch, strict=True):
         counts["known" if seq <= last or seq in seen else kind_of(one)] += 1
@@ -98,15 +122,17 @@ def _count_records(counts: Counter[str], batch: Sequence[Record], seqs: list[int
 
 
 class StoredRecords:
-    """Records of a store that have nothing of which there can be but one, as outcomes without a request: a file that is
-    imported again has as many of the same words as the store."""
+    """Stored records without a unique key, such as outcomes without a request.
+
+    A file that is imported again has as many equal records as the store.
+    """
 
     def __init__(self, store: Store, last: int) -> None:
         self._store, self._last, self._met = store, last, Counter[bytes]()
         self._loose: Counter[bytes] | None = None
 
     def has(self, record: Record) -> bool:
-        """Whether the store had a record of these words for this one."""
+        """Return True if the store had an equal record for this one."""
         if record.unique_key is not None or self._last == 0:
             return False
         name = _content_digest(record)
@@ -118,19 +144,19 @@ class StoredRecords:
         return 0 < self._met[name] <= before
 
     def _count_loose(self) -> Counter[bytes]:
-        """Records about no decision, counted."""
+        """Count records that are about no decision by digest."""
         if self._loose is None:
             self._loose = Counter(map(_content_digest, self._store.read(0, self._last, ("settings", "forgotten"))))
         return self._loose
 
 
 def _content_digest(record: Record) -> bytes:
-    """A digest of all that a record says but its place."""
+    """Return a digest of all fields of a record but its position."""
     return blake2b(encode(msgspec.structs.replace(record, seq=0)), digest_size=DIGEST).digest()
 
 
 def _read_records(path: str | Path, bad: str, report: Report | None, loop: str | None) -> Iterator[Any]:
-    """Records of a file of ours."""
+    """Yield the records of a file in the package's own format."""
     read = Lines(path, bad, report)
     for number, line in read:
         try:
@@ -144,7 +170,7 @@ def _read_records(path: str | Path, bad: str, report: Report | None, loop: str |
 def _import_events(
     store: Store, found: Iterator[Event], default: float | None, progress: Progress | None
 ) -> Counter[str]:
-    """Store events of others: decisions first, then what came of those that the store did not have."""
+    """Store events of another format: decisions first, then the outcomes that the store did not have."""
     counts, trial = Counter[str](), TrialModels(store)
     while batch := list(islice(found, BATCH)):
         for event in batch:
@@ -165,7 +191,7 @@ def _import_events(
 
 
 def _event_records(event: Event, default: float | None, about: list[Any]) -> list[Record]:
-    """What is stored of an event beside its decision. about: what the store had of it before."""
+    """Return the records of an event beside its decision; `about` holds the records that the store had of it."""
     known = {one.slot or 0 for one in about if isinstance(one, Outcome)}
     joined = any(isinstance(one, Join) and one.count for one in about)
     found: list[Record] = [] if event.activation is None else [event.activation]
@@ -191,14 +217,14 @@ def _event_records(event: Event, default: float | None, about: list[Any]) -> lis
 
 
 class TrialModels:
-    """Copies of the models that a store has checkpoints of: what they cannot learn would stop their service."""
+    """Copies of the models of a store, to find decisions that would stop their service."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._models: dict[str, tuple[Any, float]] = {}
 
     def learn(self, decision: Decision) -> None:
-        """Let the model of a decision's loop learn it; ValueError where it cannot."""
+        """Let the model of a decision's loop learn it; ValueError if it cannot."""
         if decision.loop not in self._models:
             line, last = read_lineage(self._store, decision.loop).serving, None
             for one in self._store.read(kinds=("checkpoint",), loop=decision.loop):
@@ -222,8 +248,11 @@ class TrialModels:
 def _read_foreign_events(
     path: str | Path, format: str | None, loop: str | None, bad: str, report: Report | None
 ) -> Iterator[Event]:
-    """Events of a file of others, in our form; those that are named by their line alone get a name of what they say,
-    too, so that two files do not share it."""
+    """Yield the events of a file in another format.
+
+    An event that is named only by its line gets a digest of its content in its name, so that two files do not share
+    names.
+    """
     options: dict[str, Any] = {} if loop is None else {"loop": loop}
     if formats.format_of(path, format) is not formats.obp:
         options.update(bad=bad, report=report)
@@ -243,7 +272,7 @@ def _read_foreign_events(
 
 
 def _rename_event(event: Event, name: str) -> Event:
-    """An event whose decision has another name."""
+    """Return an event whose decision has another name."""
     activation = None if event.activation is None else msgspec.structs.replace(event.activation, id=name)
     outcomes = tuple(msgspec.structs.replace(one, id=name) for one in event.outcomes)
     return Event(msgspec.structs.replace(event.decision, id=name), outcomes, activation)
@@ -259,11 +288,31 @@ def export_file(
     until: int | None = None,
     progress: Progress | None = None,
 ) -> int:
-    """Write what a store holds to a file, which appears when it is whole; how many records or events.
+    """Write the content of a store to a file, which appears when it is complete.
 
-    store: from where; path, format: as in `taken`; loop: only this one (default None: all); since, until: after which
-    place, and to which one (default 0, None: all). progress: is called with every place that was read (default None).
-    An event of a foreign format has the outcomes of its decision, or, where there are none, the rewards of its join.
+    An event of another format has the outcomes of its decision, or, if there are none, the rewards of its join.
+
+    Parameters
+    ----------
+    store : Store
+        The store to read.
+    path : str or Path
+        The file.
+    format : str, default None
+        Format, as in `import_file`.
+    loop : str, default None
+        Name of the loop. None means all.
+    since : int, default 0
+        Position after which to begin.
+    until : int, default None
+        Last position. None means the end.
+    progress : callable, default None
+        Is called with every position that was read.
+
+    Returns
+    -------
+    int
+        Number of records or events.
     """
     since = check.integer("since", since, 0)
     if format_of(path, format) != OWN:
@@ -277,7 +326,7 @@ def export_file(
 
 
 def _report_progress(found: Iterable[Any], progress: Progress | None) -> Iterator[Any]:
-    """The same, while places are told."""
+    """Yield the elements, and call `progress` with the position of each."""
     for one in found:
         yield one
         if progress is not None:
@@ -287,7 +336,7 @@ def _report_progress(found: Iterable[Any], progress: Progress | None) -> Iterato
 def events_from_store(
     store: Store, loop: str | None = None, since: int = 0, until: int | None = None
 ) -> Iterator[Event]:
-    """Decisions with what came of them, as a stream. store, loop, since, until: as in `given`."""
+    """Yield decisions with their outcomes; arguments as in `export_file`."""
     for decision in store.read(since, until, ("decision",), loop):
         outcomes, joined, activation = list[Outcome](), list[Outcome](), None
         for one in store.find(decision.loop, decision.id):
@@ -301,7 +350,7 @@ def events_from_store(
 
 
 def outcomes_from_join(join: Join) -> list[Outcome]:
-    """The rewards of a join as outcomes."""
+    """Return the rewards of a join as outcomes."""
     several = len(join.rewards) > 1
     return [
         Outcome(loop=join.loop, time=join.time, id=join.id, value=value, slot=slot if several else None)

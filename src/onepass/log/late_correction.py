@@ -1,12 +1,12 @@
-"""Corrections: a reward that came after its decision was learned changes what was learned of that decision, exactly.
+"""Corrections: a reward that came after its decision was learned changes the model of that decision exactly.
 
     b += (r' - r) x,      A stays      r: as it was learned, r': as it is known now, x: the row
 
-Ridge regression is linear in rewards: what this gives is what r' in the first place would have given, whatever was
-learned in between, up to rounding. It holds for shared models and models per arm, on exact and sketched designs, whose
-b is exact either way (an arm in an arena: for rows within what it keeps). Left as they were are the residuals that some
-rules count. Other estimators are not linear in rewards, and features may have moved since the row was learned, or a row
-have been half forgotten: such a model is not corrected.
+Ridge regression is linear in rewards: the result is what r' in the first place would have given, whatever was learned
+in between, up to rounding. It holds for shared models and models per arm, on exact and sketched designs, whose b is
+exact either way (an arm in an arena: for rows within what it keeps). The residuals that some rules count stay as they
+were. Other estimators are not linear in rewards, features may have moved since the row was learned, and a row may be
+half forgotten: such a model is not corrected.
 """
 
 from typing import Any
@@ -22,7 +22,7 @@ from onepass.model.shared import SharedModel
 
 
 def is_linear(bandit: Any) -> bool:
-    """Whether what a bandit has learned is linear in rewards, row by row."""
+    """Return True if a bandit's learned state is linear in rewards, row by row."""
     model = getattr(bandit, "model", None)
     if isinstance(model, SharedModel):
         estimator: Any = model.estimator
@@ -35,9 +35,9 @@ def is_linear(bandit: Any) -> bool:
 
 @writing
 def learn_correction(bandit: Any, decision: Decision, differences: list[float | None]) -> None:
-    """Learn by how much the rewards of a decision are others than those that were learned.
+    """Correct the learned rewards of a decision of a bandit that `is_linear`.
 
-    bandit: a `linear` one; decision: as its rewards were learned; differences: r' - r of each slot, None: of none.
+    `decision` has the rewards as they were learned; `differences` are r' - r of each slot, None for a slot without one.
     """
     rows = np.asarray(decision.context).reshape(len(decision.arms), -1)
     for row, arm, difference in zip(rows, decision.arms, differences, strict=True):

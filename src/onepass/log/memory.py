@@ -1,4 +1,4 @@
-"""A store in memory, for tests, notebooks and files that are read once: nothing of it is durable."""
+"""Store in memory, for tests, notebooks and files that are read once; nothing in it is durable."""
 
 import threading
 from collections import defaultdict

@@ -1,11 +1,11 @@
-"""The models that a loop has had, one after the other: each a line, the fold of joins from its own beginning.
+"""Models of a loop, one after the other: each is a line, the fold of joins from its own beginning.
 
     staged   a candidate: a checkpoint with its data, from which it learns the joins after `through`
-    serving  it decides from here on; the one before ends with the joins that this checkpoint has learned
-    retired  it ends without having served, and says why
+    serving  it decides from here on; the model before ends with the joins that this checkpoint has learned
+    retired  it ends without having served, and its record gives the reason
 
-The first checkpoint of a loop begins line 0, which serves. Decisions say of which line they are. So a line is a
-function of the log, whatever was served when.
+The first checkpoint of a loop begins line 0, which serves. Decisions name their line. So a line is a function of the
+log, whatever was served when.
 """
 
 from collections.abc import Iterable
@@ -20,10 +20,13 @@ STAGED, SERVING, RETIRED = "staged", "serving", "retired"
 
 
 class ModelLine(msgspec.Struct, kw_only=True):
-    """One of the models. number: from 0; place: of the checkpoint it begins with; through: the join after which it
-    learns; state; end: the last join it learned, None while it goes on; ended: the place of the record that says so;
-    why: a sentence about its state; served: whether it ever decided; whole: through which join its last checkpoint has
-    learned that the log holds with its model."""
+    """One model of a loop.
+
+    number: from 0; place: position of the checkpoint it begins with; through: the join after which it learns; state;
+    end: the last join it learned, None while it goes on; ended: position of the record that ended it; why: a sentence
+    about its state; served: True if it ever decided; whole: the join through which its last checkpoint with data has
+    learned.
+    """
 
     number: int
     place: int
@@ -37,14 +40,13 @@ class ModelLine(msgspec.Struct, kw_only=True):
 
 
 class ModelLineage(msgspec.Struct, kw_only=True):
-    """The models of a loop, as its checkpoints say. each: by their numbers; serving: the number of the one that
-    decides."""
+    """Models of a loop by number, read from its checkpoints; `serving` is the number of the one that decides."""
 
     each: dict[int, ModelLine] = {}
     serving: int = 0
 
     def add_checkpoint(self, record: Checkpoint) -> None:
-        """The next checkpoint of the log."""
+        """Add the next checkpoint of the log."""
         found = self.each.get(record.line)
         if found is None:
             if record.data is not None:
@@ -65,24 +67,24 @@ class ModelLineage(msgspec.Struct, kw_only=True):
             self.serving, found.state, found.why, found.served = record.line, SERVING, record.why, True
 
     def _end(self, record: Checkpoint, why: str) -> None:
-        """The model that served ends where another one does that has learned what a record says."""
+        """End the serving model where another model takes over, which has learned the same joins."""
         before = self.each.get(self.serving)
         if before is not None and before.number != record.line and before.state == SERVING:
             before.state, before.end, before.why, before.ended = RETIRED, record.through, why, record.seq
 
     @property
     def candidate(self) -> ModelLine | None:
-        """The model that may take over, None where there is none."""
+        """Model that may take over, or None."""
         return next((one for one in self.each.values() if one.state == STAGED), None)
 
     @property
     def next(self) -> int:
-        """The number of a further line."""
+        """Number of the next line."""
         return max(self.each, default=-1) + 1
 
 
 def read_lineage(store: Store, loop: str) -> ModelLineage:
-    """The models that a log names. store: the log; loop: the name of the loop."""
+    """Read the models of a loop from the checkpoints of a log."""
     found = ModelLineage()
     records: Iterable[Any] = store.read(kinds=["checkpoint"], loop=loop)
     for record in records:

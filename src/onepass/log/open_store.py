@@ -1,4 +1,4 @@
-"""A store by its place, as a command line names it."""
+"""Stores by the text that names them on a command line."""
 
 from pathlib import Path
 
@@ -8,12 +8,25 @@ SCHEMES = ("postgresql://", "postgres://")
 
 
 def open_store(place: str, *, readonly: bool = False) -> Store:
-    """The store at a place.
+    """Open the store at a place.
 
-    place: "postgresql://..." of a database, a folder of Parquet files, or else a file of SQLite; what ends in .jsonl is
-        read into memory, for reading only; "ARCHIVE+STORE", a folder and one of these: both as one log.
-    readonly: refuse a file or a folder that is not there (default False).
-    StoreError where it cannot be opened.
+    Parameters
+    ----------
+    place : str
+        "postgresql://..." for a database, a folder of Parquet files, or else a file of SQLite. A file that ends in
+        .jsonl is read into memory, for reading only. "ARCHIVE+STORE" is a folder and one of these, read as one log.
+    readonly : bool, default False
+        Refuse a file or a folder that does not exist.
+
+    Returns
+    -------
+    Store
+        The store.
+
+    Raises
+    ------
+    StoreError
+        If it cannot be opened.
     """
     if place.startswith(SCHEMES):
         from onepass.log.postgres import PostgresStore
@@ -39,7 +52,7 @@ def open_store(place: str, *, readonly: bool = False) -> Store:
 
 
 def _load_jsonl(path: Path) -> Store:
-    """The records of a file of JSON lines."""
+    """Load the records of a file of JSON lines into memory."""
     from onepass.log.import_export import import_file
     from onepass.log.memory import MemoryStore
 

@@ -1,10 +1,10 @@
-"""Verify whole logs: rows first, then the pieces of every model of every loop, by one process or by several.
+"""Verification of whole logs: rows first, then the pieces of every model of every loop, by one process or several.
 
-    spans of rows  ->  damaged?  ->  pieces, those left out that were verified before  ->  one result for each model
+    spans of rows  ->  damaged?  ->  pieces, without those verified earlier  ->  one result for each model
 
 Every process opens the store for itself and reads only what its pieces need. There are more tasks than processes, and
-each process takes the next task when it has done one, so that all end at about the same time. The process that was
-asked works like the others: it has begun when they still start.
+each process takes the next task when it has finished one, so that all end at about the same time. The calling process
+works, too, while the others start.
 """
 
 import multiprocessing
@@ -35,18 +35,25 @@ Run = Callable[[Callable[..., Any], Sequence[Any]], list[Any]]
 
 
 class RowCheck(NamedTuple):
-    """What looking at rows gave. damages; loops: those that have decisions, in the order of the first ones."""
+    """Damages of a span of rows, and the loops that have decisions, in the order of the first ones."""
 
     damages: list[Damage]
     loops: list[str]
 
 
 class VerificationReport(NamedTuple):
-    """What verifying a log gave.
+    """Result of verifying a log.
 
-    damages: of its rows; where there are some, nothing else is verified. loops: by loop, what was found of each of its
-    models, by their numbers; unplaced: loops that have no checkpoint to begin with; earlier: how many decisions were
-    verified earlier, among those found.
+    Parameters
+    ----------
+    damages : list of Damage
+        Damages of rows. If there are any, nothing else is verified.
+    loops : dict
+        For each loop, the result of each of its models by number.
+    unplaced : list of str
+        Loops without a checkpoint to begin with.
+    earlier : int
+        Number of decisions, among those of `loops`, that were verified earlier.
     """
 
     damages: list[Damage]
@@ -56,7 +63,7 @@ class VerificationReport(NamedTuple):
 
     @property
     def ok(self) -> bool:
-        """Whether nothing is damaged or wrong."""
+        """True if nothing is damaged or wrong."""
         return not self.damages and all(one.ok for each in self.loops.values() for one in each.values())
 
 
@@ -154,7 +161,7 @@ def _is_open() -> bool:
 
 @contextmanager
 def _worker_pool(open_store: StoreOpener, store: Store, workers: int, progress: Progress) -> Iterator[Run]:
-    """Give a function that lets processes do tasks, and returns what they give, in the order of the tasks.
+    """Yield a function that distributes tasks over processes and returns their results in the order of the tasks.
 
     One of the processes is this one. The others start at once, and each has a thread here that hands it tasks.
     """
@@ -199,7 +206,7 @@ def _worker_pool(open_store: StoreOpener, store: Store, workers: int, progress: 
 
 
 def _next_task(tasks: deque[Any]) -> Any:
-    """Take the next task; None where there is none left."""
+    """Take the next task; None if there is none left."""
     try:
         return tasks.popleft()
     except IndexError:
@@ -207,7 +214,7 @@ def _next_task(tasks: deque[Any]) -> Any:
 
 
 def _check_span(store: Store, span: Span | None, progress: Progress) -> RowCheck:
-    """Look at the rows after a place and up to another; None: at what is below rows."""
+    """Check the rows of a span; None checks what is below rows."""
     if span is None:
         return RowCheck([*store.inspect()], [])
     loops = dict[str, None]()
@@ -222,7 +229,7 @@ def _check_span(store: Store, span: Span | None, progress: Progress) -> RowCheck
 
 
 def _check_piece(store: Store, task: tuple[Piece, int | None], progress: Progress) -> CheckedPiece:
-    """Verify a piece, up to a place."""
+    """Verify a piece, up to a position."""
     piece, until = task
     before = piece.begin
 
@@ -239,14 +246,14 @@ def _check_piece(store: Store, task: tuple[Piece, int | None], progress: Progres
 
 
 def split_span(since: int, until: int, workers: int) -> list[Span]:
-    """The places after one and up to another in spans that follow one another: one, or some for each process."""
+    """Split the positions since < seq <= until into consecutive spans: one, or several for each process."""
     count = 1 if workers == 1 else max(min(TASKS * workers, (until - since) // STEP), 1)
     ends = [since + (until - since) * part // count for part in range(count + 1)]
     return [(first, last) for first, last in pairwise(ends) if last > first or first == since]
 
 
 def _task_size(task: Any) -> int:
-    """How many places a task is about; of what has no end, none."""
+    """Return the number of positions of a task, 0 for a task without an end."""
     if task is None:
         return 0
     if isinstance(task[0], Piece):
@@ -256,14 +263,16 @@ def _task_size(task: Any) -> int:
 
 
 def _find_loops(store: Store, seen: Iterable[str]) -> list[str]:
-    """Loops that have decisions, first those that were seen: rows that were looked at earlier are not read again, but
-    checkpoints are."""
+    """Return the loops that have decisions or checkpoints, first those of `seen`.
+
+    Rows that were verified earlier are not read again, but checkpoints are.
+    """
     rest = sorted({row.loop for row in store.rows(0, None, ("checkpoint",), None)})
     return [*dict.fromkeys((*seen, *rest))]
 
 
 def _group_by_model(pieces: Iterable[Piece]) -> list[list[Piece]]:
-    """The pieces of each model."""
+    """Group pieces by their models."""
     found = dict[int, list[Piece]]()
     for piece in pieces:
         found.setdefault(piece.line, []).append(piece)
@@ -271,7 +280,7 @@ def _group_by_model(pieces: Iterable[Piece]) -> list[list[Piece]]:
 
 
 def _pieces_since(pieces: list[Piece], since: int) -> list[Piece]:
-    """Those of the pieces of a model from the last one on that begins at a place or before; none where it had ended."""
+    """Return the pieces of a model from the last one that begins at or before a position; none if it had ended."""
     if pieces[0].ended is not None and pieces[0].ended <= since:
         return []
     begin = max((place for place, piece in enumerate(pieces) if piece.begin <= since), default=0)
@@ -279,11 +288,10 @@ def _pieces_since(pieces: list[Piece], since: int) -> list[Piece]:
 
 
 def group_pieces(pieces: list[Piece], last: int, workers: int, months: Sequence[int]) -> list[Piece]:
-    """Pieces of one model that follow one another as few larger ones: one, or some for each process.
+    """Merge consecutive pieces of one model into fewer larger ones: one, or several for each process.
 
-    Those of a sealed month are apart where their followers are in it, too: then so is all that they read.
-
-    months: the last places of the sealed months.
+    Pieces of an archived month stay apart from later ones if their followers are in that month, too: then everything
+    that they read is in the archive. `months` holds the last positions of the archived months.
     """
     found, apart = list[list[Piece]](), dict[int, int]()
     most = last if workers == 1 else max(last // (TASKS * workers), 1)

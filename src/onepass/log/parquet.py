@@ -1,8 +1,8 @@
-"""A store in Parquet files: months that are sealed, compressed, for polars and whoever else reads them.
+"""Store in Parquet files: past months, compressed, for polars and other programs.
 
-A batch is one file, named by its places: `00000000000000000001-00000000000000012345.parquet`, so append months, not
-decisions. A file is written beside its place, read back and moved there; who is killed leaves the old ones. The columns
-are those of a `Row`: `body` is the record as JSON.
+A batch is one file, named by its positions: `00000000000000000001-00000000000000012345.parquet`. So append months, not
+decisions. A file is written beside its place, read back and moved there; a process that is killed leaves the old ones.
+The columns are those of a `Row`: `body` is the record as JSON.
 """
 
 import io
@@ -29,7 +29,7 @@ SCHEMA = {
 
 
 class Segment(NamedTuple):
-    """A file with the rows first, ..., last; none where first = last + 1."""
+    """File with the rows first, ..., last; empty if first = last + 1."""
 
     first: int
     last: int
@@ -38,9 +38,17 @@ class Segment(NamedTuple):
 
 @final
 class ParquetStore(Store):
-    """Records in a folder.
+    """Records in a folder of Parquet files, for one writing process at a time.
 
-    folder: made where there is none; one process at a time may write. StoreError where it cannot be read.
+    Parameters
+    ----------
+    folder : str or Path
+        The folder, made if it does not exist.
+
+    Raises
+    ------
+    StoreError
+        If the folder cannot be read.
     """
 
     folder: Path
@@ -59,7 +67,7 @@ class ParquetStore(Store):
             return seqs
 
     def _find_stored(self, rows: list[Row]) -> dict[tuple[str, str], int]:
-        """Where the rows are that are kept already."""
+        """Return the positions of rows that are stored already, by (loop, once)."""
         names = pl.Series("once", [row.once for row in rows if row.once is not None], pl.String)
         found: dict[tuple[str, str], int] = {}
         for segment in self._segments() if len(names) else ():
@@ -80,7 +88,7 @@ class ParquetStore(Store):
     def _segment_rows(
         self, segment: Segment, since: int, until: int | None, kinds: Collection[str] | None, loop: str | None
     ) -> Iterator[Row]:
-        """Those of one file."""
+        """Yield the matching rows of one file."""
         with self._translate_errors():
             frame = pl.scan_parquet(segment.path)
         for start in range(max(since + 1 - segment.first, 0), segment.last + 1 - segment.first, PAGE):
@@ -173,13 +181,15 @@ class ParquetStore(Store):
 
     @property
     def segments(self) -> list[Segment]:
-        """The files that are in force, in the order of their places."""
+        """Valid files, in the order of their positions."""
         with self._lock:
             return self._segments()
 
     def _segments(self) -> list[Segment]:
-        """The files, in order. Of two that end alike, one was written in place of the other: the one that begins later
-        (a drop) is in force."""
+        """Return the valid files in order.
+
+        Of two files with the same end, one replaces the other: the one that begins later, after a drop, is valid.
+        """
         if self._closed:
             raise StoreError("the store is closed")
         found: dict[int, Segment] = {}
@@ -191,7 +201,7 @@ class ParquetStore(Store):
         return [found[last] for last in sorted(found)]
 
     def _write(self, first: int, last: int, rows: list[Row]) -> None:
-        """A file of rows, whole or not at all."""
+        """Write a file of rows, completely or not at all."""
         columns = pl.DataFrame(rows, schema=SCHEMA, orient="row")
         data = io.BytesIO()
         columns.write_parquet(data, compression="zstd", compression_level=LEVEL, row_group_size=PAGE)
@@ -208,7 +218,7 @@ class ParquetStore(Store):
 
 
 class _ErrorTranslator:
-    """Errors of the disk and of polars as sentences."""
+    """Context that turns errors of the disk and of polars into StoreError."""
 
     folder: Path
 

@@ -1,13 +1,12 @@
-"""Pieces of a loop's log, each verified by itself: from one checkpoint whose model the log holds to the next.
+"""Pieces of a loop's log, each verified by itself: from one checkpoint with its model to the next.
 
     whole checkpoint  ->  decide again, and learn  ->  equal to the next whole checkpoint in every bit, or not
 
-What follows from a checkpoint that is equal to what came before it is as true as that: a chain of trust, of which each
-piece is a link, and which may be verified in any order, and by several processes. The sum over all pieces is what one
-pass over the whole log finds.
+If a checkpoint is equal to the result of the piece before it, the pieces form a chain of trust. They may be verified in
+any order and by several processes. The sum over all pieces is the result of one pass over the whole log.
 
 Decisions are made by models that lag behind the log. So a piece reads on beyond its end, for decisions of its own
-models, until more than 1,000 of later ones have come; the next piece leaves these out (verifying.py).
+models, until more than 1,000 of later ones have come; the next piece leaves these out (verification.py).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -35,13 +34,12 @@ READ = ("decision", "join", "eviction", "forgotten")
 
 
 class Piece(NamedTuple):
-    """A part of the log of one of a loop's models.
+    """Part of the log of one of a loop's models, between two checkpoints that hold the model.
 
-    begin: the place through which the model has learned with which it begins; end: the same of the one with which it
-    ends, None: all that follows; seq, end_seq, digest, end_digest: the places of the two
-    checkpoints, and the digests of their models; first: whether there is no piece
-    before; begun: the join after which the model began to learn; stop: the last join that it learns (None: no end);
-    ended: the place of the record that ended it; saved: checkpoints that models are compared with.
+    begin, end: join through which the model at the beginning and at the end has learned, end None if the rest of the
+    log follows; seq, end_seq, digest, end_digest: positions of the two checkpoints, and digests of their models; first:
+    True if there is no piece before; begun: the join after which the model began to learn; stop: the last join that it
+    learns, None for no end; ended: position of the record that ended it; saved: checkpoints to compare with.
     """
 
     loop: str
@@ -60,7 +58,7 @@ class Piece(NamedTuple):
 
 
 class CheckedPiece(NamedTuple):
-    """What verifying a piece gave. read: the place up to which it has read."""
+    """Result of verifying a piece, and the position up to which it has read."""
 
     piece: Piece
     found: Verified
@@ -68,10 +66,10 @@ class CheckedPiece(NamedTuple):
 
 
 def find_pieces(store: Store, loop: str, line: int | None = None, until: int | None = None) -> list[Piece]:
-    """Cut the log of a loop at its whole checkpoints.
+    """Cut the log of a loop at its checkpoints that hold the model.
 
-    line: of one of its models (default None: of all, one after the other); until: the last place (default None: the
-    end of the log). A model without such a checkpoint has no pieces.
+    A model without such a checkpoint has no pieces. `line` selects one of its models, None takes all, one after the
+    other; `until` is the last position, None for the end of the log.
     """
     lines, saved = ModelLineage(), dict[int, list[SavedDigest]]()
     for record in store.read(0, until, ("checkpoint",), loop):
@@ -86,7 +84,7 @@ def find_pieces(store: Store, loop: str, line: int | None = None, until: int | N
 
 
 def _cut(loop: str, line: int, saved: list[SavedDigest], lines: ModelLineage) -> list[Piece]:
-    """The pieces of one model. saved: its checkpoints, in the log's order."""
+    """Return the pieces of one model, cut at its checkpoints `saved`, which are in the log's order."""
     one = lines.each[line]
     begin = next(each for each in saved if each.whole)
     rest = sorted(each for each in saved if each.through >= begin.through and each.seq > begin.through)
@@ -109,7 +107,7 @@ def _cut(loop: str, line: int, saved: list[SavedDigest], lines: ModelLineage) ->
 
 
 def merge_pieces(pieces: Sequence[Piece]) -> Piece:
-    """Pieces that follow one another as one."""
+    """Merge consecutive pieces into one."""
     last = pieces[-1]
     saved = tuple(one for piece in pieces for one in piece.saved)
     return pieces[0]._replace(end=last.end, end_seq=last.end_seq, end_digest=last.end_digest, saved=saved)
@@ -118,10 +116,23 @@ def merge_pieces(pieces: Sequence[Piece]) -> Piece:
 def verify_piece(
     store: Store, piece: Piece, until: int | None = None, progress: Callable[[int], object] | None = None
 ) -> CheckedPiece:
-    """Decide again what models of a piece decided, and compare them with the checkpoints.
+    """Repeat the decisions of a piece's models, and compare them with the log and its checkpoints.
 
-    until: the last place that is read (default None: as needed); progress: is called with every place that was read
-    (default None).
+    Parameters
+    ----------
+    store : Store
+        The log.
+    piece : Piece
+        The piece.
+    until : int, default None
+        Last position to read. None reads as far as needed.
+    progress : callable, default None
+        Is called with every position that was read.
+
+    Returns
+    -------
+    CheckedPiece
+        The result.
     """
     try:
         bandit = bandit_from_checkpoint(read_checkpoint(store, piece.seq))
@@ -148,14 +159,14 @@ def verify_piece(
 
 
 def _last_learned(piece: Piece, last: int) -> int:
-    """The place after which only decisions of a piece's model count. last: where there is none."""
+    """Return the position after which only decisions of a piece's model count, `last` if there is none."""
     if piece.end is not None:
         return piece.end
     return last if piece.ended is None else max(piece.ended, *(one.through for one in piece.saved), 0)
 
 
 def _read_rows(store: Store, piece: Piece, until: int | None) -> Iterator[Row]:
-    """Rows that a piece may need, up to a place, if any."""
+    """Yield the rows that a piece may need, up to a position, if any."""
     last = _last_learned(piece, -1)
     middle = until if last < 0 else last if until is None else min(last, until)
     yield from store.rows(piece.begin, middle, READ, piece.loop)
@@ -164,14 +175,14 @@ def _read_rows(store: Store, piece: Piece, until: int | None) -> Iterator[Row]:
 
 
 class CanaryHead(msgspec.Struct):
-    """The model of which a decision says what it would have done as a candidate."""
+    """Candidate model of a decision."""
 
     line: int = 0
     through: int = 0
 
 
 class DecisionHead(msgspec.Struct):
-    """The models that a decision is about."""
+    """Models that a decision is about."""
 
     line: int = 0
     through: int | None = None
@@ -183,7 +194,7 @@ _decoder = msgspec.json.Decoder(DecisionHead)
 
 
 def _decode_head(row: Row) -> Any:
-    """Return the models that a decision is about, decoded alone; StoreError where the row is damaged."""
+    """Decode only the models that a decision is about; StoreError if the row is damaged."""
     try:
         return _decoder.decode(row.body)
     except ValueError:
@@ -191,13 +202,13 @@ def _decode_head(row: Row) -> Any:
 
 
 def _concerns(row: Row, line: int) -> bool:
-    """Whether a decision is of a model, or of it as a candidate."""
+    """Return True if a decision is of a model, or of it as a candidate."""
     found = _decode_head(row)
     return line in (found.line, None if found.canary is None else found.canary.line)
 
 
 def _add_earlier_decisions(fold: Fold, end: int | None) -> None:
-    """Let a model know the decisions before it that are joined up to a place, all by one walk through the log."""
+    """Add the earlier decisions that are joined up to a position, all by one walk through the log."""
     made, joined = set[str](), dict[str, None]()
     for row in fold.store.rows(fold.through, end, ("decision", "join"), fold.loop):
         if row.event is not None and row.kind == "decision":
@@ -210,7 +221,7 @@ def _add_earlier_decisions(fold: Fold, end: int | None) -> None:
 
 
 def read_checkpoint(store: Store, seq: int) -> Checkpoint:
-    """The checkpoint at a place; StoreError where there is none."""
+    """Return the checkpoint at a position; StoreError if there is none."""
     record = next(store.read(seq - 1, seq), None)
     if not isinstance(record, Checkpoint):
         raise StoreError(f"record {seq} is no checkpoint any more")
@@ -218,7 +229,7 @@ def read_checkpoint(store: Store, seq: int) -> Checkpoint:
 
 
 def _make_boundary(store: Store, through: int, seq: int) -> Boundary:
-    """A whole checkpoint, its model read when somebody asks how many rows it has learned."""
+    """Return the boundary at a checkpoint; its model is read only when its number of rows is needed."""
 
     @cache
     def rounds() -> int:
@@ -228,7 +239,7 @@ def _make_boundary(store: Store, through: int, seq: int) -> Boundary:
 
 
 def sum_results(found: Iterable[Verified]) -> Verified:
-    """What was found in several pieces, as one."""
+    """Add the results of several pieces."""
     total = Verified(0, 0, 0, 0, (), {}, 0, 0, (), 0)
     for one in found:
         left = {**total.left}

@@ -1,8 +1,8 @@
-"""A store in PostgreSQL: writers of many processes and machines, one order.
+"""Store in PostgreSQL: writers of many processes and machines, one order.
 
-Whoever writes locks the row of the mark `last` first (`select ... for update`) and keeps it until its commit is
-visible, so places are in the order of commits, whatever waits, fails or is killed; a sequence would give a place before
-its commit, and a reader could pass by a place that comes later. Readers wait for nobody.
+A writer first locks the row of the mark `last` (`select ... for update`) and keeps it until its commit is visible. So
+positions are in the order of commits, whatever waits, fails or is killed. A sequence would give a position before its
+commit, and a reader could pass by a position that comes later. Readers wait for nobody.
 """
 
 import hashlib
@@ -35,11 +35,21 @@ NOTHING = "; nothing of it was stored, all that was is still there"
 
 @final
 class PostgresStore(Tables):
-    """Records in a schema of a database.
+    """Records in a schema of a PostgreSQL database.
 
-    conninfo: how to reach it, as psycopg takes it: "postgresql://user@host/database"; schema: where the two tables are,
-    made where there is none (default "onepass"). A connection that broke is made again by the next call.
-    StoreError where the database cannot be reached, or the schema holds something else.
+    A broken connection is replaced by the next call.
+
+    Parameters
+    ----------
+    conninfo : str
+        Connection string of psycopg: "postgresql://user@host/database".
+    schema : str, default "onepass"
+        Schema of the two tables, made if it does not exist.
+
+    Raises
+    ------
+    StoreError
+        If the database cannot be reached, or the schema holds something else.
     """
 
     def __init__(self, conninfo: str, *, schema: str = "onepass") -> None:
@@ -70,7 +80,7 @@ class PostgresStore(Tables):
         return connection
 
     def claim(self, loop: str) -> None:
-        """Take an advisory lock by the connection that writes, so a process that has lost it writes nothing."""
+        """Take an advisory lock on the writing connection, so that a process that has lost it writes nothing."""
         with self._alone, _translate_errors(NOTHING):
             if self._writer is None or self._writer.broken:
                 self._writer = self._open_writer()
@@ -78,7 +88,7 @@ class PostgresStore(Tables):
             self._claims.add(loop)
 
     def _open_writer(self) -> "psycopg.Connection":
-        """A connection that holds all claims; ClaimError where another process has one of them."""
+        """Open a connection that holds all claims; ClaimError if another process has one of them."""
         connection = self._connect()
         try:
             for name, value in KEEPALIVES.items():  # a machine that is gone lets go of its claims
@@ -91,7 +101,7 @@ class PostgresStore(Tables):
         return connection
 
     def _begin(self) -> "psycopg.Connection":
-        """The writer's connection in a transaction that holds the mark; made again where it broke while it was idle."""
+        """Begin a transaction of the writer that holds the mark; reconnect if the connection broke while idle."""
         for old in (self._writer, None):
             self._writer = connection = self._open_writer() if old is None or old.broken else old
             try:
@@ -144,7 +154,7 @@ class PostgresStore(Tables):
 
 
 def _lock_loop(connection: "psycopg.Connection", schema: str, loop: str) -> None:
-    """Claim a loop for a connection; ClaimError where another one has it."""
+    """Claim a loop for a connection; ClaimError if another connection has it."""
     digest = hashlib.blake2b(f"{schema}\0{loop}".encode(), digest_size=KEY).digest()
     found = connection.execute("select pg_try_advisory_lock(%s)", (int.from_bytes(digest, "big", signed=True),))
     if found.fetchone() != (True,):
@@ -155,14 +165,14 @@ def _lock_loop(connection: "psycopg.Connection", schema: str, loop: str) -> None
 
 
 def _add_timeouts(conninfo: str) -> str:
-    """How to reach a database, and for how long to try where that is not said."""
+    """Add timeouts to a connection string that has none."""
     said = psycopg.conninfo.conninfo_to_dict(conninfo)
     return psycopg.conninfo.make_conninfo(conninfo, **{name: PATIENCE[name] for name in PATIENCE.keys() - said.keys()})
 
 
 @contextmanager
 def _translate_errors(loss: str = "") -> Iterator[None]:
-    """PostgreSQL's errors as sentences."""
+    """Turn errors of PostgreSQL into StoreError."""
     try:
         yield
     except psycopg.Error as error:
@@ -170,13 +180,13 @@ def _translate_errors(loss: str = "") -> Iterator[None]:
 
 
 def _rollback(connection: "psycopg.Connection") -> None:
-    """Roll back, where there is still somebody to be told."""
+    """Roll back, if the connection is still open."""
     with suppress(psycopg.Error):
         connection.execute("rollback")
 
 
 class PostgresConnection:
-    """A connection of PostgreSQL."""
+    """Connection to PostgreSQL."""
 
     def __init__(self, connection: "psycopg.Connection") -> None:
         self._connection = connection
@@ -193,5 +203,5 @@ class PostgresConnection:
 
 
 def _to_psycopg(statement: str) -> bytes:
-    """A statement as psycopg takes it."""
+    """Return a statement with psycopg's placeholders."""
     return statement.replace("?", "%s").encode()

@@ -1,16 +1,17 @@
-"""What a log holds, as typed records: each says of which loop it is, when it was, and its place `seq` in the order.
+"""Typed records of a log; each has its loop, its time, and its position `seq` in the order of the log.
 
     Decision    what was chosen, from which distribution, shown to whom
-    Outcome     a value that came of it, as it came
-    Activation  a decision that was deferred did happen
-    Join        the rewards that are learned for a decision, and why these: so that replay needs no clock
+    Outcome     a value that came of a decision
+    Activation  a deferred decision did happen
+    Join        the rewards that are learned for a decision, and their reason, so that replay needs no clock
     Settings    what the loop does from here on
-    Checkpoint  a model that has learned all joins up to a place
-    Forgotten   what stood here was deleted; its place stays
+    Checkpoint  a model that has learned all joins up to a position
+    Eviction    arms that the models forget
+    Forgotten   a record was deleted here; its position stays
 
 A record is one line of JSON (`encode`, `decode`): every number comes back in every bit, and fields that have their
-defaults are left out. Its `kind` is written, and `v`, the version of its form, where that is not 1. Times are whole
-microseconds of Unix time, always the caller's: nothing here looks at a clock.
+defaults are left out. Its `kind` is written, and `v`, the version of its form, unless it is 1. Times are whole
+microseconds of Unix time, always the caller's: no function of this module reads a clock.
 """
 
 import math
@@ -51,11 +52,22 @@ Time = Annotated[int, msgspec.Meta(ge=-MOST, le=MOST)]
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """What all records have.
+    """Fields that all records have.
 
-    loop: the name of the loop; time: microseconds of Unix time (`micros`); subject: whom it is about, so that it can be
-    forgotten (default None: nobody); seq: its place, from 1, 0 (default): in no store yet; v: the version of its form.
-    Names, of loops, subjects, events and requests, are strings of 1 to 256 characters without NUL.
+    Names of loops, subjects, events and requests are strings of 1 to 256 characters without NUL.
+
+    Parameters
+    ----------
+    loop : str
+        Name of the loop.
+    time : int
+        Microseconds of Unix time, as `micros` returns them.
+    seq : int, default 0
+        Position in the log, from 1. 0 if the record is in no store yet.
+    subject : str, default None
+        Person or thing that the record is about, which can be forgotten. None means nobody.
+    v : int, default 1
+        Version of the record's form.
     """
 
     loop: Name
@@ -66,25 +78,25 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forb
 
     @property
     def event(self) -> str | None:
-        """The identity of the decision that this is about; None: of none."""
+        """Identity of the decision that the record is about, or None."""
         return getattr(self, "id", None)
 
     @property
     def unique_key(self) -> str | None:
-        """What no two records of a loop have in common, so that one that is sent again is not stored again."""
+        """Key that no two records of a loop share, or None; a record with a known key is not stored again."""
         return None
 
     @property
     def seconds(self) -> float:
-        """Its time in seconds."""
+        """Time in seconds."""
         return self.time / SECOND
 
 
 class Canary(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a candidate would have done where it has a share of the decisions (showing.py).
+    """Choice of a candidate model that has a share of the decisions (canary_split.py).
 
-    line: its model's; share: from 0 to 1; through: the place of the log through which it had learned; place: of the arm
-    it drew; probabilities (K,): of all arms.
+    line: number of its model; share: from 0 to 1; through: position through which it had learned; place: index of the
+    arm that it drew; probabilities: (K,) of all arms.
     """
 
     line: int
@@ -95,25 +107,85 @@ class Canary(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class Decision(Record, frozen=True, kw_only=True, tag_field="kind", tag="decision"):
-    """What was chosen. K arms were offered, k slots were filled; one slot for most.
+    """Record of a decision: K arms were offered, k slots were filled, mostly one.
 
-    id: of the event, a string, once in a loop.
-    places: of the chosen arms among those offered, from 0, one per slot; propensities: with which probability each was
-    drawn (default None: not known); probabilities (K,): of all arms, from which the first slot was drawn; slots (k, K):
-    of every slot, where there are several. None: not known.
-    offered: names of the arms (default None: their places); arms: those chosen, where they are not names offered.
-    contexts: what `decide` was given, as lists, or the features of a foreign log as JSON; eligible: as `decide` was
-    given it; context: the rows of the chosen arms; scores, means, widths (K,), tail, rounds, rule, seed: as a
-    `onepass.Decision` has them, which fits in whole (`of`, `decided`).
-    ranking: places in the order in which they were shown; shown: the places that were shown where they are not those
-    drawn, with probability 1, or, of a single slot, drawn from showing (K,); baseline: places that would have been
-    shown without a model; slot_names: of the slots.
-    mode: online, apprentice, logging, canary, ...; model: the version of the settings; line: which of the loop's models
-    decided (lines.py; default 0: the first); through: the place of the log through which it had learned (default None:
-    not known, it is the model that has learned as many rows); canary: what a candidate would have done (default None:
-    there was none); deferred: whether it waits for its activation; passed: the probability with which this line was
-    kept, above 0 and at most 1 (default 1.0).
-    extra: whatever else a foreign format said. ValueError for places and lists that do not fit together.
+    Parameters
+    ----------
+    loop : str
+        Name of the loop.
+    time : int
+        Microseconds of Unix time, as `micros` returns them.
+    seq : int, default 0
+        Position in the log, from 1. 0 if the record is in no store yet.
+    subject : str, default None
+        Person or thing that the record is about, which can be forgotten. None means nobody.
+    v : int, default 1
+        Version of the record's form.
+    id : str
+        Identity of the event, once in a loop.
+    places : list of int
+        Index of the chosen arm of each slot, from 0.
+    propensities : list of float, default None
+        Probability of each chosen arm. None if it is not known.
+    probabilities : list of float, default None
+        Probabilities (K,) of all arms for the first slot. None if they are not known.
+    slots : list of list of float, default None
+        Probabilities (k, K) of every slot, if there are several.
+    offered : list, default None
+        Names of the arms. None means their indices.
+    arms : list, default None
+        The chosen arms if they are not names of `offered`.
+    contexts : Any, default None
+        Contexts that `decide` was given, as lists, or the features of another system's log as JSON.
+    eligible : Any, default None
+        Eligible arms as `decide` was given them.
+    context : Any, default None
+        Rows of the chosen arms.
+    scores : list of float, default None
+        Scores (K,), as in `onepass.Decision`.
+    means : list of float, default None
+        Means (K,), as in `onepass.Decision`.
+    widths : list of float, default None
+        Widths (K,), as in `onepass.Decision`.
+    tail : str, default "drawn"
+        "drawn" or "greedy": choice of the slots after the first, the field `rest` of a `onepass.Decision`.
+    rounds : int, default 0
+        Number of rows that the model had learned.
+    rule : str, default ""
+        The exploration rule as text.
+    seed : int or str, default 0
+        Key of the random numbers if the id was given, else the seed of the bandit.
+    ranking : list of int, default None
+        Indices of the arms in the order in which they were shown.
+    shown : list of int, default None
+        Indices of the arms that were shown, if they differ from `places`.
+    showing : list of float, default None
+        Probabilities (K,) from which `shown` was drawn, for a single slot. None: `shown` had probability 1.
+    baseline : list of int, default None
+        Indices of the arms that would have been shown without a model.
+    slot_names : list of str, default None
+        Names of the slots.
+    mode : str, default "online"
+        Mode of the loop: online, apprentice, logging, canary, ...
+    model : str, default None
+        Version of the settings.
+    line : int, default 0
+        Number of the loop's model that decided (model_lineage.py); 0 is the first.
+    through : int, default None
+        Position through which the model had learned. None: the model that has learned `rounds` rows.
+    canary : Canary, default None
+        Choice of a candidate model, if there was one.
+    deferred : bool, default False
+        True if the decision waits for its activation.
+    passed : float, default 1.0
+        Probability with which this line was kept, above 0 and at most 1.
+    extra : dict, default None
+        Further fields of another system's format.
+
+    Raises
+    ------
+    ValueError
+        If indices and lists do not fit together.
     """
 
     id: Name
@@ -170,10 +242,28 @@ class Decision(Record, frozen=True, kw_only=True, tag_field="kind", tag="decisio
 
     @classmethod
     def from_decision(cls, decision: Decided, *, loop: str, time: int, **fields: Any) -> Self:
-        """The record of a `onepass.Decision`, whole.
+        """Make the complete record of a `onepass.Decision`.
 
-        decision: of one, not of several at once; loop, time, fields: as above, contexts and eligible as `decide` took
-        them. ValueError for several, for names that JSON does not know.
+        Parameters
+        ----------
+        decision : onepass.Decision
+            A single decision.
+        loop : str
+            Name of the loop.
+        time : int
+            Microseconds of Unix time.
+        **fields : Any
+            Further fields of the record, with `contexts` and `eligible` as `decide` took them.
+
+        Returns
+        -------
+        Decision
+            The record.
+
+        Raises
+        ------
+        ValueError
+            If there are several decisions, or names that JSON cannot hold.
         """
         for name in ("contexts", "eligible"):
             if name in fields:
@@ -195,23 +285,52 @@ class Decision(Record, frozen=True, kw_only=True, tag_field="kind", tag="decisio
 
     @property
     def names(self) -> list[Any] | None:
-        """Names of the arms offered, as the bandit had them; None where they had none."""
+        """Names of the arms offered as the bandit had them, or None."""
         return None if self.offered is None else [name_from_json(name) for name in self.offered]
 
     def to_decision(self) -> Decided:
-        """The `onepass.Decision` that this is the record of, equal in every bit; ValueError where it is of another
-        origin."""
+        """Return the `onepass.Decision` of this record, equal in every bit.
+
+        Returns
+        -------
+        onepass.Decision
+            The decision.
+
+        Raises
+        ------
+        ValueError
+            If the record is of another system.
+        """
         arms = _arms_at(self.offered, self.places) if self.arms is None else self.arms
         whole = {name: getattr(self, name) for name in DECISION_FIELDS}
         return Decided.from_dict({"format": DECISION_FORMAT, "arms": arms, **whole})
 
 
 class Outcome(Record, frozen=True, kw_only=True, tag_field="kind", tag="outcome"):
-    """A value that came of a decision.
+    """Record of a value that came of a decision.
 
-    id: of the event; value: a finite number; slot: the place of the slot it is of, from 0 (default None: of all);
-    request: the identity of the message that brought it, which counts once (default None: each counts); extra: whatever
-    else it said.
+    Parameters
+    ----------
+    loop : str
+        Name of the loop.
+    time : int
+        Microseconds of Unix time, as `micros` returns them.
+    seq : int, default 0
+        Position in the log, from 1. 0 if the record is in no store yet.
+    subject : str, default None
+        Person or thing that the record is about, which can be forgotten. None means nobody.
+    v : int, default 1
+        Version of the record's form.
+    id : str
+        Identity of the event.
+    value : float
+        The value, finite.
+    slot : int, default None
+        Index of the slot, from 0. None means all slots.
+    request : str, default None
+        Identity of the message that brought the value; it counts once. None: every message counts.
+    extra : dict, default None
+        Further fields of the message.
     """
 
     id: Name
@@ -226,7 +345,23 @@ class Outcome(Record, frozen=True, kw_only=True, tag_field="kind", tag="outcome"
 
 
 class Activation(Record, frozen=True, kw_only=True, tag_field="kind", tag="activation"):
-    """A decision that was deferred did happen. id: of the event."""
+    """Record that a deferred decision did happen.
+
+    Parameters
+    ----------
+    loop : str
+        Name of the loop.
+    time : int
+        Microseconds of Unix time, as `micros` returns them.
+    seq : int, default 0
+        Position in the log, from 1. 0 if the record is in no store yet.
+    subject : str, default None
+        Person or thing that the record is about, which can be forgotten. None means nobody.
+    v : int, default 1
+        Version of the record's form.
+    id : str
+        Identity of the event.
+    """
 
     id: Name
 
@@ -236,13 +371,33 @@ class Activation(Record, frozen=True, kw_only=True, tag_field="kind", tag="activ
 
 
 class Join(Record, frozen=True, kw_only=True, tag_field="kind", tag="join"):
-    """The rewards that are learned for a decision.
+    """Record of the rewards that are learned for a decision.
 
-    id: of the event; rewards: one per slot, None where there was none; how: sum, mean, earliest, default, late, ...;
-    count: how many outcomes were joined (default 1).
-    batch: joins in a row with the same number are learned in one call, as they were (default None: alone); again: a
-    further reward of the same decision. With how = `correction` rewards are by how much those of the decision are
-    others than before, and count is of all its outcomes; no row is learned again (correcting.py).
+    Parameters
+    ----------
+    loop : str
+        Name of the loop.
+    time : int
+        Microseconds of Unix time, as `micros` returns them.
+    seq : int, default 0
+        Position in the log, from 1. 0 if the record is in no store yet.
+    subject : str, default None
+        Person or thing that the record is about, which can be forgotten. None means nobody.
+    v : int, default 1
+        Version of the record's form.
+    id : str
+        Identity of the event.
+    rewards : list of float or None
+        Reward of each slot, None for a slot without one. With how="correction", the change of each reward; no row is
+        learned again (late_correction.py).
+    how : str, default "earliest"
+        Reason of the rewards: sum, mean, earliest, default, late, correction, ...
+    count : int, default 1
+        Number of outcomes joined. With how="correction", of all outcomes of the decision.
+    batch : int, default None
+        Consecutive joins with the same number are learned in one call. None: alone.
+    again : bool, default False
+        True for a further reward of the same decision.
     """
 
     id: Name
@@ -260,19 +415,63 @@ class Join(Record, frozen=True, kw_only=True, tag_field="kind", tag="join"):
 
 
 class Settings(Record, frozen=True, kw_only=True, tag_field="kind", tag="settings"):
-    """What a loop does from here on. settings: plain JSON; version: their name (default "")."""
+    """Record of the settings that a loop has from here on.
+
+    Parameters
+    ----------
+    loop : str
+        Name of the loop.
+    time : int
+        Microseconds of Unix time, as `micros` returns them.
+    seq : int, default 0
+        Position in the log, from 1. 0 if the record is in no store yet.
+    subject : str, default None
+        Person or thing that the record is about, which can be forgotten. None means nobody.
+    v : int, default 1
+        Version of the record's form.
+    settings : dict
+        The settings as plain JSON.
+    version : str, default ""
+        Name of the settings.
+    """
 
     settings: dict[str, Any]
     version: str = ""
 
 
 class Checkpoint(Record, frozen=True, kw_only=True, tag_field="kind", tag="checkpoint"):
-    """A model that has learned every join up to and including the place `through`, and none after it.
+    """Record of a model that has learned every join up to the position `through`, and none after it.
 
-    digest: SHA-256 of its bytes (`onepass.to_bytes`), in hexadecimal digits; data: these bytes, or path: of the file
-    that holds them; model: its version; state: staged, serving, retired (without a digest); line: which of the loop's
-    models it is of (lines.py; default 0: the first); why: a sentence about a change of state (default ""); begun: the
-    join after which the model began to learn (default None: its first checkpoint says so by `through`).
+    Parameters
+    ----------
+    loop : str
+        Name of the loop.
+    time : int
+        Microseconds of Unix time, as `micros` returns them.
+    seq : int, default 0
+        Position in the log, from 1. 0 if the record is in no store yet.
+    subject : str, default None
+        Person or thing that the record is about, which can be forgotten. None means nobody.
+    v : int, default 1
+        Version of the record's form.
+    through : int
+        The last position that the model has learned.
+    digest : str
+        SHA-256 of the model's bytes (`onepass.to_bytes`) in hexadecimal digits. Empty if the model is retired.
+    data : bytes, default None
+        The bytes of the model.
+    path : str, default None
+        File that holds the bytes.
+    model : str, default None
+        Version of the model.
+    state : str, default "serving"
+        State of the model: staged, serving or retired.
+    line : int, default 0
+        Number of the loop's model (model_lineage.py); 0 is the first.
+    why : str, default ""
+        Sentence about a change of state.
+    begun : int, default None
+        The join after which the model began to learn. None: `through` of its first checkpoint.
     """
 
     through: int
@@ -287,13 +486,45 @@ class Checkpoint(Record, frozen=True, kw_only=True, tag_field="kind", tag="check
 
 
 class Eviction(Record, frozen=True, kw_only=True, tag_field="kind", tag="eviction"):
-    """Arms that every model of the loop forgets at this place, where it knows them. arms: their names."""
+    """Record of arms that every model of the loop forgets at this position.
+
+    Parameters
+    ----------
+    loop : str
+        Name of the loop.
+    time : int
+        Microseconds of Unix time, as `micros` returns them.
+    seq : int, default 0
+        Position in the log, from 1. 0 if the record is in no store yet.
+    subject : str, default None
+        Person or thing that the record is about, which can be forgotten. None means nobody.
+    v : int, default 1
+        Version of the record's form.
+    arms : list of str
+        Names of the arms.
+    """
 
     arms: list[Name]
 
 
 class Forgotten(Record, frozen=True, kw_only=True, tag_field="kind", tag="forgotten"):
-    """What stood at this place was deleted. was: its kind."""
+    """Record in the position of a deleted record.
+
+    Parameters
+    ----------
+    loop : str
+        Name of the loop.
+    time : int
+        Microseconds of Unix time, as `micros` returns them.
+    seq : int, default 0
+        Position in the log, from 1. 0 if the record is in no store yet.
+    subject : str, default None
+        Person or thing that the record is about, which can be forgotten. None means nobody.
+    v : int, default 1
+        Version of the record's form.
+    was : str
+        Kind of the deleted record.
+    """
 
     was: str
 
@@ -306,7 +537,17 @@ KINDS: dict[str, type[Record]] = {
 
 
 class Event(NamedTuple):
-    """A decision and what came of it, as foreign formats hold them on one line."""
+    """Decision and its outcomes, as other systems' formats hold them on one line.
+
+    Parameters
+    ----------
+    decision : Decision
+        The decision.
+    outcomes : tuple of Outcome, default ()
+        Its outcomes.
+    activation : Activation, default None
+        Its activation, if the decision was deferred.
+    """
 
     decision: Decision
     outcomes: tuple[Outcome, ...] = ()
@@ -314,7 +555,7 @@ class Event(NamedTuple):
 
 
 def kind_of(record: Record) -> str:
-    """The name of a record's kind."""
+    """Return the kind of a record by name."""
     return str(record.__struct_config__.tag)
 
 
@@ -325,7 +566,23 @@ _decoder = msgspec.json.Decoder(AnyRecord)
 
 
 def encode(record: Record) -> bytes:
-    """A record as one line of JSON, without its end; ValueError for a number that is not finite."""
+    """Encode a record as one line of JSON, without the line end.
+
+    Parameters
+    ----------
+    record : Record
+        The record.
+
+    Returns
+    -------
+    bytes
+        The line.
+
+    Raises
+    ------
+    ValueError
+        If a number is not finite.
+    """
     line = _encoder.encode(record)
     for value in msgspec.structs.astuple(record) if NOT_FINITE in line else ():
         if type(value) in CONTAINERS and not is_finite(value):
@@ -336,7 +593,23 @@ def encode(record: Record) -> bytes:
 
 
 def decode(line: bytes | str) -> AnyRecord:
-    """The record of a line; ValueError, with the reason, for what is none or of a later version."""
+    """Decode the record of a line.
+
+    Parameters
+    ----------
+    line : bytes or str
+        One line of JSON.
+
+    Returns
+    -------
+    Record
+        The record.
+
+    Raises
+    ------
+    ValueError
+        If the line is not a record, or is of a later version.
+    """
     try:
         record = _decoder.decode(line)
     except (ValueError, RecursionError) as error:
@@ -347,7 +620,7 @@ def decode(line: bytes | str) -> AnyRecord:
 
 
 def is_finite(value: Any) -> bool:
-    """Whether all numbers of plain data are."""
+    """Return True if all numbers of plain data are finite."""
     if isinstance(value, list | tuple):
         try:
             if math.isfinite(sum(value)):
@@ -361,10 +634,22 @@ def is_finite(value: Any) -> bool:
 
 
 def micros(moment: Any) -> int:
-    """Microseconds of Unix time: of a datetime with a time zone, or of seconds.
+    """Convert a time to microseconds of Unix time.
 
-    moment: a datetime or a finite number of seconds, rounded to the next microsecond. ValueError for a datetime without
-    a time zone and for what is no time.
+    Parameters
+    ----------
+    moment : datetime or float
+        A datetime with a time zone, or a finite number of seconds, which is rounded to the nearest microsecond.
+
+    Returns
+    -------
+    int
+        Microseconds of Unix time.
+
+    Raises
+    ------
+    ValueError
+        If a datetime has no time zone, or the argument is not a time.
     """
     if isinstance(moment, datetime):
         if moment.tzinfo is None:
@@ -376,27 +661,38 @@ def micros(moment: Any) -> int:
 
 
 def moment(micros: int) -> datetime:
-    """The inverse of `micros`, in UTC."""
+    """Convert microseconds of Unix time to a datetime in UTC.
+
+    Parameters
+    ----------
+    micros : int
+        Microseconds of Unix time.
+
+    Returns
+    -------
+    datetime
+        The time.
+    """
     return EPOCH + micros * MICROSECOND
 
 
 def _to_plain_data(value: Any) -> Any:
-    """Arrays as lists, factors as {"left": ..., "right": ...}; plain data as it is."""
+    """Convert arrays to lists and factors to {"left": ..., "right": ...}."""
     if isinstance(value, Factors):
         return {"left": _to_plain_data(value.left), "right": _to_plain_data(value.right)}
     return value.tolist() if isinstance(value, np.ndarray) else value
 
 
 def _list_members(value: Any) -> Any:
-    """A collection of names, of one slot of several, as a list; a name as it is."""
+    """Convert a set of names to a list; leave other data as it is."""
     return list(value) if isinstance(value, set | frozenset) else _to_plain_data(value)
 
 
 def _to_plain(value: Any) -> Any:
-    """Arrays as lists, numbers of NumPy as numbers; plain data as it is."""
+    """Convert arrays to lists and NumPy numbers to numbers."""
     return value.tolist() if isinstance(value, ARRAYS) else value
 
 
 def _arms_at(offered: Any, places: list[int]) -> list[Any]:
-    """What is called what: the names at places, or the places themselves."""
+    """Return the names at indices, or the indices themselves if there are no names."""
     return list(places) if offered is None else [offered[place] for place in places]

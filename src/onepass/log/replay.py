@@ -2,10 +2,10 @@
 
     model(s) = learn(model(s - 1), the decision and the rewards of join s)      for the joins s = through + 1, ...
 
-A join says which rewards were learned, so replay needs no clock, and which joins were learned in one call (`batch`), so
-a design that cuts at the end of a batch cuts where it did. The learner of a service and the replay of its log are the
-same lines. A model is named by its line and the place through which it has learned: that place grows with every join,
-corrections included, in however many steps the log is read.
+A join holds the rewards that were learned, so replay needs no clock, and its `batch` names the joins that were learned
+in one call. So a design that cuts at the end of a batch cuts at the same point. The learner of a service and the replay
+of its log are the same code. A model is named by its line and the position through which it has learned: this position
+grows with every join, corrections included, in however many steps the log is read.
 """
 
 import hashlib
@@ -39,12 +39,24 @@ UNLEARNED: dict[str, Any] = dict.fromkeys(("scores", "means", "widths", "probabi
 
 
 class Fold:
-    """A bandit that has learned the joins of a loop up to a place, and goes on.
+    """Bandit that has learned the joins of a loop up to a position, and goes on.
 
-    store: the log; loop: the name of the loop; bandit: what has learned everything up to the place `through` (default
-    0: nothing), and is changed; line: which of the loop's models it is (lines.py; default 0: the first); end: the last
-    join that it learns (default None: there is no end); begun: the join after which it began to learn (default None:
-    the log says it).
+    Parameters
+    ----------
+    store : Store
+        The log.
+    loop : str
+        Name of the loop.
+    bandit : Bandit
+        Bandit that has learned every join up to `through`. It is changed.
+    through : int, default 0
+        Position through which the bandit has learned.
+    line : int, default 0
+        Number of the loop's model (model_lineage.py); 0 is the first.
+    end : int, default None
+        The last join that it learns. None means no end.
+    begun : int, default None
+        The join after which it began to learn. None: as the log says.
     """
 
     store: Store
@@ -72,12 +84,32 @@ class Fold:
     def resume(
         cls, store: Store, loop: str, begin: Any = None, *, first: bool = False, line: int | None = None
     ) -> Self:
-        """The fold at the last checkpoint of a model that holds it, or at the beginning.
+        """Return the fold at a checkpoint that holds its model, or at the beginning of the log.
 
-        store, loop: as above; begin: the bandit that has learned nothing, for a log without such a checkpoint (default
-        None); first: at the first checkpoint instead, from which most can be verified (default False); line: of which
-        of the loop's models (default None: the one that serves in the end). ValueError where neither is there,
-        StoreError for a checkpoint that is damaged.
+        Parameters
+        ----------
+        store : Store
+            The log.
+        loop : str
+            Name of the loop.
+        begin : Bandit, default None
+            Bandit that has learned nothing, for a log without such a checkpoint.
+        first : bool, default False
+            Take the first checkpoint, from which most can be verified, instead of the last one.
+        line : int, default None
+            Number of the loop's model. None means the one that serves in the end.
+
+        Returns
+        -------
+        Fold
+            The fold.
+
+        Raises
+        ------
+        ValueError
+            If there is neither a checkpoint nor `begin`.
+        StoreError
+            If the checkpoint is damaged.
         """
         lines = read_lineage(store, loop)
         number = lines.serving if line is None else line
@@ -95,10 +127,22 @@ class Fold:
         return cls(store, loop, begin, line=number, end=end)
 
     def advance(self, until: int | None = None) -> int:
-        """Learn all joins up to a place, and evictions, and return how many.
+        """Learn all joins and evictions up to a position.
 
-        until: the last place (default None: the end of the log); a batch that goes on after it is not begun. StoreError
-        where the decision of a join is no longer in the log; what was learned before stays learned.
+        Parameters
+        ----------
+        until : int, default None
+            The last position. None means the end of the log. A batch that goes on after it is not begun.
+
+        Returns
+        -------
+        int
+            Number of records learned.
+
+        Raises
+        ------
+        StoreError
+            If the decision of a join is no longer in the log. What was learned before stays learned.
         """
         count, last = 0, self.store.last
         until = min(last if until is None else until, last if self.end is None else self.end)
@@ -111,14 +155,14 @@ class Fold:
         return count
 
     def checkpoint(self, time: int, **fields: Any) -> Checkpoint:
-        """A record of what was learned so far, model included. time: microseconds; fields: model, state, ..."""
+        """Return a checkpoint of the learned state, with the model; `fields` are further fields, such as `state`."""
         data = files.to_bytes(self.bandit)
         digest = hashlib.sha256(data).hexdigest()
         fields = {"loop": self.loop, "time": time, "line": self.line, **fields}
         return Checkpoint(through=self.through, digest=digest, data=data, **fields)
 
     def _scan(self, until: int | None) -> Iterator[Join | Eviction]:
-        """Joins and evictions that were not read, while decisions are noted."""
+        """Yield the joins and evictions that were not read, and note the decisions."""
         for one in self.store.read(max(self.through, self.read), until, ("decision", "join", "eviction"), self.loop):
             if isinstance(one, Decision):
                 self.add_decision(one)
@@ -126,7 +170,7 @@ class Fold:
                 yield one
 
     def add_decision(self, decision: Decision) -> None:
-        """Keep what is learned of a decision until its join comes."""
+        """Keep the lesson of a decision until its join comes."""
         try:
             lesson = lesson_from_record(decision)
         except ValueError:  # one of another origin: whoever learns it is told
@@ -138,15 +182,17 @@ class Fold:
             self.release(next(iter(self._decisions)))
 
     def release(self, identity: str) -> Decided | None:
-        """Keep a decision no longer; what was kept of it."""
+        """Stop keeping a decision, and return its lesson."""
         held = self._decisions.pop(identity, None)
         if held is not None:
             self._bytes -= _lesson_bytes(held) + self._hold_names(held.candidates, -1)
         return held
 
     def _hold_names(self, names: Any, step: int) -> int:
-        """Bytes of a list of names where no other decision that is kept has the same list. step: 1 to keep it, -1 to
-        let it go."""
+        """Return the bytes of a list of names unless another kept decision shares it.
+
+        `step` is 1 to keep the list, -1 to release it.
+        """
         others = self._names[id(names)] + min(step, 0)
         self._names[id(names)] += step
         if others:
@@ -156,13 +202,16 @@ class Fold:
         return NAME * len(names or ())
 
     def _batch_continues(self, join: Join | Eviction, until: int) -> bool:
-        """Whether the batch of a join has more joins after a place."""
+        """Return True if the batch of a join has more joins after a position."""
         later = next(self.store.read(until, None, ("join",), self.loop), None)
         return later is not None and is_same_batch(join, later)
 
     def learn(self, records: Sequence[Join | Eviction]) -> int:
-        """Learn joins in one call, those of one batch, or forget the arms of an eviction; and return how many were
-        passed over, because their decisions were forgotten. StoreError where the decision of one was dropped."""
+        """Learn the joins of one batch in one call, or forget the arms of an eviction.
+
+        Returns the number of joins that were passed over because their decisions were forgotten. Raises StoreError if
+        the decision of one was dropped.
+        """
         joins, passed = [one for one in records if isinstance(one, Join)], 0
         with defer_signals():
             if joins:
@@ -197,7 +246,7 @@ class Fold:
         return len(joins) - len(known)
 
     def _note_outcomes(self, known: list[tuple[Decided, Join]]) -> None:
-        """Remember which arms had an outcome, and in which order."""
+        """Remember the arms that had an outcome, in the order of the last one."""
         for decision, join in known:
             for arm in decision.arms if join.how != DEFAULT else ():
                 self.rewarded.pop(arm, None)
@@ -206,12 +255,12 @@ class Fold:
             del self.rewarded[next(iter(self.rewarded))]
 
     def rewarded_arms(self) -> list[str]:
-        """Return the arms that the bandit knows and that had an outcome, the one whose last is the oldest first."""
+        """Return the known arms that had an outcome, the one whose last outcome is the oldest first."""
         known = {*arms_of(self.bandit)}
         return [arm for arm in self.rewarded if arm in known and isinstance(arm, str)]
 
     def _correct(self, corrections: list[Join]) -> int:
-        """Learn corrections of rows that this model has learned, where it is linear in rewards."""
+        """Learn corrections of rows that this model has learned, if it is linear in rewards."""
         passed = 0
         for join in corrections if is_linear(self.bandit) else ():
             about = self.store.find(self.loop, join.id)
@@ -228,20 +277,19 @@ class Fold:
         return passed
 
     def _arms_not_evicted(self, learned: int, now: int, arms: list[Any]) -> list[bool]:
-        """Whether a model has kept what it learned of each arm from one place of the log to another."""
+        """Return for each arm True if the model has kept it between two positions of the log."""
         evicted = {arm for one in self.store.read(learned, now, ("eviction",), self.loop) for arm in one.arms}
         return [not evicted or arm not in evicted for arm in arms]
 
     def _first_join(self) -> int:
-        """The place after which this model has learned every join."""
+        """Return the position after which this model has learned every join."""
         if self._begun is None:
             line = read_lineage(self.store, self.loop).each.get(self.line)
             self._begun = 0 if line is None else line.through
         return self._begun
 
     def _decision(self, join: Join) -> Decided | None:
-        """The decision of a join, None of one that was forgotten before it was joined: where decisions were, and
-        nothing was dropped."""
+        """Return the lesson of a join's decision; None if the decision was forgotten before it was joined."""
         held = self.release(join.id)
         if held is not None:
             return held
@@ -252,7 +300,7 @@ class Fold:
         return None
 
     def _refuse_dropped(self, join: Join) -> None:
-        """StoreError for a join whose decision is not in the log, unless it may have been forgotten."""
+        """Raise StoreError for a join whose decision is not in the log, unless it may have been forgotten."""
         forgotten = self.store.read(kinds=["forgotten"], loop=self.loop)
         if self.store.first > 1 or not any(one.was == "decision" for one in forgotten):
             raise StoreError(
@@ -261,8 +309,10 @@ class Fold:
 
 
 def lesson_from_record(record: Decision) -> Decided:
-    """What learning needs of a decision: `learned_from` without what is of all arms. ValueError for one of another
-    origin."""
+    """Return what learning needs of a decision, without the fields of all arms.
+
+    Raises ValueError for a decision of another system that cannot be learned.
+    """
     rows, names, drawn = record.context, record.offered, record.propensities
     mine = record.arms is None and record.shown is None and type(rows) is list
     if not mine or drawn is None or names is None or not all(type(names[place]) is str for place in record.places):
@@ -277,19 +327,19 @@ def lesson_from_record(record: Decision) -> Decided:
 
 
 def _lesson_bytes(lesson: Decided) -> int:
-    """Bytes that are kept of a decision, about, without the names that were offered."""
+    """Return the approximate bytes of a kept decision, without the names that were offered."""
     return EACH + BITS * int(np.size(lesson.context))
 
 
 def is_same_batch(one: Join | Eviction, other: Join | Eviction) -> bool:
-    """Whether two records that follow one another are joins that are learned in one call."""
+    """Return True if two consecutive records are joins that are learned in one call."""
     if isinstance(one, Eviction) or isinstance(other, Eviction):
         return False
     return one.batch is not None and (one.batch, one.again) == (other.batch, other.again)
 
 
 def group_joins(joins: Iterable[One]) -> Iterator[list[One]]:
-    """Joins that are learned in one call; an eviction alone."""
+    """Yield lists of joins that are learned in one call; an eviction is alone."""
     group: list[One] = []
     for join in joins:
         if group and not is_same_batch(group[-1], join):
@@ -301,7 +351,7 @@ def group_joins(joins: Iterable[One]) -> Iterator[list[One]]:
 
 
 def bandit_from_checkpoint(checkpoint: Checkpoint) -> Any:
-    """The model of a checkpoint; StoreError where its bytes are not those that were written."""
+    """Return the model of a checkpoint; StoreError if its bytes have another digest."""
     data = checkpoint.data or b""
     if hashlib.sha256(data).hexdigest() != checkpoint.digest:
         raise StoreError(f"checkpoint {checkpoint.seq} is damaged: its digest is another")
@@ -309,7 +359,7 @@ def bandit_from_checkpoint(checkpoint: Checkpoint) -> Any:
 
 
 def decision_to_learn(record: Decision) -> Decided:
-    """What is learned of a decision: what was shown."""
+    """Return the decision to learn from: the arms that were shown."""
     if record.scores is None:
         return _foreign_decision(record)
     if record.shown is None or record.shown == record.places:
@@ -321,8 +371,10 @@ def decision_to_learn(record: Decision) -> Decided:
 
 
 def _foreign_decision(record: Decision) -> Decided:
-    """The lesson of a decision that another system made: there are no scores, and learning needs none. ValueError where
-    the log does not hold what was offered."""
+    """Return the decision of another system, without scores, which learning does not need.
+
+    Raises ValueError if the log does not hold the arms that were offered.
+    """
     places = record.places if record.shown is None else record.shown
     context, names = learning_context(record.contexts, places), record.names
     if context is None:

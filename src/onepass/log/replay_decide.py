@@ -1,10 +1,10 @@
-"""A bandit asked with what a log holds: arrays and factors, or records of a request and of its arms.
+"""Decisions of a bandit for requests as a log holds them: arrays, factors, or dictionaries of a request and its arms.
 
     rows        [[1.0, 0.0], ...], of every arm, or [1.0, 0.0] of the request alone
     factors     {"left": ..., "right": ...}
     records     {"context": {"country": "de"}, "arms": [{"topic": "sport"}, ...]}, the arms in the order of their names
 
-A service decides by the same lines as those who verify its log.
+A service decides by the same code that verifies its log.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,15 +22,15 @@ FACTORS = {"left", "right"}
 
 
 def are_records(contexts: Any) -> TypeGuard[Mapping[str, Any]]:
-    """Whether contexts are records of a request and of its arms."""
+    """Return True if contexts are dictionaries of a request and of its arms."""
     return isinstance(contexts, Mapping) and contexts.keys() == RECORDS
 
 
 def decide_from_log(bandit: Any, contexts: Any, names: Any, k: int, **options: Any) -> Any:
-    """What a bandit, or a copy that serves, decides.
+    """Let a bandit or a snapshot decide on logged contexts.
 
-    contexts: as above, or an array; names: of the arms, None where they have none; k: slots to fill; options: of
-    `decide`. ValueError for what it does not take.
+    `names` are those of the arms, None if they have none; `k` is the number of slots; `options` are those of `decide`.
+    Raises ValueError for contexts of another form.
     """
     if are_records(contexts):
         arms = contexts["arms"] if names is None else dict(zip(names, contexts["arms"], strict=True))
@@ -45,10 +45,10 @@ def decide_from_log(bandit: Any, contexts: Any, names: Any, k: int, **options: A
 
 
 def first_eligible(eligible: Any, names: list[Any] | None, count: int, k: int) -> list[int]:
-    """Places of the arms that the first slot might have had.
+    """Return the indices of the arms that the first slot might have had.
 
-    eligible: as `decide` was given, None: all; names: of the arms, None where they have none; count: of arms; k: of
-    slots. ValueError where they do not belong together.
+    `eligible` is as `decide` was given it, None for all; `count` is the number of arms, `k` the number of slots. Raises
+    ValueError if they do not fit together.
     """
     if eligible is None:
         return list(range(count))
@@ -59,8 +59,7 @@ def first_eligible(eligible: Any, names: list[Any] | None, count: int, k: int) -
 
 
 def learning_context(contexts: Any, places: Sequence[int]) -> Any:
-    """What learning needs of the arms at some places, as a decision for them would hold it; None where contexts do not
-    say it."""
+    """Return what learning needs of the arms at some indices, as a decision's `context`; None if contexts lack it."""
     if are_records(contexts):
         return {
             "context": flatten_record(contexts["context"]),

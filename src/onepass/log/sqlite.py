@@ -1,7 +1,7 @@
-"""A store in one file of SQLite: write-ahead log, every commit synced, many threads' batches in one commit.
+"""Store in one SQLite file: write-ahead log, every commit synced, batches of many threads in one commit.
 
-A batch that was acknowledged survives the end of the process and of the machine's power, as far as the disk says the
-truth of what it has synced. Measured figures: docs/log.md.
+A batch that was acknowledged survives the end of the process and a power cut, if the disk has really synced what it
+says. Measured figures: docs/log.md.
 """
 
 import os
@@ -21,19 +21,31 @@ ROW = 5  # pages that a row changes: of the table, three indices, and its long b
 
 
 class UnexpectedRowsError(Exception):
-    """A store has records that this process did not write."""
+    """Rows that this process did not write."""
 
 
 @final
 class SqliteStore(Tables):
-    """Records in a file.
+    """Records in an SQLite file.
 
-    path: of the file, made where there is none, with its two companions -wal and -shm; readonly: whether to open it for
-    reading only (default False); wait: seconds to wait for another process that writes, above 0 (default 10.0); synced:
-    whether every commit waits for the disk (default True; False: what was acknowledged survives the end of the process,
-    but a power cut may take the last commits).
-    It belongs to the process that opened it: one that was forked opens its own. StoreError for a file that is no such
-    store, or cannot be opened.
+    The store belongs to the process that opened it: a forked process opens its own.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file, made with its companions -wal and -shm if it does not exist.
+    readonly : bool, default False
+        Open the file for reading only.
+    wait : float, default 10.0
+        Seconds to wait for another process that writes, above 0.
+    synced : bool, default True
+        Wait for the disk at every commit. False: acknowledged batches survive the end of the process, but a power cut
+        may take the last commits.
+
+    Raises
+    ------
+    StoreError
+        If the file cannot be opened, or is something else.
     """
 
     path: Path
@@ -54,7 +66,7 @@ class SqliteStore(Tables):
             raise
 
     def _create_tables(self) -> None:
-        """The tables, where they are not there; StoreError for others."""
+        """Create the tables if they do not exist; StoreError for a database of something else."""
         with self._translate_errors():
             tables = {name for (name,) in self._writer.execute("select name from sqlite_master where type = 'table'")}
             if tables and "mark" not in tables:
@@ -81,7 +93,7 @@ class SqliteStore(Tables):
 
     @contextmanager
     def _translate_errors(self, loss: str = "") -> Iterator[None]:
-        """SQLite's errors as sentences."""
+        """Turn errors of SQLite into StoreError."""
         try:
             yield
         except sqlite3.ProgrammingError:
@@ -106,8 +118,11 @@ class SqliteStore(Tables):
         self.checkpointer.add_pages(ROW * changed)
 
     def write(self, rows: list[Row]) -> list[int]:
-        """As in the contract. Rows are stored as new ones at first: what the store has already, or what others wrote,
-        makes the transaction fail, and only then it is asked for. Threads change places at every statement."""
+        """Store rows, first as if all were new.
+
+        A row that is stored already, or one of another process, makes the transaction fail; only then the store is
+        queried. Threads switch at every statement.
+        """
         last, self._last = self._last, None
         if last is not None and not any(row.seq for row in rows):
             seqs, new = assign_places(rows, {}, last)
@@ -135,7 +150,7 @@ class SqliteStore(Tables):
             return SqliteConnection(self._reader).query(question, values)
 
     def erase(self, subject: str, events: Collection[tuple[str, str]] = ()) -> int:
-        """As in the contract; pages are overwritten, and the write-ahead log is emptied."""
+        """Erase rows, overwrite their pages, and empty the write-ahead log."""
         count = super().erase(subject, events)
         with self.checkpointer.pause(), self._alone, self._asking, self._translate_errors():
             busy = self._writer.execute("pragma wal_checkpoint(truncate)").fetchone()[0]
@@ -147,10 +162,24 @@ class SqliteStore(Tables):
         return count
 
     def backup(self, path: str | Path) -> int:
-        """Copy the store as it is at one moment to a new file, while anybody writes; its last place.
+        """Copy the state of one moment to a new file, while others write.
 
-        path: of the file, which opens as a store; it is there when it is whole and synced. ValueError where there is
-        something already, StoreError where it cannot be written.
+        Parameters
+        ----------
+        path : str or Path
+            The new file, which opens as a store. It appears when it is complete and synced.
+
+        Returns
+        -------
+        int
+            Last position of the copy.
+
+        Raises
+        ------
+        ValueError
+            If the file exists already.
+        StoreError
+            If the file cannot be written.
         """
         place = Path(path)
         if place.exists():
@@ -180,7 +209,7 @@ class SqliteStore(Tables):
                 yield Damage(0, f"SQLite: {reason}")
 
     def open_view(self) -> "SqliteStore":
-        """Connections of its own, for reading only."""
+        """Open connections of its own, for reading only."""
         return SqliteStore(self.path, readonly=True, wait=self._wait)
 
     def close(self) -> None:
@@ -203,7 +232,7 @@ def fsync_path(path: Path) -> None:
 
 
 class SqliteConnection:
-    """A connection of SQLite."""
+    """Connection to SQLite."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection

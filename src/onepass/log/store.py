@@ -1,9 +1,9 @@
-"""The contract of a store: records in one total order, appended in batches that are durable when `append` returns.
+"""Contract of a store: records in one total order, appended in batches that are durable when `append` returns.
 
     seq = 1, 2, 3, ...  without a gap, in the order in which batches were acknowledged
 
-A batch is stored whole or not at all, and no reader sees a place before all places below it. A member of the family
-keeps rows: a record as one line of JSON, a checksum of it and its place, and beside it what is searched by.
+A batch is stored whole or not at all, and no reader sees a position before all positions below it. A store keeps rows:
+a record as one line of JSON, a checksum of it and its position, and beside it the columns that are searched by.
 """
 
 import hashlib
@@ -24,17 +24,19 @@ ONCE = 16  # bytes of a digest: two of 10^9 records are alike once in 10^20 time
 
 
 class StoreError(OSError):
-    """A store that cannot do what it was asked, or that is damaged: in one sentence, with what was stored and what
-    helps."""
+    """Failure or damage of a store, in one sentence, with what was stored and what helps."""
 
 
 class ClaimError(StoreError):
-    """Another process writes a loop."""
+    """Claim of a loop that another process writes."""
 
 
 class Row(NamedTuple):
-    """What a store keeps of a record. body: its JSON without the place; crc: CRC-32 of the place and the body; once:
-    a digest that no two rows of a loop share, None for none; event: the identity of the decision it is about."""
+    """Row that a store keeps of a record.
+
+    body: JSON of the record without its position; crc: CRC-32 of position and body; once: digest of the record's
+    `unique_key`, or None; event: identity of the decision that it is about, or None.
+    """
 
     seq: int
     loop: str
@@ -48,95 +50,110 @@ class Row(NamedTuple):
 
 
 class Damage(NamedTuple):
-    """What is wrong with a store. seq: where, 0 for all of it; reason: a sentence."""
+    """Damage of a store: its position, 0 for the whole store, and a sentence about it."""
 
     seq: int
     reason: str
 
 
 class Store(ABC):
-    """What was decided and what came of it. Any number of threads may use a store."""
+    """Append-only log of records; any number of threads may use a store."""
 
     # ---- what a member does: rows ----
 
     @abstractmethod
     def put(self, rows: list[Row]) -> list[int]:
-        """Give rows their places and keep them, all or none; those whose `once` a row of the loop has already get its
-        place and are not kept. Rows that have a place already, those of another store, keep it, and it must be the next
-        one (StoreError). Durable on return."""
+        """Give rows their positions and store them, all or none, durably on return.
+
+        A row whose `once` the loop has already gets the earlier row's position and is not stored. A row of another
+        store keeps its position, which must be the next one (StoreError).
+        """
 
     @abstractmethod
     def rows(self, since: int, until: int | None, kinds: Collection[str] | None, loop: str | None) -> Iterator[Row]:
-        """Rows with since < seq <= until of these kinds and this loop (None: of all), in order, as a stream."""
+        """Yield rows with since < seq <= until in order, of some kinds and one loop; None means all."""
 
     @abstractmethod
     def rows_about(self, loop: str, event: str) -> list[Row]:
-        """All rows about one decision, in order."""
+        """Return all rows about a decision, in order."""
 
     @abstractmethod
     def erase(self, subject: str, events: Collection[tuple[str, str]] = ()) -> int:
-        """Put `forgotten` in the place of every row of a subject, of its decisions, and of those named (loop, event);
-        how many there were."""
+        """Replace rows of a subject, its decisions and some events (loop, event) by `forgotten`; return a count."""
 
     @abstractmethod
     def drop(self, seq: int) -> int:
-        """Delete the rows before a place, for ever; how many there were."""
+        """Delete the rows before a position for ever, and return their number."""
 
     @abstractmethod
     def bounds(self) -> tuple[int, int]:
-        """The first place that is kept, and the last that was given: (1, 0) of an empty store."""
+        """Return the first position that is kept, and the last that was given: (1, 0) for an empty store."""
 
     @abstractmethod
     def start(self, seq: int) -> None:
-        """Let the next place be this one; nothing is kept yet."""
+        """Make a position the next one of an empty store."""
 
     @abstractmethod
     def inspect(self) -> Iterator[Damage]:
-        """What is wrong below rows: pages, files, indices."""
+        """Yield damage below the level of rows: pages, files, indices."""
 
     @abstractmethod
     def close(self) -> None:
-        """Give back connections and files. A store that is closed refuses everything else."""
+        """Close connections and files; a closed store refuses every other call."""
 
     def claim(self, loop: str) -> None:
-        """Be the only one who may claim a loop, until the store is closed or the process ends, however it ends.
+        """Claim a loop, until the store is closed or the process ends; ClaimError if another process has claimed it.
 
-        ClaimError where somebody else has claimed it. By default everybody may: a file of SQLite is in a folder that
-        its service holds.
+        By default every process may: an SQLite file is in a folder that its service holds.
         """
         del loop
 
     def probe(self) -> None:
-        """Find out whether the store can be written; StoreError where it cannot. By default, whether it can be read."""
+        """Check that the store can be written, by default only that it can be read; StoreError if not."""
         self.bounds()
 
     def open_view(self) -> AbstractContextManager["Store"]:
-        """The same log, for long reading that shall keep nobody waiting: by default this very store."""
+        """Open the same log for long reading that keeps nobody waiting; by default this very store."""
         return nullcontext(self)
 
     @property
     def is_indexed(self) -> bool:
-        """Whether rows about a decision are found without a walk through the log (default True)."""
+        """True if rows about a decision are found without reading the whole log."""
         return True
 
     def rows_about_many(self, loop: str, events: Collection[str]) -> list[Row]:
-        """All rows about several decisions."""
+        """Return all rows about several decisions."""
         return [row for event in events for row in self.rows_about(loop, event)]
 
     def decisions_of(self, subject: str) -> set[tuple[str, str]]:
-        """Loop and event of all rows of a subject."""
+        """Return (loop, event) of all rows of a subject that are about a decision."""
         rows = self.rows(0, None, None, None)
         return {(row.loop, row.event) for row in rows if row.subject == subject and row.event is not None}
 
     # ---- what follows from it: records ----
 
     def append(self, records: Sequence[Record]) -> list[int]:
-        """Store records, in their order, and return their places (n,), durably.
+        """Store records in their order, durably on return.
 
-        records: with seq = 0, for a store gives the places. A decision, activation or join that the loop has of the
-        same id already, and an outcome of the same id and request, are not stored again: the place is that of the
-        first. ValueError for what is no record or has a number that is not finite, StoreError where it cannot be
-        written; then nothing of the batch is stored.
+        A decision, activation or join whose id the loop has already, and an outcome with the same id and request, are
+        not stored again.
+
+        Parameters
+        ----------
+        records : sequence of Record
+            The records, with seq = 0 to take the next positions.
+
+        Returns
+        -------
+        list of int
+            Position of each record; of a record that was not stored again, the first one's.
+
+        Raises
+        ------
+        ValueError
+            If an element is not a record, or has a number that is not finite. Nothing of the batch is stored then.
+        StoreError
+            If the store cannot be written. Nothing of the batch is stored then.
         """
         return self.put([row_from_record(record) for record in records])
 
@@ -147,11 +164,30 @@ class Store(ABC):
         kinds: Collection[str] | None = None,
         loop: str | None = None,
     ) -> Iterator[Any]:
-        """Records in their order, as a stream: what is appended meanwhile may come as well.
+        """Yield records in their order, including those that are appended meanwhile.
 
-        since: the place after which, at least 0 (default: from the first); until: the last one (default None: to the
-        end); kinds: names such as "decision" (default None: all); loop: of which (default None: all). ValueError for
-        kinds that there are not; StoreError at a record that is damaged.
+        Parameters
+        ----------
+        since : int, default 0
+            Position after which to begin.
+        until : int, default None
+            Last position. None means the end.
+        kinds : collection of str, default None
+            Kinds such as "decision". None means all.
+        loop : str, default None
+            Name of the loop. None means all.
+
+        Yields
+        ------
+        Record
+            The next record.
+
+        Raises
+        ------
+        ValueError
+            If a kind does not exist.
+        StoreError
+            If a record is damaged.
         """
         since = check.integer("since", since, 0)
         until = None if until is None else check.integer("until", until, 0)
@@ -161,23 +197,43 @@ class Store(ABC):
         return (record_from_row(row) for row in self.rows(since, until, kinds, loop))
 
     def find(self, loop: str, id: str) -> list[Any]:
-        """All records about one decision, in their order. loop, id: of the decision."""
+        """Return all records about a decision, in their order.
+
+        Parameters
+        ----------
+        loop : str
+            Name of the loop.
+        id : str
+            Identity of the decision.
+
+        Returns
+        -------
+        list of Record
+            The records.
+        """
         return [record_from_row(row) for row in self.rows_about(loop, id)]
 
     def find_all(self, loop: str, ids: Sequence[str]) -> dict[str, list[Any]]:
-        """All records about several decisions, by their ids, each in their order. By default one after the other."""
+        """Return all records about several decisions by id, each list in its order."""
         return {id: self.find(loop, id) for id in ids}
 
     def events_at(self, loop: str, seqs: Sequence[int]) -> dict[int, str]:
-        """The events that records of a loop at some places are about; places without one are left out. By default one
-        after the other."""
+        """Map positions of a loop to the events that their records are about; positions without one are left out."""
         found = (next(self.rows(seq - 1, seq, None, loop), None) for seq in seqs)
         return {row.seq: row.event for row in found if row is not None and row.event is not None}
 
     def begin(self, seq: int) -> None:
-        """Let an empty store begin at a place, as the store did whose records it takes: their places stay as they are.
+        """Let an empty store begin at a position, to take the records of another store with their positions.
 
-        seq: at least 1. ValueError where there are records, or were.
+        Parameters
+        ----------
+        seq : int
+            The first position, at least 1.
+
+        Raises
+        ------
+        ValueError
+            If the store has, or had, records.
         """
         seq = check.integer("seq", seq, 1)
         if self.bounds() != (1, 0):
@@ -185,33 +241,62 @@ class Store(ABC):
         self.start(seq)
 
     def drop_before(self, seq: int) -> int:
-        """Delete the records before a place for ever, and return how many there were; other places stay as they are.
+        """Delete the records before a position for ever; other records keep their positions.
 
-        seq: from 1 to the last place + 1. Keep the checkpoint that replay begins with, and the decisions whose joins
-        come after it. ValueError for a place that there is not.
+        Keep the checkpoint at which replay begins, and the decisions whose joins come after it.
+
+        Parameters
+        ----------
+        seq : int
+            The first position to keep, from 1 to the last position + 1.
+
+        Returns
+        -------
+        int
+            Number of deleted records.
+
+        Raises
+        ------
+        ValueError
+            If the position does not exist.
         """
         return self.drop(check.integer("seq", seq, 1, self.bounds()[1] + 1))
 
     def forget(self, subject: str) -> int:
-        """Delete what is about a subject, and return how many records: those that name it, and all others about the
-        same decisions. Their places stay, as records of the kind `forgotten`. subject: a string that is not empty.
+        """Delete the records of a subject, and all others about the same decisions.
 
-        What a model learned of them it still knows: learn again from the log, or let a half-life do it.
+        Their positions stay, as records of the kind `forgotten`. A model still knows what it learned from them: learn
+        again from the log, or use a half-life.
+
+        Parameters
+        ----------
+        subject : str
+            The subject, not empty.
+
+        Returns
+        -------
+        int
+            Number of deleted records.
         """
         if not isinstance(subject, str) or not subject:
             raise ValueError(f"subject must be a string that is not empty, got {quote(subject)}")
         return self.erase(subject)
 
     def check(self) -> Iterator[Damage]:
-        """Walk the whole store and tell what is damaged: nothing, if all is well."""
+        """Read the whole store and yield its damage, nothing if all is well.
+
+        Yields
+        ------
+        Damage
+            A damaged or missing part.
+        """
         yield from self.inspect()
         yield from self.check_rows()
 
     def check_rows(
         self, since: int = 0, until: int | None = None, progress: Callable[[Row], object] | None = None
     ) -> Iterator[Damage]:
-        """Tell which rows are damaged or missing, of those after a place and up to another. since, until: the places
-        (default: all); progress: is called with every row (default None)."""
+        """Yield damaged or missing rows with since < seq <= until; `progress` is called with every row."""
         first, last = self.bounds()
         last = last if until is None else min(last, until)
         wanted = max(first, since + 1)
@@ -237,12 +322,12 @@ class Store(ABC):
 
     @property
     def first(self) -> int:
-        """The first place that is kept; the last + 1 where none is."""
+        """First position that is kept; the last + 1 if there is none."""
         return self.bounds()[0]
 
     @property
     def last(self) -> int:
-        """The last place that was given, 0 for none."""
+        """Last position that was given, 0 for none."""
         return self.bounds()[1]
 
     def __len__(self) -> int:
@@ -257,7 +342,7 @@ class Store(ABC):
 
 
 def row_from_record(record: Record) -> Row:
-    """A record as a row that has no place yet."""
+    """Make a row without a position from a record."""
     if not isinstance(record, Record):
         raise ValueError(f"records must be those of onepass.log, got {quote(record)}")
     read: Any = decode(encode(record))  # what a reader will get: types are checked, 1 becomes 1.0
@@ -266,25 +351,27 @@ def row_from_record(record: Record) -> Row:
 
 
 def make_row(record: Any) -> Row:
-    """`row_of` of a record without a place whose parts have the types that they should: half the time. ValueError for
-    a number that is not finite; types and names are not looked at."""
+    """Make a row without a position from a record whose fields have the right types.
+
+    It takes half the time of `row_from_record`: numbers must be finite (ValueError), types and names are not checked.
+    """
     body, once = encode(record), record.unique_key
     digest = None if once is None else hashlib.blake2b(once.encode(), digest_size=ONCE).hexdigest()
     return Row(0, record.loop, kind_of(record), record.event, record.subject, digest, record.time, body, 0)
 
 
 def place_row(row: Row, seq: int) -> Row:
-    """A row at its place."""
+    """Return a row at a position, with its checksum."""
     return row._replace(seq=seq, crc=checksum(seq, row.body))
 
 
 def checksum(seq: int, body: bytes) -> int:
-    """CRC-32 of a place and a body."""
+    """Return the CRC-32 of a position and a body."""
     return zlib.crc32(body, zlib.crc32(seq.to_bytes(BYTES, "little")))
 
 
 def record_from_row(row: Row) -> Any:
-    """The record of a row; StoreError where it is damaged."""
+    """Return the record of a row; StoreError if the row is damaged."""
     if not isinstance(row.body, bytes) or row.crc != checksum(row.seq, row.body):
         raise StoreError(f"record {row.seq} is damaged: its checksum is another; restore the store from a copy")
     try:
@@ -296,14 +383,17 @@ def record_from_row(row: Row) -> Any:
 
 
 def erase_row(row: Row) -> Row:
-    """What stands in the place of a row that was deleted."""
+    """Return the `forgotten` row that replaces a deleted row."""
     was = row.kind
     return place_row(row_from_record(Forgotten(loop=row.loop, time=row.time, was=was)), row.seq)
 
 
 def assign_places(rows: list[Row], held: dict[tuple[str, str], int], last: int) -> tuple[list[int], list[Row]]:
-    """The places of rows, and those that are new, at theirs. held: the places of (loop, once) that are kept already,
-    to which those of these rows are added; last: the last place given."""
+    """Return the positions of rows, and the new rows at theirs.
+
+    `held` maps (loop, once) to the positions of stored rows, and gets those of the new rows; `last` is the last
+    position that was given.
+    """
     seqs, new = [], []
     for row in rows:
         if row.seq not in (0, last + 1):

@@ -1,11 +1,11 @@
-"""A store in two tables of a database: what SQLite and PostgreSQL have in common.
+"""Store in two tables of a database: the common part of SQLite and PostgreSQL.
 
     record (seq, loop, kind, event, subject, once, time, body, crc)      the rows
-    mark   (name, value)                                                 form: of these tables; first, last: places
+    mark   (name, value)                                                 form: of these tables; first, last: positions
 
-Places are no sequence of the database, whose numbers commit out of order and leave gaps: whoever writes holds the mark
-`last` from the first statement of its transaction to its commit. So there is one writer at a time, places are given in
-the order of commits, and what was rolled back leaves no gap.
+Positions are not a sequence of the database, whose numbers commit out of order and leave gaps. A writer holds the mark
+`last` from the first statement of its transaction to its commit. So there is one writer at a time, positions are given
+in the order of commits, and a rollback leaves no gap.
 """
 
 from abc import abstractmethod
@@ -46,14 +46,14 @@ INSERT = f"insert into record ({COLUMNS}) values {VALUES}"
 
 
 class Connection(Protocol):
-    """A connection, with ? for parameters."""
+    """Database connection, with ? for parameters."""
 
     def query(self, question: str, values: Sequence[Any] = ()) -> list[Any]:
-        """Rows of an answer."""
+        """Return the rows of an answer."""
         ...
 
     def execute(self, statement: str, values: Sequence[Any] = ()) -> int:
-        """How many rows a statement changed."""
+        """Run a statement and return the number of rows that it changed."""
         ...
 
     def insert(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
@@ -62,7 +62,7 @@ class Connection(Protocol):
 
 
 class Tables(Store):
-    """Records in the two tables of a database. A member makes the tables, then calls this constructor.
+    """Records in the two tables of a database; a subclass creates the tables, then calls this constructor.
 
     Raises StoreError for tables of another form.
     """
@@ -75,11 +75,11 @@ class Tables(Store):
 
     @abstractmethod
     def transaction(self) -> AbstractContextManager[Connection]:
-        """A transaction that is alone to write, the mark `last` held; durable when left, all or nothing. StoreError."""
+        """Open a transaction that writes alone, with the mark `last` locked; it is durable on exit, all or nothing."""
 
     @abstractmethod
     def query(self, question: str, values: Sequence[Any] = ()) -> list[Any]:
-        """Rows of an answer, of what is committed. StoreError."""
+        """Return the committed rows of an answer."""
 
     def put(self, rows: list[Row]) -> list[int]:
         return self._groups.append(rows) if rows else []
@@ -116,7 +116,7 @@ class Tables(Store):
         return list(map(Row._make, self.query(question, (loop, event))))
 
     def find_all(self, loop: str, ids: Sequence[str]) -> dict[str, list[Any]]:
-        """As in the contract, by one question for many."""
+        """Return all records about several decisions, by one query for many."""
         found: dict[str, list[Any]] = {id: [] for id in ids}
         for part in padded_parts([*found]):
             question = f"select {COLUMNS} from record where loop = ? and event in ({', '.join('?' * len(part))})"
@@ -125,7 +125,7 @@ class Tables(Store):
         return found
 
     def events_at(self, loop: str, seqs: Sequence[int]) -> dict[int, str]:
-        """As in the contract, by one question for many."""
+        """Map positions of a loop to events, by one query for many."""
         found: dict[int, str] = {}
         for part in padded_parts([*seqs]):
             question = f"select seq, event from record where seq in ({', '.join('?' * len(part))}) and loop = ?"
@@ -176,19 +176,19 @@ class Tables(Store):
 
 @cache
 def insert_statement(count: int) -> str:
-    """The statement that inserts so many rows at once: threads change places at every statement, which takes longer."""
+    """Return the statement that inserts so many rows at once; a single statement per row would take longer."""
     return f"insert into record ({COLUMNS}) values {', '.join([VALUES] * count)}"
 
 
 def insert_rows(connection: Connection, rows: list[Row], last: int) -> bool:
-    """Insert rows that have places after the last one, and move the mark; return whether the mark was there."""
+    """Insert rows that have positions after the last one, and move the mark; return True if the mark was there."""
     for part in insert_parts(rows):
         connection.execute(insert_statement(len(part)), [value for row in part for value in row])
     return not rows or connection.execute(MOVE, (last + len(rows), last)) == 1
 
 
 def insert_parts(found: list[Any]) -> Iterator[list[Any]]:
-    """A list in parts of at most `WIDEST`, as few as have lengths m 2^i with m < 16: statements are few, and kept."""
+    """Split a list into few parts of at most `WIDEST` elements, with lengths m 2^i, m < 16: statements are few."""
     start = 0
     while start < len(found):
         length = min(len(found) - start, WIDEST)
@@ -199,15 +199,14 @@ def insert_parts(found: list[Any]) -> Iterator[list[Any]]:
 
 
 def padded_parts(names: list[Name]) -> Iterator[list[Name]]:
-    """Names in parts of at most `MOST`, the last one repeated until their number is a power of two: one statement asks
-    for as many."""
+    """Split names into parts of at most `MOST`; the last name is repeated up to a power of two."""
     for start in range(0, len(names), MOST):
         part = names[start : start + MOST]
         yield part + part[-1:] * ((1 << (len(part) - 1).bit_length()) - len(part))
 
 
 def find_places(connection: Connection, rows: list[Row]) -> dict[tuple[str, str], int]:
-    """The places of what is kept once, of these rows."""
+    """Return the positions of stored rows with the unique keys of these rows."""
     wanted: dict[str, list[str]] = {}
     for row in rows:
         if row.once is not None:

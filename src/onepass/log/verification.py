@@ -1,15 +1,15 @@
-"""Verify: decide again what a log says was decided, by the model that made it, and compare every bit.
+"""Verification: repeat each logged decision by the model that made it, and compare every bit.
 
-    model of a decision = the fold of the joins up to the place that the decision says (`through`)
+    model of a decision = the fold of the joins up to the position that the decision says (`through`)
 
-A loop that has had several models (lines.py) is verified by one pass for each: its own decisions, what it would have
-done as a candidate, and, of its own decisions, that what was shown is what the mixture of both says (showing.py).
+A loop that has had several models (model_lineage.py) is verified by one pass for each. A pass repeats the model's own
+decisions and its choices as a candidate. It also checks that the arms shown agree with the mixture (canary_split.py).
 Servers may lag behind the log and behind one another, so decisions are put in the order of their models, 1,000 of them
 at a time. Every later checkpoint is compared with the model of the fold.
 
-Deletion is a right, not tampering. Where a join was forgotten that the model had learned, nobody can learn it again:
-decisions after it are counted as left, until a checkpoint whose model the log holds, which a service makes when it
-forgets. From there on everything is decided again.
+Deletion is a right, not tampering. If a join was forgotten that the model had learned, nobody can learn it again.
+Decisions after it are counted as left, until a checkpoint whose model the log holds, which a service makes when it
+forgets. From there on every decision is repeated.
 """
 
 import hashlib
@@ -36,21 +36,37 @@ CANARY = "canary"  # the field of a decision that a candidate's pass compares
 
 
 class Mismatch(NamedTuple):
-    """A decision that cannot have been made as the log says. seq: its place; fields: those that come out otherwise."""
+    """Decision that cannot have been made as the log says: its position, and the fields that differ."""
 
     seq: int
     fields: tuple[str, ...]
 
 
 class Verified(NamedTuple):
-    """What `verify` found.
+    """Result of `verify`.
 
-    decisions: how many were read of this model; canaries: how many of another's with what this one would have done as a
-    candidate; equal: how many came out the same in every bit; undrawn: how many had no id of their
-    own, so that their random numbers are gone, but the same means and widths; mismatches: up to 100 of those that did
-    not; wrong: how many there were; left: how many could not be decided again, by reason; joins: how many were learned.
-    checkpoints: how many later checkpoints the model was equal to, in every bit; others: the places of those that it
-    was not.
+    Parameters
+    ----------
+    decisions : int
+        Number of decisions of this model.
+    equal : int
+        Number of decisions that are equal in every bit.
+    undrawn : int
+        Number of decisions without an id, whose random numbers are gone, but with equal means and widths.
+    wrong : int
+        Number of decisions that differ.
+    mismatches : tuple of Mismatch
+        Up to 100 of the decisions that differ.
+    left : dict
+        Number of decisions that could not be repeated, by reason.
+    joins : int
+        Number of joins learned.
+    checkpoints : int
+        Number of later checkpoints that the model was equal to in every bit.
+    others : tuple of int
+        Positions of checkpoints that the model was not equal to.
+    canaries : int, default 0
+        Number of decisions of other models with this model's choice as a candidate.
     """
 
     decisions: int
@@ -66,8 +82,10 @@ class Verified(NamedTuple):
 
     @property
     def ok(self) -> bool:
-        """Whether nothing is wrong, and every decision has its model. Decisions without an id move the generator of a
-        bandit, which is a part of it: then checkpoints may be others."""
+        """True if nothing is wrong, and every decision has its model.
+
+        Decisions without an id move the generator of a bandit, which is a part of it: then checkpoints may differ.
+        """
         modelless = self.left.keys() & {OLDER, NEWER, DAMAGED}
         return self.wrong == 0 and not modelless and (not self.others or self.undrawn > 0)
 
@@ -82,12 +100,24 @@ DAMAGED = "pieces that begin with a checkpoint that is damaged"
 
 
 def verify(fold: Fold, until: int | None = None, progress: Callable[[int], object] | None = None) -> Verified:
-    """Decide again, from a checkpoint on, what the log says was decided, each decision by the model that made it.
+    """Repeat the logged decisions from a checkpoint on, each by the model that made it.
 
-    fold: at the checkpoint; its bandit goes on to the end. until: the last place (default None: the end of the log).
-    progress: is called with every place that was read (default None).
-    The model of a decision is the one that has learned through the place that the decision says; where it says none,
-    the one that has learned as many rows.
+    The model of a decision is the one that has learned through the position that the decision says, or else the one
+    that has learned as many rows.
+
+    Parameters
+    ----------
+    fold : Fold
+        Fold at the checkpoint. Its bandit goes on to the end.
+    until : int, default None
+        The last position. None means the end of the log.
+    progress : callable, default None
+        Is called with every position that was read.
+
+    Returns
+    -------
+    Verified
+        The result.
     """
     check = Verifier(fold, until)
     for one in fold.store.read(fold.through, until, ("decision", "join", "eviction", "forgotten"), fold.loop):
@@ -98,8 +128,7 @@ def verify(fold: Fold, until: int | None = None, progress: Callable[[int], objec
 
 
 class SavedDigest(NamedTuple):
-    """A checkpoint that the model is compared with. through; seq: its place; digest; whole: whether the log holds its
-    model."""
+    """Checkpoint to compare a model with; `whole` is True if the log holds its model."""
 
     through: int
     seq: int
@@ -108,22 +137,20 @@ class SavedDigest(NamedTuple):
 
 
 class Boundary(NamedTuple):
-    """A whole checkpoint at which a log is cut. through: the place through which its model had learned; rounds: finds
-    out how many rows it had learned."""
+    """Checkpoint at which a log is cut: the position through which its model had learned, and its number of rows."""
 
     through: int
     rounds: Callable[[], int]
 
     def follows(self, through: int, rounds: int) -> bool:
-        """Whether a model had learned less than that of the checkpoint. through, rounds: of the model, as of `Made`."""
+        """Return True if a model, given as in `OrderedDecision`, had learned less than the checkpoint's model."""
         return through < self.through if through >= 0 else rounds < self.rounds()
 
 
 class LogPart(NamedTuple):
-    """The decisions that a pass is about: of models from one checkpoint to before another one.
+    """Part of a log: decisions of the models from one checkpoint to before another one.
 
-    begin: None where there is nothing before; end: None where it is all that follows; saved: the checkpoints with which
-    models are compared.
+    begin: None if nothing comes before; end: None if the rest follows; saved: checkpoints to compare with.
     """
 
     begin: Boundary | None
@@ -132,8 +159,11 @@ class LogPart(NamedTuple):
 
 
 class OrderedDecision(NamedTuple):
-    """A decision in the order of models. through: the place that its model had learned through, -1 where it is found by
-    its rows; rounds: these; seq: of the record."""
+    """Decision in the order of models.
+
+    through: position that its model had learned through, -1 if the model is found by `rounds`, its number of rows; seq:
+    position of the record.
+    """
 
     through: int
     rounds: int
@@ -144,8 +174,8 @@ class OrderedDecision(NamedTuple):
 class Verifier:
     """Decisions in the order of their models, and the joins between them.
 
-    Of two parts of a log that follow one another, a decision out of order belongs to the first where its model does,
-    and at most `WINDOW` decisions of the second came before it: then a pass over both finds its model, too.
+    Of two consecutive parts of a log, a decision out of order belongs to the first if its model does, and if at most
+    `WINDOW` decisions of the second came before it. A pass over both then finds its model, too.
     """
 
     def __init__(self, fold: Fold, until: int | None, part: LogPart | None = None) -> None:
@@ -166,7 +196,7 @@ class Verifier:
         self._mismatches: list[Mismatch] = []
 
     def add_record(self, one: Decision | Join | Eviction | Forgotten) -> None:
-        """The next record."""
+        """Add the next record."""
         self._read = one.seq
         if self._last is not None and one.seq > self._last.through:
             if isinstance(one, Decision):
@@ -183,8 +213,11 @@ class Verifier:
             self._joins.append([one])
 
     def add_later(self, head: Any, seq: int, read: Callable[[], Decision]) -> None:
-        """Take the next record, a decision beyond the end, which is read only where it belongs to this part of the log.
-        head: has `line`, `through`, `rounds` and `canary` of the decision; seq: its place; read: gives the decision."""
+        """Add a decision beyond the end, which is read only if it belongs to this part of the log.
+
+        `head` has `line`, `through`, `rounds` and `canary` of the decision; `seq` is its position; `read` returns the
+        decision.
+        """
         self._read = seq
         self._put_in_order(head, seq, read)
 
@@ -201,8 +234,7 @@ class Verifier:
             self._verify_decision(heapq.heappop(self._window))
 
     def _is_mine(self, through: int, rounds: int, seq: int) -> bool:
-        """Whether a decision belongs to this part of the log. through, rounds: of its model, as of `Made`; seq: its
-        place."""
+        """Return True if a decision belongs to this part; `through` and `rounds` are as in `OrderedDecision`."""
         first, last = self._first, self._last
         if first is not None:
             if not first.follows(through, rounds):
@@ -216,16 +248,16 @@ class Verifier:
 
     @property
     def is_over(self) -> bool:
-        """Whether no decision that is read from here on belongs to this part of the log."""
+        """True if no later decision belongs to this part of the log."""
         return self._beyond > WINDOW
 
     @property
     def read(self) -> int:
-        """The place of the last record that was read."""
+        """Position of the last record that was read."""
         return self._read
 
     def finish(self) -> Verified:
-        """What was found, when there are no more records."""
+        """Return the result, when there are no more records."""
         while self._window:
             self._verify_decision(heapq.heappop(self._window))
         end = self._fold.end if self._last is None else self._last.through
@@ -249,8 +281,10 @@ class Verifier:
         )
 
     def _compare(self, before: int | None) -> None:
-        """The model with the checkpoints that have learned nothing from a place on; where joins were forgotten, go on
-        with the model of one that the log holds."""
+        """Compare the model with the checkpoints that have learned nothing from a position on.
+
+        If joins were forgotten, go on with the model of a checkpoint that the log holds.
+        """
         digest = None
         while self._saved and (before is None or self._saved[0].through < before):
             saved = self._saved.popleft()
@@ -303,7 +337,7 @@ class Verifier:
             self._mismatches.append(Mismatch(record.seq, fields))
 
     def _reason(self, made: OrderedDecision) -> str | None:
-        """Why a decision cannot be made again."""
+        """Return the reason why a decision cannot be repeated, or None."""
         through, record = made.through, made.record
         if record.contexts is None:
             return NO_CONTEXTS
@@ -324,19 +358,19 @@ class Verifier:
 
 
 def digest_from_checkpoint(record: Checkpoint) -> SavedDigest:
-    """A checkpoint without its model."""
+    """Return the digest and positions of a checkpoint, without its model."""
     return SavedDigest(record.through, record.seq, record.digest, record.data is not None)
 
 
 def _differing_fields(bandit: Any, record: Decision, fields: Iterable[str]) -> tuple[str, ...]:
-    """Which fields of a decision come out otherwise."""
+    """Return the fields of a decision that differ when it is repeated."""
     found = Decision.from_decision(repeat_decision(bandit, record), loop=record.loop, time=record.time)
     bits = msgspec.json.encode
     return tuple(name for name in fields if bits(getattr(found, name)) != bits(getattr(record, name)))
 
 
 def _canary_differences(bandit: Any, record: Decision) -> tuple[str, ...]:
-    """The same of what a candidate would have done."""
+    """Return the field of a candidate's choice if the choice differs when it is repeated."""
     assert record.canary is not None
     found = repeat_decision(bandit, record)
     same = (found.probabilities.tolist(), found.places[0]) == (record.canary.probabilities, record.canary.place)
@@ -344,13 +378,13 @@ def _canary_differences(bandit: Any, record: Decision) -> tuple[str, ...]:
 
 
 def _display_differences(record: Decision) -> tuple[str, ...]:
-    """Whether what was shown is not what the mixture with a candidate says."""
+    """Return the field of the shown arms if they contradict the mixture with a candidate."""
     wanted = display_from_canary(record)
     return () if wanted is None or wanted == (record.shown, record.showing) else ("shown",)
 
 
 def repeat_decision(bandit: Any, record: Decision) -> Any:
-    """The decision, made again by a bandit."""
+    """Repeat a logged decision by a bandit."""
     options: dict[str, Any] = {"id": record.id, "rest": rest_from_record(record.tail)}
     if record.eligible is not None:
         options["eligible"] = record.eligible

@@ -1,11 +1,11 @@
-"""Copies SQLite's write-ahead log into its file beside the writer, so that commits wait for the last piece alone.
+"""Checkpoints of SQLite's write-ahead log in a thread, so that commits wait only for the last part.
 
-    a piece of the log is new    ->  what is committed is copied, while others commit
+    a part of the log is new     ->  committed pages are copied, while others commit
     the log has grown too long   ->  once more while nobody writes: little is left by then, all is copied, and the next
                                      commit writes at the log's beginning again
 
-SQLite's own way, by whoever commits, keeps all commits waiting until everything is copied and synced. What is
-acknowledged is synced in the log, as before; a copy is synced before the log is written over.
+SQLite's own checkpoint, run by the committing thread, keeps all commits waiting until everything is copied and synced.
+An acknowledged commit is synced in the log, as before; a copy is synced before the log is overwritten.
 """
 
 import sqlite3
@@ -23,9 +23,9 @@ COPY = "pragma wal_checkpoint(passive)"
 
 
 class WalCheckpointer:
-    """Copies until it is stopped, in a thread that there is while there is work.
+    """Thread that copies the write-ahead log while there is work, until it is stopped.
 
-    connect: opens a connection; alone: held by whoever writes.
+    connect: opens a connection; alone: the lock held by whoever writes.
     """
 
     copies: int
@@ -37,7 +37,7 @@ class WalCheckpointer:
         self.copies, self.trouble = 0, ""
 
     def add_pages(self, pages: int) -> None:
-        """Pages were committed, at most so many."""
+        """Count pages that were committed, an upper bound, and wake the thread if there are enough."""
         with self._some:
             self._new += pages
             if self._new < PIECE or self._ended:
@@ -51,12 +51,12 @@ class WalCheckpointer:
 
     @contextmanager
     def pause(self) -> Iterator[None]:
-        """While this is held, nothing is copied. Not for those who are `alone`: a copy may wait for them."""
+        """Copy nothing inside the context; not for a thread that holds `alone`, for which a copy may wait."""
         with self._copying:
             yield
 
     def stop(self) -> None:
-        """Copy no more; a copy that was begun is finished."""
+        """Stop after the present copy."""
         with self._some:
             self._ended, thread = True, self._thread
             self._some.notify()
@@ -74,14 +74,14 @@ class WalCheckpointer:
                 self._working, self._new, self.trouble = False, 0, str(error)
 
     def _wait_for_pages(self) -> bool:
-        """Wait for a piece; False where none comes. The thread has ended for others when this says so."""
+        """Wait for enough pages; return False, and count the thread as ended, if none come."""
         with self._some:
             self._some.wait_for(lambda: self._ended or self._new >= PIECE, IDLE)
             self._working = not self._ended and self._new >= PIECE
             return self._working
 
     def _copy(self, connection: sqlite3.Connection) -> None:
-        """Copy what is committed. A disk that is full leaves it in the log, where the next copy finds it."""
+        """Copy the committed pages; on a full disk they stay in the log for the next copy."""
         try:
             for _ in range(PASSES):
                 with self._some:

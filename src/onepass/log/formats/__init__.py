@@ -1,12 +1,12 @@
-"""Files that others read and write: each format reads and writes `onepass.log.Event`, one file each.
+"""File formats of other systems: each module reads and writes `onepass.log.Event`.
 
     dsjson    Decision Service JSON of Vowpal Wabbit and Personalizer: one slot (CB) or several (CCB) a line
     vw        text of Vowpal Wabbit: cb, cb_adf and ccb
     table     CSV with named columns, and frames that have them
     obp       arrays of Open Bandit Pipeline, and files of them
 
-`read(path)` and `write(path, events)` take the format from the file's name or by its own. Reading streams; a line that
-cannot be read is refused with its number, or left out and reported.
+`read(path)` and `write(path, events)` take the format from the file's ending or by its name. Reading streams. A line
+that cannot be read is refused with its number, or left out and reported.
 """
 
 from collections.abc import Iterable, Iterator
@@ -26,7 +26,7 @@ __all__ = ["FORMATS", "dsjson", "format_of", "obp", "read", "table", "vw", "writ
 
 
 def format_of(path: str | Path, format: str | None = None) -> ModuleType:
-    """The module of a format, by its name or the ending of a file's, before `.gz`; ValueError for no known one."""
+    """Return the module of a format, by its name or the ending of a file before `.gz`; ValueError if it is unknown."""
     if format is not None:
         return FORMATS[check.choice("format", format, tuple(FORMATS))]
     endings = [end for end in Path(path).suffixes if end != ".gz"]
@@ -36,15 +36,47 @@ def format_of(path: str | Path, format: str | None = None) -> ModuleType:
 
 
 def read(path: str | Path, format: str | None = None, **options: Any) -> Iterator[Event]:
-    """Events of a file, as a stream.
+    """Yield the events of a file.
 
-    path: of the file, with `.gz` at its end where it is compressed; format: "dsjson", "vw", "csv" or "obp", None
-    (default): by its ending; options: of the format's own `read`. ValueError for a line that cannot be read, unless
-    `bad="skip"`.
+    Parameters
+    ----------
+    path : str or Path
+        The file, with `.gz` at its end if it is compressed.
+    format : str, default None
+        "dsjson", "vw", "csv" or "obp". None: by the ending.
+    **options : Any
+        Options of the format's own `read`.
+
+    Returns
+    -------
+    iterator of Event
+        The events.
+
+    Raises
+    ------
+    ValueError
+        If a line cannot be read, unless `bad="skip"`.
     """
     return format_of(path, format).read(path, **options)
 
 
 def write(path: str | Path, events: Iterable[Event], format: str | None = None, **options: Any) -> int:
-    """Write events to a file, which appears when it is whole; returns how many. As `read`."""
+    """Write events to a file, which appears when it is complete.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    events : iterable of Event
+        The events.
+    format : str, default None
+        Format, as in `read`.
+    **options : Any
+        Options of the format's own `write`.
+
+    Returns
+    -------
+    int
+        Number of events.
+    """
     return format_of(path, format).write(path, events, **options)

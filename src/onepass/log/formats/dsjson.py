@@ -1,4 +1,4 @@
-"""Decision Service JSON, one decision a line, as Vowpal Wabbit's `--dsjson` and Personalizer's logs have it.
+"""Decision Service JSON, one decision a line, as in Vowpal Wabbit's `--dsjson` and Personalizer's logs.
 
     CB     {"_label_cost": -r, "_label_probability": p[0], "_label_Action": a[0], "_labelIndex": a[0] - 1, "o": [...],
             "Timestamp", "Version", "EventId", "a": ranking from 1, "c": {..., "_multi": [...]}, "p": in the order of a,
@@ -26,13 +26,13 @@ CLOSE = 1e-3  # between _label_probability and p: both may be rounded to single 
 
 
 class State(msgspec.Struct, omit_defaults=True):
-    """VWState. m: the model's version."""
+    """VWState with the model's version `m`."""
 
     m: str | None = None
 
 
 class Slot(msgspec.Struct, omit_defaults=True):
-    """One of `_outcomes`."""
+    """Entry of `_outcomes`."""
 
     cost: float | None = msgspec.field(name="_label_cost", default=None)
     id: str | None = msgspec.field(name="_id", default=None)
@@ -43,7 +43,7 @@ class Slot(msgspec.Struct, omit_defaults=True):
 
 
 class Line(msgspec.Struct, omit_defaults=True):
-    """All keys, in the order in which they are written."""
+    """Keys of a line in the order in which they are written."""
 
     cost: float | None = msgspec.field(name="_label_cost", default=None)
     probability: float | None = msgspec.field(name="_label_probability", default=None)
@@ -65,7 +65,7 @@ class Line(msgspec.Struct, omit_defaults=True):
 
 
 class DecodedLine(Line):
-    """The same with its features as plain data."""
+    """Line with its features as plain data."""
 
     context: Any = msgspec.field(name="c", default=NOTHING)
 
@@ -80,12 +80,27 @@ encoder = msgspec.json.Encoder()
 def read(
     path: str | Path, *, loop: str = "imported", lazy: bool = False, bad: str = "refuse", report: Report | None = None
 ) -> Iterator[Event]:
-    """Events of a file, as a stream.
+    """Yield the events of a file.
 
-    path: of the file; loop: the name that its records get (default "imported"); lazy: leave features as JSON in a
-    `msgspec.Raw`, which is several times faster (default False: plain data); bad: "refuse" (default): ValueError with
-    the number of a bad line, or "skip"; report: called with the number and the reason of every line left out.
-    A line without EventId is called "line" and its number; without Timestamp it is of time 0.
+    A line without EventId is called "line" and its number. A line without Timestamp has time 0.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    loop : str, default "imported"
+        Name of the loop for its records.
+    lazy : bool, default False
+        Leave features as JSON in a `msgspec.Raw`, which is several times faster.
+    bad : {"refuse", "skip"}, default "refuse"
+        "refuse" raises ValueError with the number of a bad line. "skip" leaves it out.
+    report : callable, default None
+        Is called with the number of each line left out and the reason.
+
+    Yields
+    ------
+    Event
+        The next event.
     """
     lines = Lines(path, bad, report)
     for number, line in lines:
@@ -98,7 +113,7 @@ def read(
 
 
 def _event_from_line(line: bytes, loop: str, name: str, lazy: bool) -> Event:
-    """The event of a line; name: where it has none. ValueError for what is none."""
+    """Parse the event of a line, called `name` if it has no id; ValueError for a line without a decision."""
     one = decoders[lazy].decode(line)
     if one.context is NOTHING:
         raise ValueError("there is no decision: the key c is missing")
@@ -120,7 +135,7 @@ def _event_from_line(line: bytes, loop: str, name: str, lazy: bool) -> Event:
 
 
 def _event_from_cb(one: Line, common: dict[str, Any]) -> Event:
-    """Of a CB line."""
+    """Make the event of a CB line."""
     ranking, p = [action - 1 for action in one.ranking], one.probabilities
     if ranking and sorted(ranking) != list(range(len(ranking))):
         raise ValueError("a must be a ranking of all actions, from 1")
@@ -160,7 +175,7 @@ def _event_from_cb(one: Line, common: dict[str, Any]) -> Event:
 
 
 def _event_from_ccb(one: Line, slots: list[Slot], common: dict[str, Any]) -> Event:
-    """Of a CCB line."""
+    """Make the event of a CCB line."""
     if not slots or not all(slot.actions and len(slot.actions) == len(slot.probabilities) for slot in slots):
         raise ValueError("_outcomes must have slots with as many _p as _a, at least one")
     size = 1 + max(max(slot.actions) for slot in slots)
@@ -197,20 +212,20 @@ def _event_from_ccb(one: Line, slots: list[Slot], common: dict[str, Any]) -> Eve
 
 
 class ActionList(msgspec.Struct):
-    """Of c: the actions."""
+    """Actions of the key c."""
 
     actions: list[msgspec.Raw] = msgspec.field(name="_multi", default_factory=list)
 
 
 def _count_actions(context: Any) -> int:
-    """How many actions features have."""
+    """Count the actions of features."""
     if isinstance(context, msgspec.Raw):
         return len(msgspec.json.decode(context, type=ActionList).actions)
     return len(context.get("_multi", ())) if isinstance(context, dict) else 0
 
 
 def _extra_fields(one: Line, propensity: float | None = None) -> dict[str, Any] | None:
-    """What records have no place for."""
+    """Return the keys that records have no field for."""
     found: dict[str, Any] = {}
     if one.outcomes:
         found["o"] = msgspec.json.decode(one.outcomes)
@@ -224,15 +239,15 @@ def _extra_fields(one: Line, propensity: float | None = None) -> dict[str, Any] 
 
 
 def _order_actions(first: int, row: list[float]) -> list[int]:
-    """The place that was drawn, and after it those with a chance, in their order."""
+    """Return the index that was drawn, then the others with positive probability in their order."""
     return [first, *(place for place, p in enumerate(row) if p > 0.0 and place != first)]
 
 
 def write(path: str | Path, events: Iterable[Event]) -> int:
-    """Write events to a file, which appears when it is whole; returns how many.
+    """Write events to a file, which appears when it is complete, and return their number.
 
-    ValueError for an event without features of its actions (`_multi`), or of actions that its distribution does not
-    have. Several outcomes of a slot are summed.
+    Several outcomes of a slot are summed. Raises ValueError for an event without features of its actions (`_multi`), or
+    with actions that its distribution does not have.
     """
     count = 0
     with open_atomic(path) as file:
@@ -243,7 +258,7 @@ def write(path: str | Path, events: Iterable[Event]) -> int:
 
 
 def line_from_event(event: Event) -> Line:
-    """The line of an event."""
+    """Make the line of an event."""
     decision, extra = event.decision, event.decision.extra or {}
     one = Line(
         skip=decision.deferred and event.activation is None,
@@ -294,5 +309,5 @@ def line_from_event(event: Event) -> Line:
 
 
 def _to_raw(value: Any) -> msgspec.Raw:
-    """Plain data as JSON."""
+    """Encode plain data as JSON."""
     return value if isinstance(value, msgspec.Raw) else msgspec.Raw(encoder.encode(value))

@@ -1,4 +1,4 @@
-"""Lines of a file: streamed, numbered, and what becomes of a bad one. Files appear when they are whole."""
+"""Lines of a file, streamed and numbered, and files that appear when they are complete."""
 
 import gzip
 import os
@@ -14,9 +14,9 @@ BUFFER = 1 << 20  # bytes read at once
 
 
 class Lines:
-    """The lines of a file, without their ends, as (number from 1, bytes).
+    """Lines of a file without their ends, as (number from 1, bytes).
 
-    bad: "refuse": a bad line is a ValueError with its number; "skip": it is left out and told to `report`.
+    bad: "refuse" raises ValueError with the number of a bad line, "skip" leaves it out and passes it to `report`.
     """
 
     path: Path
@@ -30,7 +30,7 @@ class Lines:
                 yield number, line.rstrip(b"\r\n")
 
     def reject(self, number: int, reason: object) -> None:
-        """What becomes of a bad line."""
+        """Refuse or report a bad line."""
         if self.bad == "refuse":
             raise ValueError(f"{self.path}, line {number}: {reason}") from None
         if self._report is not None:
@@ -38,13 +38,13 @@ class Lines:
 
 
 def open_binary(path: Path) -> IO[bytes]:
-    """A file to read, decompressed if its name ends in `.gz`."""
+    """Open a file for reading, decompressed if its name ends in `.gz`."""
     return gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb", buffering=BUFFER)  # type: ignore[return-value]
 
 
 @contextmanager
 def open_atomic(path: str | Path) -> Iterator[IO[bytes]]:
-    """A file to write, under another name until it is whole; nothing is left of one that failed."""
+    """Open a file for writing under another name until it is complete; a failure leaves nothing."""
     place = Path(path)
     part = place.with_name(f"{place.name}.{os.getpid()}.part")
     try:

@@ -3,8 +3,8 @@
     an object is a namespace, "k": "v" the feature kv, a number k:value, true k, false and null nothing,
     an array of numbers is a namespace of its own whose features have no names, keys that begin with _ are no features
 
-as its JSON parser makes them (blank, tab, | and : become _), so that both spellings of a decision give one loss. A key
-with a blank is the exception: the parser keeps it, and text cannot say it, so there it is another feature.
+The rules are those of its JSON parser (blank, tab, | and : become _), so that both spellings of a decision give one
+loss. A key with a blank is the exception: the parser keeps it, and text cannot hold it, so there it is another feature.
 """
 
 from collections.abc import Iterable, Iterator
@@ -18,12 +18,12 @@ Features = tuple[str, list[tuple[str, float]]]  # a namespace and its features, 
 
 
 def _escape(name: str) -> str:
-    """A name without what text uses as marks."""
+    """Replace the characters that text uses as marks."""
     return name.translate(RESERVED)
 
 
 def namespaces(features: Any, name: str = DEFAULT) -> Iterator[Features]:
-    """The namespaces of JSON features, in their order; empty ones are left out."""
+    """Yield the namespaces of JSON features in their order, without empty ones."""
     own: list[tuple[str, float]] = []
     inner: list[Features] = []
     for key, value in features.items():
@@ -46,7 +46,7 @@ def namespaces(features: Any, name: str = DEFAULT) -> Iterator[Features]:
 
 
 def _list_namespaces(values: list[Any], name: str) -> Iterator[Features]:
-    """Of an array: its numbers without names, its objects and arrays as namespaces."""
+    """Yield the namespaces of an array: numbers without names, objects and arrays as namespaces."""
     numbers = [("", float(value)) for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
     words = [(_escape(value), 1.0) for value in values if isinstance(value, str)]
     if numbers or words:
@@ -59,7 +59,7 @@ def _list_namespaces(values: list[Any], name: str) -> Iterator[Features]:
 
 
 def format_features(found: Iterable[Features]) -> str:
-    """As text: `|namespace feature feature:value :value`."""
+    """Format features as text: `|namespace feature feature:value :value`."""
     parts = []
     for name, features in found:
         words = [each if value == 1.0 and each else f"{each}:{value!r}" for each, value in features]
@@ -68,9 +68,9 @@ def format_features(found: Iterable[Features]) -> str:
 
 
 def parse_features(text: str) -> dict[str, Any]:
-    """Text, from its first `|` on, as JSON: {namespace: {feature: value}}, features without names as an array.
+    """Parse text from its first `|` on: {namespace: {feature: value}}, features without names as an array.
 
-    ValueError for numbers that are none, and a namespace with features of both kinds.
+    Raises ValueError for a number that cannot be read, and for a namespace with features of both kinds.
     """
     found: dict[str, Any] = {}
     for part in text.split("|")[1:]:
@@ -94,7 +94,7 @@ def parse_features(text: str) -> dict[str, Any]:
 
 
 def parse_number(text: str) -> float:
-    """A finite float; ValueError for others."""
+    """Parse a finite number; ValueError for others."""
     value = float(text)
     if value - value != 0.0:
         raise ValueError(f"{text} is not finite")

@@ -19,11 +19,23 @@ NAMES = ("action", "reward", "pscore")
 def events_of(
     feedback: dict[str, Any], *, loop: str = "imported", bad: str = "refuse", report: Report | None = None
 ) -> Iterator[Event]:
-    """Events of a dictionary of arrays, row by row.
+    """Yield the events of a dictionary of arrays, row by row.
 
-    feedback: as above; what else it holds is not looked at; loop: the name that records get (default "imported"); bad:
-    "refuse" (default): ValueError with the number of a bad row, from 1, or "skip"; report: called with number and
-    reason of every row left out. Positions are kept in `extra`, for a row is one slot of a list of others.
+    Parameters
+    ----------
+    feedback : dict
+        The arrays. Other keys are ignored. Positions are kept in `extra`: a row is one slot of a list of others.
+    loop : str, default "imported"
+        Name of the loop for its records.
+    bad : {"refuse", "skip"}, default "refuse"
+        "refuse" raises ValueError with the number of a bad row, from 1. "skip" leaves it out.
+    report : callable, default None
+        Is called with the number of each row left out and the reason.
+
+    Yields
+    ------
+    Event
+        The next event.
     """
     check.choice("bad", bad, ("refuse", "skip"))
     missing = [name for name in (*NAMES, "n_actions") if feedback.get(name) is None]
@@ -53,10 +65,10 @@ def events_of(
 
 
 def feedback_of(events: Iterable[Event]) -> dict[str, Any]:
-    """The dictionary of events of one slot each.
+    """Return the dictionary of events with one slot each; a decision without an outcome earned 0.
 
-    ValueError for several slots, for a decision without its propensity or without the arms that were offered, and for
-    contexts in some events only. A decision without an outcome earned 0.
+    Raises ValueError for several slots, for a decision without its propensity or without the arms that were offered,
+    and for contexts in some events only.
     """
     found: dict[str, list[Any]] = {name: [] for name in (*NAMES, "position", "context")}
     count = 0
@@ -82,13 +94,13 @@ def feedback_of(events: Iterable[Event]) -> dict[str, Any]:
 
 
 def read(path: str | Path, **options: Any) -> Iterator[Event]:
-    """Events of a `.npz` file of such arrays; options as for `events_of`."""
+    """Yield the events of a `.npz` file of such arrays; options as in `events_of`."""
     with np.load(path, allow_pickle=False) as file:
         yield from events_of({name: file[name] for name in file.files}, **options)
 
 
 def write(path: str | Path, events: Iterable[Event]) -> int:
-    """Write events to a `.npz` file, which appears when it is whole; returns how many. As `feedback_of`."""
+    """Write events to a `.npz` file, which appears when it is complete, and return their number."""
     feedback = feedback_of(events)
     with open_atomic(path) as file:
         np.savez_compressed(

@@ -1,9 +1,9 @@
 """Requests of a log as `decide` takes them: a context, and arms with their names and features.
 
     {"User": {...}, "_multi": [{"Action": {...}, "_tag": "a1"}, ...]}    JSON of Vowpal Wabbit and Personalizer
-    {"context": {...}, "arms": [{...}, ...]}, names in `offered`         records of ours (asking.py)
+    {"context": {...}, "arms": [{...}, ...]}, names in `offered`         records of this package (replay_decide.py)
 
-Tags that are there for every action, each once, are names of arms. Keys that begin with _ are no features (merging.py).
+Tags are names of arms if every action has one of its own. Keys that begin with _ are no features (merge_records.py).
 """
 
 from collections.abc import Sequence
@@ -22,10 +22,9 @@ ROW, PLACE = "x", "a"  # namespaces of the numbers of a row, and of an arm's pla
 
 
 def request_from_decision(decision: Decision) -> Request | None:
-    """The request of a decision; None where its contexts are rows of numbers, or say nothing of its arms.
+    """Return the request of a decision; None if its contexts are rows of numbers, or do not describe its arms.
 
-    decision: of `onepass.log`, its features plain data or JSON. ValueError for features that cannot stand together, or
-    that are no terms (`onepass.features.flatten`).
+    Raises ValueError for features that contradict each other, or that cannot be flattened (`onepass.features.flatten`).
     """
     contexts, names = decision.contexts, decision.names
     if isinstance(contexts, msgspec.Raw):
@@ -49,7 +48,7 @@ def request_from_decision(decision: Decision) -> Request | None:
 
 
 def request_with_rows(decision: Decision) -> Request | None:
-    """The same with rows of numbers, too, where arms have names: those that `json_of` wrote, or a bandit was given."""
+    """Return the request of a decision, also for rows of numbers if arms have names."""
     contexts, names = decision.contexts, decision.names
     if isinstance(contexts, dict) and not are_records(contexts):
         actions = contexts.get(MULTI, [])
@@ -64,24 +63,24 @@ def request_with_rows(decision: Decision) -> Request | None:
 
 
 def _check_features(features: dict[str, Any]) -> dict[str, Any]:
-    """Features as a record whose terms there are."""
+    """Return features as a record that can be flattened; ValueError if they cannot."""
     record = merge_records([features])
     flatten_record(record)
     return record
 
 
 def _action_tags(actions: Sequence[Any]) -> list[str] | None:
-    """Names of actions; None where not every one has its own."""
+    """Return the tags of actions as names; None unless every action has its own."""
     tags = [action.get(TAG) for action in actions]
     known = all(isinstance(tag, str) and tag for tag in tags) and len(set(tags)) == len(tags)
     return tags if known else None
 
 
 def adopt_decision(decision: Decision) -> Decision:
-    """A decision of another origin in the form of ours, so that models can learn it, decide again, and be compared.
+    """Convert a decision of another system to the package's own form, so that models can learn and repeat it.
 
-    decision: with features as plain data. Rows of numbers that `json_of` wrote are rows again. Features of slots are
-    kept beside it. ValueError as of `request_of`.
+    Its features are plain data. Rows of numbers that `json_from_decision` wrote become rows again. Features of slots
+    are kept in `extra`. Raises ValueError as `request_from_decision` does.
     """
     contexts = decision.contexts
     if not isinstance(contexts, dict) or are_records(contexts):
@@ -103,7 +102,7 @@ def adopt_decision(decision: Decision) -> Decision:
 
 
 def _numeric_rows(contexts: dict[str, Any], actions: Sequence[Any]) -> Any:
-    """Rows of numbers, of every arm or of the request, as `json_of` writes them; None for other features."""
+    """Return rows of numbers, of every arm or of the request, as `json_from_decision` writes them, else None."""
     shared, bare = contexts.keys() - {MULTI, SLOTS}, [action.keys() - {TAG} for action in actions]
     if not actions:
         return None
@@ -118,15 +117,15 @@ def _numeric_rows(contexts: dict[str, Any], actions: Sequence[Any]) -> Any:
 
 
 def _is_row(value: Any) -> bool:
-    """Whether it is a list of numbers."""
+    """Return True for a list of numbers."""
     return isinstance(value, list) and len(value) > 0 and all(type(one) in (int, float) for one in value)
 
 
 def json_from_decision(decision: Decision) -> Any:
-    """Features as Vowpal Wabbit's JSON has them; foreign ones as they are.
+    """Return features as Vowpal Wabbit's JSON; features of other systems stay as they are.
 
-    Rows of numbers are arrays of a namespace `x`, arms without features have their place as one; names that are strings
-    are tags. ValueError for what JSON of that kind cannot hold.
+    Rows of numbers are arrays of a namespace `x`, arms without features have their index as one; names that are strings
+    are tags. Raises ValueError for features that JSON of this kind cannot hold.
     """
     contexts, names = decision.contexts, decision.offered
     count = next((len(one) for one in (decision.probabilities, names) if one is not None), None)
@@ -148,7 +147,7 @@ def json_from_decision(decision: Decision) -> Any:
 
 
 def _join_text(record: dict[str, Any]) -> dict[str, Any]:
-    """A record whose words of `_text` are one string again; ValueError for keys that are marks there."""
+    """Join the words of `_text` to one string; ValueError for keys that are marks of this JSON."""
     if record.keys() & {MULTI, SLOTS, TAG}:
         raise ValueError(
             f"keys of features must not be {MULTI}, {SLOTS} or {TAG}, which are marks of this kind of JSON"

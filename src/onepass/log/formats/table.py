@@ -1,10 +1,10 @@
 """CSV with named columns, and frames that have them (polars, pandas): one decision a row.
 
-    arm, reward, propensity        and, where they are: id, time (ISO 8601, or seconds), arms, features in columns of
+    arm, reward, propensity        and, if present: id, time (ISO 8601, or seconds), arms, features in columns of
                                    their own, probabilities of all arms in columns of theirs
 
-A file says in its first row what its columns are; which of them mean what is told by their names. Arms are places from
-0 or have names: where the first row has one that is no number, a first pass over the column finds all names.
+The first row of a file holds the names of its columns. Arms are indices from 0 or have names. If the first row has a
+name, a first pass over the column finds all names.
 """
 
 import contextlib
@@ -23,13 +23,26 @@ Row = dict[str, Any]
 
 
 class ColumnNames:
-    """Which columns mean what.
+    """Names of the columns, by their meaning.
 
-    arm: of what was chosen, reward: of what it earned (empty: nothing came), propensity: of its probability (default
-    "arm", "reward", "propensity"). id, time: of names and times; None (default): "id" and "time" where they are.
-    features: of numbers that describe the decision (default: none). probabilities: of all arms, in their order
-    (default: none). arms: the names of all arms (default None: arms are places from 0 where the first row has a number,
-    else the names of the column, sorted).
+    Parameters
+    ----------
+    arm : str, default "arm"
+        Column of the chosen arm.
+    reward : str, default "reward"
+        Column of the reward; an empty cell means no outcome.
+    propensity : str, default "propensity"
+        Column of the arm's probability.
+    id : str, default None
+        Column of the identity. None means "id" if it exists.
+    time : str, default None
+        Column of the time. None means "time" if it exists.
+    features : sequence of str, default ()
+        Columns of numbers that describe the decision.
+    probabilities : sequence of str, default ()
+        Columns of the probabilities of all arms, in their order.
+    arms : sequence, default None
+        Names of all arms. None: arms are indices if the first row has a number, else the sorted names of the column.
     """
 
     arm: str
@@ -54,9 +67,9 @@ class ColumnNames:
         self._places = {str(name): place for place, name in enumerate(self.arms or ())}
 
     def find_arms(self, cells: Iterable[Any]) -> None:
-        """Take the names of arms from the column of all rows, where they are not given and the first is no number.
+        """Take the names of arms from the column, unless they are given or the first cell is a number.
 
-        ValueError where probabilities are given in the order of arms that have names.
+        Raises ValueError if there are columns of probabilities, whose order needs given names.
         """
         given = (cell for cell in cells if not _is_missing(cell))
         first = None if self.arms is not None else next(given, None)
@@ -67,14 +80,14 @@ class ColumnNames:
         self._name(sorted({str(first), *map(str, given)}))
 
     def check(self, columns: Sequence[str]) -> None:
-        """ValueError where a column is missing."""
+        """Raise ValueError if a column is missing."""
         given = (self.arm, self.reward, self.propensity, self.id, self.time, *self.features, *self.probabilities)
         missing = [name for name in given if name is not None and name not in columns]
         if missing:
             raise ValueError(f"columns must hold {', '.join(missing)}, got {', '.join(columns)}")
 
     def event(self, row: Row, loop: str, name: str) -> Event:
-        """The event of a row; ValueError for what cannot be."""
+        """Make the event of a row; ValueError for impossible cells."""
         arm = row[self.arm]
         if self.arms is None:
             if not _is_number(arm):
@@ -107,12 +120,12 @@ class ColumnNames:
 
 
 def _is_missing(value: Any) -> bool:
-    """Whether a cell is empty: NaN is how frames say it."""
+    """Return True for an empty cell, which frames mark by NaN."""
     return value is None or value == "" or value != value
 
 
 def _is_number(value: Any) -> bool:
-    """Whether a cell is a number, or the text of one that is finite."""
+    """Return True for a finite number or its text."""
     try:
         number = float(value)
     except (TypeError, ValueError):
@@ -121,7 +134,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _finite_number(row: Row, name: str) -> float:
-    """A finite number of a row; ValueError for others."""
+    """Return a finite number of a row; ValueError for others."""
     value = float(row[name])
     if value - value != 0.0:
         raise ValueError(f"{name} must be finite, got {row[name]}")
@@ -129,7 +142,7 @@ def _finite_number(row: Row, name: str) -> float:
 
 
 def _parse_time(value: Any) -> int:
-    """Microseconds of a datetime, of ISO 8601, or of seconds; without a time zone it is UTC."""
+    """Convert a datetime, ISO 8601 text or seconds to microseconds; a time without a zone is UTC."""
     if isinstance(value, str):
         try:
             value = float(value)
@@ -143,11 +156,27 @@ def _parse_time(value: Any) -> int:
 def read(
     path: str | Path, *, loop: str = "imported", bad: str = "refuse", report: Report | None = None, **names: Any
 ) -> Iterator[Event]:
-    """Events of a CSV file, as a stream.
+    """Yield the events of a CSV file.
 
-    path: of the file; loop: the name that its records get (default "imported"); bad: "refuse" (default): ValueError
-    with the number of a bad line, or "skip"; report: called with number and reason of every line left out; names: of
-    columns, as `Names` has them. Quoted fields must not hold line ends.
+    Quoted fields must not hold line ends.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    loop : str, default "imported"
+        Name of the loop for its records.
+    bad : {"refuse", "skip"}, default "refuse"
+        "refuse" raises ValueError with the number of a bad line. "skip" leaves it out.
+    report : callable, default None
+        Is called with the number of each line left out and the reason.
+    **names : Any
+        Names of columns, as in `ColumnNames`.
+
+    Yields
+    ------
+    Event
+        The next event.
     """
     lines, columns, meaning = Lines(path, bad, report), None, ColumnNames(**names)
     for number, line in lines:
@@ -169,7 +198,7 @@ def read(
 
 
 def _read_column(path: str | Path, index: int) -> Iterator[str]:
-    """The cells of a column of a CSV file below its first row, of the lines that can be read."""
+    """Yield the cells of a column below the first row, of the lines that can be read."""
     lines = iter(Lines(path, "skip"))
     next(line for _, line in lines if line)
     for _, line in lines:
@@ -180,7 +209,10 @@ def _read_column(path: str | Path, index: int) -> Iterator[str]:
 def events_of(
     frame: Any, *, loop: str = "imported", bad: str = "refuse", report: Report | None = None, **names: Any
 ) -> Iterator[Event]:
-    """Events of a frame: polars, pandas, or a mapping of columns; as `read`, rows are numbered from 1."""
+    """Yield the events of a polars or pandas frame, or a mapping of columns.
+
+    Arguments are those of `read`; rows are numbered from 1.
+    """
     check.choice("bad", bad, ("refuse", "skip"))
     meaning, columns = ColumnNames(**names), [str(name) for name in getattr(frame, "columns", frame)]
     meaning.check(columns)
@@ -197,9 +229,9 @@ def events_of(
 
 
 def rows_of(events: Iterable[Event]) -> Iterator[Row]:
-    """Rows, as columns id, time, arm, reward, propensity, x0, x1, ... of features and p0, p1, ... of probabilities.
+    """Yield rows with columns id, time, arm, reward, propensity, features x0, x1, ... and probabilities p0, p1, ...
 
-    ValueError for several slots, features that are not numbers, a decision without its propensity.
+    Raises ValueError for several slots, features that are not numbers, and a decision without its propensity.
     """
     for event in events:
         decision = event.decision
@@ -220,8 +252,10 @@ def rows_of(events: Iterable[Event]) -> Iterator[Row]:
 
 
 def write(path: str | Path, events: Iterable[Event]) -> int:
-    """Write events to a CSV file, which appears when it is whole; returns how many. Columns as `rows_of` names them;
-    ValueError for events that have others than the first."""
+    """Write events to a CSV file, which appears when it is complete, and return their number.
+
+    Columns are those of `rows_of`. Raises ValueError for an event with other columns than the first.
+    """
     count, columns, text = 0, None, io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     with open_atomic(path) as file:

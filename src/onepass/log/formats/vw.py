@@ -10,7 +10,7 @@
     ccb action |Action x
     ccb slot 0:-1:0.9,1:0.1 0,1 |Slot size_large
 
-Costs are minus rewards. Text holds one probability a decision (all of them in ccb), no times, no models; an event's
+Costs are minus rewards. Text holds one probability a decision (all of them in ccb), no times, no models. An event's
 name is the tag, `'name`, of the first line.
 """
 
@@ -33,12 +33,27 @@ def read(
     path: str | Path, *, loop: str = "imported", n_arms: int | None = None, bad: str = "refuse",
     report: Report | None = None,
 ) -> Iterator[Event]:  # fmt: skip
-    """Events of a file, as a stream; those without a label have no outcome.
+    """Yield the events of a file; a decision without a label is a bad one.
 
-    path: of the file; loop: the name that its records get (default "imported"); n_arms: how many actions cb lines
-    choose from, at least 1 (default None: not known); bad: "refuse" (default): ValueError with the number of a bad
-    line, or "skip": its whole decision is left out; report: called with number and reason of each.
     A decision without a tag is called "line" and the number of its first line. All times are 0.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    loop : str, default "imported"
+        Name of the loop for its records.
+    n_arms : int, default None
+        Number of actions that cb lines choose from, at least 1. None if it is not known.
+    bad : {"refuse", "skip"}, default "refuse"
+        "refuse" raises ValueError with the number of a bad line. "skip" leaves its whole decision out.
+    report : callable, default None
+        Is called with the number of each line left out and the reason.
+
+    Yields
+    ------
+    Event
+        The next event.
     """
     lines, block = Lines(path, bad, report), list[tuple[int, str]]()
     for number_, line in _lines_and_end(lines):
@@ -56,7 +71,7 @@ def read(
 
 
 def _lines_and_end(lines: Lines) -> Iterator[tuple[int, bytes]]:
-    """All lines, and an empty one after them."""
+    """Yield all lines, and an empty one after them."""
     number_ = 0
     for number_, line in lines:
         yield number_, line
@@ -64,20 +79,20 @@ def _lines_and_end(lines: Lines) -> Iterator[tuple[int, bytes]]:
 
 
 def _is_cb_line(text: str) -> bool:
-    """Whether a line is a cb decision: labels of actions from 1, with no shared line before it."""
+    """Return True for a cb decision: a label of an action from 1, without a shared line before it."""
     label = text.partition("|")[0].split()
     return bool(label) and ":" in label[0] and not label[0].startswith("0:")
 
 
 def _split_tag(words: list[str]) -> tuple[list[str], str | None]:
-    """Words of a label, and its tag."""
+    """Split the words of a label from its tag."""
     if words and words[-1].startswith("'"):
         return words[:-1], words[-1][1:]
     return words, None
 
 
 def _parse_probability(text: str, chosen: bool = True) -> float:
-    """A probability, above 0 of what was chosen; ValueError for what is none."""
+    """Parse a probability, above 0 for a chosen action; ValueError for others."""
     p = parse_number(text)
     if not 0.0 <= p <= 1.0 or (chosen and p == 0.0):
         raise ValueError(f"a probability must be in [0, 1], and above 0 of the action that was chosen, got {text}")
@@ -85,7 +100,7 @@ def _parse_probability(text: str, chosen: bool = True) -> float:
 
 
 def _event_from_cb(text: str, loop: str, at: int, n_arms: int | None) -> Event:
-    """Of a cb line."""
+    """Make the event of a cb line."""
     label, bar, features = text.partition("|")
     words, tag = _split_tag(label.split())
     known = [word.split(":") for word in words if word.count(":") == 2]
@@ -102,7 +117,7 @@ def _event_from_cb(text: str, loop: str, at: int, n_arms: int | None) -> Event:
 
 
 def _event_from_block(block: list[tuple[int, str]], loop: str) -> Event:
-    """Of a cb_adf or ccb block."""
+    """Make the event of a block of lines, cb_adf or ccb."""
     shared: dict[str, Any] = {}
     actions: list[Any] = []
     slots: list[tuple[str | None, Any]] = []
@@ -140,7 +155,7 @@ def _event_from_block(block: list[tuple[int, str]], loop: str) -> Event:
 
 
 def _event_from_ccb(contexts: dict[str, Any], slots: list[tuple[str | None, Any]], loop: str, name: str) -> Event:
-    """Of a ccb block."""
+    """Make the event of a ccb block."""
     contexts["_slots"] = [found for _, found in slots]
     count, rows, places, outcomes = len(contexts["_multi"]), [], [], []
     for at, (label, _) in enumerate(slots):
@@ -162,10 +177,11 @@ def _event_from_ccb(contexts: dict[str, Any], slots: list[tuple[str | None, Any]
 
 
 def write(path: str | Path, events: Iterable[Event]) -> int:
-    """Write events to a file, which appears when it is whole; returns how many.
+    """Write events to a file, which appears when it is complete, and return their number.
 
-    Decisions with features of their actions (`_multi`) become cb_adf blocks, or ccb ones with several slots, others cb
-    lines. An event without an outcome costs 0. ValueError for a decision without its propensity.
+    Decisions with features of their actions (`_multi`) become cb_adf blocks, or ccb blocks with several slots. Other
+    decisions become cb lines. An event without an outcome costs 0. Raises ValueError for a decision without its
+    propensity.
     """
     count = 0
     with open_atomic(path) as file:
@@ -176,7 +192,7 @@ def write(path: str | Path, events: Iterable[Event]) -> int:
 
 
 def lines_from_event(event: Event) -> list[str]:
-    """Lines of an event; a block has an empty one at its end."""
+    """Return the lines of an event; a block ends with an empty one."""
     decision = event.decision
     if decision.propensities is None:
         raise ValueError(f"decision {decision.id} has no propensity, which text needs")
