@@ -32,6 +32,7 @@ docs: .venv/docs
 		tests/docs/test_tutorials.py
 	@rm -rf build/site
 	@$(BIN)/sphinx-build -W --keep-going -q -d build/doctrees docs build/site
+	@ONEPASS_SITE=build/site $(BIN)/pytest -q -p no:cacheprovider tests/docs/test_site_search.py
 	@echo "The site is build/site/index.html"
 
 # The same tests with large numbers where they repeat something; hours.

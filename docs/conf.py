@@ -33,6 +33,7 @@ html_theme = "furo"  # its own fonts, styles and scripts: nothing is loaded from
 html_title = f"onepass {release}"
 html_static_path = ["site/static"]
 html_css_files = ["onepass.css"]
+html_search_scorer = str(HERE / "site" / "scorer.js")
 html_show_sphinx = False
 html_copy_source = False
 html_theme_options = {"top_of_page_buttons": []}

@@ -64,8 +64,8 @@ def propensity():
     theta, rounds = np.array([0.5, -0.3, 0.2, 0.0, 0.1]), 6000
     figure, ax = axes()
     for share, color, name in [
-        (0.2, BLUE, "rule with a floor of 0.2,\nweighed by 1 / probability"),
-        (0.0, ORANGE, "rule without a floor:\nthe log looks as good,\nand is wrong"),
+        (0.2, BLUE, "uniform share of 0.2,\nweighed by 1 / probability"),
+        (0.0, ORANGE, "no uniform share:\nthe log looks as good,\nand is wrong"),
     ]:
         bandit = op.OFUL(dim=5, exploration=op.UCB(0.1, uniform_share=share))
         total, truth, along = 0.0, 0.0, np.empty(rounds)
@@ -256,7 +256,7 @@ def landmarks():
     return figure
 
 
-def crossed():
+def interactions():
     """The table of pairs after a thousand rounds: which topic at which hour."""
     rng = np.random.default_rng(0)
     topics = ["sport", "news", "food"]
@@ -349,7 +349,7 @@ PICTURES = (
     link,
     posterior,
     landmarks,
-    crossed,
+    interactions,
     first_days,
     bake_off,
 )
