@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from onepass.public import *  # noqa: F403
     from onepass.public import __all__ as __all__
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 SUBMODULES = ("explain", "extend", "model")  # public, imported when first used
 
 if "numba" in sys.modules:  # another one is refused at once, where that costs nothing

@@ -86,6 +86,36 @@ def test_foreign_newer_and_missing_files_are_refused(saved, tmp_path):
         op.load(tmp_path / "nowhere")
 
 
+def write_as(path, version, kind, params, extra, tensors):
+    """Write a file as an earlier onepass wrote it."""
+    from onepass.foundation import files
+
+    header = {"version": version, "kind": kind, "params": params, "extra": extra}
+    metadata = {"onepass": json.dumps(header), "digest": files._digest(tensors, header)}
+    path.write_bytes(files.serialize(tensors, metadata))
+
+
+@pytest.mark.parametrize(("version", "writer"), [(1, "0.1.0"), (2, "0.2.0")])
+def test_a_bandit_of_an_earlier_version_is_refused_in_a_sentence_that_names_both_versions(version, writer, tmp_path):
+    path = tmp_path / "model"
+    write_as(path, version, "SharedBandit", {"seed": 0}, {"rounds": 0}, {"design.n": np.zeros(1)})
+    with pytest.raises(ValueError, match="was written by onepass") as refused:
+        op.load(path)
+    said = str(refused.value)
+    assert f"was written by onepass {writer}; onepass {op.__version__} does not read it: " in said
+    assert said.endswith(f"learn the model again from its data or log, or load it with onepass {writer}")
+    assert "\n" not in said
+
+
+def test_a_design_of_the_version_before_is_read(tmp_path):
+    from onepass.foundation import files
+
+    design = op.Exact(dim=6, reg=0.37).append(ROWS)
+    header, tensors = files.read(op.to_bytes(design))
+    write_as(tmp_path / "design", 2, header["kind"], header["params"], header["extra"], tensors)
+    np.testing.assert_array_equal(op.load(tmp_path / "design").solve(ROWS[0]), design.solve(ROWS[0]))
+
+
 @pytest.mark.parametrize("shape", [(1, 6), (4, 5), (4000, 6)])
 def test_arrays_that_do_not_fit_the_parameters_are_refused(saved, shape):
     from onepass.foundation import files

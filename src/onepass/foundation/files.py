@@ -12,6 +12,7 @@ next to its place and moved there, so an interrupted save leaves the old one.
 import hashlib
 import json
 import os
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
@@ -21,11 +22,13 @@ import numpy as np
 
 from onepass.foundation.atomic_write import write_atomically
 from onepass.foundation.check import quote, quote_path
-from onepass.foundation.registry import build, class_name, find_class, to_plain
+from onepass.foundation.registry import PACKAGE, build, class_name, find_class, to_plain
 from onepass.foundation.rw_lock import SharedObject, reading
 from onepass.foundation.state import abstract, copy_arrays, leaves, object_array, rebuild
 
-VERSION = 2
+VERSION = 3
+WRITERS = {1: "0.1.0", 2: "0.2.0"}  # the onepass that wrote files of an earlier version
+CHECKED = 2  # the earliest version whose files are read where their classes are as they were: designs, learners, maps
 LARGEST_HEADER = 1 << 24  # bytes of parameters as text: the points of Nystrom features are the largest
 UNFIT = (KeyError, TypeError, ValueError, AttributeError, IndexError, ArithmeticError, RecursionError, MemoryError)
 
@@ -305,13 +308,22 @@ def read(data: bytes, source: str = "data") -> tuple[dict[str, Any], dict[str, n
         version, found = header["version"], _digest(tensors, header)
     except UNFIT:
         raise ValueError(f"{source} is not a onepass file: it has no onepass header") from None
-    if type(version) is not int or version > VERSION:
+    if type(version) is not int or version < min(WRITERS) or version > VERSION:
         raise ValueError(f"{source} has format {quote(version)}, this onepass reads up to {VERSION}; upgrade onepass")
-    if version < VERSION:
-        raise ValueError(f"{source} has format {version} of an earlier onepass, which reads it; this one cannot")
+    if version < CHECKED:
+        raise _other_writer(source, version, f"its format is {version}, expected {CHECKED} to {VERSION}")
     if digest != found:
         raise ValueError(f"{source} is damaged: its contents do not match its digest; restore it from a copy")
     return header, tensors
+
+
+def _other_writer(source: str, version: int, reason: str) -> ValueError:
+    """Return the error for a file of an earlier onepass that this one cannot read."""
+    writer, reader = WRITERS[version], sys.modules[PACKAGE].__version__
+    return ValueError(
+        f"{source} was written by onepass {writer}; onepass {reader} does not read it: {reason}; learn the model again "
+        f"from its data or log, or load it with onepass {writer}"
+    )
 
 
 def _array(part: dict[str, Any]) -> np.ndarray:
@@ -398,6 +410,8 @@ def _build_owner(data: bytes, source: str) -> Any:
             return owner.from_contents(params, header["extra"], FromFile(own))
     except UNFIT as trouble:
         reason = _sentence(trouble)
+        if header["version"] < VERSION:
+            raise _other_writer(source, header["version"], reason) from None
         reason = reason if reason == MISFIT else f"its parameters are refused ({reason})"
         raise ValueError(f"{source} is damaged: {reason}") from None
 
