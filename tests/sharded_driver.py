@@ -10,7 +10,7 @@ import numpy as np
 import onepass as op
 from onepass.cluster import ShardedBandit
 
-DIM, ARMS, EVERY = 4, 11, 40  # EVERY: rows between two cuts
+DIM, ARMS, EVERY = 4, 11, 40  # EVERY: rows between two checkpoints
 
 
 def recipe():
@@ -66,9 +66,9 @@ class Mortal:
 
 def main(folder: str, rounds: str, shards: str, address: str | None = None) -> None:
     if os.path.exists(os.path.join(folder, "current")):
-        bandit = ShardedBandit.opened(folder, ray=address, every=EVERY)
+        bandit = ShardedBandit.open(folder, ray=address, checkpoint_every=EVERY)
     else:
-        bandit = ShardedBandit(recipe(), int(shards), ray=address, folder=folder, every=EVERY)
+        bandit = ShardedBandit(recipe(), int(shards), ray=address, folder=folder, checkpoint_every=EVERY)
     print(bandit.seq, flush=True)
     for seq in range(bandit.seq + 1, int(rounds) + 1):
         bandit.learn(*batch(seq), seq=seq)

@@ -26,14 +26,14 @@ def ray():
 def test_actors_that_are_killed_while_they_learn_come_back(ray, tmp_path):
     kills = often(1, 33)
     rng, rounds = np.random.default_rng(1), 8 * (kills + 1)
-    bandit = ShardedBandit(recipe(), 2, ray="local", folder=tmp_path / "a", every=EVERY)
+    bandit = ShardedBandit(recipe(), 2, ray="local", folder=tmp_path / "a", checkpoint_every=EVERY)
     strikes = set(rng.choice(np.arange(2, rounds), kills, replace=False).tolist())
     for seq in range(1, rounds + 1):
         if seq in strikes:
-            ray.kill(bandit.crew.members[int(rng.integers(2))].shard)
+            ray.kill(bandit.supervisor.members[int(rng.integers(2))].shard)
         bandit.learn(*batch(seq), seq=seq)
     same(bandit, rounds)
-    assert bandit.crew.recovered == kills
+    assert bandit.supervisor.recovered == kills
     users = rng.standard_normal((5, 4))
     one = recipe()
     for seq in range(1, rounds + 1):
@@ -47,17 +47,17 @@ def test_workers_of_a_stream_that_are_killed_while_they_learn_come_back(ray):
     rounds = 6 * (kills + 1)
     strikes = set(rng.choice(np.arange(1, rounds), kills, replace=False).tolist())
     x, reg = rng.standard_normal((rounds, 10, 4)), 0.3
-    with Replicas(op.OFUL(dim=4, reg=reg), often(1, 3), every=25, ray="local") as stream:
+    with Replicas(op.OFUL(dim=4, reg=reg), often(1, 3), merge_every=25, ray="local") as stream:
         for place, rows in enumerate(x):
             if place in strikes:
-                ray.kill(rng.choice(list(stream.crew.members.values())).shard)
+                ray.kill(rng.choice(list(stream.supervisor.members.values())).shard)
             stream.learn(rows, rows.sum(1))
         found = stream.merge()
     whole = np.vstack(x)
     theta = np.linalg.solve(reg * np.eye(4) + whole.T @ whole, whole.T @ whole.sum(1))
     np.testing.assert_allclose(found.model.parameter, theta, rtol=0.0, atol=1e-9)
     assert found.n_learned == len(whole)
-    assert 0 < stream.crew.recovered <= kills  # two may fall between the same two answers
+    assert 0 < stream.supervisor.recovered <= kills  # two may fall between the same two answers
 
 
 def test_fit_and_evaluate_on_ray_are_those_of_one_process(ray, tmp_path):

@@ -44,7 +44,9 @@ def test_replicas_decide_while_their_keeper_is_killed_and_nothing_is_lost(ray, t
     rules.write_text(RULES)
     serve.start(proxy_location="Disabled")  # asked by its handle: no port
     try:
-        news = serve.run(application(rules, data, readers=2, follow=0.05, ray="local"), name="news", route_prefix=None)
+        news = serve.run(
+            application(rules, data, readers=2, poll_interval=0.05, ray="local"), name="news", route_prefix=None
+        )
         ask = lambda act, body: getattr(news, act).remote(body).result(timeout_s=WITHIN)  # noqa: E731
         keeper, rounds, rng = ray.get_actor("onepass keeper of news"), 20 * (kills + 1), np.random.default_rng(0)
         strikes, answers = set(rng.choice(np.arange(5, rounds - 5), kills, replace=False).tolist()), {}

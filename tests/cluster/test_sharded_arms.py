@@ -14,7 +14,7 @@ import onepass as op
 from counts import LONG
 from counts import many as often
 from onepass.cluster import ShardedBandit
-from onepass.cluster.placing import shards_of
+from onepass.cluster.rendezvous_hash import assign_shards
 
 DIM, ARMS = 6, 15
 MODELS = {
@@ -125,12 +125,12 @@ def test_shards_come_and_go_and_no_model_changes(seed, acts):
 
 def test_only_arms_whose_shard_changes_are_moved():
     arms = np.arange(20_000)
-    two, three, other = (shards_of(arms, shards) for shards in ([0, 1], [0, 1, 2], [1, 2]))
+    two, three, other = (assign_shards(arms, shards) for shards in ([0, 1], [0, 1, 2], [1, 2]))
     assert set(three[two != three]) == {2}
     assert abs((two != three).mean() - 1 / 3) < 0.02  # 6 deviations of a share of 20,000
     np.testing.assert_array_equal(other[three != 0], three[three != 0])
     assert abs(np.bincount(three) / len(arms) - 1 / 3).max() < 0.02
-    np.testing.assert_array_equal(shards_of(arms, [2, 0, 1]), three)
+    np.testing.assert_array_equal(assign_shards(arms, [2, 0, 1]), three)
 
 
 def test_a_snapshot_of_all_shards_stays_as_it_is():

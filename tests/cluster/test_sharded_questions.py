@@ -42,7 +42,7 @@ def test_arms_move_between_shards_of_two_bandits_and_one_process_bit_for_bit(tmp
     with ShardedBandit(recipe(), 3, folder=tmp_path) as many:
         for arm in one.arms:
             many.import_arm(arm, one.model.export_arm(arm))
-    with ShardedBandit.opened(tmp_path) as again:
+    with ShardedBandit.open(tmp_path) as again:
         assert (again.n_learned, again.arms) == (one.n_learned, one.arms)
         back = recipe()
         for arm in again.arms:

@@ -19,14 +19,14 @@ DRIVER = Path(__file__).parents[1] / "sharded_driver.py"
 
 
 def learned(folder, rounds: int, shards: int = 2, every: int = 1_000_000) -> ShardedBandit:
-    bandit = ShardedBandit(recipe(), shards, folder=folder, every=every)
+    bandit = ShardedBandit(recipe(), shards, folder=folder, checkpoint_every=every)
     for seq in range(1, rounds + 1):
         bandit.learn(*batch(seq))
     return bandit
 
 
 def opened_is(folder, rounds: int) -> None:
-    with ShardedBandit.opened(folder) as bandit:
+    with ShardedBandit.open(folder) as bandit:
         same(bandit, rounds)
 
 
@@ -54,7 +54,7 @@ def test_every_kind_of_change_is_logged(tmp_path):
         bandit.learn([lists], [[None, 1.0]])
         bandit.learn(first, 0.75, allow_repeat=True)
     many.close()
-    again = ShardedBandit.opened(tmp_path)
+    again = ShardedBandit.open(tmp_path)
     assert (again.seq, again.n_learned, again.arms) == (8, one.n_learned, one.arms)
     np.testing.assert_array_equal(again.score(x), one.score(x))
     with pytest.raises(ValueError, match="has had its reward"):
@@ -74,7 +74,7 @@ def test_a_change_that_was_not_written_to_its_end_is_no_change(tmp_path):
         folder = tmp_path / f"cut {cut}"
         shutil.copytree(tmp_path / "a", folder)
         (folder / "log-1").write_bytes(data[:cut])
-        with ShardedBandit.opened(folder) as opened:
+        with ShardedBandit.open(folder) as opened:
             same(opened, 2)
             opened.learn(*batch(3), seq=3)
         opened_is(folder, 3)
@@ -85,14 +85,14 @@ def test_a_flipped_bit_before_whole_changes_is_refused(tmp_path, byte):
     learned(tmp_path, 1).close()
     log = tmp_path / "log-1"
     place = byte % log.stat().st_size
-    with ShardedBandit.opened(tmp_path) as bandit:
+    with ShardedBandit.open(tmp_path) as bandit:
         for seq in (2, 3):
             bandit.learn(*batch(seq))
     data = bytearray(log.read_bytes())
     data[place] ^= 1
     log.write_bytes(data)
     with pytest.raises(ValueError, match=r"damaged at byte 0.*whole frames follow"):
-        ShardedBandit.opened(tmp_path)
+        ShardedBandit.open(tmp_path)
     data[place] ^= 1
     log.write_bytes(data)
     opened_is(tmp_path, 3)
@@ -119,10 +119,10 @@ def test_a_full_disk_is_said_and_when_it_has_room_again_nothing_is_lost_or_doubl
 
 def test_a_folder_is_open_in_one_place(tmp_path):
     bandit = learned(tmp_path, 2)
-    for open_again in (lambda: ShardedBandit.opened(tmp_path), lambda: ShardedBandit(recipe(), folder=tmp_path)):
+    for open_again in (lambda: ShardedBandit.open(tmp_path), lambda: ShardedBandit(recipe(), folder=tmp_path)):
         with pytest.raises(ValueError, match="open in one process"):
             open_again()
-    code = f"from onepass.cluster import ShardedBandit; ShardedBandit.opened({str(tmp_path)!r})"
+    code = f"from onepass.cluster import ShardedBandit; ShardedBandit.open({str(tmp_path)!r})"
     other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert other.returncode == 1
     assert "open in one process" in other.stderr
@@ -146,7 +146,7 @@ def test_lost_shards_come_back(tmp_path_factory, acts):
     bandit = ShardedBandit(recipe(), 2, folder=folder)
     for seq, act in enumerate(["", *acts], start=1):
         bandit.learn(*batch(seq))
-        members = list(bandit.crew.members.values())
+        members = list(bandit.supervisor.members.values())
         if act.startswith("lose"):
             for member in members if act == "lose all" else [members[int(act[-1]) % len(members)]]:
                 member.shard.clear()
@@ -158,7 +158,7 @@ def test_lost_shards_come_back(tmp_path_factory, acts):
             bandit.remove_shard(bandit.shards[0])
         elif act == "reopen":
             bandit.close()
-            bandit = ShardedBandit.opened(folder)
+            bandit = ShardedBandit.open(folder)
     same(bandit, len(acts) + 1)
     bandit.close()
     shutil.rmtree(folder)
@@ -167,7 +167,7 @@ def test_lost_shards_come_back(tmp_path_factory, acts):
 def test_without_a_folder_a_lost_shard_is_said_to_be_lost():
     bandit = ShardedBandit(recipe())
     bandit.learn(*batch(1))
-    for member in bandit.crew.members.values():
+    for member in bandit.supervisor.members.values():
         member.shard.clear()
     with pytest.raises(ShardLost, match="folder"):
         bandit.score(np.ones(DIM))
@@ -184,13 +184,13 @@ def test_what_cannot_be_logged_is_not_learned(tmp_path):
 
 def test_a_folder_is_not_written_over_and_none_is_made_up(tmp_path):
     learned(tmp_path / "a", 1).close()
-    with pytest.raises(ValueError, match="opened goes on"):
+    with pytest.raises(ValueError, match="open goes on"):
         ShardedBandit(recipe(), folder=tmp_path / "a")
     with pytest.raises(ValueError, match="must hold a bandit"):
-        ShardedBandit.opened(tmp_path / "b")
+        ShardedBandit.open(tmp_path / "b")
     (tmp_path / "a" / "current").write_text("{}")
     with pytest.raises(ValueError, match="damaged"):
-        ShardedBandit.opened(tmp_path / "a")
+        ShardedBandit.open(tmp_path / "a")
 
 
 def killed_until_done(folder: Path, rounds: int, kills: int, seed: int, *options: str) -> None:

@@ -25,7 +25,7 @@ def whole(batches):
 
 
 def test_every_merge_is_one_pass_over_the_first_rows_and_never_late_by_more_than_promised():
-    for seed, workers, every in (
+    for seed, workers, merge_every in (
         (0, 2, 50),
         (1, 1, 7),
         (2, 3, 64),
@@ -33,25 +33,25 @@ def test_every_merge_is_one_pass_over_the_first_rows_and_never_late_by_more_than
     ):
         batches = list(stream(seed, 12))
         x, rewards = whole(batches)
-        with Replicas(op.OFUL(dim=DIM, reg=REG), workers, every=every) as stream_of:
+        with Replicas(op.OFUL(dim=DIM, reg=REG), workers, merge_every=merge_every) as stream_of:
             for place, (rows, paid) in enumerate(batches):
                 stream_of.learn(rows, paid)
                 if place == 5:
-                    next(iter(stream_of.crew.members.values())).shard.clear()  # lost
+                    next(iter(stream_of.supervisor.members.values())).shard.clear()  # lost
                 model, n = stream_of.model, stream_of.model.n_learned
-                assert 0 <= stream_of.behind == stream_of.n_learned - n < every
+                assert 0 <= stream_of.lag == stream_of.n_learned - n < merge_every
                 theta = np.linalg.solve(REG * np.eye(DIM) + x[:n].T @ x[:n], x[:n].T @ rewards[:n])
                 np.testing.assert_allclose(model.model.parameter, theta, rtol=0.0, atol=1e-9)
             assert stream_of.merge().n_learned == len(x)
-            assert stream_of.crew.recovered == 1
+            assert stream_of.supervisor.recovered == 1
 
 
 @pytest.mark.parametrize("design", [op.FrequentDirections, op.RobustFrequentDirections])
 def test_certificates_add_once_however_often_workers_merge(design):
     """||A - A_hat||_2 is at most the bound, which is that of one merge at the end."""
     bounds, x = [], np.random.default_rng(3).standard_normal((8, 20, DIM))
-    for every in (20, 60, 1_000_000):
-        with Replicas(design(dim=DIM, size=2, reg=REG), 2, every=every) as stream_of:
+    for merge_every in (20, 60, 1_000_000):
+        with Replicas(design(dim=DIM, size=2, reg=REG), 2, merge_every=merge_every) as stream_of:
             for rows in x:
                 stream_of.learn(rows)
             found = stream_of.merge()
@@ -66,7 +66,7 @@ def test_what_the_recipe_knew_is_counted_once_and_arms_are_merged_too():
     rng = np.random.default_rng(4)
     x, rewards, arms = rng.standard_normal((90, DIM)), rng.random(90), rng.integers(0, 4, 90).tolist()
     one.learn(x[:30], rewards[:30], arms[:30])
-    with Replicas(one, 2, every=20) as stream_of:
+    with Replicas(one, 2, merge_every=20) as stream_of:
         stream_of.learn(x[30:], rewards[30:], arms[30:])
         one.learn(x[30:], rewards[30:], arms[30:])
         np.testing.assert_allclose(stream_of.model.score(x[0], range(4)), one.score(x[0], range(4)), atol=1e-9)
@@ -74,7 +74,7 @@ def test_what_the_recipe_knew_is_counted_once_and_arms_are_merged_too():
 
 
 def test_what_is_refused_changes_nothing():
-    with Replicas(op.OFUL(dim=DIM, reg=REG), 2, every=100) as stream_of:
+    with Replicas(op.OFUL(dim=DIM, reg=REG), 2, merge_every=100) as stream_of:
         x = np.eye(DIM)
         stream_of.learn(x, np.ones(DIM))
         for wrong in (
@@ -98,4 +98,4 @@ def test_a_recipe_that_cannot_be_merged_is_refused_at_once():
         with pytest.raises(TypeError, match=r"merge|recipe"):
             Replicas(recipe)
     with pytest.raises(ValueError, match="every"):
-        Replicas(op.OFUL(dim=DIM), every=0)
+        Replicas(op.OFUL(dim=DIM), merge_every=0)

@@ -59,7 +59,7 @@ async def posted(reader, act, body):
 def test_readers_follow_the_one_learner_and_the_log_is_the_truth(rules, tmp_path):
     data = tmp_path / "data"
     keeper = Keeper(str(rules), str(data), None)
-    readers = [Reader("news", str(data), asked(keeper), follow=0.02) for _ in range(2)]
+    readers = [Reader("news", str(data), asked(keeper), poll_interval=0.02) for _ in range(2)]
     answers = played(readers, 0, 30)
     until(lambda: keeper.loop.learner.fold.bandit.n_learned == 30)
     until(lambda: all(reader.n_learned() == 30 for reader in readers))

@@ -4,10 +4,10 @@
 onepass[ray]` for more than one process; all of it runs without.
 """
 
-from onepass.cluster.crew import ShardLost
-from onepass.cluster.evaluating import evaluate
-from onepass.cluster.fitting import fit
+from onepass.cluster.parallel_evaluate import evaluate
+from onepass.cluster.parallel_fit import fit
 from onepass.cluster.replicas import Replicas
+from onepass.cluster.shard_supervisor import ShardLost
 from onepass.cluster.sharded_bandit import ShardedBandit
 
 __all__ = ["Replicas", "ShardLost", "ShardedBandit", "evaluate", "fit"]

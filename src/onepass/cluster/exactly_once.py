@@ -9,7 +9,7 @@ from time import perf_counter, process_time
 from typing import Any, NamedTuple, final
 
 
-class Spent(NamedTuple):
+class BusyTime(NamedTuple):
     """Since a part began: seconds and CPU seconds of changes, CPU seconds of its process."""
 
     seconds: float
@@ -51,6 +51,6 @@ class IdempotentWorker:
         self._busy, self._cpu = self._busy + perf_counter() - start, self._cpu + process_time() - worked
         return self._answer
 
-    def spent(self) -> Spent:
+    def busy_time(self) -> BusyTime:
         """Return the time that changes took here; the rest of their time is that of messages and of the front."""
-        return Spent(self._busy, self._cpu, process_time())
+        return BusyTime(self._busy, self._cpu, process_time())

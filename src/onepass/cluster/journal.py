@@ -57,15 +57,15 @@ class Entry(NamedTuple):
     change: Change
 
 
-def written(entry: Entry) -> bytes:
+def pack_entry(entry: Entry) -> bytes:
     """A frame."""
     extra = {"seq": entry.seq, "act": entry.act, "options": entry.options, "dtype": entry.change.rows.dtype.str}
     data = files.pack(KIND, files.Contents({}, extra, entry.change))
     return FRAME.pack(MARK, len(data), zlib.crc32(data)) + data
 
 
-def entry_of(data: bytes, source: str) -> Entry:
-    """What `written` was given; ValueError for bytes of something else."""
+def _unpack_entry(data: bytes, source: str) -> Entry:
+    """What `pack_entry` was given; ValueError for bytes of something else."""
     header, arrays = files.read(data, source)
     if header["kind"] != KIND:
         raise ValueError(f"{source} holds no change")
@@ -76,7 +76,7 @@ def entry_of(data: bytes, source: str) -> Entry:
     return Entry(extra["seq"], extra["act"], extra["options"], change)
 
 
-class Cut(NamedTuple):
+class Checkpoint(NamedTuple):
     """The cut that counts: its number, its seq, and the seq of every shard, by number."""
 
     number: int
@@ -100,27 +100,29 @@ class Journal:
         self._size = 0  # of the log, whole frames
         self._unwritten = b""  # frames of changes that were made
 
-    def has_cut(self) -> bool:
+    def has_checkpoint(self) -> bool:
         """Return whether there is a cut that counts."""
         return (self.folder / CURRENT).is_file()
 
     @property
-    def current(self) -> Cut | None:
+    def checkpoint(self) -> Checkpoint | None:
         """The cut that counts, None where there is none yet. ValueError for a damaged file."""
-        place = self.folder / CURRENT
-        if not self.has_cut():
+        path = self.folder / CURRENT
+        if not self.has_checkpoint():
             return None
         try:
-            found = json.loads(place.read_bytes())
-            return Cut(int(found["cut"]), int(found["seq"]), {int(n): int(s) for n, s in found["shards"].items()})
+            found = json.loads(path.read_bytes())
+            return Checkpoint(
+                int(found["cut"]), int(found["seq"]), {int(n): int(s) for n, s in found["shards"].items()}
+            )
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise ValueError(f"{check.quote_path(place)} is damaged: {error}") from None
+            raise ValueError(f"{check.quote_path(path)} is damaged: {error}") from None
 
-    def cut_at(self, number: int) -> Path:
+    def checkpoint_folder(self, number: int) -> Path:
         """The folder of a cut."""
         return self.folder / f"cut-{number}"
 
-    def ready(self) -> None:
+    def flush(self) -> None:
         """Write what could not be written before. OSError where that is not possible, or the journal is closed."""
         if self._log is None:
             raise OSError(f"the log in {check.quote_path(self.folder)} is closed: open the folder again")
@@ -128,9 +130,9 @@ class Journal:
             self.append(b"")
 
     def append(self, frame: bytes) -> None:
-        """Write a change, as `written` gave it; it survives this process, and with the next cut the machine.
+        """Write a change, as `pack_entry` gave it; it survives this process, and with the next cut the machine.
 
-        OSError where it cannot be written: it is written before the next one, by `ready`.
+        OSError where it cannot be written: it is written before the next one, by `flush`.
         """
         if self._log is None:
             raise OSError(f"the log in {check.quote_path(self.folder)} is closed: open the folder again")
@@ -151,44 +153,44 @@ class Journal:
         self._size += len(self._unwritten)
         self._unwritten = b""
 
-    def cut(self, seq: int, write: Callable[[Path], dict[int, int]]) -> None:
+    def write_checkpoint(self, seq: int, write: Callable[[Path], dict[int, int]]) -> None:
         """A new cut: write(folder) puts files there and gives the seq of every shard."""
-        known = self.current
+        known = self.checkpoint
         number = 1 if known is None else known.number + 1
-        place = self.cut_at(number)
-        shutil.rmtree(place, ignore_errors=True)
-        place.mkdir()
-        shards = write(place)
-        log = FileIO(self._log_of(number), "w+")
+        path = self.checkpoint_folder(number)
+        shutil.rmtree(path, ignore_errors=True)
+        path.mkdir()
+        shards = write(path)
+        log = FileIO(self._log_path(number), "w+")
         try:
             write_atomically(self.folder / CURRENT, json.dumps({"cut": number, "seq": seq, "shards": shards}).encode())
         except BaseException:
             log.close()
             raise
-        self._take(log, 0)
+        self._switch_log(log, 0)
         for old in self.folder.iterdir():
             if old.name.startswith(("cut-", "log-")) and old.name.partition("-")[2] != str(number):
                 shutil.rmtree(old) if old.is_dir() else old.unlink()
 
-    def _log_of(self, number: int) -> Path:
+    def _log_path(self, number: int) -> Path:
         return self.folder / f"log-{number}"
 
-    def _take(self, log: FileIO, size: int) -> None:
+    def _switch_log(self, log: FileIO, size: int) -> None:
         """Go on with another log. All changes that were made are in it, or in the cut before it."""
         if self._log is not None:
             self._log.close()
         self._log, self._size, self._unwritten = log, size, b""
 
-    def after(self, number: int) -> Iterator[Entry]:
+    def read_after(self, number: int) -> Iterator[Entry]:
         """Yield what was logged after that cut, up to a last frame that was not finished, which is cut off. ValueError
         where a damaged frame is followed by whole ones."""
-        path, whole = self._log_of(number), 0
-        self._take(FileIO(path, "r+" if path.is_file() else "w+"), 0)
-        with path.open("rb") as file, map_file(file) as data:
-            while (end := end_of_frame(data, whole)) is not None:
-                yield entry_of(data[whole + FRAME.size : end], check.quote_path(path))
+        path, whole = self._log_path(number), 0
+        self._switch_log(FileIO(path, "r+" if path.is_file() else "w+"), 0)
+        with path.open("rb") as file, _map_file(file) as data:
+            while (end := _frame_end(data, whole)) is not None:
+                yield _unpack_entry(data[whole + FRAME.size : end], check.quote_path(path))
                 whole = end
-            if followed_by_frame(data, whole):
+            if _has_frame_after(data, whole):
                 raise ValueError(
                     f"{check.quote_path(path)} is damaged at byte {whole}: the frame there is not what was written, "
                     "and whole frames follow it; restore the folder from a copy"
@@ -206,7 +208,7 @@ class Journal:
 
 
 @contextlib.contextmanager
-def map_file(file: BinaryIO) -> Iterator[Any]:
+def _map_file(file: BinaryIO) -> Iterator[Any]:
     """The bytes of a file, read where they are looked at."""
     if os.fstat(file.fileno()).st_size == 0:  # which cannot be mapped
         yield b""
@@ -215,7 +217,7 @@ def map_file(file: BinaryIO) -> Iterator[Any]:
         yield data
 
 
-def end_of_frame(data: Any, start: int) -> int | None:
+def _frame_end(data: Any, start: int) -> int | None:
     """Return the end of the whole frame that begins at a byte, None where there is none."""
     if len(data) - start < FRAME.size:
         return None
@@ -226,9 +228,9 @@ def end_of_frame(data: Any, start: int) -> int | None:
     return int(end)
 
 
-def followed_by_frame(data: Any, start: int) -> bool:
+def _has_frame_after(data: Any, start: int) -> bool:
     """Return whether a whole frame begins after a byte."""
     while (start := data.find(MARK, start + 1)) >= 0:
-        if end_of_frame(data, start) is not None:
+        if _frame_end(data, start) is not None:
             return True
     return False

@@ -2,9 +2,9 @@
 
     model = recipe + sum over workers of what each has learned by itself          (docs/merging.md: what can be merged)
 
-Every `every` rows the models of all workers are merged into a new one; they themselves are not touched: a sketch is cut
-by its own rows, and its certificate is added once, however often there was a merge. So `model` has learned exactly the
-first rows of the stream, and lacks less than `every` of them.
+Every `merge_every` rows the models of all workers are merged into a new one; they themselves are not touched: a sketch
+is cut by its own rows, and its certificate is added once, however often there was a merge. So `model` has learned the
+first rows of the stream, and lacks less than `merge_every` of them.
 """
 
 from functools import partial
@@ -14,9 +14,9 @@ from typing import Any, Self, final
 import numpy as np
 
 from onepass.bandit.decide import are_decisions
-from onepass.cluster.crew import Crew
-from onepass.cluster.links import Beside, Links
-from onepass.cluster.rays import Actors
+from onepass.cluster.ray_transport import RayTransport
+from onepass.cluster.shard_supervisor import ShardSupervisor
+from onepass.cluster.transport import ThreadTransport, Transport
 from onepass.design.design import Design
 from onepass.foundation import check
 from onepass.foundation.deferred_signals import defer_signals
@@ -25,10 +25,10 @@ from onepass.foundation.rw_lock import SharedObject, reading, writing
 from onepass.model.arms.arm_models import ArmModels
 from onepass.model.shared import SharedModel
 
-EVERY = 10_000  # rows between two merges: a second of one worker at d = 256, beside 0.03 s to merge
+MERGE_EVERY = 10_000  # rows between two merges: a second of one worker at d = 256, beside 0.03 s to merge
 
 
-class Replica:
+class _Replica:
     """What one worker has learned; seq: of the last change."""
 
     def __init__(self, model: Any, seq: int):
@@ -38,20 +38,20 @@ class Replica:
         """Learn rows, or append them to a design."""
         self.model.learn(*rows) if hasattr(self.model, "learn") else self.model.append(*rows)
 
-    def current(self) -> Any:
+    def copy_model(self) -> Any:
         """What it has learned until now."""
         return self.model.copy()
 
 
-def replica_of(recipe: Any, kept: Any) -> Replica:
+def _make_replica(recipe: Any, kept: Any) -> _Replica:
     """A worker that begins as the recipe, or (kept: its model and seq) goes on."""
     model, seq = (recipe, 0) if kept is None else kept
-    return Replica(model.copy(), seq)
+    return _Replica(model.copy(), seq)
 
 
-def tried(recipe: Any) -> Any:
+def _model_after_one_row(recipe: Any) -> Any:
     """The model of one more row, which must be such that it can be merged."""
-    one = replica_of(recipe, None)
+    one = _make_replica(recipe, None)
     if isinstance(recipe, Design):
         one.learn(np.eye(1, recipe.dim))
     else:
@@ -66,7 +66,7 @@ class Replicas(SharedObject):
     recipe: what learns, a bandit or a design that can be merged; what it has learned already is counted once, where
         rows can be taken away again. It does not change.
     workers: at least 1 (default 2): threads of this process, or actors.
-    every: rows between two merges, at least 1 (default 10,000).
+    merge_every: rows between two merges, at least 1 (default 10,000).
     ray: None (default): this process; an address, or "local": actors there.
     TypeError and ValueError for a recipe that cannot be merged; ModuleNotFoundError without Ray.
 
@@ -76,7 +76,7 @@ class Replicas(SharedObject):
 
     >>> import onepass as op
     >>> from onepass.cluster import Replicas
-    >>> with Replicas(op.OFUL(dim=2), every=3) as stream:
+    >>> with Replicas(op.OFUL(dim=2), merge_every=3) as stream:
     ...     stream.learn([[1.0, 0.0], [0.0, 1.0]], [1.0, 0.0])
     ...     stream.n_learned, stream.model.n_learned
     ...     stream.learn([[1.0, 0.0], [0.0, 1.0]], [1.0, 0.0])
@@ -85,28 +85,28 @@ class Replicas(SharedObject):
     (4, 3)
     """
 
-    def __init__(self, recipe: Any, workers: int = 2, *, every: int = EVERY, ray: str | None = None):
-        count, self.every = check.integer("workers", workers, 1), check.integer("every", every, 1)
+    def __init__(self, recipe: Any, workers: int = 2, *, merge_every: int = MERGE_EVERY, ray: str | None = None):
+        count, self.merge_every = check.integer("workers", workers, 1), check.integer("merge_every", merge_every, 1)
         if not (isinstance(recipe, Design) or isinstance(getattr(recipe, "model", None), SharedModel | ArmModels)):
             raise TypeError(f"recipe must be a bandit or a design that learns rows, got {check.quote(recipe)}")
         self._recipe = recipe.copy()
         self._since = self._recipe if getattr(recipe, "n_learned", 0) else None
-        self._merged([tried(self._recipe)] * 2)  # raises for what cannot be merged
+        self._merge_models([_model_after_one_row(self._recipe)] * 2)  # raises for what cannot be merged
         self._model = self._recipe
-        links: Links = Beside(count) if ray is None else Actors(ray)
-        self.crew = Crew(partial(replica_of, self._recipe), links, True)
+        transport: Transport = ThreadTransport(count) if ray is None else RayTransport(ray)
+        self.supervisor = ShardSupervisor(partial(_make_replica, self._recipe), transport, True)
         for number in range(count):
-            self.crew.begin(number)
+            self.supervisor.start(number)
         self._rows, self._lag, self._turn = 0, 0, 0
 
-    def _merged(self, models: list[Any]) -> Any:
+    def _merge_models(self, models: list[Any]) -> Any:
         return merge_all(*models) if self._since is None else merge_all(*models, since=self._since)
 
     @property
     def model(self) -> Any:
         """The newest merge: to decide by, under ids (draws without them begin anew with every merge), not to be taught.
 
-        It has learned the first rows of the stream, all but `behind` of them.
+        It has learned the first rows of the stream, all but `lag` of them.
         """
         return self._model
 
@@ -116,8 +116,8 @@ class Replicas(SharedObject):
         return self._rows
 
     @property
-    def behind(self) -> int:
-        """Rows that `model` lacks: less than `every`, whenever `learn` has returned."""
+    def lag(self) -> int:
+        """Rows that `model` lacks: less than `merge_every`, whenever `learn` has returned."""
         return self._lag
 
     @writing
@@ -147,32 +147,34 @@ class Replicas(SharedObject):
                 raise ValueError("contexts and rewards must be finite numbers")
         start = 0
         while start < len(rows):
-            stop = min(len(rows), start + self.every - self._lag)
+            stop = min(len(rows), start + self.merge_every - self._lag)
             with defer_signals():
                 self._deal([column[start:stop] for column in columns])
             start = stop
 
     def _deal(self, columns: list[Any]) -> None:
         """Rows that are learned before the next merge, each by one worker."""
-        count, workers = len(columns[0]), self.crew.numbers
+        count, workers = len(columns[0]), self.supervisor.numbers
         edges = np.linspace(0, count, min(count, len(workers)) + 1).astype(int).tolist()
         each = {}
         for start, stop in pairwise(edges):
             each[workers[self._turn]] = ("learn", *(column[start:stop] for column in columns))
             self._turn = (self._turn + 1) % len(workers)
         try:
-            self.crew.tell(each)
+            self.supervisor.apply(each)
         except Exception:
-            self.crew.undo(each)
+            self.supervisor.undo(each)
             raise
         self._rows, self._lag = self._rows + count, self._lag + count
-        if self._lag >= self.every:
+        if self._lag >= self.merge_every:
             self._merge()
 
     def _merge(self) -> None:
-        found = self.crew.ask({number: ("current",) for number in self.crew.numbers})
-        self._model, self._lag = self._merged(list(found.values())), 0
-        self.crew.settle({number: (model, self.crew.members[number].seq) for number, model in found.items()})
+        found = self.supervisor.ask({number: ("copy_model",) for number in self.supervisor.numbers})
+        self._model, self._lag = self._merge_models(list(found.values())), 0
+        self.supervisor.use_checkpoint(
+            {number: (model, self.supervisor.members[number].seq) for number, model in found.items()}
+        )
 
     @writing
     def merge(self) -> Any:
@@ -190,8 +192,8 @@ class Replicas(SharedObject):
     @writing
     def close(self) -> None:
         """End the workers; `model` stays. Leaving `with Replicas(...) as stream:` does it too."""
-        for number in self.crew.numbers:
-            self.crew.end(number)
+        for number in self.supervisor.numbers:
+            self.supervisor.stop(number)
 
     def __enter__(self) -> Self:
         return self
@@ -200,6 +202,5 @@ class Replicas(SharedObject):
         self.close()
 
     def __repr__(self) -> str:
-        return (
-            f"<Replicas: {len(self.crew.numbers)} workers, {self.n_learned} rows, {self.behind} behind: {self.model!r}>"
-        )
+        count = len(self.supervisor.numbers)
+        return f"<Replicas: {count} workers, {self.n_learned} rows, {self.lag} behind: {self.model!r}>"

@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 
 from onepass.bandit.decision import new_id
-from onepass.cluster.rays import connected
+from onepass.cluster.ray_transport import connect
 from onepass.foundation import check
 from onepass.log.records import Decision, decode, encode
 from onepass.service import checkpoints
@@ -38,8 +38,8 @@ from onepass.service.server import hold_folder, open_log
 from onepass.service.settings import read_file as settings_of
 from onepass.service.writer import new_future
 
-FOLLOW = 1.0  # seconds between two looks for a newer checkpoint
-WAIT = 0.05  # seconds between two looks for the first one
+POLL_INTERVAL = 1.0  # seconds between two looks for a newer checkpoint
+FIRST_POLL_INTERVAL = 0.05  # seconds between two looks for the first one
 
 _encoder = msgspec.json.Encoder()
 _request = msgspec.json.Decoder(DecideRequest)
@@ -68,7 +68,7 @@ class Keeper:
             lambda: learner.save_checkpoint(always=True)
         ).result()  # readers have something to begin with
 
-    async def keep(self, data: bytes) -> bytes:
+    async def write_decision(self, data: bytes) -> bytes:
         """The record of a decision, durable: this one, or the one there is of its id. Refused for another request."""
         record, future = decode(data), new_future()
         assert isinstance(record, Decision)
@@ -81,14 +81,14 @@ class Keeper:
         self.loop.writer.submit([record], keep_times=True, reply=(future, kept))
         return encode(await wait_for_result(future))
 
-    async def outcome(self, data: bytes) -> bytes:
+    async def write_outcomes(self, data: bytes) -> bytes:
         """Outcomes as JSON, durable; the answer as JSON. Refused as by the service."""
         found = parse_body(_outcomes, data)
         records, future = self.loop.outcomes(found if isinstance(found, list) else [found])
         await wait_for_result(future)
         return _encoder.encode(OutcomeAnswer(accepted=len(records), new=sum(record.seq != 0 for record in records)))
 
-    async def known(self) -> tuple[int, int]:
+    async def log_positions(self) -> tuple[int, int]:
         """The last place of the log, and the last that the newest checkpoint has learned."""
         return self.loop.writer.last, self.loop.learner.saved
 
@@ -97,7 +97,7 @@ class Keeper:
         self._stack.close()
 
 
-class Actor:
+class _KeeperHandle:
     """The keeper, where it is an actor of Ray, which does again what was lost with it."""
 
     def __init__(self, actor: Any):
@@ -111,27 +111,33 @@ class Actor:
 class Reader:
     """Decides by the newest checkpoint.
 
-    name: of the loop; data: the keeper's folder; keeper: lets it do one of its methods; follow: seconds between two
-    looks for a newer checkpoint.
+    name: of the loop; data: the keeper's folder; keeper: lets it do one of its methods; poll_interval: seconds
+    between two looks for a newer checkpoint.
     """
 
-    def __init__(self, name: str, data: str, keeper: Callable[[str, bytes], Awaitable[bytes]], follow: float = FOLLOW):
+    def __init__(
+        self,
+        name: str,
+        data: str,
+        keeper: Callable[[str, bytes], Awaitable[bytes]],
+        poll_interval: float = POLL_INTERVAL,
+    ):
         self.name, self.folder, self.keeper = name, Path(data) / f"{name}.models", keeper
-        self._follow, self._known = follow, ""
+        self._poll_interval, self._known = poll_interval, ""
         self._present: tuple[Copy, LoopState] | None = None
         self._clock = Clock()
-        self.look()
+        self.load_newest()
         while not self._known:
-            time.sleep(WAIT)
-            self.look()
-        threading.Thread(target=self._looking, name=f"reader of {name}", daemon=True).start()
+            time.sleep(FIRST_POLL_INTERVAL)
+            self.load_newest()
+        threading.Thread(target=self._poll, name=f"reader of {name}", daemon=True).start()
 
-    def _looking(self) -> None:
+    def _poll(self) -> None:
         while True:
-            time.sleep(self._follow)
-            self.look()
+            time.sleep(self._poll_interval)
+            self.load_newest()
 
-    def look(self) -> None:
+    def load_newest(self) -> None:
         """Take the newest checkpoint of the model that serves, if there is a newer one."""
         for place in sorted(self.folder.glob("*.json"), reverse=True):
             if place.name == self._known:
@@ -155,7 +161,7 @@ class Reader:
         assert self._present is not None
         return int(self._present[0].snapshot.n_learned)
 
-    def recorded(self, request: DecideRequest) -> Decision:
+    def make_decision(self, request: DecideRequest) -> Decision:
         """The record of a decision by the present copy. Refused for what cannot be decided, and for canaries."""
         assert self._present is not None
         copy, loop_state = self._present
@@ -168,8 +174,8 @@ class Reader:
 
     async def decide(self, body: bytes) -> bytes:
         """The answer to a request, both JSON, once its record is durable. Refused as by the service."""
-        record = self.recorded(parse_body(_request, body))
-        kept = decode(await self.keeper("keep", encode(record)))
+        record = self.make_decision(parse_body(_request, body))
+        kept = decode(await self.keeper("write_decision", encode(record)))
         assert isinstance(kept, Decision)
         said: DecideAnswer = decision_answer(kept)
         return _encoder.encode(said)
@@ -180,7 +186,7 @@ class Reader:
         found = parse_body(_outcomes, body)
         each = found if isinstance(found, list) else [found]
         keyed = [msgspec.structs.replace(one, key=one.key or new_id()) for one in each]
-        return await self.keeper("outcome", _encoder.encode(keyed))
+        return await self.keeper("write_outcomes", _encoder.encode(keyed))
 
     async def __call__(self, request: Any) -> Any:
         """HTTP: POST .../decide and .../outcome."""
@@ -199,7 +205,7 @@ class Reader:
             return error_response(getattr(error, "cause", None) or error)
 
 
-def serving() -> Any:
+def _import_ray_serve() -> Any:
     """Ray Serve; ModuleNotFoundError, which names the extra, where it is not there."""
     try:
         return importlib.import_module("ray.serve")
@@ -215,25 +221,25 @@ def application(
     *,
     log: str | None = None,
     readers: int = 2,
-    follow: float = FOLLOW,
+    poll_interval: float = POLL_INTERVAL,
     ray: str = "auto",
 ) -> Any:
     """What `ray.serve.run` takes: one keeper, and readers that decide.
 
     settings: the loop's file, as of `onepass serve`; data: the folder of its log and checkpoints, on a disk that all
     machines of the readers see; log: postgresql://... instead of a file there (default None); readers: how many, at
-    least 1 (default 2); follow: seconds, above 0, between two looks for a newer checkpoint (default 1); ray: the
+    least 1 (default 2); poll_interval: seconds, above 0, between two looks for a newer checkpoint (default 1); ray: the
     address, as of `ShardedBandit` (default "auto"). ValueError for settings that cannot be served, ModuleNotFoundError
     without Ray Serve.
 
     No keys are asked for: let a proxy that does stand before it. Checkpoints are made every `operation.checkpoint`
     seconds of the settings: that is how old the model is that decides.
     """
-    count, wait = check.integer("readers", readers, 1), check.positive("follow", follow)
+    count, wait = check.integer("readers", readers, 1), check.positive("poll_interval", poll_interval)
     found, _ = settings_of(settings)
-    serve, engine = serving(), connected(ray)
+    serve, engine = _import_ray_serve(), connect(ray)
     keeper = engine.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1)(Keeper)
     options = {"name": f"onepass keeper of {found.name}", "get_if_exists": True, "lifetime": "detached"}
     actor = keeper.options(**options).remote(str(Path(settings).resolve()), str(Path(data).resolve()), log)
     deployment = serve.deployment(Reader, name=f"reader of {found.name}", num_replicas=count)
-    return deployment.bind(found.name, str(Path(data).resolve()), Actor(actor), wait)
+    return deployment.bind(found.name, str(Path(data).resolve()), _KeeperHandle(actor), wait)

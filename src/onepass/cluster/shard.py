@@ -9,7 +9,7 @@ import numpy as np
 
 from onepass.arena.arena import NONE
 from onepass.arena.model_store import empty_state
-from onepass.cluster.placing import NOBODY
+from onepass.cluster.rendezvous_hash import UNASSIGNED
 from onepass.exploration.contract import score
 from onepass.exploration.randomness import empty_normals
 from onepass.exploration.residual_scale import Tally
@@ -25,7 +25,7 @@ GROWTH = 8  # the list of places grows by an eighth
 REQUESTS = 4  # lists of arms that are remembered
 
 
-class Kept(NamedTuple):
+class ShardState(NamedTuple):
     """What is written: the place of every arm in the store, NOBODY for those elsewhere, and the store."""
 
     places: np.ndarray
@@ -59,56 +59,56 @@ class Shard(files.Owner):
 
     # ---- changes ----
 
-    def _open(self, arms: np.ndarray) -> np.ndarray:
+    def _allocate(self, arms: np.ndarray) -> np.ndarray:
         """Places of arms, which begin where they are new."""
         self._grow(int(arms.max(initial=-1)) + 1)
-        for arm in arms[self.places[arms] == NOBODY].tolist():
+        for arm in arms[self.places[arms] == UNASSIGNED].tolist():
             self.places[arm] = self.store.allocate()
         return self.places[arms]
 
     def _grow(self, wanted: int) -> None:
         if wanted > len(self.places):
-            more = np.full(wanted + wanted // GROWTH - len(self.places), NOBODY)
+            more = np.full(wanted + wanted // GROWTH - len(self.places), UNASSIGNED)
             self.places = np.concatenate([self.places, more])
 
     def learn_one(self, arm: int, row: np.ndarray, reward: float) -> None:
         """A row of one arm."""
-        self.store.learn_one(int(self._open(np.array([arm]))[0]), row, reward)
+        self.store.learn_one(int(self._allocate(np.array([arm]))[0]), row, reward)
 
     def learn(self, arms: np.ndarray, counts: np.ndarray, *rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Rows of arms, `counts` of each in their order: left, right, rewards, extra, as `Store.learn` has them."""
         starts, order = np.concatenate([[0], np.cumsum(counts)]), np.arange(len(rows[0]))
-        return self.store.learn(self._open(arms), starts, order, *rows)
+        return self.store.learn(self._allocate(arms), starts, order, *rows)
 
-    def close(self, arms: np.ndarray) -> None:
+    def release(self, arms: np.ndarray) -> None:
         """Forget arms."""
         for arm in arms.tolist():
-            if arm < len(self.places) and self.places[arm] != NOBODY:
+            if arm < len(self.places) and self.places[arm] != UNASSIGNED:
                 self.store.release(int(self.places[arm]))
-                self.places[arm] = NOBODY
+                self.places[arm] = UNASSIGNED
 
-    def adopt(self, arms: np.ndarray, models: list[Any]) -> None:
+    def import_arms(self, arms: np.ndarray, models: list[Any]) -> None:
         """Take arms as another shard, or a bandit, has exported them, bit for bit."""
-        for place, model in zip(self._open(arms).tolist(), models, strict=True):
+        for place, model in zip(self._allocate(arms).tolist(), models, strict=True):
             self.store.write_arm(place, model)
 
     # ---- questions ----
 
-    def _at(self, version: int) -> tuple[np.ndarray, Any]:
+    def _arms_at(self, version: int) -> tuple[np.ndarray, Any]:
         if version == 0:
             return self.places, self.store
         if version not in self._published:
             raise LookupError("a shard of this snapshot was lost, and came back without it: take a new snapshot")
         return self._published[version]
 
-    def about(self, version: int, method: str, arms: np.ndarray, *given: Any) -> Any:
+    def call_store(self, version: int, method: str, arms: np.ndarray, *given: Any) -> Any:
         """What a method of the store says of arms, together."""
-        places, store = self._at(version)
+        places, store = self._arms_at(version)
         return getattr(store, method)(places[arms], *given)
 
-    def exported(self, version: int, arms: np.ndarray) -> list[Any]:
+    def export_arms(self, version: int, arms: np.ndarray) -> list[Any]:
         """Copies of arms."""
-        places, store = self._at(version)
+        places, store = self._arms_at(version)
         return [store.export_arm(place) for place in places[arms].tolist()]
 
     def error_bound(self) -> float:
@@ -135,38 +135,38 @@ class Shard(files.Owner):
         for old in list(self._requests)[:-REQUESTS]:
             del self._requests[old]
 
-    def best(
-        self, version: int, key: int, users: np.ndarray, k: int, query: Query, barred: list[np.ndarray] | None
+    def best_arms(
+        self, version: int, key: int, users: np.ndarray, k: int, query: Query, excluded: list[np.ndarray] | None
     ) -> tuple[np.ndarray, np.ndarray] | None:
         """The k best of the arms under a key for every user z (n, width): scores and places among those arms, -1 where
         fewer are left. None: the key is not known. barred: of every user, places that must not be taken."""
         if key not in self._requests:
             return None
         arms, order = self._requests[key]
-        places, store = self._at(version)
-        return best_of(store, places[arms], order, users, k, query, barred)
+        places, store = self._arms_at(version)
+        return best_arms(store, places[arms], order, users, k, query, excluded)
 
     # ---- files ----
 
     def contents(self) -> files.Contents:
-        kept = Kept(places=self.places, store=self.store.to_state())
+        kept = ShardState(places=self.places, store=self.store.to_state())
         return files.Contents({"models": self.models, "seq": self.seq}, {}, kept)
 
     @classmethod
     def from_contents(cls, params: dict[str, Any], extra: dict[str, Any], held: files.StateSource) -> Self:
         """From what a file holds, `params`, `extra` and `held`; ValueError where that does not fit."""
         shard = cls(**{name: build(part) for name, part in params.items()})
-        begun = Kept(places=shard.places, store=empty_state(shard.store, held.arrays))
+        begun = ShardState(places=shard.places, store=empty_state(shard.store, held.arrays))
         found = held.take(begun, shard._fits)
         shard.places = found.places
         shard.store.restore(found.store)
         return shard
 
-    def _fits(self, found: Kept) -> bool:
-        return self.store.fits(found.store, found.places[found.places != NOBODY])
+    def _fits(self, found: ShardState) -> bool:
+        return self.store.fits(found.store, found.places[found.places != UNASSIGNED])
 
 
-def shard_of(models: Disjoint | Hybrid, file: Any) -> Shard:
+def start_shard(models: Disjoint | Hybrid, file: Any) -> Shard:
     """A shard that begins, or (file, a path) as it was saved. ValueError for a file of something else."""
     if file is None:
         return Shard(models)
@@ -176,14 +176,14 @@ def shard_of(models: Disjoint | Hybrid, file: Any) -> Shard:
     return found
 
 
-def best_of(
+def best_arms(
     store: Any,
     records: np.ndarray,
     order: np.ndarray,
     users: np.ndarray,
     k: int,
     query: Query,
-    barred: list[np.ndarray] | None,
+    excluded: list[np.ndarray] | None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """`Shard.best` of arms by their places in a store; order: in which ties are taken."""
     learned, step = ArmModelsState(store, (), np.zeros((0, 0))), query.step
@@ -197,8 +197,8 @@ def best_of(
             scores[i] = score(query.rule.rule, arm_statistics(learned, query.rule, *told))
         if not np.isfinite(scores).all():
             raise non_finite_error()
-        mask = np.zeros(scores.shape if barred is not None else (0, 0), np.bool_)
-        for i, one in enumerate(barred[part] if barred is not None else ()):
+        mask = np.zeros(scores.shape if excluded is not None else (0, 0), np.bool_)
+        for i, one in enumerate(excluded[part] if excluded is not None else ()):
             mask[i, one] = True
         found[part] = top_k(scores, k, order, mask)
         values[part] = np.take_along_axis(scores, np.maximum(found[part], 0), axis=1)

@@ -20,21 +20,21 @@ from onepass.bandit.bandit import Bandit
 from onepass.bandit.decision import SAMPLED, Decision, Recommendation
 from onepass.bandit.explanation import Explanation
 from onepass.bandit.snapshot import Snapshot
-from onepass.cluster.crew import Crew
-from onepass.cluster.front import Front, sharded
-from onepass.cluster.journal import BANDIT, Entry, Journal, written
-from onepass.cluster.links import Links, Local
-from onepass.cluster.rays import Actors
-from onepass.cluster.recording import joined, of_name, recorded
-from onepass.cluster.searching import Search
-from onepass.cluster.shard import shard_of
-from onepass.cluster.store import Store
+from onepass.cluster.coordinator import Coordinator, shard_recipe
+from onepass.cluster.journal import BANDIT, Entry, Journal, pack_entry
+from onepass.cluster.journal_codec import decode_contexts, encode_arm, encode_learn
+from onepass.cluster.ray_transport import RayTransport
+from onepass.cluster.shard import start_shard
+from onepass.cluster.shard_supervisor import ShardSupervisor
+from onepass.cluster.sharded_store import ShardedStore
+from onepass.cluster.top_k_search import TopKSearch
+from onepass.cluster.transport import InProcessTransport, Transport
 from onepass.foundation import check
 from onepass.foundation.files import load
 from onepass.foundation.rw_lock import SharedObject, reading, writing
 from onepass.model.arms.arm_model import ArmModel
 
-ROWS = 1_000_000  # learned between two cuts, where there is a folder
+CHECKPOINT_EVERY = 1_000_000  # learned between two cuts, where there is a folder
 
 
 @final
@@ -48,8 +48,9 @@ class ShardedBandit(SharedObject):
     ray: None (default): all in this process; an address ("auto", "ray://host:10001"): shards are actors there; "local":
         a Ray of this machine, started here.
     folder: where it is kept (default None: nowhere): changes are logged before `learn` returns, and all shards are
-        written every `every` rows. Lost shards come back by themselves, a lost process by `ShardedBandit.opened`.
-    every: rows between two cuts, at least 1 (default 1,000,000).
+        written every `checkpoint_every` rows. Lost shards come back by themselves, a lost process by
+        `ShardedBandit.open`.
+    checkpoint_every: rows between two cuts, at least 1 (default 1,000,000).
     ValueError for what does not fit, and for a folder that holds a bandit already; ModuleNotFoundError without Ray.
 
     Any number of threads may decide at once; who learns does so alone. A hybrid model's shared part is here.
@@ -71,53 +72,55 @@ class ShardedBandit(SharedObject):
         *,
         ray: str | None = None,
         folder: str | Path | None = None,
-        every: int = ROWS,
+        checkpoint_every: int = CHECKPOINT_EVERY,
     ):
         count = check.integer("shards", shards, 1)
-        front = Front(sharded(recipe))
-        every = check.integer("every", every, 1)
+        front = Coordinator(shard_recipe(recipe))
+        checkpoint_every = check.integer("checkpoint_every", checkpoint_every, 1)
         journal = None if folder is None else Journal(folder)
-        with close_on_error(journal):
-            if journal is not None and journal.has_cut():
+        with _close_on_error(journal):
+            if journal is not None and journal.has_checkpoint():
                 raise ValueError(
-                    "folder must hold no bandit yet: ShardedBandit.opened goes on with the one that is there"
+                    "folder must hold no bandit yet: ShardedBandit.open goes on with the one that is there"
                 )
-            self._begin(front, linked(ray), journal, every)
+            self._start(front, _make_transport(ray), journal, checkpoint_every)
             for number in range(count):
-                self.crew.begin(number)
+                self.supervisor.start(number)
             if journal is not None:
-                self._cut()
+                self._write_checkpoint()
 
-    def _begin(self, front: Front, links: Links, journal: Journal | None, every: int) -> None:
-        self._front, self._journal, self._every = front, journal, every
+    def _start(self, front: Coordinator, transport: Transport, journal: Journal | None, checkpoint_every: int) -> None:
+        self._coordinator, self._journal, self._every = front, journal, checkpoint_every
         store: Any = front.bandit.model.state.store
-        self._store: Store = store
-        self.crew = store.crew = Crew(partial(shard_of, store.models), links, journal is not None)
-        self._search = Search(front.bandit, store)
-        self._since = 0  # rows since the last cut
+        self._store: ShardedStore = store
+        self.supervisor = store.supervisor = ShardSupervisor(
+            partial(start_shard, store.models), transport, journal is not None
+        )
+        self._search = TopKSearch(front.bandit, store)
+        self._rows_since_checkpoint = 0  # rows since the last cut
 
     @classmethod
-    def opened(cls, folder: str | Path, *, ray: str | None = None, every: int = ROWS) -> Self:
-        """The bandit that a folder holds, after the last change that was logged; ray, every: as in the class.
+    def open(cls, folder: str | Path, *, ray: str | None = None, checkpoint_every: int = CHECKPOINT_EVERY) -> Self:
+        """The bandit that a folder holds, after the last change that was logged; ray, checkpoint_every: as there.
 
         What `learn` had returned from is there, once. ValueError for a folder without a bandit, or one that is damaged.
         """
-        every = check.integer("every", every, 1)
+        checkpoint_every = check.integer("checkpoint_every", checkpoint_every, 1)
         journal = Journal(folder)
-        with close_on_error(journal):
-            current = journal.current
+        with _close_on_error(journal):
+            current = journal.checkpoint
             if current is None:
                 raise ValueError(f"folder must hold a bandit, but {check.quote_path(folder)} does not")
-            place = journal.cut_at(current.number)
+            place = journal.checkpoint_folder(current.number)
             front = load(place / BANDIT)
-            if not isinstance(front, Front):
+            if not isinstance(front, Coordinator):
                 raise ValueError(f"{check.quote_path(place / BANDIT)} holds no bandit on shards")
             self = cls.__new__(cls)
-            self._begin(front, linked(ray), journal, every)
+            self._start(front, _make_transport(ray), journal, checkpoint_every)
             for number, seq in current.shards.items():
-                self.crew.begin(number, seq, place / f"shard-{number}")
-            for entry in journal.after(current.number):
-                self._again(entry)
+                self.supervisor.start(number, seq, place / f"shard-{number}")
+            for entry in journal.read_after(current.number):
+                self._replay(entry)
         return self
 
     # ---- what it is ----
@@ -125,7 +128,7 @@ class ShardedBandit(SharedObject):
     @property
     def bandit(self) -> Bandit:
         """The bandit in front: `seed`, `exploration`, `dim` and the like; its models are on the shards."""
-        return self._front.bandit
+        return self._coordinator.bandit
 
     @property
     def model(self) -> Any:
@@ -135,7 +138,7 @@ class ShardedBandit(SharedObject):
     @property
     def seq(self) -> int:
         """The number of the last change: 0 before the first, one more with every `learn`, `add_arm`, `remove_arm`."""
-        return self._front.seq
+        return self._coordinator.seq
 
     @property
     def n_learned(self) -> int:
@@ -150,12 +153,12 @@ class ShardedBandit(SharedObject):
     @property
     def shards(self) -> list[int]:
         """The numbers of the shards."""
-        return self.crew.numbers
+        return self.supervisor.numbers
 
     @reading
     def memory_usage(self) -> int:
         """Bytes of all arrays on all shards, spare room included, and of the numbers here."""
-        return self.bandit.memory_usage() + sum(self.crew.ask_all("nbytes"))
+        return self.bandit.memory_usage() + sum(self.supervisor.ask_all("nbytes"))
 
     @reading
     def error_bound(self) -> float:
@@ -223,30 +226,30 @@ class ShardedBandit(SharedObject):
         seq: the number of this change, for callers that ask again when they had no answer: one that was learned already
         is not learned again. None (default): the next. ValueError for a number that leaves one out.
         """
-        if not self._new(seq):
+        if not self._is_new(seq):
             return
-        before, frame = self.n_learned, self._frame("learn", recorded, contexts, rewards, arm, allow_repeat)
+        before, frame = self.n_learned, self._frame("learn", encode_learn, contexts, rewards, arm, allow_repeat)
         self.bandit.learn(contexts, rewards, arm, allow_repeat=allow_repeat)
-        self._done(frame)
-        self._since += self.n_learned - before
-        if self._journal is not None and self._since >= self._every:
-            self._cut()
+        self._commit(frame)
+        self._rows_since_checkpoint += self.n_learned - before
+        if self._journal is not None and self._rows_since_checkpoint >= self._every:
+            self._write_checkpoint()
 
     @writing
     def add_arm(self, arm: Hashable, *, seq: int | None = None) -> None:
         """Make an arm known; seq: as in `learn`. ValueError if it is known already or not hashable."""
-        if self._new(seq):
-            frame = self._frame("add_arm", of_name, arm)
+        if self._is_new(seq):
+            frame = self._frame("add_arm", encode_arm, arm)
             self.bandit.add_arm(arm)
-            self._done(frame)
+            self._commit(frame)
 
     @writing
     def remove_arm(self, arm: Hashable, *, seq: int | None = None) -> None:
         """Forget an arm; seq: as in `learn`. ValueError if it is not known."""
-        if self._new(seq):
-            frame = self._frame("remove_arm", of_name, arm)
+        if self._is_new(seq):
+            frame = self._frame("remove_arm", encode_arm, arm)
             self.bandit.remove_arm(arm)
-            self._done(frame)
+            self._commit(frame)
 
     @writing
     def import_arm(self, arm: Hashable, model: ArmModel, *, seq: int | None = None) -> None:
@@ -254,16 +257,16 @@ class ShardedBandit(SharedObject):
 
         With a folder all shards are written then.
         """
-        if self._new(seq):
+        if self._is_new(seq):
             self.bandit.model.import_arm(arm, model)
-            self._front.seq += 1
+            self._coordinator.seq += 1
             if self._journal is not None:
-                self._cut()
+                self._write_checkpoint()
 
-    def _new(self, seq: int | None) -> bool:
+    def _is_new(self, seq: int | None) -> bool:
         """Return True if a change was not made yet, once all before it are logged; OSError if they cannot be."""
         if self._journal is not None:
-            self._journal.ready()
+            self._journal.flush()
         wanted = self.seq + 1 if seq is None else check.integer("seq", seq, 1)
         if wanted > self.seq + 1:
             raise ValueError(f"seq must be {self.seq + 1}, the next, or that of a change that was made, got {seq}")
@@ -274,16 +277,16 @@ class ShardedBandit(SharedObject):
         if self._journal is None:
             return b""
         try:
-            return written(Entry(self.seq + 1, act, *told(*given)))
+            return pack_entry(Entry(self.seq + 1, act, *told(*given)))
         except (TypeError, ValueError) as error:
             raise ValueError(f"contexts, rewards and arm must be such that they can be logged, but {error}") from None
 
-    def _done(self, frame: bytes) -> None:
-        self._front.seq += 1
+    def _commit(self, frame: bytes) -> None:
+        self._coordinator.seq += 1
         if self._journal is not None:
             self._journal.append(frame)
 
-    def _again(self, entry: Entry) -> None:
+    def _replay(self, entry: Entry) -> None:
         """Make a change that was logged."""
         change, bandit = entry.change, self.bandit
         names = list(change.names)
@@ -293,11 +296,11 @@ class ShardedBandit(SharedObject):
             given = [Decision.from_dict(json.loads(text)) for text in change.texts[:-1]]
             bandit.learn(given, json.loads(change.texts[-1]), allow_repeat=entry.options["again"])
         elif entry.options["single"]:
-            bandit.learn(joined(change, 0), float(change.rewards[0]), names[0])
+            bandit.learn(decode_contexts(change, 0), float(change.rewards[0]), names[0])
         else:
-            bandit.learn(joined(change, slice(None)), change.rewards, names)
-        self._front.seq = entry.seq
-        self._since += len(names)
+            bandit.learn(decode_contexts(change, slice(None)), change.rewards, names)
+        self._coordinator.seq = entry.seq
+        self._rows_since_checkpoint += len(names)
 
     # ---- shards ----
 
@@ -305,7 +308,7 @@ class ShardedBandit(SharedObject):
     def add_shard(self) -> int:
         """A new shard, which takes its share of the arms from the others; its number. No other arm moves."""
         number = max(self.shards) + 1
-        self._moved([*self.shards, number])
+        self._move_arms([*self.shards, number])
         return number
 
     @writing
@@ -313,38 +316,38 @@ class ShardedBandit(SharedObject):
         """Let a shard go; its arms, and no others, move to those that are left. ValueError for the last one."""
         if number not in self.shards or len(self.shards) == 1:
             raise ValueError(f"number must be one of several shards {self.shards}, got {number}")
-        self._moved([one for one in self.shards if one != number])
+        self._move_arms([one for one in self.shards if one != number])
 
-    def _moved(self, numbers: list[int]) -> None:
+    def _move_arms(self, numbers: list[int]) -> None:
         self._store.move(numbers)
         if self._journal is not None:
-            self._cut()
+            self._write_checkpoint()
 
     @writing
     def save(self) -> None:
         """Write all shards to the folder now, at one `seq`. ValueError where there is no folder."""
         if self._journal is None:
             raise ValueError("folder must be given to the class for a bandit on shards to be saved")
-        self._cut()
+        self._write_checkpoint()
 
-    def _cut(self) -> None:
+    def _write_checkpoint(self) -> None:
         assert self._journal is not None
         files: dict[int, Path] = {}
 
         def write(place: Path) -> dict[int, int]:
-            files.update(self.crew.save(place))
-            self._front.save(place / BANDIT)
-            return {number: member.seq for number, member in self.crew.members.items()}
+            files.update(self.supervisor.save(place))
+            self._coordinator.save(place / BANDIT)
+            return {number: member.seq for number, member in self.supervisor.members.items()}
 
-        self._journal.cut(self.seq, write)
-        self.crew.settle(files)
-        self._since = 0
+        self._journal.write_checkpoint(self.seq, write)
+        self.supervisor.use_checkpoint(files)
+        self._rows_since_checkpoint = 0
 
     @writing
     def close(self) -> None:
         """End all shards; what is in the folder stays. Leaving `with ShardedBandit(...) as bandit:` does it too."""
         for number in self.shards:
-            self.crew.end(number)
+            self.supervisor.stop(number)
         if self._journal is not None:
             self._journal.close()
 
@@ -362,7 +365,7 @@ class ShardedBandit(SharedObject):
 
 
 @contextmanager
-def close_on_error(journal: Journal | None) -> Iterator[None]:
+def _close_on_error(journal: Journal | None) -> Iterator[None]:
     """Close a journal where what follows raises."""
     try:
         yield
@@ -372,6 +375,6 @@ def close_on_error(journal: Journal | None) -> Iterator[None]:
         raise
 
 
-def linked(ray: str | None) -> Links:
+def _make_transport(ray: str | None) -> Transport:
     """How shards are reached."""
-    return Local() if ray is None else Actors(ray)
+    return InProcessTransport() if ray is None else RayTransport(ray)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from threadpoolctl import threadpool_limits
 
-from onepass.cluster.working import Tasks
+from onepass.cluster.task_pool import RayTaskPool
 from onepass.lab.definition import Study
 from onepass.lab.process_pool import Task, play
 from onepass.lab.progress import Meter
@@ -22,7 +22,7 @@ def play_on_ray(
     """Play tasks as `play_all` does, by the workers at `address`. Cached tasks are not played again."""
     found, steps = cache.load_results(), -(-rounds // step)
     meter.advance(steps * len(found))
-    workers = Tasks(address)
+    workers = RayTaskPool(address)
     places = {
         workers.start(_play_in_worker, study, task, rounds, step): place
         for place, task in enumerate(tasks)
@@ -30,10 +30,10 @@ def play_on_ray(
     }
     failed: Exception | None = None
     try:
-        for task in workers.finished(list(places)):
+        for task in workers.as_completed(list(places)):
             place = places[task]
             try:
-                found[place] = workers.answer(task)
+                found[place] = workers.result(task)
             except Exception as error:
                 failed = failed or error
                 continue

@@ -26,7 +26,7 @@ import numpy as np
 
 import onepass as op
 from onepass.cluster import ShardedBandit, fit
-from onepass.cluster.rays import connected
+from onepass.cluster.ray_transport import connect
 from onepass.lab.benchmark.shared_model import Line
 
 BAR, LIMIT = 1.6, 30.0  # times as fast as one worker; percent of learning that routing may take
@@ -179,10 +179,10 @@ def _arm_lines(arms: int, rows: int, *, ray: str | None = "local", repeats: int 
         where, joined = ("here", sum) if address is None else ("as actors", max)
         many = ShardedBandit(_make_bandit(), 2, ray=address)
         _learning_seconds(many, 100, 1)  # actors have begun, and loaded what they need
-        had, before = _resident_bytes(), np.array(many.crew.spent())
+        had, before = _resident_bytes(), np.array(many.supervisor.busy_times())
         wall, front = _learning_seconds(many, arms, rows)
         grown, bytes_ = _resident_bytes() - had, many.memory_usage()
-        busy, work, whole = (np.array(many.crew.spent()) - before).T
+        busy, work, whole = (np.array(many.supervisor.busy_times()) - before).T
         clock = 100.0 * (1.0 - joined(busy) / wall)
         cpu = 100.0 * (1.0 - work.sum() / (front if address is None else front + whole.sum()))
         ratios, mine = [], []
@@ -210,17 +210,17 @@ def _arm_lines(arms: int, rows: int, *, ray: str | None = "local", repeats: int 
 class DelayedTransport:
     """Transport to shards with a delay per round trip; messages sent together arrive together."""
 
-    def __init__(self, links: Any):
-        self.links, self.delay, self.trips = links, 0.0, 0
+    def __init__(self, transport: Any):
+        self.transport, self.delay, self.trips = transport, 0.0, 0
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.links, name)
+        return getattr(self.transport, name)
 
-    def answers(self, calls: list[Any]) -> list[Any]:
+    def gather(self, calls: list[Any]) -> list[Any]:
         """Return the answers of the shards after one delay."""
         self.trips += 1
         time.sleep(self.delay)
-        found: list[Any] = self.links.answers(calls)
+        found: list[Any] = self.transport.gather(calls)
         return found
 
 
@@ -228,7 +228,7 @@ def _latency_lines(arms: int = 5_000, delays: tuple[float, ...] = DELAYS, repeat
     """Measure calls at several delays, and compare with the model: seconds without delay + trips x delay."""
     many, rng = ShardedBandit(_make_bandit(), 2), np.random.default_rng(2)
     _learning_seconds(many, arms, 2)
-    many.crew.links = far = DelayedTransport(many.crew.links)
+    many.supervisor.transport = far = DelayedTransport(many.supervisor.transport)
     x, rewards = rng.standard_normal((1_000, DIM), dtype=np.float32), rng.random(1_000)
     names, few = rng.integers(0, arms, 1_000), list(range(10))
     acts: dict[str, Callable[[], object]] = {
@@ -260,7 +260,7 @@ def main(arguments: list[str]) -> None:
     """Print the lines of one benchmark."""
     what, given = arguments[0], [int(one) for one in arguments[1:] if one != HERE]
     if what == "rows":
-        connected("local")
+        connect("local")
         found = [line for name in MODELS for line in _row_lines(name, *given[:1])]
     elif what == "latency":
         found = _latency_lines()

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from onepass.cluster.links import LOST
+from onepass.cluster.transport import LOST
 from onepass.foundation import check
 
 LOCAL = "local"  # the address that starts Ray on this machine
 
 
-def found() -> Any:
+def import_ray() -> Any:
     """The package; ModuleNotFoundError, which names the extra, where it is not there."""
     try:
         return importlib.import_module("ray")
@@ -24,9 +24,9 @@ def found() -> Any:
         ) from None
 
 
-def connected(address: str) -> Any:
+def connect(address: str) -> Any:
     """The package, connected: to the Ray that it has, else to the one at `address`, "local": a new one."""
-    ray = found()
+    ray = import_ray()
     if not isinstance(address, str) or not address:
         raise ValueError(f'ray must be an address such as "auto", or "local", got {check.quote(address)}')
     if not ray.is_initialized():
@@ -34,52 +34,52 @@ def connected(address: str) -> Any:
     return ray
 
 
-def own(value: Any) -> Any:
+def make_writable(value: Any) -> Any:
     """The same with arrays that may be written to: Ray's are not."""
     if isinstance(value, np.ndarray):
         return value if value.flags.writeable else value.copy()
     if isinstance(value, list):
-        return [own(part) for part in value]
+        return [make_writable(part) for part in value]
     if isinstance(value, tuple):
-        parts = [own(part) for part in value]
+        parts = [make_writable(part) for part in value]
         return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
     return value
 
 
-class Actor:
+class _ActorWorker:
     """A part of a cluster in a process of its own."""
 
     def __init__(self, part: Callable[[Any], Any], kept: Any):
-        self.part = part(own(kept))
+        self.part = part(make_writable(kept))
 
-    def do(self, method: str, *given: Any) -> Any:
+    def call(self, method: str, *given: Any) -> Any:
         """Let the part do something."""
-        return getattr(self.part, method)(*own(given))
+        return getattr(self.part, method)(*make_writable(given))
 
 
-class Actors:
+class RayTransport:
     """Parts as actors: each has a share of one core, so that any number fits; arrays go by Ray's store of objects."""
 
     def __init__(self, address: str):
-        self.ray = connected(address)
-        self._actor = self.ray.remote(num_cpus=0, max_restarts=0, max_task_retries=0)(Actor)
+        self.ray = connect(address)
+        self._actor = self.ray.remote(num_cpus=0, max_restarts=0, max_task_retries=0)(_ActorWorker)
 
-    def begun(self, part: Callable[[Any], Any], kept: Any) -> Any:
+    def start(self, part: Callable[[Any], Any], kept: Any) -> Any:
         return self._actor.remote(part, kept)
 
     def send(self, one: Any, method: str, *given: Any) -> Any:
-        return one.do.remote(method, *given)
+        return one.call.remote(method, *given)
 
-    def answers(self, calls: list[Any]) -> list[Any]:
+    def gather(self, calls: list[Any]) -> list[Any]:
         out = []
         for call in calls:
             try:
-                out.append(own(self.ray.get(call)))
+                out.append(make_writable(self.ray.get(call)))
             except self.ray.exceptions.RayActorError:
                 out.append(LOST)
             except self.ray.exceptions.RayTaskError as error:
                 raise error.cause from None
         return out
 
-    def end(self, one: Any) -> None:
+    def stop(self, one: Any) -> None:
         self.ray.kill(one)

@@ -11,12 +11,12 @@ from onepass.features.outer_product import Factors
 from onepass.foundation.state import object_array
 
 
-def recorded(contexts: Any, rewards: Any, arm: Any, again: bool) -> tuple[dict[str, Any], Change]:
+def encode_learn(contexts: Any, rewards: Any, arm: Any, again: bool) -> tuple[dict[str, Any], Change]:
     """What `learn` was given, as it is logged."""
     if are_decisions(contexts):
         each = [one for part in (contexts if isinstance(contexts, list) else [contexts]) for one in part.split()]
         paid = rewards if isinstance(contexts, list) or contexts.is_batch else [rewards]
-        texts = [*(json.dumps(one.to_dict()) for one in each), json.dumps(plain(paid))]
+        texts = [*(json.dumps(one.to_dict()) for one in each), json.dumps(_rewards_to_json(paid))]
         return {"again": again, "single": False}, EMPTY._replace(texts=object_array(texts))
     outer = isinstance(contexts, Factors)
     rows = np.asarray(contexts.left if outer else contexts)
@@ -29,19 +29,19 @@ def recorded(contexts: Any, rewards: Any, arm: Any, again: bool) -> tuple[dict[s
     )
 
 
-def of_name(arm: Any) -> tuple[dict[str, Any], Change]:
+def encode_arm(arm: Any) -> tuple[dict[str, Any], Change]:
     """What `add_arm` and `remove_arm` were given."""
     return {}, EMPTY._replace(names=object_array([arm]))
 
 
-def plain(paid: Any) -> Any:
+def _rewards_to_json(paid: Any) -> Any:
     """Rewards as JSON."""
     if hasattr(paid, "tolist"):
         return paid.tolist()
-    return [plain(one) for one in paid] if isinstance(paid, list | tuple) else paid
+    return [_rewards_to_json(one) for one in paid] if isinstance(paid, list | tuple) else paid
 
 
-def joined(change: Change, place: Any) -> Any:
+def decode_contexts(change: Change, place: Any) -> Any:
     """Rows of a change, as they were given."""
     if change.right.shape[1]:
         return Factors(change.rows[place], change.right[place])

@@ -12,14 +12,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onepass.cluster.working import tree, workers_of
+from onepass.cluster.task_pool import make_pool, merge_tree
 from onepass.design.design import Design
 from onepass.foundation import check
 from onepass.foundation.merge import merge_all
 
 BATCH = 10_000  # rows that are read and learned together
-PARTS = 4  # a worker: who is done early takes another one
-LEAST = 10_000  # rows of a part, unless workers would have none: fewer cost less than another merge
+PARTS_PER_WORKER = 4  # a worker: who is done early takes another one
+MIN_PART_ROWS = 10_000  # rows of a part, unless workers would have none: fewer cost less than another merge
 
 
 class Columns(NamedTuple):
@@ -67,29 +67,31 @@ def fit(
     """
     count, batch = check.integer("workers", workers, 1), check.integer("batch", batch, 1)
     distributed = hasattr(files, "iter_batches")  # a data set of Ray
-    places = [] if distributed else files_of(files)
+    paths = [] if distributed else _list_files(files)
     names = (features,) if isinstance(features, str) else tuple(features)
     columns = Columns(names, None if isinstance(recipe, Design) else reward, arm)
     since = recipe.copy() if getattr(recipe, "n_learned", 0) else None
-    crew = workers_of(count, ray)
+    pool = make_pool(count, ray)
     try:
         parts: list[list[Any]] = (
-            [[part] for part in files.split(crew.count)] if distributed else list(shares(rows_of(places), crew.count))
+            [[part] for part in files.split(pool.count)]
+            if distributed
+            else list(split_rows(count_rows(paths), pool.count))
         )
         if len(parts) > 1:
             merge_all(recipe, recipe, since=since) if since is not None else merge_all(recipe, recipe)
-        tasks = [crew.start(learned, recipe, part, columns, batch) for part in parts]
+        tasks = [pool.start(_learn_parts, recipe, part, columns, batch) for part in parts]
         rows = 0
-        for task in crew.finished(tasks):
-            rows += crew.answer(task)[1]
+        for task in pool.as_completed(tasks):
+            rows += pool.result(task)[1]
             if progress is not None:
                 progress(rows)
-        return tree(crew, tasks, together if since is None else beyond)[0]
+        return merge_tree(pool, tasks, _merge_two if since is None else _merge_two_since)[0]
     finally:
-        crew.close()
+        pool.close()
 
 
-def files_of(files: Any) -> list[Path]:
+def _list_files(files: Any) -> list[Path]:
     """Paths of files; ValueError where there is none."""
     single = isinstance(files, str | Path)
     if single and Path(files).is_dir():
@@ -103,31 +105,31 @@ def files_of(files: Any) -> list[Path]:
     return found
 
 
-def rows_of(places: Sequence[Path]) -> list[Part]:
+def count_rows(paths: Sequence[Path]) -> list[Part]:
     """Files with the number of their rows, which is at their end."""
     import polars as pl
 
-    return [Part(str(path), 0, pl.scan_parquet(path).select(pl.len()).collect().item()) for path in places]
+    return [Part(str(path), 0, pl.scan_parquet(path).select(pl.len()).collect().item()) for path in paths]
 
 
-def shares(whole: Sequence[Part], workers: int) -> Iterator[list[Part]]:
+def split_rows(whole: Sequence[Part], workers: int) -> Iterator[list[Part]]:
     """The rows of all files in parts of equal length, each with rows of some files, in their order."""
     total = sum(part.stop for part in whole)
-    count = max(1, min(total, max(workers, min(PARTS * workers, total // LEAST))))
+    count = max(1, min(total, max(workers, min(PARTS_PER_WORKER * workers, total // MIN_PART_ROWS))))
     for a, b in pairwise(np.linspace(0, total, count + 1).astype(int).tolist()):
-        mine, begun = [], 0
+        mine, offset = [], 0
         for path, _, rows in whole:
-            start, stop = max(a - begun, 0), min(b - begun, rows)
+            start, stop = max(a - offset, 0), min(b - offset, rows)
             if start < stop or not total:
                 mine.append(Part(path, start, stop))
-            begun += rows
+            offset += rows
         yield mine
 
 
-def learned(recipe: Any, parts: list[Any], columns: Columns, batch: int) -> tuple[Any, int, Any]:
+def _learn_parts(recipe: Any, parts: list[Any], columns: Columns, batch: int) -> tuple[Any, int, Any]:
     """A model of the rows of some parts, how many these are, and what it began with."""
     model, rows = recipe.copy(), 0
-    for x, rewards, names in (block for part in parts for block in blocks_of(part, columns, batch)):
+    for x, rewards, names in (block for part in parts for block in read_blocks(part, columns, batch)):
         if rewards is None:
             model.append(x)
         elif names is None:
@@ -138,12 +140,12 @@ def learned(recipe: Any, parts: list[Any], columns: Columns, batch: int) -> tupl
     return model, rows, recipe
 
 
-def together(one: tuple[Any, int, Any], other: tuple[Any, int, Any]) -> tuple[Any, int, Any]:
+def _merge_two(one: tuple[Any, int, Any], other: tuple[Any, int, Any]) -> tuple[Any, int, Any]:
     """Two of them as one."""
     return merge_all(one[0], other[0]), one[1] + other[1], one[2]
 
 
-def beyond(one: tuple[Any, int, Any], other: tuple[Any, int, Any]) -> tuple[Any, int, Any]:
+def _merge_two_since(one: tuple[Any, int, Any], other: tuple[Any, int, Any]) -> tuple[Any, int, Any]:
     """The same of models that have learned beyond what both began with."""
     return merge_all(one[0], other[0], since=one[2]), one[1] + other[1], one[2]
 
@@ -151,18 +153,22 @@ def beyond(one: tuple[Any, int, Any], other: tuple[Any, int, Any]) -> tuple[Any,
 Block = tuple[np.ndarray, np.ndarray | None, Any]  # contexts, rewards, names of arms
 
 
-def blocks_of(part: Any, columns: Columns, batch: int) -> Iterator[Block]:
+def read_blocks(part: Any, columns: Columns, batch: int) -> Iterator[Block]:
     """The rows of a part, in their order. ValueError where the columns are not there, or a number is missing."""
     wanted = [*columns.features, *(name for name in (columns.reward, columns.arm) if name is not None)]
-    return of_file(part, columns, wanted, batch) if isinstance(part, Part) else of_batches(part, columns, wanted, batch)
+    return (
+        _read_parquet(part, columns, wanted, batch)
+        if isinstance(part, Part)
+        else _read_ray_batches(part, columns, wanted, batch)
+    )
 
 
-def of_file(part: Part, columns: Columns, wanted: list[str], batch: int) -> Iterator[Block]:
+def _read_parquet(part: Part, columns: Columns, wanted: list[str], batch: int) -> Iterator[Block]:
     """Rows of a Parquet file; lists lie in one array in memory, which is taken as it is."""
     import polars as pl
 
     table = pl.scan_parquet(part.path)
-    refuse_missing(wanted, table.collect_schema().names(), check.quote_path(part.path))
+    _check_columns(wanted, table.collect_schema().names(), check.quote_path(part.path))
     for start in range(part.start, part.stop, batch):
         block = table.select(wanted).slice(start, min(batch, part.stop - start)).collect()
         if any(block[name].null_count() for name in wanted):
@@ -180,18 +186,18 @@ def of_file(part: Part, columns: Columns, wanted: list[str], batch: int) -> Iter
         yield np.ascontiguousarray(x), rewards, None if columns.arm is None else block[columns.arm].to_list()
 
 
-def of_batches(part: Any, columns: Columns, wanted: list[str], batch: int) -> Iterator[Block]:
+def _read_ray_batches(part: Any, columns: Columns, wanted: list[str], batch: int) -> Iterator[Block]:
     """Rows of a share of a data set of Ray."""
     for block in part.iter_batches(batch_size=batch, batch_format="numpy"):
-        refuse_missing(wanted, list(block), "the data set")
+        _check_columns(wanted, list(block), "the data set")
         x = [np.stack(list(block[name])) if block[name].dtype == object else block[name] for name in columns.features]
         rewards = None if columns.reward is None else block[columns.reward]
         names = None if columns.arm is None else block[columns.arm].tolist()
         yield np.ascontiguousarray(x[0] if len(x) == 1 and x[0].ndim > 1 else np.column_stack(x)), rewards, names
 
 
-def refuse_missing(wanted: list[str], known: list[str], source: str) -> None:
+def _check_columns(wanted: list[str], available: list[str], source: str) -> None:
     """ValueError for columns that are not there."""
-    missing = [name for name in wanted if name not in known]
+    missing = [name for name in wanted if name not in available]
     if missing:
         raise ValueError(f"files must have the columns {', '.join(wanted)}, but {source} has no {missing[0]}")

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-NOBODY = -1  # the shard of an arm that is no more
+UNASSIGNED = -1  # the shard of an arm that is no more
 
 
-def mixed(values: np.ndarray) -> np.ndarray:
+def _splitmix64(values: np.ndarray) -> np.ndarray:
     """64 bits each, every one of which depends on all of the value's."""
     with np.errstate(over="ignore"):
         z = values + np.uint64(0x9E3779B97F4A7C15)
@@ -23,12 +23,12 @@ def mixed(values: np.ndarray) -> np.ndarray:
     return z ^ (z >> np.uint64(31))
 
 
-def shards_of(arms: np.ndarray, shards: Sequence[int]) -> np.ndarray:
+def assign_shards(arms: np.ndarray, shards: Sequence[int]) -> np.ndarray:
     """The shard, of `shards` (numbers, each once), that has each of `arms` (n,), numbers from 0."""
-    keys = mixed(np.asarray(arms, np.int64).astype(np.uint64))
+    keys = _splitmix64(np.asarray(arms, np.int64).astype(np.uint64))
     best, out = np.zeros(len(keys), np.uint64), np.full(len(keys), shards[0], np.int64)
     for place, shard in enumerate(shards):
-        weight = mixed(keys ^ mixed(np.array([shard], np.uint64)))
+        weight = _splitmix64(keys ^ _splitmix64(np.array([shard], np.uint64)))
         taken = weight > best if place else np.ones(len(keys), np.bool_)
         best, out = np.where(taken, weight, best), np.where(taken, shard, out)
     return out

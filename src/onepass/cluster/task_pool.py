@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import Any, Protocol
 
-from onepass.cluster.rays import connected, own
+from onepass.cluster.ray_transport import connect, make_writable
 
-FOR_EVER = -1  # how often Ray does a task again whose worker is lost
+_UNLIMITED = -1  # how often Ray does a task again whose worker is lost
 
 
-class Workers(Protocol):
+class TaskPool(Protocol):
     """Who does tasks; count: how many can be done at once."""
 
     count: int
@@ -22,11 +22,11 @@ class Workers(Protocol):
         """Begin a task; its handle, which may be what another task is given."""
         ...
 
-    def finished(self, tasks: list[Any]) -> Iterator[Any]:
+    def as_completed(self, tasks: list[Any]) -> Iterator[Any]:
         """The tasks, each when it is done."""
         ...
 
-    def answer(self, task: Any) -> Any:
+    def result(self, task: Any) -> Any:
         """What a task gave; what it raised is raised."""
         ...
 
@@ -35,7 +35,7 @@ class Workers(Protocol):
         ...
 
 
-class Threads:
+class ThreadTaskPool:
     """Workers of this process: compiled code runs at once, Python in turns."""
 
     def __init__(self, count: int):
@@ -45,39 +45,39 @@ class Threads:
     def start(self, function: Callable[..., Any], *given: Any) -> Future[Any]:
         return self._pool.submit(lambda: function(*(one.result() if isinstance(one, Future) else one for one in given)))
 
-    def finished(self, tasks: list[Any]) -> Iterator[Any]:
+    def as_completed(self, tasks: list[Any]) -> Iterator[Any]:
         left = set(tasks)
         while left:
             done, left = wait(left, return_when=FIRST_COMPLETED)
             yield from done
 
-    def answer(self, task: Any) -> Any:
+    def result(self, task: Any) -> Any:
         return task.result()
 
     def close(self) -> None:
         self._pool.shutdown(cancel_futures=True)
 
 
-class Tasks:
+class RayTaskPool:
     """Workers of Ray, one core each."""
 
     def __init__(self, address: str):
-        self.ray = connected(address)
+        self.ray = connect(address)
         self.count = max(1, int(self.ray.cluster_resources().get("CPU", 1)))
 
     def start(self, function: Callable[..., Any], *given: Any) -> Any:
-        remote = self.ray.remote(num_cpus=1, max_retries=FOR_EVER)(alone)
+        remote = self.ray.remote(num_cpus=1, max_retries=_UNLIMITED)(_run_task)
         return remote.remote(function, *given)
 
-    def finished(self, tasks: list[Any]) -> Iterator[Any]:
+    def as_completed(self, tasks: list[Any]) -> Iterator[Any]:
         left = list(tasks)
         while left:
             done, left = self.ray.wait(left)
             yield from done
 
-    def answer(self, task: Any) -> Any:
+    def result(self, task: Any) -> Any:
         try:
-            return own(self.ray.get(task))
+            return make_writable(self.ray.get(task))
         except self.ray.exceptions.RayTaskError as error:
             raise error.cause from None
 
@@ -90,19 +90,19 @@ class Tasks:
         """Ray stays."""
 
 
-def alone(function: Callable[..., Any], *given: Any) -> Any:
+def _run_task(function: Callable[..., Any], *given: Any) -> Any:
     """What a worker of Ray does, on arrays that may be written to."""
-    return function(*own(list(given)))
+    return function(*make_writable(list(given)))
 
 
-def workers_of(count: int, ray: str | None) -> Workers:
+def make_pool(count: int, ray: str | None) -> TaskPool:
     """`count` threads, or (ray: an address) the workers there."""
-    return Threads(count) if ray is None else Tasks(ray)
+    return ThreadTaskPool(count) if ray is None else RayTaskPool(ray)
 
 
-def tree(workers: Workers, tasks: list[Any], joined: Callable[[Any, Any], Any]) -> Any:
+def merge_tree(workers: TaskPool, tasks: list[Any], merge: Callable[[Any, Any], Any]) -> Any:
     """One answer from those of tasks, joined two by two: neighbours, so that what is ordered stays so."""
     while len(tasks) > 1:
-        pairs = [workers.start(joined, *tasks[i : i + 2]) for i in range(0, len(tasks) - 1, 2)]
+        pairs = [workers.start(merge, *tasks[i : i + 2]) for i in range(0, len(tasks) - 1, 2)]
         tasks = pairs + tasks[2 * len(pairs) :]
-    return workers.answer(tasks[0])
+    return workers.result(tasks[0])

@@ -4,7 +4,7 @@ from functools import partial
 from typing import Any, Self, final
 
 from onepass.bandit.bandit import Bandit
-from onepass.cluster.store import Store
+from onepass.cluster.sharded_store import ShardedStore
 from onepass.estimator.contract import noise_unit
 from onepass.foundation import check, files
 from onepass.foundation.generic import is_registered
@@ -12,7 +12,7 @@ from onepass.foundation.registry import build, savable
 from onepass.model.arms.arm_models import ArmModels
 
 
-def sharded(bandit: Bandit) -> Bandit:
+def shard_recipe(bandit: Bandit) -> Bandit:
     """A bandit built as this one, with arms on shards. ValueError for models whose arms know of one another."""
     if not (isinstance(bandit, Bandit) and isinstance(bandit.model, ArmModels)):
         raise ValueError(f"recipe must be a bandit with models per arm, Disjoint or Hybrid, got {check.quote(bandit)}")
@@ -26,18 +26,18 @@ def sharded(bandit: Bandit) -> Bandit:
             "its exploration is measured by the noise of all arms together"
         )
     own = bandit.contents().params
-    return Bandit(on_shards(bandit.model), own["exploration"], seed=bandit.seed, name=bandit.name)
+    return Bandit(_shard_model(bandit.model), own["exploration"], seed=bandit.seed, name=bandit.name)
 
 
-def on_shards(model: ArmModels) -> ArmModels:
+def _shard_model(model: ArmModels) -> ArmModels:
     """A model with the same parts, its arms on shards."""
     parts = model.params()
-    return ArmModels(parts["estimator"].with_store(lambda: Store(parts["estimator"])), parts["features"])
+    return ArmModels(parts["estimator"].with_store(lambda: ShardedStore(parts["estimator"])), parts["features"])
 
 
 @final
 @savable
-class Front(files.Owner):
+class Coordinator(files.Owner):
     """bandit: one that `sharded` gave; seq: of its last change."""
 
     def __init__(self, bandit: Bandit, seq: int = 0):
@@ -54,10 +54,10 @@ class Front(files.Owner):
     def from_contents(cls, params: dict[str, Any], extra: dict[str, Any], held: files.StateSource) -> Self:
         """From what a file holds, `params`, `extra` and `held`; ValueError where that does not fit."""
         given = {name: build(part) for name, part in params.items()}
-        estimator = given["estimator"].with_store(partial(Store, given["estimator"]))
+        estimator = given["estimator"].with_store(partial(ShardedStore, given["estimator"]))
         model = ArmModels.from_contents({"estimator": estimator, "features": given["features"]}, extra["model"], held)
         parts = {"model": model, **{name: given[name] for name in ("exploration", "seed", "name")}}
-        return cls(Bandit.from_contents(parts, extra["bandit"], NOTHING), check.integer("seq", extra["seq"], 0))
+        return cls(Bandit.from_contents(parts, extra["bandit"], _NO_STATE), check.integer("seq", extra["seq"], 0))
 
 
-NOTHING = files.InMemory(())
+_NO_STATE = files.InMemory(())

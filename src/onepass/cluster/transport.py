@@ -9,17 +9,17 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, Protocol
 
 
-class Lost:
+class WorkerLost:
     """The answer of a part that is gone."""
 
 
-LOST = Lost()
+LOST = WorkerLost()
 
 
-class Links(Protocol):
+class Transport(Protocol):
     """A way to reach parts."""
 
-    def begun(self, part: Callable[[Any], Any], kept: Any) -> Any:
+    def start(self, part: Callable[[Any], Any], kept: Any) -> Any:
         """Start part(kept), kept: what it comes back from, None where it is new; what it is called from then on."""
         ...
 
@@ -27,46 +27,46 @@ class Links(Protocol):
         """Let it do something; a call whose answer `answers` waits for."""
         ...
 
-    def answers(self, calls: list[Any]) -> list[Any]:
+    def gather(self, calls: list[Any]) -> list[Any]:
         """The answers of calls, in their order, `LOST` where there is none; what a part raises is raised."""
         ...
 
-    def end(self, one: Any) -> None:
+    def stop(self, one: Any) -> None:
         """It is needed no more."""
         ...
 
 
-class Local:
+class InProcessTransport:
     """Parts in this process, one after the other."""
 
-    def begun(self, part: Callable[[Any], Any], kept: Any) -> list[Any]:
+    def start(self, part: Callable[[Any], Any], kept: Any) -> list[Any]:
         return [part(kept)]
 
     def send(self, one: list[Any], method: str, *given: Any) -> Any:
         return getattr(one[0], method)(*given) if one else LOST
 
-    def answers(self, calls: list[Any]) -> list[Any]:
+    def gather(self, calls: list[Any]) -> list[Any]:
         return calls
 
-    def end(self, one: list[Any]) -> None:
+    def stop(self, one: list[Any]) -> None:
         one.clear()
 
 
-class Beside:
+class ThreadTransport:
     """Parts in this process, each call in a thread."""
 
     def __init__(self, threads: int):
-        self._local, self._pool = Local(), ThreadPoolExecutor(threads)
+        self._local, self._pool = InProcessTransport(), ThreadPoolExecutor(threads)
 
-    def begun(self, part: Callable[[Any], Any], kept: Any) -> list[Any]:
-        return self._local.begun(part, kept)
+    def start(self, part: Callable[[Any], Any], kept: Any) -> list[Any]:
+        return self._local.start(part, kept)
 
     def send(self, one: list[Any], method: str, *given: Any) -> Future[Any]:
         return self._pool.submit(self._local.send, one, method, *given)
 
-    def answers(self, calls: list[Future[Any]]) -> list[Any]:
+    def gather(self, calls: list[Future[Any]]) -> list[Any]:
         wait(calls)
         return [call.result() for call in calls]
 
-    def end(self, one: list[Any]) -> None:
-        self._local.end(one)
+    def stop(self, one: list[Any]) -> None:
+        self._local.stop(one)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from onepass.cluster.working import tree, workers_of
+from onepass.cluster.task_pool import make_pool, merge_tree
 from onepass.evaluation.evaluate import Evaluation
 from onepass.evaluation.files import parse_policy, read_blocks
 from onepass.evaluation.log import Log
@@ -17,7 +17,7 @@ from onepass.evaluation.streaming import SweepResult, sweep
 from onepass.foundation import check
 from onepass.foundation.check import quote
 
-READING = ("format", "features", "bad", "default", "loop", "keep_probability")  # options of files
+_FILE_OPTIONS = ("format", "features", "bad", "default", "loop", "keep_probability")  # options of files
 
 
 def evaluate(
@@ -44,22 +44,24 @@ def evaluate(
     learning = [name for name, policy in chosen.items() if isinstance(policy, LearningPolicy)]
     if learning:
         raise ValueError(f"policies must not learn, for every part would begin anew, but {quote(learning[0])} does")
-    reading = {name: options.pop(name) for name in READING if name in options}
+    reading = {name: options.pop(name) for name in _FILE_OPTIONS if name in options}
     given = [part if isinstance(part, Log) else str(part) for part in parts]
     if not given:
         raise ValueError("parts must hold at least one part of a log")
-    crew, rows = workers_of(count, ray), 0
+    pool, rows = make_pool(count, ray), 0
     try:
-        tasks = [crew.start(swept, part, chosen, options, reading) for part in given]
-        for task in crew.finished(tasks):
-            rows += crew.answer(task).rows
+        tasks = [pool.start(_sweep_part, part, chosen, options, reading) for part in given]
+        for task in pool.as_completed(tasks):
+            rows += pool.result(task).rows
             if progress is not None:
                 progress(rows)
-        return tree(crew, tasks, SweepResult.concat).evaluations()
+        return merge_tree(pool, tasks, SweepResult.concat).evaluations()
     finally:
-        crew.close()
+        pool.close()
 
 
-def swept(part: Any, policies: Mapping[str, Any], options: dict[str, Any], reading: dict[str, Any]) -> SweepResult:
+def _sweep_part(
+    part: Any, policies: Mapping[str, Any], options: dict[str, Any], reading: dict[str, Any]
+) -> SweepResult:
     """What a pass over a part leaves behind."""
     return sweep(part if isinstance(part, Log) else read_blocks(part, **reading), policies, **options)

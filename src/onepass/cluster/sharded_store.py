@@ -14,30 +14,30 @@ import numpy as np
 
 from onepass.arena.arena import NONE
 from onepass.arena.model_store import ArmState, is_partition
-from onepass.cluster.crew import Crew
-from onepass.cluster.placing import NOBODY, shards_of
+from onepass.cluster.rendezvous_hash import UNASSIGNED, assign_shards
+from onepass.cluster.shard_supervisor import ShardSupervisor
 from onepass.model.arms.per_arm import Disjoint, Hybrid
 
 GROWTH = 8  # lists of arms grow by an eighth
 ROOM = 64  # and by as many arms more
-BESIDE = NONE  # who answers for arms without rows: the store here
+UNSHARDED = NONE  # who answers for arms without rows: the store here
 
 
-class Placed(NamedTuple):
+class Placement(NamedTuple):
     """owner (arms,): the shard of every number, NOBODY where no arm has it."""
 
     owner: np.ndarray
 
 
-class Store:
-    """Arms on shards. `crew` is set once they are there; version: 0, or of what is published."""
+class ShardedStore:
+    """Arms on shards. `supervisor` is set once they are there; version: 0, or of what is published."""
 
-    crew: Crew
+    supervisor: ShardSupervisor
 
     def __init__(self, models: Disjoint | Hybrid):
         self.models = models
-        self.beside = models.store()  # of arms without rows
-        self._owner = np.full(0, NOBODY)
+        self.prior_store = models.store()  # of arms without rows
+        self._owner = np.full(0, UNASSIGNED)
         self._homes = np.zeros(0, np.int64)  # the shards of arms to come
         self._count, self._vacant = 0, list[int]()
         self._version, self._versions = 0, itertools.count(1)
@@ -46,23 +46,23 @@ class Store:
     # ---- numbers ----
 
     @property
-    def state(self) -> Placed:
+    def state(self) -> Placement:
         """The numbers in use or vacant."""
-        return Placed(self._owner[: self._count])
+        return Placement(self._owner[: self._count])
 
-    def to_state(self) -> Placed:
+    def to_state(self) -> Placement:
         """The state."""
         return self.state
 
-    def fits(self, state: Placed, taken: np.ndarray) -> bool:
+    def fits(self, state: Placement, taken: np.ndarray) -> bool:
         """Return whether what a file holds fits together, and arms have the numbers `taken`."""
-        vacant = np.flatnonzero(state.owner == NOBODY)
-        return bool((state.owner >= NOBODY).all()) and is_partition(taken, vacant, len(state.owner))
+        vacant = np.flatnonzero(state.owner == UNASSIGNED)
+        return bool((state.owner >= UNASSIGNED).all()) and is_partition(taken, vacant, len(state.owner))
 
-    def restore(self, state: Placed) -> None:
+    def restore(self, state: Placement) -> None:
         """Take what a file holds."""
         self._owner, self._count = state.owner, len(state.owner)
-        self._vacant, self._split = np.flatnonzero(state.owner == NOBODY).tolist(), None
+        self._vacant, self._split = np.flatnonzero(state.owner == UNASSIGNED).tolist(), None
 
     def allocate(self) -> int:
         """A number for an arm that is about to learn."""
@@ -71,43 +71,47 @@ class Store:
         else:
             record, self._count = self._count, self._count + 1
             if record >= len(self._owner):
-                self._owner = np.concatenate([self._owner, np.full(ROOM + record // GROWTH, NOBODY)])
+                self._owner = np.concatenate([self._owner, np.full(ROOM + record // GROWTH, UNASSIGNED)])
         if len(self._homes) != len(self._owner):
-            self._homes = shards_of(np.arange(len(self._owner)), self.crew.numbers)
+            self._homes = assign_shards(np.arange(len(self._owner)), self.supervisor.numbers)
         self._owner[record], self._split = self._homes[record], None
         return record
 
     def release(self, record: int) -> None:
         """No arm has this number any more."""
-        self.crew.tell({int(self._owner[record]): ("close", np.array([record]))})
-        self._owner[record], self._split = NOBODY, None
+        self.supervisor.apply({int(self._owner[record]): ("release", np.array([record]))})
+        self._owner[record], self._split = UNASSIGNED, None
         heapq.heappush(self._vacant, record)
 
-    def spread(self, records: np.ndarray) -> list[tuple[int, np.ndarray]]:
+    def split_by_shard(self, records: np.ndarray) -> list[tuple[int, np.ndarray]]:
         """(shard, places among `records`) of those that are asked for; BESIDE for arms without rows."""
         known = self._split
         if known is None or known[0] is not records:
-            owners = np.where(records == NONE, BESIDE, self._owner[records] if self._count else BESIDE)
+            owners = np.where(records == NONE, UNSHARDED, self._owner[records] if self._count else UNSHARDED)
             known = records, [(s, np.flatnonzero(owners == s)) for s in np.unique(owners).tolist()]
             self._split = known
         return known[1]
 
     def move(self, numbers: list[int]) -> int:
         """Let `numbers` be the shards: only arms whose shard changes are moved; how many these are."""
-        crew, owner = self.crew, self._owner[: self._count]
-        wanted = np.where(owner == NOBODY, NOBODY, shards_of(np.arange(len(owner)), numbers)) if len(owner) else owner
+        supervisor, owner = self.supervisor, self._owner[: self._count]
+        wanted = (
+            np.where(owner == UNASSIGNED, UNASSIGNED, assign_shards(np.arange(len(owner)), numbers))
+            if len(owner)
+            else owner
+        )
         moving = np.flatnonzero(wanted != owner)
         for number in numbers:
-            if number not in crew.members:
-                crew.begin(number)
+            if number not in supervisor.members:
+                supervisor.start(number)
         leaving = {int(s): moving[owner[moving] == s] for s in np.unique(owner[moving])}
-        models = crew.ask({s: ("exported", 0, arms) for s, arms in leaving.items()})
+        models = supervisor.ask({s: ("export_arms", 0, arms) for s, arms in leaving.items()})
         each = dict(zip(np.concatenate([*leaving.values(), moving[:0]]).tolist(), itertools.chain(*models.values())))
         coming = {int(s): moving[wanted[moving] == s] for s in np.unique(wanted[moving])}
-        crew.tell({s: ("adopt", arms, [each[arm] for arm in arms.tolist()]) for s, arms in coming.items()})
-        crew.tell({s: ("close", arms) for s, arms in leaving.items() if s in numbers})
-        for number in [number for number in crew.numbers if number not in numbers]:
-            crew.end(number)
+        supervisor.apply({s: ("import_arms", arms, [each[arm] for arm in arms.tolist()]) for s, arms in coming.items()})
+        supervisor.apply({s: ("release", arms) for s, arms in leaving.items() if s in numbers})
+        for number in [number for number in supervisor.numbers if number not in numbers]:
+            supervisor.stop(number)
         owner[moving], self._split, self._homes = wanted[moving], None, np.zeros(0, np.int64)
         return len(moving)
 
@@ -115,7 +119,7 @@ class Store:
 
     def learn_one(self, record: int, row: np.ndarray, reward: float) -> None:
         """Learn a row of one arm."""
-        self.crew.tell({int(self._owner[record]): ("learn_one", record, row.copy(), reward)})
+        self.supervisor.apply({int(self._owner[record]): ("learn_one", record, row.copy(), reward)})
 
     def learn(
         self, records: np.ndarray, starts: np.ndarray, order: np.ndarray, rows: np.ndarray, right: np.ndarray,
@@ -129,14 +133,14 @@ class Store:
             own = order if len(mine) == len(records) else order[np.repeat(owners, counts) == shard]
             places[shard] = own
             each[shard] = ("learn", records[mine], counts[mine], rows[own], right[own], rewards[own], extra[own])
-        for shard, (increment, target) in self.crew.tell(each).items():
+        for shard, (increment, target) in self.supervisor.apply(each).items():
             if extra.shape[1]:
                 increments[places[shard]], targets[places[shard]] = increment, target
         return increments, targets
 
     def write_arm(self, record: int, arm: Any) -> None:
         """Let an arm be one that was exported."""
-        self.crew.tell({int(self._owner[record]): ("adopt", np.array([record]), [arm])})
+        self.supervisor.apply({int(self._owner[record]): ("import_arms", np.array([record]), [arm])})
 
     # ---- questions ----
 
@@ -145,7 +149,7 @@ class Store:
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Means and squares of arms, and extra as it becomes."""
         means, squares = np.empty(len(records)), np.empty(len(records))
-        for places, (mean, square, rest) in self._asked(
+        for places, (mean, square, rest) in self._ask_shards(
             records, "evaluate", lambda own: (rows[own] if len(rows) > 1 else rows, extra[own])
         ):
             means[places], squares[places], extra[places] = mean, square, rest
@@ -156,7 +160,7 @@ class Store:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Means and squares (n, K) where each of n rows, or its product with an arm's, is the context of every arm."""
         means, squares = np.empty((len(left), len(records))), np.empty((len(left), len(records)))
-        for places, (mean, square) in self._asked(
+        for places, (mean, square) in self._ask_shards(
             records, "evaluate_users", lambda own: (left, None if right is None else right[own])
         ):
             means[:, places], squares[:, places] = mean, square
@@ -165,41 +169,43 @@ class Store:
     def exploration_scales(self, records: np.ndarray, theory: np.ndarray) -> np.ndarray:
         """Confidence radii (K,); 1 without a theory for all estimators that are taken."""
         out = np.ones(len(records))
-        for places, found in self._asked(records, "exploration_scales", lambda own: (theory,)) if theory.size else ():
+        for places, found in (
+            self._ask_shards(records, "exploration_scales", lambda own: (theory,)) if theory.size else ()
+        ):
             out[places] = found
         return out
 
-    def _asked(self, records: np.ndarray, method: str, given: Any) -> list[tuple[np.ndarray, Any]]:
+    def _ask_shards(self, records: np.ndarray, method: str, given: Any) -> list[tuple[np.ndarray, Any]]:
         """(places, answer) of all who have arms among `records`; given: what a method is told, by places."""
-        split, beside = self.spread(records), getattr(self.beside, method)
-        found = self.crew.ask(
-            {s: ("about", self._version, method, records[at], *given(at)) for s, at in split if s != BESIDE}
+        split, beside = self.split_by_shard(records), getattr(self.prior_store, method)
+        found = self.supervisor.ask(
+            {s: ("call_store", self._version, method, records[at], *given(at)) for s, at in split if s != UNSHARDED}
         )
-        return [(at, found[s] if s != BESIDE else beside(records[at], *given(at))) for s, at in split]
+        return [(at, found[s] if s != UNSHARDED else beside(records[at], *given(at))) for s, at in split]
 
     def error_bound(self) -> float:
         """The largest of all arms."""
-        return max(self.crew.ask_all("error_bound"), default=0.0)
+        return max(self.supervisor.ask_all("error_bound"), default=0.0)
 
     def relative_loss(self) -> float:
         """The largest of all arms, in units of their ridges."""
-        return max(self.crew.ask_all("relative_loss"), default=0.0)
+        return max(self.supervisor.ask_all("relative_loss"), default=0.0)
 
     def export_arm(self, record: int) -> ArmState:
         """A copy of an arm, bit for bit."""
         if record == NONE:
-            return self.beside.export_arm(record)
+            return self.prior_store.export_arm(record)
         shard = int(self._owner[record])
-        return self.crew.ask({shard: ("exported", self._version, np.array([record]))})[shard][0]
+        return self.supervisor.ask({shard: ("export_arms", self._version, np.array([record]))})[shard][0]
 
     # ---- readers ----
 
-    def snapshot(self) -> "Store":
+    def snapshot(self) -> "ShardedStore":
         """The arms as they are now, for readers; shards let go of them when nobody reads them any more."""
-        twin = Store(self.models)
-        twin.crew, twin._version, twin._count = self.crew, next(self._versions), self._count
+        twin = ShardedStore(self.models)
+        twin.supervisor, twin._version, twin._count = self.supervisor, next(self._versions), self._count
         twin._owner = self._owner.copy()
-        gone, self.crew.gone = self.crew.gone, []
-        self.crew.ask_all("publish", twin._version, gone)
-        weakref.finalize(twin, self.crew.gone_by, twin._version)
+        gone, self.supervisor.dropped_versions = self.supervisor.dropped_versions, []
+        self.supervisor.ask_all("publish", twin._version, gone)
+        weakref.finalize(twin, self.supervisor.drop_version, twin._version)
         return twin
