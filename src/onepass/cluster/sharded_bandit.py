@@ -203,7 +203,7 @@ class ShardedBandit(SharedObject):
         """The k best arms of every user; contexts (n, dim), k, arms, exclude, ties and errors as of `recommend` of a
         bandit. Disjoint models under rules without draws: each shard finds its k best, else scores are gathered here.
         """
-        return self._search.best(contexts, k, arms, exclude)
+        return self._search.recommend(contexts, k, arms, exclude)
 
     @reading
     def explain(self, contexts: Any, arm: Any = None, other: Any = None, **options: Any) -> Explanation:
