@@ -31,6 +31,7 @@ PAGES = [
     "log",
     "tasks",
     "tour",
+    "which",
 ]
 
 
