@@ -28,6 +28,7 @@ PAGES = [
     "saving",
     "sketches",
     "forgetting",
+    "heavy_tails",
     "log",
     "tasks",
     "tour",
