@@ -29,6 +29,7 @@ PAGES = [
     "sketches",
     "forgetting",
     "heavy_tails",
+    "kernel_bandits",
     "log",
     "tasks",
     "tour",
