@@ -30,6 +30,7 @@ PAGES = [
     "forgetting",
     "heavy_tails",
     "kernel_bandits",
+    "kernel_learners",
     "log",
     "tasks",
     "tour",
