@@ -29,6 +29,8 @@ PAGES = [
     "sketches",
     "forgetting",
     "heavy_tails",
+    "how/heavy_tails",
+    "how/linear",
     "kernel_bandits",
     "kernel_learners",
     "log",
