@@ -34,6 +34,7 @@ PAGES = [
     "kernel_bandits",
     "kernel_learners",
     "log",
+    "recommender",
     "tasks",
     "tour",
     "which",
