@@ -5,7 +5,7 @@ import pytest
 
 import onepass as op
 from dense_contextual import Mixture
-from onepass.model.averaged.mixture import MODELS, SIZE, START
+from onepass.model.averaged.mixture import MODELS, SIZE
 
 SINGLE = 2e-3  # of numbers near 1: float32 after 100 rows on features with condition numbers of 10^3
 
@@ -37,8 +37,9 @@ def test_means_widths_and_residual_are_those_of_dense_regressions_on_the_same_vi
     bandit.learn(rows, rewards, arms)
     state = bandit.model.state
     used = [m for m in range(len(MODELS)) if state.plan[m, SIZE] > 0]
-    truth = Mixture(state.views, [(MODELS[m][0], state.plan[m, START], *state.settings[m]) for m in used], 3)
+    truth = Mixture(state.views, [MODELS[m] for m in used], 3, reg)
     truth.rewards = list(rewards[:64])  # the first rows are learned again by what is known after them
+    truth.early = [list(rewards[:64][arms[:64] == arm][:5]) for arm in range(3)]
     for x, arm, reward in zip(rows[:64], arms, rewards, strict=False):
         truth.learn(x, arm, reward)
     for x, arm, reward in zip(rows[64:], arms[64:], rewards[64:], strict=True):

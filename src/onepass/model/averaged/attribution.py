@@ -1,9 +1,9 @@
 """What the mean and the width of an arm are made of, column by column.
 
-    mean  = prior + sum_m w_m (sum_j theta_mj phi_mj)
-    width = cut ||phi||_P = cut (sum_j phi_j (P phi)_j) / ||phi||_P,   of the model with the largest w_m
+    mean    = mu + sum_m w_m (sum_j (theta_mj - mu tau_mj) phi_mj)
+    width^2 = sum_m v_m cut_m^2 sum_j phi_mj (P_m phi_m)_j
 
-cut: the stretch of widths, and what the arm's rows leave of them (mixture.py).
+cut_m: the stretch of widths, and what the arm's rows leave of them (mixture.py).
 
 Column j has a feature in every model that is believed, of wide rows as Q has it; what the kernel's features say is
 one term.
@@ -18,17 +18,18 @@ from onepass.features.attribution import Terms
 from onepass.foundation.check import quote
 from onepass.model.averaged.mixture import (
     CLOCK,
+    CONSTANT,
     DRIFT,
     NEVER,
     REG,
-    SEES,
     SIZE,
-    START,
     STRETCH,
     Mixture,
     cut,
+    features,
     kept_of,
     weights,
+    weights_of_widths,
 )
 from onepass.model.averaged.regression import length
 from onepass.model.averaged.rewards import prior
@@ -57,37 +58,41 @@ def sides_of(
 def side(state: Mixture, x: np.ndarray, slot: int, sign: float, names: tuple[str, ...]) -> Side:
     """Of an arm in a slot, for x (d,); sign: of the square of its width."""
     dim = x.size
-    means, halves, slopes = np.zeros(dim + 2), np.zeros(dim + 2), np.zeros((2, dim + 2))
+    means, squares, slopes = np.zeros(dim + 2), np.zeros(dim + 2), np.zeros((2, dim + 2))
     if state != ():
-        means[-1] = prior(state.rewards)
+        means[-1] = level = prior(state.rewards)
         w = weights(state)
-        for m, weight in enumerate(w):
+        for m, (weight, of_width) in enumerate(zip(w, weights_of_widths(w), strict=True)):
             if weight > 0.0:
-                view = state.views[state.plan[m, SEES]]
-                phi = embedded(view, x)[state.plan[m, START] :].astype(np.float64)
-                theta, solved = known(state, m, slot, phi)
-                across = width(view)
+                sees, start, size = state.plan[m].tolist()
+                view = state.views[sees]
+                phi = embedded(view, x)
+                size = size or phi.size - start  # of a sketch
+                phi = features(phi, start, size, state.settings[m, CONSTANT]).astype(np.float64)
+                theta, solved = known(state, m, slot, phi, level)
+                across = min(width(view), size - 1)
                 square = max(float(phi @ solved), np.finfo(np.float64).tiny)
-                left = np.sqrt(cut(square, phi @ phi, 0 if slot == NEVER else state.learned[slot]))
-                widened = float(m == np.argmax(w)) * state.settings[m, STRETCH] * left / square
-                z = columns_of(view, x, phi)
-                for total, by in ((means, weight * theta), (halves, widened * solved)):
-                    total[:dim] += z * of_columns(view, by[-across - 1 : -1])
+                left = cut(square, phi @ phi, 0 if slot == NEVER else state.learned[slot]) / square
+                widened = of_width * state.settings[m, STRETCH] ** 2 * left
+                z = columns_of(view, x, phi) if across > 0 else np.zeros(dim)
+                for total, by in ((means, weight * theta), (squares, widened * solved)):
+                    if across > 0:
+                        total[:dim] += z * of_columns(view, by[-across - 1 : -1])
                     total[dim] += (by * phi)[: -across - 1].sum()
                     total[dim + 1] += by[-1] * phi[-1]
-                slopes[0, :dim] += of_columns(view, weight * theta[-across - 1 : -1]) * moving(view, x)
-    wide = halves.sum()
+                if across > 0:
+                    slopes[0, :dim] += of_columns(view, weight * theta[-across - 1 : -1]) * moving(view, x)
     terms = Terms(
         names=(*names, "landmarks", "prior"),
         values=np.append(x, [1.0, 1.0]),
         slopes=slopes,
-        parts=np.stack([means, sign * wide * halves]),
+        parts=np.stack([means, sign * squares]),
     )
-    return Side("arm", terms, float(means.sum()), float(sign * wide**2))
+    return Side("arm", terms, float(means.sum()), float(sign * squares.sum()))
 
 
-def known(state: Mixture, m: int, slot: int, phi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """theta, and P phi, of an arm in model m, as they are now."""
+def known(state: Mixture, m: int, slot: int, phi: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return theta - mu tau, and P phi, of an arm in model m, as they are now."""
     reg = state.settings[m, REG]
     if slot == NEVER or state.last[slot] == NEVER:
         return np.zeros(phi.size), phi / reg
@@ -98,7 +103,8 @@ def known(state: Mixture, m: int, slot: int, phi: np.ndarray) -> tuple[np.ndarra
     t, p, lower = sizes[:m].sum(), length(sizes[:m]).sum(), np.zeros((phi.size, phi.size))
     lower[np.tril_indices(phi.size)] = state.inverse[slot, p : p + length(phi.size)]
     whole, kept = lower + np.tril(lower, -1).T, kept_of(state.settings[m, DRIFT], state.last[slot], state.counts[CLOCK])
-    return np.sqrt(kept) * state.theta[slot, t : t + phi.size], kept * (whole @ phi) + (1.0 - kept) * phi / reg
+    theta = state.theta[slot, t : t + phi.size] - level * state.tau[slot, t : t + phi.size]
+    return np.sqrt(kept) * theta, kept * (whole @ phi) + (1.0 - kept) * phi / reg
 
 
 def columns_of(view: View, x: np.ndarray, phi: np.ndarray) -> np.ndarray:

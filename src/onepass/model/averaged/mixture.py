@@ -1,10 +1,16 @@
 """Several models side by side, weighed by how well they have predicted; a map made again while rows are few; an alarm.
 
-    w_m ~ exp(-TRUST (L_m - L_min) / (2 L_min / n)),  L_m = sum of e^2 as it was before each row;  below FEW of the
-    largest: 0
-    mean_a = prior + sum_m w_m phi_m^T theta_ma,   sigma = sum_m w_m sqrt(S_m / n),   S_m = sum of e^2 / (1 + h)
-    width_a = stretch / sqrt(1 / h_a + ANYWHERE n_a / ||phi||^2),   h_a = phi^T P_a phi of the largest w_m alone
+    l_m = n/2 log(S_m) + H_m / 2,   S_m = sum of e^2 / (1 + h),   H_m = sum of log(1 + h)
+    w_m ~ pi_m exp(-TRUST l_m), below FEW of the largest: 0;   v: w of those above BELIEVED of the largest alone
+    mean_a = mu + sum_m w_m phi_m^T (theta_ma - mu tau_ma),   sigma = sum_m w_m sqrt(S_m / n)
+    width_a^2 = sum_m v_m stretch_m^2 / (1 / h_ma + ANYWHERE n_a / ||phi||^2),   h_ma = phi^T P_ma phi
 
+l is minus the log marginal likelihood of a Gaussian linear model whose noise is not known; exponential weights with a
+tenth of it (TRUST), for no model is right. pi_m is 1, or HUMBLE for the models that explain little: columns with heavy
+penalties, and a constant alone. They are for rewards that are mostly noise. At full weight they would be a trap: a
+constant that is believed explores nothing, and the rows that would show that the context matters never come.
+mu is what unknown arms are worth (rewards.py), which may move. Therefore tau is learned beside theta, on the constant
+target 1 by the same gain: means are those of a model whose prior mean has always been the mu of now, but for clipping.
 Every model learns from every reward, of the arm that was played. A width is cut as if each of the arm's n_a rows had
 said a little of every direction: what has not been met in so many rows is not worth as many again. They are multiplied
 by sigma, and by no less than SHARE D (rewards.py): where nothing errs any more, what was not tried is still unknown.
@@ -24,7 +30,17 @@ import numpy as np
 from onepass.foundation.generic import compiled
 from onepass.foundation.state import lazy_zeros, zeros
 from onepass.model.averaged.regression import begin, guess, learn, length, look, unknown
-from onepass.model.averaged.rewards import FAR, SEEN, SPREAD, SQUARES, Rewards, no_rewards, paid, prior, worse
+from onepass.model.averaged.rewards import (
+    FAR,
+    LEVEL,
+    SEEN,
+    SPREAD,
+    Rewards,
+    no_rewards,
+    paid,
+    prior,
+    worse,
+)
 from onepass.model.averaged.sketches import (
     Sketches,
     ask_sketch,
@@ -39,32 +55,44 @@ from onepass.model.averaged.sketches import (
 from onepass.model.averaged.span import WIDE
 from onepass.model.averaged.view import SPARSE, View, embedded, no_view, view_fits, width
 
-TRUST = 0.2  # of the evidence: .1 to .4 are alike (docs/recommended_measured.md)
+TRUST = 0.1  # of the evidence: .2 and .3 settle too early on one model (docs/recommended_measured.md)
+HUMBLE = 0.1  # prior weight of the models without kernel that were added for noise; .3: better in noise, worse without
+BELIEVED = 0.3  # of the largest weight: models from which widths are taken
+PRECISION = 1e-4  # of D: residuals below it are none
+FIRST_REWARDS = 5.0  # of every arm, that say what unknown arms are worth
 FEW = 0.05  # of the largest weight: models below are not asked; .01 to .1 are alike, and asking costs a product an arm
 ANYWHERE = 0.01  # of a row, that it says of every direction: .005 to .02 are alike, and without widths stay too long
 SHARE = 0.1  # of D, that a width counts: with 0 an arm that is right may stay untried, .2 explores for nothing
 EXPECTED = 2.0  # twice what e^2 / ((1 + h) sigma^2) is on average
 SURPRISE = 20.0  # the most that one reward adds to the suspicion
 SETTLED = 100  # rows before which there is no alarm
-SMALLEST = 1e-12  # of the sum of squared rewards: a loss that small is none
 TINY = 1e-300  # above 0, where all rewards were 0
 NEVER = -1  # the slot of an arm that has not learned, and the round in which it did
 STANDARD, RAW, RANKED = range(3)
-KERNEL, COLUMNS = True, False
-# view; kernel and columns, or columns alone; drift; reg, None: the user's; stretch of widths
+CONSTANT_ALONE, COLUMNS, KERNEL = range(3)
+# view; kernel, columns and constant, or less; drift; reg, None: the user's; stretch of widths; weight before data
 MODELS = (
-    (STANDARD, KERNEL, 0.0, None, 1.0),
-    (STANDARD, COLUMNS, 0.0, None, 1.0),
-    (RAW, KERNEL, 0.0, None, 1.0),
-    (STANDARD, COLUMNS, 1e-4, 1.0, 1.0),
-    (STANDARD, COLUMNS, 1e-3, 1.0, 1.0),
-    (RAW, COLUMNS, 0.0, None, 3.0),
-    (RANKED, KERNEL, 0.0, None, 1.0),
+    (STANDARD, KERNEL, 0.0, None, 1.0, 1.0),
+    (STANDARD, COLUMNS, 0.0, None, 1.0, 1.0),
+    (RAW, KERNEL, 0.0, None, 1.0, 1.0),
+    (STANDARD, COLUMNS, 1e-4, 1.0, 1.0, 1.0),
+    (STANDARD, COLUMNS, 1e-3, 1.0, 1.0, 1.0),
+    (RAW, COLUMNS, 0.0, None, 3.0, 1.0),
+    (RANKED, KERNEL, 0.0, None, 1.0, 1.0),
+    (STANDARD, COLUMNS, 0.0, 1.0, 1.0, HUMBLE),
+    (STANDARD, COLUMNS, 0.0, 10.0, 1.0, HUMBLE),
+    (STANDARD, COLUMNS, 0.0, 100.0, 1.0, HUMBLE),
+    (STANDARD, CONSTANT_ALONE, 0.0, 1.0, 1.0, HUMBLE),
 )
-NAMES = ("kernel", "linear", "raw kernel", "drifting linear", "fast linear", "raw linear", "ranked kernel")
-SEES, START, SIZE = range(3)  # places in a row of `Mixture.plan`
-REG, DRIFT, STRETCH = range(3)  # and of `Mixture.settings`
-CLOCK, KNOWN, ALARMS = range(3)  # and in `Mixture.counts`
+NAMES = (
+    "kernel", "linear", "raw kernel", "drifting linear", "fast linear", "raw linear", "ranked kernel",
+    "linear 1", "linear 10", "linear 100", "constant",
+)  # fmt: skip
+SEES, START, SIZE = range(3)  # columns of `Mixture.plan`
+REG, DRIFT, STRETCH, CONSTANT, WEIGHT = range(5)  # and of `Mixture.settings`
+ERROR, NOISE, VOLUME = range(3)  # rows of `Mixture.scores`
+SUMMED, COUNTED, ZEROS = range(3)  # columns of `Mixture.early`
+CLOCK, KNOWN, ALARMS = range(3)  # entries of `Mixture.counts`
 FEW_COLUMNS = 256  # up to here sparse rows are mostly names, better served by all models (docs/recommended_measured.md)
 SPARSE_MODEL = 5  # the one where rows are sparse; elsewhere it says little that others do not
 RANKED_MODEL = 6  # the first to go where memory is short
@@ -72,11 +100,12 @@ RANKED_MODEL = 6  # the first to go where memory is short
 
 class Mixture(NamedTuple):
     """views; plan (M, 3): of every model its view, its first feature of that, and how many, 0: not used; settings
-    (M, 3): reg, drift, stretch; scores (2, M): L and S.
+    (M, 5): reg, drift, stretch, feature of the constant (0: that of the view), pi; scores (3, M): sum of e^2, S and H.
 
-    Of arms in slots, all models one after the other: theta (slots, T), inverse (slots, P), last (slots,): the row with
-    which they learned last, learned (slots,): n_a. counts (3,): rows learned, rows since the last alarm, alarms;
-    suspicion (1,): g.
+    Of arms in slots, all models one after the other: theta, tau (slots, T), inverse (slots, P). Of every arm: early
+    (slots, 3), the sum, the number and the zeros of its first rewards; last (slots,), the row with which it learned
+    last; learned (slots,), n_a.
+    counts (3,): rows learned, rows since the last alarm, alarms; suspicion (1,): g.
     An arm that has not learned since it came, or since the last alarm, has last = -1: what stands in its slot is void.
     rows (R, d), arms, gains (R,): the first rows, those of the warm-up and some more, the slots that were played and
     their rewards; rows (0, d) once views stay.
@@ -88,7 +117,9 @@ class Mixture(NamedTuple):
     settings: np.ndarray
     scores: np.ndarray
     theta: np.ndarray
+    tau: np.ndarray
     inverse: np.ndarray
+    early: np.ndarray
     last: np.ndarray
     learned: np.ndarray
     rewards: Rewards
@@ -110,19 +141,32 @@ def asked(plan, sketched, m):
 @compiled
 def weights(state):
     """w (M,)."""
-    losses, n = state.scores[0], max(float(state.counts[KNOWN]), 1.0)
-    plan, sketched = state.plan, state.sketches.root.shape[1] > 0
-    w, least = np.zeros(losses.size), np.inf
-    for m in range(w.size):
+    n, smallest, least = max(float(state.counts[KNOWN]), 1.0), np.inf, np.inf
+    plan, sketched, losses = state.plan, state.sketches.root.shape[1] > 0, np.zeros(state.plan.shape[0])
+    tiny = (PRECISION * state.rewards.numbers[SPREAD]) ** 2 + TINY
+    for m in range(losses.size):
         if asked(plan, sketched, m):
+            smallest = min(smallest, state.scores[NOISE, m] + tiny)
+    for m in range(losses.size):
+        if asked(plan, sketched, m):  # a ratio, so that the unit of rewards does not matter
+            losses[m] = 0.5 * n * np.log((state.scores[NOISE, m] + tiny) / smallest) + 0.5 * state.scores[VOLUME, m]
             least = min(least, losses[m])
-    floor = max(SMALLEST * state.rewards.numbers[SQUARES], TINY)
+    w, largest = np.zeros(losses.size), 0.0
     for m in range(w.size):
         if asked(plan, sketched, m):
-            w[m] = np.exp(-TRUST * (losses[m] - least) * n / (2.0 * max(least, floor)))
-            if w[m] < FEW:
-                w[m] = 0.0
-    return w / max(w.sum(), 1.0)
+            w[m] = state.settings[m, WEIGHT] * np.exp(-TRUST * (losses[m] - least))
+            largest = max(largest, w[m])
+    for m in range(w.size):
+        if w[m] < FEW * largest:
+            w[m] = 0.0
+    return w / max(w.sum(), TINY)
+
+
+@compiled
+def weights_of_widths(w):
+    """v (M,): w of the models that are believed nearly as much as the best one."""
+    v = np.where(w >= BELIEVED * w.max(), w, 0.0)
+    return v / max(v.sum(), TINY)
 
 
 @compiled
@@ -130,8 +174,18 @@ def sigma_of(state, w):
     """The residual that exploration is in units of, unless it is too small."""
     total, n = 0.0, max(float(state.counts[KNOWN]), 1.0)
     for m in range(w.size):
-        total += w[m] * np.sqrt(state.scores[1, m] / n)
+        total += w[m] * np.sqrt(state.scores[NOISE, m] / n)
     return total
+
+
+@compiled
+def features(phi, start, n, constant):
+    """The features of a model, with a constant of its own where that is above 0."""
+    if constant == 0.0:
+        return phi[start : start + n]
+    own = phi[start : start + n].copy()
+    own[n - 1] = constant
+    return own
 
 
 @compiled
@@ -157,32 +211,33 @@ def survey(state, rows, slots):
     """Means and widths (K,) of arms in slots for rows (K, d), or (1, d) of all arms alike; and their unit."""
     if state.sketches.root.shape[1] > 0:
         return survey_sketches(state, rows, slots)
-    w, now = weights(state), state.counts[CLOCK]
-    means, widths, best = np.full(slots.size, prior(state.rewards)), np.zeros(slots.size), np.argmax(w)
+    w, now, level = weights(state), state.counts[CLOCK], prior(state.rewards)
+    v = weights_of_widths(w)
+    means, widths = np.full(slots.size, level), np.zeros(slots.size)
     for i in range(rows.shape[0]):
         first, last = (0, slots.size) if rows.shape[0] == 1 else (i, i + 1)
-        for v in range(len(state.views)):
+        for view in range(len(state.views)):
             phi, t, p = np.empty(0, np.float32), 0, 0
             for m in range(w.size):
                 n, reg, wide = state.plan[m, SIZE], state.settings[m, REG], state.settings[m, STRETCH]
-                if w[m] > 0.0 and state.plan[m, SEES] == v:
+                if w[m] > 0.0 and state.plan[m, SEES] == view:
                     if phi.size == 0:
-                        phi = embedded(state.views[v], rows[i])
-                    own = phi[state.plan[m, START] :]
+                        phi = embedded(state.views[view], rows[i])
+                    own = features(phi, state.plan[m, START], n, state.settings[m, CONSTANT])
                     norm = unknown(own, 1.0)
                     for a in range(first, last):
                         slot, square = slots[a], norm / reg
                         if slot != NEVER and state.last[slot] != NEVER:
-                            theta = state.theta[slot, t : t + n]
+                            theta, tau = state.theta[slot, t : t + n], state.tau[slot, t : t + n]
                             kept = kept_of(state.settings[m, DRIFT], state.last[slot], now)
-                            means[a] += w[m] * guess(theta, own, kept)
-                            if m == best:
+                            means[a] += w[m] * guess(theta, tau, own, kept, level)
+                            if v[m] > 0.0:
                                 square = look(state.inverse[slot, p : p + length(n)], own, kept, reg)
                                 square = cut(square, norm, state.learned[slot])
-                        if m == best:
-                            widths[a] = wide * np.sqrt(square)
+                        if v[m] > 0.0:
+                            widths[a] += v[m] * wide * wide * square
                 t, p = t + n, p + length(n)
-    return means, widths, unit_of(state, w)
+    return means, np.sqrt(widths), unit_of(state, w)
 
 
 @compiled
@@ -207,7 +262,7 @@ def survey_sketches(state, rows, slots):
 def improve(state, slot, x, now, reward):
     """Let every model learn a reward of the arm in a slot, which has begun: e, h of the best one, and which that is."""
     best, error, spread = np.argmax(weights(state)), 0.0, 0.0
-    rest, bound = reward - prior(state.rewards), FAR * state.rewards.numbers[SPREAD]
+    level, bound = prior(state.rewards), FAR * state.rewards.numbers[SPREAD]
     for v in range(len(state.views)):
         phi, t, p = np.empty(0, np.float32), 0, 0
         for m in range(state.plan.shape[0]):
@@ -215,21 +270,24 @@ def improve(state, slot, x, now, reward):
             if n > 0 and state.plan[m, SEES] == v:
                 if phi.size == 0:
                     phi = embedded(state.views[v], x)
-                own = phi[state.plan[m, START] :]
-                theta, inverse = state.theta[slot, t : t + n], state.inverse[slot, p : p + length(n)]
+                own = features(phi, state.plan[m, START], n, state.settings[m, CONSTANT])
+                theta, tau = state.theta[slot, t : t + n], state.tau[slot, t : t + n]
+                inverse = state.inverse[slot, p : p + length(n)]
                 kept = kept_of(state.settings[m, DRIFT], state.last[slot], now)
-                e, h = learn(theta, inverse, own, kept, state.settings[m, REG], rest, bound)
-                state.scores[0, m] += e * e
-                state.scores[1, m] += e * e / (1.0 + h)
+                e, h = learn(theta, tau, inverse, own, kept, state.settings[m, REG], reward, level, bound)
+                state.scores[ERROR, m] += e * e
+                state.scores[NOISE, m] += e * e / (1.0 + h)
+                state.scores[VOLUME, m] += np.log(1.0 + h)
                 if m == best:
                     error, spread = e, h
             t, p = t + n, p + length(n)
     if state.sketches.root.shape[1] > 0:
         m, view = SPARSE_MODEL, state.views[RAW]
         phi, middle = embedded(view, x), middle_of(view)
-        error, spread = learn_sketch(state.sketches, slot, phi, middle, state.settings[m, REG], rest, bound)
-        state.scores[0, m] += error * error
-        state.scores[1, m] += error * error / (1.0 + spread)
+        error, spread = learn_sketch(state.sketches, slot, phi, middle, state.settings[m, REG], reward - level, bound)
+        state.scores[ERROR, m] += error * error
+        state.scores[NOISE, m] += error * error / (1.0 + spread)
+        state.scores[VOLUME, m] += np.log(1.0 + spread)
     state.last[slot] = now
     state.learned[slot] += 1
     state.counts[KNOWN] += 1
@@ -242,7 +300,12 @@ def begin_arm(state, slot):
     t, p = 0, 0
     for m in range(state.plan.shape[0]):
         n = state.plan[m, SIZE]
-        begin(state.theta[slot, t : t + n], state.inverse[slot, p : p + length(n)], state.settings[m, REG])
+        begin(
+            state.theta[slot, t : t + n],
+            state.tau[slot, t : t + n],
+            state.inverse[slot, p : p + length(n)],
+            state.settings[m, REG],
+        )
         t, p = t + n, p + length(n)
     if state.sketches.root.shape[1] > 0:
         begin_sketch(state.sketches, slot, state.settings[SPARSE_MODEL, REG])
@@ -261,7 +324,7 @@ def vacate(state, slot):
 def erase(state: Mixture, slot: int) -> None:
     """Forget the arm in a slot, and leave nothing of it there."""
     vacate(state, slot)
-    for array in (state.theta, state.inverse, *state.sketches):
+    for array in (state.theta, state.tau, state.inverse, state.early, *state.sketches):
         array[slot] = 0
 
 
@@ -276,6 +339,25 @@ def forget(state):
 
 
 @compiled
+def note_level(state, slot, reward):
+    """Update what unknown arms are worth, the mean over arms of the mean of their first rewards."""
+    early = state.early
+    if early[slot, COUNTED] >= FIRST_REWARDS:
+        return
+    early[slot, SUMMED] += reward
+    early[slot, COUNTED] += 1.0
+    early[slot, ZEROS] += 1.0 if reward == 0.0 else 0.0
+    total, arms, count, zero = 0.0, 0.0, 0.0, 0.0
+    for a in range(early.shape[0]):
+        if early[a, COUNTED] > 0.0:
+            total += early[a, SUMMED] / early[a, COUNTED]
+            arms += 1.0
+            count += early[a, COUNTED]
+            zero += early[a, ZEROS]
+    state.rewards.numbers[LEVEL] = 0.0 if 2.0 * zero >= count else total / arms
+
+
+@compiled
 def take(state, x, slot, reward, alarm_threshold):
     """Learn one row x (d,) and its reward; alarm_threshold 0: there are no alarms."""
     now = state.counts[CLOCK]
@@ -283,8 +365,9 @@ def take(state, x, slot, reward, alarm_threshold):
         state.rows[now], state.arms[now], state.gains[now] = x, slot, reward
     state.counts[CLOCK] += 1
     paid(state.rewards, reward)
+    note_level(state, slot, reward)
     e, h, best = improve(state, slot, x, now, reward)
-    variance = state.scores[1, best] / state.counts[KNOWN]
+    variance = state.scores[NOISE, best] / state.counts[KNOWN]
     if variance > 0.0:
         surprise = min(e * e / ((1.0 + h) * variance), SURPRISE)
         state.suspicion[0] = max(0.0, state.suspicion[0] + surprise - EXPECTED)
@@ -308,10 +391,14 @@ def begun_mixture(dim: int, room: int, reg: float) -> Mixture:
     return Mixture(
         views=(no_view(dim), no_view(dim), no_view(dim)),
         plan=zeros(count, SIZE + 1, dtype=np.int64),
-        settings=np.array([[own or reg, drift, stretch] for _, _, drift, own, stretch in MODELS]),
-        scores=zeros(2, count),
+        settings=np.array(
+            [[own or reg, drift, stretch, np.sqrt(own or 0.0), weight] for _, _, drift, own, stretch, weight in MODELS]
+        ),
+        scores=zeros(3, count),
         theta=zeros(0, 0, dtype=np.float32),
+        tau=zeros(0, 0, dtype=np.float32),
         inverse=zeros(0, 0, dtype=np.float32),
+        early=zeros(0, 3),
         last=zeros(0, dtype=np.int64),
         learned=zeros(0, dtype=np.int64),
         rewards=no_rewards(),
@@ -329,8 +416,9 @@ def planned(views_made: tuple[View, View, View], used: np.ndarray) -> np.ndarray
     plan = np.zeros((len(MODELS), SIZE + 1), np.int64)
     for row, (sees, kernel, *_), wanted in zip(plan, MODELS, used, strict=True):
         landmarks = len(views_made[sees].landmarks)
-        start = 0 if kernel else landmarks
-        row[:] = sees, start, landmarks + width(views_made[sees]) + 1 - start if wanted else 0
+        last = landmarks + width(views_made[sees])
+        start = (last, landmarks, 0)[kernel]
+        row[:] = sees, start, last + 1 - start if wanted else 0
     return plan
 
 
@@ -339,7 +427,7 @@ def choice(rows: np.ndarray, landmarks: int, ranked: bool) -> np.ndarray:
     wider yet; else all others that say more; that of the ranked view where it is wanted, and rows are not that wide."""
     if rows.shape[1] > FEW_COLUMNS and np.mean(rows == 0.0) > SPARSE:
         return (np.arange(len(MODELS)) == SPARSE_MODEL) & (rows.shape[1] <= WIDE)
-    used = np.array([kernel == COLUMNS or landmarks > 0 for _, kernel, *_ in MODELS])
+    used = np.array([kernel != KERNEL or landmarks > 0 for _, kernel, *_ in MODELS])
     used[SPARSE_MODEL] = False
     used[RANKED_MODEL] &= ranked and rows.shape[1] <= WIDE
     return used
@@ -348,7 +436,7 @@ def choice(rows: np.ndarray, landmarks: int, ranked: bool) -> np.ndarray:
 def bytes_of(plan: np.ndarray, dim: int, size: int) -> int:
     """Memory of an arm, of the models of a plan (M, 3) and of a sketch of rows of that width and size."""
     sizes = plan[:, SIZE]
-    return int((4 * sizes + 4 * length(sizes)).sum()) + bytes_of_sketch(dim, size)
+    return int((8 * sizes + 4 * length(sizes)).sum()) + bytes_of_sketch(dim, size)
 
 
 def grown(state: Mixture, slots: int) -> Mixture:
@@ -356,13 +444,15 @@ def grown(state: Mixture, slots: int) -> Mixture:
     sizes, before = state.plan[:, SIZE], len(state.last)
     more = state._replace(
         theta=lazy_zeros(slots, int(sizes.sum()), dtype=np.float32),
+        tau=lazy_zeros(slots, int(sizes.sum()), dtype=np.float32),
         inverse=lazy_zeros(slots, int(length(sizes).sum()), dtype=np.float32),
+        early=np.zeros((slots, 3)),
         last=np.full(slots, NEVER),
         learned=np.zeros(slots, np.int64),
         sketches=no_sketches(slots, state.rows.shape[1], state.sketches.root.shape[1] // 2),
     )
-    for name in ("theta", "inverse", "last", "learned"):
-        getattr(more, name)[:before] = getattr(state, name)
+    for name in ("theta", "tau", "inverse", "early", "last", "learned"):
+        getattr(more, name)[:before] = getattr(state, name)[:before]
     for array, old in zip(more.sketches, state.sketches, strict=True):
         array[:before] = old
     return more
@@ -386,6 +476,8 @@ def consistent(state: Mixture, begun: Mixture, arms: int) -> bool:
         np.array_equal(state.settings, begun.settings)
         and (np.array_equal(state.plan, planned(state.views, sizes > 0)) or (clock == 0 and not state.plan.any()))
         and (state.theta.shape, state.inverse.shape) == room
+        and state.tau.shape == state.theta.shape
+        and state.early.shape == (len(state.last), 3)
         and (len(state.last) >= top or clock == 0)
         and ((state.last >= NEVER) & (state.last <= clock)).all()
         and np.array_equal(state.learned > 0, state.last > NEVER)

@@ -2,7 +2,7 @@
 
     z = clip((x - fill) / size, +-3), of a name 0 or 3; landmarks have z = 0 there
     P -> [P  0; 0  I / reg],   theta -> [theta, 0]                  exactly, for phi was 0 in the new columns
-    the constant's feature 1 / sqrt(d + 1) shrinks by s = sqrt((d + 1) / (d' + 1)):  theta_c / s, row and column P_c / s
+    a constant's feature 1 / sqrt(d + 1) shrinks by s = sqrt((d + 1) / (d' + 1)):  theta_c / s, row and column P_c / s
 
 So means stay what they were; widths, whose prior and cut are in units of ||phi||, shrink with the constant. When views
 are made again (mixture.py) units become those of the rows. Rows are never wide here: dictionaries of more than 300
@@ -11,7 +11,7 @@ terms ask for an `InteractionModel` (auto.py).
 
 import numpy as np
 
-from onepass.model.averaged.mixture import REG, SIZE, Mixture, planned
+from onepass.model.averaged.mixture import CONSTANT, CONSTANT_ALONE, MODELS, REG, SIZE, Mixture, planned
 from onepass.model.averaged.regression import length
 from onepass.model.averaged.sketches import no_sketches
 from onepass.model.averaged.span import no_span
@@ -25,17 +25,23 @@ def widened(state: Mixture, fills: np.ndarray, sizes: np.ndarray) -> Mixture:
     views = standard, raw, ranked
     before, after = state.rows.shape[1], state.rows.shape[1] + len(fills)
     plan = planned(views, state.plan[:, SIZE] > 0) if state.plan.any() else state.plan
-    grown, thetas, inverses, t, p = np.float32(np.sqrt((after + 1.0) / (before + 1.0))), [], [], 0, 0
+    grown, thetas, taus, inverses, t, p = np.float32(np.sqrt((after + 1.0) / (before + 1.0))), [], [], [], 0, 0
     for m, n in enumerate(state.plan[:, SIZE].tolist()):
         if n:
-            mine, its = state.theta[:, t : t + n], state.inverse[:, p : p + length(n)]
-            thetas.append(wider_theta(mine, len(fills), grown))
-            inverses.append(wider_inverse(its, n, len(fills), grown, state.settings[m, REG]))
+            its, constant = (
+                state.inverse[:, p : p + length(n)],
+                np.float32(1.0) if state.settings[m, CONSTANT] > 0.0 else grown,
+            )
+            more = 0 if MODELS[m][1] == CONSTANT_ALONE else len(fills)
+            thetas.append(wider_theta(state.theta[:, t : t + n], more, constant))
+            taus.append(wider_theta(state.tau[:, t : t + n], more, constant))
+            inverses.append(wider_inverse(its, n, more, constant, state.settings[m, REG]))
         t, p = t + n, p + length(n)
     return state._replace(
         views=views,
         plan=plan,
         theta=beside(*thetas) if thetas else state.theta,
+        tau=beside(*taus) if taus else state.tau,
         inverse=beside(*inverses) if inverses else state.inverse,
         rows=beside(state.rows, np.tile(fills, (len(state.rows), 1))),
         sketches=no_sketches(len(state.last), after, 0),

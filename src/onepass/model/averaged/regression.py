@@ -1,13 +1,14 @@
 """One model of one arm: ridge regression on features phi, by recursive least squares, which may drift.
 
-    u = P phi,  h = phi^T u,  e = r - phi^T theta, clipped at bound sqrt(1 + h)
-    theta <- theta + u e / (1 + h),   P <- P - u u^T / (1 + h),                    P = I / reg, theta = 0 at first
-    before it, f = (1 - drift)^(rounds since the arm last learned):  P <- f P + (1 - f) I / reg,  theta <- sqrt(f) theta
+    u = P phi,  h = phi^T u,  q = 1 - phi^T tau,  e = r - phi^T theta - mu q, clipped at bound sqrt(1 + h)
+    theta <- theta + u (e + mu q) / (1 + h),   tau <- tau + u q / (1 + h),   P <- P - u u^T / (1 + h)
+    P = I / reg, theta = tau = 0 at first
+    before it, f = (1 - drift)^(rounds since the arm last learned):  P <- f P + (1 - f) I / reg,  theta, tau <- sqrt(f) theta, tau
 
 With drift = 0 P^-1 = reg I + sum of phi phi^T. With drift above 0 the parameter is a stationary Gaussian process whose
 prior is N(0, I / reg) for ever, and this is its Kalman filter: what is not heard of is forgotten, down to the prior.
 P is symmetric: its lower triangle is kept, row after row, in float32. O(n^2) of n features. Functions are
-given the arm's own theta (n,) and inverse (n (n + 1) / 2,); `learn` changes them in place.
+given the arm's own theta and tau (n,) and inverse (n (n + 1) / 2,); `learn` changes them in place.
 """
 
 import numpy as np
@@ -31,12 +32,13 @@ def unknown(phi, reg):
 
 
 @compiled
-def guess(theta, phi, kept):
-    """The mean, of which sqrt(kept) = sqrt(f) is left."""
-    mean = np.float32(0.0)
+def guess(theta, tau, phi, kept, level):
+    """The mean less the level of unknown arms, of which sqrt(kept) = sqrt(f) is left."""
+    mean, share = np.float32(0.0), np.float32(0.0)
     for j in range(phi.size):
         mean += theta[j] * phi[j]
-    return np.sqrt(kept) * float(mean)
+        share += tau[j] * phi[j]
+    return np.sqrt(kept) * (float(mean) - level * float(share))
 
 
 @compiled
@@ -56,11 +58,11 @@ def look(inverse, phi, kept, reg):
 
 
 @compiled
-def begin(theta, inverse, reg):
+def begin(theta, tau, inverse, reg):
     """An arm that knows nothing."""
     place = 0
     for j in range(theta.size):
-        theta[j] = 0.0
+        theta[j] = tau[j] = 0.0
         for k in range(j):
             inverse[place + k] = 0.0
         inverse[place + j] = 1.0 / reg
@@ -68,14 +70,16 @@ def begin(theta, inverse, reg):
 
 
 @compiled
-def learn(theta, inverse, phi, kept, reg, reward, bound):
+def learn(theta, tau, inverse, phi, kept, reg, reward, level, bound):
     """One reward; bound 0: no clipping. The clipped residual e, and h."""
-    n, place, mean, square = phi.size, 0, np.float32(0.0), np.float32(0.0)
+    n, place, mean, known, square = phi.size, 0, np.float32(0.0), np.float32(0.0), np.float32(0.0)
     f, g, shrunk = np.float32(kept), np.float32((1.0 - kept) / reg), np.float32(np.sqrt(kept))
     u = np.zeros(n, np.float32)
     for j in range(n):
         theta[j] *= shrunk
+        tau[j] *= shrunk
         mean += theta[j] * phi[j]
+        known += tau[j] * phi[j]
         total, own, row = np.float32(0.0), phi[j], inverse[place : place + j]
         for k in range(j):
             total += row[k] * phi[k]
@@ -88,13 +92,16 @@ def learn(theta, inverse, phi, kept, reg, reward, bound):
     for j in range(n):
         square += u[j] * phi[j]
     h = max(float(square), 0.0)
-    e = reward - float(mean)
+    left = 1.0 - float(known)
+    e = reward - float(mean) - level * left
     if bound > 0.0:
         most = bound * np.sqrt(1.0 + h)
         e = min(max(e, -most), most)
-    step, share, place = np.float32(e / (1.0 + h)), np.float32(1.0 / (1.0 + h)), 0
+    step, share, place = np.float32((e + level * left) / (1.0 + h)), np.float32(1.0 / (1.0 + h)), 0
+    rise = np.float32(left / (1.0 + h))
     for j in range(n):
         theta[j] += step * u[j]
+        tau[j] += rise * u[j]
         own, row = share * u[j], inverse[place : place + j + 1]
         for k in range(j + 1):
             row[k] = f * row[k] - own * u[k]

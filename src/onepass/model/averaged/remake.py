@@ -58,7 +58,18 @@ SCALES, RANKS = 10, 60  # that a number costs of which scales, or ranks, are mad
 AT_LEAST = 8  # rows that a call learns again, whatever they cost
 VIEWS_MADE, LEARNING = 3, 4  # stages: before them the number of the view that is made
 ROWS, STAGE, DONE, NEXT, LANDMARKS, ACROSS, KEPT = range(7)  # places in `Remaking.progress`
-FIELDS = ("views", "plan", "scores", "theta", "inverse", "last", "learned", "counts", "sketches")  # as of a `Mixture`
+FIELDS = (
+    "views",
+    "plan",
+    "scores",
+    "theta",
+    "tau",
+    "inverse",
+    "last",
+    "learned",
+    "counts",
+    "sketches",
+)  # as of a `Mixture`
 
 
 class Remaking(NamedTuple):
@@ -74,6 +85,7 @@ class Remaking(NamedTuple):
     plan: np.ndarray
     scores: np.ndarray
     theta: np.ndarray
+    tau: np.ndarray
     inverse: np.ndarray
     last: np.ndarray
     learned: np.ndarray
@@ -249,6 +261,7 @@ def with_models(state: Mixture, remaking: Remaking, arms: int, memory: float) ->
         counts=np.zeros_like(state.counts),
         last=state.last[:0],
         theta=np.zeros((0, int(plan[:, SIZE].sum())), np.float32),
+        tau=np.zeros((0, int(plan[:, SIZE].sum())), np.float32),
         inverse=np.zeros((0, int(length(plan[:, SIZE]).sum())), np.float32),
         learned=state.learned[:0],
         sketches=no_sketches(0, rows.shape[1], kept),
@@ -321,7 +334,7 @@ def remaking_fits(remaking: Remaking, state: Mixture, begun: Mixture, arms: int,
         and (stage != RANKED or across == 0)
         and (stage == VIEWS_MADE or kept == 0)
         and all(view_fits(view, width) for view in remaking.views)
-        and remaking.theta.shape == remaking.inverse.shape == (0, 0)
+        and remaking.theta.shape == remaking.tau.shape == remaking.inverse.shape == (0, 0)
         and remaking.last.size == remaking.learned.size == 0
         and sketches_fit(remaking.sketches, np.zeros(0, np.bool_), width)
     )
