@@ -22,7 +22,7 @@ from onepass.model.averaged.view import embedded, seen
 
 DIM = 320  # a little more than WIDE
 SINGLE = 2e-3  # of numbers near 1: float32
-WIDER = MODELS[SPARSE_MODEL][-1]  # widths of sparse rows
+WIDER = MODELS[SPARSE_MODEL][4]  # widths of sparse rows
 
 
 def dense_rows(n, seed, dim=DIM):
@@ -112,7 +112,7 @@ def test_models_of_sparse_rows_are_dense_regressions_until_a_cut():
 
     truth = [Ridge(DIM + 1, 0.37, 0.0) for _ in range(3)]
     for x, arm, reward in zip(rows, arms, rewards, strict=True):
-        truth[arm].learn(phi(x), reward, 0, 0.0)
+        truth[arm].learn(phi(x), reward, 0, 0.0, 0.0)
     for x in sparse_rows(5, 8):
         found, f = bandit.decide(x, [0, 1, 2, "new"]), phi(x)
         assert np.allclose(found.means, [*(f @ one.theta for one in truth), 0.0], atol=SINGLE)
@@ -177,7 +177,7 @@ def test_the_first_rows_are_kept_until_views_stay_and_no_longer():
 
 def test_where_memory_is_short_wide_rows_have_fewer_directions():
     for make, most in ((dense_rows, 24), (sparse_rows, 2 * ROWS_KEPT)):
-        rows = make(32, 13)
+        rows = make(48, 13)  # 16 more than the warm-up, so that the last views are finished
         plenty, few = (learned(rows, warm_up=32, memory_limit=one)[0].choices() for one in (64.0, 0.06))
         assert plenty["directions"] >= most > few["directions"] > 0 or make is dense_rows
         assert few["bytes_per_arm"] < plenty["bytes_per_arm"]

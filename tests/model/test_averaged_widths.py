@@ -1,10 +1,10 @@
-"""Widths of `ContextualBandit`: of the model that is believed most, and cut by the rows that an arm has learned."""
+"""Widths of `ContextualBandit`: of the models that are believed most, and cut by the rows that an arm has learned."""
 
 import numpy as np
 import pytest
 
 import onepass as op
-from onepass.model.averaged.mixture import ANYWHERE, SHARE, SIZE, sigma_of, weights
+from onepass.model.averaged.mixture import ANYWHERE, SHARE, SIZE, sigma_of, weights, weights_of_widths
 from onepass.model.averaged.regression import length
 
 KIND = {"n_landmarks": 5, "warm_up": 16}  # small, and of the other tests
@@ -38,17 +38,19 @@ def test_rows_are_counted_by_arm_and_forgotten_with_it():
     assert bandit.model.state.learned.tolist() == [20, 0, 7, 3]
 
 
-def test_means_are_of_all_models_and_widths_of_the_one_believed_most():
-    """Scaling the others' inverses moves no width; scaling that one's does."""
+def test_means_are_of_all_models_and_widths_of_those_believed_nearly_as_much_as_the_best():
+    """Scaling an inverse moves the widths where its model has a weight among widths, and nowhere else."""
     bandit, rows = learned()
     state, before = bandit.model.state, bandit.decide(rows[0], range(4))
     w, ends = weights(state), length(state.plan[:, SIZE]).cumsum()
-    assert np.count_nonzero(w) > 1
+    v = weights_of_widths(w)
+    assert np.count_nonzero(w) > np.count_nonzero(v) > 1
     for m, end in enumerate(ends):
         state.inverse[:, end - length(state.plan[m, SIZE]) : end] *= 4.0
         found = bandit.decide(rows[0], range(4))
         assert np.array_equal(found.means, before.means)
-        assert np.array_equal(found.widths, before.widths) == (m < np.argmax(w))
+        assert np.array_equal(found.widths, before.widths) == (v[m] == 0.0)
+        before = found
 
 
 def test_widths_count_a_share_of_the_rewards_unit_where_nothing_errs():
