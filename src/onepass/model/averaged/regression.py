@@ -3,7 +3,8 @@
     u = P phi,  h = phi^T u,  q = 1 - phi^T tau,  e = r - phi^T theta - mu q, clipped at bound sqrt(1 + h)
     theta <- theta + u (e + mu q) / (1 + h),   tau <- tau + u q / (1 + h),   P <- P - u u^T / (1 + h)
     P = I / reg, theta = tau = 0 at first
-    before it, f = (1 - drift)^(rounds since the arm last learned):  P <- f P + (1 - f) I / reg,  theta, tau <- sqrt(f) theta, tau
+    before it, f = (1 - drift)^(rounds since the arm last learned):
+        P <- f P + (1 - f) I / reg,  theta <- sqrt(f) theta,  tau <- sqrt(f) tau
 
 With drift = 0 P^-1 = reg I + sum of phi phi^T. With drift above 0 the parameter is a stationary Gaussian process whose
 prior is N(0, I / reg) for ever, and this is its Kalman filter: what is not heard of is forgotten, down to the prior.
