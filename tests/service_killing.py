@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 import onepass as op
 from onepass.log import Activation, wal_checkpointer
-from onepass.log.model_lineage import lines_of
+from onepass.log.model_lineage import read_lineage
 from onepass.log.replay import Fold
 from onepass.log.verification import FORGOTTEN, verify
 from onepass.log.open_store import open_store
@@ -130,7 +130,7 @@ def operate(port, life):
 
 def verified(store):
     '''Every model of the log, decided again.'''
-    for line in lines_of(store, "news").each:
+    for line in read_lineage(store, "news").each:
         one = verify(Fold.resume(store, "news", first=True, line=line))
         if not one.ok or one.others or one.left.keys() - {FORGOTTEN}:
             wrong.append([lives, f"verify model {line}: {one}"])
@@ -229,7 +229,7 @@ with open_store(log or f"{data}/news.sqlite") as store:
     verified(store)
     if not steered and found["equal"] != len(logged):
         wrong.append([kills, f"verified otherwise: {found}"])
-    lines = lines_of(store, "news")
+    lines = read_lineage(store, "news")
     twin = Fold.resume(store, "news") if steered else Fold(store, "news", make_bandit(settings))
     twin.advance()
     files = list((data / "news.models").iterdir())

@@ -237,7 +237,7 @@ def test_a_record_of_a_log_is_decided_again_and_says_who_the_first_slot_might_ha
     for eligible in ([{"a", "b"}, {"a"}], [["a", "b", "c"], ["a"]], mask_of(["ab", "a"], 3), ("a", "c"), {"b", "c"}):
         bandit = make()
         decision = bandit.decide(contexts, arms, 2, eligible=eligible, id="one")
-        record = Record.of(decision, loop="l", time=1, contexts=ROWS, eligible=eligible)
+        record = Record.from_decision(decision, loop="l", time=1, contexts=ROWS, eligible=eligible)
         json.dumps(record.eligible)
         found = repeat_decision(make(), record)
         assert found.to_dict() == decision.to_dict()

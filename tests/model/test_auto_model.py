@@ -75,7 +75,7 @@ def test_a_column_more_leaves_what_arms_say_of_rows_that_have_nothing_there(roun
 
 def test_a_model_with_a_column_more_is_what_it_had_been_from_the_start():
     """P^-1 = I / P_0 + sum of phi phi^T over all rows as the wider view sees them, in every model but those that drift;
-    P_0: I / reg, of the constant times (d' + 1) / (d + 1)."""
+    P_0: I / reg, of the constant times (d' + 1) / (d + 1) unless the model has a constant of its own."""
     rng = np.random.default_rng(5)
     rows = rng.standard_normal((40, 3))
     bandit = op.ContextualBandit(warm_up=32, n_landmarks=6, alarm_threshold=None)
@@ -89,7 +89,10 @@ def test_a_model_with_a_column_more_is_what_it_had_been_from_the_start():
         if n and state.settings[model, m.DRIFT] == 0.0:
             phi = np.array([embedded(state.views[sees], x)[start:] for x in every], np.float64)
             prior = np.full(n, state.settings[model, m.REG])
-            prior[-1] *= 4.0 / 5.0
+            if (constant := state.settings[model, m.CONSTANT]) > 0.0:
+                phi[:, -1] = constant
+            else:
+                prior[-1] *= 4.0 / 5.0
             truth = np.linalg.inv(np.diag(prior) + phi.T @ phi)
             lower = np.zeros((n, n))
             lower[np.tril_indices(n)] = state.inverse[0, p : p + length(n)]

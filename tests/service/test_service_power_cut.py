@@ -35,7 +35,7 @@ def played(loop, first, last):
 
 def test_a_log_without_its_last_bytes_goes_on_with_the_model_and_the_answers_of_what_is_left(tmp_path):
     settings, _ = read_file(written(tmp_path, wait=0.05))
-    with SqliteStore(tmp_path / "log") as store, store.copier.paused():  # all is in the write-ahead log alone
+    with SqliteStore(tmp_path / "log") as store, store.checkpointer.pause():  # all is in the write-ahead log alone
         loop = Loop(settings, store, tmp_path / "models")
         answers = played(loop, 0, DECISIONS)
         until(lambda: sum(1 for _ in store.read(kinds=["join"])) >= DECISIONS)

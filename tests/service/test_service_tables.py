@@ -154,7 +154,7 @@ def test_decisions_are_kept_up_to_a_number_of_bytes_and_each_once():
     wide = msgspec.structs.replace(decision(), context=[0.5] * 100_000)
     for number in range(100):
         for _ in range(2):
-            fold.note(msgspec.structs.replace(wide, id=f"{number}"))
+            fold.add_decision(msgspec.structs.replace(wide, id=f"{number}"))
     kept = [f"{number}" for number in range(100) if fold.release(f"{number}") is not None]
     assert kept == [f"{number}" for number in range(100 - len(kept), 100)]
     assert 0.9 * HELD < 800_000 * len(kept) <= HELD
