@@ -74,7 +74,7 @@ LEFT_OUT = {  # what has no arguments to be wrong, or writes where its argument 
     "Factors",
 }  # fmt: skip
 METHODS_LEFT_OUT = {  # what writes files, and the contract between members and their families
-    "save", "restored", "contents", "set_params", "set_fit_request", "get_metadata_routing", "consistent", "fits",
+    "save", "restore", "contents", "set_params", "set_fit_request", "get_metadata_routing", "consistent", "fits",
     "learn_checked", "attribute", "decide_checked", "decide_dense", "make_learners",
     "begin_with_dim", "set_state", "learned", "started", "begin", "named",
 }  # fmt: skip
