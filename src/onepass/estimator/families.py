@@ -270,7 +270,7 @@ def family_of(given: Any) -> Any:
     if isinstance(given, tuple) and is_registered(mean, given):
         return given
     names = ", ".join(map(repr, FAMILIES))
-    raise ValueError(f"family must be one of {names}, or a family such as onepass.estimator.families.Poisson(), got {check.quote(given)}")
+    raise ValueError(f"family must be one of {names}, or a family such as families.Poisson(), got {check.quote(given)}")
 
 
 def name_of(family: Any) -> str:
