@@ -65,7 +65,7 @@ def pack_entry(entry: Entry) -> bytes:
 
 
 def _unpack_entry(data: bytes, source: str) -> Entry:
-    """What `pack_entry` was given; ValueError for bytes of something else."""
+    """Return the arguments of `pack_entry`; ValueError for bytes of something else."""
     header, arrays = files.read(data, source)
     if header["kind"] != KIND:
         raise ValueError(f"{source} holds no change")

@@ -69,7 +69,7 @@ def side(state: Mixture, x: np.ndarray, slot: int, sign: float, names: tuple[str
                 phi = embedded(view, x)
                 size = size or phi.size - start  # of a sketch
                 phi = features(phi, start, size, state.settings[m, CONSTANT]).astype(np.float64)
-                theta, solved = known(state, m, slot, phi, level)
+                theta, solved = theta_and_solved(state, m, slot, phi, level)
                 across = min(width(view), size - 1)
                 square = max(float(phi @ solved), np.finfo(np.float64).tiny)
                 left = cut(square, phi @ phi, 0 if slot == NEVER else state.learned[slot]) / square
@@ -91,7 +91,7 @@ def side(state: Mixture, x: np.ndarray, slot: int, sign: float, names: tuple[str
     return Side("arm", terms, float(means.sum()), float(sign * squares.sum()))
 
 
-def known(state: Mixture, m: int, slot: int, phi: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
+def theta_and_solved(state: Mixture, m: int, slot: int, phi: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
     """Return theta - mu tau, and P phi, of an arm in model m, as they are now."""
     reg = state.settings[m, REG]
     if slot == NEVER or state.last[slot] == NEVER:

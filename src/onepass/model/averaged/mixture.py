@@ -90,7 +90,7 @@ NAMES = (
 )  # fmt: skip
 SEES, START, SIZE = range(3)  # columns of `Mixture.plan`
 REG, DRIFT, STRETCH, CONSTANT, WEIGHT = range(5)  # and of `Mixture.settings`
-ERROR, NOISE, VOLUME = range(3)  # rows of `Mixture.scores`
+NOISE, VOLUME = range(2)  # rows of `Mixture.scores`
 SUMMED, COUNTED, ZEROS = range(3)  # columns of `Mixture.early`
 CLOCK, KNOWN, ALARMS = range(3)  # entries of `Mixture.counts`
 FEW_COLUMNS = 256  # up to here sparse rows are mostly names, better served by all models (docs/recommended_measured.md)
@@ -100,7 +100,7 @@ RANKED_MODEL = 6  # the first to go where memory is short
 
 class Mixture(NamedTuple):
     """views; plan (M, 3): of every model its view, its first feature of that, and how many, 0: not used; settings
-    (M, 5): reg, drift, stretch, feature of the constant (0: that of the view), pi; scores (3, M): sum of e^2, S and H.
+    (M, 5): reg, drift, stretch, feature of the constant (0: that of the view), pi; scores (2, M): S and H.
 
     Of arms in slots, all models one after the other: theta, tau (slots, T), inverse (slots, P). Of every arm: early
     (slots, 3), the sum, the number and the zeros of its first rewards; last (slots,), the row with which it learned
@@ -259,6 +259,13 @@ def survey_sketches(state, rows, slots):
 
 
 @compiled
+def add_score(scores, m, e, h):
+    """Add a residual e, whose squared width was h, to the scores of a model."""
+    scores[NOISE, m] += e * e / (1.0 + h)
+    scores[VOLUME, m] += np.log(1.0 + h)
+
+
+@compiled
 def improve(state, slot, x, now, reward):
     """Let every model learn a reward of the arm in a slot, which has begun: e, h of the best one, and which that is."""
     best, error, spread = np.argmax(weights(state)), 0.0, 0.0
@@ -275,9 +282,7 @@ def improve(state, slot, x, now, reward):
                 inverse = state.inverse[slot, p : p + length(n)]
                 kept = kept_of(state.settings[m, DRIFT], state.last[slot], now)
                 e, h = learn(theta, tau, inverse, own, kept, state.settings[m, REG], reward, level, bound)
-                state.scores[ERROR, m] += e * e
-                state.scores[NOISE, m] += e * e / (1.0 + h)
-                state.scores[VOLUME, m] += np.log(1.0 + h)
+                add_score(state.scores, m, e, h)
                 if m == best:
                     error, spread = e, h
             t, p = t + n, p + length(n)
@@ -285,9 +290,7 @@ def improve(state, slot, x, now, reward):
         m, view = SPARSE_MODEL, state.views[RAW]
         phi, middle = embedded(view, x), middle_of(view)
         error, spread = learn_sketch(state.sketches, slot, phi, middle, state.settings[m, REG], reward - level, bound)
-        state.scores[ERROR, m] += error * error
-        state.scores[NOISE, m] += error * error / (1.0 + spread)
-        state.scores[VOLUME, m] += np.log(1.0 + spread)
+        add_score(state.scores, m, error, spread)
     state.last[slot] = now
     state.learned[slot] += 1
     state.counts[KNOWN] += 1
@@ -394,7 +397,7 @@ def begun_mixture(dim: int, room: int, reg: float) -> Mixture:
         settings=np.array(
             [[own or reg, drift, stretch, np.sqrt(own or 0.0), weight] for _, _, drift, own, stretch, weight in MODELS]
         ),
-        scores=zeros(3, count),
+        scores=zeros(2, count),
         theta=zeros(0, 0, dtype=np.float32),
         tau=zeros(0, 0, dtype=np.float32),
         inverse=zeros(0, 0, dtype=np.float32),
