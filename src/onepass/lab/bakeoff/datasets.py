@@ -39,9 +39,9 @@ TABLES = (
     "kr-vs-kp", "nursery", "one-hundred-plants-shape", "page-blocks", "phoneme", "qsar-biodeg", "segment", "semeion",
     "steel-plates-fault", "vehicle", "waveform-5000",
 )  # fmt: skip
-BUNDLED = ("breast_cancer", "iris", "wine")  # with scikit-learn, beside digits
+BUNDLED = ("breast_cancer", "iris", "wine")  # scikit-learn carries these sets
 LOADED = ("digits", "mnist", "optdigits", "cnae-9", "mfeat-zernike", "spambase", "german", "svmguide3", "ijcnn1")
-ORDERED = ("eeg-eye-state", "electricity")  # in time
+ORDERED = ("eeg-eye-state", "electricity")  # rows are ordered in time
 
 ROUNDS = 10_000  # of a generated set
 
@@ -106,7 +106,10 @@ IN_ORDER = (*ORDERED, "generated-changing", "generated-turning")
 
 @cache
 def load_set(name: str) -> Dataset:
-    """Return the set `name`, one of `NAMES`, in its own order; each is read once per process."""
+    """Load the set `name`, one of `NAMES`, in its own order.
+
+    Each set is read once per process. Raises ExperimentError for another name.
+    """
     if name in LOADED:
         return load(name)
     if name in GENERATED:
@@ -121,11 +124,15 @@ def load_set(name: str) -> Dataset:
     return make_dataset(name, *read_table(paths))
 
 
-WIDE, FEWER = 300, 3_000  # sets of more columns are played for fewer rounds: MNIST's 784 would take hours
+# A set with more than WIDE columns is played for at most FEWER rounds: MNIST's 784 columns would take hours.
+WIDE, FEWER = 300, 3_000
 
 
 def first_rounds(name: str, seed: int, rounds: int) -> Dataset:
-    """Return the first rounds of a set in the seed's order: at most `rounds`, and fewer of wide rows."""
+    """Return the first rounds of a set in the seed's order.
+
+    At most `rounds` rows are returned, and at most `FEWER` rows of more than `WIDE` columns.
+    """
     found = load_set(name)
     rounds = min(rounds, FEWER) if found.rows.shape[1] > WIDE else rounds
     order = np.arange(len(found.rows))

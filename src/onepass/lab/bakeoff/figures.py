@@ -19,7 +19,7 @@ def _set_name(row: Row) -> str:
 
 
 def rates(rows: Sequence[Row], groups: Sequence[str]) -> dict[str, float]:
-    """Return mean mistake rates of the policies of these groups, by label."""
+    """Return the mean mistake rate of every policy in `groups`, by label."""
     wanted = [row for row in rows if row["group"] in groups]
     return {
         label: fmean(row["rate"] for row in own) for label, own in group_rows(wanted, lambda row: row["policy"]).items()
@@ -27,7 +27,7 @@ def rates(rows: Sequence[Row], groups: Sequence[str]) -> dict[str, float]:
 
 
 def _fewest_mistakes(found: dict[str, float]) -> tuple[str, float | None]:
-    """Return the label with the fewest mistakes and its rate, or ("", None) if nobody played."""
+    """Return the label with the lowest rate, and the rate, or ("", None) if `found` is empty."""
     label = min(found, key=lambda name: found[name], default="")
     return label, found.get(label)
 
@@ -41,7 +41,7 @@ def _format_ratio(mine: float | None, theirs: float | None) -> str:
 
 
 def lines(rows: Sequence[Row]) -> list[Line]:
-    """Return one line per data set."""
+    """Return one line of the table per data set."""
     out = []
     for name, own in sorted(group_rows(rows, _set_name).items()):
         ours, argmax = rates(own, [OURS]).get(OURS), rates(own, [ARGMAX]).get(ARGMAX)
@@ -72,7 +72,7 @@ def lines(rows: Sequence[Row]) -> list[Line]:
 
 
 def shares(rows: Sequence[Row], label: str) -> dict[str, float]:
-    """Return mistakes relative to Vowpal Wabbit's best, by data set."""
+    """Return the mistakes of a policy divided by those of Vowpal Wabbit's best setting, by data set."""
     found = {}
     for name, own in group_rows(rows, _set_name).items():
         mine, (_, theirs) = rates(own, [label]).get(label), _fewest_mistakes(rates(own, [PEER]))
@@ -82,7 +82,10 @@ def shares(rows: Sequence[Row], label: str) -> dict[str, float]:
 
 
 def halves(found: dict[str, float]) -> tuple[list[float], list[float]]:
-    """Split values by set: those that settings were chosen on (1st, 3rd, ... alphabetically), and the others."""
+    """Split values by data set: sets that the defaults were chosen on, and all other sets.
+
+    The defaults were chosen on the 1st, 3rd, ... set in alphabetical order.
+    """
     from onepass.lab.bakeoff.datasets import NAMES
 
     order = sorted(NAMES)
@@ -90,7 +93,7 @@ def halves(found: dict[str, float]) -> tuple[list[float], list[float]]:
 
 
 def _format_geometric_mean(values: Sequence[float]) -> str:
-    """Format the geometric mean."""
+    """Format the geometric mean, or "none" without values."""
     return f"{exp(fmean(map(log, values))):.3f}" if values else "none"
 
 
@@ -113,7 +116,7 @@ def note(rows: Sequence[Row]) -> str:
 
 
 def draw(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
-    """Draw mistakes relative to Vowpal Wabbit's best, set by set."""
+    """Draw mistakes relative to Vowpal Wabbit's best setting, one row per data set."""
     figure = canvas(8.5, 1.4 + 0.19 * len(group_rows(rows, _set_name)))
     axes = figure.subplots()
     axes.set_label("mistakes")
@@ -132,7 +135,7 @@ def draw(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
     axes.set_yticks(range(len(order)), order, fontsize=SMALL)
     axes.margins(y=0.01)
     handles, labels = axes.get_legend_handles_labels()
-    if handles:  # points of three kinds: above them, in one line
+    if handles:  # the legend stands above the points, in one line
         figure.legend(handles, labels, loc="outside upper left", ncols=len(handles), frameon=False)
     return figure
 

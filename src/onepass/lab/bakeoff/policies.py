@@ -1,8 +1,8 @@
-"""Players of the bake-off: bandits of onepass, tuned and not, and other packages if they are installed.
+"""Players of the bake-off: bandits of onepass, tuned and untuned, and other packages if they are installed.
 
 A player has `play(rows (n, d), labels (n,))`, which returns the arms of the next n rounds. It learns only the rewards
-of its own arms. Players with `hindsight` get rows scaled by the standard deviations of the whole set, and centred
-unless they are sparse: linear models need that, and get it for free.
+of its own arms. Players with `hindsight` get rows scaled by the standard deviations of the whole set. These rows are
+centred too, unless they are sparse. Linear models need the scaling, and get it for free.
 """
 
 from collections.abc import Sequence
@@ -16,8 +16,8 @@ import onepass
 from onepass.exploration.ucb import UCB
 from onepass.lab.policy import Policy
 
-SPARSE = 0.9  # share of zeros from which on rows are not centered
-CONSTANT = 1e-9  # of a column's largest entry: one that spreads less does not vary
+SPARSE = 0.9  # rows with a larger share of zeros are not centred
+CONSTANT = 1e-9  # a column is constant if its standard deviation is at most this share of the largest entry
 
 
 def scale_columns(rows: np.ndarray) -> np.ndarray:
@@ -50,7 +50,10 @@ class ScaledPerArmPlayer(PerArmPlayer):
 
 
 class VowpalWabbit:
-    """An explorer of Vowpal Wabbit at one learning rate; features get names, because bare numbers collide."""
+    """Exploring learner of Vowpal Wabbit at one learning rate.
+
+    Every feature gets a name, because hashes of bare numbers collide.
+    """
 
     hindsight = True
 
@@ -80,7 +83,7 @@ class VowpalWabbit:
 
 
 class SequentialPlayer:
-    """Model of another package: `choose(x)` returns an arm, `learn(x, arm, reward)` learns it."""
+    """Model of another package: `choose(x)` returns an arm, `learn(x, arm, reward)` learns its reward."""
 
     hindsight = True
 
@@ -123,7 +126,7 @@ def contextual_bandit(*, dim: int, arms: int, seed: int, exploration: float | No
 def scaled_linear_bandit(
     *, dim: int, arms: int, seed: int, recipe: str, exploration: float, reg: float, **sizes: Any
 ) -> ScaledPerArmPlayer:
-    """Make a linear bandit of onepass with one setting."""
+    """Make a linear bandit of onepass with one setting; `sizes` are cut to the number of columns."""
     make, wide = getattr(onepass, recipe), {name: min(size, dim + 1) for name, size in sizes.items()}
     return ScaledPerArmPlayer(
         make(dim=dim + 1, model="disjoint", exploration=exploration, reg=reg, seed=seed, **wide), arms

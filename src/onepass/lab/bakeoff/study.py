@@ -17,12 +17,12 @@ from onepass.lab.definition import CHECKPOINTS, Trial, curve_rows, final_rows
 from onepass.lab.figure import Figure
 from onepass.lab.policy import Policy
 
-WARM_UP_ROUNDS = 300  # one more than the views of a ContextualBandit are made from
+WARM_UP_ROUNDS = 300  # more than the rounds after which a ContextualBandit makes its views
 
 
 @dataclass(frozen=True)
 class BakeOff:
-    """Study of data sets as bandits, in the order of seeds; `rounds` is the limit for each set."""
+    """Study of data sets as bandits, in which `rounds` is the limit for each set."""
 
     name: str
     description: str
