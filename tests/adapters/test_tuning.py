@@ -6,13 +6,13 @@ import pytest
 import dense_kernel
 import onepass as op
 from onepass.tuning import surrogate
-from onepass.tuning.acquisition import best_candidate, log_improvement, neighbours
+from onepass.tuning.acquisition import best_candidate, draw_neighbours, log_improvement
 
 optuna = pytest.importorskip("optuna")
 
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution  # noqa: E402
 
-from onepass.adapters import optuna as ours  # noqa: E402
+from onepass.adapters import optuna as optuna_adapter  # noqa: E402
 from onepass.adapters.optuna import BanditSampler  # noqa: E402
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
@@ -28,8 +28,8 @@ SPACE = {
 SQUARE = {"x": FloatDistribution(0.0, 1.0), "y": FloatDistribution(0.0, 1.0)}
 
 
-def asked(sampler, space, value, trials, **options):
-    """A study that has been asked and told."""
+def run_study(sampler, space, value, trials, **options):
+    """Ask a study for trials and tell it their values."""
     study = optuna.create_study(sampler=sampler, **options)
     for _ in range(trials):
         trial = study.ask(space)
@@ -62,26 +62,26 @@ def test_the_candidate_of_the_largest_improvement_is_near_the_best_point_of_all(
 
 def test_neighbours_move_at_least_one_coordinate_and_stay_in_the_cube():
     rng, centres = np.random.default_rng(0), np.array([[0.0, 1.0, 0.5], [0.9, 0.1, 0.2]])
-    found = neighbours(centres, 1_000, 1.0, np.array([False, False, True]), rng)
+    found = draw_neighbours(centres, 1_000, 1.0, np.array([False, False, True]), rng)
     assert 0.0 <= found.min() <= found.max() <= 1.0
     assert (found != centres[np.arange(1_000) % 2]).any(axis=1).all()
 
 
 def test_units_bend_the_bad_half_and_failures_are_the_median():
-    units = surrogate.units_of(np.array([-100.0, 0.0, np.nan, 1.0, 3.0]))
-    assert units == (0.5, pytest.approx(np.sqrt((0.5**2 + 2.5**2) / 2.0)))
+    scale = surrogate.value_scale(np.array([-100.0, 0.0, np.nan, 1.0, 3.0]))
+    assert scale == (0.5, pytest.approx(np.sqrt((0.5**2 + 2.5**2) / 2.0)))
     values = np.array([-1e6, -3.0, 0.5, 0.6, 3.0, 50.0])
-    found = units.inside(values)
+    found = scale.transform(values)
     assert (np.diff(found) > 0.0).all()
-    np.testing.assert_allclose(found[2:], (values[2:] - 0.5) / units.scale)
-    np.testing.assert_allclose(found[:2], -np.log1p((0.5 - values[:2]) / units.scale))
-    assert units.inside(np.array([np.nan]))[0] == 0.0
+    np.testing.assert_allclose(found[2:], (values[2:] - 0.5) / scale.spread)
+    np.testing.assert_allclose(found[:2], -np.log1p((0.5 - values[:2]) / scale.spread))
+    assert scale.transform(np.array([np.nan]))[0] == 0.0
 
 
 def test_a_fit_finds_the_setting_that_matters_and_the_noise():
     rng = np.random.default_rng(0)
     rows = rng.random((60, 2))
-    kernel, noise = surrogate.fit(rows, np.sin(6.0 * rows[:, 0]) + 0.1 * rng.standard_normal(60), [0, 60])
+    kernel, noise = surrogate.fit_kernel(rows, np.sin(6.0 * rows[:, 0]) + 0.1 * rng.standard_normal(60), [0, 60])
     assert kernel.kernel.length_scale[0] < 1.0 < kernel.kernel.length_scale[1]
     assert 0.003 < noise < 0.03
 
@@ -91,7 +91,7 @@ def test_of_what_was_tried_nothing_is_hoped_for():
     for row, value in zip(rows, (0.0, 1.0, 0.5), strict=True):
         bandit.learn(row, value)
     at = np.array([[0.5], [0.7], [0.9]])
-    means, deviations = surrogate.untried(bandit.model, {rows[1].tobytes()}, at)
+    means, deviations = surrogate.moments_without_repeats(bandit.model, {rows[1].tobytes()}, at)
     usual = surrogate.moments(bandit.model, at)
     assert means.tolist() == [-np.inf, *usual[0][1:]]
     assert np.array_equal(deviations, usual[1])
@@ -103,19 +103,19 @@ def test_widths_beside_running_trials_are_those_after_them_whatever_they_pay():
     model, rows = surrogate.Surrogate(4, 0), rng.random((12, 2))
     model.learn(rows, rows[:, 0])
     pending = rng.random((3, 2))
-    known = model.beside(pending)
+    known = model.condition_on_pending(pending)
     truth = dense_kernel.GP(known.kernel, known.reg)
     for row in np.concatenate([rows, pending]):
         truth.learn(row, 123.0)
     at = rng.random((5, 2))
     np.testing.assert_allclose(known.posterior(at).variances, truth.posterior(at)[1], rtol=1e-6)
-    assert model.beside(rng.random((0, 2))).n_learned == 12  # a copy has learned them
+    assert model.condition_on_pending(rng.random((0, 2))).n_learned == 12  # a copy has learned them
 
 
-def told(values, places):
-    """A surrogate that has learned values at places of a line."""
+def surrogate_of(values, points):
+    """A surrogate that has learned values at points of a line."""
     model = surrogate.Surrogate(8, 0)
-    model.rows, model.values = np.array(places, np.float64)[:, None], np.asarray(values, np.float64)
+    model.rows, model.values = np.array(points, np.float64)[:, None], np.asarray(values, np.float64)
     return model
 
 
@@ -123,34 +123,40 @@ def test_values_stand_still_where_a_tenth_is_that_of_others():
     rng = np.random.default_rng(0)
     smooth, steps = rng.random(50), np.round(rng.random(50), 1)
     apart = np.arange(80)
-    assert told(steps, apart[:50]).is_still()
-    assert not told(smooth, apart[:50]).is_still()
-    assert not told(np.concatenate([smooth, np.full(30, np.nan)]), apart).is_still()  # failures are no values
+    assert surrogate_of(steps, apart[:50]).has_plateaus()
+    assert not surrogate_of(smooth, apart[:50]).has_plateaus()
+    assert not surrogate_of(
+        np.concatenate([smooth, np.full(30, np.nan)]), apart
+    ).has_plateaus()  # failures are no values
 
 
 def test_the_same_settings_that_paid_two_values_are_noise_and_not_steps():
     steps = np.round(np.random.default_rng(0).random(50), 1)
     again = [*range(50), 0]
-    assert told([*steps, steps[0]], again).is_still()
-    assert not told([*steps, steps[0] + 0.1], again).is_still()
-    assert told([*steps, np.nan], again).is_still()  # a failure is no value
+    assert surrogate_of([*steps, steps[0]], again).has_plateaus()
+    assert not surrogate_of([*steps, steps[0] + 0.1], again).has_plateaus()
+    assert surrogate_of([*steps, np.nan], again).has_plateaus()  # a failure is no value
 
 
 @pytest.mark.parametrize("name", SPACE)
 def test_shares_of_a_parameter_are_those_of_its_values_and_all_values_have_some(name):
     one, at = SPACE[name], np.linspace(0.0, 1.0, 1_001)
-    found = ours.numbers(one, at)
+    found = optuna_adapter.values_from_shares(one, at)
     assert all(one._contains(value) for value in found)
-    np.testing.assert_allclose(ours.numbers(one, ours.shares(one, found)), found, rtol=1e-12)
+    np.testing.assert_allclose(
+        optuna_adapter.values_from_shares(one, optuna_adapter.shares_from_values(one, found)), found, rtol=1e-12
+    )
     assert (np.diff(found) >= 0.0).all()
     levels = {"steps": 5, "int": 7, "fives": 5, "log int": 20, "choice": 3}.get(name, 1_001)
     assert len(np.unique(found)) == levels
 
 
 def test_a_kernel_sees_two_choices_at_distance_one_and_values_that_are_tried_alike_as_one():
-    rows = ours.coordinates({"choice": SPACE["choice"], "int": SPACE["int"]}, np.array([[0.1, 0.5], [0.5, 0.5]]))
+    rows = optuna_adapter.kernel_rows(
+        {"choice": SPACE["choice"], "int": SPACE["int"]}, np.array([[0.1, 0.5], [0.5, 0.5]])
+    )
     assert np.linalg.norm(rows[0] - rows[1]) == pytest.approx(1.0)
-    near = ours.coordinates({"int": SPACE["int"]}, np.array([[0.49], [0.51]]))
+    near = optuna_adapter.kernel_rows({"int": SPACE["int"]}, np.array([[0.49], [0.51]]))
     np.testing.assert_array_equal(near[0], near[1])
 
 
@@ -160,7 +166,7 @@ def test_the_best_of_a_mixed_space_is_found_one_by_one_and_in_parallel():
         return -wrong - (np.log10(found["log"]) / 3.0 - 0.3) ** 2
 
     space = {name: SPACE[name] for name in ("log", "steps", "fives", "choice")}
-    alone = asked(BanditSampler(seed=3), space, paid, 48, direction="maximize")
+    alone = run_study(BanditSampler(seed=3), space, paid, 48, direction="maximize")
     several = optuna.create_study(sampler=BanditSampler(seed=3), direction="maximize")
     for _ in range(12):
         trials = [several.ask(space) for _ in range(4)]
@@ -172,7 +178,7 @@ def test_the_best_of_a_mixed_space_is_found_one_by_one_and_in_parallel():
 
 
 def test_many_at_once_are_spread_out():
-    study = asked(BanditSampler(seed=0, start=4), SQUARE, lambda one: one["x"], 8)
+    study = run_study(BanditSampler(seed=0, n_startup_trials=4), SQUARE, lambda one: one["x"], 8)
     several = [study.ask(SQUARE) for _ in range(4)]
     places = np.array([[one.params["x"], one.params["y"]] for one in several])
     apart = np.linalg.norm(places[:, None] - places[None], axis=2)[np.triu_indices(4, 1)]
@@ -183,7 +189,7 @@ def test_failures_are_known_and_avoided():
     def paid(found):  # what pays most crashes
         return None if found["x"] > 0.7 else found["x"]
 
-    study = asked(BanditSampler(seed=1), {"x": FloatDistribution(0.0, 1.0)}, paid, 28, direction="maximize")
+    study = run_study(BanditSampler(seed=1), {"x": FloatDistribution(0.0, 1.0)}, paid, 28, direction="maximize")
     assert 0.6 < study.best_params["x"] <= 0.7
 
 
@@ -198,7 +204,7 @@ def test_noise_does_not_flatter_the_best_trial():
         def noisy(one, rng=rng):
             return truth(one) + rng.standard_normal()
 
-        study = asked(sampler, SQUARE, noisy, 40, direction="maximize")
+        study = run_study(sampler, SQUARE, noisy, 40, direction="maximize")
         chosen.append(truth(sampler.best_trial(study).params))
         luckiest.append(truth(study.best_params))
     assert np.mean(chosen) > np.mean(luckiest)
@@ -219,7 +225,7 @@ def test_a_study_that_is_loaded_goes_on_where_it_was(tmp_path):
         return (one["x"] - 0.3) ** 2 + (one["y"] - 0.6) ** 2
 
     storage = f"sqlite:///{tmp_path / 'study'}"
-    asked(BanditSampler(seed=0), SQUARE, paid, 20, storage=storage, study_name="a")
+    run_study(BanditSampler(seed=0), SQUARE, paid, 20, storage=storage, study_name="a")
     again = optuna.load_study(study_name="a", storage=storage, sampler=BanditSampler(seed=1))
     for _ in range(5):
         trial = again.ask(SQUARE)
@@ -229,7 +235,7 @@ def test_a_study_that_is_loaded_goes_on_where_it_was(tmp_path):
 
 def test_every_setting_of_a_small_space_of_steps_is_tried_but_for_what_tpe_draws():
     space = {"c": CategoricalDistribution(["p", "q"]), "n": IntDistribution(1, 8)}
-    study = asked(BanditSampler(seed=0, start=8), space, lambda one: float(one["n"] // 3), 40)
+    study = run_study(BanditSampler(seed=0, n_startup_trials=8), space, lambda one: float(one["n"] // 3), 40)
     assert len({tuple(trial.params.items()) for trial in study.trials}) >= 15  # of 16
 
 
@@ -241,12 +247,12 @@ def jumping(settings):
 def test_the_best_of_twenty_plateaus_is_found():
     """35 of 40 seeds find it within 40 trials (measured), so fewer than 5 of 8 do with probability 0.01."""
     best = max(jumping({"x": (band + 0.5) / 20}) for band in range(20))
-    studies = [asked(BanditSampler(seed=seed), SQUARE, jumping, 40, direction="maximize") for seed in range(8)]
+    studies = [run_study(BanditSampler(seed=seed), SQUARE, jumping, 40, direction="maximize") for seed in range(8)]
     assert sum(study.best_value == best for study in studies) >= 5
 
 
 def test_what_a_sampler_is_not_for_is_refused_in_a_sentence():
-    with pytest.raises(ValueError, match="start must be"):
-        BanditSampler(start=1)
+    with pytest.raises(ValueError, match="n_startup_trials must be"):
+        BanditSampler(n_startup_trials=1)
     with pytest.raises(ValueError, match="one objective"):
         optuna.create_study(directions=["minimize"] * 2, sampler=BanditSampler()).ask(SQUARE)

@@ -35,7 +35,6 @@ PENDING: tuple[str, ...] = (
     "onepass.model",
     "onepass.service",
     "onepass.testing",
-    "onepass.tuning",
 )
 PACKAGES = [name for _, name, is_package in pkgutil.iter_modules(onepass.__path__) if is_package]
 

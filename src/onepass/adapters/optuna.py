@@ -2,11 +2,12 @@
 
     study = optuna.create_study(sampler=BanditSampler(seed=0))
 
-Where all trials have the same settings, these are chosen together: the first by a scrambled Sobol sequence, each later
-one by the largest expected improvement of a kernel bandit's posterior (`onepass.tuning`). Settings that only some
-trials have are drawn one by one by Optuna's TPE, and so is every second trial where values come in steps. Failed and
-pruned trials count as the median of the first ones; trials that still run count as if they had paid their mean, so
-`n_jobs` may be anything. One objective. Everything is made of the study's trials: one loaded from its storage goes on.
+If all trials have the same settings, a trial's settings are chosen together. The first trials follow a scrambled Sobol
+sequence, and each later one maximizes the expected improvement under a kernel bandit's posterior (`onepass.tuning`).
+Optuna's TPE draws, one by one, the settings that only some trials have, and the settings of every second trial if
+values have plateaus. Failed and pruned trials count as the median of the first trials. Running trials count as if they
+had paid their mean, so `n_jobs` may be anything. One objective only. The sampler computes everything from the study's
+trials, so a study loaded from its storage goes on.
 """
 
 from functools import partial
@@ -24,201 +25,230 @@ from scipy.stats import qmc
 from onepass.foundation import check
 from onepass.foundation.check import quote
 from onepass.tuning import surrogate
-from onepass.tuning.acquisition import NEAR, best_candidate
+from onepass.tuning.acquisition import N_CENTRES, best_candidate
 
-START, EACH = 6, 2  # trials of the start, and as many more for every parameter
-APART = 0.5**0.5  # at the coordinate of a choice: two choices are at distance 1
-TURN = 2  # every so many trials TPE draws, where values come in steps
-OVER = (TrialState.COMPLETE, TrialState.FAIL, TrialState.PRUNED)
+STARTUP_TRIALS, STARTUP_TRIALS_PER_PARAMETER = 6, 2
+CHOICE_COORDINATE = 0.5**0.5  # coordinate of the chosen value: two choices are at distance 1
+TPE_PERIOD = 2  # TPE draws one trial in so many if values have plateaus
+FINISHED_STATES = (TrialState.COMPLETE, TrialState.FAIL, TrialState.PRUNED)
 Space = dict[str, BaseDistribution]
 
 
-def ends(one: FloatDistribution | IntDistribution) -> tuple[float, float]:
-    """Return the range of a number, half a step beyond its ends, of logarithms where it is log."""
-    half = 0.5 * (one.step or 0.0)
-    low, high = one.low - half, one.high + half
-    return (float(np.log(low)), float(np.log(high))) if one.log else (low, high)
+def _bounds(distribution: FloatDistribution | IntDistribution) -> tuple[float, float]:
+    """Return the range of a number, half a step beyond its ends, and of its logarithm if it is logarithmic."""
+    half = 0.5 * (distribution.step or 0.0)
+    low, high = distribution.low - half, distribution.high + half
+    return (float(np.log(low)), float(np.log(high))) if distribution.log else (low, high)
 
 
-def numbers(one: BaseDistribution, shares: np.ndarray) -> np.ndarray:
-    """Return Optuna's internal numbers (n,) at shares (n,) in [0, 1] of a parameter's range."""
-    if isinstance(one, CategoricalDistribution):
-        return np.minimum((shares * len(one.choices)).astype(np.int64), len(one.choices) - 1)
-    if not isinstance(one, FloatDistribution | IntDistribution):
-        raise ValueError(f"distribution must be of numbers or choices, got {quote(one)}")
-    low, high = ends(one)
-    found = low + shares * (high - low)
-    found = np.exp(found) if one.log else found
-    if one.step is not None:
-        found = one.low + one.step * np.round((found - one.low) / one.step)
-    return np.clip(found, one.low, one.high)
+def values_from_shares(distribution: BaseDistribution, shares: np.ndarray) -> np.ndarray:
+    """Return Optuna's internal values (n,) at shares (n,) in [0, 1] of a parameter's range."""
+    if isinstance(distribution, CategoricalDistribution):
+        count = len(distribution.choices)
+        return np.minimum((shares * count).astype(np.int64), count - 1)
+    if not isinstance(distribution, FloatDistribution | IntDistribution):
+        raise ValueError(f"distribution must be of numbers or choices, got {quote(distribution)}")
+    low, high = _bounds(distribution)
+    values = low + shares * (high - low)
+    values = np.exp(values) if distribution.log else values
+    if distribution.step is not None:
+        values = distribution.low + distribution.step * np.round((values - distribution.low) / distribution.step)
+    return np.clip(values, distribution.low, distribution.high)
 
 
-def shares(one: BaseDistribution, found: np.ndarray) -> np.ndarray:
-    """Return the inverse of `numbers`, for a choice the middle of its range."""
-    if isinstance(one, CategoricalDistribution):
-        return (found + 0.5) / len(one.choices)
-    assert isinstance(one, FloatDistribution | IntDistribution)
-    low, high = ends(one)
-    return ((np.log(found) if one.log else found) - low) / (high - low)
+def shares_from_values(distribution: BaseDistribution, values: np.ndarray) -> np.ndarray:
+    """Return the inverse of `values_from_shares`; a choice is at the middle of its range."""
+    if isinstance(distribution, CategoricalDistribution):
+        return (values + 0.5) / len(distribution.choices)
+    assert isinstance(distribution, FloatDistribution | IntDistribution)
+    low, high = _bounds(distribution)
+    return ((np.log(values) if distribution.log else values) - low) / (high - low)
 
 
-def coordinates(space: Space, points: np.ndarray) -> np.ndarray:
-    """Return the rows (n, coordinates) that a kernel sees of shares (n, parameters): a choice has one each."""
-    found = []
-    for one, column in zip(space.values(), points.T, strict=True):
-        at = numbers(one, column)
-        if isinstance(one, CategoricalDistribution):
-            found.append(APART * np.eye(len(one.choices))[at])
+def kernel_rows(space: Space, points: np.ndarray) -> np.ndarray:
+    """Return the rows (n, coordinates) that the kernel compares, of points (n, parameters) in the unit cube.
+
+    Every value of a choice has a coordinate of its own.
+    """
+    columns = []
+    for distribution, shares in zip(space.values(), points.T, strict=True):
+        values = values_from_shares(distribution, shares)
+        if isinstance(distribution, CategoricalDistribution):
+            columns.append(CHOICE_COORDINATE * np.eye(len(distribution.choices))[values])
         else:
-            found.append(shares(one, at)[:, None])
-    return np.concatenate(found, axis=1)
+            columns.append(shares_from_values(distribution, values)[:, None])
+    return np.concatenate(columns, axis=1)
 
 
-def sign_of(study: Study) -> float:
-    """Return 1 where much is good, -1 where little is."""
+def _direction_sign(study: Study) -> float:
+    """Return 1 for a study that maximizes, -1 for one that minimizes."""
     return 1.0 if study.direction == StudyDirection.MAXIMIZE else -1.0
 
 
 class BanditSampler(BaseSampler):
-    """An Optuna sampler on a kernel bandit.
+    """Optuna sampler on a kernel bandit.
 
     Parameters
     ----------
-    start : int, optional
-        Trials of a scrambled Sobol sequence, at least 2. Defaults to 6 + 2 per parameter.
+    n_startup_trials : int, default None
+        Number of trials of a scrambled Sobol sequence, at least 2. None takes 6 + 2 per parameter.
     seed : int, default 0
         Seed of all draws, at least 0.
 
     Raises
     ------
     ValueError
-        Outside those ranges, and for a study of several objectives.
+        If an argument is outside its range, or the study has several objectives.
     """
 
-    def __init__(self, *, start: int | None = None, seed: int = 0) -> None:
-        self.start: int | None = start if start is None else check.integer("start", start, 2)
+    def __init__(self, *, n_startup_trials: int | None = None, seed: int = 0) -> None:
+        self.n_startup_trials: int | None = n_startup_trials
+        if n_startup_trials is not None:
+            self.n_startup_trials = check.integer("n_startup_trials", n_startup_trials, 2)
         self.seed: int = check.integer("seed", seed, 0)
-        self._independent = TPESampler(seed=self.seed % 2**32)
+        self._tpe = TPESampler(seed=self.seed % 2**32)
         self._rng = np.random.default_rng([self.seed, 1])
-        self._shared = IntersectionSearchSpace()
-        self._alone = Lock()  # one thread of `n_jobs` at a time
-        self._begin({})
+        self._shared_space = IntersectionSearchSpace()
+        self._lock = Lock()  # one thread of `n_jobs` at a time
+        self._reset({})
 
-    def _begin(self, space: Space) -> None:
+    def _reset(self, space: Space) -> None:
         """Forget what was learned in another space."""
         self._space = space
-        self._first = START + EACH * len(space) if self.start is None else self.start
-        self._surrogate = surrogate.Surrogate(self._first, self.seed)
+        startup = STARTUP_TRIALS + STARTUP_TRIALS_PER_PARAMETER * len(space)
+        self._n_startup = startup if self.n_startup_trials is None else self.n_startup_trials
+        self._surrogate = surrogate.Surrogate(self._n_startup, self.seed)
         self._learned: list[int] = []  # numbers of trials, in the order of the surrogate's values
-        self._points: dict[int, np.ndarray] = {}  # shares (parameters,) of trials by number
+        self._points: dict[int, np.ndarray] = {}  # points (parameters,) of trials by number, in the unit cube
 
     def reseed_rng(self) -> None:
-        """Draw anew, in a process of its own."""
-        self._independent.reseed_rng()
+        """Seed the random generators anew, as in a process of its own."""
+        self._tpe.reseed_rng()
         self._rng = np.random.default_rng()
 
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> Space:
-        """Return the parameters of all trials so far; none where some trials have others beside them."""
+        """Return the parameters of all trials so far, or an empty space if some trials have further ones."""
         if len(study.directions) > 1:
             raise ValueError("BanditSampler is for one objective")
-        shared = self._shared.calculate(study)
-        over = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
-        if not all(one.distributions.keys() <= shared.keys() for one in over):
+        shared = self._shared_space.calculate(study)
+        complete = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+        if not all(past.distributions.keys() <= shared.keys() for past in complete):
             return {}
-        return {name: one for name, one in shared.items() if not one.single()}
+        return {name: distribution for name, distribution in shared.items() if not distribution.single()}
 
     def sample_relative(self, study: Study, trial: FrozenTrial, search_space: Space) -> dict[str, Any]:
-        """Return settings for all parameters of `search_space`, or none where TPE draws them."""
+        """Return settings for all parameters of `search_space`, or an empty dict if TPE shall draw them."""
         if not search_space:
             return {}
-        with self._alone:
+        with self._lock:
             if search_space != self._space:
-                self._begin(dict(search_space))
-            others = [one for one in study.get_trials(deepcopy=False) if one.number != trial.number]
-            point = self._next(trial.number, others, sign_of(study))
+                self._reset(dict(search_space))
+            others = [other for other in study.get_trials(deepcopy=False) if other.number != trial.number]
+            point = self._propose_point(trial.number, others, _direction_sign(study))
             if point is None:
                 return {}
             self._points[trial.number] = point
-            pairs = zip(search_space.items(), point, strict=True)
-            return {name: one.to_external_repr(numbers(one, np.array([at])).item()) for (name, one), at in pairs}
+            return {
+                name: distribution.to_external_repr(values_from_shares(distribution, np.array([share])).item())
+                for (name, distribution), share in zip(search_space.items(), point, strict=True)
+            }
 
     def sample_independent(
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:
-        """Return one parameter by itself, by Optuna's TPE."""
-        return self._independent.sample_independent(study, trial, param_name, param_distribution)
+        """Return the value of one parameter, drawn by Optuna's TPE."""
+        return self._tpe.sample_independent(study, trial, param_name, param_distribution)
 
     def best_trial(self, study: Study) -> FrozenTrial:
         """Return the completed trial of the best posterior mean, which noise does not flatter.
 
-        Where trials differ in their parameters, or before there are as many as the start has, it is Optuna's
-        `study.best_trial`, the luckiest one. Raises ValueError before any trial has completed.
+        If trials differ in their parameters, or there are fewer of them than start-up trials, this is Optuna's
+        `study.best_trial`, the trial with the best observed value.
+
+        Parameters
+        ----------
+        study : optuna.study.Study
+            Study with at least one completed trial.
+
+        Returns
+        -------
+        optuna.trial.FrozenTrial
+            The best trial.
+
+        Raises
+        ------
+        ValueError
+            If no trial has completed.
         """
         space = self.infer_relative_search_space(study, study.best_trial)
-        with self._alone:
+        with self._lock:
             if space != self._space:
-                self._begin(space)
-            trials = self._known(study.get_trials(deepcopy=False))
-            if not space or len(trials) < self._first:
+                self._reset(space)
+            trials = self._usable_trials(study.get_trials(deepcopy=False))
+            if not space or len(trials) < self._n_startup:
                 return study.best_trial
-            self._learn(trials, sign_of(study))
-            place = int(np.argmax(self._surrogate.means(self._surrogate.beside(self._rows([])))))
-            return next(one for one in study.get_trials() if one.number == self._learned[place])
+            self._learn_finished(trials, _direction_sign(study))
+            best = int(np.argmax(self._surrogate.means(self._surrogate.condition_on_pending(self._rows([])))))
+            return next(trial for trial in study.get_trials() if trial.number == self._learned[best])
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_alone"}
+        return {name: value for name, value in vars(self).items() if name != "_lock"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _alone=Lock())
+        self.__dict__.update(state, _lock=Lock())
 
-    def _known(self, trials: list[FrozenTrial]) -> list[FrozenTrial]:
-        """Return the trials that have all parameters of the space, or were given them here; keeps their points."""
-        found, held = [], set(self._learned)
-        for one in trials:
-            if one.number not in held and all(one.distributions.get(name) == own for name, own in self._space.items()):
-                at = [(own, own.to_internal_repr(one.params[name])) for name, own in self._space.items()]
-                self._points[one.number] = np.array([shares(own, np.array([value])).item() for own, value in at])
-                found.append(one)
-            elif one.number in held or (one.state == TrialState.RUNNING and one.number in self._points):
-                found.append(one)
-        return found
+    def _usable_trials(self, trials: list[FrozenTrial]) -> list[FrozenTrial]:
+        """Return the trials that have all parameters of the space, or got a point here. Stores their points."""
+        usable, learned = [], set(self._learned)
+        for trial in trials:
+            own, is_learned = trial.distributions, trial.number in learned
+            if not is_learned and all(own.get(name) == expected for name, expected in self._space.items()):
+                shares = [
+                    shares_from_values(distribution, np.array([distribution.to_internal_repr(trial.params[name])]))
+                    for name, distribution in self._space.items()
+                ]
+                self._points[trial.number] = np.array([share.item() for share in shares])
+                usable.append(trial)
+            elif is_learned or (trial.state == TrialState.RUNNING and trial.number in self._points):
+                usable.append(trial)
+        return usable
 
-    def _learn(self, trials: list[FrozenTrial], sign: float) -> None:
-        """Learn those of the trials that are over and were not yet learned."""
-        held = set(self._learned)
-        new = [one for one in trials if one.state in OVER and one.number not in held]
+    def _learn_finished(self, trials: list[FrozenTrial], sign: float) -> None:
+        """Learn the finished trials that were not learned before."""
+        learned = set(self._learned)
+        new = [trial for trial in trials if trial.state in FINISHED_STATES and trial.number not in learned]
         if new:
-            paid = [one.value if one.state == TrialState.COMPLETE else None for one in new]
-            values = np.array([np.nan if value is None else sign * value for value in paid])
-            self._surrogate.learn(self._rows([one.number for one in new]), values)
-            self._learned += [one.number for one in new]
+            observed = [trial.value if trial.state == TrialState.COMPLETE else None for trial in new]
+            values = np.array([np.nan if value is None else sign * value for value in observed])
+            self._surrogate.learn(self._rows([trial.number for trial in new]), values)
+            self._learned += [trial.number for trial in new]
 
-    def _next(self, number: int, trials: list[FrozenTrial], sign: float) -> np.ndarray | None:
-        """Return the shares (parameters,) of a trial of that number; None where TPE draws it."""
-        trials = self._known(trials)
-        complete = any(one.state == TrialState.COMPLETE for one in trials)
-        if len(trials) < self._first or not complete:
+    def _propose_point(self, number: int, trials: list[FrozenTrial], sign: float) -> np.ndarray | None:
+        """Return the point (parameters,) of the trial with this number, or None if TPE shall draw its settings."""
+        trials = self._usable_trials(trials)
+        has_values = any(trial.state == TrialState.COMPLETE for trial in trials)
+        if len(trials) < self._n_startup or not has_values:
             sequence = qmc.Sobol(len(self._space), seed=np.random.default_rng([self.seed, 2]))
             return np.asarray(sequence.fast_forward(number).random()[0])
-        self._learn(trials, sign)
-        known = self._surrogate.beside(self._rows([one.number for one in trials if one.state not in OVER]))
-        posterior = partial(surrogate.moments, known)
-        if self._surrogate.is_still():
-            if number % TURN == 0:
+        self._learn_finished(trials, sign)
+        pending = [trial.number for trial in trials if trial.state not in FINISHED_STATES]
+        model = self._surrogate.condition_on_pending(self._rows(pending))
+        moments = partial(surrogate.moments, model)
+        if self._surrogate.has_plateaus():
+            if number % TPE_PERIOD == 0:
                 return None
-            tried = {row.tobytes() for row in self._rows([one.number for one in trials])}
-            posterior = partial(surrogate.untried, known, tried)
-        means = self._surrogate.means(known)
-        order = np.argsort(-means, kind="stable")[:NEAR]
-        centres = np.array([self._points[self._learned[place]] for place in order if np.isfinite(means[place])])
-        choices = np.array([isinstance(one, CategoricalDistribution) for one in self._space.values()])
+            tried = {row.tobytes() for row in self._rows([trial.number for trial in trials])}
+            moments = partial(surrogate.moments_without_repeats, model, tried)
+        means = self._surrogate.means(model)
+        order = np.argsort(-means, kind="stable")[:N_CENTRES]
+        centres = np.array([self._points[self._learned[index]] for index in order if np.isfinite(means[index])])
+        is_choice = np.array([isinstance(kind, CategoricalDistribution) for kind in self._space.values()])
         return best_candidate(
-            lambda points: posterior(coordinates(self._space, points)), float(means[order[0]]), centres,
-            known.dictionary_size, choices, self._rng,
+            lambda points: moments(kernel_rows(self._space, points)), float(means[order[0]]), centres,
+            model.dictionary_size, is_choice, self._rng,
         )  # fmt: skip
 
-    def _rows(self, chosen: list[int]) -> np.ndarray:
-        """Return the rows (n, coordinates) of trials of these numbers."""
-        points = np.array([self._points[number] for number in chosen]).reshape(len(chosen), len(self._space))
-        return coordinates(self._space, points)
+    def _rows(self, numbers: list[int]) -> np.ndarray:
+        """Return the rows (n, coordinates) of the trials with these numbers."""
+        points = np.array([self._points[number] for number in numbers]).reshape(len(numbers), len(self._space))
+        return kernel_rows(self._space, points)

@@ -1,4 +1,4 @@
-"""The next point to try on a unit cube: a kernel bandit's posterior and its expected improvement.
+"""Proposals of the next point in a unit cube, from a kernel bandit's posterior and its expected improvement.
 
-`onepass.adapters.optuna.BanditSampler` chooses settings by them; Optuna has the search spaces, studies and pictures.
+`onepass.adapters.optuna.BanditSampler` chooses settings with them. Optuna has the search spaces, studies and pictures.
 """

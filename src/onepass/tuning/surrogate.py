@@ -1,12 +1,14 @@
-"""A kernel bandit's posterior of noisy values: units of their own, failures, and kernel and noise refitted.
+"""Surrogate model of noisy values: a kernel bandit's posterior with its own scale, failures, and refits.
 
     g(y) = (y - c) / s above c, and -log(1 + (c - y) / s) below it      c, s: median and spread of the first values
 
-The good half of the values keeps its shape, the bad half is pressed together: of settings that are ten times as bad
-nobody needs to know how bad. A failed trial pays 0, the median of the first: no setting near it is thought to be among
-the best, and no cliff makes the kernel short. Kernel and noise maximize the marginal likelihood (scikit-learn) times
-weak priors, normal ones of the logarithms, again whenever there are `AGAIN` times as many values; between fits a value
-is one play of an exact `KernelModel`.
+The transformation keeps the shape of the good half of the values and compresses the bad half: it does not matter how
+bad a bad setting is. A failed trial gets g = 0, the median of the first values. So no setting near a failure is
+expected to be among the best, and no cliff shortens the kernel.
+
+Kernel and noise maximize the marginal likelihood (scikit-learn) times weak priors, which are normal in the logarithms.
+They are fitted again whenever the number of values has grown by the factor `REFIT_GROWTH`. Between two fits, every
+value is one update of an exact `KernelModel`.
 """
 
 import warnings
@@ -22,119 +24,132 @@ from onepass.bandit.bandit import Bandit
 from onepass.features.kernels import Matern
 from onepass.model.kernel.kernel_model import KernelModel
 
-AGAIN = 1.2  # growth of values from fit to fit
-MOST = 200  # values that are fitted
-STEPS = 40  # of L-BFGS from a start
-STARTS = 2  # points of a Sobol sequence, a power of 2, beside the priors' mode
-LENGTHS, VARIANCES, NOISES = (0.02, 20.0), (0.05, 50.0), (1e-6, 1.0)  # bounds, in units of the cube and of the values
-USUAL_LENGTH, USUAL_VARIANCE, USUAL_NOISE = 0.35, 1.0, 1e-3  # modes of the priors; lengths grow as sqrt(coordinates)
-SPREAD, NOISE_SPREAD = 1.0, 2.5  # deviations of the logarithms: of lengths and variance, of the noise
-LEAST = 1e-12  # a spread of values, relative to them, that is none
-DEVIATION = 1e-9  # the least deviation that improvement is measured in
-STILL = 0.1  # of the values are those of other trials: then values come in steps
+REFIT_GROWTH = 1.2  # growth of the number of values from fit to fit
+MAX_FITTED = 200  # values used in a fit
+MAX_ITERATIONS = 40  # of L-BFGS from one start
+N_STARTS = 2  # points of a Sobol sequence, a power of 2, in addition to the mode of the priors
+LENGTHS, VARIANCES, NOISES = (0.02, 20.0), (0.05, 50.0), (1e-6, 1.0)  # bounds, in units of the cube and of g
+PRIOR_LENGTH, PRIOR_VARIANCE, PRIOR_NOISE = 0.35, 1.0, 1e-3  # modes of the priors; lengths grow as sqrt(coordinates)
+LOG_SPREAD, LOG_NOISE_SPREAD = 1.0, 2.5  # prior deviations of the logarithms: lengths and variance, and noise
+MIN_RELATIVE_SPREAD = 1e-12  # a spread of values below this, relative to their median, counts as none
+MIN_DEVIATION = 1e-9  # smallest deviation used for the improvement
+REPEATED_SHARE = 0.1  # share of values that equal those of other trials, above which values have plateaus
 
 
-class Units(NamedTuple):
-    """centre, scale: c and s."""
+class ValueScale(NamedTuple):
+    """Transformation g of values.
+
+    Parameters
+    ----------
+    centre : float
+        Median c of the first values.
+    spread : float
+        Root mean square distance s of the values above the median from it.
+    """
 
     centre: float
-    scale: float
+    spread: float
 
-    def inside(self, values: np.ndarray) -> np.ndarray:
-        """Return g of values (n,), 0 where they are NaN: of trials that failed."""
-        found = (np.where(np.isfinite(values), values, self.centre) - self.centre) / self.scale
-        return np.where(found < 0.0, -np.log1p(np.maximum(-found, 0.0)), found)
+    def transform(self, values: np.ndarray) -> np.ndarray:
+        """Return g of values (n,), and 0 for NaN, the value of a failed trial."""
+        z = (np.where(np.isfinite(values), values, self.centre) - self.centre) / self.spread
+        return np.where(z < 0.0, -np.log1p(np.maximum(-z, 0.0)), z)
 
 
-def units_of(first: np.ndarray) -> Units:
-    """Return the units of the first values (n,); failures are NaN."""
+def value_scale(first: np.ndarray) -> ValueScale:
+    """Return the scale of the first values (n,), of which failures are NaN."""
     first = first[np.isfinite(first)]
     if not first.size:
-        return Units(0.0, 1.0)
+        return ValueScale(0.0, 1.0)
     centre = float(np.median(first))
-    scale = float(np.sqrt(np.mean((first[first >= centre] - centre) ** 2)))
-    return Units(centre, scale if scale > LEAST * max(abs(centre), np.finfo(float).tiny) else 1.0)
+    spread = float(np.sqrt(np.mean((first[first >= centre] - centre) ** 2)))
+    smallest = MIN_RELATIVE_SPREAD * max(abs(centre), np.finfo(float).tiny)
+    return ValueScale(centre, spread if spread > smallest else 1.0)
 
 
-def some(values: np.ndarray, most: int) -> np.ndarray:
-    """Return at most `most` indices of values (n,), in order: the best half, and others evenly over the rest."""
-    if len(values) <= most:
+def _subsample(values: np.ndarray, count: int) -> np.ndarray:
+    """Return at most `count` sorted indices of values (n,): half of them the best, the others spread over the rest."""
+    if len(values) <= count:
         return np.arange(len(values))
     order = np.argsort(-values, kind="stable")
-    rest = np.sort(order[most // 2 :])
-    spread = rest[np.linspace(0, len(rest) - 1, most - most // 2).round().astype(np.int64)]
-    return np.sort(np.concatenate([order[: most // 2], spread]))
+    rest = np.sort(order[count // 2 :])
+    spread = rest[np.linspace(0, len(rest) - 1, count - count // 2).round().astype(np.int64)]
+    return np.sort(np.concatenate([order[: count // 2], spread]))
 
 
-def maximize_posterior(
+def _maximize_posterior(
     objective: Any, mode: np.ndarray, bounds: np.ndarray, starts: np.ndarray, spreads: np.ndarray
 ) -> tuple[np.ndarray, float]:
-    """Minimize scikit-learn's objective and the priors by L-BFGS from the mode and from starts (n, parameters)."""
+    """Minimize scikit-learn's objective plus the priors, by L-BFGS from the mode and from starts (n, parameters)."""
 
-    def penalized(logs: np.ndarray) -> tuple[float, np.ndarray]:
+    def negative_log_posterior(logs: np.ndarray) -> tuple[float, np.ndarray]:
         value, slopes = objective(logs)
         off = (logs - mode) / spreads
         return float(value + 0.5 * off @ off), slopes + off / spreads
 
     ends: list[Any] = [
-        minimize(penalized, np.clip(start, *bounds.T), method="L-BFGS-B", jac=True, bounds=bounds,
-                 options={"maxiter": STEPS})
+        minimize(negative_log_posterior, np.clip(start, *bounds.T), method="L-BFGS-B", jac=True, bounds=bounds,
+                 options={"maxiter": MAX_ITERATIONS})
         for start in (mode, *starts)
     ]  # fmt: skip
-    end = min(ends, key=lambda one: one.fun)
-    return end.x, end.fun
+    best = min(ends, key=lambda end: end.fun)
+    return best.x, best.fun
 
 
-def fit(rows: np.ndarray, values: np.ndarray, seed: list[int]) -> tuple[Any, float]:
-    """Return the kernel and the noise of values (n,) at rows (n, coordinates)."""
+def fit_kernel(rows: np.ndarray, values: np.ndarray, seed: list[int]) -> tuple[Any, float]:
+    """Return the kernel and the noise variance that fit values (n,) at rows (n, coordinates)."""
     from sklearn.exceptions import ConvergenceWarning
-    from sklearn.gaussian_process import GaussianProcessRegressor
-    from sklearn.gaussian_process import kernels as theirs
+    from sklearn.gaussian_process import GaussianProcessRegressor, kernels
 
     dim = rows.shape[1]
-    lengths = np.full(dim, USUAL_LENGTH * dim**0.5)
-    kernel = theirs.ConstantKernel(USUAL_VARIANCE, VARIANCES) * theirs.Matern(lengths, LENGTHS, nu=2.5)
-    noisy = kernel + theirs.WhiteKernel(USUAL_NOISE, NOISES)
-    across = noisy.bounds[:, 1] - noisy.bounds[:, 0]
-    sobol = qmc.Sobol(dim + 2, seed=np.random.default_rng(seed)).random(STARTS)
-    spreads = np.array([SPREAD] * (dim + 1) + [NOISE_SPREAD])
-    search = partial(maximize_posterior, starts=noisy.theta + 0.5 * (sobol - 0.5) * across, spreads=spreads)
-    chosen = some(values, MOST)
+    lengths = np.full(dim, PRIOR_LENGTH * dim**0.5)
+    kernel = kernels.ConstantKernel(PRIOR_VARIANCE, VARIANCES) * kernels.Matern(lengths, LENGTHS, nu=2.5)
+    noisy = kernel + kernels.WhiteKernel(PRIOR_NOISE, NOISES)
+    ranges = noisy.bounds[:, 1] - noisy.bounds[:, 0]
+    sobol = qmc.Sobol(dim + 2, seed=np.random.default_rng(seed)).random(N_STARTS)
+    spreads = np.array([LOG_SPREAD] * (dim + 1) + [LOG_NOISE_SPREAD])
+    search = partial(_maximize_posterior, starts=noisy.theta + 0.5 * (sobol - 0.5) * ranges, spreads=spreads)
+    subset = _subsample(values, MAX_FITTED)
     model = GaussianProcessRegressor(noisy, optimizer=search)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # a parameter at its bound is still the best there is
-        found = model.fit(rows[chosen], values[chosen]).kernel_.get_params()
-    variance, noise = float(found["k1__k1__constant_value"]), float(found["k2__noise_level"])
-    return variance * Matern(2.5, tuple(np.atleast_1d(found["k1__k2__length_scale"]).tolist())), noise
+        params = model.fit(rows[subset], values[subset]).kernel_.get_params()
+    variance, noise = float(params["k1__k1__constant_value"]), float(params["k2__noise_level"])
+    return variance * Matern(2.5, tuple(np.atleast_1d(params["k1__k2__length_scale"]).tolist())), noise
 
 
 class Surrogate:
-    """An exact `KernelModel` that has learned values at rows, fitted again as they grow in number.
+    """Exact `KernelModel` of values at rows, whose kernel is fitted again as they grow in number.
 
-    start: the first so many values say the units; seed: of the starts of a fit.
+    Parameters
+    ----------
+    n_startup : int
+        Number of first values that determine the scale.
+    seed : int
+        Seed of the starting points of a fit.
     """
 
-    def __init__(self, start: int, seed: int) -> None:
-        self.start, self.seed = start, seed
+    def __init__(self, n_startup: int, seed: int) -> None:
+        self.n_startup, self.seed = n_startup, seed
         self.rows, self.values = np.empty((0, 0)), np.empty(0)
-        self._fitted, self._units = 0, Units(0.0, 1.0)
+        self._n_fitted, self._scale = 0, ValueScale(0.0, 1.0)
         self._bandit: Bandit | None = None
 
     def learn(self, rows: np.ndarray, values: np.ndarray) -> None:
-        """Learn values (n,), more is better and NaN is a failure, at rows (n, coordinates)."""
+        """Learn values (n,) at rows (n, coordinates). Larger is better, NaN is a failure."""
         self.rows = np.concatenate([self.rows.reshape(-1, rows.shape[1]), rows])
         self.values = np.concatenate([self.values, values])
         count = len(self.values)
-        if self._bandit is None or count >= AGAIN * self._fitted:
-            self._units = units_of(self.values[: self.start])
-            kernel, noise = fit(self.rows, self._units.inside(self.values), [self.seed, count])
-            self._bandit, self._fitted = Bandit(KernelModel(None, kernel, reg=noise)), count
+        if self._bandit is None or count >= REFIT_GROWTH * self._n_fitted:
+            self._scale = value_scale(self.values[: self.n_startup])
+            kernel, noise = fit_kernel(self.rows, self._scale.transform(self.values), [self.seed, count])
+            self._bandit, self._n_fitted = Bandit(KernelModel(None, kernel, reg=noise)), count
             rows, values = self.rows, self.values
-        for row, value in zip(rows, self._units.inside(values).tolist(), strict=True):
+        for row, value in zip(rows, self._scale.transform(values).tolist(), strict=True):
             self._bandit.learn(row, value)
 
-    def beside(self, pending: np.ndarray) -> KernelModel:
-        """Return the model after pending rows (n, coordinates) have paid their means.
+    def condition_on_pending(self, pending: np.ndarray) -> KernelModel:
+        """Return the model as if pending rows (n, coordinates) had already paid their means.
 
         Variances do not depend on rewards, so the widths are exactly those after these trials, whatever they pay
         (hallucinated updates: Desautels, Krause and Burdick 2014).
@@ -147,26 +162,31 @@ class Surrogate:
         return model
 
     def means(self, model: KernelModel) -> np.ndarray:
-        """Return the means (n,) at what was learned, -inf where a trial failed."""
+        """Return the model's means (n,) at the learned rows, and -inf for failed trials."""
         return np.where(np.isfinite(self.values), model.posterior(self.rows).means, -np.inf)
 
-    def is_still(self) -> bool:
-        """Tell if many values are exactly those of other rows, and the same row never paid two."""
-        there = np.isfinite(self.values)
-        rows, values = self.rows[there], self.values[there]
-        told = np.column_stack([rows, values])
-        noise = len(np.unique(told, axis=0)) > len(np.unique(rows, axis=0))
-        return not noise and len(np.unique(values)) < (1.0 - STILL) * len(values)
+    def has_plateaus(self) -> bool:
+        """Return True if many values equal those of other rows, and no row has two different values."""
+        finite = np.isfinite(self.values)
+        rows, values = self.rows[finite], self.values[finite]
+        pairs = np.column_stack([rows, values])
+        is_noisy = len(np.unique(pairs, axis=0)) > len(np.unique(rows, axis=0))
+        return not is_noisy and len(np.unique(values)) < (1.0 - REPEATED_SHARE) * len(values)
 
 
 def moments(model: KernelModel, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return means and deviations (n,) at rows (n, coordinates)."""
-    found = model.posterior(rows)
-    return found.means, np.maximum(found.deviations, DEVIATION)
+    """Return posterior means and deviations (n,) at rows (n, coordinates)."""
+    posterior = model.posterior(rows)
+    return posterior.means, np.maximum(posterior.deviations, MIN_DEVIATION)
 
 
-def untried(model: KernelModel, tried: Container[bytes], rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return `moments`, with a mean of -inf at rows that were tried, as bytes: they pay the same again."""
+def moments_without_repeats(
+    model: KernelModel, tried: Container[bytes], rows: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return `moments` with a mean of -inf at rows tried before, since they would pay the same again.
+
+    `tried` holds the bytes of those rows.
+    """
     means, deviations = moments(model, rows)
-    known = [row.tobytes() in tried for row in rows]
-    return np.where(known, -np.inf, means), deviations
+    is_repeat = [row.tobytes() in tried for row in rows]
+    return np.where(is_repeat, -np.inf, means), deviations
