@@ -170,7 +170,7 @@ def test_an_import_that_joins_is_replayed_as_if_it_were_learned_line_by_line(tmp
     monkeypatch.chdir(tmp_path)
     path = dsjson_logs.written(tmp_path / "a.dsjson", 80)
     op.InteractionBandit(seed=1).save("begin")
-    assert onepass(capsys, "log", "import", "log", path, "--default", "0")[1]["counts"]["join"] == 80
+    assert onepass(capsys, "log", "import", "log", path, "--default-reward", "0")[1]["counts"]["join"] == 80
     code, found = onepass(capsys, "log", "replay", "log", "--model", "begin", "--out", "end")
     assert (code, found["joins"]) == (0, 80)
     naive = op.InteractionBandit(seed=1)

@@ -310,7 +310,10 @@ def test_the_command_takes_a_place_or_a_day_and_says_what_was_verified_earlier(t
     assert 0 < later["loops"]["game"]["decisions"] < again["loops"]["game"]["decisions"]
     assert json.loads(command("--since", "1970-01-01", "--all", "--json")[1])["loops"] == found["loops"]
     assert command("--since", "soon")[0] == 2
-    assert "--since must be a place of the log, or a day as 2026-11-01, got soon" in command("--since", "soon")[2]
+    assert (
+        "--since must be a sequence number of the log, or a date such as 2026-11-01, got soon"
+        in command("--since", "soon")[2]
+    )
 
 
 def test_a_whole_checkpoint_that_could_not_be_stored_is_made_again(started, monkeypatch):

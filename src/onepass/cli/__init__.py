@@ -1,8 +1,8 @@
 """The command line: `onepass list | run | tune | report | evaluate | log | serve | simulate | doctor | bench`.
 
-What a command needs is imported in it: `onepass --help` waits for no package that it does not use.
-Tables go to standard output and everything else to standard error; with --json standard output holds nothing but one
-JSON object per policy and seed. Exit codes: 0, 2 for what cannot be done as asked, 130 after Ctrl-C.
+Every command imports the packages that it needs, so that `onepass --help` is fast. Tables go to standard output and
+everything else to standard error. With --json, standard output holds one JSON object per policy and seed, and nothing
+else. Exit codes: 0, 2 if the arguments are wrong or something is missing, 130 after Ctrl-C.
 """
 
 import sys
@@ -28,14 +28,15 @@ EXTRAS = (
     "ray",
     "optuna",
 )
-FINISHED = "finished"  # the folder of what is played, until all is
+FINISHED = "finished"  # folder that keeps finished tasks until all are finished
 
 
-def needs(name: str) -> str:
-    package = name.partition(".")[0]
+def _install_hint(module: str) -> str:
+    """Return the sentence that names a missing package and the extra that installs it."""
+    package = module.partition(".")[0]
     served = dict.fromkeys(("starlette", "uvicorn", "prometheus_client"), "serve")
-    known = {"httpx": "client", "msgspec": "log", "psycopg": "postgres", "ray": "ray", "optuna": "optuna", **served}
-    extra = known.get(package, "experiment")
+    extras = {"httpx": "client", "msgspec": "log", "psycopg": "postgres", "ray": "ray", "optuna": "optuna", **served}
+    extra = extras.get(package, "experiment")
     return f"onepass: {package} is missing, which the command line needs: pip install onepass[{extra}]"
 
 
@@ -47,7 +48,7 @@ try:
     from onepass.cli.serve import serve
     from onepass.cli.simulate import simulate
 except ModuleNotFoundError as missing:
-    print(needs(str(missing.name)), file=sys.stderr)
+    print(_install_hint(str(missing.name)), file=sys.stderr)
     raise SystemExit(2) from missing
 
 app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, no_args_is_help=True)
@@ -59,31 +60,31 @@ app.command()(simulate)
 
 Name = Annotated[
     str,
-    typer.Argument(metavar="EXPERIMENT", help="A name that `onepass list` shows, or MODULE:NAME of your own."),
+    typer.Argument(metavar="EXPERIMENT", help="Name that `onepass list` shows, or MODULE:NAME of your own experiment."),
 ]
-Rounds = Annotated[int | None, typer.Option(help="Rounds per seed, instead of the experiment's own.")]
+Rounds = Annotated[int | None, typer.Option(help="Rounds per seed. Default: as the experiment has it.")]
 Policies = Annotated[
-    str | None, typer.Option(metavar="A,B", help="Only these, by label or group; MODULE:NAME is your own.")
+    str | None, typer.Option(metavar="A,B", help="Only these policies, by label or group, or MODULE:NAME of your own.")
 ]
 Out = Annotated[Path | None, typer.Option(metavar="DIR", help="Folder for results.")]
 Jobs = Annotated[
     int | None,
     typer.Option(
-        help="Processes that play seeds. Default: one a core; one in all where seconds are the subject. What is "
-        "finished is kept in DIR/finished until all is, and not played again after a run that was ended."
+        help="Processes that play seeds. Default: one per core, and a single one if the experiment measures time. "
+        "DIR/finished keeps finished tasks until all are finished; a run that was stopped goes on from there."
     ),
 ]
 Ray = Annotated[
     str | None,
     typer.Option(
         metavar="ADDRESS",
-        help='Let the workers of this Ray play ("auto", ray://HOST:10001, or "local": one started here).',
+        help='Use the workers of this Ray cluster: "auto", ray://HOST:10001, or "local" to start one here.',
     ),
 ]
 
 
-def version(asked: bool) -> None:
-    if asked:
+def _show_version(requested: bool) -> None:
+    if requested:
         print(f"onepass {metadata.version('onepass')}")
         raise typer.Exit
 
@@ -91,7 +92,7 @@ def version(asked: bool) -> None:
 @app.callback()
 def onepass(
     _: Annotated[
-        bool, typer.Option("--version", callback=version, is_eager=True, help="Show the version and exit.")
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
     """Learn to decide, online: one pass over the data, bounded memory, regret guarantees."""
@@ -99,9 +100,9 @@ def onepass(
 
 @app.command("list")
 def list_command(name: Annotated[str | None, typer.Argument(metavar="[EXPERIMENT]")] = None) -> None:
-    """List experiments, or the policies of one.
+    """List the experiments, or the policies of one experiment.
 
-    Experiments in groups, policies with their parameters.
+    Experiments are listed in groups, policies with their parameters.
     """
     from onepass.lab import plugins, suites, tables
 
@@ -112,35 +113,41 @@ def list_command(name: Annotated[str | None, typer.Argument(metavar="[EXPERIMENT
 def run(
     name: Name,
     rounds: Rounds = None,
-    seeds: Annotated[int | None, typer.Option(help="Number of seeds: 0, 1, ... Default: the experiment's own.")] = None,
+    seeds: Annotated[
+        int | None, typer.Option(help="Number of seeds: 0, 1, ... Default: as the experiment has it.")
+    ] = None,
     policies: Policies = None,
     out: Out = None,
-    json: Annotated[bool, typer.Option("--json", help="One JSON object per policy and seed, nothing else.")] = False,
-    tuned: Annotated[Path | None, typer.Option(metavar="FILE", help="Use the parameters `onepass tune` found.")] = None,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object per policy and seed, and nothing else.")
+    ] = False,
+    tuned: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Use the parameters that `onepass tune` found.")
+    ] = None,
     jobs: Jobs = None,
     ray: Ray = None,
 ) -> None:
     """Run an experiment.
 
-    Leaves Parquet files, a table and a picture in DIR (default: results/EXPERIMENT).
+    Writes Parquet files, a table and a picture to DIR (default: results/EXPERIMENT).
     """
     from onepass.lab import plugins, report, runner, tuning
     from onepass.lab.results import json_line
 
     experiment = plugins.load_experiment(name)
-    chosen = plugins.load_policies(experiment, split(policies))
+    selected = plugins.load_policies(experiment, _split_names(policies))
     if tuned is not None:
-        chosen = tuning.apply_tuned_parameters(experiment, chosen, tuned)
-    place = out or Path("results", experiment.name)
-    publish = lambda results: report.publish(results, place, report.keep, sys.stderr if json else sys.stdout)  # noqa: E731
+        selected = tuning.apply_tuned_parameters(experiment, selected, tuned)
+    folder = out or Path("results", experiment.name)
+    publish = lambda results: report.publish(results, folder, report.keep, sys.stderr if json else sys.stdout)  # noqa: E731
     results = runner.run(
         experiment,
-        policies=chosen,
+        policies=selected,
         seeds=seeds,
         rounds=rounds,
         jobs=jobs,
         ray=ray,
-        cache_folder=place / FINISHED,
+        cache_folder=folder / FINISHED,
         callback=publish,
     )
     for row in results.rows if json else []:
@@ -152,30 +159,30 @@ def run(
 def tune(
     name: Name,
     rounds: Rounds = None,
-    seeds: Annotated[int, typer.Option(help="Number of seeds: 1000, 1001, ...; no evaluation uses them.")] = 10,
+    seeds: Annotated[int, typer.Option(help="Number of seeds: 1000, 1001, ... No evaluation uses them.")] = 10,
     policies: Policies = None,
     out: Out = None,
     jobs: Jobs = None,
     ray: Ray = None,
 ) -> None:
-    """Search the parameters of every policy.
+    """Search the best parameters of every policy.
 
-    All on one grid; default DIR: results/EXPERIMENT-tuned.
+    All policies are searched on one grid. Writes to DIR (default: results/EXPERIMENT-tuned).
     """
     from onepass.lab import plugins, report, tuning
 
     experiment = plugins.load_experiment(name)
-    chosen = plugins.load_policies(experiment, split(policies))
-    place = out or Path("results", f"{experiment.name}-tuned")
-    publish = lambda results: report.publish(results, place, report.keep_tuning, sys.stdout)  # noqa: E731
+    selected = plugins.load_policies(experiment, _split_names(policies))
+    folder = out or Path("results", f"{experiment.name}-tuned")
+    publish = lambda results: report.publish(results, folder, report.keep_tuning, sys.stdout)  # noqa: E731
     results = tuning.tune(
         experiment,
-        policies=chosen,
+        policies=selected,
         seeds=seeds,
         rounds=rounds,
         jobs=jobs,
         ray=ray,
-        cache_folder=place / FINISHED,
+        cache_folder=folder / FINISHED,
         callback=publish,
     )
     raise typer.Exit(130 if results.interrupted else 0)
@@ -183,13 +190,14 @@ def tune(
 
 @app.command("report")
 def report_command(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder that run or tune wrote.")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder that run or tune wrote.")],
     figure: Annotated[
-        str | None, typer.Option(metavar="MODULE:NAME", help="Your own table and picture, where it has one.")
+        str | None,
+        typer.Option(metavar="MODULE:NAME", help="Function of your own that makes the table and the picture."),
     ] = None,
-    pdf: Annotated[bool, typer.Option("--pdf", help="The picture and each of its panels as PDF, too.")] = False,
+    pdf: Annotated[bool, typer.Option("--pdf", help="Also write the picture and each of its panels as PDF.")] = False,
 ) -> None:
-    """Make tables and pictures of results again."""
+    """Make the tables and pictures of results again."""
     from onepass.lab import plugins, report
 
     print(report.rebuild(folder, figure=None if figure is None else plugins.load_figure(figure), paper=pdf))
@@ -200,13 +208,14 @@ def bench(
     regret: Annotated[
         bool,
         typer.Option(
-            "--regret", help="Regret against its bars instead (MNIST, heavy tails, kernels, learners; 20 minutes)."
+            "--regret",
+            help="Compare regret with its targets instead (MNIST, heavy tails, kernels, learners; 20 minutes).",
         ),
     ] = False,
 ) -> None:
     """Print the speed of a round, as ratios.
 
-    To what it cannot do without, and to plain NumPy.
+    The ratios compare it with the least work that a round needs, and with plain NumPy.
     """
     from onepass.lab import benchmark
 
@@ -216,41 +225,42 @@ def bench(
 @app.command()
 def evaluate(
     path: Annotated[
-        str, typer.Argument(metavar="LOG", help="A file (.dsjson, .vw, .csv, .npz, also with .gz), or a store.")
+        str, typer.Argument(metavar="LOG", help="File (.dsjson, .vw, .csv, .npz, also with .gz), or a store.")
     ],
     policy: Annotated[
         list[str],
         typer.Option(
-            help="uniform, logged, always:ARM, MODULE:NAME (in the current folder, too) or the file of a saved "
-            "bandit, which takes features as they are: rows of numbers, or JSON; may be repeated."
+            help="uniform, logged, always:ARM, MODULE:NAME (also in the current folder), or the file of a saved "
+            "bandit, which takes the features unchanged (rows of numbers, or JSON). May be repeated."
         ),
     ],
     form: Annotated[
-        str | None, typer.Option("--format", help="dsjson, vw, csv or obp. Default: by the ending.")
+        str | None, typer.Option("--format", help="dsjson, vw, csv or obp. Default: by the file's ending.")
     ] = None,
     features: Annotated[
         str | None, typer.Option(metavar="A,B", help="Columns of a CSV file, or MODULE:NAME of a function.")
     ] = None,
     arms: Annotated[
-        str | None, typer.Option(metavar="A,B", help="Names of all arms of a CSV file. Default: those of its rows.")
+        str | None,
+        typer.Option(metavar="A,B", help="Names of all arms of a CSV file. Default: all that its rows name."),
     ] = None,
-    least: Annotated[float, typer.Option(help="The least reward that there can be.")] = 0.0,
-    largest: Annotated[float, typer.Option(help="The largest reward that there can be.")] = 1.0,
-    level: Annotated[float, typer.Option(help="Of all limits.")] = 0.95,
-    weight_bound: Annotated[float | None, typer.Option(help="The largest weight that there can be.")] = None,
+    min_reward: Annotated[float, typer.Option(help="Smallest possible reward.")] = 0.0,
+    max_reward: Annotated[float, typer.Option(help="Largest possible reward.")] = 1.0,
+    level: Annotated[float, typer.Option(help="Confidence level of the intervals.")] = 0.95,
+    weight_bound: Annotated[float | None, typer.Option(help="Largest possible importance weight.")] = None,
     skip: Annotated[
         bool,
-        typer.Option("--skip", help="Leave out bad lines and decisions, and say which; else the first one ends it."),
+        typer.Option("--skip", help="Leave out bad lines and decisions, and name them. Default: stop at the first."),
     ] = False,
-    loop: Annotated[str | None, typer.Option(metavar="NAME", help="Of a store: only this loop. Default: all.")] = None,
+    loop: Annotated[str | None, typer.Option(metavar="NAME", help="Only this loop of a store. Default: all.")] = None,
     keep_probability: Annotated[
-        float | None, typer.Option(help="Lines kept with a higher probability (pdrop) are thinned to this one.")
+        float | None, typer.Option(help="Thin lines that were logged with a higher probability (pdrop) to this one.")
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="One JSON object per policy, nothing else.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object per policy, and nothing else.")] = False,
 ) -> None:
-    """Say what other policies would have earned.
+    """Estimate from a log what other policies would have earned.
 
-    By a log: values, limits, and whether to believe them.
+    Prints values, confidence intervals, and whether they can be trusted.
     """
     from onepass.evaluation import files
     from onepass.lab.errors import ExperimentError
@@ -258,9 +268,9 @@ def evaluate(
 
     try:
         with Meter(f"evaluate {Path(path).name}", files.count_decisions(path, form), quiet=json) as meter:
-            found = files.evaluate_file(
-                path, policy, format=form, features=features, arms=split(arms),
-                reward_range=(least, largest), level=level,
+            estimates = files.evaluate_file(
+                path, policy, format=form, features=features, arms=_split_names(arms),
+                reward_range=(min_reward, max_reward), level=level,
                 weight_bound=weight_bound, loop=loop, keep_probability=keep_probability,
                 bad="skip" if skip else "refuse",
                 report=lambda where, reason: print(f"{path}, {where}: {reason}", file=sys.stderr),
@@ -268,34 +278,35 @@ def evaluate(
             )  # fmt: skip
     except (ValueError, OSError) as error:
         raise ExperimentError(str(error)) from None
-    print(files.to_json_lines(found) if json else files.format_table(found))
+    print(files.to_json_lines(estimates) if json else files.format_table(estimates))
 
 
 @app.command("compile")
 def compile_command(
-    names: Annotated[list[str] | None, typer.Argument(metavar="[RECIPE]...", help="Only these.")] = None,
+    names: Annotated[list[str] | None, typer.Argument(metavar="[RECIPE]...", help="Only these recipes.")] = None,
 ) -> None:
-    """Compile ahead all that the recipes need.
+    """Compile all code of the recipes ahead of time.
 
-    Fills the cache, for images and before first requests; some minutes, once on a machine.
+    Fills the cache, for container images and before first requests. It takes some minutes, once per machine.
     """
     from onepass.precompile import main
 
     raise typer.Exit(main(names or ()))
 
 
-def split(names: str | None) -> list[str] | None:
+def _split_names(names: str | None) -> list[str] | None:
+    """Return the names of a comma-separated list."""
     return None if names is None else [name.strip() for name in names.split(",") if name.strip()]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Entry point; what the user can put right is said in one sentence, with exit code 2."""
+    """Run the command line. Errors that the user can correct are one sentence, with exit code 2."""
     try:
         app(arguments, prog_name="onepass")
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in EXTRAS:
             raise
-        print(needs(str(error.name)), file=sys.stderr)
+        print(_install_hint(str(error.name)), file=sys.stderr)
     except ValueError as error:
         from onepass.lab.errors import ExperimentError
 

@@ -1,6 +1,6 @@
-"""`onepass doctor --data DIR LOOP.toml ...`: is a service in order, running or not?
+"""Command `onepass doctor --data DIR LOOP.toml ...`: checks a service, running or not.
 
-Exit codes: 0, 1 where something is broken, 2 for what cannot be done as asked.
+Exit codes: 0, 1 if something is broken, 2 if the arguments are wrong.
 """
 
 import json
@@ -9,25 +9,32 @@ from typing import Annotated
 
 import typer
 
-Loops = Annotated[list[Path] | None, typer.Argument(metavar="[LOOP.toml...]", help="Settings. Default: by the logs.")]
+Loops = Annotated[
+    list[Path] | None,
+    typer.Argument(metavar="[LOOP.toml...]", help="Settings, one file per loop. Default: the loops of the logs."),
+]
 Data = Annotated[Path, typer.Option(metavar="DIR", help="Folder of logs and checkpoints.")]
-Log = Annotated[str | None, typer.Option(metavar="postgresql://...", envvar="ONEPASS_LOG", help="As `onepass serve`.")]
-Quick = Annotated[bool, typer.Option("--quick", help="Do not walk through the logs.")]
-Json = Annotated[bool, typer.Option("--json", help="A line of JSON for every finding, nothing else.")]
+Log = Annotated[
+    str | None,
+    typer.Option(metavar="postgresql://...", envvar="ONEPASS_LOG", help="Log of all loops, as for `onepass serve`."),
+]
+Quick = Annotated[bool, typer.Option("--quick", help="Do not read the logs through.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one line of JSON per finding, and nothing else.")]
 
 
 def doctor(
     loops: Loops = None, data: Data = Path("data"), log: Log = None, quick: Quick = False, as_json: Json = False
 ) -> None:
-    """Say whether a service is in order.
+    """Check the installation of a service.
 
-    Its settings, folder, disk, logs, checkpoints and clock (docs/hosting.md).
+    Looks at its settings, folder, disk, logs, checkpoints and clock (docs/hosting.md).
     """
     from onepass.service.doctor import examine
 
     broken = False
-    for found in examine(data, loops or (), log, quick):
-        broken = broken or found.state == "broken"
-        whose = f"{found.loop}: " if found.loop else ""
-        print(json.dumps(found._asdict()) if as_json else f"{found.state:6}  {found.what:10}  {whose}{found.sentence}")
+    for finding in examine(data, loops or (), log, quick):
+        broken = broken or finding.state == "broken"
+        loop = f"{finding.loop}: " if finding.loop else ""
+        line = f"{finding.state:6}  {finding.what:10}  {loop}{finding.sentence}"
+        print(json.dumps(finding._asdict()) if as_json else line)
     raise typer.Exit(1 if broken else 0)

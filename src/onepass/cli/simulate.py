@@ -1,6 +1,6 @@
-"""`onepass simulate [URL]`: simulated visitors for a service, to look at its page.
+"""Command `onepass simulate [URL]`: sends simulated visitors to a service, so that its page has something to show.
 
-Exit codes: 0 after its time, 2 where nothing answers, or the service refuses.
+Exit codes: 0 after the given seconds, 2 if no service answers or the service refuses.
 """
 
 import os
@@ -11,15 +11,17 @@ from typing import Annotated
 
 import typer
 
-Url = Annotated[str, typer.Argument(metavar="URL", help="Of a service that runs.")]
-LoopName = Annotated[str, typer.Option(help="With the arms and features of `onepass serve --demo`.")]
-Rate = Annotated[float, typer.Option(min=0.01, help="Visitors a second.")]
-Seconds = Annotated[float | None, typer.Option(min=0.0, help="How long. Default: as long as it is served.")]
+Url = Annotated[str, typer.Argument(metavar="URL", help="URL of a running service.")]
+LoopName = Annotated[str, typer.Option(help="Loop with the arms and features of `onepass serve --demo`.")]
+Rate = Annotated[float, typer.Option(min=0.01, help="Visitors per second.")]
+Seconds = Annotated[float | None, typer.Option(min=0.0, help="Duration. Default: as long as the service answers.")]
 Authorities = Annotated[
     Path | None,
-    typer.Option("--ca", metavar="FILE", help="Authorities to trust for TLS, PEM. Default: the usual ones."),
+    typer.Option(
+        "--ca", metavar="FILE", help="Certificate authorities to trust for TLS, PEM. Default: those of the system."
+    ),
 ]
-Seed = Annotated[int, typer.Option(min=0)]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of the visitors and their clicks.")]
 
 
 def simulate(
@@ -32,7 +34,7 @@ def simulate(
 ) -> None:
     """Send simulated visitors to a service.
 
-    Their best policy is known (docs/page.md); a key is read from ONEPASS_KEY.
+    The best policy for them is known (docs/page.md). The key of the service is read from ONEPASS_KEY.
     """
     from onepass.service import simulation
 
@@ -40,23 +42,23 @@ def simulate(
     try:
         if key is not None and not key.strip():
             raise ValueError(
-                "ONEPASS_KEY must not be empty: set it to a key of the loop, or unset it where there is none"
+                "ONEPASS_KEY must not be empty: set it to a key of the loop, or unset it if the loop has no keys"
             )
-        tls = None if authorities is None else context_of(authorities)
-        found = simulation.simulate(
+        tls = None if authorities is None else _tls_context(authorities)
+        visitors = simulation.simulate(
             url, loop, rate=rate, seconds=seconds, seed=seed, key=key, tls=tls,
             tell=lambda line: print(f"onepass: {line}", file=sys.stderr, flush=True),
         )  # fmt: skip
     except ValueError as error:
         print(f"onepass: {error}", file=sys.stderr)
         raise typer.Exit(2) from None
-    if not found.shown:
+    if not visitors.shown:
         print(f"onepass: nothing answers at {url}", file=sys.stderr)
         raise typer.Exit(2)
 
 
-def context_of(authorities: Path) -> ssl.SSLContext:
-    """The context of TLS that trusts a file of authorities, as the client's."""
+def _tls_context(authorities: Path) -> ssl.SSLContext:
+    """Return the TLS context that trusts a file of certificate authorities, as the client does."""
     from onepass.client.requests import tls_context
 
     return tls_context(authorities)

@@ -83,7 +83,7 @@ def verify_all(
     ----------
     open_store : callable
         Opens the store for reading: returns it, or a context manager that does. With several processes it must be
-        picklable, as `functools.partial(opened, place)`.
+        picklable, as `functools.partial(open_store, path)`.
     loop : str, optional
         Only this loop. Defaults to all that have decisions.
     workers : int, default 1
