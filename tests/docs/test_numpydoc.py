@@ -29,7 +29,6 @@ DISABLED = {
 # Packages whose docstrings are still written in another way: remove a line when it is done.
 PENDING: tuple[str, ...] = (
     "onepass.adapters",
-    "onepass.cluster",
     "onepass.lab",
     "onepass.model",
     "onepass.service",

@@ -1,7 +1,8 @@
-"""The same work on more than one machine: arms on shards, rows in parallel, on Ray or in this process.
+"""Bandits on more than one machine: arms on shards, rows in parallel, on Ray or in this process.
 
-`ShardedBandit` (arms), `fit` (rows), `Replicas` (streams), `evaluate` (logs); docs/cluster.md. `pip install
-onepass[ray]` for more than one process; all of it runs without.
+`ShardedBandit` spreads arms, `fit` spreads rows of files, `Replicas` spreads the rows of a stream, and `evaluate`
+spreads the parts of a log; see docs/cluster.md. More than one process needs `pip install onepass[ray]`. Everything also
+runs in one process without Ray.
 """
 
 from onepass.cluster.parallel_evaluate import evaluate

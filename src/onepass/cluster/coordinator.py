@@ -1,4 +1,4 @@
-"""What stands before the shards, as one owner of state: a bandit whose store is on them, and `seq`, its changes."""
+"""The coordinator of a sharded bandit: a bandit whose store is on shards, and the number of its last change."""
 
 from functools import partial
 from typing import Any, Self, final
@@ -13,7 +13,10 @@ from onepass.model.arms.arm_models import ArmModels
 
 
 def shard_recipe(bandit: Bandit) -> Bandit:
-    """A bandit built as this one, with arms on shards. ValueError for models whose arms know of one another."""
+    """Return a bandit with the parts of `bandit`, whose arms are on shards.
+
+    Raises ValueError if `bandit` has learned something, or has a model that shards cannot hold.
+    """
     if not (isinstance(bandit, Bandit) and isinstance(bandit.model, ArmModels)):
         raise ValueError(f"recipe must be a bandit with models per arm, Disjoint or Hybrid, got {check.quote(bandit)}")
     if bandit.model.half_life is not None:
@@ -30,7 +33,7 @@ def shard_recipe(bandit: Bandit) -> Bandit:
 
 
 def _shard_model(model: ArmModels) -> ArmModels:
-    """A model with the same parts, its arms on shards."""
+    """Return a model with the parts of `model`, whose arms are on shards."""
     parts = model.params()
     return ArmModels(parts["estimator"].with_store(lambda: ShardedStore(parts["estimator"])), parts["features"])
 
@@ -38,7 +41,13 @@ def _shard_model(model: ArmModels) -> ArmModels:
 @final
 @savable
 class Coordinator(files.Owner):
-    """bandit: one that `sharded` gave; seq: of its last change."""
+    """Bandit in front of the shards, with the number of its last change.
+
+    Parameters
+    ----------
+    bandit : a bandit made by `shard_recipe`.
+    seq : number of the last change, 0 before the first.
+    """
 
     def __init__(self, bandit: Bandit, seq: int = 0):
         self.bandit, self.seq = bandit, seq
@@ -52,7 +61,7 @@ class Coordinator(files.Owner):
 
     @classmethod
     def from_contents(cls, params: dict[str, Any], extra: dict[str, Any], held: files.StateSource) -> Self:
-        """From what a file holds, `params`, `extra` and `held`; ValueError where that does not fit."""
+        """Rebuild a coordinator from `params`, `extra` and `held`; ValueError if they do not belong together."""
         given = {name: build(part) for name, part in params.items()}
         estimator = given["estimator"].with_store(partial(ShardedStore, given["estimator"]))
         model = ArmModels.from_contents({"estimator": estimator, "features": given["features"]}, extra["model"], held)

@@ -1,7 +1,8 @@
-"""Changes by number: each is made once, whoever asks again.
+"""Numbered changes, each of which is made exactly once.
 
-A change of a part of a cluster has a number, `seq`. A change that was made already is not made again; its answer is
-given once more. So whoever had no answer asks again, and every row is learned once.
+A change of a part of a cluster has a number, `seq`. If the last change is requested again, the worker repeats its
+answer and does not make the change again. A caller without an answer can therefore ask again, and every row is learned
+once.
 """
 
 from collections.abc import Callable
@@ -10,7 +11,14 @@ from typing import Any, NamedTuple, final
 
 
 class BusyTime(NamedTuple):
-    """Since a part began: seconds and CPU seconds of changes, CPU seconds of its process."""
+    """Time since the start of a part.
+
+    Parameters
+    ----------
+    seconds : seconds of changes.
+    cpu : CPU seconds of changes.
+    process : CPU seconds of the whole process.
+    """
 
     seconds: float
     cpu: float
@@ -19,38 +27,42 @@ class BusyTime(NamedTuple):
 
 @final
 class IdempotentWorker:
-    """A part of a cluster, wherever it runs, whose changes are numbered.
+    """Part of a cluster, local or remote, whose changes are numbered.
 
     Parameters
     ----------
     begin : callable
-        Begins the part from `kept`. The part's `seq` is the number of its last change.
-    kept : object
-        The state that the part comes back from, None for a new part.
+        Makes the part from `saved`. The part's `seq` is the number of its last change.
+    saved : object
+        The state that the part is restored from, None for a new part.
     """
 
-    def __init__(self, begin: Callable[[Any], Any], kept: Any) -> None:
-        self.part = begin(kept)
+    def __init__(self, begin: Callable[[Any], Any], saved: Any) -> None:
+        self.part = begin(saved)
         self._answer: Any = None
         self._busy = self._cpu = 0.0
 
-    def ask(self, method: str, *given: Any) -> Any:
+    def ask(self, method: str, *args: Any) -> Any:
         """Call a method of the part that changes nothing."""
-        return getattr(self.part, method)(*given)
+        return getattr(self.part, method)(*args)
 
-    def apply(self, seq: int, method: str, *given: Any) -> Any:
-        """Change the part by one of its methods, once. Raises ValueError where a change between is missing."""
+    def apply(self, seq: int, method: str, *args: Any) -> Any:
+        """Change the part by one of its methods, exactly once, and return the answer.
+
+        The last change is answered again from memory. An earlier one is answered by None. Raises ValueError if a change
+        in between is missing.
+        """
         done = self.part.seq
         if seq <= done:
             return self._answer if seq == done else None
         if seq != done + 1:
             raise ValueError(f"seq must be {done + 1}, got {seq}: a change is missing")
         start, worked = perf_counter(), process_time()
-        self._answer = self.ask(method, *given)
+        self._answer = self.ask(method, *args)
         self.part.seq = seq
         self._busy, self._cpu = self._busy + perf_counter() - start, self._cpu + process_time() - worked
         return self._answer
 
     def busy_time(self) -> BusyTime:
-        """Return the time that changes took here; the rest of their time is that of messages and of the front."""
+        """Return the time of changes on this worker, without messages and the coordinator's work."""
         return BusyTime(self._busy, self._cpu, process_time())

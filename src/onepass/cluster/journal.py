@@ -1,13 +1,13 @@
-"""A folder from which a bandit on shards comes back: a cut of all shards at one `seq`, and a log of what came after.
+"""Folder that restores a sharded bandit: a checkpoint of all shards at one `seq`, and a log of later changes.
 
-    current      which cut counts: its number and seq, and the seq of every shard, by number
-    cut-N/       bandit, shard-0, shard-1, ...: all as they were after that change
-    log-N        what was learned after it: one frame a change, (mark, length, crc32, bytes as `onepass.to_bytes` has)
+    current      the valid checkpoint: its number and seq, and the seq of every shard, by number
+    cut-N/       checkpoint N: bandit, shard-0, shard-1, ..., all after one change
+    log-N        the changes after checkpoint N: one frame a change, (mark, length, crc32, bytes of `onepass.to_bytes`)
     lock         held by the process that writes
 
-A cut is written beside the old one, then `current` is moved into place: who is killed between has the old cut and its
-log, whole. A frame at the end that was not finished is no change: its caller has had no answer. One that whole frames
-follow was changed after it was written, which is refused.
+A new checkpoint is written beside the old one, then `current` is moved into place. If the process is killed in
+between, the old checkpoint and its log are whole. An unfinished frame at the end of the log is no change, because its
+caller has had no answer. A damaged frame that is followed by whole frames was changed later, and is refused.
 """
 
 import contextlib
@@ -29,14 +29,22 @@ from onepass.foundation.atomic_write import FolderLock, write_atomically
 from onepass.foundation.state import object_array
 
 CURRENT, BANDIT = "current", "bandit"
-MARK = b"\x1eonepass"  # begins a frame, so that whole ones are found after a damaged one
+MARK = b"\x1eonepass"  # begins a frame, so that whole frames are found after a damaged one
 FRAME = struct.Struct("<8sQI")  # mark, length, crc32
-KIND = "Change"  # of the bytes of a change
+KIND = "Change"  # kind in the header of a change's bytes
 
 
 class Change(NamedTuple):
-    """What was done: rows (n, d) or left factors, right (n, d_a) or (0, 0), rewards (n,), names of arms, and texts
-    (decisions as JSON, their rewards)."""
+    """Data of one change, as arrays.
+
+    Parameters
+    ----------
+    rows : rows (n, d), or the left factors of rows.
+    right : right factors (n, d_a), or (0, 0) without factors.
+    rewards : rewards (n,).
+    names : names of arms (n,).
+    texts : decisions as JSON, followed by their rewards as JSON.
+    """
 
     rows: np.ndarray
     right: np.ndarray
@@ -49,7 +57,15 @@ EMPTY = Change(np.zeros((0, 0)), np.zeros((0, 0)), np.zeros(0), object_array([])
 
 
 class Entry(NamedTuple):
-    """A change, its number and its kind; options: of its kind, plain data."""
+    """Logged change.
+
+    Parameters
+    ----------
+    seq : number of the change.
+    act : name of the method that makes the change, such as "learn".
+    options : arguments of the method that are plain data.
+    change : arguments of the method that are arrays.
+    """
 
     seq: int
     act: str
@@ -58,14 +74,14 @@ class Entry(NamedTuple):
 
 
 def pack_entry(entry: Entry) -> bytes:
-    """A frame."""
+    """Return the frame of an entry: mark, length, checksum and bytes."""
     extra = {"seq": entry.seq, "act": entry.act, "options": entry.options, "dtype": entry.change.rows.dtype.str}
     data = files.pack(KIND, files.Contents({}, extra, entry.change))
     return FRAME.pack(MARK, len(data), zlib.crc32(data)) + data
 
 
 def _unpack_entry(data: bytes, source: str) -> Entry:
-    """Return the arguments of `pack_entry`; ValueError for bytes of something else."""
+    """Return the entry that `pack_entry` wrote, from the bytes of its frame; ValueError for other bytes."""
     header, arrays = files.read(data, source)
     if header["kind"] != KIND:
         raise ValueError(f"{source} holds no change")
@@ -77,7 +93,7 @@ def _unpack_entry(data: bytes, source: str) -> Entry:
 
 
 class Checkpoint(NamedTuple):
-    """The cut that counts: its number, its seq, and the seq of every shard, by number."""
+    """Checkpoint of all shards: its number, its seq, and the seq of every shard, by number."""
 
     number: int
     seq: int
@@ -85,7 +101,10 @@ class Checkpoint(NamedTuple):
 
 
 class Journal:
-    """The folder, open for one process that writes. ValueError where another process has it open."""
+    """Folder of checkpoints and logs, open for writing in one process.
+
+    Raises ValueError if another process has the folder open.
+    """
 
     def __init__(self, folder: str | Path):
         self.folder = Path(folder)
@@ -97,16 +116,16 @@ class Journal:
                 f"{check.quote_path(folder)} open: close that one first"
             )
         self._log: FileIO | None = None
-        self._size = 0  # of the log, whole frames
-        self._unwritten = b""  # frames of changes that were made
+        self._size = 0  # bytes of whole frames in the log
+        self._unwritten = b""  # frames of changes that were made and not yet written
 
     def has_checkpoint(self) -> bool:
-        """Return whether there is a cut that counts."""
+        """Return True if the folder has a valid checkpoint."""
         return (self.folder / CURRENT).is_file()
 
     @property
     def checkpoint(self) -> Checkpoint | None:
-        """The cut that counts, None where there is none yet. ValueError for a damaged file."""
+        """Valid checkpoint, or None if there is none yet; ValueError for a damaged file."""
         path = self.folder / CURRENT
         if not self.has_checkpoint():
             return None
@@ -119,20 +138,24 @@ class Journal:
             raise ValueError(f"{check.quote_path(path)} is damaged: {error}") from None
 
     def checkpoint_folder(self, number: int) -> Path:
-        """The folder of a cut."""
+        """Return the folder of the checkpoint `number`."""
         return self.folder / f"cut-{number}"
 
     def flush(self) -> None:
-        """Write what could not be written before. OSError where that is not possible, or the journal is closed."""
+        """Write frames that could not be written before.
+
+        Raises OSError if writing fails again, or if the journal is closed.
+        """
         if self._log is None:
             raise OSError(f"the log in {check.quote_path(self.folder)} is closed: open the folder again")
         if self._unwritten:
             self.append(b"")
 
     def append(self, frame: bytes) -> None:
-        """Write a change, as `pack_entry` gave it; it survives this process, and with the next cut the machine.
+        """Write the frame of a change, made by `pack_entry`.
 
-        OSError where it cannot be written: it is written before the next one, by `flush`.
+        The frame survives a crash of this process at once, and a crash of the machine from the next checkpoint on.
+        Raises OSError if it cannot be written; `flush` then writes it before the next change.
         """
         if self._log is None:
             raise OSError(f"the log in {check.quote_path(self.folder)} is closed: open the folder again")
@@ -154,7 +177,10 @@ class Journal:
         self._unwritten = b""
 
     def write_checkpoint(self, seq: int, write: Callable[[Path], dict[int, int]]) -> None:
-        """A new cut: write(folder) puts files there and gives the seq of every shard."""
+        """Write a new checkpoint, start its log, and delete older checkpoints and logs.
+
+        `write(folder)` writes the files of the checkpoint and returns the seq of every shard.
+        """
         known = self.checkpoint
         number = 1 if known is None else known.number + 1
         path = self.checkpoint_folder(number)
@@ -176,14 +202,16 @@ class Journal:
         return self.folder / f"log-{number}"
 
     def _switch_log(self, log: FileIO, size: int) -> None:
-        """Go on with another log. All changes that were made are in it, or in the cut before it."""
+        """Go on with another log; all changes so far must be in that log or in its checkpoint."""
         if self._log is not None:
             self._log.close()
         self._log, self._size, self._unwritten = log, size, b""
 
     def read_after(self, number: int) -> Iterator[Entry]:
-        """Yield what was logged after that cut, up to a last frame that was not finished, which is cut off. ValueError
-        where a damaged frame is followed by whole ones."""
+        """Yield the entries that were logged after the checkpoint `number`.
+
+        An unfinished frame at the end is cut off. Raises ValueError if whole frames follow a damaged one.
+        """
         path, whole = self._log_path(number), 0
         self._switch_log(FileIO(path, "r+" if path.is_file() else "w+"), 0)
         with path.open("rb") as file, _map_file(file) as data:
@@ -200,7 +228,7 @@ class Journal:
         self._size = whole
 
     def close(self) -> None:
-        """Let go of the log and the folder."""
+        """Close the log and release the folder."""
         if self._log is not None:
             self._log.close()
             self._log = None
@@ -209,8 +237,8 @@ class Journal:
 
 @contextlib.contextmanager
 def _map_file(file: BinaryIO) -> Iterator[Any]:
-    """The bytes of a file, read where they are looked at."""
-    if os.fstat(file.fileno()).st_size == 0:  # which cannot be mapped
+    """Map a file into memory, so that bytes are read on access."""
+    if os.fstat(file.fileno()).st_size == 0:  # an empty file cannot be mapped
         yield b""
         return
     with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
@@ -218,7 +246,7 @@ def _map_file(file: BinaryIO) -> Iterator[Any]:
 
 
 def _frame_end(data: Any, start: int) -> int | None:
-    """Return the end of the whole frame that begins at a byte, None where there is none."""
+    """Return the end of the whole frame that begins at byte `start`, or None if there is none."""
     if len(data) - start < FRAME.size:
         return None
     mark, length, crc = FRAME.unpack_from(data, start)
@@ -229,7 +257,7 @@ def _frame_end(data: Any, start: int) -> int | None:
 
 
 def _has_frame_after(data: Any, start: int) -> bool:
-    """Return whether a whole frame begins after a byte."""
+    """Return True if a whole frame begins after byte `start`."""
     while (start := data.find(MARK, start + 1)) >= 0:
         if _frame_end(data, start) is not None:
             return True

@@ -1,4 +1,4 @@
-"""What a bandit on shards was given, as its journal has it, and back."""
+"""Conversion of a sharded bandit's arguments to changes of its journal, and back."""
 
 import json
 from typing import Any
@@ -12,11 +12,13 @@ from onepass.foundation.state import object_array
 
 
 def encode_learn(contexts: Any, rewards: Any, arm: Any, again: bool) -> tuple[dict[str, Any], Change]:
-    """What `learn` was given, as it is logged."""
+    """Return the arguments of `learn` as the options and the change of a log entry."""
     if are_decisions(contexts):
-        each = [one for part in (contexts if isinstance(contexts, list) else [contexts]) for one in part.split()]
+        decisions = [
+            part for batch in (contexts if isinstance(contexts, list) else [contexts]) for part in batch.split()
+        ]
         paid = rewards if isinstance(contexts, list) or contexts.is_batch else [rewards]
-        texts = [*(json.dumps(one.to_dict()) for one in each), json.dumps(_rewards_to_json(paid))]
+        texts = [*(json.dumps(decision.to_dict()) for decision in decisions), json.dumps(_rewards_to_json(paid))]
         return {"again": again, "single": False}, EMPTY._replace(texts=object_array(texts))
     outer = isinstance(contexts, Factors)
     rows = np.asarray(contexts.left if outer else contexts)
@@ -30,19 +32,19 @@ def encode_learn(contexts: Any, rewards: Any, arm: Any, again: bool) -> tuple[di
 
 
 def encode_arm(arm: Any) -> tuple[dict[str, Any], Change]:
-    """What `add_arm` and `remove_arm` were given."""
+    """Return the argument of `add_arm` or `remove_arm` as the options and the change of a log entry."""
     return {}, EMPTY._replace(names=object_array([arm]))
 
 
 def _rewards_to_json(paid: Any) -> Any:
-    """Rewards as JSON."""
+    """Return rewards as plain data that JSON can hold."""
     if hasattr(paid, "tolist"):
         return paid.tolist()
     return [_rewards_to_json(one) for one in paid] if isinstance(paid, list | tuple) else paid
 
 
 def decode_contexts(change: Change, place: Any) -> Any:
-    """Rows of a change, as they were given."""
+    """Return the rows of a change at `place`, an index or a slice, as `learn` took them."""
     if change.right.shape[1]:
         return Factors(change.rows[place], change.right[place])
     return change.rows[place]

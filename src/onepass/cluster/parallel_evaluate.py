@@ -1,7 +1,8 @@
-"""What policies would have earned, from parts of a long log: workers pass over their own, what they leave is joined.
+"""Parallel evaluation of policies on the parts of a long log: each worker passes over parts, and results are joined.
 
-Sums add (exactly those of one pass). Sequences that hold at any time go on from one part to the next: their bets begin
-anew with a part, as reward models do, so limits hold as those of one pass do, and are wider: use few, long parts.
+Sums add, and equal the sums of one pass exactly. Confidence sequences, which hold at any time, go on from one part to
+the next. Their bets begin anew with each part, and so do reward models. Limits therefore hold as in one pass, but are
+wider: use few, long parts.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -29,15 +30,36 @@ def evaluate(
     progress: Callable[[int], object] | None = None,
     **options: Any,
 ) -> dict[str, Evaluation]:
-    """The values of policies, from parts of one log.
+    """Estimate what each policy would have earned per decision, from the parts of one log in parallel.
 
-    parts: in the log's order: `Log`s, or files and stores that `onepass evaluate` reads.
-    policies: by name, as for `evaluate_many`: functions of a module, bandits or arrays; or texts, as the command has
-        them ("uniform", MODULE:NAME, the file of a bandit).
-    workers, ray: as of `fit`. progress: called with the number of rows so far, after each part (default None).
-    options: of `evaluate_many` (reward_range, estimators, model, level, weight_bound), and of files (format, features,
-        bad, default, loop, keep_probability).
-    Returns `Evaluation` by name. ValueError as these.
+    Parameters
+    ----------
+    parts : sequence of Log, str or Path
+        Parts in the order of the log: `Log` objects, or files and stores that `onepass evaluate` reads.
+    policies : dict of str to policy, or sequence of str
+        Policies by name, as for `evaluate_many`: functions of a module, bandits or arrays. Or texts as on the command
+        line: "uniform", MODULE:NAME, or the file of a bandit.
+    workers : int, default 2
+        Number of threads of this process, at least 1. With `ray` the machines there decide.
+    ray : str, default None
+        Address of Ray, or "local", as for `fit`. None runs in this process.
+    progress : callable, default None
+        Called with the number of rows so far, after each part.
+    **options : dict
+        Options of `evaluate_many`: `reward_range`, `estimators`, `model`, `level`, `weight_bound`. And options of
+        files: `format`, `features`, `bad`, `default`, `loop`, `keep_probability`.
+
+    Returns
+    -------
+    dict of str to Evaluation
+        Evaluations by name, without samples.
+
+    Raises
+    ------
+    ValueError
+        If there are no parts, a policy learns, or `evaluate_many` or a file's reader refuses its arguments.
+    ModuleNotFoundError
+        If `ray` is given and Ray is missing.
     """
     count = check.integer("workers", workers, 1)
     chosen = dict(policies) if isinstance(policies, Mapping) else {text: parse_policy(text) for text in policies}
@@ -63,5 +85,5 @@ def evaluate(
 def _sweep_part(
     part: Any, policies: Mapping[str, Any], options: dict[str, Any], reading: dict[str, Any]
 ) -> SweepResult:
-    """What a pass over a part leaves behind."""
+    """Pass over one part of the log."""
     return sweep(part if isinstance(part, Log) else read_blocks(part, **reading), policies, **options)

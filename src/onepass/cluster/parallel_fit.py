@@ -1,8 +1,9 @@
-"""One model from many files: workers learn their own rows, models are merged in a tree.
+"""Parallel learning of files: each worker learns its own rows, and the models are merged in a tree.
 
     A = reg I + sum over workers of (A_worker - reg I),    b = sum of b_worker         (docs/merging.md: what is merged)
 
-Exact designs: the model of one pass, to rounding. Frequent directions: certificates of the workers add and hold.
+With exact designs the result is the model of one pass, to rounding. With frequent directions the certificates of the
+workers add and hold.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -18,12 +19,19 @@ from onepass.foundation import check
 from onepass.foundation.merge import merge_all
 
 BATCH = 10_000  # rows that are read and learned together
-PARTS_PER_WORKER = 4  # a worker: who is done early takes another one
-MIN_PART_ROWS = 10_000  # rows of a part, unless workers would have none: fewer cost less than another merge
+PARTS_PER_WORKER = 4  # a worker that finishes early takes another part
+MIN_PART_ROWS = 10_000  # to learn fewer rows costs less than another merge; parts are smaller if workers had none
 
 
 class Columns(NamedTuple):
-    """Which columns of a file are what: features (one of lists, or several of numbers), reward, arm or None."""
+    """Names of the columns of a file.
+
+    Parameters
+    ----------
+    features : one column of lists, or several columns of numbers.
+    reward : column of rewards, None for designs.
+    arm : column of arms' names, None without names.
+    """
 
     features: tuple[str, ...]
     reward: str | None
@@ -31,7 +39,7 @@ class Columns(NamedTuple):
 
 
 class Part(NamedTuple):
-    """Rows start .. stop - 1 of a file."""
+    """Rows start .. stop - 1 of the file `path`."""
 
     path: str
     start: int
@@ -50,20 +58,45 @@ def fit(
     batch: int = BATCH,
     progress: Callable[[int], object] | None = None,
 ) -> Any:
-    """Learn Parquet files, or a data set of Ray, by several workers: one model, as if it had learned them all.
+    """Learn Parquet files, or a data set of Ray, with several workers, and merge their models into one.
 
-    files: paths, or a folder, whose files ending in .parquet are taken in order of their names; or a
-        `ray.data.Dataset`. Workers read their own rows, also of one file.
-    recipe: what learns: a bandit or a design that can be merged; what it has learned already is counted once, where
-        rows can be taken away again. It does not change.
-    features: the column of lists, or the names of columns of numbers (default "features"); reward: a column (default
-        "reward"), not asked for by designs; arm: the column of names, for models per arm (default None).
-    workers: threads of this process, at least 1 (default 2); with ray the machines there decide.
-    ray: None (default): this process; an address, or "local": tasks of Ray, done again where a worker is lost.
-    batch: rows that are learned together, at least 1 (default 10,000).
-    progress: called with the number of rows learned so far, after each part (default None).
-    Returns a new model. TypeError and ValueError, before anything is learned, for what cannot be merged; ValueError for
-    files without these columns, or with missing numbers.
+    Each worker reads its own rows, also if all rows are in one file. A task of a lost Ray worker is done again.
+
+    Parameters
+    ----------
+    files : path, sequence of paths, or ray.data.Dataset
+        Parquet files. A folder stands for its files ending in .parquet, in the order of their names.
+    recipe : bandit or Design
+        Copied by every worker; must be of a kind that can be merged. Rows that it has learned already count once, if
+        rows can be taken away from it. It does not change.
+    features : str or sequence of str, default "features"
+        Column of lists, or names of columns of numbers.
+    reward : str, default "reward"
+        Column of rewards. Designs do not need it.
+    arm : str, default None
+        Column of arms' names, for models per arm.
+    workers : int, default 2
+        Number of threads of this process, at least 1. With `ray` the machines there decide.
+    ray : str, default None
+        Address of Ray, or "local" for a Ray of this machine. None runs in this process.
+    batch : int, default 10000
+        Number of rows that are learned together, at least 1.
+    progress : callable, default None
+        Called with the number of rows learned so far, after each part.
+
+    Returns
+    -------
+    bandit or Design
+        A new model of the recipe's class.
+
+    Raises
+    ------
+    TypeError
+        If the recipe is of a kind that cannot be merged. Nothing has been learned then.
+    ValueError
+        If the recipe cannot be merged, no file is found, a column is missing, or a number is missing.
+    ModuleNotFoundError
+        If `ray` is given and Ray is missing.
     """
     count, batch = check.integer("workers", workers, 1), check.integer("batch", batch, 1)
     distributed = hasattr(files, "iter_batches")  # a data set of Ray
@@ -92,7 +125,7 @@ def fit(
 
 
 def _list_files(files: Any) -> list[Path]:
-    """Paths of files; ValueError where there is none."""
+    """Return the paths of files; ValueError if there is none or one is missing."""
     single = isinstance(files, str | Path)
     if single and Path(files).is_dir():
         found = sorted(Path(files).glob("*.parquet"))
@@ -106,14 +139,14 @@ def _list_files(files: Any) -> list[Path]:
 
 
 def count_rows(paths: Sequence[Path]) -> list[Part]:
-    """Files with the number of their rows, which is at their end."""
+    """Return every file as one part; the number of rows is read from the end of the file."""
     import polars as pl
 
     return [Part(str(path), 0, pl.scan_parquet(path).select(pl.len()).collect().item()) for path in paths]
 
 
 def split_rows(whole: Sequence[Part], workers: int) -> Iterator[list[Part]]:
-    """The rows of all files in parts of equal length, each with rows of some files, in their order."""
+    """Yield the rows of all files in shares of equal length; a share is a list of parts, in order."""
     total = sum(part.stop for part in whole)
     count = max(1, min(total, max(workers, min(PARTS_PER_WORKER * workers, total // MIN_PART_ROWS))))
     for a, b in pairwise(np.linspace(0, total, count + 1).astype(int).tolist()):
@@ -127,7 +160,7 @@ def split_rows(whole: Sequence[Part], workers: int) -> Iterator[list[Part]]:
 
 
 def _learn_parts(recipe: Any, parts: list[Any], columns: Columns, batch: int) -> tuple[Any, int, Any]:
-    """A model of the rows of some parts, how many these are, and what it began with."""
+    """Learn the rows of some parts; return the model, the number of rows, and the recipe."""
     model, rows = recipe.copy(), 0
     for x, rewards, names in (block for part in parts for block in read_blocks(part, columns, batch)):
         if rewards is None:
@@ -141,12 +174,12 @@ def _learn_parts(recipe: Any, parts: list[Any], columns: Columns, batch: int) ->
 
 
 def _merge_two(one: tuple[Any, int, Any], other: tuple[Any, int, Any]) -> tuple[Any, int, Any]:
-    """Two of them as one."""
+    """Merge two results of `_learn_parts`."""
     return merge_all(one[0], other[0]), one[1] + other[1], one[2]
 
 
 def _merge_two_since(one: tuple[Any, int, Any], other: tuple[Any, int, Any]) -> tuple[Any, int, Any]:
-    """The same of models that have learned beyond what both began with."""
+    """Merge two results of `_learn_parts` whose recipe had learned rows already."""
     return merge_all(one[0], other[0], since=one[2]), one[1] + other[1], one[2]
 
 
@@ -154,7 +187,7 @@ Block = tuple[np.ndarray, np.ndarray | None, Any]  # contexts, rewards, names of
 
 
 def read_blocks(part: Any, columns: Columns, batch: int) -> Iterator[Block]:
-    """The rows of a part, in their order. ValueError where the columns are not there, or a number is missing."""
+    """Yield the rows of a part in order; ValueError if a column or a number is missing."""
     wanted = [*columns.features, *(name for name in (columns.reward, columns.arm) if name is not None)]
     return (
         _read_parquet(part, columns, wanted, batch)
@@ -164,7 +197,7 @@ def read_blocks(part: Any, columns: Columns, batch: int) -> Iterator[Block]:
 
 
 def _read_parquet(part: Part, columns: Columns, wanted: list[str], batch: int) -> Iterator[Block]:
-    """Rows of a Parquet file; lists lie in one array in memory, which is taken as it is."""
+    """Yield rows of a Parquet file; lists lie in one array in memory, which is not copied."""
     import polars as pl
 
     table = pl.scan_parquet(part.path)
@@ -187,7 +220,7 @@ def _read_parquet(part: Part, columns: Columns, wanted: list[str], batch: int) -
 
 
 def _read_ray_batches(part: Any, columns: Columns, wanted: list[str], batch: int) -> Iterator[Block]:
-    """Rows of a share of a data set of Ray."""
+    """Yield rows of one split of a Ray data set."""
     for block in part.iter_batches(batch_size=batch, batch_format="numpy"):
         _check_columns(wanted, list(block), "the data set")
         x = [np.stack(list(block[name])) if block[name].dtype == object else block[name] for name in columns.features]
@@ -197,7 +230,7 @@ def _read_ray_batches(part: Any, columns: Columns, wanted: list[str], batch: int
 
 
 def _check_columns(wanted: list[str], available: list[str], source: str) -> None:
-    """ValueError for columns that are not there."""
+    """Raise ValueError if a column is missing."""
     missing = [name for name in wanted if name not in available]
     if missing:
         raise ValueError(f"files must have the columns {', '.join(wanted)}, but {source} has no {missing[0]}")

@@ -1,4 +1,4 @@
-"""Ray, where it is installed: `pip install onepass[ray]`. How to find it, and parts of a cluster as its actors."""
+"""Parts of a cluster as actors of Ray, which is optional: `pip install onepass[ray]`."""
 
 import importlib
 from collections.abc import Callable
@@ -13,7 +13,7 @@ LOCAL = "local"  # the address that starts Ray on this machine
 
 
 def import_ray() -> Any:
-    """The package; ModuleNotFoundError, which names the extra, where it is not there."""
+    """Import Ray; a ModuleNotFoundError names the extra to install."""
     try:
         return importlib.import_module("ray")
     except ModuleNotFoundError as error:
@@ -25,7 +25,10 @@ def import_ray() -> Any:
 
 
 def connect(address: str) -> Any:
-    """The package, connected: to the Ray that it has, else to the one at `address`, "local": a new one."""
+    """Import Ray and connect to `address`, or start a Ray of this machine if it is "local".
+
+    A process that is already connected keeps its connection.
+    """
     ray = import_ray()
     if not isinstance(address, str) or not address:
         raise ValueError(f'ray must be an address such as "auto", or "local", got {check.quote(address)}')
@@ -35,7 +38,7 @@ def connect(address: str) -> Any:
 
 
 def make_writable(value: Any) -> Any:
-    """The same with arrays that may be written to: Ray's are not."""
+    """Copy the read-only arrays in a value; Ray's arrays are read-only."""
     if isinstance(value, np.ndarray):
         return value if value.flags.writeable else value.copy()
     if isinstance(value, list):
@@ -47,28 +50,31 @@ def make_writable(value: Any) -> Any:
 
 
 class _ActorWorker:
-    """A part of a cluster in a process of its own."""
+    """Part of a cluster in its own process."""
 
-    def __init__(self, part: Callable[[Any], Any], kept: Any):
-        self.part = part(make_writable(kept))
+    def __init__(self, part: Callable[[Any], Any], saved: Any):
+        self.part = part(make_writable(saved))
 
-    def call(self, method: str, *given: Any) -> Any:
-        """Let the part do something."""
-        return getattr(self.part, method)(*make_writable(given))
+    def call(self, method: str, *args: Any) -> Any:
+        """Call a method of the part."""
+        return getattr(self.part, method)(*make_writable(args))
 
 
 class RayTransport:
-    """Parts as actors: each has a share of one core, so that any number fits; arrays go by Ray's store of objects."""
+    """Transport to parts that are actors of Ray.
+
+    Actors reserve no core, so any number of them fits. Arrays travel through Ray's object store.
+    """
 
     def __init__(self, address: str):
         self.ray = connect(address)
         self._actor = self.ray.remote(num_cpus=0, max_restarts=0, max_task_retries=0)(_ActorWorker)
 
-    def start(self, part: Callable[[Any], Any], kept: Any) -> Any:
-        return self._actor.remote(part, kept)
+    def start(self, part: Callable[[Any], Any], saved: Any) -> Any:
+        return self._actor.remote(part, saved)
 
-    def send(self, one: Any, method: str, *given: Any) -> Any:
-        return one.call.remote(method, *given)
+    def send(self, handle: Any, method: str, *args: Any) -> Any:
+        return handle.call.remote(method, *args)
 
     def gather(self, calls: list[Any]) -> list[Any]:
         out = []
@@ -81,5 +87,5 @@ class RayTransport:
                 raise error.cause from None
         return out
 
-    def stop(self, one: Any) -> None:
-        self.ray.kill(one)
+    def stop(self, handle: Any) -> None:
+        self.ray.kill(handle)

@@ -1,21 +1,21 @@
-"""Which shard has an arm: rendezvous hashing (Thaler and Ravishankar 1998).
+"""Assignment of arms to shards by rendezvous hashing (Thaler and Ravishankar 1998).
 
     shard of arm a = the s with the largest hash(a, s)
 
-Every arm asks every shard for a number and takes the largest: with n shards each has a share 1 / n. A shard that comes
-takes arms only for itself, one that goes leaves its own only: nobody else's arm moves. Arms are counted in the order in
-which they first learned; the hash is the finalizer of SplitMix64 (Steele, Lea and Flood 2014), twice.
+With n shards, each has a share of about 1 / n of the arms. A new shard only takes over the arms it will keep, and a
+shard that leaves only gives away its own: no other arm moves. Arms are numbered in the order in which they first
+learned. The hash is the finalizer of SplitMix64 (Steele, Lea and Flood 2014), twice.
 """
 
 from collections.abc import Sequence
 
 import numpy as np
 
-UNASSIGNED = -1  # the shard of an arm that is no more
+UNASSIGNED = -1  # the shard of an arm that was removed
 
 
 def _splitmix64(values: np.ndarray) -> np.ndarray:
-    """64 bits each, every one of which depends on all of the value's."""
+    """Hash 64-bit integers; every bit of a hash depends on all bits of its value."""
     with np.errstate(over="ignore"):
         z = values + np.uint64(0x9E3779B97F4A7C15)
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -24,7 +24,10 @@ def _splitmix64(values: np.ndarray) -> np.ndarray:
 
 
 def assign_shards(arms: np.ndarray, shards: Sequence[int]) -> np.ndarray:
-    """The shard, of `shards` (numbers, each once), that has each of `arms` (n,), numbers from 0."""
+    """Return the shard of each arm (n,).
+
+    `arms` (n,) are numbers from 0. `shards` are the distinct numbers of all shards.
+    """
     keys = _splitmix64(np.asarray(arms, np.int64).astype(np.uint64))
     best, out = np.zeros(len(keys), np.uint64), np.full(len(keys), shards[0], np.int64)
     for place, shard in enumerate(shards):

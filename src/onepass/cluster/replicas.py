@@ -1,10 +1,10 @@
-"""One model of a stream, learned by several workers, who merge while it runs.
+"""One model of a stream, learned by several workers whose models are merged while the stream runs.
 
     model = recipe + sum over workers of what each has learned by itself          (docs/merging.md: what can be merged)
 
-Every `merge_every` rows the models of all workers are merged into a new one; they themselves are not touched: a sketch
-is cut by its own rows, and its certificate is added once, however often there was a merge. So `model` has learned the
-first rows of the stream, and lacks less than `merge_every` of them.
+Every `merge_every` rows the models of all workers are merged into a new model. A merge does not change the workers'
+models: a sketch is truncated by its own rows, and its certificate is added once, however many merges there were. So
+`model` has learned the first rows of the stream, and lacks fewer than `merge_every` of them.
 """
 
 from functools import partial
@@ -25,11 +25,11 @@ from onepass.foundation.rw_lock import SharedObject, reading, writing
 from onepass.model.arms.arm_models import ArmModels
 from onepass.model.shared import SharedModel
 
-MERGE_EVERY = 10_000  # rows between two merges: a second of one worker at d = 256, beside 0.03 s to merge
+MERGE_EVERY = 10_000  # rows between two merges: one worker learns them in 1 s at d = 256, and a merge takes 0.03 s
 
 
 class _Replica:
-    """What one worker has learned; seq: of the last change."""
+    """Model of one worker, with the number of its last change."""
 
     def __init__(self, model: Any, seq: int):
         self.model, self.seq = model, seq
@@ -39,18 +39,18 @@ class _Replica:
         self.model.learn(*rows) if hasattr(self.model, "learn") else self.model.append(*rows)
 
     def copy_model(self) -> Any:
-        """What it has learned until now."""
+        """Return a copy of the model."""
         return self.model.copy()
 
 
-def _make_replica(recipe: Any, kept: Any) -> _Replica:
-    """A worker that begins as the recipe, or (kept: its model and seq) goes on."""
-    model, seq = (recipe, 0) if kept is None else kept
+def _make_replica(recipe: Any, saved: Any) -> _Replica:
+    """Make a worker from the recipe, or restore it from `saved`, its model and seq."""
+    model, seq = (recipe, 0) if saved is None else saved
     return _Replica(model.copy(), seq)
 
 
 def _model_after_one_row(recipe: Any) -> Any:
-    """The model of one more row, which must be such that it can be merged."""
+    """Return a copy of the recipe that has learned one more row, to try a merge."""
     one = _make_replica(recipe, None)
     if isinstance(recipe, Design):
         one.learn(np.eye(1, recipe.dim))
@@ -61,19 +61,35 @@ def _model_after_one_row(recipe: Any) -> Any:
 
 @final
 class Replicas(SharedObject):
-    """Workers that learn one stream.
+    """Several workers that learn one stream, and whose models are merged every `merge_every` rows.
 
-    recipe: what learns, a bandit or a design that can be merged; what it has learned already is counted once, where
-        rows can be taken away again. It does not change.
-    workers: at least 1 (default 2): threads of this process, or actors.
-    merge_every: rows between two merges, at least 1 (default 10,000).
-    ray: None (default): this process; an address, or "local": actors there.
-    TypeError and ValueError for a recipe that cannot be merged; ModuleNotFoundError without Ray.
+    A lost worker is restored from its model at the last merge and the rows since, which this process keeps. If this
+    process is lost, go on from a saved `model`. Beside the recipe's rows it has learned the first rows of the stream
+    and no others; its `n_learned` tells how many.
 
-    A worker that is lost comes back from its model at the last merge and the rows since, which are kept here. After a
-    loss of this process go on from a saved `model`: beside the recipe's it has learned the first rows of the stream, no
-    others, and its `n_learned` says how many.
+    Parameters
+    ----------
+    recipe : bandit or Design
+        Copied by every worker; must be of a kind that can be merged. Rows that it has learned already count once, if
+        rows can be taken away from it. It does not change.
+    workers : int, default 2
+        Number of workers, at least 1: threads of this process, or actors of Ray.
+    merge_every : int, default 10000
+        Number of rows between two merges, at least 1.
+    ray : str, default None
+        Address of Ray, or "local" for a Ray of this machine. None runs in this process.
 
+    Raises
+    ------
+    TypeError
+        If the recipe is no bandit or design that learns rows, or is of a kind that cannot be merged.
+    ValueError
+        If the recipe cannot be merged.
+    ModuleNotFoundError
+        If `ray` is given and Ray is missing.
+
+    Examples
+    --------
     >>> import onepass as op
     >>> from onepass.cluster import Replicas
     >>> with Replicas(op.OFUL(dim=2), merge_every=3) as stream:
@@ -104,29 +120,40 @@ class Replicas(SharedObject):
 
     @property
     def model(self) -> Any:
-        """The newest merge: to decide by, under ids (draws without them begin anew with every merge), not to be taught.
+        """Model of the last merge, which has learned all rows of the stream but the last `lag`.
 
-        It has learned the first rows of the stream, all but `lag` of them.
+        Use it to decide, not to learn. Give its decisions an id: draws without ids begin anew with every merge.
         """
         return self._model
 
     @property
     def n_learned(self) -> int:
-        """Rows learned here."""
+        """Number of rows of the stream that were learned."""
         return self._rows
 
     @property
     def lag(self) -> int:
-        """Rows that `model` lacks: less than `merge_every`, whenever `learn` has returned."""
+        """Number of rows that `model` lacks; fewer than `merge_every` whenever `learn` has returned."""
         return self._lag
 
     @writing
     def learn(self, contexts: Any, rewards: Any = None, arm: Any = None) -> None:
-        """Learn rows, dealt to the workers in equal parts; returns when they have learned them.
+        """Learn rows, dealt to the workers in equal parts, and return when the workers have learned them.
 
-        contexts: (dim,) or (n, dim); rewards: a number or (n,), default None (designs); arm: a name or n names, for
-        models per arm (default None). ValueError for decisions, NaN, lengths that differ, and nothing has changed; what
-        else the recipe refuses: rows of the batch before the last merge within it are learned.
+        Parameters
+        ----------
+        contexts : array of shape (dim,) or (n, dim)
+            One row or n rows, not decisions.
+        rewards : float or array of shape (n,), default None
+            The reward of each row; None for designs.
+        arm : hashable or sequence of n names, default None
+            The arm of each row, for models per arm.
+
+        Raises
+        ------
+        ValueError
+            If decisions are given, a number is not finite, or lengths differ. Nothing has changed then. An error that
+            the recipe raises leaves those rows of the call learned that came before the last merge within it.
         """
         if are_decisions(contexts):
             raise ValueError("contexts must be rows, not decisions: learn decision.context, the reward and the arm")
@@ -153,7 +180,7 @@ class Replicas(SharedObject):
             start = stop
 
     def _deal(self, columns: list[Any]) -> None:
-        """Rows that are learned before the next merge, each by one worker."""
+        """Let the workers learn equal parts of rows, and merge if a merge is due."""
         count, workers = len(columns[0]), self.supervisor.numbers
         edges = np.linspace(0, count, min(count, len(workers)) + 1).astype(int).tolist()
         each = {}
@@ -178,7 +205,13 @@ class Replicas(SharedObject):
 
     @writing
     def merge(self) -> Any:
-        """Merge now; the model, which lacks nothing."""
+        """Merge now, so that `model` lacks no row.
+
+        Returns
+        -------
+        bandit or Design
+            The new `model`.
+        """
         with defer_signals():
             if self._lag:
                 self._merge()
@@ -186,12 +219,18 @@ class Replicas(SharedObject):
 
     @reading
     def error_bound(self) -> float:
-        """That of `model`: the sum of the workers' certificates."""
+        """Return the certified error bound of `model`, the sum of the workers' certificates.
+
+        Returns
+        -------
+        float
+            The bound; infinite if nothing is certified.
+        """
         return float(self._model.error_bound())
 
     @writing
     def close(self) -> None:
-        """End the workers; `model` stays. Leaving `with Replicas(...) as stream:` does it too."""
+        """Stop the workers; `model` stays. Leaving `with Replicas(...) as stream:` does it too."""
         for number in self.supervisor.numbers:
             self.supervisor.stop(number)
 

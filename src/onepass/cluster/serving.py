@@ -1,11 +1,11 @@
-"""Deciding by many processes, with Ray Serve: readers follow the checkpoints that the one learner publishes.
+"""Decisions by many processes, with Ray Serve: readers follow the checkpoints that one learner publishes.
 
-    decide    a reader scores and draws by its copy of the newest checkpoint; the keeper, the one process that has the
-              log, writes the record; when it is durable it is the answer
-    outcome   goes to the keeper: joined at its deadline, learned, in the next checkpoint
+    decide    a reader scores and draws with its copy of the newest checkpoint; the keeper, the only process with the
+              log, writes the record; the answer is sent when the record is durable
+    outcome   goes to the keeper, which joins it at its deadline and learns it; the next checkpoint contains it
 
-The log stays the truth: an answer is a function of a record in it, and the model is the fold of it. A reader that is
-lost loses nothing; a keeper that is lost starts again from its log, and what had no answer is asked again by its id.
+The log stays the source of truth: an answer is a function of a record in it, and the model is a fold over it. A lost
+reader loses nothing. A lost keeper starts again from its log, and requests without an answer are repeated by their id.
 """
 
 import importlib
@@ -39,7 +39,7 @@ from onepass.service.settings import read_file as settings_of
 from onepass.service.writer import new_future
 
 POLL_INTERVAL = 1.0  # seconds between two looks for a newer checkpoint
-FIRST_POLL_INTERVAL = 0.05  # seconds between two looks for the first one
+FIRST_POLL_INTERVAL = 0.05  # seconds between two looks for the first checkpoint
 
 _encoder = msgspec.json.Encoder()
 _request = msgspec.json.Decoder(DecideRequest)
@@ -47,10 +47,21 @@ _outcomes = msgspec.json.Decoder(OutcomeRequest | list[OutcomeRequest])
 
 
 class Keeper:
-    """The one process that writes the log, learns and publishes checkpoints.
+    """Only process that writes the log, learns and publishes checkpoints.
 
-    settings: the loop's file; data: the folder of its log and checkpoints, which readers see; log: a database instead
-    of a file there. ValueError where another process serves the folder.
+    Parameters
+    ----------
+    settings : str
+        Path of the loop's settings.
+    data : str
+        Folder of the log and the checkpoints, which readers see.
+    log : str or None
+        Database of the log, None for a file in `data`.
+
+    Raises
+    ------
+    ValueError
+        If another process serves the folder.
     """
 
     def __init__(self, settings: str, data: str, log: str | None):
@@ -66,39 +77,45 @@ class Keeper:
         learner = self.loop.learner
         learner.run_after_learning(
             lambda: learner.save_checkpoint(always=True)
-        ).result()  # readers have something to begin with
+        ).result()  # readers need a first checkpoint
 
     async def write_decision(self, data: bytes) -> bytes:
-        """The record of a decision, durable: this one, or the one there is of its id. Refused for another request."""
+        """Write the record of a decision, and return the durable record of its id as JSON.
+
+        If the id has a record already, that one is returned. Raises ApiError if it is of another request.
+        """
         record, future = decode(data), new_future()
         assert isinstance(record, Decision)
-        print_ = (record.extra or {})[REQUEST]
+        request = (record.extra or {})[REQUEST]
 
-        def kept(found: Decision) -> Decision:
-            check_same_request((found.extra or {}).get(REQUEST), print_, record.id)
-            return found
+        def check_request(stored: Decision) -> Decision:
+            check_same_request((stored.extra or {}).get(REQUEST), request, record.id)
+            return stored
 
-        self.loop.writer.submit([record], keep_times=True, reply=(future, kept))
+        self.loop.writer.submit([record], keep_times=True, reply=(future, check_request))
         return encode(await wait_for_result(future))
 
     async def write_outcomes(self, data: bytes) -> bytes:
-        """Outcomes as JSON, durable; the answer as JSON. Refused as by the service."""
-        found = parse_body(_outcomes, data)
-        records, future = self.loop.outcomes(found if isinstance(found, list) else [found])
+        """Write outcomes, given as JSON, and return the answer as JSON when they are durable.
+
+        Raises ApiError where the service would.
+        """
+        parsed = parse_body(_outcomes, data)
+        records, future = self.loop.outcomes(parsed if isinstance(parsed, list) else [parsed])
         await wait_for_result(future)
         return _encoder.encode(OutcomeAnswer(accepted=len(records), new=sum(record.seq != 0 for record in records)))
 
     async def log_positions(self) -> tuple[int, int]:
-        """The last place of the log, and the last that the newest checkpoint has learned."""
+        """Return the last position of the log, and the last one that the newest checkpoint has learned."""
         return self.loop.writer.last, self.loop.learner.saved
 
     def stop(self) -> None:
-        """Write and learn what was taken, make a checkpoint, end."""
+        """Write and learn all accepted records, write a checkpoint, and end."""
         self._stack.close()
 
 
 class _KeeperHandle:
-    """The keeper, where it is an actor of Ray, which does again what was lost with it."""
+    """Handle of a keeper that is an actor of Ray; Ray repeats calls that were lost with the actor."""
 
     def __init__(self, actor: Any):
         self.actor = actor
@@ -109,10 +126,18 @@ class _KeeperHandle:
 
 
 class Reader:
-    """Decides by the newest checkpoint.
+    """Process that decides with the newest checkpoint.
 
-    name: of the loop; data: the keeper's folder; keeper: lets it do one of its methods; poll_interval: seconds
-    between two looks for a newer checkpoint.
+    Parameters
+    ----------
+    name : str
+        Name of the loop.
+    data : str
+        Folder of the keeper.
+    keeper : callable
+        Calls a method of the keeper, from its name and its argument.
+    poll_interval : float, default 1.0
+        Seconds between two looks for a newer checkpoint.
     """
 
     def __init__(
@@ -138,14 +163,14 @@ class Reader:
             self.load_newest()
 
     def load_newest(self) -> None:
-        """Take the newest checkpoint of the model that serves, if there is a newer one."""
+        """Load the newest checkpoint of the serving model, if it is newer than the present one."""
         for place in sorted(self.folder.glob("*.json"), reverse=True):
             if place.name == self._known:
                 return
             try:
                 kept = msgspec.json.decode(place.read_bytes(), type=checkpoints.CheckpointMeta)
             except (OSError, ValueError):
-                continue  # taken away meanwhile
+                continue  # the checkpoint was deleted meanwhile
             serves = kept.line == kept.loop_state.lines.serving and kept.loop_state.settings is not None
             found = checkpoints.load_checkpoint(self.folder, kept) if serves else None
             if found is not None:
@@ -157,12 +182,15 @@ class Reader:
                 return
 
     def n_learned(self) -> int:
-        """Rows that the model has learned by which it decides."""
+        """Return the number of rows that the present model has learned."""
         assert self._present is not None
         return int(self._present[0].snapshot.n_learned)
 
     def make_decision(self, request: DecideRequest) -> Decision:
-        """The record of a decision by the present copy. Refused for what cannot be decided, and for canaries."""
+        """Make the record of a decision with the present model.
+
+        Raises ApiError if the request cannot be decided, or if the loop is in canary mode.
+        """
         assert self._present is not None
         copy, loop_state = self._present
         settings = loop_state.settings
@@ -173,23 +201,28 @@ class Reader:
         return make_record(Copies(copy), settings, loop_state.version, request, identity, fingerprint(request), now)
 
     async def decide(self, body: bytes) -> bytes:
-        """The answer to a request, both JSON, once its record is durable. Refused as by the service."""
+        """Decide a request, given as JSON, and return the answer as JSON when its record is durable.
+
+        Raises ApiError where the service would.
+        """
         record = self.make_decision(parse_body(_request, body))
-        kept = decode(await self.keeper("write_decision", encode(record)))
-        assert isinstance(kept, Decision)
-        said: DecideAnswer = decision_answer(kept)
-        return _encoder.encode(said)
+        stored = decode(await self.keeper("write_decision", encode(record)))
+        assert isinstance(stored, Decision)
+        answer: DecideAnswer = decision_answer(stored)
+        return _encoder.encode(answer)
 
     async def outcome(self, body: bytes) -> bytes:
-        """The answer to outcomes, both JSON, once they are durable; each gets a key where it has none, so that asking
-        the keeper again counts nothing twice."""
-        found = parse_body(_outcomes, body)
-        each = found if isinstance(found, list) else [found]
-        keyed = [msgspec.structs.replace(one, key=one.key or new_id()) for one in each]
+        """Pass outcomes, given as JSON, to the keeper, and return the answer as JSON when they are durable.
+
+        An outcome without a key gets one, so that a repeated call of the keeper counts nothing twice.
+        """
+        parsed = parse_body(_outcomes, body)
+        outcomes = parsed if isinstance(parsed, list) else [parsed]
+        keyed = [msgspec.structs.replace(outcome, key=outcome.key or new_id()) for outcome in outcomes]
         return await self.keeper("write_outcomes", _encoder.encode(keyed))
 
     async def __call__(self, request: Any) -> Any:
-        """HTTP: POST .../decide and .../outcome."""
+        """Answer an HTTP request: POST .../decide or .../outcome."""
         from starlette.responses import Response
 
         try:
@@ -206,7 +239,7 @@ class Reader:
 
 
 def _import_ray_serve() -> Any:
-    """Ray Serve; ModuleNotFoundError, which names the extra, where it is not there."""
+    """Import Ray Serve; a ModuleNotFoundError names the extra to install."""
     try:
         return importlib.import_module("ray.serve")
     except ModuleNotFoundError as error:
@@ -224,16 +257,37 @@ def application(
     poll_interval: float = POLL_INTERVAL,
     ray: str = "auto",
 ) -> Any:
-    """What `ray.serve.run` takes: one keeper, and readers that decide.
+    """Make the application for `ray.serve.run`: one keeper, and readers that decide.
 
-    settings: the loop's file, as of `onepass serve`; data: the folder of its log and checkpoints, on a disk that all
-    machines of the readers see; log: postgresql://... instead of a file there (default None); readers: how many, at
-    least 1 (default 2); poll_interval: seconds, above 0, between two looks for a newer checkpoint (default 1); ray: the
-    address, as of `ShardedBandit` (default "auto"). ValueError for settings that cannot be served, ModuleNotFoundError
-    without Ray Serve.
+    The application checks no keys: put a proxy in front that does. Checkpoints are written every `operation.checkpoint`
+    seconds of the settings; the deciding model is up to that old.
 
-    No keys are asked for: let a proxy that does stand before it. Checkpoints are made every `operation.checkpoint`
-    seconds of the settings: that is how old the model is that decides.
+    Parameters
+    ----------
+    settings : str or Path
+        The loop's file, as for `onepass serve`.
+    data : str or Path
+        Folder of the log and the checkpoints, on a disk that all readers' machines see.
+    log : str, default None
+        Database of the log, postgresql://...; None for a file in `data`.
+    readers : int, default 2
+        Number of readers, at least 1.
+    poll_interval : float, default 1.0
+        Seconds, above 0, between two looks for a newer checkpoint.
+    ray : str, default "auto"
+        Address of Ray, as for `ShardedBandit`.
+
+    Returns
+    -------
+    ray.serve.Application
+        The application.
+
+    Raises
+    ------
+    ValueError
+        If the settings cannot be served.
+    ModuleNotFoundError
+        If Ray Serve is missing.
     """
     count, wait = check.integer("readers", readers, 1), check.positive("poll_interval", poll_interval)
     found, _ = settings_of(settings)

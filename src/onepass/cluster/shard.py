@@ -1,6 +1,6 @@
-"""A shard: the models of some arms, in a store of their own, wherever it runs.
+"""Shard of a bandit: the models of some arms in a store, in this process or in another one.
 
-Arms have numbers here, given by who is in front, and rows come as the designs see them.
+The coordinator numbers the arms, and rows come as the designs see them.
 """
 
 from typing import Any, NamedTuple, Self, final
@@ -21,20 +21,33 @@ from onepass.model.arms.per_arm import ArmModelsState, Disjoint, Hybrid
 from onepass.model.arms.predict import arm_statistics
 from onepass.model.contract import non_finite_error
 
-GROWTH = 8  # the list of places grows by an eighth
-REQUESTS = 4  # lists of arms that are remembered
+GROWTH = 8  # the array of places grows by an eighth
+REQUESTS = 4  # number of remembered lists of arms
 
 
 class ShardState(NamedTuple):
-    """What is written: the place of every arm in the store, NOBODY for those elsewhere, and the store."""
+    """State of a shard in a file.
+
+    Parameters
+    ----------
+    places : place of every arm in the store, UNASSIGNED for arms of other shards.
+    store : state of the store.
+    """
 
     places: np.ndarray
     store: Any
 
 
 class Query(NamedTuple):
-    """Who asks for the best arms: how it explores, what the whole bandit has learned; users are looked at `step` at a
-    time."""
+    """Facts about the whole bandit that a search for the best arms needs.
+
+    Parameters
+    ----------
+    rule : exploration rule.
+    tally : number of rows and sum of squared residuals.
+    rounds : number of rows learned.
+    step : number of users that are scored at a time.
+    """
 
     rule: Rule
     tally: Tally
@@ -45,9 +58,12 @@ class Query(NamedTuple):
 @final
 @savable
 class Shard(files.Owner):
-    """Some of a bandit's arms.
+    """Models of some of a bandit's arms.
 
-    models: `Disjoint` or `Hybrid`, as the whole bandit's; seq: of the last change.
+    Parameters
+    ----------
+    models : `Disjoint` or `Hybrid`, as of the whole bandit.
+    seq : number of the last change.
     """
 
     def __init__(self, models: Disjoint | Hybrid, seq: int = 0):
@@ -60,7 +76,7 @@ class Shard(files.Owner):
     # ---- changes ----
 
     def _allocate(self, arms: np.ndarray) -> np.ndarray:
-        """Places of arms, which begin where they are new."""
+        """Return the places of arms in the store; new arms get one."""
         self._grow(int(arms.max(initial=-1)) + 1)
         for arm in arms[self.places[arms] == UNASSIGNED].tolist():
             self.places[arm] = self.store.allocate()
@@ -72,11 +88,14 @@ class Shard(files.Owner):
             self.places = np.concatenate([self.places, more])
 
     def learn_one(self, arm: int, row: np.ndarray, reward: float) -> None:
-        """A row of one arm."""
+        """Learn a row of one arm."""
         self.store.learn_one(int(self._allocate(np.array([arm]))[0]), row, reward)
 
     def learn(self, arms: np.ndarray, counts: np.ndarray, *rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Rows of arms, `counts` of each in their order: left, right, rewards, extra, as `Store.learn` has them."""
+        """Learn rows of arms, `counts` rows of each arm in order.
+
+        `rows` are the arguments rows, right, rewards and extra of `ModelStore.learn`.
+        """
         starts, order = np.concatenate([[0], np.cumsum(counts)]), np.arange(len(rows[0]))
         return self.store.learn(self._allocate(arms), starts, order, *rows)
 
@@ -88,7 +107,7 @@ class Shard(files.Owner):
                 self.places[arm] = UNASSIGNED
 
     def import_arms(self, arms: np.ndarray, models: list[Any]) -> None:
-        """Take arms as another shard, or a bandit, has exported them, bit for bit."""
+        """Add arms that another shard, or a bandit, has exported, bit for bit."""
         for place, model in zip(self._allocate(arms).tolist(), models, strict=True):
             self.store.write_arm(place, model)
 
@@ -102,35 +121,35 @@ class Shard(files.Owner):
         return self._published[version]
 
     def call_store(self, version: int, method: str, arms: np.ndarray, *given: Any) -> Any:
-        """What a method of the store says of arms, together."""
+        """Call a method of the store on arms of a published version, 0 for the present state."""
         places, store = self._arms_at(version)
         return getattr(store, method)(places[arms], *given)
 
     def export_arms(self, version: int, arms: np.ndarray) -> list[Any]:
-        """Copies of arms."""
+        """Return copies of arms."""
         places, store = self._arms_at(version)
         return [store.export_arm(place) for place in places[arms].tolist()]
 
     def error_bound(self) -> float:
-        """The largest of all arms."""
+        """Return the largest error bound of all arms."""
         return float(self.store.error_bound())
 
     def relative_loss(self) -> float:
-        """The largest of all arms, in units of their ridges."""
+        """Return the largest error bound of all arms, in units of their ridges."""
         return float(self.store.relative_loss())
 
     def nbytes(self) -> int:
-        """Bytes of all arrays, spare room included."""
+        """Return the bytes of all arrays, spare room included."""
         return state.nbytes(self.store.state) + self.places.nbytes
 
     def publish(self, version: int, gone: list[int]) -> None:
-        """Keep the arms as they are now, for readers; nobody reads the versions that are gone."""
+        """Keep a copy of the arms as `version`, for readers, and drop the versions in `gone`."""
         for old in gone:
             self._published.pop(old, None)
         self._published[version] = (self.places.copy(), self.store.snapshot())
 
     def remember(self, key: int, arms: np.ndarray, ranks: np.ndarray) -> None:
-        """Arms that will be asked for under a key; ranks: who comes first among equals, over all shards."""
+        """Remember a list of arms under a key; equal scores are ordered by `ranks`, over all shards."""
         self._requests[key] = (arms, np.argsort(ranks))
         for old in list(self._requests)[:-REQUESTS]:
             del self._requests[old]
@@ -138,8 +157,11 @@ class Shard(files.Owner):
     def best_arms(
         self, version: int, key: int, users: np.ndarray, k: int, query: Query, excluded: list[np.ndarray] | None
     ) -> tuple[np.ndarray, np.ndarray] | None:
-        """The k best of the arms under a key for every user z (n, width): scores and places among those arms, -1 where
-        fewer are left. None: the key is not known. barred: of every user, places that must not be taken."""
+        """Return scores and places (n, k) of the k best arms for every user (n, width), or None for an unknown key.
+
+        Places are indices into the list under `key`, -1 if fewer arms are left. `excluded` has the excluded places of
+        every user.
+        """
         if key not in self._requests:
             return None
         arms, order = self._requests[key]
@@ -154,7 +176,7 @@ class Shard(files.Owner):
 
     @classmethod
     def from_contents(cls, params: dict[str, Any], extra: dict[str, Any], held: files.StateSource) -> Self:
-        """From what a file holds, `params`, `extra` and `held`; ValueError where that does not fit."""
+        """Rebuild a shard from `params`, `extra` and `held`; ValueError if they do not belong together."""
         shard = cls(**{name: build(part) for name, part in params.items()})
         begun = ShardState(places=shard.places, store=empty_state(shard.store, held.arrays))
         found = held.take(begun, shard._fits)
@@ -167,7 +189,7 @@ class Shard(files.Owner):
 
 
 def start_shard(models: Disjoint | Hybrid, file: Any) -> Shard:
-    """A shard that begins, or (file, a path) as it was saved. ValueError for a file of something else."""
+    """Make a shard, or load it from `file`, a path; ValueError if the file holds something else."""
     if file is None:
         return Shard(models)
     found = files.load(file)
@@ -185,7 +207,10 @@ def best_arms(
     query: Query,
     excluded: list[np.ndarray] | None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """`Shard.best` of arms by their places in a store; order: in which ties are taken."""
+    """Return scores and places (n, k) of the k best arms for every user, as `Shard.best_arms`.
+
+    `records` are the arms' places in the store, and `order` is the order in which ties are broken.
+    """
     learned, step = ArmModelsState(store, (), np.zeros((0, 0))), query.step
     values, found = np.zeros((len(users), k)), np.full((len(users), k), NONE)
     for start in range(0, len(users), step):
@@ -193,8 +218,8 @@ def best_arms(
         means, squares = store.evaluate_users(records, users[part])
         scores = np.empty(means.shape)
         for i in range(len(means)):
-            told = (query.tally, query.rounds, records, means[i], squares[i], None, empty_normals(len(records)))
-            scores[i] = score(query.rule.rule, arm_statistics(learned, query.rule, *told))
+            inputs = (query.tally, query.rounds, records, means[i], squares[i], None, empty_normals(len(records)))
+            scores[i] = score(query.rule.rule, arm_statistics(learned, query.rule, *inputs))
         if not np.isfinite(scores).all():
             raise non_finite_error()
         mask = np.zeros(scores.shape if excluded is not None else (0, 0), np.bool_)

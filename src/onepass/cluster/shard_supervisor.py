@@ -1,9 +1,9 @@
-"""Shards of a bandit, or workers of a stream: each is told what changes it, in order, and comes back where it is lost.
+"""Supervisor of a bandit's shards, or of a stream's workers: it sends changes in order, and restarts lost shards.
 
-    lost shard = what was kept of it at the last cut + what it was told since, again
+    lost shard = its state at the last checkpoint + the changes since, made again
 
-What shards are told is kept until the next cut. A shard that may have done something whose answer was lost is asked
-again: it knows by `seq` what it has done. Without a folder there are no cuts, nothing is kept, and a lost shard is
+Changes are kept until the next checkpoint. If an answer was lost, the shard is asked again, and tells by `seq` whether
+the change was made already. Without a folder there are no checkpoints, no changes are kept, and a lost shard raises
 `ShardLost`.
 """
 
@@ -15,15 +15,22 @@ from typing import Any
 from onepass.cluster.exactly_once import BusyTime, IdempotentWorker
 from onepass.cluster.transport import LOST, Transport
 
-TRIES = 5  # of one call: a shard that is lost each time will be lost again
+TRIES = 5  # attempts of one call: a shard that is lost each time will be lost again
 
 
 class ShardLost(RuntimeError):
-    """A shard is gone, and nothing was kept from which it could come back."""
+    """Error for a lost shard that has no checkpoint to come back from."""
 
 
 class ShardHandle:
-    """A shard, what it was told since the last cut, and what it comes back from, a file (None: it began then)."""
+    """Shard with its changes since the last checkpoint.
+
+    Parameters
+    ----------
+    shard : the shard, as the transport knows it.
+    seq : number of its last change.
+    file : state at the last checkpoint, such as a path; None if the shard was new then.
+    """
 
     def __init__(self, shard: Any, seq: int, file: Any):
         self.shard, self.seq, self.file = shard, seq, file
@@ -31,25 +38,32 @@ class ShardHandle:
 
 
 class ShardSupervisor:
-    """Shards by their numbers.
+    """Shards by number, restarted if they are lost.
 
-    part: begins one, from what was kept of it; links: how they are reached; keeps: whether what they are told is kept.
+    Parameters
+    ----------
+    part : callable
+        Makes a shard from its saved state, or from None.
+    transport : Transport
+        The way to reach shards.
+    keep_changes : bool
+        True to keep changes, so that lost shards can be restarted.
     """
 
     def __init__(self, part: Callable[[Any], Any], transport: Transport, keep_changes: bool):
         self.part, self.transport, self.keep_changes = partial(IdempotentWorker, part), transport, keep_changes
         self.members: dict[int, ShardHandle] = {}
         self.dropped_versions: list[int] = []  # published versions that nobody reads any more
-        self.messages = 0  # sent
-        self.recovered = 0  # shards that were lost and came back
+        self.messages = 0  # number of messages sent
+        self.recovered = 0  # number of restarts of lost shards
 
     def drop_version(self, version: int) -> None:
-        """A published version has no reader any more; shards are told with the next one."""
+        """Note that a published version has no reader; shards drop it when the next one is published."""
         self.dropped_versions.append(version)
 
     @property
     def numbers(self) -> list[int]:
-        """Of all shards."""
+        """Numbers of all shards."""
         return list(self.members)
 
     def start(self, number: int, seq: int = 0, file: Path | None = None) -> None:
@@ -57,11 +71,11 @@ class ShardSupervisor:
         self.members[number] = ShardHandle(self.transport.start(self.part, file), seq, file)
 
     def stop(self, number: int) -> None:
-        """Let a shard go."""
+        """Stop a shard."""
         self.transport.stop(self.members.pop(number).shard)
 
     def apply(self, each: dict[int, tuple[Any, ...]]) -> dict[int, Any]:
-        """Let shards do what changes them, (method, arguments) by number, at once; their answers by number."""
+        """Change shards at once, each by (method, *arguments) under its number, and return answers by number."""
         for number, what in each.items():
             member = self.members[number]
             member.seq += 1
@@ -70,15 +84,15 @@ class ShardSupervisor:
         return self._call({number: ("apply", self.members[number].seq, *what) for number, what in each.items()})
 
     def ask(self, each: dict[int, tuple[Any, ...]]) -> dict[int, Any]:
-        """Ask shards, (method, arguments) by number, at once; their answers by number."""
+        """Ask shards at once, each by (method, *arguments) under its number, and return answers by number."""
         return self._call({number: ("ask", *what) for number, what in each.items()})
 
     def ask_all(self, method: str, *given: Any) -> list[Any]:
-        """Ask every shard the same."""
+        """Call one method of every shard, and return the answers."""
         return list(self.ask({number: (method, *given) for number in self.members}).values())
 
     def busy_times(self) -> list[BusyTime]:
-        """Return the time that changes took, shard by shard."""
+        """Return the time of changes, shard by shard."""
         return list(self._call(dict.fromkeys(self.members, ("busy_time",))).values())
 
     def _call(self, calls: dict[int, tuple[Any, ...]]) -> dict[int, Any]:
@@ -96,7 +110,7 @@ class ShardSupervisor:
         raise ShardLost(f"shards {lost} were lost {TRIES} times in a row")
 
     def _restart(self, lost: Iterable[int]) -> None:
-        """Start lost shards again, and tell them what they were told since the last cut."""
+        """Restart lost shards from the last checkpoint, and make the changes since again."""
         for number in lost:
             member = self.members[number]
             if not self.keep_changes:
@@ -111,7 +125,7 @@ class ShardSupervisor:
                     break
 
     def undo(self, numbers: Iterable[int]) -> None:
-        """Take the last change back from those who were told it: they begin again, and are told the rest."""
+        """Undo the last change of shards: restart them, and make their other changes again."""
         for number in numbers:
             member = self.members[number]
             member.changes.pop()
@@ -120,13 +134,13 @@ class ShardSupervisor:
             self._restart([number])
 
     def save(self, folder: Path) -> dict[int, Path]:
-        """Write every shard to the folder, as it is now: the files by number."""
+        """Write every shard to the folder, and return the files by number."""
         files = {number: folder / f"shard-{number}" for number in self.members}
         self.ask({number: ("save", str(file)) for number, file in files.items()})
         return files
 
     def use_checkpoint(self, files: dict[int, Any]) -> None:
-        """A cut is complete: shards come back from these, and what they were told before is forgotten."""
+        """Restore shards from these files, by number, from now on, and forget their changes before."""
         for number, file in files.items():
             member = self.members[number]
             member.file = file

@@ -1,10 +1,10 @@
-"""A bandit whose arms live on shards: in this process, or on many machines by Ray.
+"""A bandit whose arms live on shards, in this process or, with Ray, on many machines.
 
-    decide   scatter the context, gather means and widths of the arms, choose here, with exact probabilities
-    learn    rows go to the shards of their arms, one message a shard; arms share nothing
-    the k best of all arms: each shard finds its k best, the best of these are chosen here
+    decide     scatter the context, gather means and widths of the arms, choose here, with exact probabilities
+    learn      send rows to the shards of their arms, one message a shard; arms share nothing
+    recommend  let each shard find its k best arms, and choose the best of these here
 
-Models are those of one process, bit for bit, on any number of shards; so are decisions where scores are (cluster.md).
+Models equal those of one process bit for bit, on any number of shards. Decisions are equal if scores are (cluster.md).
 """
 
 import json
@@ -34,27 +34,43 @@ from onepass.foundation.files import load
 from onepass.foundation.rw_lock import SharedObject, reading, writing
 from onepass.model.arms.arm_model import ArmModel
 
-CHECKPOINT_EVERY = 1_000_000  # learned between two cuts, where there is a folder
+CHECKPOINT_EVERY = 1_000_000  # rows between two checkpoints, if there is a folder
 
 
 @final
 class ShardedBandit(SharedObject):
-    """Models per arm, `Disjoint` or `Hybrid`, on shards.
+    """Bandit with a model per arm, `Disjoint` or `Hybrid`, whose arms are spread over shards.
 
-    recipe: a bandit that has learned nothing yet, such as ``op.Bandit(op.Disjoint(op.Ridge(op.Exact(dim=20))))``: its
-        estimator, exploration, features and seed are taken; without a half_life, and of an estimator whose widths are
-        those of an arm by itself.
-    shards: how many, at least 1 (default 2).
-    ray: None (default): all in this process; an address ("auto", "ray://host:10001"): shards are actors there; "local":
-        a Ray of this machine, started here.
-    folder: where it is kept (default None: nowhere): changes are logged before `learn` returns, and all shards are
-        written every `checkpoint_every` rows. Lost shards come back by themselves, a lost process by
-        `ShardedBandit.open`.
-    checkpoint_every: rows between two cuts, at least 1 (default 1,000,000).
-    ValueError for what does not fit, and for a folder that holds a bandit already; ModuleNotFoundError without Ray.
+    Any number of threads may decide at once; a thread that learns is alone. The shared part of a hybrid model stays in
+    this process.
 
-    Any number of threads may decide at once; who learns does so alone. A hybrid model's shared part is here.
+    Parameters
+    ----------
+    recipe : Bandit
+        A bandit that has learned nothing yet, such as ``op.Bandit(op.Disjoint(op.Ridge(op.Exact(dim=20))))``. It gives
+        the estimator, the exploration, the features and the seed. It must have no half-life, and an estimator whose
+        widths depend on one arm alone.
+    shards : int, default 2
+        Number of shards, at least 1.
+    ray : str, default None
+        Address of Ray ("auto", "ray://host:10001"), whose actors the shards are, or "local" for a Ray of this machine.
+        None keeps all shards in this process.
+    folder : str or Path, default None
+        Folder of the bandit. Changes are logged there before `learn` returns, and all shards are written every
+        `checkpoint_every` rows. Lost shards come back by themselves, a lost process by `ShardedBandit.open`. None
+        stores nothing.
+    checkpoint_every : int, default 1000000
+        Number of rows between two checkpoints, at least 1.
 
+    Raises
+    ------
+    ValueError
+        If the recipe cannot be sharded, an argument is out of range, or the folder holds a bandit already.
+    ModuleNotFoundError
+        If `ray` is given and Ray is missing.
+
+    Examples
+    --------
     >>> import numpy as np, onepass as op
     >>> from onepass.cluster import ShardedBandit
     >>> bandit = ShardedBandit(op.Bandit(op.Disjoint(op.Ridge(op.Exact(dim=2))), op.UCB(0.5)), shards=2)
@@ -97,13 +113,32 @@ class ShardedBandit(SharedObject):
             partial(start_shard, store.models), transport, journal is not None
         )
         self._search = TopKSearch(front.bandit, store)
-        self._rows_since_checkpoint = 0  # rows since the last cut
+        self._rows_since_checkpoint = 0
 
     @classmethod
     def open(cls, folder: str | Path, *, ray: str | None = None, checkpoint_every: int = CHECKPOINT_EVERY) -> Self:
-        """The bandit that a folder holds, after the last change that was logged; ray, checkpoint_every: as there.
+        """Open the bandit of a folder, as it was after its last logged change.
 
-        What `learn` had returned from is there, once. ValueError for a folder without a bandit, or one that is damaged.
+        Every change that `learn` returned from is there, once.
+
+        Parameters
+        ----------
+        folder : str or Path
+            Folder of a `ShardedBandit`.
+        ray : str, default None
+            Address of Ray, as for the class.
+        checkpoint_every : int, default 1000000
+            Number of rows between two checkpoints, at least 1.
+
+        Returns
+        -------
+        ShardedBandit
+            The bandit, which goes on writing to the folder.
+
+        Raises
+        ------
+        ValueError
+            If the folder holds no bandit, is damaged, or is open in another process.
         """
         checkpoint_every = check.integer("checkpoint_every", checkpoint_every, 1)
         journal = Journal(folder)
@@ -123,51 +158,79 @@ class ShardedBandit(SharedObject):
                 self._replay(entry)
         return self
 
-    # ---- what it is ----
+    # ---- properties ----
 
     @property
     def bandit(self) -> Bandit:
-        """The bandit in front: `seed`, `exploration`, `dim` and the like; its models are on the shards."""
+        """Bandit in front of the shards, with `seed`, `exploration` and `dim`; its models are on the shards."""
         return self._coordinator.bandit
 
     @property
     def model(self) -> Any:
-        """What stands before the shards: names of arms, and what is asked of one (`parameter_of`, `rows_of`)."""
+        """Model in front of the shards, with the names of arms, `parameter_of` and `rows_of`."""
         return self.bandit.model
 
     @property
     def seq(self) -> int:
-        """The number of the last change: 0 before the first, one more with every `learn`, `add_arm`, `remove_arm`."""
+        """Number of the last change: 0 before the first, one more after every change of rows or arms."""
         return self._coordinator.seq
 
     @property
     def n_learned(self) -> int:
-        """Rows learned."""
+        """Number of rows learned."""
         return self.bandit.n_learned
 
     @property
     def arms(self) -> tuple[Any, ...]:
-        """All known arms, in the order in which they appeared."""
+        """Known arms, in the order in which they appeared."""
         return self.bandit.arms
 
     @property
     def shards(self) -> list[int]:
-        """The numbers of the shards."""
+        """Numbers of the shards."""
         return self.supervisor.numbers
 
     @reading
     def memory_usage(self) -> int:
-        """Bytes of all arrays on all shards, spare room included, and of the numbers here."""
+        """Return the bytes of all arrays on all shards and in this process, spare room included.
+
+        Returns
+        -------
+        int
+            Number of bytes.
+        """
         return self.bandit.memory_usage() + sum(self.supervisor.ask_all("nbytes"))
 
     @reading
     def error_bound(self) -> float:
-        """The largest certificate of all arms, as of `Bandit.error_bound`."""
+        """Return the certified bound on ||A - A_hat||_2 of the design, the largest over all arms.
+
+        Returns
+        -------
+        float
+            The bound; infinite if nothing is certified.
+        """
         return self.bandit.error_bound()
 
     @reading
     def export_arm(self, arm: Hashable) -> ArmModel:
-        """A copy of what an arm has learned, for any bandit; arm and errors as of `Bandit.export_arm`."""
+        """Copy the model of an arm, for `import_arm` of any bandit's model.
+
+        Parameters
+        ----------
+        arm : hashable
+            Name of a known arm.
+
+        Returns
+        -------
+        ArmModel
+            The model, with arrays of its own.
+
+        Raises
+        ------
+        ValueError
+            If the arm is not known, or the model is hybrid.
+        """
         models: Any = self._store.models
         held = self.bandit.model.export_arm(arm).state
         return ArmModel(models, self.bandit.model.features).set_state(held)
@@ -185,34 +248,135 @@ class ShardedBandit(SharedObject):
         eligible: Any = None,
         rest: str = SAMPLED,
     ) -> Decision:
-        """As the bandit would decide in one process; contexts (dim,), (K, dim), arms, k, id, eligible, rest and errors
-        as of `Bandit.decide`. Costs 16 bytes an arm that is offered, from shards to here: with very many, offer
-        those that `recommend` found.
+        """Choose an arm, or a list of `k` arms, for one request or for n requests, as `Bandit.decide`.
+
+        The shards send 16 bytes for each arm on offer. With very many arms, offer those that `recommend` returned.
+
+        Parameters
+        ----------
+        contexts : array of shape (dim,) or (K, dim), or as for `Bandit.decide`
+            One row for all arms, or a row for each.
+        arms : sequence of hashable, default None
+            The arms on offer, each once. None means all known arms.
+        k : int, default 1
+            Number of slots to fill without replacement, from 1 to K.
+        id : str or list of str, default None
+            Identity of the decision, which fixes the draw. None makes an id and draws from the generator.
+        eligible : array of bool, sequence of names, or one for each slot, default None
+            The arms that may be chosen. None means all.
+        rest : {"sampled", "greedy"}, default "sampled"
+            Choice of the slots after the first.
+
+        Returns
+        -------
+        Decision
+            The chosen arms, their probabilities, an id, and everything `learn` needs later.
+
+        Raises
+        ------
+        ValueError
+            If a number is not finite, a shape does not fit, an arm appears twice, or `k` exceeds the number of arms.
+        FloatingPointError
+            If a score is not finite.
+        ShardLost
+            If a shard is lost and there is no folder.
         """
         return self.bandit.decide(contexts, arms, k, id=id, eligible=eligible, rest=rest)
 
     @reading
     def score(self, contexts: Any, arms: Any = None) -> np.ndarray:
-        """Scores (K,), or (n, K) for n contexts; contexts, arms and errors as of `Bandit.score`."""
+        """Score arms without side effects, as `Bandit.score`.
+
+        Parameters
+        ----------
+        contexts : array of shape (dim,), (K, dim) or (n, K, dim), or as for `Bandit.score`
+            One request or n requests.
+        arms : sequence of hashable, default None
+            The arms on offer. None means all known arms.
+
+        Returns
+        -------
+        ndarray of shape (K,) or (n, K)
+            The score of each arm, on the scale of rewards.
+
+        Raises
+        ------
+        ValueError
+            If a number is not finite, a shape does not fit, or an arm appears twice.
+        FloatingPointError
+            If a score is not finite.
+        """
         return self.bandit.score(contexts, arms)
 
     @reading
     def recommend(
         self, contexts: Any, k: int, arms: Any = None, exclude: Sequence[Collection[Hashable]] | None = None
     ) -> Recommendation:
-        """The k best arms of every user; contexts (n, dim), k, arms, exclude, ties and errors as of `recommend` of a
-        bandit. Disjoint models under rules without draws: each shard finds its k best, else scores are gathered here.
+        """Recommend the k best arms to each of many users, without side effects, as `Bandit.recommend`.
+
+        With disjoint models and a rule without draws, each shard finds its k best arms. Otherwise all scores are
+        gathered in this process.
+
+        Parameters
+        ----------
+        contexts : array of shape (n, dim), or as for `Bandit.recommend`
+            One row for each user.
+        k : int
+            Length of each list, at least 1.
+        arms : sequence of hashable, default None
+            The candidates. None means all known arms.
+        exclude : sequence of collections of names, default None
+            For each user, the arms not to be recommended. None excludes nothing.
+
+        Returns
+        -------
+        Recommendation
+            Lists of arms and their scores, best first.
+
+        Raises
+        ------
+        ValueError
+            If a shape does not fit, `k` is below 1, or `exclude` does not have one collection of names for each user.
         """
         return self._search.recommend(contexts, k, arms, exclude)
 
     @reading
     def explain(self, contexts: Any, arm: Any = None, other: Any = None, **options: Any) -> Explanation:
-        """Why; contexts (K, dim), arm, other, options (arms, names) and errors as of `Bandit.explain`."""
+        """Explain the score of an arm, feature by feature, and its difference to another arm, as `Bandit.explain`.
+
+        Parameters
+        ----------
+        contexts : Decision or array of shape (dim,) or (K, dim), or as for `Bandit.explain`
+            A request, or a decision.
+        arm : hashable, default None
+            The arm to explain. None takes the arm with the largest score, or the first slot of a decision.
+        other : hashable, default None
+            The arm to compare with. None takes the arm with the largest score among the others.
+        **options : dict
+            Options `arms` and `names` of `Bandit.explain`.
+
+        Returns
+        -------
+        Explanation
+            Score, mean and width of the arm, their terms, and the difference to the other arm.
+
+        Raises
+        ------
+        ValueError
+            If an arm is not offered, `other` equals `arm`, or `score` would refuse the request.
+        """
         return self.bandit.explain(contexts, arm, other, **options)
 
     @writing
     def snapshot(self) -> Snapshot:
-        """What all shards know now, one consistent cut, for readers; LookupError where a shard was lost since."""
+        """Take a read-only copy of all shards at one moment.
+
+        Returns
+        -------
+        Snapshot
+            A copy that decides and scores, but does not learn. It raises LookupError if a shard is lost after this
+            call.
+        """
         return self.bandit.snapshot()
 
     # ---- changes ----
@@ -221,10 +385,30 @@ class ShardedBandit(SharedObject):
     def learn(
         self, contexts: Any, rewards: Any, arm: Any = None, *, allow_repeat: bool = False, seq: int | None = None
     ) -> None:
-        """Learn rows, or decisions; contexts, rewards, arm, allow_repeat and errors as of `Bandit.learn`.
+        """Learn rows, or the rewards of decisions, as `Bandit.learn`.
 
-        seq: the number of this change, for callers that ask again when they had no answer: one that was learned already
-        is not learned again. None (default): the next. ValueError for a number that leaves one out.
+        Parameters
+        ----------
+        contexts : Decision, list of Decision, array of shape (dim,) or (n, dim), or Factors
+            One or more decisions, or the contexts of arms.
+        rewards : float or array of shape (n,)
+            The reward of each row. For a decision of k slots, k numbers, with None for a slot without a reward.
+        arm : hashable or sequence of n names, default None
+            The arm of each row. None for decisions.
+        allow_repeat : bool, default False
+            Learn a second reward of a decision.
+        seq : int, default None
+            Number of this change. A change that was made already is not made again, so a caller without an answer can
+            repeat the call. None takes the next number.
+
+        Raises
+        ------
+        ValueError
+            If `Bandit.learn` would refuse the arguments, `seq` skips a number, or a value cannot be logged.
+        OSError
+            If the change cannot be logged.
+        ShardLost
+            If a shard is lost and there is no folder.
         """
         if not self._is_new(seq):
             return
@@ -237,7 +421,20 @@ class ShardedBandit(SharedObject):
 
     @writing
     def add_arm(self, arm: Hashable, *, seq: int | None = None) -> None:
-        """Make an arm known; seq: as in `learn`. ValueError if it is known already or not hashable."""
+        """Make an arm known.
+
+        Parameters
+        ----------
+        arm : hashable
+            Name of the new arm.
+        seq : int, default None
+            Number of this change, as in `learn`.
+
+        Raises
+        ------
+        ValueError
+            If the arm is known already or not hashable.
+        """
         if self._is_new(seq):
             frame = self._frame("add_arm", encode_arm, arm)
             self.bandit.add_arm(arm)
@@ -245,7 +442,20 @@ class ShardedBandit(SharedObject):
 
     @writing
     def remove_arm(self, arm: Hashable, *, seq: int | None = None) -> None:
-        """Forget an arm; seq: as in `learn`. ValueError if it is not known."""
+        """Forget an arm.
+
+        Parameters
+        ----------
+        arm : hashable
+            Name of a known arm.
+        seq : int, default None
+            Number of this change, as in `learn`.
+
+        Raises
+        ------
+        ValueError
+            If the arm is not known.
+        """
         if self._is_new(seq):
             frame = self._frame("remove_arm", encode_arm, arm)
             self.bandit.remove_arm(arm)
@@ -253,9 +463,25 @@ class ShardedBandit(SharedObject):
 
     @writing
     def import_arm(self, arm: Hashable, model: ArmModel, *, seq: int | None = None) -> None:
-        """Take an arm from elsewhere; arm, model and errors as of `Bandit.import_arm`, seq as in `learn`.
+        """Give an arm that has not learned yet the model of an exported arm, bit for bit.
 
-        With a folder all shards are written then.
+        If there is a folder, all shards are written.
+
+        Parameters
+        ----------
+        arm : hashable
+            Name of an arm without rows.
+        model : ArmModel
+            The model that `export_arm` of a bandit with the same parts returned.
+        seq : int, default None
+            Number of this change, as in `learn`.
+
+        Raises
+        ------
+        ValueError
+            If the parts differ, or the arm has learned already. Nothing has changed then.
+        TypeError
+            If `model` is no `ArmModel`.
         """
         if self._is_new(seq):
             self.bandit.model.import_arm(arm, model)
@@ -264,7 +490,7 @@ class ShardedBandit(SharedObject):
                 self._write_checkpoint()
 
     def _is_new(self, seq: int | None) -> bool:
-        """Return True if a change was not made yet, once all before it are logged; OSError if they cannot be."""
+        """Write unwritten changes, and return True if the change `seq` was not made yet."""
         if self._journal is not None:
             self._journal.flush()
         wanted = self.seq + 1 if seq is None else check.integer("seq", seq, 1)
@@ -272,12 +498,15 @@ class ShardedBandit(SharedObject):
             raise ValueError(f"seq must be {self.seq + 1}, the next, or that of a change that was made, got {seq}")
         return wanted == self.seq + 1
 
-    def _frame(self, act: str, told: Any, *given: Any) -> bytes:
-        """The next change as it is logged, before it is made. ValueError for what cannot be written."""
+    def _frame(self, act: str, encode: Any, *args: Any) -> bytes:
+        """Return the log frame of the next change, empty without a folder; ValueError if it cannot be written.
+
+        `encode` turns `args` into the options and the arrays of the change.
+        """
         if self._journal is None:
             return b""
         try:
-            return pack_entry(Entry(self.seq + 1, act, *told(*given)))
+            return pack_entry(Entry(self.seq + 1, act, *encode(*args)))
         except (TypeError, ValueError) as error:
             raise ValueError(f"contexts, rewards and arm must be such that they can be logged, but {error}") from None
 
@@ -287,14 +516,14 @@ class ShardedBandit(SharedObject):
             self._journal.append(frame)
 
     def _replay(self, entry: Entry) -> None:
-        """Make a change that was logged."""
+        """Make a logged change again."""
         change, bandit = entry.change, self.bandit
         names = list(change.names)
         if entry.act != "learn":
             getattr(bandit, entry.act)(names[0])
         elif len(change.texts):
-            given = [Decision.from_dict(json.loads(text)) for text in change.texts[:-1]]
-            bandit.learn(given, json.loads(change.texts[-1]), allow_repeat=entry.options["again"])
+            decisions = [Decision.from_dict(json.loads(text)) for text in change.texts[:-1]]
+            bandit.learn(decisions, json.loads(change.texts[-1]), allow_repeat=entry.options["again"])
         elif entry.options["single"]:
             bandit.learn(decode_contexts(change, 0), float(change.rewards[0]), names[0])
         else:
@@ -306,14 +535,31 @@ class ShardedBandit(SharedObject):
 
     @writing
     def add_shard(self) -> int:
-        """A new shard, which takes its share of the arms from the others; its number. No other arm moves."""
+        """Add a shard, which takes over its share of the arms; no other arm moves.
+
+        Returns
+        -------
+        int
+            Number of the new shard.
+        """
         number = max(self.shards) + 1
         self._move_arms([*self.shards, number])
         return number
 
     @writing
     def remove_shard(self, number: int) -> None:
-        """Let a shard go; its arms, and no others, move to those that are left. ValueError for the last one."""
+        """Remove a shard; its arms, and no others, move to the remaining shards.
+
+        Parameters
+        ----------
+        number : int
+            Number of a shard.
+
+        Raises
+        ------
+        ValueError
+            If there is no such shard, or it is the last one.
+        """
         if number not in self.shards or len(self.shards) == 1:
             raise ValueError(f"number must be one of several shards {self.shards}, got {number}")
         self._move_arms([one for one in self.shards if one != number])
@@ -325,7 +571,13 @@ class ShardedBandit(SharedObject):
 
     @writing
     def save(self) -> None:
-        """Write all shards to the folder now, at one `seq`. ValueError where there is no folder."""
+        """Write all shards to the folder now, at one `seq`.
+
+        Raises
+        ------
+        ValueError
+            If the bandit has no folder.
+        """
         if self._journal is None:
             raise ValueError("folder must be given to the class for a bandit on shards to be saved")
         self._write_checkpoint()
@@ -345,7 +597,7 @@ class ShardedBandit(SharedObject):
 
     @writing
     def close(self) -> None:
-        """End all shards; what is in the folder stays. Leaving `with ShardedBandit(...) as bandit:` does it too."""
+        """Stop all shards; the folder stays. Leaving `with ShardedBandit(...) as bandit:` does it too."""
         for number in self.shards:
             self.supervisor.stop(number)
         if self._journal is not None:
@@ -366,7 +618,7 @@ class ShardedBandit(SharedObject):
 
 @contextmanager
 def _close_on_error(journal: Journal | None) -> Iterator[None]:
-    """Close a journal where what follows raises."""
+    """Close a journal if the body raises."""
     try:
         yield
     except BaseException:
@@ -376,5 +628,5 @@ def _close_on_error(journal: Journal | None) -> Iterator[None]:
 
 
 def _make_transport(ray: str | None) -> Transport:
-    """How shards are reached."""
+    """Make the transport of the shards: Ray at an address, or this process."""
     return InProcessTransport() if ray is None else RayTransport(ray)

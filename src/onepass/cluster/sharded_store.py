@@ -1,8 +1,8 @@
-"""The store of a bandit whose arms live on shards: what a bandit asks of a store, asked of whoever has the arms.
+"""Store of a bandit whose arms live on shards: it has the interface of a store, and asks the shards.
 
-Arms have numbers, in the order in which they first learned, and a number its shard (placing.py). A batch goes to the
-shards as one message each; arms share nothing, so their models are those of one process, bit for bit. An arm without
-rows is asked for here, where its prior is.
+Arms are numbered in the order in which they first learned, and a number has its shard (rendezvous_hash.py). A batch is
+one message to each shard. Arms share nothing, so their models equal those of one process bit for bit. Arms without
+rows are answered here, from the prior.
 """
 
 import heapq
@@ -18,27 +18,27 @@ from onepass.cluster.rendezvous_hash import UNASSIGNED, assign_shards
 from onepass.cluster.shard_supervisor import ShardSupervisor
 from onepass.model.arms.per_arm import Disjoint, Hybrid
 
-GROWTH = 8  # lists of arms grow by an eighth
-ROOM = 64  # and by as many arms more
-UNSHARDED = NONE  # who answers for arms without rows: the store here
+GROWTH = 8  # arrays of arms grow by an eighth,
+ROOM = 64  # and by so many arms more
+UNSHARDED = NONE  # stands for a shard's number if arms have no rows: the store here answers
 
 
 class Placement(NamedTuple):
-    """owner (arms,): the shard of every number, NOBODY where no arm has it."""
+    """Shards of all arms: `owner` (arms,) is the shard of every number, UNASSIGNED for a vacant number."""
 
     owner: np.ndarray
 
 
 class ShardedStore:
-    """Arms on shards. `supervisor` is set once they are there; version: 0, or of what is published."""
+    """Store of arms on shards; `supervisor` is set when the shards are started."""
 
     supervisor: ShardSupervisor
 
     def __init__(self, models: Disjoint | Hybrid):
         self.models = models
-        self.prior_store = models.store()  # of arms without rows
+        self.prior_store = models.store()  # answers for arms without rows
         self._owner = np.full(0, UNASSIGNED)
-        self._homes = np.zeros(0, np.int64)  # the shards of arms to come
+        self._homes = np.zeros(0, np.int64)  # the shard of every number, also of future arms
         self._count, self._vacant = 0, list[int]()
         self._version, self._versions = 0, itertools.count(1)
         self._split: tuple[Any, list[tuple[int, np.ndarray]]] | None = None
@@ -47,25 +47,25 @@ class ShardedStore:
 
     @property
     def state(self) -> Placement:
-        """The numbers in use or vacant."""
+        """Shards of all numbers, in use or vacant."""
         return Placement(self._owner[: self._count])
 
     def to_state(self) -> Placement:
-        """The state."""
+        """Return the state."""
         return self.state
 
     def fits(self, state: Placement, taken: np.ndarray) -> bool:
-        """Return whether what a file holds fits together, and arms have the numbers `taken`."""
+        """Return True if a file's state is consistent, and its arms have the numbers `taken`."""
         vacant = np.flatnonzero(state.owner == UNASSIGNED)
         return bool((state.owner >= UNASSIGNED).all()) and is_partition(taken, vacant, len(state.owner))
 
     def restore(self, state: Placement) -> None:
-        """Take what a file holds."""
+        """Restore the state of a file."""
         self._owner, self._count = state.owner, len(state.owner)
         self._vacant, self._split = np.flatnonzero(state.owner == UNASSIGNED).tolist(), None
 
     def allocate(self) -> int:
-        """A number for an arm that is about to learn."""
+        """Return a number for an arm that is about to learn."""
         if self._vacant:
             record = heapq.heappop(self._vacant)
         else:
@@ -78,13 +78,13 @@ class ShardedStore:
         return record
 
     def release(self, record: int) -> None:
-        """No arm has this number any more."""
+        """Release an arm's number, and let its shard drop the model."""
         self.supervisor.apply({int(self._owner[record]): ("release", np.array([record]))})
         self._owner[record], self._split = UNASSIGNED, None
         heapq.heappush(self._vacant, record)
 
     def split_by_shard(self, records: np.ndarray) -> list[tuple[int, np.ndarray]]:
-        """(shard, places among `records`) of those that are asked for; BESIDE for arms without rows."""
+        """Return (shard, indices into `records`) of each shard; UNSHARDED stands for arms without rows."""
         known = self._split
         if known is None or known[0] is not records:
             owners = np.where(records == NONE, UNSHARDED, self._owner[records] if self._count else UNSHARDED)
@@ -93,7 +93,7 @@ class ShardedStore:
         return known[1]
 
     def move(self, numbers: list[int]) -> int:
-        """Let `numbers` be the shards: only arms whose shard changes are moved; how many these are."""
+        """Make `numbers` the shards, move the arms whose shard changes, and return how many moved."""
         supervisor, owner = self.supervisor, self._owner[: self._count]
         wanted = (
             np.where(owner == UNASSIGNED, UNASSIGNED, assign_shards(np.arange(len(owner)), numbers))
@@ -125,7 +125,7 @@ class ShardedStore:
         self, records: np.ndarray, starts: np.ndarray, order: np.ndarray, rows: np.ndarray, right: np.ndarray,
         rewards: np.ndarray, extra: np.ndarray,
     ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-        """Learn rows grouped by arm, as `Store.learn` of arena/model_store.py has them."""
+        """Learn rows grouped by arm, as `ModelStore.learn`."""
         increments, targets = np.empty_like(extra), np.empty(len(extra) if extra.shape[1] else 0)
         counts, owners, each, places = np.diff(starts), self._owner[records], {}, {}
         for shard in np.unique(owners).tolist():
@@ -139,7 +139,7 @@ class ShardedStore:
         return increments, targets
 
     def write_arm(self, record: int, arm: Any) -> None:
-        """Let an arm be one that was exported."""
+        """Replace an arm by an exported one."""
         self.supervisor.apply({int(self._owner[record]): ("import_arms", np.array([record]), [arm])})
 
     # ---- questions ----
@@ -147,7 +147,7 @@ class ShardedStore:
     def evaluate(
         self, records: np.ndarray, rows: np.ndarray, extra: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Means and squares of arms, and extra as it becomes."""
+        """Return means and squared widths (K,) of arms, and the updated `extra`."""
         means, squares = np.empty(len(records)), np.empty(len(records))
         for places, (mean, square, rest) in self._ask_shards(
             records, "evaluate", lambda own: (rows[own] if len(rows) > 1 else rows, extra[own])
@@ -158,7 +158,10 @@ class ShardedStore:
     def evaluate_users(
         self, records: np.ndarray, left: np.ndarray, right: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Means and squares (n, K) where each of n rows, or its product with an arm's, is the context of every arm."""
+        """Return means and squared widths (n, K), where each of n rows is the context of every arm.
+
+        With `right` (K, d_a) the context is the product of a row and the arm's row.
+        """
         means, squares = np.empty((len(left), len(records))), np.empty((len(left), len(records)))
         for places, (mean, square) in self._ask_shards(
             records, "evaluate_users", lambda own: (left, None if right is None else right[own])
@@ -167,7 +170,7 @@ class ShardedStore:
         return means, squares
 
     def exploration_scales(self, records: np.ndarray, theory: np.ndarray) -> np.ndarray:
-        """Confidence radii (K,); 1 without a theory for all estimators that are taken."""
+        """Return confidence radii (K,), which are 1 without a theory."""
         out = np.ones(len(records))
         for places, found in (
             self._ask_shards(records, "exploration_scales", lambda own: (theory,)) if theory.size else ()
@@ -175,24 +178,27 @@ class ShardedStore:
             out[places] = found
         return out
 
-    def _ask_shards(self, records: np.ndarray, method: str, given: Any) -> list[tuple[np.ndarray, Any]]:
-        """(places, answer) of all who have arms among `records`; given: what a method is told, by places."""
-        split, beside = self.split_by_shard(records), getattr(self.prior_store, method)
+    def _ask_shards(self, records: np.ndarray, method: str, arguments: Any) -> list[tuple[np.ndarray, Any]]:
+        """Call a method on every shard of `records`; return (indices into `records`, answer) of each.
+
+        `arguments(indices)` returns the further arguments of the method.
+        """
+        split, ask_prior = self.split_by_shard(records), getattr(self.prior_store, method)
         found = self.supervisor.ask(
-            {s: ("call_store", self._version, method, records[at], *given(at)) for s, at in split if s != UNSHARDED}
+            {s: ("call_store", self._version, method, records[at], *arguments(at)) for s, at in split if s != UNSHARDED}
         )
-        return [(at, found[s] if s != UNSHARDED else beside(records[at], *given(at))) for s, at in split]
+        return [(at, found[s] if s != UNSHARDED else ask_prior(records[at], *arguments(at))) for s, at in split]
 
     def error_bound(self) -> float:
-        """The largest of all arms."""
+        """Return the largest error bound of all arms."""
         return max(self.supervisor.ask_all("error_bound"), default=0.0)
 
     def relative_loss(self) -> float:
-        """The largest of all arms, in units of their ridges."""
+        """Return the largest error bound of all arms, in units of their ridges."""
         return max(self.supervisor.ask_all("relative_loss"), default=0.0)
 
     def export_arm(self, record: int) -> ArmState:
-        """A copy of an arm, bit for bit."""
+        """Copy an arm, bit for bit."""
         if record == NONE:
             return self.prior_store.export_arm(record)
         shard = int(self._owner[record])
@@ -201,7 +207,7 @@ class ShardedStore:
     # ---- readers ----
 
     def snapshot(self) -> "ShardedStore":
-        """The arms as they are now, for readers; shards let go of them when nobody reads them any more."""
+        """Publish the arms as they are now, for readers; shards drop them when the snapshot is garbage-collected."""
         twin = ShardedStore(self.models)
         twin.supervisor, twin._version, twin._count = self.supervisor, next(self._versions), self._count
         twin._owner = self._owner.copy()

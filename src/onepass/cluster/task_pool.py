@@ -1,7 +1,7 @@
-"""Parts of a work done beside one another: in threads here, or as tasks of Ray.
+"""Pools of workers for parallel tasks: threads of this process, or tasks of Ray.
 
-A task is a function of a module and what it is given, and changes nothing else: one whose worker is lost is done again
-by another, and its answer is counted once.
+A task is a module's function with its arguments, and has no side effects. If its worker is lost, another worker does
+it again, and its answer counts once.
 """
 
 from collections.abc import Callable, Iterator
@@ -10,33 +10,33 @@ from typing import Any, Protocol
 
 from onepass.cluster.ray_transport import connect, make_writable
 
-_UNLIMITED = -1  # how often Ray does a task again whose worker is lost
+_UNLIMITED = -1  # max_retries of Ray: a task is done again whenever its worker is lost
 
 
 class TaskPool(Protocol):
-    """Who does tasks; count: how many can be done at once."""
+    """Pool of workers; `count` is the number of tasks that run at once."""
 
     count: int
 
     def start(self, function: Callable[..., Any], *given: Any) -> Any:
-        """Begin a task; its handle, which may be what another task is given."""
+        """Start a task and return its handle, which may be an argument of another task."""
         ...
 
     def as_completed(self, tasks: list[Any]) -> Iterator[Any]:
-        """The tasks, each when it is done."""
+        """Yield the tasks, each when it is done."""
         ...
 
     def result(self, task: Any) -> Any:
-        """What a task gave; what it raised is raised."""
+        """Return the answer of a task, or raise its error."""
         ...
 
     def close(self) -> None:
-        """No more tasks."""
+        """Close the pool, which takes no more tasks."""
         ...
 
 
 class ThreadTaskPool:
-    """Workers of this process: compiled code runs at once, Python in turns."""
+    """Pool of threads: compiled code runs in parallel, Python code in turns."""
 
     def __init__(self, count: int):
         self.count = count
@@ -59,7 +59,7 @@ class ThreadTaskPool:
 
 
 class RayTaskPool:
-    """Workers of Ray, one core each."""
+    """Pool of Ray workers with one core each."""
 
     def __init__(self, address: str):
         self.ray = connect(address)
@@ -82,26 +82,26 @@ class RayTaskPool:
             raise error.cause from None
 
     def cancel(self, tasks: list[Any]) -> None:
-        """End tasks that are not done."""
+        """Cancel tasks that are not done."""
         for task in tasks:
             self.ray.cancel(task, force=True)
 
     def close(self) -> None:
-        """Ray stays."""
+        """Do nothing; Ray stays."""
 
 
 def _run_task(function: Callable[..., Any], *given: Any) -> Any:
-    """What a worker of Ray does, on arrays that may be written to."""
+    """Run a task on a worker of Ray, with writable copies of its arrays."""
     return function(*make_writable(list(given)))
 
 
 def make_pool(count: int, ray: str | None) -> TaskPool:
-    """`count` threads, or (ray: an address) the workers there."""
+    """Make a pool of `count` threads, or of the workers of Ray at the address `ray`."""
     return ThreadTaskPool(count) if ray is None else RayTaskPool(ray)
 
 
 def merge_tree(workers: TaskPool, tasks: list[Any], merge: Callable[[Any, Any], Any]) -> Any:
-    """One answer from those of tasks, joined two by two: neighbours, so that what is ordered stays so."""
+    """Merge the answers of tasks into one, two neighbours at a time, so that order is kept."""
     while len(tasks) > 1:
         pairs = [workers.start(merge, *tasks[i : i + 2]) for i in range(0, len(tasks) - 1, 2)]
         tasks = pairs + tasks[2 * len(pairs) :]

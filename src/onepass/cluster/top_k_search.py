@@ -1,7 +1,7 @@
-"""The k best of all arms, found where the arms are.
+"""Search for the k best of all arms, done on the shards of the arms.
 
-A shard is told once which of its arms a list holds, and who comes first among equals; then a search sends it users and
-gets k scores and places of each.
+A shard receives a list of arms and their order among equal scores once. After that a search sends users only, and gets
+k scores and places for each.
 """
 
 import itertools
@@ -20,11 +20,20 @@ from onepass.features.outer_product import Factors
 from onepass.foundation import check
 from onepass.model.names import distinct_names
 
-SCORES = 4_000_000  # held at a time, as by a bandit in one process
+SCORES = 4_000_000  # scores in memory at a time, as in a bandit of one process
 
 
 class _ArmList(NamedTuple):
-    """A list of arms that was asked for: names and records, its key, and the places of each shard's arms in it."""
+    """List of candidate arms that shards remember.
+
+    Parameters
+    ----------
+    names : names of the arms.
+    records : their numbers in the store (K,).
+    key : key of the list on the shards.
+    places : indices into the list of each shard's arms.
+    ranks : order of the arms among equal scores (K,).
+    """
 
     names: list[Any]
     records: np.ndarray
@@ -34,7 +43,7 @@ class _ArmList(NamedTuple):
 
 
 class TopKSearch:
-    """Of one bandit on shards."""
+    """Search for the k best arms of one sharded bandit."""
 
     def __init__(self, bandit: Bandit, store: ShardedStore):
         self._bandit, self._store = bandit, store
@@ -44,7 +53,7 @@ class TopKSearch:
     def recommend(
         self, contexts: Any, k: int, arms: Any, exclude: Sequence[Collection[Hashable]] | None
     ) -> Recommendation:
-        """`recommend` of the bandit."""
+        """Recommend the k best arms to each user, as `ShardedBandit.recommend`."""
         bandit, store, rule = self._bandit, self._store, make_rule(self._bandit.exploration)
         models = bandit.model.estimator
         apart = models.shared is not None or models.arms.family is not None or bandit.model.features is not None
@@ -73,7 +82,7 @@ class TopKSearch:
     def _query_shards(
         self, listed: _ArmList, each: dict[int, np.ndarray], users: np.ndarray, k: int, query: Query, excluded: Any
     ) -> dict[int, Any]:
-        """The answers of shards; those that do not know the list are told it."""
+        """Return the answers of shards; send the list to shards that do not know it."""
         supervisor, version = self._store.supervisor, 0
         call = lambda s: ("best_arms", version, listed.key, users, k, query, None if excluded is None else excluded[s])  # noqa: E731
         answers = supervisor.ask({shard: call(shard) for shard in each})
@@ -86,7 +95,7 @@ class TopKSearch:
         return answers
 
     def _list_arms(self, arms: Any) -> _ArmList:
-        """The list of arms; the last one is kept, under its key, as long as it and its shards stay as they are."""
+        """Return the list of arms, which is the last one if neither its arms nor their shards have changed."""
         names, records = self._bandit.model.index.request(arms if arms is None else tuple(distinct_names(arms)))
         known = self._known
         split = self._store.split_by_shard(records)
@@ -99,7 +108,7 @@ class TopKSearch:
 
 
 def _excluded_by_shard(exclude: Any, listed: _ArmList, users: int) -> dict[int, list[np.ndarray]]:
-    """By shard, of every user the places, among the shard's arms, of those that must not be taken."""
+    """Map each shard to the excluded arms of every user, as indices into that shard's arms."""
     if len(exclude) != users:
         raise ValueError(f"exclude must have one collection per user ({users}), got {len(exclude)}")
     where = {name: place for place, name in enumerate(listed.names)}
@@ -120,7 +129,7 @@ def _excluded_by_shard(exclude: Any, listed: _ArmList, users: int) -> dict[int, 
 
 
 def _merge_best(values: np.ndarray, places: np.ndarray, listed: _ArmList, k: int) -> Recommendation:
-    """The k best of what the shards found: scores and places (n, shards x k), -1 for none."""
+    """Choose the k best from the answers of shards: scores and places (n, shards x k), -1 for none."""
     out = Recommendation([], [])
     ranks = np.where(places >= 0, listed.ranks[places], len(listed.names))
     for scores, where, rank in zip(values, places, ranks, strict=True):

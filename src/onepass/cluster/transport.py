@@ -1,7 +1,7 @@
-"""How a part of a cluster is reached: in this process, or as an actor of Ray. One contract for all.
+"""Transports to the parts of a cluster, in this process or as actors of Ray, with one interface.
 
-`begun` starts a part, new or from what was kept of it; `send` hands it a call; `answers` waits for calls, and gives
-`LOST` for one that can have no answer: its part, process or machine, is gone.
+`start` starts a part, new or from its saved state. `send` sends it a call. `gather` waits for the answers of calls; the
+answer is `LOST` if the part is gone, with its process or machine.
 """
 
 from collections.abc import Callable
@@ -10,63 +10,63 @@ from typing import Any, Protocol
 
 
 class WorkerLost:
-    """The answer of a part that is gone."""
+    """Class of `LOST`, the answer of a part that is gone."""
 
 
 LOST = WorkerLost()
 
 
 class Transport(Protocol):
-    """A way to reach parts."""
+    """Connection to the parts of a cluster."""
 
-    def start(self, part: Callable[[Any], Any], kept: Any) -> Any:
-        """Start part(kept), kept: what it comes back from, None where it is new; what it is called from then on."""
+    def start(self, part: Callable[[Any], Any], saved: Any) -> Any:
+        """Start part(saved), where `saved` is its state or None, and return its handle."""
         ...
 
-    def send(self, one: Any, method: str, *given: Any) -> Any:
-        """Let it do something; a call whose answer `answers` waits for."""
+    def send(self, handle: Any, method: str, *args: Any) -> Any:
+        """Call a method of a part, and return the call, whose answer `gather` waits for."""
         ...
 
     def gather(self, calls: list[Any]) -> list[Any]:
-        """The answers of calls, in their order, `LOST` where there is none; what a part raises is raised."""
+        """Return the answers of calls in order, `LOST` for parts that are gone; raise the error of a part."""
         ...
 
-    def stop(self, one: Any) -> None:
-        """It is needed no more."""
+    def stop(self, handle: Any) -> None:
+        """Stop a part."""
         ...
 
 
 class InProcessTransport:
-    """Parts in this process, one after the other."""
+    """Transport to parts in this process, called one after the other."""
 
-    def start(self, part: Callable[[Any], Any], kept: Any) -> list[Any]:
-        return [part(kept)]
+    def start(self, part: Callable[[Any], Any], saved: Any) -> list[Any]:
+        return [part(saved)]
 
-    def send(self, one: list[Any], method: str, *given: Any) -> Any:
-        return getattr(one[0], method)(*given) if one else LOST
+    def send(self, handle: list[Any], method: str, *args: Any) -> Any:
+        return getattr(handle[0], method)(*args) if handle else LOST
 
     def gather(self, calls: list[Any]) -> list[Any]:
         return calls
 
-    def stop(self, one: list[Any]) -> None:
-        one.clear()
+    def stop(self, handle: list[Any]) -> None:
+        handle.clear()
 
 
 class ThreadTransport:
-    """Parts in this process, each call in a thread."""
+    """Transport to parts in this process, with each call in a thread."""
 
     def __init__(self, threads: int):
         self._local, self._pool = InProcessTransport(), ThreadPoolExecutor(threads)
 
-    def start(self, part: Callable[[Any], Any], kept: Any) -> list[Any]:
-        return self._local.start(part, kept)
+    def start(self, part: Callable[[Any], Any], saved: Any) -> list[Any]:
+        return self._local.start(part, saved)
 
-    def send(self, one: list[Any], method: str, *given: Any) -> Future[Any]:
-        return self._pool.submit(self._local.send, one, method, *given)
+    def send(self, handle: list[Any], method: str, *args: Any) -> Future[Any]:
+        return self._pool.submit(self._local.send, handle, method, *args)
 
     def gather(self, calls: list[Future[Any]]) -> list[Any]:
         wait(calls)
         return [call.result() for call in calls]
 
-    def stop(self, one: list[Any]) -> None:
-        self._local.stop(one)
+    def stop(self, handle: list[Any]) -> None:
+        self._local.stop(handle)
