@@ -32,7 +32,6 @@ PENDING: tuple[str, ...] = (
     "onepass.lab",
     "onepass.model",
     "onepass.service",
-    "onepass.testing",
 )
 PACKAGES = [name for _, name, is_package in pkgutil.iter_modules(onepass.__path__) if is_package]
 

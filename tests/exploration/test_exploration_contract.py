@@ -27,7 +27,7 @@ RULES = {
 
 @pytest.mark.parametrize("name", RULES)
 def test_rules_keep_the_shipped_contract(name):
-    check_exploration(lambda: RULES[name], count=500)
+    check_exploration(lambda: RULES[name], n_draws=500)
 
 
 class TiltedRule(NamedTuple):
@@ -75,4 +75,4 @@ class Hasty(op.extend.Exploration):
 @pytest.mark.parametrize(("wrong", "why"), [(Tilted, "not eligible"), (Hasty, "add up to 1")])
 def test_rules_that_break_it_are_found(wrong, why):
     with pytest.raises(AssertionError, match=why):
-        check_exploration(wrong, count=50)
+        check_exploration(wrong, n_draws=50)

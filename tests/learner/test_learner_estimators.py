@@ -19,7 +19,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import onepass as op
 from onepass.learner import sparse_input
-from onepass.testing import check_learner, targets_for
+from onepass.testing import check_learner, make_targets
 
 SMALL = {"budget": 20, "rank": 6, "sample_size": 12}
 LEARNERS = {
@@ -232,7 +232,7 @@ def test_a_learner_for_another_task_is_refused_when_it_fits(wrong):
 def test_learners_are_cloned_and_built_again(make):
     learner = make(width=0.7)
     rows = stream(60)[0]
-    learner.partial_fit(rows, targets_for(learner, rows))
+    learner.partial_fit(rows, make_targets(learner, rows))
     twin = clone(learner)
     assert repr(twin) == repr(learner)
     assert twin.memory_usage() == twin.dim == 0
@@ -324,7 +324,7 @@ def scarce(count=150, dim=40, seed=0):
 @every_learner
 def test_sparse_rows_are_the_dense_ones_however_small_the_blocks(make, monkeypatch):
     rows = scarce()
-    targets = targets_for(make(), rows)
+    targets = make_targets(make(), rows)
     dense = make(width=2.0)
     want = op.progressive_validation(dense, rows, targets).decisions
     for block in (1, 7 * 40 * 8, 1 << 20):

@@ -33,7 +33,7 @@ def reopened(kind, attribute):
 
 
 def test_a_store_in_memory_keeps_the_contract():
-    assert "keeps the contract: places and bits, once" in check_store(MemoryStore, steps=STEPS)
+    assert "keeps the contract: order and bits, idempotent appends" in check_store(MemoryStore, n_calls=STEPS)
 
 
 def test_a_store_of_sqlite_keeps_the_contract(places):

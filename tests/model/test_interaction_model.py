@@ -136,7 +136,7 @@ if LONG:  # compiles for half a minute
 
     @pytest.mark.parametrize("rule", [op.OptimisticGap(), op.OptimisticGap(0.0, 3.0, 0.1)])
     def test_the_rule_keeps_the_contract_of_explorations(rule):
-        check_exploration(lambda: rule, count=500)
+        check_exploration(lambda: rule, n_draws=500)
 
 
 @pytest.mark.parametrize(

@@ -98,5 +98,5 @@ MODELS = {
 @pytest.mark.parametrize("reg", REGS)
 @pytest.mark.parametrize("name", MODELS)
 def test_a_model_keeps_the_contract(name, reg):
-    make, context, names, chosen = MODELS[name](reg)
-    assert "keeps the contract" in check_model(make, context, names, chosen=chosen)
+    make, context, names, observe_arm = MODELS[name](reg)
+    assert "keeps the contract" in check_model(make, context, names, observe_arm=observe_arm)

@@ -1,6 +1,6 @@
-"""Conformance suites: what every member of a family must satisfy, ours and third parties' alike.
+"""Conformance suites, which check that a component satisfies the contract of its family, yours as well.
 
-Each raises AssertionError at the first thing that is wrong, and returns a sentence that says what it has checked.
+Each suite raises AssertionError at the first violation, and returns a sentence that lists what it has checked.
 
 from onepass.testing import check_bandit, check_design, check_estimator, check_exploration, check_feature_map
 from onepass.testing import check_learner, check_model, check_record_bandit, check_store
@@ -22,7 +22,7 @@ from onepass.testing.designs import check_design
 from onepass.testing.estimators import check_estimator
 from onepass.testing.explorations import check_exploration
 from onepass.testing.feature_maps import check_feature_map
-from onepass.testing.learners import check_learner, targets_for
+from onepass.testing.learners import check_learner, make_targets
 from onepass.testing.models import check_model
 from onepass.testing.record_bandits import check_record_bandit
 from onepass.testing.shared import REGS, rows_of_all_kinds
@@ -41,13 +41,13 @@ __all__ = [
     "check_model",
     "check_record_bandit",
     "check_store",
+    "make_targets",
     "rows_of_all_kinds",
-    "targets_for",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    """Suites that need an extra."""
+    """Import a suite that needs an extra."""
     if name == "check_store":
         from onepass.testing.stores import check_store
 

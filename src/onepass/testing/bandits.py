@@ -1,4 +1,4 @@
-"""The conformance suite of bandits."""
+"""Conformance suite of bandits."""
 
 import json
 import pickle
@@ -15,39 +15,63 @@ from onepass.foundation.files import from_bytes, load, to_bytes
 from onepass.testing.shared import summary
 
 ARMS = ("a", "b", "c", "d", "e")
-SUM = 1e-12  # how far probabilities may be from 1 in all
+SUM_TOLERANCE = 1e-12  # for the sum of probabilities
 
 
-def check_bandit(make: Callable[[int], Bandit], rounds: int = 40) -> str:
-    """AssertionError unless `make(seed)` gives bandits of rows that keep the contract.
+def check_bandit(make: Callable[[int], Bandit], n_rounds: int = 40) -> str:
+    """Check that bandits of row contexts satisfy their contract.
 
-    A decision names arms that were offered, ranks them without repetition, and gives a score and a mean to each; the
-    probabilities of every slot are not negative and add up to 1 within 1e-12, and the propensity is that of the arm;
-    the same id gives the same decision and changes nothing; a record survives JSON and teaches what the decision does,
-    once, for a second reward is refused;
-    deciding, scoring and recommending change nothing that was learned, and scores repeat; recorded rounds are decisions
-    and rewards one by one; the same seed decides alike; bad input is one ValueError and changes nothing; copies,
-    pickles, bytes and files are independent and go on bit for bit; memory and the certificate are numbers.
+    Parameters
+    ----------
+    make : function
+        Maps a seed to a new bandit, whose parts are `onepass.extend.savable`.
+    n_rounds : int, default 40
+        Number of rounds of a game with five arms.
 
-    Its parts are `onepass.extend.savable`. rounds: of a game of five arms. Returns a sentence that says what was
-    checked.
+    Returns
+    -------
+    str
+        A sentence that lists what was checked.
+
+    Raises
+    ------
+    AssertionError
+        At the first violation.
+
+    Notes
+    -----
+    The suite checks that
+
+    - a decision names arms that were offered, ranks them without repetition, and has a score and a mean for each;
+    - the probabilities of every slot are at least 0 and add up to 1 within 1e-12, and the propensity is the
+      probability of the chosen arm;
+    - an id repeats its decision and changes nothing;
+    - a decision's record survives JSON and teaches what the decision does, and a second reward is refused;
+    - deciding, scoring and recommending leave the model as it is, and scores repeat;
+    - `play` equals deciding and learning round by round;
+    - equal seeds decide alike;
+    - bad input raises one ValueError and changes nothing;
+    - copies, pickles, bytes and files are independent, and go on bit for bit;
+    - memory and the certificate are numbers.
     """
     game = np.random.default_rng(0)
     first = make(3)
-    contexts = game.standard_normal((rounds, len(ARMS), first.model.dim))
-    rewards = contexts[:, :, 0] + 0.1 * game.standard_normal((rounds, len(ARMS)))
+    contexts = game.standard_normal((n_rounds, len(ARMS), first.model.dim))
+    rewards = contexts[:, :, 0] + 0.1 * game.standard_normal((n_rounds, len(ARMS)))
     _check_decisions(first, contexts, rewards)
     _check_records(first, contexts[0])
     whole, single = make(5), make(5)
     chosen = whole.play(contexts, rewards)
-    assert np.array_equal(chosen, _by_hand(single, contexts, rewards)), f"{whole!r}: `play` is not decide and learn"
+    assert np.array_equal(chosen, _play_one_by_one(single, contexts, rewards)), (
+        f"{whole!r}: `play` is not decide and learn"
+    )
     assert np.array_equal(make(5).play(contexts, rewards), chosen), f"{whole!r}: the same seed plays differently"
     _check_refusals(whole, contexts)
     _check_copies(whole, contexts, rewards)
     assert whole.memory_usage() > 0
     assert whole.error_bound() >= 0.0
     return summary(
-        first, f"decisions, records and probabilities of {rounds} rounds", "`play` is decide and learn",
+        first, f"decisions, records and probabilities of {n_rounds} rounds", "`play` is decide and learn",
         "bad input is refused and changes nothing", "copies, pickles, bytes and files go on bit for bit",
     )  # fmt: skip
 
@@ -56,65 +80,73 @@ def _learn(bandit: Bandit, row: np.ndarray, reward: float, arm: Any) -> None:
     bandit.learn(row, reward, arm if bandit.model.has_named_arms else None)
 
 
-def _by_hand(bandit: Bandit, contexts: np.ndarray, rewards: np.ndarray) -> list[int]:
-    """Rounds one by one, arms named by their places."""
-    chosen = []
-    for rows, paid in zip(contexts, rewards, strict=True):
+def _play_one_by_one(bandit: Bandit, contexts: np.ndarray, rewards: np.ndarray) -> list[int]:
+    """Decide and learn round by round, with arms named by their indices. Return the chosen arms."""
+    arms = []
+    for rows, round_rewards in zip(contexts, rewards, strict=True):
         arm = bandit.decide(rows, range(len(rows))).arm
-        _learn(bandit, rows[arm], float(paid[arm]), arm)
-        chosen.append(arm)
-    return chosen
+        _learn(bandit, rows[arm], float(round_rewards[arm]), arm)
+        arms.append(arm)
+    return arms
 
 
 def _check_decisions(bandit: Bandit, contexts: np.ndarray, rewards: np.ndarray) -> None:
-    for rows, paid in zip(contexts, rewards, strict=True):
+    for rows, round_rewards in zip(contexts, rewards, strict=True):
         scores = bandit.score(rows, ARMS)
-        found = bandit.decide(rows, ARMS, k=3)
-        _check_decision(bandit, found)
+        decision = bandit.decide(rows, ARMS, k=3)
+        _check_decision(bandit, decision)
         assert np.array_equal(bandit.score(rows, ARMS), scores), f"{bandit!r}: deciding has changed the scores"
         several = bandit.decide(np.stack([rows, rows]), ARMS)
         assert several.scores.shape == (2, len(ARMS)), f"{bandit!r}: two decisions have scores {several.scores.shape}"
         ranked = bandit.recommend(rows[None], 2, ARMS)
         assert len(ranked.arms[0]) == 2, f"{bandit!r}: {ranked.arms[0]} are not 2 recommendations"
         assert np.array_equal(bandit.score(rows, ARMS), scores), f"{bandit!r}: recommending has changed the scores"
-        place = ARMS.index(found.arm)
-        _learn(bandit, rows[place], float(paid[place]), found.arm)
+        index = ARMS.index(decision.arm)
+        _learn(bandit, rows[index], float(round_rewards[index]), decision.arm)
     assert bandit.n_learned == len(contexts), f"{bandit!r}: {bandit.n_learned} rows are counted, not {len(contexts)}"
 
 
-def _check_decision(bandit: Bandit, found: Decision) -> None:
-    assert found.arm == found.arms[0], f"{bandit!r}: {found.arm!r} is chosen and {found.arms[0]!r} ranked first"
-    assert len(found.arms) == len(set(found.arms)) == 3, f"{bandit!r}: {found.arms} are not 3 arms"
-    assert set(found.arms) <= set(ARMS), f"{bandit!r}: {found.arms} were not offered"
-    assert found.scores.shape == found.means.shape == (len(ARMS),), f"{bandit!r}: scores have another shape"
-    assert np.isfinite(found.scores).all(), f"{bandit!r}: scores are not finite"
-    assert [ARMS[place] for place in found.places] == found.arms, f"{bandit!r}: {found.arms} are not at {found.places}"
-    assert found.slots is not None, f"{bandit!r}: three slots have no distributions"
-    for place, p, chance in zip(found.places, found.slots, found.propensities, strict=True):
+def _check_decision(bandit: Bandit, decision: Decision) -> None:
+    assert decision.arm == decision.arms[0], (
+        f"{bandit!r}: {decision.arm!r} is chosen and {decision.arms[0]!r} ranked first"
+    )
+    assert len(decision.arms) == len(set(decision.arms)) == 3, f"{bandit!r}: {decision.arms} are not 3 arms"
+    assert set(decision.arms) <= set(ARMS), f"{bandit!r}: {decision.arms} were not offered"
+    assert decision.scores.shape == decision.means.shape == (len(ARMS),), f"{bandit!r}: scores have another shape"
+    assert np.isfinite(decision.scores).all(), f"{bandit!r}: scores are not finite"
+    assert [ARMS[index] for index in decision.places] == decision.arms, (
+        f"{bandit!r}: {decision.arms} are not at {decision.places}"
+    )
+    assert decision.slots is not None, f"{bandit!r}: three slots have no distributions"
+    for index, p, chance in zip(decision.places, decision.slots, decision.propensities, strict=True):
         assert (p >= 0.0).all(), f"{bandit!r}: probabilities are {p}"
-        assert abs(p.sum() - 1.0) <= SUM, f"{bandit!r}: probabilities add up to 1 {p.sum() - 1.0:+.1e}"
-        assert p[place] == chance > 0.0, f"{bandit!r}: the propensity is {chance}, the probability {p[place]}"
-    assert np.array_equal(found.probabilities, found.slots[0]), f"{bandit!r}: probabilities are not those of a slot"
-    chance = found.probabilities[found.index]
-    assert found.propensity == chance, f"{bandit!r}: the propensity is {found.propensity}, the probability {chance}"
+        assert abs(p.sum() - 1.0) <= SUM_TOLERANCE, f"{bandit!r}: probabilities add up to 1 {p.sum() - 1.0:+.1e}"
+        assert p[index] == chance > 0.0, f"{bandit!r}: the propensity is {chance}, the probability {p[index]}"
+    assert np.array_equal(decision.probabilities, decision.slots[0]), (
+        f"{bandit!r}: probabilities are not those of a slot"
+    )
+    chance = decision.probabilities[decision.index]
+    assert decision.propensity == chance, (
+        f"{bandit!r}: the propensity is {decision.propensity}, the probability {chance}"
+    )
 
 
 def _check_records(bandit: Bandit, rows: np.ndarray) -> None:
-    for k, paid in ((1, 0.5), (3, [0.5, None, -1.0])):
-        before, identity = to_bytes(bandit), f"request of {k}"
-        found = bandit.decide(rows, ARMS, k, id=identity)
+    for k, rewards in ((1, 0.5), (3, [0.5, None, -1.0])):
+        before, id = to_bytes(bandit), f"request of {k}"
+        decision = bandit.decide(rows, ARMS, k, id=id)
         assert to_bytes(bandit) == before, f"{bandit!r}: deciding under an id has changed something"
-        again, written = bandit.decide(rows, ARMS, k, id=identity), json.loads(json.dumps(found.to_dict()))
-        assert again.to_dict() == written, f"{bandit!r}: the same id has another decision"
-        record = Decision.from_dict(written)
-        assert record.to_dict() == written, f"{bandit!r}: a record is another one after JSON"
+        repeated, plain = bandit.decide(rows, ARMS, k, id=id), json.loads(json.dumps(decision.to_dict()))
+        assert repeated.to_dict() == plain, f"{bandit!r}: the same id has another decision"
+        record = Decision.from_dict(plain)
+        assert record.to_dict() == plain, f"{bandit!r}: a record is another one after JSON"
         twin, other = bandit.copy(), bandit.copy()
-        twin.learn(found, paid)
-        other.learn(record, paid)
+        twin.learn(decision, rewards)
+        other.learn(record, rewards)
         learned = to_bytes(twin)
         assert to_bytes(other) == learned, f"{bandit!r}: a record teaches something else than the decision"
         try:
-            twin.learn(record, paid)
+            twin.learn(record, rewards)
         except ValueError:
             assert to_bytes(twin) == learned, f"{bandit!r}: a second reward was refused, and something has changed"
             continue

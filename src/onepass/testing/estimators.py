@@ -1,4 +1,4 @@
-"""The conformance suite of estimators."""
+"""Conformance suite of estimators."""
 
 import pickle
 from collections.abc import Callable
@@ -19,19 +19,19 @@ from onepass.foundation import state as states
 from onepass.foundation.files import load
 from onepass.foundation.registry import build, list_classes, to_plain
 from onepass.model.arms.per_arm import Disjoint
-from onepass.testing.shared import REGS, close, summary
+from onepass.testing.shared import REGS, assert_close, summary
 
 
-def fixed_arms(dim: int, rounds: int, arms: int = 5, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """The same contexts (rounds, arms, dim) in every round, and their rewards without noise, linear in them."""
+def _make_fixed_arms(dim: int, n_rounds: int, n_arms: int = 5, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Return contexts (n_rounds, n_arms, dim), equal in all rounds, and linear rewards without noise."""
     rng = np.random.default_rng(seed)
-    rows = rng.standard_normal((arms, dim))
+    rows = rng.standard_normal((n_arms, dim))
     rewards = rows @ rng.standard_normal(dim)
-    return np.tile(rows, (rounds, 1, 1)), np.tile(rewards / np.abs(rewards).max(), (rounds, 1))
+    return np.tile(rows, (n_rounds, 1, 1)), np.tile(rewards / np.abs(rewards).max(), (n_rounds, 1))
 
 
-def as_family_has(estimator: Estimator, rewards: np.ndarray) -> np.ndarray:
-    """Rewards that the estimator's family has, in the same order as those given: themselves where it takes any."""
+def _fit_rewards_to_family(estimator: Estimator, rewards: np.ndarray) -> np.ndarray:
+    """Map rewards monotonically into the range of the estimator's family, unless that is unbounded."""
     low, high = (-np.inf, np.inf) if estimator.family is None else reward_range(estimator.family)
     if np.isinf(low) and np.isinf(high):
         return rewards
@@ -42,51 +42,80 @@ def check_estimator(
     make: Callable[[Design], Estimator],
     designs: Callable[[int, float], Design] = lambda dim, reg: Exact(dim=dim, reg=reg),
     dim: int = 5,
-    rounds: int = 120,
+    n_rounds: int = 120,
 ) -> str:
-    """AssertionError unless `make(design)` keeps the contract of an estimator.
+    """Check that an estimator satisfies its contract.
 
-    The design given is copied and stays as it is; a recorded game played at once equals decisions and rewards one by
-    one; what the best arm pays is learned; copies are independent and continue alike; bad input is refused and changes
-    nothing; parameters stay finite on degenerate rows; its family is its state's link; it is built again from what it
-    was built of; arms of an arena equal arms with a state each; once it is `onepass.extend.savable`, a bandit of it is
-    saved and loaded and continues bit for bit. Arms are the same in every round, as some estimators ask for.
-    Returns a sentence that says what was checked.
+    Parameters
+    ----------
+    make : function
+        Maps a design to a new estimator.
+    designs : function, default onepass.extend.Exact
+        Maps a dimension and `reg` to a new design.
+    dim : int, default 5
+        Number of columns of the contexts.
+    n_rounds : int, default 120
+        Number of rounds of a game. Its arms are the same in every round, as some estimators require.
+
+    Returns
+    -------
+    str
+        A sentence that lists what was checked.
+
+    Raises
+    ------
+    AssertionError
+        At the first violation.
+
+    Notes
+    -----
+    The suite checks that
+
+    - the estimator copies its design and leaves the original as it is;
+    - a recorded game played at once equals deciding and learning round by round;
+    - the estimator learns which arms pay most;
+    - copies are independent and continue alike;
+    - bad input is refused and changes nothing;
+    - parameters stay finite on degenerate rows;
+    - its family is the link of its state;
+    - it is rebuilt from its parameters;
+    - arms of an arena equal arms with separate states;
+    - a bandit of it is saved, loaded and continues bit for bit, if it is `onepass.extend.savable`.
     """
-    contexts, linear = fixed_arms(dim, rounds)
+    contexts, linear = _make_fixed_arms(dim, n_rounds)
     for reg in REGS:
         design = designs(dim, reg)
         before, estimator = design.matrix(), make(design)
-        where, rewards = repr(estimator), as_family_has(estimator, linear)
-        said = estimator.family if estimator.family is not None else IdentityLink()
-        assert link(estimator.begin()) == said, f"{where}: its family is not the link of its state"
+        where, rewards = repr(estimator), _fit_rewards_to_family(estimator, linear)
+        family = estimator.family if estimator.family is not None else IdentityLink()
+        assert link(estimator.begin()) == family, f"{where}: its family is not the link of its state"
         whole = Bandit(estimator, UCB(0.0))
         arms = whole.play(contexts, rewards)
         assert np.array_equal(design.matrix(), before), f"{where}: the design that was given has changed"
         assert np.isfinite(whole.model.parameter).all(), f"{where}: parameters are not finite"
         single = Bandit(make(designs(dim, reg)), UCB(0.0))
-        chosen = []
-        for rows, paid in zip(contexts, rewards, strict=True):
-            chosen.append(single.decide(rows).arm)
-            single.learn(rows[chosen[-1]], paid[chosen[-1]])
-        assert np.array_equal(arms, chosen), f"{where}: played one by one it chooses other arms"
-        close(f"{where}: parameters after one by one", single.model.parameter, whole.model.parameter, 1e-9)
+        singly = []
+        for rows, round_rewards in zip(contexts, rewards, strict=True):
+            singly.append(single.decide(rows).arm)
+            single.learn(rows[singly[-1]], round_rewards[singly[-1]])
+        assert np.array_equal(arms, singly), f"{where}: played one by one it chooses other arms"
+        assert_close(f"{where}: parameters after one by one", single.model.parameter, whole.model.parameter, 1e-9)
         _check_learned(where, estimator, contexts, rewards, arms)
         _check_estimator_copies(whole, contexts, rewards)
     _check_estimator_refusals(whole, contexts[0, 0])
-    _check_degenerate_rows(make, designs, dim, rounds)
+    _check_degenerate_rows(make, designs, dim, n_rounds)
     if not (estimator.horizon or estimator.repeats_arms):
         _check_arms(lambda: make(designs(dim, REGS[0])), dim)
-    saved = type(estimator) in list_classes(Estimator)
+    is_savable = type(estimator) in list_classes(Estimator)
     return summary(
-        estimator, f"games of {rounds} rounds at each reg of {REGS} are learned alike at once and one by one",
-        "bad input is refused", "copies and pickles go on alike" + ", and files bit for bit" * saved,
-        "degenerate rows leave it finite", *([] if saved else ["not saved: its class is not onepass.extend.savable"]),
+        estimator, f"games of {n_rounds} rounds at each reg of {REGS} are learned alike at once and one by one",
+        "bad input is refused", "copies and pickles go on alike" + ", and files bit for bit" * is_savable,
+        "degenerate rows leave it finite", *([] if is_savable else ["not saved, as it is not onepass.extend.savable"]),
     )  # fmt: skip
 
 
 def _check_learned(where: str, estimator: Estimator, contexts: np.ndarray, rewards: np.ndarray, arms: Any) -> None:
-    """The last arm played pays more than the mean arm; the state fits, and one of another width does not."""
+    """Check that the last arm pays more than the mean arm, and that `consistent` tells states of the right width."""
     last = rewards[-1, arms[-1]]
     assert last > rewards[-1].mean(), f"{where}: it ends at an arm that pays {last}, less than the mean"
     state = estimator.begin()
@@ -124,20 +153,20 @@ def _check_estimator_refusals(bandit: Bandit, row: np.ndarray) -> None:
     assert np.array_equal(bandit.model.parameter, before), f"{bandit!r}: what was refused has changed its parameter"
 
 
-def _check_degenerate_rows(make: Callable, designs: Callable, dim: int, rounds: int) -> None:
+def _check_degenerate_rows(make: Callable, designs: Callable, dim: int, n_rounds: int) -> None:
     games = {"zero": np.zeros(dim), "constant": np.ones(dim), "huge": np.full(dim, 1e9), "tiny": np.full(dim, 1e-9)}
     for kind, row in games.items():
         bandit = Bandit(make(designs(dim, REGS[0])), UCB(0.1))
-        rewards = as_family_has(bandit.model.estimator, np.array([1.0, -1.0]))
-        bandit.play(np.tile(row, (rounds, 2, 1)), np.tile(rewards, (rounds, 1)))
+        rewards = _fit_rewards_to_family(bandit.model.estimator, np.array([1.0, -1.0]))
+        bandit.play(np.tile(row, (n_rounds, 2, 1)), np.tile(rewards, (n_rounds, 1)))
         assert np.isfinite(bandit.model.parameter).all(), f"{bandit!r}: parameters on {kind} rows are not finite"
 
 
 def _check_arms(make: Callable[[], Estimator], dim: int) -> None:
-    """Arms of an arena, where the estimator can have them, equal arms with a state each; both are saved and loaded."""
+    """Check that arms of an arena, if the estimator supports it, equal arms with separate states, also when loaded."""
     rng = np.random.default_rng(3)
     rows, names = rng.standard_normal((60, dim)), [i % 3 for i in range(60)]
-    rewards, stores = as_family_has(make(), rows[:, 0] + 0.1 * rng.standard_normal(60)), [False]
+    rewards, stores = _fit_rewards_to_family(make(), rows[:, 0] + 0.1 * rng.standard_normal(60)), [False]
     if Disjoint(make()).compact:
         stores.append(True)
     scores = []
@@ -154,4 +183,4 @@ def _check_arms(make: Callable[[], Estimator], dim: int) -> None:
                 bandit.save(Path(folder) / "bandit")
                 loaded = load(Path(folder) / "bandit").score(rows[0], [*range(4)])
             assert np.array_equal(loaded, scores[-1]), f"{bandit!r}: loaded from a file it scores differently"
-    close(f"{make()!r}: scores of an arena", scores[-1], scores[0], 1e-7)
+    assert_close(f"{make()!r}: scores of an arena", scores[-1], scores[0], 1e-7)

@@ -1,4 +1,4 @@
-"""The conformance suite of bandits whose requests and arms are records."""
+"""Conformance suite of bandits with dictionaries for contexts and arms."""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,39 +15,61 @@ ARMS: dict[str, dict[str, Any]] = {
 CONTEXT: dict[str, Any] = {"hour": 1}
 
 
-def check_record_bandit(make: Callable[[int], Any], rounds: int = 30) -> str:
-    """AssertionError unless `make(seed)` gives bandits that learn arms with features as `InteractionBandit` does.
+def check_record_bandit(make: Callable[[int], Any], n_rounds: int = 30) -> str:
+    """Check that bandits learn arms with features as `InteractionBandit` does.
 
-    A reward of an arm that somebody else chose, `learn(context, reward, arm={name: features})`, teaches what a decision
-    for it does; n at once teach what they do one by one; arms may be names alone, or [features] without a name; a bad
-    arm, context or reward is one ValueError and changes nothing. rounds: of a game of three arms. Returns a sentence
-    that says what was checked.
+    Parameters
+    ----------
+    make : function
+        Maps a seed to a new bandit.
+    n_rounds : int, default 30
+        Number of rounds of a game with three arms.
+
+    Returns
+    -------
+    str
+        A sentence that lists what was checked.
+
+    Raises
+    ------
+    AssertionError
+        At the first violation.
+
+    Notes
+    -----
+    The suite checks that
+
+    - a reward without a decision, `learn(context, reward, arm={name: features})`, teaches what a decision for that
+      arm does;
+    - rewards learned together teach what they do one by one;
+    - arms may be names alone, or [features] without a name;
+    - a bad arm, context or reward raises one ValueError and changes nothing.
     """
     game = np.random.default_rng(0)
-    contexts = [{"hour": int(game.integers(24)), "country": ("de", "fr")[t % 2]} for t in range(rounds)]
-    names = [list(ARMS)[place] for place in game.integers(3, size=rounds)]
-    rewards = game.integers(2, size=rounds).astype(float)
-    decided, single, several = make(3), make(3), make(3)
+    contexts = [{"hour": int(game.integers(24)), "country": ("de", "fr")[t % 2]} for t in range(n_rounds)]
+    names = [list(ARMS)[index] for index in game.integers(3, size=n_rounds)]
+    rewards = game.integers(2, size=n_rounds).astype(float)
+    with_decisions, single, together = make(3), make(3), make(3)
     for t, (context, name, reward) in enumerate(zip(contexts, names, rewards.tolist(), strict=True)):
-        decided.learn(decided.decide(context, {name: ARMS[name]}, id=f"r{t}"), reward)
+        with_decisions.learn(with_decisions.decide(context, {name: ARMS[name]}, id=f"r{t}"), reward)
         single.learn(context, reward, {name: ARMS[name]})
-    several.learn(contexts, rewards, [{name: ARMS[name]} for name in names])
-    _check_alike(decided, single, "a reward without a decision teaches something else than its decision")
-    _check_alike(decided, several, "rewards learned together teach something else than one by one")
+    together.learn(contexts, rewards, [{name: ARMS[name]} for name in names])
+    _check_equal(with_decisions, single, "a reward without a decision teaches something else than its decision")
+    _check_equal(with_decisions, together, "rewards learned together teach something else than one by one")
     for arms, arm in ((["a4"], "a4"), ([ARMS["a1"]], [ARMS["a1"]])):
-        decided.learn(decided.decide(CONTEXT, arms, id=f"{arms}"), 1.0)
+        with_decisions.learn(with_decisions.decide(CONTEXT, arms, id=f"{arms}"), 1.0)
         single.learn(CONTEXT, 1.0, arm)
-        _check_alike(decided, single, f"the arm {arm!r} teaches something else than a decision for it")
+        _check_equal(with_decisions, single, f"the arm {arm!r} teaches something else than a decision for it")
     _check_refusals(single)
     claims = "rewards without decisions, one by one and together", "names and features alone", "bad input is refused"
     return f"{single!r} keeps the contract: {'; '.join(claims)}."
 
 
-def _check_alike(one: Any, other: Any, wrong: str) -> None:
+def _check_equal(bandit: Any, other: Any, violation: str) -> None:
     for hour in range(24):
-        same = np.array_equal(one.score({"hour": hour}, ARMS), other.score({"hour": hour}, ARMS))
-        assert same, f"{one!r}: {wrong}"
-    assert one.n_learned == other.n_learned, f"{one!r}: {wrong}"
+        same = np.array_equal(bandit.score({"hour": hour}, ARMS), other.score({"hour": hour}, ARMS))
+        assert same, f"{bandit!r}: {violation}"
+    assert bandit.n_learned == other.n_learned, f"{bandit!r}: {violation}"
 
 
 def _check_refusals(bandit: Any) -> None:

@@ -1,31 +1,50 @@
-"""What the suites have in common: regularizations, rows, and how close is close."""
+"""Parts shared by the suites: regularizations, rows, comparisons and the final sentence."""
 
 from collections.abc import Iterator
 
 import numpy as np
 
-REGS = (0.37, 4.0)  # never only 1: a wrong place for reg cannot be seen there
+REGS = (0.37, 4.0)  # never only 1, where a misplaced reg would not be noticed
 
 
-def rows_of_all_kinds(dim: int, count: int, seed: int = 0) -> Iterator[tuple[str, np.ndarray]]:
-    """(name, rows (count, dim)): random, unit, low rank, duplicated, with zeros, badly scaled (norms 1e-6 to 1e6)."""
+def rows_of_all_kinds(dim: int, n_rows: int, seed: int = 0) -> Iterator[tuple[str, np.ndarray]]:
+    """Yield kinds of rows that a component must handle.
+
+    The kinds are: random, unit length, low rank, duplicated, with zeros, and badly scaled (norms 1e-6 to 1e6).
+
+    Parameters
+    ----------
+    dim : int
+        Number of columns.
+    n_rows : int
+        Number of rows of each kind.
+    seed : int, default 0
+        Seed of the random generator.
+
+    Yields
+    ------
+    tuple of (str, array of shape (n_rows, dim))
+        Name of the kind, and its rows.
+    """
     rng = np.random.default_rng(seed)
-    random = rng.standard_normal((count, dim))
+    random = rng.standard_normal((n_rows, dim))
     yield "random", random
     yield "unit", random / np.linalg.norm(random, axis=1, keepdims=True)
-    yield "low rank", rng.standard_normal((count, 2)) @ rng.standard_normal((2, dim))
-    yield "duplicated", random[rng.integers(0, 3, count)]
-    yield "zeros", random * (rng.random((count, 1)) < 0.3)
-    yield "badly scaled", random * 10.0 ** rng.uniform(-6, 6, (count, 1))
+    yield "low rank", rng.standard_normal((n_rows, 2)) @ rng.standard_normal((2, dim))
+    yield "duplicated", random[rng.integers(0, 3, n_rows)]
+    yield "zeros", random * (rng.random((n_rows, 1)) < 0.3)
+    yield "badly scaled", random * 10.0 ** rng.uniform(-6, 6, (n_rows, 1))
 
 
-def close(what: str, got: np.ndarray, want: np.ndarray, tolerance: float, scale: float | None = None) -> None:
-    """AssertionError unless `got` is `want` to a share of `scale` (default: of the largest entry)."""
-    size = np.abs(want).max(initial=0.0) if scale is None else scale
-    gap = np.abs(np.asarray(got) - want).max(initial=0.0)
-    assert gap <= tolerance * size, f"{what}: off by {gap:.3g}, allowed {tolerance:.0e} of {size:.3g}"
+def assert_close(
+    name: str, actual: np.ndarray, expected: np.ndarray, tolerance: float, scale: float | None = None
+) -> None:
+    """Assert that `actual` equals `expected` up to `tolerance` times `scale`, by default the largest entry."""
+    size = np.abs(expected).max(initial=0.0) if scale is None else scale
+    gap = np.abs(np.asarray(actual) - expected).max(initial=0.0)
+    assert gap <= tolerance * size, f"{name}: off by {gap:.3g}, allowed {tolerance:.0e} of {size:.3g}"
 
 
 def summary(member: object, *claims: str) -> str:
-    """The sentence with which a suite ends that has found nothing wrong."""
+    """Return the sentence that a suite returns if it has found no violation."""
     return f"{member!r} keeps the contract: {'; '.join(claims)}."
