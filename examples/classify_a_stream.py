@@ -29,7 +29,11 @@ def readings(count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 def main() -> None:
     """Validate progressively, compare with a budget of examples, save, load, go on one by one."""
     rows, kinds = readings(READINGS, seed=0)
-    for learner in (op.KernelNewton(), op.FORKS(budget=100, rank=20, sample_size=40), op.BOGD(budget=100)):
+    for learner in (
+        op.KernelNewton(),
+        op.learner.FORKS(budget=100, rank=20, sample_size=40),
+        op.learner.BOGD(budget=100),
+    ):
         classifier = op.OnlineKernelClassifier(learner)
         scale = 1.0 if isinstance(learner, op.KernelNewton) else rows[:500].std(axis=0)
         found = op.progressive_validation(classifier, rows / scale, kinds)

@@ -48,8 +48,9 @@ BAD = [
     (x for x in (1.0, 2.0)), len, lambda *_: 0.0, lambda x, y: np.ones((len(x), len(y))), int, np, Ellipsis, object(),
     Loud(),
     memoryview(b"abc"), bytearray(b"abc"), np.recarray((2,), [("a", float)]), op.Exact, op.Exact(dim=DIM), op.RBF(1.0),
-    op.Ridge(op.Exact(dim=DIM + 1)), op.UCB(0.5), op.Theory(), op.FORKS(), op.Factors(np.ones(2), np.ones((3, 2))),
-    op.Factors(None, None), op.Standardize(dim=DIM), op.GaussianProjection(dim=DIM + 1, size=1),
+    op.Ridge(op.Exact(dim=DIM + 1)), op.UCB(0.5), op.Theory(), op.learner.FORKS(),
+    op.Factors(np.ones(2), np.ones((3, 2))), op.Factors(None, None), op.Standardize(dim=DIM),
+    op.GaussianProjection(dim=DIM + 1, size=1),
 ]  # fmt: skip
 
 GOOD = {
@@ -60,7 +61,7 @@ GOOD = {
     "features": [None, op.Standardize(dim=DIM)], "seed": [3], "name": ["mine"], "contexts": [ROWS[:3], ROWS[0]],
     "arms": [NAMES[:3], ROWS, None], "k": [1, 2], "rewards": [REWARDS[:3], 1.0], "arm": [NAMES[:3], "a", 2],
     "X": [ROWS[:5]], "y": [SIGNS[:5]], "x": [ROWS[0]], "rows": [ROWS[:3], ROWS[0]], "b": [ROWS[0]], "z": [ROWS[0]],
-    "kernel": [op.RBF(1.0), op.Matern(1.5)], "points": [ROWS[:5]], "learner": [op.RBP(budget=5)],
+    "kernel": [op.RBF(1.0), op.Matern(1.5)], "points": [ROWS[:5]], "learner": [op.learner.RBP(budget=5)],
     "classes": [[-1.0, 1.0]],
     "reward": [1.0], "noise": [1.0], "left": [2, np.ones(2)], "right": [2, np.ones((3, 2))],
     "data": [b"", op.to_bytes(op.Exact(dim=2))],
@@ -118,6 +119,8 @@ def arguments(rng, function):
 PUBLIC = sorted(
     {name for name in op.__all__ if name not in LEFT_OUT and callable(getattr(op, name))}
     | {f"model.{name}" for name in op.model.__all__ if name not in LEFT_OUT | {"Model"}}
+    | {f"learner.{name}" for name in op.learner.__all__}
+    | {f"estimator.{name}" for name in op.estimator.__all__}
     | {"explain.Term", "explain.Gap", "explain.Difference", "explain.Reason", "explain.Reasons", "extend.Exploration"}
 )
 

@@ -136,16 +136,16 @@ OWNERS = {
     "disjoint, one state an arm": per_arm(lambda: op.DBSLinUCB(dim=DIM, size=1, error=20.0, model="disjoint")),
     "hybrid": per_arm(lambda: op.LinUCB(dim=DIM, model="hybrid")),
     "factors": factors,
-    "RBP": learned(lambda: op.RBP(budget=5)),
-    "BPAS": learned(lambda: op.BPAS(budget=5)),
-    "BOGD": learned(lambda: op.BOGD(budget=5, loss="huber")),
-    "Projectron": learned(lambda: op.Projectron(budget=5)),
-    "KOGD": learned(lambda: op.KOGD(loss="squared")),
-    "FOGD": learned(lambda: op.FOGD(budget=5, loss="squared")),
-    "NOGD": learned(lambda: op.NOGD(budget=5, rank=2)),
-    "SkeGD": learned(lambda: op.SkeGD(**SKETCH)),
-    "FORKS": learned(lambda: op.FORKS(**SKETCH)),
-    "PROSNKONS": learned(lambda: op.PROSNKONS(budget=8)),
+    "RBP": learned(lambda: op.learner.RBP(budget=5)),
+    "BPAS": learned(lambda: op.learner.BPAS(budget=5)),
+    "BOGD": learned(lambda: op.learner.BOGD(budget=5, loss="huber")),
+    "Projectron": learned(lambda: op.learner.Projectron(budget=5)),
+    "KOGD": learned(lambda: op.learner.KOGD(loss="squared")),
+    "FOGD": learned(lambda: op.learner.FOGD(budget=5, loss="squared")),
+    "NOGD": learned(lambda: op.learner.NOGD(budget=5, rank=2)),
+    "SkeGD": learned(lambda: op.learner.SkeGD(**SKETCH)),
+    "FORKS": learned(lambda: op.learner.FORKS(**SKETCH)),
+    "PROSNKONS": learned(lambda: op.learner.PROSNKONS(budget=8)),
     "KernelNewton": learned(lambda: op.KernelNewton(size=6)),
     "KernelNewton, warming up": learned(lambda: op.KernelNewton(size=6, warm_up=100)),
     "KernelNewton, Fourier": learned(lambda: op.KernelNewton(features="fourier", size=6)),
@@ -155,10 +155,10 @@ OWNERS = {
     "GPUCB, changing arms": kernel_bandit(lambda: op.GPUCB(None, op.Matern(2.5, 1.0) + op.Linear()), rows=True),
     "BKB": kernel_bandit(lambda: op.BKB(ROWS, op.RBF(1.5), incremental=True)),
     "BKB, to be fitted": kernel_bandit(lambda: op.BKB(ROWS, op.RBF(1.5), fit_after=30)),
-    "classifier": lambda: op.OnlineKernelClassifier(op.RBP(budget=5)).fit(ROWS, np.array(["a", "b", "c"])[:3][
+    "classifier": lambda: op.OnlineKernelClassifier(op.learner.RBP(budget=5)).fit(ROWS, np.array(["a", "b", "c"])[:3][
         np.digitize(REWARDS, [-0.5, 0.5])
     ]),
-    "regressor": lambda: op.OnlineKernelRegressor(op.KOGD(loss="squared")).fit(ROWS, REWARDS),
+    "regressor": lambda: op.OnlineKernelRegressor(op.learner.KOGD(loss="squared")).fit(ROWS, REWARDS),
 }  # fmt: skip
 
 

@@ -121,7 +121,9 @@ def classifier():
         one.partial_fit(ROWS[i : i + 2], labels[i : i + 2], classes=[0, 1, 2, 3])
 
     return Kind(
-        lambda: op.OnlineKernelClassifier(op.FOGD(features=20)).partial_fit(ROWS[:2], labels[:2], classes=[0, 1, 2, 3]),
+        lambda: op.OnlineKernelClassifier(op.learner.FOGD(features=20)).partial_fit(
+            ROWS[:2], labels[:2], classes=[0, 1, 2, 3]
+        ),
         write,
         lambda one: one.decision_function(ASKED),
     )
@@ -149,16 +151,16 @@ KERNELS = {
     "BKB": kernel(lambda: op.BKB(POINTS, op.RBF(1.0))),
 }
 LEARNERS = {
-    "KOGD": learner(lambda: op.KOGD()),
-    "RBP": learner(lambda: op.RBP(budget=10)),
-    "BPAS": learner(lambda: op.BPAS(budget=10)),
-    "BOGD": learner(lambda: op.BOGD(budget=10)),
-    "Projectron": learner(lambda: op.Projectron(budget=10)),
-    "FOGD": learner(lambda: op.FOGD(features=20)),
-    "NOGD": learner(lambda: op.NOGD(budget=10)),
-    "SkeGD": learner(lambda: op.SkeGD(budget=10)),
-    "FORKS": learner(lambda: op.FORKS(budget=10, width=2.0)),
-    "PROSNKONS": learner(lambda: op.PROSNKONS()),
+    "KOGD": learner(lambda: op.learner.KOGD()),
+    "RBP": learner(lambda: op.learner.RBP(budget=10)),
+    "BPAS": learner(lambda: op.learner.BPAS(budget=10)),
+    "BOGD": learner(lambda: op.learner.BOGD(budget=10)),
+    "Projectron": learner(lambda: op.learner.Projectron(budget=10)),
+    "FOGD": learner(lambda: op.learner.FOGD(features=20)),
+    "NOGD": learner(lambda: op.learner.NOGD(budget=10)),
+    "SkeGD": learner(lambda: op.learner.SkeGD(budget=10)),
+    "FORKS": learner(lambda: op.learner.FORKS(budget=10, width=2.0)),
+    "PROSNKONS": learner(lambda: op.learner.PROSNKONS()),
     "KernelNewton": learner(lambda: op.KernelNewton(size=6, warm_up=20)),
     "KernelNewton, sketched": learner(lambda: op.KernelNewton(size=6, warm_up=20, features="sketched")),
     "classifier": classifier(),

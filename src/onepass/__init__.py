@@ -7,14 +7,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from onepass import estimator as estimator
     from onepass import explain as explain
     from onepass import extend as extend
+    from onepass import learner as learner
     from onepass import model as model
     from onepass.public import *  # noqa: F403
     from onepass.public import __all__ as __all__
 
 __version__ = "0.3.0"
-SUBMODULES = ("explain", "extend", "model")  # public, imported when first used
+SUBMODULES = ("estimator", "explain", "extend", "learner", "model")  # public, imported when first used
 
 if "numba" in sys.modules:  # another one is refused at once, where that costs nothing
     import_module("onepass.foundation")

@@ -114,7 +114,8 @@ def jobs() -> Iterator[tuple[str, Callable[[], None]]]:
 
 def call(use: Callable[[Any], None], name: str, *args: Any, **options: Any) -> None:
     """Build and use it."""
-    use(getattr(op, name)(*args, **options))
+    place = op.learner if name in op.learner.__all__ else op
+    use(getattr(place, name)(*args, **options))
 
 
 def main(names: Collection[str] = ()) -> int:

@@ -14,17 +14,10 @@ from onepass.design.dyadic import Dyadic
 from onepass.design.exact import Exact
 from onepass.design.frequent_directions import FrequentDirections, RobustFrequentDirections
 from onepass.design.projector_splitting import ProjectorSplitting
-from onepass.estimator.adaptive_huber import AdaptiveHuber
 from onepass.estimator.glb_omd import OnePassGLM
-from onepass.estimator.gloc import RegressedGLM
-from onepass.estimator.median_of_means import MedianOfMeans
-from onepass.estimator.offline_glm import OfflineGLM
 from onepass.estimator.one_pass_huber import OnePassHuber
-from onepass.estimator.one_pass_median import OnePassMedian
-from onepass.estimator.one_pass_truncation import OnePassTruncation
 from onepass.estimator.online_newton import OnlineNewton
 from onepass.estimator.ridge import Ridge
-from onepass.estimator.truncated_ridge import TruncatedRidge
 from onepass.exploration.confidence_width import Theory
 from onepass.exploration.greedy import EpsilonGreedy, Greedy
 from onepass.exploration.inverse_gap import InverseGap
@@ -47,18 +40,8 @@ from onepass.features.unit_length import UnitLength
 from onepass.foundation.files import from_bytes, load, to_bytes
 from onepass.foundation.merge import merge_all
 from onepass.foundation.registry import register_lazy
-from onepass.learner.bogd import BOGD
-from onepass.learner.bpas import BPAS
-from onepass.learner.fogd import FOGD
-from onepass.learner.forks import FORKS
 from onepass.learner.kernel_newton import KernelNewton
-from onepass.learner.kogd import KOGD
 from onepass.learner.learner import progressive_validation
-from onepass.learner.nogd import NOGD
-from onepass.learner.projectron import Projectron
-from onepass.learner.pros_n_kons import PROSNKONS
-from onepass.learner.rbp import RBP
-from onepass.learner.skegd import SkeGD
 from onepass.model.arms.per_arm import Disjoint, Hybrid
 from onepass.recipes import (
     BKB,
@@ -90,28 +73,19 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BKB",
-    "BOGD",
-    "BPAS",
     "CBRAP",
     "CBSCFD",
     "CRMM",
     "CRTM",
-    "FOGD",
-    "FORKS",
     "GLBOMD",
     "GLOC",
     "GPUCB",
-    "KOGD",
     "MENU",
-    "NOGD",
     "OFUL",
-    "PROSNKONS",
     "RBF",
-    "RBP",
     "SOFUL",
     "TOFU",
     "UCB",
-    "AdaptiveHuber",
     "Bandit",
     "Chain",
     "Concatenate",
@@ -141,13 +115,9 @@ __all__ = [
     "LinUCB",
     "Linear",
     "Matern",
-    "MedianOfMeans",
     "Nystrom",
-    "OfflineGLM",
     "OnePassGLM",
     "OnePassHuber",
-    "OnePassMedian",
-    "OnePassTruncation",
     "OnlineKernelClassifier",
     "OnlineKernelRegressor",
     "OnlineNewton",
@@ -157,22 +127,18 @@ __all__ = [
     "PendingRewards",
     "Polynomial",
     "ProjectorSplitting",
-    "Projectron",
     "Recommendation",
     "Records",
-    "RegressedGLM",
     "RestartOnChange",
     "Ridge",
     "RobustFrequentDirections",
     "SingleDrawThompson",
-    "SkeGD",
     "SketchWarning",
     "Snapshot",
     "Softmax",
     "Standardize",
     "Theory",
     "Thompson",
-    "TruncatedRidge",
     "UnitLength",
     "WeightUCB",
     "from_bytes",

@@ -86,7 +86,7 @@ def test_a_handler_that_raises_in_compiled_calls_crashes_nothing():
     """The first one was a segmentation fault: numba boxed what it returned by Python code, in which handlers run."""
     rows = np.random.default_rng(1).standard_normal((97, DIM))
     targets = np.where(rows[:, 0] > 0.0, 1.0, -1.0)
-    bandit, learner = BANDITS["exact"](), op.FORKS(budget=10, width=1.0).partial_fit(rows, targets)
+    bandit, learner = BANDITS["exact"](), op.learner.FORKS(budget=10, width=1.0).partial_fit(rows, targets)
     learn_next(bandit, rows)
 
     def step():

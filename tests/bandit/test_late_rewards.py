@@ -18,7 +18,7 @@ DESIGNS = {
 ADDITIVE = {
     "Ridge": op.Ridge,
     "OnlineNewton": op.OnlineNewton,
-    "TruncatedRidge": lambda design: op.TruncatedRidge(design, moment=30.0),
+    "TruncatedRidge": lambda design: op.estimator.TruncatedRidge(design, moment=30.0),
 }
 
 

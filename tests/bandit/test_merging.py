@@ -16,8 +16,8 @@ PRIOR, FIRST, SECOND, COMMON = slice(0, 7), slice(7, 60), slice(60, 130), slice(
 ADDITIVE = {
     "Ridge": op.Ridge,
     "OnlineNewton": op.OnlineNewton,
-    "TruncatedRidge": lambda design: op.TruncatedRidge(design, moment=30.0),
-    "MedianOfMeans": lambda design: op.MedianOfMeans(design, repeats=1),
+    "TruncatedRidge": lambda design: op.estimator.TruncatedRidge(design, moment=30.0),
+    "MedianOfMeans": lambda design: op.estimator.MedianOfMeans(design, repeats=1),
 }
 
 
@@ -125,9 +125,9 @@ def test_shards_in_any_number_and_order_are_one_model():
 
 PATHS = {
     "OnePassHuber": lambda: op.Bandit(op.OnePassHuber(op.Exact(dim=DIM))),
-    "AdaptiveHuber": lambda: op.Bandit(op.AdaptiveHuber(op.Exact(dim=DIM))),
-    "OnePassTruncation": lambda: op.Bandit(op.OnePassTruncation(op.Exact(dim=DIM))),
-    "OnePassMedian": lambda: op.Bandit(op.OnePassMedian(op.Exact(dim=DIM), repeats=1)),
+    "AdaptiveHuber": lambda: op.Bandit(op.estimator.AdaptiveHuber(op.Exact(dim=DIM))),
+    "OnePassTruncation": lambda: op.Bandit(op.estimator.OnePassTruncation(op.Exact(dim=DIM))),
+    "OnePassMedian": lambda: op.Bandit(op.estimator.OnePassMedian(op.Exact(dim=DIM), repeats=1)),
     "OnlineNewton": lambda: op.Bandit(op.OnlineNewton(op.Exact(dim=DIM), step=2.0)),
     "OnlineNewton with step=1 on an exact design": lambda: op.Bandit(
         op.OnlineNewton(op.FrequentDirections(dim=DIM, size=2))
@@ -161,9 +161,9 @@ def test_bandits_of_other_parts_are_refused():
     refused(bandit, op.Bandit(op.Disjoint(op.Ridge(op.Exact(dim=DIM)))), TypeError, "must be another bandit with a")
     refused(bandit, op.Exact(dim=DIM), TypeError, "must be another bandit with a")
     refused(bandit, ridge(), TypeError, "since must be another bandit with a", since=op.Exact(dim=DIM))
-    limited = lambda: op.Bandit(op.TruncatedRidge(op.Exact(dim=DIM), horizon=100))  # noqa: E731
+    limited = lambda: op.Bandit(op.estimator.TruncatedRidge(op.Exact(dim=DIM), horizon=100))  # noqa: E731
     refused(learned(limited, FIRST), learned(limited, SECOND), ValueError, "horizon was fixed at 100")
-    means = lambda: op.Bandit(op.MedianOfMeans(op.Exact(dim=DIM), repeats=3))  # noqa: E731
+    means = lambda: op.Bandit(op.estimator.MedianOfMeans(op.Exact(dim=DIM), repeats=3))  # noqa: E731
     refused(means(), learned(means, slice(0, 1)), ValueError, "must have finished its epoch")
 
 
@@ -185,7 +185,14 @@ def test_features_that_have_moved_apart_are_refused_and_equal_ones_are_not():
 
 
 def test_learners_and_other_owners_say_that_they_cannot_be_merged():
-    for owner in (op.KernelNewton(), op.FORKS(), op.BKB(ROWS[:5], op.RBF(1.0)), op.Standardize(dim=2), op.Exact, 3):
+    for owner in (
+        op.KernelNewton(),
+        op.learner.FORKS(),
+        op.BKB(ROWS[:5], op.RBF(1.0)),
+        op.Standardize(dim=2),
+        op.Exact,
+        3,
+    ):
         with pytest.raises(TypeError, match="cannot be merged"):
             op.merge_all(owner, owner)
 

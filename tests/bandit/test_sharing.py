@@ -263,14 +263,14 @@ def test_a_lock_is_no_part_of_what_is_copied_pickled_or_compared():
     assert len({id(twin.sharing) for twin in (one, *twins)}) == 5
     assert all("sharing" not in vars(twin) for twin in (one, *twins))
     assert one.with_exploration(op.Greedy()).sharing is one.sharing  # they share what they learned
-    learner = op.FORKS(budget=10, width=1.0)
+    learner = op.learner.FORKS(budget=10, width=1.0)
     held = learner.sharing
     assert learner.set_params(budget=12).sharing is held
 
 
 def test_learners_of_an_estimator_are_read_and_written_with_it():
     labels = np.arange(len(ROWS)) % 3
-    one = op.OnlineKernelClassifier(op.RBP(budget=10)).partial_fit(ROWS, labels, classes=[0, 1, 2])
+    one = op.OnlineKernelClassifier(op.learner.RBP(budget=10)).partial_fit(ROWS, labels, classes=[0, 1, 2])
     for twin in (one, one.copy(), pickle.loads(pickle.dumps(one)), copy.deepcopy(one), op.from_bytes(op.to_bytes(one))):
         assert all(learner.sharing is twin.sharing for learner in twin.learners_)
     assert one.copy().sharing is not one.sharing

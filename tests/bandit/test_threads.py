@@ -139,7 +139,7 @@ def test_two_threads_read_at_the_same_time(name):
 def test_other_threads_run_while_one_computes():
     """Each of these calls takes long: if it held the lock of the interpreter, the counter would stand still."""
     rows = np.random.default_rng(0).standard_normal((30_000, 40))
-    sketch, learner = op.SOFUL(dim=40, size=10), op.FOGD(features=400)
+    sketch, learner = op.SOFUL(dim=40, size=10), op.learner.FOGD(features=400)
     sketch.learn(rows[:50], rows[:50, 0])
     learner.partial_fit(rows[:50], np.sign(rows[:50, 0]))
     for call in (

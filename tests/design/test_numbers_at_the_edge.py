@@ -50,7 +50,7 @@ ESTIMATORS = {
     "Ridge": lambda design: op.Ridge(design),
     "OnlineNewton": lambda design: op.OnlineNewton(design),
     "OnePassHuber": lambda design: op.OnePassHuber(design, nu=0.1, parameter_bound=3.0),
-    "OnePassTruncation": lambda design: op.OnePassTruncation(design),
+    "OnePassTruncation": lambda design: op.estimator.OnePassTruncation(design),
 }
 
 

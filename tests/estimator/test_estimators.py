@@ -14,11 +14,11 @@ ESTIMATORS = {
 if LONG:  # each compiles for ten seconds what no other test of `make test` asks for
     ESTIMATORS |= {
         "OnePassHuber, ball": lambda design: op.OnePassHuber(design, nu=0.1, parameter_bound=3.0),
-        "AdaptiveHuber": lambda design: op.AdaptiveHuber(design, nu=0.1),
-        "OnePassTruncation": lambda design: op.OnePassTruncation(design, clip=10.0),
-        "OnePassMedian": lambda design: op.OnePassMedian(design, repeats=3),
-        "TruncatedRidge": lambda design: op.TruncatedRidge(design, clip=10.0),
-        "MedianOfMeans": lambda design: op.MedianOfMeans(design, repeats=3),
+        "AdaptiveHuber": lambda design: op.estimator.AdaptiveHuber(design, nu=0.1),
+        "OnePassTruncation": lambda design: op.estimator.OnePassTruncation(design, clip=10.0),
+        "OnePassMedian": lambda design: op.estimator.OnePassMedian(design, repeats=3),
+        "TruncatedRidge": lambda design: op.estimator.TruncatedRidge(design, clip=10.0),
+        "MedianOfMeans": lambda design: op.estimator.MedianOfMeans(design, repeats=3),
     }
 
 

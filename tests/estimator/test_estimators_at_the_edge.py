@@ -20,13 +20,13 @@ ESTIMATORS = {
     "OnlineNewton": lambda design: op.OnlineNewton(design),
     "OnePassHuber": lambda design: op.OnePassHuber(design),
     "OnePassHuber, ball": lambda design: op.OnePassHuber(design, nu=0.1, parameter_bound=3.0),
-    "OnePassTruncation": lambda design: op.OnePassTruncation(design),
-    "OnePassTruncation, ball": lambda design: op.OnePassTruncation(design, clip=1e12, parameter_bound=3.0),
-    "OnePassMedian": lambda design: op.OnePassMedian(design, repeats=1),
-    "OnePassMedian, ball": lambda design: op.OnePassMedian(design, repeats=1, parameter_bound=3.0),
-    "MedianOfMeans": lambda design: op.MedianOfMeans(design, repeats=2),
-    "AdaptiveHuber": lambda design: op.AdaptiveHuber(design, nu=0.1, parameter_bound=3.0),
-    "TruncatedRidge": lambda design: op.TruncatedRidge(design, clip=10.0),
+    "OnePassTruncation": lambda design: op.estimator.OnePassTruncation(design),
+    "OnePassTruncation, ball": lambda design: op.estimator.OnePassTruncation(design, clip=1e12, parameter_bound=3.0),
+    "OnePassMedian": lambda design: op.estimator.OnePassMedian(design, repeats=1),
+    "OnePassMedian, ball": lambda design: op.estimator.OnePassMedian(design, repeats=1, parameter_bound=3.0),
+    "MedianOfMeans": lambda design: op.estimator.MedianOfMeans(design, repeats=2),
+    "AdaptiveHuber": lambda design: op.estimator.AdaptiveHuber(design, nu=0.1, parameter_bound=3.0),
+    "TruncatedRidge": lambda design: op.estimator.TruncatedRidge(design, clip=10.0),
 }
 KEEPING = ("AdaptiveHuber", "TruncatedRidge")  # all rows ever learned, and exact designs only
 EVERY = [

@@ -51,18 +51,18 @@ CASES = {
         decayed,
     ),
     "HEAVY-OFUL": (
-        lambda d: op.AdaptiveHuber(d, nu=0.3, radius=1.0, clip=0.3, floor=0.5, horizon=10**8),
+        lambda d: op.estimator.AdaptiveHuber(d, nu=0.3, radius=1.0, clip=0.3, floor=0.5, horizon=10**8),
         lambda: dense.HeavyOFUL(DIM, REG, 1.0, nu=0.3, radius=1.0, clip=0.3, floor=0.5, horizon=10**8),
         weighed,
     ),
     "CRTM": (
-        lambda d: op.OnePassTruncation(d, moment=50.0, horizon=2000),
+        lambda d: op.estimator.OnePassTruncation(d, moment=50.0, horizon=2000),
         lambda: dense.CRTM(DIM, REG, 1.0, 50.0, 2000),
         decayed,
     ),
-    "CRMM": (lambda d: op.OnePassMedian(d, repeats=1), lambda: dense.CRMM(DIM, REG, 1), decayed),
-    "MENU": (lambda d: op.MedianOfMeans(d, repeats=1), Ridge, Ridge.decay),
-    "TOFU": (lambda d: op.TruncatedRidge(d, moment=1e12), Ridge, Ridge.decay),
+    "CRMM": (lambda d: op.estimator.OnePassMedian(d, repeats=1), lambda: dense.CRMM(DIM, REG, 1), decayed),
+    "MENU": (lambda d: op.estimator.MedianOfMeans(d, repeats=1), Ridge, Ridge.decay),
+    "TOFU": (lambda d: op.estimator.TruncatedRidge(d, moment=1e12), Ridge, Ridge.decay),
 }  # fmt: skip
 
 

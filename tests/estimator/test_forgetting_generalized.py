@@ -37,7 +37,7 @@ def test_glb_omd_forgets_its_data_and_keeps_its_ridge(bound):
 
 def test_gloc_forgets_what_it_regressed_on_and_what_its_online_learner_knew():
     rows, rewards = clicks(60)
-    bandit = op.Bandit(op.RegressedGLM(op.Exact(dim=DIM, reg=REG), parameter_bound=2.0))
+    bandit = op.Bandit(op.estimator.RegressedGLM(op.Exact(dim=DIM, reg=REG), parameter_bound=2.0))
     bandit.learn(rows, rewards)
     a = REG * np.eye(DIM) + rows.T @ rows
     after, theta, online = halved(a, dense.gloc("logistic", rows, rewards, REG, 2.0), bandit.model.state.online)

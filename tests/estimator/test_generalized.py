@@ -92,7 +92,7 @@ def test_an_implicit_step_never_overshoots():
 @pytest.mark.parametrize("family", FAMILIES)
 def test_gloc_regresses_on_what_its_online_learner_predicted(family):
     rows, rewards, _ = stream(family, seed=3)
-    estimator = op.RegressedGLM(op.Exact(dim=4, reg=0.7), family=family, parameter_bound=1.5)
+    estimator = op.estimator.RegressedGLM(op.Exact(dim=4, reg=0.7), family=family, parameter_bound=1.5)
     found = contract.parameter(learned(estimator, rows, rewards))
     assert np.allclose(found, dense.gloc(family, rows, rewards, 0.7, 1.5), rtol=1e-7, atol=1e-9)
 
@@ -100,7 +100,7 @@ def test_gloc_regresses_on_what_its_online_learner_predicted(family):
 @pytest.mark.parametrize("family", FAMILIES if LONG else ["logistic"])
 def test_the_offline_reference_is_at_the_minimum_of_all_rows(family):
     rows, rewards, _ = stream(family, seed=4)
-    estimator = op.OfflineGLM(op.Exact(dim=4, reg=0.2), family=family)
+    estimator = op.estimator.OfflineGLM(op.Exact(dim=4, reg=0.2), family=family)
     theta, h = dense.offline(family, rows, rewards, 0.2)
     for state in (learned(estimator, rows, rewards), contract.update_rows(estimator.begin(), rows, rewards)):
         assert np.allclose(state.theta, theta, atol=1e-6)
@@ -110,7 +110,7 @@ def test_the_offline_reference_is_at_the_minimum_of_all_rows(family):
 def test_for_the_identity_all_three_are_ridge_regression():
     rows, rewards, _ = stream("identity", seed=5)
     ridge = contract.parameter(learned(op.Ridge(op.Exact(dim=4, reg=0.4)), rows, rewards))
-    for make in (op.OnePassGLM, op.OfflineGLM):
+    for make in (op.OnePassGLM, op.estimator.OfflineGLM):
         found = contract.parameter(learned(make(op.Exact(dim=4, reg=0.4), family="identity"), rows, rewards))
         assert np.allclose(found, ridge, rtol=1e-8)
 
@@ -148,4 +148,4 @@ def test_wrong_families_and_what_theory_decides_are_refused():
     with pytest.raises(ValueError, match="exploration"):
         op.Bandit(op.OnePassGLM(design), op.UCB(op.Theory()))
     with pytest.raises(ValueError, match="design"):
-        op.OfflineGLM(op.FrequentDirections(dim=3, size=2))
+        op.estimator.OfflineGLM(op.FrequentDirections(dim=3, size=2))

@@ -22,8 +22,8 @@ ESTIMATORS = {
     "GLB-OMD": lambda design: op.OnePassGLM(design),
     "GLB-OMD, ball": lambda design: op.OnePassGLM(design, parameter_bound=0.4, step=1.4),
     "GLB-OMD, counts": lambda design: op.OnePassGLM(design, family="poisson", clip=2.0),
-    "GLOC": lambda design: op.RegressedGLM(design, parameter_bound=2.0),
-    "offline": lambda design: op.OfflineGLM(design),
+    "GLOC": lambda design: op.estimator.RegressedGLM(design, parameter_bound=2.0),
+    "offline": lambda design: op.estimator.OfflineGLM(design),
 }
 SHORT = [("GLB-OMD", "Exact")]
 EVERY = [(name, design) for name in ESTIMATORS for design in DESIGNS if name != "offline" or design == "Exact"]

@@ -81,7 +81,7 @@ def test_games_equal_the_naive_ones(name, reg):
 @pytest.mark.parametrize("repeats", [1, 2, 3, 5, 9, 10])
 def test_the_estimate_of_least_median_distance_to_the_others_is_chosen(repeats):
     rows, rewards = np.repeat(stream(80, seed=17)[0], repeats, axis=0), stream(80 * repeats, seed=18)[1]
-    state = op.MedianOfMeans(op.Exact(dim=DIM, reg=0.37), repeats=repeats).begin()
+    state = op.estimator.MedianOfMeans(op.Exact(dim=DIM, reg=0.37), repeats=repeats).begin()
     naive = dense.MENU(DIM, 0.37, repeats)
     for i, (row, reward) in enumerate(zip(rows, rewards, strict=True)):
         state = contract.update(state, row, reward)
@@ -94,7 +94,7 @@ def test_the_estimate_of_least_median_distance_to_the_others_is_chosen(repeats):
 
 def test_an_arm_is_repeated_with_certainty_until_its_epoch_is_over():
     contexts, rewards, _ = game(70, seed=1)
-    for kind in (op.OnePassMedian, op.MedianOfMeans):
+    for kind in (op.estimator.OnePassMedian, op.estimator.MedianOfMeans):
         bandit, played = op.Bandit(kind(op.Exact(dim=DIM), repeats=7), op.EpsilonGreedy(0.6)), []
         for t, rows in enumerate(contexts):
             decision = bandit.decide(rows)
@@ -133,11 +133,11 @@ def test_radii_are_the_papers():
     kappa = 2 * np.log(1 + 1.2**2 * 100 * 100 / (2.0 * 2))
     want = 24 * 10 ** (1 / 6) * np.sqrt(2 * kappa) * np.log(300) ** (1 / 6) * np.log(6e6) ** (1 / 3)
     want += 3 * np.sqrt(2.0) * 1.5
-    assert radius_of(op.AdaptiveHuber(design, theory=theory, **options)) == pytest.approx(want, rel=1e-12)
+    assert radius_of(op.estimator.AdaptiveHuber(design, theory=theory, **options)) == pytest.approx(want, rel=1e-12)
     want = 4 * np.sqrt(2) * 5.0 ** (2 / 3) * np.log(4e4) ** (1 / 3) * 10 ** (1 / 6) + np.sqrt(2.0) * 1.5
-    assert radius_of(op.TruncatedRidge(design, moment=5.0, **options)) == pytest.approx(want, rel=1e-12)
+    assert radius_of(op.estimator.TruncatedRidge(design, moment=5.0, **options)) == pytest.approx(want, rel=1e-12)
     want = 3 * (9 * 2 * 5.0) ** (2 / 3) * 5 ** (1 / 6) + 3 * np.sqrt(2.0) * 1.5
-    menu = op.MedianOfMeans(design, moment=5.0, repeats=2, **options)  # 5 epochs in 10 rounds
+    menu = op.estimator.MedianOfMeans(design, moment=5.0, repeats=2, **options)  # 5 epochs in 10 rounds
     rows = np.repeat(stream(5)[0][:, :2], 2, axis=0)
     state = learned(menu.begin(), np.ascontiguousarray(rows), stream(10)[1])
     assert contract.radius(state, 10, 1.0, 1.5, 1.0, 0.01) == pytest.approx(want, rel=1e-12)

@@ -35,11 +35,14 @@ REFUSED = {
     "exploration": ("exploration", lambda: op.HvtUCB(dim=2, exploration="bold")),
     "design of another width": ("design", lambda: op.HvtUCB(dim=3, design=DESIGN)),
     "design of no kind": ("design", lambda: op.HvtUCB(dim=2, design="Exact")),
-    "sketch for the whole history": ("design", lambda: op.AdaptiveHuber(op.FrequentDirections(dim=2, size=1))),
-    "sketch for TOFU": ("design", lambda: op.TruncatedRidge(op.FrequentDirections(dim=2, size=1))),
+    "sketch for the whole history": (
+        "design",
+        lambda: op.estimator.AdaptiveHuber(op.FrequentDirections(dim=2, size=1)),
+    ),
+    "sketch for TOFU": ("design", lambda: op.estimator.TruncatedRidge(op.FrequentDirections(dim=2, size=1))),
     "disjoint with a horizon": ("estimator", lambda: op.HvtUCB(dim=2, horizon=9, model="disjoint")),
-    "disjoint CRMM": ("estimator", lambda: op.Disjoint(op.OnePassMedian(DESIGN, repeats=3))),
-    "disjoint MENU": ("estimator", lambda: op.Disjoint(op.MedianOfMeans(DESIGN, repeats=3))),
+    "disjoint CRMM": ("estimator", lambda: op.Disjoint(op.estimator.OnePassMedian(DESIGN, repeats=3))),
+    "disjoint MENU": ("estimator", lambda: op.Disjoint(op.estimator.MedianOfMeans(DESIGN, repeats=3))),
     "hybrid Huber": ("model", lambda: op.HvtUCB(dim=2, model="hybrid")),
     "hybrid Huber arms": ("arms", lambda: op.Hybrid(shared=op.Ridge(DESIGN), arms=op.OnePassHuber(DESIGN))),
 }  # fmt: skip

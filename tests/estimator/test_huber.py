@@ -149,7 +149,8 @@ def test_a_design_that_has_learned_nothing_projects_along_the_ray(name):
 def test_no_estimate_ever_leaves_the_ball(name):
     rows, rewards = stream(120, seed=9)
     options = {"OnePassTruncation": {"moment": 1e6}, "OnePassMedian": {"repeats": 1}}.get(name, {})
-    state = getattr(op, name)(op.Exact(dim=DIM, reg=4.0), parameter_bound=0.5, **options).begin()
+    place = op.estimator if name in op.estimator.__all__ else op
+    state = getattr(place, name)(op.Exact(dim=DIM, reg=4.0), parameter_bound=0.5, **options).begin()
     touched = 0
     for row, reward in zip(rows, rewards, strict=True):
         state = contract.update(state, row, reward)
@@ -234,7 +235,7 @@ def test_one_reward_of_1e12_ruins_ridge_regression():
 def test_adaptive_huber_stays_close_to_the_minimizer_and_never_climbs(reg, bound, batch):
     rows, rewards = stream(400, seed=10)
     scales = {"nu": 0.3, "horizon": 400, "radius": 1.5, "clip": 0.1, "floor": 1.0}
-    estimator = op.AdaptiveHuber(op.Exact(dim=DIM, reg=reg), epsilon=0.5, parameter_bound=bound, **scales)
+    estimator = op.estimator.AdaptiveHuber(op.Exact(dim=DIM, reg=reg), epsilon=0.5, parameter_bound=bound, **scales)
     naive = dense.HeavyOFUL(DIM, reg, 0.5, bound=np.inf if bound is None else bound, **scales)
     state = estimator.begin()
     for start in range(0, 400, batch):
@@ -261,7 +262,9 @@ def test_adaptive_huber_under_the_theorem_takes_its_two_guards_of_sigma(reg, eps
     rows, rewards = stream(100, seed=11)
     rows *= 10.0 ** np.random.default_rng(12).uniform(-5, 0, (100, 1))  # for narrow rows the second guard is the larger
     theory = op.Theory(row_bound=1.5, delta=3 / 80_000, parameter_bound=2.0)
-    estimator = op.AdaptiveHuber(op.Exact(dim=DIM, reg=reg), epsilon=epsilon, nu=0.01, horizon=10_000, theory=theory)
+    estimator = op.estimator.AdaptiveHuber(
+        op.Exact(dim=DIM, reg=reg), epsilon=epsilon, nu=0.01, horizon=10_000, theory=theory
+    )
     naive = dense.HeavyOFUL(DIM, reg, epsilon, nu=0.01, horizon=10_000, bound=2.0, row_bound=1.5, delta=1 / 80_000)
     state = learned(estimator.begin(), rows, rewards)
     for x, r in zip(rows, rewards, strict=True):

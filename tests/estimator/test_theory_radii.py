@@ -254,7 +254,7 @@ def test_a_ball_beside_theory_is_refused(make):
         make(dim=2, exploration=op.Theory(), parameter_bound=3.0)
 
 
-@pytest.mark.parametrize("kind", [lambda design: op.OnlineNewton(design, step=2.0), op.TruncatedRidge])
+@pytest.mark.parametrize("kind", [lambda design: op.OnlineNewton(design, step=2.0), op.estimator.TruncatedRidge])
 def test_an_estimator_that_was_given_no_theory_has_no_radius(kind):
     with pytest.raises(ValueError, match=r"^exploration .*no theoretical radius"):
         op.Bandit(kind(op.Exact(dim=2)), op.UCB(op.Theory()))

@@ -43,7 +43,7 @@ def first_row(case, share=1.0):
 def test_the_first_row_of_heavy_oful_is_guarded_by_what_theta_in_the_ball_can_pay(case, share):
     epsilon, reg, S, L, _, _, nu = case
     x = first_row(case, share)
-    state = contract.update(estimator_of(op.AdaptiveHuber, case).begin(), x, 0.3)
+    state = contract.update(estimator_of(op.estimator.AdaptiveHuber, case).begin(), x, 0.3)
     T, _, log, kappa, tau0, least = scales(case, 1, 1, 3)
     width, one = np.linalg.norm(x) / np.sqrt(reg), 1 + epsilon
     c0, c1 = 1 / np.sqrt(23 * log), np.log(3 * T) ** ((1 - epsilon) / one) / (48 * log ** (2 / one))

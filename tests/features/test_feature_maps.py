@@ -201,13 +201,13 @@ def test_certificates_pass_through_maps_that_are_the_model_only():
 
 def test_arms_played_in_a_row_are_known_behind_maps_that_repeat_themselves():
     rows, features = stream(4), op.Concatenate(op.Identity(dim=5), op.Fourier(dim=5, size=6))
-    bandit = op.Bandit(op.OnePassMedian(op.Exact(dim=11), repeats=3), features=features)
+    bandit = op.Bandit(op.estimator.OnePassMedian(op.Exact(dim=11), repeats=3), features=features)
     for _ in range(6):
         bandit.learn(rows[bandit.decide(rows).arm], 1.0)
     for name in (*MOVING, "projection", "nystrom"):
         features = MAPS[name][0]()
         with pytest.raises(ValueError, match="features must be repeatable"):
-            op.Bandit(op.OnePassMedian(op.Exact(dim=features.output_dim), repeats=3), features=features)
+            op.Bandit(op.estimator.OnePassMedian(op.Exact(dim=features.output_dim), repeats=3), features=features)
 
 
 def test_fourier_features_of_float32_rows_are_exact_far_from_the_origin():

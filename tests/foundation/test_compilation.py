@@ -195,7 +195,7 @@ def test_the_compile_command_fills_the_cache_with_a_bar(tmp_path):
 
 
 def test_the_compile_command_knows_every_recipe_kernel_bandit_and_learner():
-    public = {name: getattr(op, name) for name in op.__all__}
+    public = {name: getattr(place, name) for place in (op, op.learner) for name in place.__all__}
     learners = {name for name, kind in public.items() if isinstance(kind, type) and issubclass(kind, Learner)}
     names = {name for name, _ in precompile.jobs()}
     assert {*recipes.__all__, "BKB", "GPUCB", *learners} <= names

@@ -28,7 +28,7 @@ def saved(tmp_path):
 @pytest.fixture(params=["bandit", "learner"])
 def any_saved(request, saved):
     if request.param == "learner":
-        op.FORKS(budget=5, rank=3, sketch_size=4, sample_size=4, blocks=2, width=2.0).partial_fit(
+        op.learner.FORKS(budget=5, rank=3, sketch_size=4, sample_size=4, blocks=2, width=2.0).partial_fit(
             ROWS, np.where(ROWS[:, 0] > 0.0, 1.0, -1.0)
         ).save(saved)
     return saved

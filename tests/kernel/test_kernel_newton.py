@@ -279,16 +279,16 @@ def test_memory_is_constant_after_the_warm_up(features):
 
 
 REGULAR = {
-    "FORKS": lambda: op.FORKS(budget=20, rank=6, sample_size=12, update_every=10**6),
-    "SkeGD": lambda: op.SkeGD(budget=20, rank=6, sample_size=12, update_every=10**6),
-    "NOGD": lambda: op.NOGD(budget=20),
-    "FOGD": lambda: op.FOGD(budget=20),
-    "RBP": lambda: op.RBP(budget=20),
-    "BPAS": lambda: op.BPAS(budget=20),
-    "BOGD": lambda: op.BOGD(budget=20),
-    "Projectron": lambda: op.Projectron(budget=20),
-    "Projectron++": lambda: op.Projectron(budget=20, margins=True),
-    "PROSNKONS": lambda: op.PROSNKONS(budget=20),
+    "FORKS": lambda: op.learner.FORKS(budget=20, rank=6, sample_size=12, update_every=10**6),
+    "SkeGD": lambda: op.learner.SkeGD(budget=20, rank=6, sample_size=12, update_every=10**6),
+    "NOGD": lambda: op.learner.NOGD(budget=20),
+    "FOGD": lambda: op.learner.FOGD(budget=20),
+    "RBP": lambda: op.learner.RBP(budget=20),
+    "BPAS": lambda: op.learner.BPAS(budget=20),
+    "BOGD": lambda: op.learner.BOGD(budget=20),
+    "Projectron": lambda: op.learner.Projectron(budget=20),
+    "Projectron++": lambda: op.learner.Projectron(budget=20, margins=True),
+    "PROSNKONS": lambda: op.learner.PROSNKONS(budget=20),
 }
 
 
@@ -312,7 +312,7 @@ def test_a_regular_round_allocates_nothing(make):
 def test_allocations_are_counted():
     """An unlimited learner makes arrays as it grows, and updates of sketches make some."""
     rows, targets = stream(4000, scales=(1.0, 1.0, 1.0))
-    for learner in (op.KOGD(), op.FORKS(budget=20, update_every=10)):
+    for learner in (op.learner.KOGD(), op.learner.FORKS(budget=20, update_every=10)):
         learner.partial_fit(rows[:100], targets[:100])
         assert allocations(learner, rows[100:], targets[100:]) > allocations(learner, rows[:1], targets[:1])
 

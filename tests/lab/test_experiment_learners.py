@@ -157,7 +157,7 @@ def test_the_published_way_leaves_out_mistakes_until_the_buffer_is_full() -> Non
     assert isinstance(trial, LearnerTrial)
     for start in (0, 120):
         trial.step(start, 120 if start == 0 else 180)
-    learner, mistakes, mapped = op.FORKS(budget=20, seed=0), 0, 0
+    learner, mistakes, mapped = op.learner.FORKS(budget=20, seed=0), 0, 0
     for x, y in zip(*checkers(0).examples(0, 300)):
         before = bool(learner.dim) and learner._state.sketching.mapped
         mistakes += before and learner.predict_one(x) != y
@@ -207,8 +207,8 @@ def test_every_learner_of_p4_is_told_one_width_per_set() -> None:
         assert all("width" in policy.params for policy in policies[:16])
     forks, fogd = select(find("learners-german-published"), ["FORKS", "FOGD"])[::-1]
     assert forks.params == {"budget": 50, "width": 50.0, "update_every": 300}
-    assert op.FOGD(**fogd.params).params["features"] == 200  # Wen, Zhang et al.: 4 B features, a step of 0.2
-    assert op.FOGD(**fogd.params).params["step"] == 0.2
+    assert op.learner.FOGD(**fogd.params).params["features"] == 200  # Wen, Zhang et al.: 4 B features, a step of 0.2
+    assert op.learner.FOGD(**fogd.params).params["step"] == 0.2
     assert {policy.params.get("width") for policy in policies_of_paper(50, 300, ("BOGD", "NOGD"))} == {8.0, None}
 
 

@@ -87,7 +87,7 @@ def test_fit_takes_the_steps_and_sparse_rows_and_blocks_made_again_are_the_same(
 
 def test_one_pass_is_what_no_refinements_other_losses_and_rows_that_drift_have():
     rows, codes = stream()
-    for learner in (None, op.KernelNewton(), op.FORKS(budget=10)):
+    for learner in (None, op.KernelNewton(), op.learner.FORKS(budget=10)):
         whole = op.OnlineKernelClassifier(learner, refinements=0).fit(rows, codes)
         pieces = op.OnlineKernelClassifier(learner).partial_fit(rows, codes, classes=[0, 1])
         assert np.array_equal(whole.predict_proba(rows), pieces.predict_proba(rows))

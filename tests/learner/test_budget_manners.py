@@ -9,23 +9,22 @@ from budget_streams import decisions, stream
 from dense_learners import LOSSES
 from onepass.foundation import state as states
 from onepass.learner.contract import learn_examples
-from onepass.learner.learner import Learner
 
 # --- all at once
 
 LEARNERS = {
-    "RBP": lambda **p: op.RBP(**{"budget": 20, "seed": 3, **p}),
-    "BOGD": lambda **p: op.BOGD(**{"budget": 20, "seed": 3, **p}),
-    "BPAS": lambda **p: op.BPAS(**{"budget": 20, **p}),
-    "Projectron": lambda **p: op.Projectron(**{"budget": 20, **p}),
-    "Projectron++": lambda **p: op.Projectron(**{"budget": 20, "margins": True, **p}),
-    "KOGD": lambda **p: op.KOGD(**{"reg": 0.1, **p}),
-    "FOGD": lambda **p: op.FOGD(**{"budget": 20, "seed": 3, **p}),
-    "NOGD": lambda **p: op.NOGD(**{"budget": 20, **p}),
-    "SkeGD": lambda **p: op.SkeGD(**{"budget": 20, "rank": 4, "seed": 3, "update_every": 0.1, **p}),
-    "FORKS": lambda **p: op.FORKS(**{"budget": 20, "rank": 4, "seed": 3, "update_every": 0.1, **p}),
-    "PROSNKONS": lambda **p: op.PROSNKONS(**{"budget": 20, "seed": 3, **p}),
-    "PROSNKONS without a cap": lambda **p: op.PROSNKONS(**{"reg": 0.3, "seed": 3, **p}),
+    "RBP": lambda **p: op.learner.RBP(**{"budget": 20, "seed": 3, **p}),
+    "BOGD": lambda **p: op.learner.BOGD(**{"budget": 20, "seed": 3, **p}),
+    "BPAS": lambda **p: op.learner.BPAS(**{"budget": 20, **p}),
+    "Projectron": lambda **p: op.learner.Projectron(**{"budget": 20, **p}),
+    "Projectron++": lambda **p: op.learner.Projectron(**{"budget": 20, "margins": True, **p}),
+    "KOGD": lambda **p: op.learner.KOGD(**{"reg": 0.1, **p}),
+    "FOGD": lambda **p: op.learner.FOGD(**{"budget": 20, "seed": 3, **p}),
+    "NOGD": lambda **p: op.learner.NOGD(**{"budget": 20, **p}),
+    "SkeGD": lambda **p: op.learner.SkeGD(**{"budget": 20, "rank": 4, "seed": 3, "update_every": 0.1, **p}),
+    "FORKS": lambda **p: op.learner.FORKS(**{"budget": 20, "rank": 4, "seed": 3, "update_every": 0.1, **p}),
+    "PROSNKONS": lambda **p: op.learner.PROSNKONS(**{"budget": 20, "seed": 3, **p}),
+    "PROSNKONS without a cap": lambda **p: op.learner.PROSNKONS(**{"reg": 0.3, "seed": 3, **p}),
 }
 OF_ANY_LOSS = [name for name in LEARNERS if name not in ("RBP", "BPAS", "Projectron", "Projectron++")]
 SEEDED = [n for n in LEARNERS if n not in ("BPAS", "Projectron", "Projectron++", "KOGD", "NOGD")]
@@ -338,7 +337,7 @@ def test_a_wrong_width_of_the_loss_is_refused_by_name(name, wrong):
         LEARNERS[name](loss_width=wrong)
 
 
-@pytest.mark.parametrize("make", [op.FORKS, op.SkeGD])
+@pytest.mark.parametrize("make", [op.learner.FORKS, op.learner.SkeGD])
 @pytest.mark.parametrize("share", [1.5, 40.0])
 def test_shares_above_one_are_refused(make, share):
     with pytest.raises(ValueError, match="update_every must"):
@@ -363,9 +362,9 @@ def test_rows_without_columns_are_refused(make):
 )
 def test_validation_refuses_bad_shapes_as_learning_does(X, y, said):
     with pytest.raises(ValueError, match=said):
-        op.RBP().partial_fit(X, y)
+        op.learner.RBP().partial_fit(X, y)
     with pytest.raises(ValueError, match=said):
-        op.progressive_validation(op.RBP(), X, y)
+        op.progressive_validation(op.learner.RBP(), X, y)
 
 
 @every_learner
@@ -383,12 +382,11 @@ def test_what_a_learner_is_made_of_can_be_read_and_made_again(make):
     learner = make(width=0.7)
     again = type(learner)(**learner.params)
     assert again.params == learner.params
-    assert repr(again) == repr(learner) == repr(eval(repr(learner), vars(op)))
+    assert repr(again) == repr(learner) == repr(eval(repr(learner), {**vars(op), **vars(op.learner)}))
     rows, targets = stream(200)
     np.testing.assert_array_equal(decisions(again, rows, targets), decisions(learner, rows, targets))
     assert learner.dim == 3
 
 
 def test_every_learner_of_this_kind_is_tested_here():
-    classes = {c for c in vars(op).values() if isinstance(c, type) and issubclass(c, Learner)}
-    assert {type(make()) for make in LEARNERS.values()} == classes - {op.KernelNewton}
+    assert {type(make()) for make in LEARNERS.values()} == {getattr(op.learner, name) for name in op.learner.__all__}

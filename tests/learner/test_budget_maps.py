@@ -15,8 +15,12 @@ from dense_learners import LOSSES, gaussian
 def test_nogd_of_full_rank_is_what_gradient_descent_was_and_of_less_its_projection(loss, budget, width):
     rows, targets = stream(loss=loss)
     both = {"width": width, "loss": loss, "step": 0.3}
-    full = op.NOGD(budget=budget, rank=2 * budget, **both)
-    some, exact, queries = op.NOGD(budget=budget, rank=budget, **both), op.KOGD(**both), stream(50, seed=8)[0]
+    full = op.learner.NOGD(budget=budget, rank=2 * budget, **both)
+    some, exact, queries = (
+        op.learner.NOGD(budget=budget, rank=budget, **both),
+        op.learner.KOGD(**both),
+        stream(50, seed=8)[0],
+    )
     for x, y in zip(rows, targets, strict=True):
         assert not full._state or not full._state.mapped
         for learner in (full, some, exact):
@@ -36,7 +40,7 @@ def test_nogd_of_full_rank_is_what_gradient_descent_was_and_of_less_its_projecti
 def test_nogd_of_full_rank_goes_on_as_gradient_descent_with_projected_examples():
     """phi(x)^T phi(y) = k(x)^T K^-1 k(y): a step adds -step l' times the projection of k(x, .) on the buffer's span."""
     rows, targets = stream(200)
-    learner = op.NOGD(budget=10, rank=20, width=0.7, step=0.3).partial_fit(rows, targets)
+    learner = op.learner.NOGD(budget=10, rank=20, width=0.7, step=0.3).partial_fit(rows, targets)
     points, queries = learner._state.buffer.points, stream(30, seed=8)[0]
     K, x = gaussian(points, points, 0.7), np.array([0.3, -0.2, 0.1])
     before, f = learner.decision_function(queries), learner.decision_function([x])[0]
@@ -47,8 +51,8 @@ def test_nogd_of_full_rank_goes_on_as_gradient_descent_with_projected_examples()
 
 
 def test_sizes_that_are_left_to_the_learner_follow_the_budget():
-    assert [op.NOGD(budget=b).params["rank"] for b in (2, 4, 5, 9, 10, 100)] == [1, 1, 1, 1, 2, 20]
-    for make in (op.FORKS, op.SkeGD):
+    assert [op.learner.NOGD(budget=b).params["rank"] for b in (2, 4, 5, 9, 10, 100)] == [1, 1, 1, 1, 2, 20]
+    for make in (op.learner.FORKS, op.learner.SkeGD):
         for budget in (2, 7, 50, 100):
             p = make(budget=budget).params
             sizes = (budget, max(budget // 5, 1), max(budget // 10, 1))
@@ -57,7 +61,7 @@ def test_sizes_that_are_left_to_the_learner_follow_the_budget():
         assert make(budget=50, sample_size=3).params["rank"] == 3
 
 
-@pytest.mark.parametrize("make", [op.FORKS, op.SkeGD])
+@pytest.mark.parametrize("make", [op.learner.FORKS, op.learner.SkeGD])
 def test_landmarks_are_drawn_from_the_buffer_without_repetition(make):
     (rows, targets), most = stream(), 0
     for seed in range(3):
@@ -75,7 +79,7 @@ def test_landmarks_are_drawn_from_the_buffer_without_repetition(make):
 @pytest.mark.parametrize("first", [True, False])
 def test_skegd_keeps_the_values_at_its_landmarks_when_the_map_changes(first):
     rows, targets = stream()
-    learner = op.SkeGD(**SKETCHES, step=0.2, update_every=25, width=0.7, seed=1)
+    learner = op.learner.SkeGD(**SKETCHES, step=0.2, update_every=25, width=0.7, seed=1)
     for x, y in zip(rows, targets, strict=True):
         if learner._state is not None and learner._state.sketching.mapped and first:
             break
@@ -99,7 +103,7 @@ def test_skegd_keeps_the_values_at_its_landmarks_when_the_map_changes(first):
 @pytest.mark.parametrize("width", [0.5, 1.3])
 def test_the_dictionary_stops_growing_on_few_distinct_points_and_reproduces_the_kernel(width):
     rows, targets = repeating(4000, 30)
-    learner = op.PROSNKONS(width=width, reg=0.3, oversampling=2.0, seed=3)
+    learner = op.learner.PROSNKONS(width=width, reg=0.3, oversampling=2.0, seed=3)
     sizes = [learner.partial_fit(rows[i : i + 500], targets[i : i + 500])._state.dictionary.used for i in (0, 500)]
     learner.partial_fit(rows[1000:], targets[1000:])
     d = learner._state.dictionary
@@ -118,7 +122,7 @@ def test_the_dictionary_stops_growing_on_few_distinct_points_and_reproduces_the_
 
 def test_new_points_join_for_certain_where_oversampling_is_large():
     rows, targets = repeating(600, 30, seed=7)
-    learner = op.PROSNKONS(width=0.5, oversampling=1e9).partial_fit(rows, targets)
+    learner = op.learner.PROSNKONS(width=0.5, oversampling=1e9).partial_fit(rows, targets)
     d = learner._state.dictionary
     first = np.sort(np.unique(rows, axis=0, return_index=True)[1])
     np.testing.assert_array_equal(d.points[: d.used], rows[first])  # each once, in the order they came
@@ -138,14 +142,16 @@ def test_the_dictionary_is_of_the_order_of_the_effective_dimension(width, reg):
         k = K[:t, t]
         left = 1.0 - k @ np.linalg.solve(K[:t, :t] + reg * np.eye(t), k)
         expected += 20.0 * min(1.0, beta * 1.5 * left / (left + reg))
-    learner = op.PROSNKONS(width=width, reg=reg, oversampling=beta, epsilon=0.5, seed=1).partial_fit(rows, targets)
+    learner = op.learner.PROSNKONS(width=width, reg=reg, oversampling=beta, epsilon=0.5, seed=1).partial_fit(
+        rows, targets
+    )
     size = learner._state.dictionary.used
     assert 0.5 * expected - 5.0 * sqrt(expected) < size < 1.5 * expected + 5.0 * sqrt(expected)
 
 
 def test_examples_without_a_loss_join_the_dictionary_too_and_reset_the_step():
     rows, _ = stream(60)
-    learner = op.PROSNKONS(width=0.3, oversampling=1e9, loss="epsilon_insensitive", loss_width=10.0)
+    learner = op.learner.PROSNKONS(width=0.3, oversampling=1e9, loss="epsilon_insensitive", loss_width=10.0)
     learner.partial_fit(rows, np.zeros(60))
     state = learner._state
     assert state.dictionary.used == 60
@@ -156,7 +162,7 @@ def test_examples_without_a_loss_join_the_dictionary_too_and_reset_the_step():
 
 def test_a_full_dictionary_stays_as_it_is_and_the_steps_go_on():
     rows, targets = stream(300)
-    learner = op.PROSNKONS(budget=5, width=0.6, oversampling=1e9).partial_fit(rows[:5], targets[:5])
+    learner = op.learner.PROSNKONS(budget=5, width=0.6, oversampling=1e9).partial_fit(rows[:5], targets[:5])
     points = learner._state.dictionary.points.copy()
     w = learner._state.newton.w.copy()
     learner.partial_fit(rows[5:], targets[5:])
@@ -165,7 +171,7 @@ def test_a_full_dictionary_stays_as_it_is_and_the_steps_go_on():
     assert not np.array_equal(learner._state.newton.w, w)
 
 
-@pytest.mark.parametrize("make", [op.PROSNKONS, op.FORKS])
+@pytest.mark.parametrize("make", [op.learner.PROSNKONS, op.learner.FORKS])
 def test_newton_steps_keep_f_within_the_bound_at_the_example_just_learned(make):
     rows, targets = stream(500, loss="squared")
     learner = make(budget=15, loss="squared", bound=0.35, step=0.8, width=1.0)
@@ -173,7 +179,7 @@ def test_newton_steps_keep_f_within_the_bound_at_the_example_just_learned(make):
     for x, y in zip(rows, 5.0 * targets, strict=True):
         old = learner.memory_usage(), learner._state
         f = learner.learn_one(x, y).decision_function([x])[0]
-        mapped = make is op.PROSNKONS or learner._state.sketching.mapped
+        mapped = make is op.learner.PROSNKONS or learner._state.sketching.mapped
         if mapped and old[1] is not None:
             assert abs(f) <= 0.35 + 1e-9
             hit += abs(f) > 0.35 - 1e-9

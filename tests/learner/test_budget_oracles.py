@@ -26,7 +26,7 @@ STEPS = [  # of the second-order learners: nothing, the curvature, or the bound 
 @pytest.mark.parametrize("seed", [0, 11])
 def test_rbp_equals_the_naive_one(budget, width, seed):
     rows, targets = stream()
-    found = decisions(op.RBP(budget=budget, width=width, seed=seed), rows, targets)
+    found = decisions(op.learner.RBP(budget=budget, width=width, seed=seed), rows, targets)
     want = dense.rbp(rows, targets, width, budget, place(budget, seed))
     np.testing.assert_allclose(found, want, rtol=0, atol=1e-9)
 
@@ -38,7 +38,7 @@ def test_rbp_equals_the_naive_one(budget, width, seed):
 )
 def test_bogd_equals_the_naive_one(loss, budget, width, step, reg, cap, seed):
     rows, targets = stream(loss=loss)
-    learner = op.BOGD(
+    learner = op.learner.BOGD(
         budget=budget, width=width, loss=loss, loss_width=0.3, step=step, reg=reg, cap=cap, seed=seed
     )  # fmt: skip
     want = dense.bogd(rows, targets, width, budget, loss, step, reg, cap, place(budget, seed))
@@ -49,7 +49,7 @@ def test_bogd_equals_the_naive_one(loss, budget, width, step, reg, cap, seed):
 @pytest.mark.parametrize(("budget", "C"), [(2, 1.0), (7, 0.3), (7, 5.0), (40, 0.05), (40, 1.0)])
 def test_bpas_equals_the_naive_one(budget, C, width):
     rows, targets = stream()
-    found = decisions(op.BPAS(budget=budget, width=width, aggressiveness=C), rows, targets)
+    found = decisions(op.learner.BPAS(budget=budget, width=width, aggressiveness=C), rows, targets)
     np.testing.assert_allclose(found, dense.bpas(rows, targets, width, budget, C), rtol=0, atol=1e-9)
 
 
@@ -58,7 +58,7 @@ def test_bpas_equals_the_naive_one(budget, C, width):
 @pytest.mark.parametrize(("budget", "eta"), [(2, 0.1), (7, 0.5), (40, 0.1), (40, 0.6), (400, 0.3)])
 def test_projectron_equals_the_naive_one(budget, eta, width, margins):
     rows, targets = stream()
-    found = decisions(op.Projectron(budget=budget, width=width, eta=eta, margins=margins), rows, targets)
+    found = decisions(op.learner.Projectron(budget=budget, width=width, eta=eta, margins=margins), rows, targets)
     np.testing.assert_allclose(
         found, dense.projectron(rows, targets, width, budget, eta, margins), rtol=0, atol=1e-9
     )  # fmt: skip
@@ -67,7 +67,7 @@ def test_projectron_equals_the_naive_one(budget, eta, width, margins):
 @pytest.mark.parametrize("eta", [0.05, 0.5])
 def test_projectron_with_margins_equals_the_naive_one_where_points_repeat_and_margins_are_nearly_reached(eta):
     rows, targets = repeating(800, 20)
-    found = decisions(op.Projectron(budget=30, width=0.9, eta=eta, margins=True), rows, targets)
+    found = decisions(op.learner.Projectron(budget=30, width=0.9, eta=eta, margins=True), rows, targets)
     assert ((targets * found > 0.9) & (targets * found < 0.999)).sum() > 20
     want = dense.projectron(rows, targets, 0.9, 30, eta, True)
     np.testing.assert_allclose(found, want, rtol=0, atol=1e-9)
@@ -77,7 +77,7 @@ def test_projectron_with_margins_equals_the_naive_one_where_points_repeat_and_ma
 @pytest.mark.parametrize(("features", "width", "step", "seed"), [(2, 0.5, 0.2, 0), (28, 1.6, 0.7, 3)])
 def test_fogd_equals_the_naive_one(loss, features, width, step, seed):
     rows, targets = stream(loss=loss)
-    learner = op.FOGD(features=features, width=width, loss=loss, loss_width=0.3, step=step, seed=seed)
+    learner = op.learner.FOGD(features=features, width=width, loss=loss, loss_width=0.3, step=step, seed=seed)
     found = decisions(learner, rows, targets)
     W = np.random.default_rng(seed).standard_normal((features // 2, 3)) / width
     np.testing.assert_array_equal(learner._state.map.frequencies, W)
@@ -90,7 +90,7 @@ def test_fogd_equals_the_naive_one(loss, features, width, step, seed):
 )
 def test_nogd_equals_the_naive_one(loss, budget, rank, width, step):
     rows, targets = stream(loss=loss)
-    learner = op.NOGD(budget=budget, rank=rank, width=width, loss=loss, loss_width=0.3, step=step)
+    learner = op.learner.NOGD(budget=budget, rank=rank, width=width, loss=loss, loss_width=0.3, step=step)
     want = dense.nogd(rows, targets, width, budget, rank, loss, step)
     np.testing.assert_allclose(decisions(learner, rows, targets), want, rtol=0, atol=1e-9)
 
@@ -117,7 +117,7 @@ def test_skegd_equals_the_naive_one_while_nothing_is_truncated(loss, step, updat
     """Then sketches are square and features long: losses whose slopes are bounded, small steps, relative errors."""
     rows, targets = stream(loss=loss)
     sizes = {"step": step, "update_every": update_every, "width": width, "loss": loss, "loss_width": 0.3}
-    learner = op.SkeGD(**SKETCHES, **sizes, seed=3)
+    learner = op.learner.SkeGD(**SKETCHES, **sizes, seed=3)
     found = decisions(learner, rows, targets)
     assert learner._state.sketching.sketch.used > 31  # updated, and more than once
     places, made = learner._state.sketching.landmark_indices, dense.sketched_anew(8, 8, 2, 3, width)
@@ -131,7 +131,7 @@ def test_skegd_on_truncated_sketches_is_gradient_descent_with_refits(loss, updat
     rows, targets = stream(600, loss=loss)
     sizes = {"budget": 40, "rank": 6, "sketch_size": 30, "sample_size": 12, "blocks": 3}
     both = {"step": 0.1, "update_every": update_every, "width": width, "loss": loss, "loss_width": 0.3}
-    learner = op.SkeGD(**sizes, **both, seed=seed)
+    learner = op.learner.SkeGD(**sizes, **both, seed=seed)
     found, places = decisions(learner, rows, targets), learner._state.sketching.landmark_indices
     assert learner._state.sketching.sketch.used > 88
     made = Absorbing(places, 30, 6, 3, seed, width)
@@ -144,7 +144,7 @@ def test_skegd_on_truncated_sketches_is_gradient_descent_with_refits(loss, updat
 def test_forks_on_truncated_sketches_is_newton_steps_with_resets(update_every, steps):
     rows, targets = stream(800)
     sizes = {"budget": 40, "rank": 6, "sketch_size": 30, "sample_size": 12, "blocks": 3}
-    learner = op.FORKS(**sizes, **steps, update_every=update_every, width=1.2, seed=2)
+    learner = op.learner.FORKS(**sizes, **steps, update_every=update_every, width=1.2, seed=2)
     found, places = decisions(learner, rows, targets), learner._state.sketching.landmark_indices
     assert learner._state.sketching.sketch.used > 95
     made = Absorbing(places, 30, 6, 3, 2, 1.2)
@@ -154,7 +154,7 @@ def test_forks_on_truncated_sketches_is_newton_steps_with_resets(update_every, s
 
 def test_an_update_after_a_share_of_all_examples_counts_those_without_a_loss_and_those_before_the_map():
     rows, targets = stream(600)
-    learner = op.FORKS(budget=10, update_every=0.1, width=1.0)
+    learner = op.learner.FORKS(budget=10, update_every=0.1, width=1.0)
     found = decisions(learner, rows, targets)
     losses = np.cumsum(targets * found < 1.0)
     made, last = int(np.argmax(losses == 20)), int(losses[np.argmax(losses == 20)])
@@ -174,7 +174,7 @@ def test_pros_n_kons_equals_the_naive_one(loss, steps, sampled, reset):
     budget, width, oversampling, epsilon, reg, seed = sampled
     rows, targets = stream(loss=loss)
     sampling = {"oversampling": oversampling, "epsilon": epsilon, "reg": reg}
-    learner = op.PROSNKONS(
+    learner = op.learner.PROSNKONS(
         budget=budget, width=width, loss=loss, loss_width=0.3, seed=seed, reset=reset, **steps, **sampling
     )  # fmt: skip
     found, d = decisions(learner, rows, targets), learner._state.dictionary

@@ -27,8 +27,10 @@ def change(before, after, width, extra=None):
 def test_with_room_for_all_rbp_and_projectron_are_the_perceptron(width):
     rows, targets = stream(300)
     want = dense.perceptron(rows, targets, width)
-    np.testing.assert_allclose(decisions(op.RBP(budget=300, width=width), rows, targets), want, rtol=0, atol=1e-9)
-    few = op.Projectron(budget=300, width=0.5, eta=1e-3)
+    np.testing.assert_allclose(
+        decisions(op.learner.RBP(budget=300, width=width), rows, targets), want, rtol=0, atol=1e-9
+    )
+    few = op.learner.Projectron(budget=300, width=0.5, eta=1e-3)
     np.testing.assert_allclose(
         decisions(few, rows, targets), dense.perceptron(rows, targets, 0.5), rtol=0, atol=1e-6
     )  # fmt: skip
@@ -38,14 +40,14 @@ def test_with_room_for_all_rbp_and_projectron_are_the_perceptron(width):
 def test_on_few_distinct_points_projectron_is_the_perceptron_and_keeps_each_once():
     rows, targets = repeating(600, 30)
     want = dense.perceptron(rows, targets, 0.7)
-    learner = op.Projectron(budget=30, width=0.7, eta=0.01)
+    learner = op.learner.Projectron(budget=30, width=0.7, eta=0.01)
     np.testing.assert_allclose(decisions(learner, rows, targets), want, rtol=0, atol=1e-6)
     points, weights = expansion(learner)
     assert len(points) == len(np.unique(points, axis=0)) <= 30
     assert np.abs(weights).max() > 1.5  # some made a mistake more than once
 
 
-@pytest.mark.parametrize("make", [op.RBP, op.Projectron])
+@pytest.mark.parametrize("make", [op.learner.RBP, op.learner.Projectron])
 @pytest.mark.parametrize("width", [0.4, 0.9])
 def test_mistakes_on_separable_streams_are_at_most_what_novikoff_says(make, width):
     rows, targets = repeating(3000, 25, seed=4)
@@ -58,7 +60,7 @@ def test_mistakes_on_separable_streams_are_at_most_what_novikoff_says(make, widt
     assert (targets[-500:] * found[-500:] > 0.0).all()
 
 
-@pytest.mark.parametrize("make", [op.RBP, op.Projectron, op.BPAS, op.BOGD])
+@pytest.mark.parametrize("make", [op.learner.RBP, op.learner.Projectron, op.learner.BPAS, op.learner.BOGD])
 def test_budgets_are_kept_and_filled(make):
     for budget in (2, 9):
         learner, used = make(budget=budget, width=0.5), 0
@@ -71,7 +73,11 @@ def test_budgets_are_kept_and_filled(make):
 
 def test_rbp_keeps_examples_with_their_labels_and_changes_nothing_without_a_mistake():
     rows, targets = stream(300)
-    learner, labels, idle = op.RBP(budget=12, width=0.8, seed=5), dict(zip(map(tuple, rows), targets, strict=True)), 0
+    learner, labels, idle = (
+        op.learner.RBP(budget=12, width=0.8, seed=5),
+        dict(zip(map(tuple, rows), targets, strict=True)),
+        0,
+    )
     for x, y in zip(rows, targets, strict=True):
         right = y * learner.decision_function([x])[0] > 0.0
         before = expansion(learner)[1] if learner._state is not None else None
@@ -92,7 +98,7 @@ def test_rbp_keeps_examples_with_their_labels_and_changes_nothing_without_a_mist
 @pytest.mark.parametrize(("eta", "width"), [(0.1, 1.6), (0.5, 0.8)])
 def test_a_projection_is_within_eta_of_the_update_it_stands_for(eta, width, margins):
     rows, targets = stream(400)
-    learner, projections, margin_steps = op.Projectron(budget=400, width=width, eta=eta, margins=margins), 0, 0
+    learner, projections, margin_steps = op.learner.Projectron(budget=400, width=width, eta=eta, margins=margins), 0, 0
     learner.learn_one(rows[0], targets[0])
     for x, y in zip(rows[1:], targets[1:], strict=True):
         before, f = expansion(learner), y * learner.decision_function([x])[0]
@@ -126,7 +132,7 @@ def test_a_projection_is_within_eta_of_the_update_it_stands_for(eta, width, marg
 
 def test_a_full_projectron_projects_whatever_the_distance():
     rows, targets = stream(300)
-    learner = op.Projectron(budget=5, width=0.5, eta=1e-3).partial_fit(rows[:100], targets[:100])
+    learner = op.learner.Projectron(budget=5, width=0.5, eta=1e-3).partial_fit(rows[:100], targets[:100])
     kept, seen = expansion(learner)[0], 0
     for x, y in zip(rows[100:], targets[100:], strict=True):
         f, weights = y * learner.decision_function([x])[0], expansion(learner)[1]
@@ -143,7 +149,7 @@ def test_a_full_projectron_projects_whatever_the_distance():
 def test_repeated_points_do_not_join_a_projectron_with_a_tiny_eta():
     rows, targets = repeating(2000, 12)
     flipped = targets * np.where(np.random.default_rng(5).random(2000) < 0.4, -1.0, 1.0)
-    learner = op.Projectron(budget=50, width=0.3, eta=1e-12).partial_fit(rows, flipped)
+    learner = op.learner.Projectron(budget=50, width=0.3, eta=1e-12).partial_fit(rows, flipped)
     assert learner._state.budget.used == 12
 
 
@@ -152,7 +158,7 @@ def test_projections_are_exact_whatever_the_eta(eta):
     """On a smooth kernel, where hundreds of points are nearly in the span of those kept."""
     rng = np.random.default_rng(1)
     rows, targets = rng.standard_normal((2000, 2)), np.where(rng.random(2000) < 0.5, -1.0, 1.0)
-    learner, worst, seen = op.Projectron(budget=200, eta=eta).partial_fit(rows, targets), 0.0, 0
+    learner, worst, seen = op.learner.Projectron(budget=200, eta=eta).partial_fit(rows, targets), 0.0, 0
     for x in rng.standard_normal((60, 2)):
         (points, weights), y = expansion(learner), 1.0 if learner.decision_function([x])[0] < 0.0 else -1.0
         now = expansion(learner.learn_one(x, y))[1]
@@ -170,7 +176,7 @@ def test_projections_are_exact_whatever_the_eta(eta):
 @pytest.mark.parametrize("budget", [3, 15])
 def test_a_step_of_bpas_is_passive_aggressive_and_of_all_swaps_the_nearest(budget, C):
     rows, targets = stream(150)
-    learner, swaps = op.BPAS(budget=budget, width=1.2, aggressiveness=C), 0
+    learner, swaps = op.learner.BPAS(budget=budget, width=1.2, aggressiveness=C), 0
     learner.learn_one(rows[0], targets[0])
     for x, y in zip(rows[1:], targets[1:], strict=True):
         before, f = expansion(learner), learner.decision_function([x])[0]
@@ -200,7 +206,7 @@ def test_with_room_for_all_bpas_is_the_kernel_passive_aggressive_learner():
     for t in range(200):
         want[t] = weights @ K[t]
         weights[t] = targets[t] * min(0.4, max(0.0, 1.0 - targets[t] * want[t]))
-    found = decisions(op.BPAS(budget=200, width=0.9, aggressiveness=0.4), rows, targets)
+    found = decisions(op.learner.BPAS(budget=200, width=0.9, aggressiveness=0.4), rows, targets)
     np.testing.assert_allclose(found, want, rtol=0, atol=1e-10)
 
 
@@ -213,7 +219,7 @@ def test_a_removal_of_bogd_is_unbiased(loss):
     rows, targets = stream(60, loss=loss)
     queries, means = stream(20, seed=9)[0], {}
     for seed in range(100):
-        learner = op.BOGD(budget=5, width=1.3, loss=loss, step=0.4, reg=0.3, cap=50.0, seed=seed)
+        learner = op.learner.BOGD(budget=5, width=1.3, loss=loss, step=0.4, reg=0.3, cap=50.0, seed=seed)
         for x, y in zip(rows, targets, strict=True):
             full = learner._state is not None and learner._state.turn == 5
             before, at = learner.decision_function(queries), learner.decision_function([x])[0]
@@ -231,14 +237,14 @@ def test_a_removal_of_bogd_is_unbiased(loss):
 def test_with_room_for_all_and_no_cap_bogd_is_kernelized_gradient_descent(loss):
     rows, targets = stream(200, loss=loss)
     both = {"width": 0.9, "loss": loss, "loss_width": 0.3, "step": 0.3, "reg": 0.2}
-    found = decisions(op.BOGD(budget=201, cap=100.0, **both), rows, targets)
-    np.testing.assert_allclose(found, decisions(op.KOGD(**both), rows, targets), rtol=0, atol=1e-10)
+    found = decisions(op.learner.BOGD(budget=201, cap=100.0, **both), rows, targets)
+    np.testing.assert_allclose(found, decisions(op.learner.KOGD(**both), rows, targets), rtol=0, atol=1e-10)
 
 
 @pytest.mark.parametrize(("step", "cap"), [(0.5, 0.3), (0.5, 0.6), (2.0, 1.0)])
 def test_no_weight_of_bogd_exceeds_the_cap(step, cap):
     rows, targets = stream(300, loss="squared")
-    learner, most = op.BOGD(budget=4, width=0.6, loss="squared", step=step, reg=0.0, cap=cap), 0.0
+    learner, most = op.learner.BOGD(budget=4, width=0.6, loss="squared", step=step, reg=0.0, cap=cap), 0.0
     for x, y in zip(rows, targets, strict=True):
         most = max(most, np.abs(expansion(learner.learn_one(x, y))[1]).max())
     assert most == cap
@@ -253,7 +259,7 @@ def test_fourier_features_are_unit_and_their_products_approximate_the_kernel(wid
     rows = stream(20)[0]
     margin, found = sqrt(2.0 * log(2 * 400 / 1e-9) / 10_000), np.empty((20, 20))
     for i in range(20):
-        learner = op.FOGD(features=20_000, width=width, step=0.5, seed=3).learn_one(rows[i], 1.0)
+        learner = op.learner.FOGD(features=20_000, width=width, step=0.5, seed=3).learn_one(rows[i], 1.0)
         found[i] = learner.decision_function(rows) / 0.5  # w = 0.5 phi(x_i)
     np.testing.assert_allclose(np.diag(found), 1.0, atol=1e-12)
     gap = found - gaussian(rows, rows, width)
@@ -263,6 +269,6 @@ def test_fourier_features_are_unit_and_their_products_approximate_the_kernel(wid
 
 def test_fogd_has_four_features_per_example_of_its_budget():
     for budget, features, count in ((2, None, 8), (33, None, 132), (33, 10, 10)):
-        learner = op.FOGD(budget=budget, features=features).learn_one([1.0, 2.0], 1.0)
+        learner = op.learner.FOGD(budget=budget, features=features).learn_one([1.0, 2.0], 1.0)
         assert learner._state.w.size == count
         assert learner._state.map.frequencies.shape == (count // 2, 2)

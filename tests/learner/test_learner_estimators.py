@@ -23,18 +23,18 @@ from onepass.testing import check_learner, make_targets
 
 SMALL = {"budget": 20, "rank": 6, "sample_size": 12}
 LEARNERS = {
-    "RBP": lambda **p: op.RBP(budget=20, **p),
-    "BPAS": lambda **p: op.BPAS(budget=20, **p),
-    "BOGD": lambda **p: op.BOGD(budget=20, **p),
-    "Projectron": lambda **p: op.Projectron(budget=20, **p),
-    "Projectron++": lambda **p: op.Projectron(budget=20, margins=True, **p),
-    "KOGD": lambda **p: op.KOGD(**p),
-    "FOGD": lambda **p: op.FOGD(budget=20, **p),
-    "NOGD": lambda **p: op.NOGD(budget=20, **p),
-    "SkeGD": lambda **p: op.SkeGD(**SMALL, **p),
-    "FORKS": lambda **p: op.FORKS(**SMALL, **p),
-    "PROSNKONS": lambda **p: op.PROSNKONS(budget=20, **p),
-    "PROSNKONS without a cap": lambda **p: op.PROSNKONS(**p),
+    "RBP": lambda **p: op.learner.RBP(budget=20, **p),
+    "BPAS": lambda **p: op.learner.BPAS(budget=20, **p),
+    "BOGD": lambda **p: op.learner.BOGD(budget=20, **p),
+    "Projectron": lambda **p: op.learner.Projectron(budget=20, **p),
+    "Projectron++": lambda **p: op.learner.Projectron(budget=20, margins=True, **p),
+    "KOGD": lambda **p: op.learner.KOGD(**p),
+    "FOGD": lambda **p: op.learner.FOGD(budget=20, **p),
+    "NOGD": lambda **p: op.learner.NOGD(budget=20, **p),
+    "SkeGD": lambda **p: op.learner.SkeGD(**SMALL, **p),
+    "FORKS": lambda **p: op.learner.FORKS(**SMALL, **p),
+    "PROSNKONS": lambda **p: op.learner.PROSNKONS(budget=20, **p),
+    "PROSNKONS without a cap": lambda **p: op.learner.PROSNKONS(**p),
     "KernelNewton": lambda **p: op.KernelNewton(size=20, **p),
     "KernelNewton, Fourier": lambda **p: op.KernelNewton(features="fourier", size=20, warm_up=50, **p),
     "KernelNewton, sketched": lambda **p: op.KernelNewton(features="sketched", size=20, **p),
@@ -43,12 +43,16 @@ LEARNERS = {
 every_learner = pytest.mark.parametrize("make", LEARNERS.values(), ids=LEARNERS)
 CLASSIFIERS = [
     None,
-    op.FORKS(budget=10),
-    op.RBP(budget=2),
+    op.learner.FORKS(budget=10),
+    op.learner.RBP(budget=2),
     LEARNERS["KernelNewton, Fourier"](loss="logistic"),
-    op.KOGD(),
+    op.learner.KOGD(),
 ]
-REGRESSORS = [None, op.FORKS(budget=10, loss="squared"), op.KOGD(loss="epsilon_insensitive", loss_width=0.1)]
+REGRESSORS = [
+    None,
+    op.learner.FORKS(budget=10, loss="squared"),
+    op.learner.KOGD(loss="epsilon_insensitive", loss_width=0.1),
+]
 
 
 def stream(count=300, dim=3, seed=0):
@@ -80,7 +84,7 @@ def test_only_learners_of_any_budget_are_excused_from_scores():
     for learner in (None, op.KernelNewton(size=30)):
         assert not op.OnlineKernelClassifier(learner).__sklearn_tags__().classifier_tags.poor_score
         assert not op.OnlineKernelRegressor(learner).__sklearn_tags__().regressor_tags.poor_score
-    assert op.OnlineKernelClassifier(op.RBP(budget=2)).__sklearn_tags__().classifier_tags.poor_score
+    assert op.OnlineKernelClassifier(op.learner.RBP(budget=2)).__sklearn_tags__().classifier_tags.poor_score
 
 
 def test_searches_and_pipelines_take_the_estimators():
@@ -89,14 +93,14 @@ def test_searches_and_pipelines_take_the_estimators():
     search = GridSearchCV(op.OnlineKernelClassifier(), grid, cv=2).fit(rows, labels)
     assert search.best_params_.keys() == grid.keys()
     assert search.best_estimator_.learner.params["size"] == search.best_params_["learner__size"]
-    native = op.FOGD(loss="squared")
+    native = op.learner.FOGD(loss="squared")
     search = GridSearchCV(op.OnlineKernelRegressor(native), {"learner__step": [0.1, 1.0]}, cv=2)
     search.fit(*stream(200))
     assert search.best_params_ == {"learner__step": 1.0}
     assert native.params["step"] == 0.2
-    pipeline = make_pipeline(StandardScaler(), op.OnlineKernelClassifier(op.FORKS(budget=20)))
+    pipeline = make_pipeline(StandardScaler(), op.OnlineKernelClassifier(op.learner.FORKS(budget=20)))
     assert cross_val_score(pipeline, rows, labels, cv=2).min() > 0.3
-    assert "OnlineKernelClassifier" in op.OnlineKernelClassifier(op.FORKS())._repr_html_()
+    assert "OnlineKernelClassifier" in op.OnlineKernelClassifier(op.learner.FORKS())._repr_html_()
 
 
 # --- classes
@@ -104,8 +108,8 @@ def test_searches_and_pipelines_take_the_estimators():
 
 def test_two_classes_are_one_native_learner():
     rows, labels = labelled(300, names=("no", "yes"))
-    classifier = op.OnlineKernelClassifier(op.FORKS(budget=20)).fit(rows, labels)
-    native = op.FORKS(budget=20).partial_fit(rows, np.where(labels == "yes", 1.0, -1.0))
+    classifier = op.OnlineKernelClassifier(op.learner.FORKS(budget=20)).fit(rows, labels)
+    native = op.learner.FORKS(budget=20).partial_fit(rows, np.where(labels == "yes", 1.0, -1.0))
     assert len(classifier.learners_) == 1
     assert np.array_equal(classifier.decision_function(rows), native.decision_function(rows))
     assert classifier.classes_.tolist() == ["no", "yes"]
@@ -120,10 +124,10 @@ def test_several_classes_are_one_learner_each_against_the_rest(names):
     if isinstance(names[0], float):
         names = tuple(float(round(2 * name)) for name in names)  # scikit-learn takes no fractions for labels
     rows, labels = labelled(400, names)
-    classifier = op.OnlineKernelClassifier(op.BOGD(budget=20)).fit(rows, labels)
+    classifier = op.OnlineKernelClassifier(op.learner.BOGD(budget=20)).fit(rows, labels)
     assert classifier.classes_.tolist() == sorted(names)
     for k, name in enumerate(sorted(names)):
-        native = op.BOGD(budget=20).partial_fit(rows, np.where(labels == name, 1.0, -1.0))
+        native = op.learner.BOGD(budget=20).partial_fit(rows, np.where(labels == name, 1.0, -1.0))
         assert np.array_equal(classifier.decision_function(rows)[:, k], native.decision_function(rows))
     want = classifier.classes_[classifier.decision_function(rows).argmax(axis=1)]
     assert np.array_equal(classifier.predict(rows), want)
@@ -161,10 +165,10 @@ def test_pieces_and_single_examples_are_the_same_as_one_fit():
 
 def test_fit_starts_anew_and_the_given_learner_is_only_a_pattern():
     rows, labels = labelled(200)
-    learned = op.FORKS(budget=10).partial_fit(rows[:50], np.ones(50))
+    learned = op.learner.FORKS(budget=10).partial_fit(rows[:50], np.ones(50))
     before = learned.decision_function(rows)
     first = op.OnlineKernelClassifier(learned).fit(rows, labels)
-    again = op.OnlineKernelClassifier(op.FORKS(budget=10)).fit(rows[:9], labels[:9]).fit(rows, labels)
+    again = op.OnlineKernelClassifier(op.learner.FORKS(budget=10)).fit(rows[:9], labels[:9]).fit(rows, labels)
     assert np.array_equal(first.decision_function(rows), again.decision_function(rows))
     assert np.array_equal(learned.decision_function(rows), before)
     fewer = again.fit(rows[:, :2], np.where(labels == "a", 3, 4))
@@ -174,7 +178,7 @@ def test_fit_starts_anew_and_the_given_learner_is_only_a_pattern():
 
 def test_what_is_not_known_or_wrong_is_refused_in_a_sentence_and_changes_nothing():
     rows, labels = labelled(100)
-    fresh = op.OnlineKernelClassifier(op.RBP(budget=10))
+    fresh = op.OnlineKernelClassifier(op.learner.RBP(budget=10))
     with pytest.raises(NotFittedError):
         fresh.predict(rows)
     for learns in (lambda: fresh.partial_fit(rows, labels), lambda: fresh.learn_one(rows[0], "a")):
@@ -216,13 +220,13 @@ def test_what_is_not_known_or_wrong_is_refused_in_a_sentence_and_changes_nothing
 
 
 @pytest.mark.parametrize(
-    "wrong", [op.FORKS(loss="squared"), op.KernelNewton(loss="huber"), 3, "FORKS", op.FORKS], ids=repr
+    "wrong", [op.learner.FORKS(loss="squared"), op.KernelNewton(loss="huber"), 3, "FORKS", op.learner.FORKS], ids=repr
 )
 def test_a_learner_for_another_task_is_refused_when_it_fits(wrong):
     with pytest.raises(ValueError, match="learner must be an online kernel learner with the loss hinge"):
         op.OnlineKernelClassifier(wrong).fit(*labelled(50))
     with pytest.raises(ValueError, match="with the loss squared, huber or epsilon_insensitive"):
-        op.OnlineKernelRegressor(op.RBP(budget=3)).fit(*stream(50))
+        op.OnlineKernelRegressor(op.learner.RBP(budget=3)).fit(*stream(50))
 
 
 # --- parameters
@@ -254,10 +258,10 @@ def test_learners_are_cloned_and_built_again(make):
 
 
 def test_parameters_that_follow_others_still_follow_them():
-    assert op.FORKS(budget=100).set_params(budget=10).params["rank"] == 1
+    assert op.learner.FORKS(budget=100).set_params(budget=10).params["rank"] == 1
     assert op.KernelNewton(size=100).set_params(size=20).params["warm_up"] == 80
-    assert op.FORKS(budget=100).get_params()["rank"] is None
-    assert op.FOGD(features=6).set_params(budget=10).params["features"] == 6
+    assert op.learner.FORKS(budget=100).get_params()["rank"] is None
+    assert op.learner.FOGD(features=6).set_params(budget=10).params["features"] == 6
 
 
 # --- progressive validation
@@ -293,7 +297,7 @@ def test_progressive_validation_of_a_regressor_takes_squared_errors():
 # --- copies
 
 
-@pytest.mark.parametrize("learner", [None, op.FORKS(**SMALL)], ids=repr)
+@pytest.mark.parametrize("learner", [None, op.learner.FORKS(**SMALL)], ids=repr)
 def test_copies_and_pickles_continue_alike_and_alone(learner, tmp_path):
     import joblib
 
@@ -310,7 +314,7 @@ def test_copies_and_pickles_continue_alike_and_alone(learner, tmp_path):
     classifier.partial_fit(rows[150:], labels[150:])
     for twin in copies:
         assert np.array_equal(twin.decision_function(rows), classifier.decision_function(rows))
-    assert op.OnlineKernelClassifier(op.RBP(budget=2)).copy().memory_usage() == 0
+    assert op.OnlineKernelClassifier(op.learner.RBP(budget=2)).copy().memory_usage() == 0
 
 
 # --- sparse rows
@@ -339,32 +343,34 @@ def test_sparse_rows_are_the_dense_ones_however_small_the_blocks(make, monkeypat
 def test_all_forms_of_sparse_rows_are_taken(form):
     rows = scarce(30)
     targets = np.where(np.arange(30) % 2, 1.0, -1.0)
-    want = op.BOGD(budget=10).partial_fit(rows, targets).decision_function(rows)
+    want = op.learner.BOGD(budget=10).partial_fit(rows, targets).decision_function(rows)
     for made in (sparse.csr_array(rows).asformat(form), sparse.csr_matrix(rows).asformat(form)):
-        assert np.array_equal(op.BOGD(budget=10).partial_fit(made, targets).decision_function(made), want)
-        classifier = op.OnlineKernelClassifier(op.BOGD(budget=10)).fit(made, targets)
+        assert np.array_equal(op.learner.BOGD(budget=10).partial_fit(made, targets).decision_function(made), want)
+        classifier = op.OnlineKernelClassifier(op.learner.BOGD(budget=10)).fit(made, targets)
         assert np.array_equal(classifier.decision_function(made), want)
     whole = (10.0 * rows).astype(np.int8)
-    want = op.BOGD(budget=10).partial_fit(whole, targets).decision_function(whole)
+    want = op.learner.BOGD(budget=10).partial_fit(whole, targets).decision_function(whole)
     narrow = sparse.csr_array(whole)
-    assert np.array_equal(op.BOGD(budget=10).partial_fit(narrow, targets).decision_function(narrow), want)
+    assert np.array_equal(op.learner.BOGD(budget=10).partial_fit(narrow, targets).decision_function(narrow), want)
 
 
 def test_estimators_take_sparse_rows_in_blocks(monkeypatch):
     rows, labels = scarce(), labelled(150)[1]
-    want = op.OnlineKernelClassifier(op.FORKS(**SMALL)).fit(rows, labels).decision_function(rows)
+    want = op.OnlineKernelClassifier(op.learner.FORKS(**SMALL)).fit(rows, labels).decision_function(rows)
     monkeypatch.setattr(sparse_input, "BLOCK", 7 * 40 * 8)
-    classifier = op.OnlineKernelClassifier(op.FORKS(**SMALL)).fit(sparse.csr_array(rows), labels)
+    classifier = op.OnlineKernelClassifier(op.learner.FORKS(**SMALL)).fit(sparse.csr_array(rows), labels)
     assert np.array_equal(classifier.decision_function(sparse.csr_array(rows)), want)
-    found = op.progressive_validation(op.OnlineKernelClassifier(op.FORKS(**SMALL)), sparse.csc_array(rows), labels)
-    dense = op.progressive_validation(op.OnlineKernelClassifier(op.FORKS(**SMALL)), rows, labels)
+    found = op.progressive_validation(
+        op.OnlineKernelClassifier(op.learner.FORKS(**SMALL)), sparse.csc_array(rows), labels
+    )
+    dense = op.progressive_validation(op.OnlineKernelClassifier(op.learner.FORKS(**SMALL)), rows, labels)
     assert np.array_equal(found.decisions, dense.decisions)
 
 
 def test_sparse_rows_are_never_dense_all_at_once():
     rng = np.random.default_rng(0)
     rows = sparse.random(20_000, 2_000, density=1e-4, format="csr", random_state=0)  # 320 MB dense
-    learner, targets = op.FOGD(features=2), np.where(rng.random(20_000) < 0.5, 1.0, -1.0)
+    learner, targets = op.learner.FOGD(features=2), np.where(rng.random(20_000) < 0.5, 1.0, -1.0)
     learner.partial_fit(rows[:1], targets[:1])
     tracemalloc.start()
     learner.partial_fit(rows, targets).predict(rows)
@@ -375,7 +381,7 @@ def test_sparse_rows_are_never_dense_all_at_once():
 
 def test_bad_sparse_rows_are_refused_whole_and_nothing_is_learned():
     rows, targets = scarce(), np.where(np.arange(150) % 2, 1.0, -1.0)
-    learner = op.RBP(budget=10).partial_fit(rows, targets)
+    learner = op.learner.RBP(budget=10).partial_fit(rows, targets)
     before = learner.decision_function(rows)
 
     def spoiled(value, kind=np.float64):
@@ -403,7 +409,7 @@ def test_bad_sparse_rows_are_refused_whole_and_nothing_is_learned():
             with pytest.raises(ValueError, match=said):
                 call(X)
     with pytest.raises(ValueError, match="at least one feature"):
-        op.RBP(budget=10).partial_fit(np.zeros((3, 0)), targets[:3])
+        op.learner.RBP(budget=10).partial_fit(np.zeros((3, 0)), targets[:3])
     assert np.array_equal(learner.decision_function(rows), before)
     assert learner.decision_function(sparse.csr_array((0, 40))).shape == (0,)
 
@@ -411,7 +417,7 @@ def test_bad_sparse_rows_are_refused_whole_and_nothing_is_learned():
 def test_entries_given_twice_are_added_and_the_callers_matrix_stays_as_it_is():
     twice = sparse.csr_array((np.array([1.0, 2.0, -1.0]), np.array([1, 1, 0]), np.array([0, 3])), shape=(1, 3))
     huge = sparse.csr_array((np.array([1e154, -1e154]), np.array([1, 1]), np.array([0, 2])), shape=(1, 3))
-    learner = op.KOGD().partial_fit([[-1.0, 3.0, 0.0]], [1.0])
+    learner = op.learner.KOGD().partial_fit([[-1.0, 3.0, 0.0]], [1.0])
     assert learner.decision_function(twice)[0] == learner.decision_function(twice.toarray())[0] > 0.0
     assert twice.nnz == 3
     assert np.array_equal(learner.decision_function(huge), learner.decision_function(huge.toarray()))
@@ -431,29 +437,29 @@ def test_learners_of_functions_pass_the_conformance_suite(loss):
         check_learner(lambda name=name: LEARNERS[name](loss=loss, loss_width=0.2))
 
 
-class Attached(op.RBP):
+class Attached(op.learner.RBP):
     def copy(self):
         return self
 
 
-class Forgetful(op.RBP):
+class Forgetful(op.learner.RBP):
     def partial_fit(self, X, y):
         self._state = None
-        return op.RBP.partial_fit(self, X, y)
+        return op.learner.RBP.partial_fit(self, X, y)
 
 
-class Trusting(op.RBP):
+class Trusting(op.learner.RBP):
     def check_targets(self, targets, count):
         return np.resize(np.asarray(targets, np.float64), count)
 
 
-class Drifting(op.RBP):
+class Drifting(op.learner.RBP):
     def decision_function(self, X):
         self._state = self._state and self._state._replace(budget=self._state.budget._replace(precision=0.1))
-        return op.RBP.decision_function(self, X)
+        return op.learner.RBP.decision_function(self, X)
 
 
-class Stubborn(op.RBP):
+class Stubborn(op.learner.RBP):
     def set_params(self, **changed):
         return self
 
@@ -475,7 +481,7 @@ def test_without_scikit_learn_one_sentence_says_so():
         "import sys; sys.modules['sklearn'] = None\n"
         "import onepass as op\n"
         "assert 'OnlineKernelClassifier' in dir(op) and not hasattr(op, 'nothing')\n"
-        "op.FORKS().partial_fit([[1.0]], [1.0])\n"
+        "op.learner.FORKS().partial_fit([[1.0]], [1.0])\n"
         "try: op.OnlineKernelClassifier\n"
         "except ImportError as error: print(error)\n"
     )

@@ -33,7 +33,7 @@ def test_terms_add_up_to_f_and_nothing_changes(kind):
 
 
 def test_an_example_held_contributes_its_weight_times_the_kernel():
-    learner = op.KOGD(width=2.0, step=0.3)
+    learner = op.learner.KOGD(width=2.0, step=0.3)
     learner.partial_fit(ROWS[:3], REWARDS[:3])
     weights = []
     for x, y in zip(ROWS[:3], REWARDS[:3], strict=True):  # the hinge loss: a = step y where y f < 1
@@ -58,7 +58,7 @@ def test_columns_of_the_linear_part_count_from_their_means_and_say_what_a_unit_i
 
 
 def test_a_learner_that_says_nothing_is_explained_by_its_decision_and_bad_rows_are_refused():
-    learner = op.FOGD(features=20)
+    learner = op.learner.FOGD(features=20)
     assert learner.explain(ASKED[0]) == (0.0, ())
     learner = taught("FOGD")
     found = learner.explain(ASKED[0])

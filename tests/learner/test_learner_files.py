@@ -16,24 +16,26 @@ F = np.sin(2.0 * ROWS[:, 0]) + ROWS[:, 1] * ROWS[:, 2]
 SIGNS = np.where(F < 0.0, -1.0, 1.0)
 SKETCH = {"budget": 12, "rank": 5, "sketch_size": 10, "sample_size": 9, "blocks": 2, "seed": 3, "width": 0.9}
 MADE = {  # no parameter at its default
-    "RBP": lambda: op.RBP(budget=12, width=0.7, seed=5),
-    "BPAS": lambda: op.BPAS(budget=12, width=0.7, aggressiveness=0.5),
-    "BOGD": lambda: op.BOGD(
+    "RBP": lambda: op.learner.RBP(budget=12, width=0.7, seed=5),
+    "BPAS": lambda: op.learner.BPAS(budget=12, width=0.7, aggressiveness=0.5),
+    "BOGD": lambda: op.learner.BOGD(
         budget=12, width=0.7, loss="huber", loss_width=0.3, step=0.4, reg=0.03, cap=0.8, seed=5
     ),
-    "Projectron": lambda: op.Projectron(budget=12, width=0.7, eta=0.3, margins=True),
-    "KOGD": lambda: op.KOGD(width=0.7, loss="epsilon_insensitive", loss_width=0.1, step=0.4, reg=0.1),
-    "FOGD": lambda: op.FOGD(budget=12, features=30, width=0.7, loss="logistic", loss_width=0.3, step=0.4, seed=5),
-    "NOGD": lambda: op.NOGD(budget=12, rank=5, width=0.7, loss="squared", loss_width=0.3, step=0.4),
-    "SkeGD": lambda: op.SkeGD(**SKETCH, update_every=7, loss="squared", loss_width=0.3, step=0.4),
-    "FORKS": lambda: op.FORKS(
+    "Projectron": lambda: op.learner.Projectron(budget=12, width=0.7, eta=0.3, margins=True),
+    "KOGD": lambda: op.learner.KOGD(width=0.7, loss="epsilon_insensitive", loss_width=0.1, step=0.4, reg=0.1),
+    "FOGD": lambda: op.learner.FOGD(
+        budget=12, features=30, width=0.7, loss="logistic", loss_width=0.3, step=0.4, seed=5
+    ),
+    "NOGD": lambda: op.learner.NOGD(budget=12, rank=5, width=0.7, loss="squared", loss_width=0.3, step=0.4),
+    "SkeGD": lambda: op.learner.SkeGD(**SKETCH, update_every=7, loss="squared", loss_width=0.3, step=0.4),
+    "FORKS": lambda: op.learner.FORKS(
         **SKETCH, update_every=0.2, loss="squared_hinge", loss_width=0.3, step=0.4, alpha=0.1, curvature=0.3, bound=2.0
     ),
-    "PROSNKONS": lambda: op.PROSNKONS(
+    "PROSNKONS": lambda: op.learner.PROSNKONS(
         budget=20, width=0.7, loss="logistic", loss_width=0.3, step=0.4, alpha=0.1, curvature=0.3, bound=2.0,
         oversampling=1.5, epsilon=0.3, reg=0.7, seed=5,
     ),
-    "PROSNKONS without a cap": lambda: op.PROSNKONS(width=0.4),
+    "PROSNKONS without a cap": lambda: op.learner.PROSNKONS(width=0.4),
     "KernelNewton": lambda: op.KernelNewton(
         size=10, rank=7, reg=0.3, width=1.4, width_factor=0.8, standardize=False, recent=False, memory=7.0, warm_up=60,
         loss="huber", loss_width=0.3, seed=5,
@@ -102,7 +104,7 @@ def test_a_design_that_knew_something_is_still_begun_from_after_loading(tmp_path
 
 
 @pytest.mark.parametrize(
-    "learner", [None, op.FORKS(**SKETCH), op.KernelNewton(size=4, design=op.Exact(dim=6))], ids=repr
+    "learner", [None, op.learner.FORKS(**SKETCH), op.KernelNewton(size=4, design=op.Exact(dim=6))], ids=repr
 )
 @pytest.mark.parametrize(
     "labels", [["no", "yes"], [3, -1, 7], [0.0, 2.0], [False, True], np.array(["b", "a", "ccc"], object)], ids=repr
@@ -141,7 +143,7 @@ def test_regressors_come_back_with_the_names_of_features(tmp_path):
 
 
 def test_what_could_not_be_loaded_again_is_not_saved(tmp_path):
-    class Own(op.RBP):
+    class Own(op.learner.RBP):
         pass
 
     class OwnDesign(op.Exact):
@@ -153,7 +155,7 @@ def test_what_could_not_be_loaded_again_is_not_saved(tmp_path):
         ):
             owner.save(tmp_path / "own")
     labels = np.array([(1, 2), (3, 4), None], object)[:2]
-    classifier = op.OnlineKernelClassifier(op.RBP()).fit(ROWS, np.where(SIGNS > 0, "a", "b"))
+    classifier = op.OnlineKernelClassifier(op.learner.RBP()).fit(ROWS, np.where(SIGNS > 0, "a", "b"))
     classifier.classes_ = labels
     with pytest.raises(ValueError, match="numbers or strings"):
         classifier.save(tmp_path / "own")
@@ -162,7 +164,7 @@ def test_what_could_not_be_loaded_again_is_not_saved(tmp_path):
 
 def test_a_learner_of_ones_own_is_loaded_once_it_is_savable(tmp_path):
     @op.extend.savable
-    class OwnFOGD(op.FOGD):
+    class OwnFOGD(op.learner.FOGD):
         pass
 
     learner = OwnFOGD(budget=5).partial_fit(ROWS, SIGNS)
@@ -175,7 +177,7 @@ def test_a_learner_of_ones_own_is_loaded_once_it_is_savable(tmp_path):
 
 @pytest.fixture
 def saved(tmp_path):
-    op.FORKS(**SKETCH).partial_fit(ROWS, SIGNS).save(tmp_path / "learner")
+    op.learner.FORKS(**SKETCH).partial_fit(ROWS, SIGNS).save(tmp_path / "learner")
     return tmp_path / "learner"
 
 
@@ -275,7 +277,7 @@ def test_a_full_buffer_that_says_it_is_not_mapped_is_refused(tmp_path):
 
 def test_arrays_that_grow_may_not_be_empty(tmp_path):
     """An empty array doubles to an empty one, and the next example is written behind its end."""
-    op.KOGD(loss="squared").partial_fit(ROWS[:3], F[:3]).save(tmp_path / "learner")
+    op.learner.KOGD(loss="squared").partial_fit(ROWS[:3], F[:3]).save(tmp_path / "learner")
     empty = {"points": np.zeros((0, 3)), "weights": np.zeros(0), "kernel_values": np.zeros(0), "used": np.array(0)}
     altered(tmp_path / "learner", {f"states.0.budget.{name}": array for name, array in empty.items()})
     with pytest.raises(ValueError, match=r"do not fit|columns|not all of its numbers are finite"):
@@ -332,7 +334,7 @@ EXTRAS = [
 @pytest.mark.parametrize("extra", EXTRAS, ids=[str(n) for n in range(len(EXTRAS))])
 def test_estimators_whose_classes_do_not_fit_are_refused(tmp_path, extra):
     path = tmp_path / "classifier"
-    op.OnlineKernelClassifier(op.RBP(budget=3)).fit(ROWS, np.where(SIGNS > 0, "a", "b")).save(path)
+    op.OnlineKernelClassifier(op.learner.RBP(budget=3)).fit(ROWS, np.where(SIGNS > 0, "a", "b")).save(path)
     altered(path, extra=lambda known: {**known, **extra})
     with pytest.raises(ValueError, match="is damaged: its"):
         op.load(path)

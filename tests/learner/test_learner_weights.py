@@ -80,7 +80,7 @@ def test_wrong_weights_are_refused_by_name():
         with pytest.raises(ValueError, match="sample_weight"):
             op.OnlineKernelClassifier().fit(rows, labels, sample_weight=given)
     with pytest.raises(ValueError, match="KernelNewton"):
-        op.OnlineKernelClassifier(op.FORKS()).fit(rows, labels, sample_weight=1.0)
+        op.OnlineKernelClassifier(op.learner.FORKS()).fit(rows, labels, sample_weight=1.0)
     for given in ("even", {"perhaps": 1.0}, {"yes": -1.0}, 3):
         with pytest.raises(ValueError, match="class_weight"):
             op.OnlineKernelClassifier(class_weight=given).fit(rows, labels)
@@ -88,12 +88,12 @@ def test_wrong_weights_are_refused_by_name():
 
 def test_other_learners_leave_out_examples_of_light_classes_alike_in_one_call_and_one_by_one():
     rows, labels, _ = noisy(300)
-    made = [op.OnlineKernelClassifier(op.RBP(budget=20), class_weight={"no": 0.2}) for _ in range(2)]
+    made = [op.OnlineKernelClassifier(op.learner.RBP(budget=20), class_weight={"no": 0.2}) for _ in range(2)]
     made[0].partial_fit(rows, labels, classes=["no", "yes"])
     for row, label in zip(rows, labels, strict=True):
         made[1].learn_one(row, label, classes=["no", "yes"])
     assert np.array_equal(made[0].predict_proba(rows), made[1].predict_proba(rows))
-    plain = op.OnlineKernelClassifier(op.RBP(budget=20)).fit(rows, labels)
+    plain = op.OnlineKernelClassifier(op.learner.RBP(budget=20)).fit(rows, labels)
     assert (made[0].predict(rows) == "yes").mean() > (plain.predict(rows) == "yes").mean()
 
 

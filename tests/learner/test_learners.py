@@ -42,7 +42,7 @@ def test_losses_and_their_slopes_are_what_they_are_called(name):
 @pytest.mark.parametrize("loss", dense.LOSSES)
 def test_kogd_equals_the_naive_one(loss, reg):
     rows, targets = stream(loss=loss)
-    learner = op.KOGD(width=0.8, loss=loss, loss_width=0.3, step=0.4, reg=reg)
+    learner = op.learner.KOGD(width=0.8, loss=loss, loss_width=0.3, step=0.4, reg=reg)
     found = op.progressive_validation(learner, rows, targets)
     np.testing.assert_allclose(found.decisions, dense.kogd(rows, targets, 0.8, loss, 0.4, reg), atol=1e-10)
 
@@ -53,7 +53,7 @@ def test_forks_equals_the_naive_one_while_nothing_is_truncated(loss, alpha, curv
     rows, targets = stream(loss=loss)
     sizes = {"budget": 15, "rank": 8, "sketch_size": 8, "sample_size": 8, "blocks": 2}
     steps = {"step": 0.3, "alpha": alpha, "curvature": curvature, "bound": bound}
-    learner = op.FORKS(**sizes, **steps, update_every=40, width=1.5, loss=loss, loss_width=0.3, seed=3)
+    learner = op.learner.FORKS(**sizes, **steps, update_every=40, width=1.5, loss=loss, loss_width=0.3, seed=3)
     found = op.progressive_validation(learner, rows, targets)
     assert learner._state.sketching.mapped
     assert learner._state.sketching.sketch.used > 31  # updated, and more than once
@@ -65,7 +65,7 @@ def test_forks_equals_the_naive_one_while_nothing_is_truncated(loss, alpha, curv
 
 def test_forks_with_small_sketches_is_the_naive_one_until_the_first_update():
     rows, targets = stream(800)
-    learner = op.FORKS(budget=40, width=1.5, seed=1, update_every=3000)
+    learner = op.learner.FORKS(budget=40, width=1.5, seed=1, update_every=3000)
     found = op.progressive_validation(learner, rows, targets)
     p = learner.params
     # Wen, Zhang et al.: k = 0.1 B, s_p = B, s_m = 0.2 s_p
@@ -79,7 +79,7 @@ def test_forks_with_small_sketches_is_the_naive_one_until_the_first_update():
 
 def test_the_reset_forgets_weights_and_inverse_and_nothing_else():
     rows, targets = stream(600, loss="squared")
-    learner = op.FORKS(budget=20, update_every=1, width=1.0, loss="epsilon_insensitive", loss_width=0.01)
+    learner = op.learner.FORKS(budget=20, update_every=1, width=1.0, loss="epsilon_insensitive", loss_width=0.01)
     learner.partial_fit(rows, targets)
     learner.partial_fit([[3.0, 0.0, 0.0]] * 2, [9.0, 0.0])  # the last one has a loss, but none where f = 0: no step
     state = learner._state
@@ -92,7 +92,7 @@ def test_the_reset_forgets_weights_and_inverse_and_nothing_else():
     np.testing.assert_allclose(sketch.pm, again.pm, atol=1e-8)
 
 
-@pytest.mark.parametrize("make", [op.KOGD, op.FORKS])
+@pytest.mark.parametrize("make", [op.learner.KOGD, op.learner.FORKS])
 def test_learning_in_pieces_or_one_by_one_is_the_same(make):
     rows, targets = stream()
     whole, pieces, single = (make(width=1.0) for _ in range(3))
@@ -108,20 +108,20 @@ def test_learning_in_pieces_or_one_by_one_is_the_same(make):
 
 def test_second_order_steps_learn_what_gradient_descent_learns():
     rows, targets = stream(4000, dim=3)
-    forks = op.progressive_validation(op.FORKS(budget=100, rank=30, sample_size=60, width=1.5), rows, targets)
+    forks = op.progressive_validation(op.learner.FORKS(budget=100, rank=30, sample_size=60, width=1.5), rows, targets)
     assert forks.mistakes[2000:].mean() < 0.15
     assert 0.0 <= forks.mistake_rate <= 1.0
     assert forks.mistake_rate == forks.mistakes.mean()
 
 
 def test_memory_of_forks_does_not_grow_between_updates_of_its_sketches():
-    learner = op.FORKS(budget=20, width=1.0, update_every=10**6)
+    learner = op.learner.FORKS(budget=20, width=1.0, update_every=10**6)
     learner.partial_fit(*stream(2000))
     held = learner.memory_usage()
     assert learner.partial_fit(*stream(2000, seed=1)).memory_usage() == held
 
 
-@pytest.mark.parametrize("make", [op.KOGD, op.FORKS])
+@pytest.mark.parametrize("make", [op.learner.KOGD, op.learner.FORKS])
 def test_degenerate_streams_give_no_nan(make):
     for rows in (np.zeros((300, 2)), np.ones((300, 2)), 1e9 * stream(300, 2 + 1)[0]):
         targets = np.where(np.arange(300) % 3 == 0, -1.0, 1.0)
@@ -129,7 +129,7 @@ def test_degenerate_streams_give_no_nan(make):
         assert np.isfinite(found.decisions).all()
 
 
-@pytest.mark.parametrize("make", [op.KOGD, op.FORKS])
+@pytest.mark.parametrize("make", [op.learner.KOGD, op.learner.FORKS])
 def test_bad_examples_are_refused_and_change_nothing(make):
     rows, targets = stream(150)
     learner = make(width=1.0).partial_fit(rows, targets)
@@ -173,18 +173,18 @@ def test_bad_examples_are_refused_and_change_nothing(make):
 )
 def test_sizes_that_do_not_fit_are_refused_by_name(wrong):
     with pytest.raises(ValueError, match=list(wrong)[-1]):
-        op.FORKS(**wrong)
+        op.learner.FORKS(**wrong)
 
 
 def test_learners_that_diverge_say_so_instead_of_predicting():
     rows, targets = stream(3000, loss="squared")
-    learner = op.FOGD(loss="squared", step=50.0)
+    learner = op.learner.FOGD(loss="squared", step=50.0)
     with pytest.raises(FloatingPointError, match="smaller step"):
         learner.partial_fit(rows, targets)
     with pytest.raises(FloatingPointError, match="diverged"):
         learner.predict(rows)
     with pytest.raises(FloatingPointError, match="diverged"):
-        op.progressive_validation(op.FOGD(loss="squared", step=50.0), rows, targets)
+        op.progressive_validation(op.learner.FOGD(loss="squared", step=50.0), rows, targets)
 
 
 def for_ever(timer, learner, rows, targets):
@@ -193,7 +193,7 @@ def for_ever(timer, learner, rows, targets):
         learner.partial_fit(rows, targets)
 
 
-@pytest.mark.parametrize("make", [op.KernelNewton, op.FORKS, op.KOGD, op.RBP])
+@pytest.mark.parametrize("make", [op.KernelNewton, op.learner.FORKS, op.learner.KOGD, op.learner.RBP])
 def test_interrupts_wait_for_a_block_and_leave_the_learner_as_after_it(make):
     rows, targets = stream(60_000)
     make().partial_fit(rows[:500], targets[:500])  # compiled before the clock runs
@@ -222,6 +222,6 @@ def test_interrupts_wait_for_a_block_and_leave_the_learner_as_after_it(make):
 
 
 def test_progressive_validation_says_what_it_takes():
-    for wrong in (op.FORKS, object(), None):
+    for wrong in (op.learner.FORKS, object(), None):
         with pytest.raises(ValueError, match="learner must be"):
             op.progressive_validation(wrong, np.zeros((1, 1)), [1.0])

@@ -33,7 +33,7 @@ def changes(learner):
     """How often the map has changed."""
     if learner._state is None:
         return 0
-    if isinstance(learner, op.PROSNKONS):
+    if isinstance(learner, op.learner.PROSNKONS):
         return learner._state.dictionary.used
     found = learner._state.sketching
     return int(found.mapped) + found.sketch.used
@@ -43,7 +43,7 @@ def mapped(learner, x):
     """phi(x) of the map as it is."""
     learner.decision_function([x])  # leaves it in the state's scratch
     state = learner._state
-    if isinstance(learner, op.PROSNKONS):
+    if isinstance(learner, op.learner.PROSNKONS):
         d = state.dictionary
         near = np.exp(-state.precision * ((d.points[: d.used] - x) ** 2).sum(axis=1))
         return near @ d.whitening[: d.used, : d.used]
@@ -52,8 +52,8 @@ def mapped(learner, x):
 
 
 RESETTING = {
-    "FORKS": lambda **p: op.FORKS(**SIZES, **{"update_every": 9, "width": 1.2, **p}),
-    "PROSNKONS": lambda **p: op.PROSNKONS(**{"width": 1.2, "reg": 0.3, **p}),
+    "FORKS": lambda **p: op.learner.FORKS(**SIZES, **{"update_every": 9, "width": 1.2, **p}),
+    "PROSNKONS": lambda **p: op.learner.PROSNKONS(**{"width": 1.2, "reg": 0.3, **p}),
 }
 
 
@@ -99,7 +99,7 @@ def test_a_decision_knows_nothing_of_the_label_and_is_that_of_the_map_before(nam
 
 def test_without_resets_a_new_point_is_learned_in_the_direction_that_it_adds():
     rows, targets = stream(60)
-    learner = op.PROSNKONS(width=0.3, oversampling=1e9, reset=False)
+    learner = op.learner.PROSNKONS(width=0.3, oversampling=1e9, reset=False)
     for x, y in zip(rows, targets, strict=True):
         known = changes(learner)
         learner.learn_one(x, y)
@@ -115,7 +115,7 @@ def test_a_step_on_the_new_map_errs_less_than_one_that_the_reset_forgets():
     rates = []
     for seed in range(4):
         rows, targets = hostile(40, 8, seed)
-        learner = op.FORKS(**SIZES, update_every=9, width=1.2, seed=seed).partial_fit(rows, targets)
+        learner = op.learner.FORKS(**SIZES, update_every=9, width=1.2, seed=seed).partial_fit(rows, targets)
         places = learner._state.sketching.landmark_indices
 
         def made(points, landmarks, seed=seed):
@@ -162,7 +162,9 @@ def test_forks_on_any_schedule_equals_the_naive_one(sigma, eta, alpha, step, los
     rows, targets = stream(220, seed=seed)
     sizes = {"budget": 8, "rank": 6, "sketch_size": 6, "sample_size": 6}
     given = {"step": step, "alpha": alpha, "curvature": sigma, "bound": 0.8}
-    learner = op.FORKS(**sizes, **given, decaying_curvature=eta, update_every=25, width=1.5, loss=loss, seed=seed)
+    learner = op.learner.FORKS(
+        **sizes, **given, decaying_curvature=eta, update_every=25, width=1.5, loss=loss, seed=seed
+    )
     found = op.progressive_validation(learner, rows, targets).decisions
     places = learner._state.sketching.landmark_indices
     want = dense_learners.forks(
@@ -173,7 +175,7 @@ def test_forks_on_any_schedule_equals_the_naive_one(sigma, eta, alpha, step, los
 
 def test_without_any_curvature_forks_is_gradient_descent_on_its_map():
     rows, targets = stream()
-    learner = op.FORKS(
+    learner = op.learner.FORKS(
         **SIZES, update_every=10**6, width=1.2, curvature=0.0, alpha=0.5, bound=1e9, decaying_curvature=0.0
     )
     found = op.progressive_validation(learner, rows, targets).decisions

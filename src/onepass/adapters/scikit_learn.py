@@ -45,8 +45,8 @@ GOLDEN = 0.6180339887498949  # its multiples fill [0, 1) evenly: the chances by 
 class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
     """An online kernel classifier for scikit-learn: labels of any kind, two classes or more, dense or sparse rows.
 
-    learner: any native learner with a loss for classification, such as op.FORKS() (None: op.KernelNewton(), which needs
-    no tuning, with the logistic loss); it serves as a pattern and is never changed.
+    learner: any native learner with a loss for classification, such as op.learner.FORKS() (None: op.KernelNewton(),
+    which needs no tuning, with the logistic loss); it serves as a pattern and is never changed.
     class_weight: None (default); "balanced": n / (classes * count of the class), counted over all that was learned,
         this call included; or {label: weight}, above 0, 1 for labels not named. Learners other than
         KernelNewton learn such a share of every class instead (rejection sampling, Zadrozny et al. 2003).
@@ -308,7 +308,7 @@ def labels(classes: Any) -> np.ndarray:
 class OnlineKernelRegressor(RegressorMixin, OnlineKernelEstimator):
     """An online kernel regressor for scikit-learn: dense or sparse rows, one target.
 
-    learner: any native learner with a loss for regression, such as op.FOGD(loss="huber") (None:
+    learner: any native learner with a loss for regression, such as op.learner.FOGD(loss="huber") (None:
     op.KernelNewton(loss="squared"), which needs no tuning); it serves as a pattern and is never changed. After `fit` or
     `partial_fit`: `n_features_in_`, `learners_`, a list of one. Weights as for `OnlineKernelClassifier`. ValueError for
     bad input, and nothing has changed.

@@ -14,3 +14,48 @@
 | OfflineGLM        | the reference of these    | clicks, counts         | O(t d^2 + d^3)             | O(t d)  |
 | MedianOfMeans     | MENU, arms fixed          | heavy tails            | O(r^2 d) every r rounds    | O(r d)  |
 """
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from onepass.estimator.adaptive_huber import AdaptiveHuber as AdaptiveHuber
+    from onepass.estimator.gloc import RegressedGLM as RegressedGLM
+    from onepass.estimator.median_of_means import MedianOfMeans as MedianOfMeans
+    from onepass.estimator.offline_glm import OfflineGLM as OfflineGLM
+    from onepass.estimator.one_pass_median import OnePassMedian as OnePassMedian
+    from onepass.estimator.one_pass_truncation import OnePassTruncation as OnePassTruncation
+    from onepass.estimator.truncated_ridge import TruncatedRidge as TruncatedRidge
+
+__all__ = [
+    "AdaptiveHuber",
+    "MedianOfMeans",
+    "OfflineGLM",
+    "OnePassMedian",
+    "OnePassTruncation",
+    "RegressedGLM",
+    "TruncatedRidge",
+]
+
+_MODULES = {
+    "AdaptiveHuber": "onepass.estimator.adaptive_huber",
+    "MedianOfMeans": "onepass.estimator.median_of_means",
+    "OfflineGLM": "onepass.estimator.offline_glm",
+    "OnePassMedian": "onepass.estimator.one_pass_median",
+    "OnePassTruncation": "onepass.estimator.one_pass_truncation",
+    "RegressedGLM": "onepass.estimator.gloc",
+    "TruncatedRidge": "onepass.estimator.truncated_ridge",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import an estimator when it is first used."""
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__} has no attribute {name}")
+    value = getattr(import_module(_MODULES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

@@ -8,6 +8,7 @@ part of another one (a design that knows rows already), and how it comes back, s
 
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any, TypeVar
 
 from onepass.foundation.check import quote
@@ -44,6 +45,10 @@ def savable(kind: Kind) -> Kind:
 def _import_all_classes() -> None:
     """Let every class of the package register itself, whichever of its modules were imported so far."""
     _ = sys.modules[PACKAGE].__all__
+    for name in ("estimator", "learner"):
+        package = import_module(f"{PACKAGE}.{name}")
+        for public in package.__all__:
+            getattr(package, public)
 
 
 def register_lazy(name: str, found: Callable[[], type]) -> None:

@@ -12,7 +12,7 @@ REGS = (0.02, 0.2, 2.0, 20.0, 200.0)
 
 @dataclass(frozen=True)
 class Policy:
-    """Recipe of `onepass` with its parameters, under the label that tables show.
+    """Recipe or learner of `onepass` with its parameters, under the label that tables show.
 
     In a matrix study, the recipe is a design.
 
@@ -21,7 +21,7 @@ class Policy:
     label : str
         Name in tables and pictures.
     recipe : str or callable
-        Name in `onepass`, or a function or class that makes the bandit.
+        Name in `onepass` or `onepass.learner`, or a function or class that makes the bandit.
     params : dict of str -> object
         Keyword arguments of the recipe. The default is an empty dict.
     group : str, default ""
@@ -59,7 +59,10 @@ class Policy:
     @property
     def make(self) -> Callable[..., Any]:
         """Function or class of the recipe."""
-        return getattr(onepass, self.recipe) if isinstance(self.recipe, str) else self.recipe
+        if not isinstance(self.recipe, str):
+            return self.recipe
+        place = onepass.learner if self.recipe in onepass.learner.__all__ else onepass
+        return getattr(place, self.recipe)
 
     def accepts(self, name: str) -> bool:
         """Return True if the recipe has a parameter of this name.

@@ -14,3 +14,57 @@
 | `FORKS` | s_m landmarks and a k x k inverse | O(s_m (d + k) + k^2) | Wen, Zhang et al. |
 | `KernelNewton` | a map, a design | O(size (d + rank) + rank^2) | ours |
 """
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from onepass.learner.bogd import BOGD as BOGD
+    from onepass.learner.bpas import BPAS as BPAS
+    from onepass.learner.fogd import FOGD as FOGD
+    from onepass.learner.forks import FORKS as FORKS
+    from onepass.learner.kogd import KOGD as KOGD
+    from onepass.learner.nogd import NOGD as NOGD
+    from onepass.learner.projectron import Projectron as Projectron
+    from onepass.learner.pros_n_kons import PROSNKONS as PROSNKONS
+    from onepass.learner.rbp import RBP as RBP
+    from onepass.learner.skegd import SkeGD as SkeGD
+
+__all__ = [
+    "BOGD",
+    "BPAS",
+    "FOGD",
+    "FORKS",
+    "KOGD",
+    "NOGD",
+    "PROSNKONS",
+    "RBP",
+    "Projectron",
+    "SkeGD",
+]
+
+_MODULES = {
+    "BOGD": "onepass.learner.bogd",
+    "BPAS": "onepass.learner.bpas",
+    "FOGD": "onepass.learner.fogd",
+    "FORKS": "onepass.learner.forks",
+    "KOGD": "onepass.learner.kogd",
+    "NOGD": "onepass.learner.nogd",
+    "PROSNKONS": "onepass.learner.pros_n_kons",
+    "RBP": "onepass.learner.rbp",
+    "Projectron": "onepass.learner.projectron",
+    "SkeGD": "onepass.learner.skegd",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a learner when it is first used."""
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__} has no attribute {name}")
+    value = getattr(import_module(_MODULES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

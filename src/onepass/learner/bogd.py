@@ -111,7 +111,7 @@ class BOGD(Learner):
     Examples
     --------
     >>> import onepass as op
-    >>> op.BOGD(budget=10).partial_fit([[0.0], [1.0]], [-1.0, 1.0]).predict([[0.1], [0.9]])
+    >>> op.learner.BOGD(budget=10).partial_fit([[0.0], [1.0]], [-1.0, 1.0]).predict([[0.1], [0.9]])
     array([-1.,  1.])
     """
 

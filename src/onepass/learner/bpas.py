@@ -82,7 +82,7 @@ class BPAS(Learner):
     Examples
     --------
     >>> import onepass as op
-    >>> op.BPAS(budget=10).partial_fit([[0.0], [1.0]], [-1.0, 1.0]).predict([[0.1], [0.9]])
+    >>> op.learner.BPAS(budget=10).partial_fit([[0.0], [1.0]], [-1.0, 1.0]).predict([[0.1], [0.9]])
     array([-1.,  1.])
     """
 

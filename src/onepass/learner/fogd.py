@@ -90,7 +90,7 @@ class FOGD(Learner):
     >>> rng = np.random.default_rng(0)
     >>> rows = rng.standard_normal((4000, 2))
     >>> labels = np.sign(rows[:, 0] * rows[:, 1])
-    >>> op.progressive_validation(op.FOGD(), rows, labels).mistakes[2000:].mean() < 0.1
+    >>> op.progressive_validation(op.learner.FOGD(), rows, labels).mistakes[2000:].mean() < 0.1
     np.True_
     """
 

@@ -154,7 +154,7 @@ class FORKS(Learner):
     >>> rng = np.random.default_rng(0)
     >>> rows = rng.standard_normal((2000, 2))
     >>> labels = np.sign(rows[:, 0] * rows[:, 1])
-    >>> found = op.progressive_validation(op.FORKS(budget=100, rank=20, sample_size=50), rows, labels)
+    >>> found = op.progressive_validation(op.learner.FORKS(budget=100, rank=20, sample_size=50), rows, labels)
     >>> found.mistakes[1000:].mean() < 0.2
     np.True_
     """

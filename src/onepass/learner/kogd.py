@@ -86,7 +86,7 @@ class KOGD(Learner):
     Examples
     --------
     >>> import onepass as op
-    >>> learner = op.KOGD(width=1.0).partial_fit([[0.0], [1.0]], [-1.0, 1.0])
+    >>> learner = op.learner.KOGD(width=1.0).partial_fit([[0.0], [1.0]], [-1.0, 1.0])
     >>> learner.predict([[0.1], [0.9]])
     array([-1.,  1.])
     """

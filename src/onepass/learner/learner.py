@@ -330,7 +330,7 @@ class Learner(files.Owner):
         Examples
         --------
         >>> import onepass as op
-        >>> op.FORKS(budget=40).set_params(width=2.0).get_params()["width"]
+        >>> op.learner.FORKS(budget=40).set_params(width=2.0).get_params()["width"]
         2.0
         """
         if changed:

@@ -123,7 +123,7 @@ class Projectron(Learner):
     Examples
     --------
     >>> import onepass as op
-    >>> op.Projectron(budget=10).partial_fit([[0.0], [1.0]], [-1.0, 1.0]).predict([[0.1], [0.9]])
+    >>> op.learner.Projectron(budget=10).partial_fit([[0.0], [1.0]], [-1.0, 1.0]).predict([[0.1], [0.9]])
     array([-1.,  1.])
     """
 

@@ -296,7 +296,7 @@ class PROSNKONS(Learner):
     >>> rng = np.random.default_rng(0)
     >>> rows = rng.standard_normal((2000, 2))
     >>> labels = np.sign(rows[:, 0] * rows[:, 1])
-    >>> op.progressive_validation(op.PROSNKONS(), rows, labels).mistakes[1000:].mean() < 0.2
+    >>> op.progressive_validation(op.learner.PROSNKONS(), rows, labels).mistakes[1000:].mean() < 0.2
     np.True_
     """
 

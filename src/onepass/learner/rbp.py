@@ -67,7 +67,7 @@ class RBP(Learner):
     Examples
     --------
     >>> import onepass as op
-    >>> op.RBP(budget=10).partial_fit([[0.0], [1.0]], [-1.0, 1.0]).predict([[0.1], [0.9]])
+    >>> op.learner.RBP(budget=10).partial_fit([[0.0], [1.0]], [-1.0, 1.0]).predict([[0.1], [0.9]])
     array([-1.,  1.])
     """
 

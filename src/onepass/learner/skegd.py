@@ -138,7 +138,7 @@ class SkeGD(Learner):
     >>> rng = np.random.default_rng(0)
     >>> rows = rng.standard_normal((2000, 2))
     >>> labels = np.sign(rows[:, 0] * rows[:, 1])
-    >>> found = op.progressive_validation(op.SkeGD(budget=100, rank=20, sample_size=50), rows, labels)
+    >>> found = op.progressive_validation(op.learner.SkeGD(budget=100, rank=20, sample_size=50), rows, labels)
     >>> found.mistakes[1000:].mean() < 0.25
     np.True_
     """

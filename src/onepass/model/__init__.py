@@ -55,3 +55,7 @@ def __getattr__(name: str) -> Any:
     value = getattr(import_module(_MODULES[name]), name)
     globals()[name] = value
     return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

@@ -21,9 +21,9 @@ from onepass import (
     Greedy,
     Identity,
     Intercept,
-    OfflineGLM,
     Ridge,
 )
+from onepass.estimator import OfflineGLM
 from onepass.estimator.families import family_of, mean_of_scores
 from onepass.lab.bandits.environments import BLOCK, Chunk, Decaying, Environment, assemble_chunk, normalize_rows
 from onepass.lab.bandits.noise import Gaussian

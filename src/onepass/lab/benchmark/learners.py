@@ -49,7 +49,7 @@ def _forks_lines(name: str, width: float, budget: int, stream: Stream, examples:
     what = f"{name}, width {width:g}"
     lines: list[Line] = [(f"FORKS, {what}, B={budget}", ours, "us", ours / 4.0, "of the 4 us allowed")]
     for cap, bar in ((None, 50), (100, 8)):
-        learner = op.PROSNKONS(budget=cap, width=width)
+        learner = op.learner.PROSNKONS(budget=cap, width=width)
         took = op.progressive_validation(learner, *examples).microseconds_per_example
         points = learner.states()[0].dictionary.used
         what = "not capped" if cap is None else f"at most {cap}"
@@ -59,7 +59,7 @@ def _forks_lines(name: str, width: float, budget: int, stream: Stream, examples:
 
 def _long_stream_lines(examples: int = STREAM, step: int = 50_000) -> list[Line]:
     """Measure FORKS over the generated stream, without its own time, and memory after the first and last step."""
-    stream, learner, spent, held = WatchRatios(0, examples), op.FORKS(budget=100, width=8.0), 0.0, []
+    stream, learner, spent, held = WatchRatios(0, examples), op.learner.FORKS(budget=100, width=8.0), 0.0, []
     for start in range(0, examples, step):
         validation = op.progressive_validation(learner, *stream.examples(start, step))
         spent += 1e-6 * step * validation.microseconds_per_example
