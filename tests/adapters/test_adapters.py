@@ -88,12 +88,12 @@ def test_every_answer_is_that_of_mabwiser_to_the_last_draw(mabs):
 
 def test_many_rows_are_scored_in_blocks_and_bad_ones_refused(mabs, monkeypatch):
     _, ours, policy = mabs
-    from onepass.adapters import mabwiser_tables
+    from onepass.adapters import mabwiser_scores
 
     contexts, arms, rewards = game(0, 60)
     found = []
-    for block in (mabwiser_tables.BLOCK, 40):
-        monkeypatch.setattr(mabwiser_tables, "BLOCK", block)
+    for block in (mabwiser_scores.BLOCK, 40):
+        monkeypatch.setattr(mabwiser_scores, "BLOCK", block)
         mab = ours(list(range(ARMS)), policy.LinTS(alpha=0.7, l2_lambda=0.3), seed=3)
         mab.fit(arms, rewards, contexts)
         found.append(mab.predict_expectations(contexts))

@@ -62,11 +62,14 @@ def test_tuners_meet_the_same_problem_and_the_best_only_falls():
 
 def test_every_problem_of_tuners_has_a_value_at_the_middle_of_its_settings():
     pytest.importorskip("optuna")
-    from onepass.adapters.optuna import numbers
+    from onepass.adapters.optuna import values_from_shares
 
     for name in ("branin", "hartmann6", "svc", "ridge", "tree"):
         problem, middle = PROBLEMS[name](), np.array([0.5])
-        settings = {key: one.to_external_repr(numbers(one, middle).item()) for key, one in problem.settings.items()}
+        settings = {
+            key: distribution.to_external_repr(values_from_shares(distribution, middle).item())
+            for key, distribution in problem.settings.items()
+        }
         assert np.isfinite(problem.value(settings))
 
 

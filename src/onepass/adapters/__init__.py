@@ -1,1 +1,1 @@
-"""Faces for other packages, one file each, imported only when they are asked for."""
+"""Adapters for other packages, one module each, imported only on request."""

@@ -1,11 +1,11 @@
-"""Coba: a bandit with models per arm as a learner of its experiments.
+"""Coba: a bandit with a model per arm as a learner of its experiments.
 
     learner = BanditLearner(exploration=onepass.InverseGap())
     coba.Experiment(environments, [learner, coba.VowpalSquarecbLearner()]).run()
 
-Contexts are dictionaries, sequences of numbers, single values or None, as Coba gives them; columns come by
-`onepass.Records`. Actions are arms by their values: strings, numbers, or tuples for what is a list. What is returned is
-the action and its propensity, and the decision itself, from which is learned.
+Contexts are dictionaries, sequences of numbers, single values or None, as Coba gives them; `onepass.Records` turns
+them into columns. The value of an action names its arm: a string, a number, or a tuple in place of a list. A prediction
+returns the action, its propensity, and the decision, from which the learner learns.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
@@ -18,32 +18,44 @@ from onepass.bandit.bandit import Bandit
 from onepass.features.records import Records
 from onepass.recipes.linear import LinUCB
 
-COLUMNS = 64  # of which an eighth are shared by names beyond
+COLUMNS = 64  # default number of columns; an eighth of them are shared by further feature names
 
 
-def named(value: Any) -> Any:
-    """An action as a name of an arm: hashable."""
-    if isinstance(value, Mapping):
-        return tuple(sorted((str(key), named(one)) for key, one in value.items()))
-    return value if isinstance(value, Hashable) else tuple(map(named, value))
+def _arm_name(action: Any) -> Any:
+    """Return an action as the name of an arm, which is hashable."""
+    if isinstance(action, Mapping):
+        return tuple(sorted((str(key), _arm_name(value)) for key, value in action.items()))
+    return action if isinstance(action, Hashable) else tuple(map(_arm_name, action))
 
 
-def record(context: Any) -> dict[str, Any]:
-    """A context as a dictionary."""
+def _features_from_context(context: Any) -> dict[str, Any]:
+    """Return a context of any kind as a dictionary."""
     if context is None:
         return {}
     if isinstance(context, Mapping):
         return {str(name): value for name, value in context.items()}
     values = context if isinstance(context, Sequence) and not isinstance(context, str) else [context]
-    return {f"x{place}": value for place, value in enumerate(values)}
+    return {f"x{index}": value for index, value in enumerate(values)}
 
 
 class BanditLearner(Learner):
-    """A learner of Coba: LinUCB, or any other rule, with a model per action.
+    """Learner of Coba: LinUCB, or any other exploration rule, with a model per action.
 
-    exploration: a number or a rule, as of `onepass.LinUCB` (default 0.1); reg: above 0 (default 1.0).
-    size: columns of contexts, from 3 (default 64), one of which is constant. seed: at least 0 (default 0).
-    ValueError outside those ranges.
+    Parameters
+    ----------
+    exploration : float or Exploration, default 0.1
+        Width of the confidence bounds, or an exploration rule, as for `onepass.LinUCB`.
+    reg : float, default 1.0
+        Ridge penalty, above 0.
+    size : int, default 64
+        Number of columns of contexts, at least 3. One of them is constant.
+    seed : int, default 0
+        Seed of the draws and of the shared columns, at least 0.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
     """
 
     exploration: Any
@@ -60,29 +72,65 @@ class BanditLearner(Learner):
 
     @property
     def params(self) -> dict[str, Any]:
-        """What results are shown with."""
+        """Parameters that Coba shows with its results."""
         return {"family": "onepass", "exploration": str(self.exploration), "reg": self.reg, "seed": self.seed}
 
     def _row(self, context: Any) -> np.ndarray:
-        return np.append(self._records.transform(record(context)), 1.0)
-
-    def _decided(self, context: Any, actions: Any) -> Any:
-        return self._bandit.decide(self._row(context), [named(action) for action in actions])
+        return np.append(self._records.transform(_features_from_context(context)), 1.0)
 
     def score(self, context: Any, actions: Any, action: Any) -> float:
-        """The chance of an action in a context; nothing is drawn."""
-        found = self._bandit.copy().decide(self._row(context), [named(one) for one in actions])
-        return float(found.probabilities[0][list(actions).index(action)])
+        """Return the probability of an action in a context, without a draw.
+
+        Parameters
+        ----------
+        context : dict, sequence, number, str or None
+            Context of the decision.
+        actions : sequence
+            All actions on offer.
+        action : object
+            Action to score, one of `actions`.
+
+        Returns
+        -------
+        float
+            Probability with which `predict` would choose the action.
+        """
+        decision = self._bandit.copy().decide(self._row(context), [_arm_name(offered) for offered in actions])
+        return float(decision.probabilities[0][list(actions).index(action)])
 
     def predict(self, context: Any, actions: Any) -> Any:
-        """The action, its propensity, and the decision, for `learn`."""
-        decision = self._decided(context, actions)
+        """Choose an action for a context.
+
+        Parameters
+        ----------
+        context : dict, sequence, number, str or None
+            Context of the decision.
+        actions : sequence
+            All actions on offer.
+
+        Returns
+        -------
+        tuple of (action, float, dict)
+            The action, its propensity, and the decision for `learn`.
+        """
+        decision = self._bandit.decide(self._row(context), [_arm_name(action) for action in actions])
         return actions[decision.index], float(decision.propensity), {"decision": decision}
 
     def learn(self, context: Any, action: Any, reward: float, probability: float, decision: Any = None) -> None:
-        """Learn what an action paid in a context; probability is of no use to a model per action.
+        """Learn the reward of an action in a context.
 
-        decision: what `predict` gave, which counts once; None: the action was chosen by somebody else.
+        Parameters
+        ----------
+        context : dict, sequence, number, str or None
+            Context of the decision.
+        action : object
+            Action that was taken, by this learner or by another one.
+        reward : float
+            Reward of the action.
+        probability : float
+            Propensity of the action. A model per action does not use it.
+        decision : Decision, default None
+            Decision that `predict` returned. It is not used either: the reward counts for `action`.
         """
-        self._records.learn([record(context)])
-        self._bandit.learn(self._row(context), float(reward), named(action))
+        self._records.learn([_features_from_context(context)])
+        self._bandit.learn(self._row(context), float(reward), _arm_name(action))

@@ -1,10 +1,10 @@
-"""contextualbandits: its interface on models per arm of ours; the package itself is not needed.
+"""contextualbandits: its interface on a bandit with a model per arm, without the package itself.
 
     model = LinUCB(nchoices=10, alpha=0.1)              # was: from contextualbandits.online import LinUCB
     model.fit(X, a, r);  model.partial_fit(X, a, r);  model.predict(X);  model.topN(X, 3)
 
-Arms are numbered from 0. Scores are those of contextualbandits' LinUCB without a constant; with one they differ a
-little, since the ridge here is on the constant, too.
+Arms are numbered from 0. Without a constant, scores equal those of contextualbandits' LinUCB. With a constant they
+differ a little, because here the ridge penalty is on the constant, too.
 """
 
 from typing import Any, Self
@@ -19,12 +19,28 @@ from onepass.recipes.linear import LinUCB as Recipe
 
 
 class LinUCB:
-    """Models per arm behind `fit`, `partial_fit`, `predict`, `decision_function` and `topN`.
+    """LinUCB with a model per arm, behind the methods of contextualbandits.
 
-    nchoices: how many arms, at least 1. alpha: of the upper confidence bounds, or a rule such as `onepass.InverseGap()`
-    (default 1.0). lambda_: of the ridge, above 0 (default 1.0). fit_intercept: whether contexts get a constant
-    (default True). random_state: at least 0 (default 1). ValueError outside those ranges.
+    Parameters
+    ----------
+    nchoices : int
+        Number of arms, at least 1.
+    alpha : float or Exploration, default 1.0
+        Width of the upper confidence bounds, or a rule such as `onepass.InverseGap()`.
+    lambda_ : float, default 1.0
+        Ridge penalty, above 0.
+    fit_intercept : bool, default True
+        True to append a constant to contexts.
+    random_state : int, default 1
+        Seed of all draws, at least 0.
 
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> X, a = np.eye(2)[[0, 1, 0, 1]], np.array([0, 1, 1, 0])
     >>> LinUCB(nchoices=2, alpha=0.0).fit(X, a, np.array([1.0, 1.0, 0.0, 0.0])).predict(np.eye(2))
@@ -51,55 +67,143 @@ class LinUCB:
         rows = rows.reshape(-1, rows.shape[-1])
         return np.hstack([rows, np.ones((len(rows), 1))]) if self.fit_intercept else rows
 
-    def _begun(self, dim: int) -> Bandit:
-        found = Recipe(dim=dim, reg=self.lambda_, exploration=self.alpha, model="disjoint", seed=self.random_state)
-        assert isinstance(found, Bandit)
+    def _make_bandit(self, dim: int) -> Bandit:
+        """Return a new bandit that knows all arms."""
+        bandit = Recipe(dim=dim, reg=self.lambda_, exploration=self.alpha, model="disjoint", seed=self.random_state)
+        assert isinstance(bandit, Bandit)
         for arm in range(self.nchoices):
-            found.add_arm(arm)
-        return found
+            bandit.add_arm(arm)
+        return bandit
 
-    def _known(self) -> Bandit:
+    def _fitted_bandit(self) -> Bandit:
         if self._bandit is None:
             raise ValueError("fit must come before predict")
         return self._bandit
 
     def fit(self, X: Any, a: Any, r: Any) -> Self:
-        """Begin anew and learn contexts X (n, dim), arms a (n,) and rewards r (n,); ValueError for others."""
+        """Forget everything and learn rewards.
+
+        Parameters
+        ----------
+        X : array of shape (n, dim)
+            Contexts.
+        a : array of shape (n,)
+            Arms that were chosen, from 0 to `nchoices` - 1.
+        r : array of shape (n,)
+            Rewards of these arms.
+
+        Returns
+        -------
+        LinUCB
+            The model itself.
+
+        Raises
+        ------
+        ValueError
+            If an array has another shape, an arm is out of range, or a number is not finite.
+        """
         self._bandit = None
         return self.partial_fit(X, a, r)
 
     def partial_fit(self, X: Any, a: Any, r: Any) -> Self:
-        """Learn more of them."""
+        """Learn more rewards.
+
+        Parameters
+        ----------
+        X : array of shape (n, dim)
+            Contexts.
+        a : array of shape (n,)
+            Arms that were chosen, from 0 to `nchoices` - 1.
+        r : array of shape (n,)
+            Rewards of these arms.
+
+        Returns
+        -------
+        LinUCB
+            The model itself.
+        """
         rows = self._rows(X)
         arms = [check.integer("a", arm, 0, self.nchoices - 1) for arm in np.asarray(a).reshape(-1).tolist()]
         rewards = check.array("r", r, np.dtype(np.float64), (1,))
-        bandit = self._bandit or self._begun(rows.shape[1])
+        bandit = self._bandit or self._make_bandit(rows.shape[1])
         bandit.learn(rows, rewards, arms)
         self._bandit = bandit
         return self
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """What arms are ranked by, (n, nchoices), for contexts X (n, dim); ValueError before `fit`."""
-        return self._known().score(self._rows(X)[:, None], list(range(self.nchoices)))
+        """Return the scores by which arms are ranked.
+
+        Parameters
+        ----------
+        X : array of shape (n, dim)
+            Contexts.
+
+        Returns
+        -------
+        array of shape (n, nchoices)
+            Scores of the arms.
+
+        Raises
+        ------
+        ValueError
+            Before `fit`.
+        """
+        return self._fitted_bandit().score(self._rows(X)[:, None], list(range(self.nchoices)))
 
     def predict(self, X: Any, exploit: bool = False, output_score: bool = False) -> Any:
-        """The arms (n,) for contexts X (n, dim). exploit: by means alone (default False); output_score: a dictionary of
-        "choice" and "score", (n,) each (default False). ValueError before `fit`.
+        """Choose an arm for every context.
+
+        Parameters
+        ----------
+        X : array of shape (n, dim)
+            Contexts.
+        exploit : bool, default False
+            True to choose by means alone.
+        output_score : bool, default False
+            True to return the scores, too.
+
+        Returns
+        -------
+        array of shape (n,), or dict
+            The arms, or with `output_score` a dictionary of "choice" and "score", (n,) each.
+
+        Raises
+        ------
+        ValueError
+            Before `fit`.
         """
         rows = self._rows(X)[:, None]
         arms = list(range(self.nchoices))
         if exploit:
-            greedy = self._known().copy()
+            greedy = self._fitted_bandit().copy()
             greedy.exploration = UCB(0.0)
-            chosen = greedy.score(rows, arms).argmax(axis=1)
+            choice = greedy.score(rows, arms).argmax(axis=1)
         else:
-            chosen = np.array(self._known().decide(rows, arms).index)
+            choice = np.array(self._fitted_bandit().decide(rows, arms).index)
         if not output_score:
-            return chosen
-        scores = self._known().score(rows, arms)
-        return {"choice": chosen, "score": scores[np.arange(len(scores)), chosen]}
+            return choice
+        scores = self._fitted_bandit().score(rows, arms)
+        return {"choice": choice, "score": scores[np.arange(len(scores)), choice]}
 
     def topN(self, X: Any, n: int) -> np.ndarray:
-        """The n best arms, (rows, n), best first, for contexts X (rows, dim); ValueError before `fit`."""
+        """Return the best arms for every context, best first.
+
+        Parameters
+        ----------
+        X : array of shape (n_rows, dim)
+            Contexts.
+        n : int
+            Number of arms, from 1 to `nchoices`.
+
+        Returns
+        -------
+        array of shape (n_rows, n)
+            The arms.
+
+        Raises
+        ------
+        ValueError
+            Before `fit`.
+        """
         count = check.integer("n", n, 1, self.nchoices)
         return np.argsort(-self.decision_function(X), axis=1, kind="stable")[:, :count]

@@ -1,24 +1,24 @@
-"""Mab2Rec: its recommender on onepass's linear bandits; a script changes one import.
+"""Mab2Rec: its recommender on the linear bandits of onepass; a script changes one import.
 
     from onepass.adapters.mab2rec import BanditRecommender, LearningPolicy   # was: from mab2rec import ...
 
-What scores the items is `onepass.adapters.mabwiser.MAB`; lists, filters and pipelines are Mab2Rec's own.
+`onepass.adapters.mabwiser.MAB` scores the items. Lists, filters and pipelines are Mab2Rec's own.
 """
 
 from typing import Any
 
-from mab2rec import BanditRecommender as Theirs
+from mab2rec import BanditRecommender as Mab2RecRecommender
 from mab2rec import LearningPolicy as LearningPolicy
 from mab2rec import NeighborhoodPolicy as NeighborhoodPolicy
 
 from onepass.adapters.mabwiser import MAB
 
 
-class BanditRecommender(Theirs):
-    """`mab2rec.BanditRecommender`, its linear policies by onepass.
+class BanditRecommender(Mab2RecRecommender):
+    """`mab2rec.BanditRecommender` whose linear policies are onepass's.
 
-    learning_policy, neighborhood_policy, top_k, seed, n_jobs, backend: as Mab2Rec's. TypeError and ValueError as
-    Mab2Rec's.
+    The arguments `learning_policy`, `neighborhood_policy`, `top_k`, `seed`, `n_jobs` and `backend` are Mab2Rec's, and
+    so are its TypeErrors and ValueErrors.
     """
 
     def _init(self, arms: list[Any]) -> None:

@@ -1,8 +1,8 @@
-"""MABWiser's linear policies on models per arm: updates in their arena, tables for scores (mabwiser_tables.py).
+"""MABWiser's linear policies on a bandit with a model per arm, which scores by tables (mabwiser_scores.py).
 
-Expectations, choices and draws are those of MABWiser, also where it begins an arm with A^-1 = l2_lambda I, which is
-I / l2_lambda elsewhere in onepass. One thing is not: for several contexts of one feature, MABWiser 2.7.4 adds the draws
-of LinTS of all of them up.
+Expectations, choices and draws equal MABWiser's. So an arm begins with A^-1 = l2_lambda I, which is I / l2_lambda
+elsewhere in onepass. There is one difference: for several contexts of one feature, LinTS of MABWiser 2.7.4 adds up the
+draws of all contexts.
 """
 
 from typing import Any
@@ -11,144 +11,141 @@ import numpy as np
 from mabwiser.base_mab import IS_TRAINED, BaseMAB
 from mabwiser.mab import LearningPolicy
 
-from onepass.adapters.mabwiser_tables import DRAWS, MEANS, WIDTHS, Draws, Tables
+from onepass.adapters.mabwiser_scores import DRAWS, MEANS, WIDTHS, ArmGenerators, ScoreTables
 from onepass.bandit.bandit import Bandit
 from onepass.exploration.greedy import EpsilonGreedy
 from onepass.foundation import check
 from onepass.model.contract import non_finite_error
 from onepass.recipes.linear import LinTS, LinUCB
 
-SEEDS = 2**32  # of which a bandit takes one
+SEED_RANGE = 2**32  # seeds of a bandit
 KINDS = {LearningPolicy.LinGreedy: MEANS, LearningPolicy.LinUCB: WIDTHS, LearningPolicy.LinTS: DRAWS}
 
 
-def bandit_of(policy: Any, dim: int, seed: int) -> Bandit | None:
-    """The bandit of a policy of MABWiser for contexts (dim,); None of one that stays theirs."""
+def bandit_from_policy(policy: Any, dim: int, seed: int) -> Bandit | None:
+    """Return the bandit for a policy and contexts (dim,), or None for a policy that MABWiser itself implements."""
     linear = (LearningPolicy.LinGreedy, LearningPolicy.LinUCB, LearningPolicy.LinTS)
     if not isinstance(policy, linear) or policy.scale or policy.l2_lambda == 0:
         return None
     reg = float(policy.l2_lambda)
-    given: dict[str, Any] = {"dim": dim, "reg": reg, "model": "disjoint", "seed": seed}
+    options: dict[str, Any] = {"dim": dim, "reg": reg, "model": "disjoint", "seed": seed}
     if isinstance(policy, LearningPolicy.LinGreedy):
-        found = LinUCB(exploration=EpsilonGreedy(float(policy.epsilon)), **given)
+        bandit = LinUCB(exploration=EpsilonGreedy(float(policy.epsilon)), **options)
     elif isinstance(policy, LearningPolicy.LinUCB):
-        found = LinUCB(exploration=float(policy.alpha), **given)
+        bandit = LinUCB(exploration=float(policy.alpha), **options)
     else:
-        found = LinTS(exploration=float(policy.alpha), **given)
-    assert isinstance(found, Bandit)
-    return found
+        bandit = LinTS(exploration=float(policy.alpha), **options)
+    assert isinstance(bandit, Bandit)
+    return bandit
 
 
-class Linear(BaseMAB):
-    """What MABWiser asks of an implementor, done by a `Bandit` with models per arm."""
+class LinearImplementor(BaseMAB):
+    """Implementor of a linear policy for `mabwiser.mab.MAB`, on a `Bandit` with a model per arm.
+
+    `implementor` is MABWiser's own, whose generator, arms and jobs it takes over.
+    """
 
     policy: Any
     seed: int
 
-    def __init__(self, theirs: Any, policy: Any, seed: int) -> None:
-        super().__init__(theirs.rng, theirs.arms, theirs.n_jobs, theirs.backend)
+    def __init__(self, implementor: Any, policy: Any, seed: int) -> None:
+        super().__init__(implementor.rng, implementor.arms, implementor.n_jobs, implementor.backend)
         self.policy, self.seed = policy, seed
         self.bandit: Bandit | None = None
-        self._tables: Tables | None = None
-        self._draws = Draws(theirs.rng)
-        self._cold = set(self.arms)  # of no data
+        self._tables: ScoreTables | None = None
+        self._generators = ArmGenerators(implementor.rng)
+        self._cold = set(self.arms)  # arms without data
 
     @property
     def contexts(self) -> np.ndarray:
-        """No row of the width of a context: MABWiser asks for it to read a Series."""
-        return np.empty((0, self._model().model.dim))
+        """Empty array of the width of a context, which MABWiser reads to interpret a Series."""
+        return np.empty((0, self._fitted_bandit().model.dim))
 
-    def _model(self) -> Bandit:
+    def _fitted_bandit(self) -> Bandit:
         assert self.bandit is not None
         return self.bandit
 
-    def _known(self) -> Tables:
-        """Of the arms as they are now."""
+    def _current_tables(self) -> ScoreTables:
+        """Return the tables of the current arms."""
         if self._tables is None:
             prior = float(self.policy.l2_lambda)
-            self._tables = Tables(self._model(), self.arms, KINDS[type(self.policy)], dict.fromkeys(self._cold, prior))
+            cold = dict.fromkeys(self._cold, prior)
+            self._tables = ScoreTables(self._fitted_bandit(), self.arms, KINDS[type(self.policy)], cold)
         return self._tables
 
     def fit(self, decisions: np.ndarray, rewards: np.ndarray, contexts: Any = None) -> None:
-        """Begin anew and learn arms (n,), rewards (n,) and contexts (n, dim)."""
-        self.bandit, self._tables = bandit_of(self.policy, np.shape(contexts)[1], self.seed % SEEDS), None
+        """Forget everything and learn arms (n,), rewards (n,) and contexts (n, dim)."""
+        self.bandit, self._tables = bandit_from_policy(self.policy, np.shape(contexts)[1], self.seed % SEED_RANGE), None
         for arm in self.arms:
-            self._model().add_arm(arm)
+            self._fitted_bandit().add_arm(arm)
         self._reset_arm_to_status()
         self._cold = set(self.arms)
         self._learn(decisions, rewards, contexts)
 
     def _learn(self, decisions: np.ndarray, rewards: np.ndarray, contexts: Any) -> None:
         arms = decisions.tolist() if isinstance(decisions, np.ndarray) else list(decisions)
-        self._model().learn(np.asarray(contexts, np.float64), np.asarray(rewards, np.float64), arms)
+        self._fitted_bandit().learn(np.asarray(contexts, np.float64), np.asarray(rewards, np.float64), arms)
         learned = self.arm_to_status.keys() & set(arms)
         self._cold -= learned
         if self._tables is not None:
-            self._tables.changed(learned)
-        self._draws.learned(learned)
+            self._tables.mark_stale(learned)
+        self._generators.add_arms(learned)
         for arm in learned:
             self.arm_to_status[arm][IS_TRAINED] = True
 
     def partial_fit(self, decisions: np.ndarray, rewards: np.ndarray, contexts: Any = None) -> None:
-        """Learn more of them."""
+        """Learn more arms (n,), rewards (n,) and contexts (n, dim)."""
         self._learn(decisions, rewards, contexts)
 
     def _scores(self, contexts: Any) -> np.ndarray:
-        """Expectations (n, K) of n contexts, LinTS's by one draw each."""
+        """Return expectations (n, K) of n contexts; LinTS draws them once for each context."""
         rows, random = np.asarray(contexts, np.float64), self.rng.rand(len(contexts))
         if isinstance(self.policy, LearningPolicy.LinUCB) and len(rows) == 1:
-            out = self._model().score(rows[0], self.arms)
-            cold = [place for place, arm in enumerate(self.arms) if arm in self._cold]
-            out[cold] *= (
-                self.policy.l2_lambda
-            )  # alpha ||x|| sqrt(l2_lambda), where ours is alpha ||x|| / sqrt(l2_lambda)
+            out = self._fitted_bandit().score(rows[0], self.arms)
+            cold = [index for index, arm in enumerate(self.arms) if arm in self._cold]
+            # An arm without data has alpha ||x|| sqrt(l2_lambda) in MABWiser, and alpha ||x|| / sqrt(l2_lambda) here.
+            out[cold] *= self.policy.l2_lambda
             return out[None]
         check.finite_rows("contexts", rows)
-        tables = self._known()
+        tables = self._current_tables()
         if isinstance(self.policy, LearningPolicy.LinGreedy):
-            chance = random < self.policy.epsilon
+            explores = random < self.policy.epsilon
             out = np.empty((len(rows), len(self.arms)))
-            out[chance] = self.rng.rand((int(chance.sum()), len(self.arms)))
-            out[~chance] = tables.means(rows[~chance])
+            out[explores] = self.rng.rand((int(explores.sum()), len(self.arms)))
+            out[~explores] = tables.means(rows[~explores])
         elif isinstance(self.policy, LearningPolicy.LinUCB):
             out = tables.means(rows) + self.policy.alpha * tables.widths(rows)
         else:
-            out = tables.means(rows) + self.policy.alpha * self._draws.shifts(tables, rows)
+            out = tables.means(rows) + self.policy.alpha * self._generators.draw_shifts(tables, rows)
         if not np.isfinite(out).all():
             raise non_finite_error()
         return out
 
-    def _chosen(self, scores: np.ndarray) -> list[Any]:
-        return [self.arms[place] for place in scores.argmax(axis=1).tolist()]
-
-    def _named(self, scores: np.ndarray) -> list[dict[Any, float]]:
-        return [dict(zip(self.arms, row, strict=True)) for row in scores.tolist()]
-
     def predict(self, contexts: Any = None) -> Any:
-        """The arm for a context, or a list of arms for several."""
-        found = self._chosen(self._scores(contexts))
-        return found if len(found) > 1 else found[0]
+        """Return the arm for one context, or a list of arms for several."""
+        arms = [self.arms[index] for index in self._scores(contexts).argmax(axis=1).tolist()]
+        return arms if len(arms) > 1 else arms[0]
 
     def predict_expectations(self, contexts: Any = None) -> Any:
-        """{arm: expectation} for a context, or a list of them; of LinTS those of one draw."""
-        found = self._named(self._scores(contexts))
-        return found if len(found) > 1 else found[0]
+        """Return {arm: expectation} for one context, or a list of these for several. LinTS draws them once."""
+        expectations = [dict(zip(self.arms, row, strict=True)) for row in self._scores(contexts).tolist()]
+        return expectations if len(expectations) > 1 else expectations[0]
 
     def warm_start(self, arm_to_features: Any, distance_quantile: float) -> None:
-        """ValueError: arms share nothing here."""
-        raise ValueError("warm_start must be asked of mabwiser.mab.MAB: models of onepass are not copied between arms")
+        """Raise ValueError, since models are not copied between arms."""
+        raise ValueError("warm_start must be asked of mabwiser.mab.MAB: onepass does not copy models between arms")
 
     def _copy_arms(self, cold_arm_to_warm_arm: Any) -> None:
         self.warm_start(cold_arm_to_warm_arm, 0.0)
 
     def _fit_arm(self, arm: Any, decisions: np.ndarray, rewards: np.ndarray, contexts: Any = None) -> None:
-        chosen = decisions == arm
-        if chosen.any():
-            self._learn(decisions[chosen], rewards[chosen], contexts[chosen])
+        is_arm = decisions == arm
+        if is_arm.any():
+            self._learn(decisions[is_arm], rewards[is_arm], contexts[is_arm])
 
     def _predict_contexts(self, contexts: Any, is_predict: bool, seeds: Any = None, start_index: Any = None) -> list:
-        found = self.predict(contexts) if is_predict else self.predict_expectations(contexts)
-        return found if isinstance(found, list) else [found]
+        result = self.predict(contexts) if is_predict else self.predict_expectations(contexts)
+        return result if isinstance(result, list) else [result]
 
     def _uptake_new_arm(self, arm: Any, binarizer: Any = None) -> None:
         self._tables = None
@@ -159,6 +156,6 @@ class Linear(BaseMAB):
     def _drop_existing_arm(self, arm: Any) -> None:
         self._tables = None
         self._cold.discard(arm)
-        self._draws.dropped(arm)
+        self._generators.remove_arm(arm)
         if self.bandit is not None:
             self.bandit.remove_arm(arm)
