@@ -29,7 +29,7 @@ def dense_scores(X: np.ndarray, a: np.ndarray, r: np.ndarray, rows: np.ndarray, 
 
 
 def test_flags_of_vowpal_wabbit_become_a_bandit_that_learns():
-    bandit = vowpal_wabbit.bandit_of("--cb_explore_adf --squarecb --gamma_scale 100 -q ::", seed=1)
+    bandit = vowpal_wabbit.bandit_from_arguments("--cb_explore_adf --squarecb --gamma_scale 100 -q ::", seed=1)
     assert isinstance(bandit.model, op.model.InteractionModel)
     assert bandit.exploration == op.InverseGap(scale=100.0, uniform_share=0.001, exploration=None)
     arms = {"a": {"topic": "sport"}, "b": {"topic": "news"}}
@@ -39,7 +39,7 @@ def test_flags_of_vowpal_wabbit_become_a_bandit_that_learns():
     assert bandit.score({"user": "u0"}, arms).argmax() == 0
     assert bandit.score({"user": "u1"}, arms).argmax() == 1
     with pytest.raises(ValueError, match="--cover is refused: online cover has no counterpart"):
-        vowpal_wabbit.bandit_of("--cb_explore_adf --cover 3")
+        vowpal_wabbit.bandit_from_arguments("--cb_explore_adf --cover 3")
 
 
 @pytest.mark.parametrize("reg", [0.3, 2.0])

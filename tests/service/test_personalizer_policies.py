@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onepass.adapters.vowpal_wabbit import PASSED, REFUSED, TAKEN, exploration_of
+from onepass.adapters.vowpal_wabbit import IGNORED_FLAGS, REFUSED_FLAGS, USED_FLAGS, exploration_from_arguments
 from onepass.features.flatten import flatten_record
 from onepass.foundation.registry import build
 from onepass.service.crossed_features import merge_features
@@ -42,14 +42,14 @@ TRANSLATED = {
 
 @pytest.mark.parametrize(("arguments", "found"), TRANSLATED.items())
 def test_arguments_of_vowpal_wabbit_become_an_exploration(arguments, found):
-    assert exploration_of(arguments) == found
+    assert exploration_from_arguments(arguments) == found
     build(found)
 
 
-@pytest.mark.parametrize("flag", REFUSED)
+@pytest.mark.parametrize("flag", REFUSED_FLAGS)
 def test_a_flag_without_a_counterpart_is_refused_with_one_sentence(flag):
     with pytest.raises(ValueError, match=f"^{flag} is refused: [^.]+$"):
-        exploration_of(f"--cb_explore_adf {flag} 3")
+        exploration_from_arguments(f"--cb_explore_adf {flag} 3")
 
 
 @pytest.mark.parametrize(
@@ -70,19 +70,22 @@ def test_a_flag_without_a_counterpart_is_refused_with_one_sentence(flag):
         ("--cb_explore_adf 'half", "closing quotation"),
         ("onepass {", "delimiter|property name"),
         ('onepass {"kind": "Records"}', "exploration"),
-        ('onepass {"kind": "Thompson", "deep": 1}', "does not fit"),
+        ('onepass {"kind": "Thompson", "deep": 1}', "cannot be built from its arguments"),
         ("--cb_explore_adf " + "-q :: " * 300, "1024"),
     ],
 )
 def test_arguments_that_do_not_fit_are_refused(arguments, says):
     with pytest.raises(ValueError, match=says):
-        exploration_of(arguments)
+        exploration_from_arguments(arguments)
 
 
-@given(st.lists(st.sampled_from(sorted(PASSED)), max_size=5))
+@given(st.lists(st.sampled_from(sorted(IGNORED_FLAGS)), max_size=5))
 def test_flags_that_set_steps_and_hashes_change_nothing(flags):
-    rest = " ".join(f"{flag} 3" if PASSED[flag] else flag for flag in flags)
-    assert exploration_of(f"--cb_explore_adf --epsilon 0.3 {rest}") == {"kind": "Greedy", "uniform_share": 0.3}
+    rest = " ".join(f"{flag} 3" if IGNORED_FLAGS[flag] else flag for flag in flags)
+    assert exploration_from_arguments(f"--cb_explore_adf --epsilon 0.3 {rest}") == {
+        "kind": "Greedy",
+        "uniform_share": 0.3,
+    }
 
 
 def rules(**model):
@@ -94,7 +97,7 @@ def rules(**model):
 def test_the_policy_of_a_loop_can_be_read_sent_back_and_taken_away():
     settings = rules()
     said = policy_json(settings)
-    assert exploration_of(said["arguments"]) == {
+    assert exploration_from_arguments(said["arguments"]) == {
         "kind": "OptimisticGap", "exploration": 0.8, "scale": 30.0, "uniform_share": 0.001,
     }  # fmt: skip
     new = parse_settings(set_policy(settings, "app1", "--cb_explore_adf --bag 3").to_dict())
@@ -179,5 +182,7 @@ def test_times_come_back_as_they_were(micros):
 def test_the_page_for_people_who_come_from_vowpal_wabbit_names_every_flag():
     page = (Path(__file__).parents[2] / "docs" / "from_vowpal_wabbit.md").read_text()
     assert {
-        flag for flag in {**PASSED, **TAKEN, **REFUSED} if f"`{flag}" not in page and f" {flag}" not in page
+        flag
+        for flag in {**IGNORED_FLAGS, **USED_FLAGS, **REFUSED_FLAGS}
+        if f"`{flag}" not in page and f" {flag}" not in page
     } == set()

@@ -1,15 +1,16 @@
-"""Vowpal Wabbit: its arguments as a bandit of ours, or one sentence that says what is missing.
+"""Vowpal Wabbit: a bandit of onepass from its arguments, or one sentence that names what has no counterpart.
 
-    bandit = bandit_of("--cb_explore_adf --squarecb --gamma_scale 100")
+    bandit = bandit_from_arguments("--cb_explore_adf --squarecb --gamma_scale 100")
 
-    --cb_explore_adf --epsilon e          Greedy, uniform_share e (0.05 where it is not said)
+    --cb_explore_adf --epsilon e          Greedy, uniform_share e (0.05 by default)
     --squarecb --gamma_scale g [--elim]   InverseGap, scale g; plausible arms only with --elim
     --softmax --lambda l                  Softmax, temperature 1 / l
     --bag n                               Thompson of n draws
     --regcbopt                            OptimisticGap
-    onepass {"kind": "Thompson"}          an exploration as files have it
+    onepass {"kind": "Thompson"}          an exploration rule as plain data
 
-All of them learn by regression and second order: what only sets steps, hashes or pairs of namespaces is passed over.
+All of them learn by second-order regression. Flags that only set learning rates, hashes or pairs of namespaces are
+ignored.
 """
 
 import json
@@ -23,24 +24,24 @@ from onepass.foundation.check import quote
 from onepass.foundation.registry import build
 from onepass.recipes.records import InteractionBandit
 
-OURS = "onepass"
-LONGEST = 1024  # characters of arguments, as Personalizer has them
-EPSILON = 0.05  # Vowpal Wabbit's, where it is not said
-GAMMA_EXPONENT = 0.5  # the one that gamma grows by here
-STRENGTH = 0.5  # of draws, in deviations: of 0.03, 0.3, 0.5 and 1 the best in a small game of InteractionBandit
-FLOOR = 0.001  # of rules that always leave something to every arm
+PLAIN_COMMAND = "onepass"
+MAX_CHARACTERS = 1024  # as for Personalizer
+EPSILON = 0.05  # default of Vowpal Wabbit
+GAMMA_EXPONENT = 0.5  # the only exponent supported: gamma grows with its square root
+DRAW_SCALE = 0.5  # standard deviations of draws; the best of 0.03, 0.3, 0.5 and 1 in a small game of InteractionBandit
+MIN_UNIFORM_SHARE = 0.001  # for rules whose own probabilities are above 0 for every arm
 
-PASSED = {  # what changes nothing here, and how many words follow it
+IGNORED_FLAGS = {  # flags without an effect here, and the number of words that follow each
     "--cb_explore_adf": 0, "--ccb_explore_adf": 0, "--cb_adf": 0, "-q": 1, "--quadratic": 1, "-l": 1,
     "--learning_rate": 1, "--power_t": 1, "--initial_t": 1, "--decay_learning_rate": 1, "-b": 1, "--bit_precision": 1,
     "--adaptive": 0, "--normalized": 0, "--invariant": 0, "--sgd": 0, "--coin": 0, "--nounif": 0, "--random_seed": 1,
     "--quiet": 0, "--save_resume": 0, "--preserve_performance_counters": 0, "--chain_hash": 0, "--hash": 1,
 }  # fmt: skip
-TAKEN = {
+USED_FLAGS = {
     "--epsilon": 1, "--squarecb": 0, "--gamma_scale": 1, "--gamma_exponent": 1, "--elim": 0, "--softmax": 0,
     "--lambda": 1, "--bag": 1, "--regcbopt": 0, "--cb_type": 1, "--interactions": 1,
 }  # fmt: skip
-REFUSED = {
+REFUSED_FLAGS = {
     "--cover": "online cover has no counterpart: take --bag n or --squarecb",
     "--first": "to explore first and then never again leaves nothing to evaluate later: take --epsilon e",
     "--rnd": "exploration by noise predictions has no counterpart: take --bag n",
@@ -59,14 +60,14 @@ REFUSED = {
     "--noconstant": "there is a constant always: leave it out",
     "--l1": "the prior is chosen by the bandit: leave it out",
     "--l2": "the prior is chosen by the bandit: leave it out",
-    "--loss_function": "rewards are regressed in squares: leave it out",
-    "--link": "rewards are regressed in squares: leave it out",
+    "--loss_function": "rewards are learned by least squares: leave it out",
+    "--link": "rewards are learned by least squares: leave it out",
     "--boosting": "there is one model: leave it out",
     "--nn": "there are no hidden units: leave it out",
     "--rank": "features are crossed in full: leave it out",
     "--lrq": "features are crossed in full: leave it out",
     "--automl": "let an evaluation with enablePolicyOptimization look for a policy",
-    "--epsilon_decay": "epsilon stays as it is said: take --squarecb, which explores less and less",
+    "--epsilon_decay": "epsilon is constant: take --squarecb, which explores less and less",
     "-d": "files are read by `onepass log`, not by a policy",
     "--data": "files are read by `onepass log`, not by a policy",
     "-i": "models of Vowpal Wabbit cannot be read: learn from its log (`onepass log import`)",
@@ -74,94 +75,151 @@ REFUSED = {
 }
 
 
-def exploration_of(arguments: str) -> dict[str, Any]:
-    """The exploration that learning settings say, as plain data; ValueError with one sentence for what cannot be."""
-    if len(arguments) > LONGEST:
-        raise ValueError(f"arguments must have at most {LONGEST} characters, got {len(arguments)}")
+def exploration_from_arguments(arguments: str) -> dict[str, Any]:
+    """Return the exploration rule of Vowpal Wabbit's arguments as plain data.
+
+    Parameters
+    ----------
+    arguments : str
+        Arguments of Vowpal Wabbit, at most 1,024 characters.
+
+    Returns
+    -------
+    dict
+        Exploration rule, as `onepass.foundation.registry.build` takes it.
+
+    Raises
+    ------
+    ValueError
+        If a flag is unknown, refused, or contradicts another one.
+    """
+    if len(arguments) > MAX_CHARACTERS:
+        raise ValueError(f"arguments must have at most {MAX_CHARACTERS} characters, got {len(arguments)}")
     words = arguments.strip()
-    if words.startswith(f"{OURS} "):
-        return checked(json.loads(words[len(OURS) :]))
-    said = dict(flags(words))
-    rules = [name for name in ("--squarecb", "--softmax", "--bag", "--regcbopt") if name in said]
+    if words.startswith(f"{PLAIN_COMMAND} "):
+        return validate_exploration(json.loads(words[len(PLAIN_COMMAND) :]))
+    values = dict(_parse_flags(words))
+    rules = [name for name in ("--squarecb", "--softmax", "--bag", "--regcbopt") if name in values]
     if len(rules) > 1:
         raise ValueError(f"{rules[0]} and {rules[1]} are two ways to explore: take one")
     rule = rules[0] if rules else ""
-    for name, needed in (("--gamma_scale", "--squarecb"), ("--elim", "--squarecb"), ("--lambda", "--softmax")):
-        if name in said and rule != needed:
-            raise ValueError(f"{name} belongs to {needed}: add it, or leave {name} out")
-    if said.get("--cb_type", "mtr") != "mtr":
-        raise ValueError(f"--cb_type {said['--cb_type']} has no counterpart: rewards are regressed, which is mtr")
-    if len(said.get("--interactions", "::")) > 2:
+    for name, owner in (("--gamma_scale", "--squarecb"), ("--elim", "--squarecb"), ("--lambda", "--softmax")):
+        if name in values and rule != owner:
+            raise ValueError(f"{name} belongs to {owner}: add it, or leave {name} out")
+    if values.get("--cb_type", "mtr") != "mtr":
+        raise ValueError(f"--cb_type {values['--cb_type']} has no counterpart: rewards are regressed, which is mtr")
+    if len(values.get("--interactions", "::")) > 2:
         raise ValueError("--interactions of three and more have no counterpart: features are crossed in pairs")
-    if number(said, "--gamma_exponent", GAMMA_EXPONENT) != GAMMA_EXPONENT:
-        raise ValueError(f"--gamma_exponent must be {GAMMA_EXPONENT}: gamma grows with the root of what was learned")
-    floor = number(said, "--epsilon", FLOOR if rule else EPSILON)
+    if _number_of_flag(values, "--gamma_exponent", GAMMA_EXPONENT) != GAMMA_EXPONENT:
+        raise ValueError(
+            f"--gamma_exponent must be {GAMMA_EXPONENT}: gamma grows with the square root of the examples learned"
+        )
+    share = _number_of_flag(values, "--epsilon", MIN_UNIFORM_SHARE if rule else EPSILON)
     if rule == "--squarecb":
-        plausible = {} if "--elim" in said else {"exploration": None}
-        return checked(
-            {"kind": "InverseGap", "scale": number(said, "--gamma_scale", 10.0), "uniform_share": floor, **plausible}
+        plausible = {} if "--elim" in values else {"exploration": None}
+        return validate_exploration(
+            {
+                "kind": "InverseGap",
+                "scale": _number_of_flag(values, "--gamma_scale", 10.0),
+                "uniform_share": share,
+                **plausible,
+            }
         )
     if rule == "--softmax":
-        rate = number(said, "--lambda", 1.0)
+        rate = _number_of_flag(values, "--lambda", 1.0)
         if not rate > 0.0:
             raise ValueError(f"--lambda must be above 0, got {rate:g}")
-        return checked({"kind": "Softmax", "temperature": 1.0 / rate, "uniform_share": floor})
+        return validate_exploration({"kind": "Softmax", "temperature": 1.0 / rate, "uniform_share": share})
     if rule == "--bag":
-        draws = round(number(said, "--bag", 1.0))
-        return checked({"kind": "Thompson", "exploration": STRENGTH, "draws": draws, "uniform_share": floor})
+        draws = round(_number_of_flag(values, "--bag", 1.0))
+        return validate_exploration(
+            {"kind": "Thompson", "exploration": DRAW_SCALE, "draws": draws, "uniform_share": share}
+        )
     if rule == "--regcbopt":
-        return checked({"kind": "OptimisticGap", "uniform_share": floor})
-    return checked({"kind": "Greedy", "uniform_share": floor})
+        return validate_exploration({"kind": "OptimisticGap", "uniform_share": share})
+    return validate_exploration({"kind": "Greedy", "uniform_share": share})
 
 
-def flags(text: str) -> Iterator[tuple[str, str]]:
-    """Flags with what follows them; ValueError for those that are refused or not known."""
+def _parse_flags(text: str) -> Iterator[tuple[str, str]]:
+    """Yield flags with their values. Raises ValueError for flags that are refused or unknown."""
     words = shlex.split(text)
     if not words:
         raise ValueError("arguments must say how to explore: --cb_explore_adf --epsilon 0.2")
-    at = 0
-    while at < len(words):
-        name, given, value = words[at].partition("=")
-        at += 1
-        if name in REFUSED:
-            raise ValueError(f"{name} is refused: {REFUSED[name]}")
-        count = TAKEN.get(name, PASSED.get(name))
+    position = 0
+    while position < len(words):
+        name, equals, value = words[position].partition("=")
+        position += 1
+        if name in REFUSED_FLAGS:
+            raise ValueError(f"{name} is refused: {REFUSED_FLAGS[name]}")
+        count = USED_FLAGS.get(name, IGNORED_FLAGS.get(name))
         if count is None:
             raise ValueError(f"{quote(name)} is not known here; docs/from_vowpal_wabbit.md lists what is")
-        if count and not given:
-            if at == len(words):
+        if count and not equals:
+            if position == len(words):
                 raise ValueError(f"{name} must be followed by a value")
-            value = words[at]
-            at += 1
+            value = words[position]
+            position += 1
         yield name, value
 
 
-def number(said: dict[str, str], name: str, default: float) -> float:
-    """What follows a flag, as a number."""
+def _number_of_flag(values: dict[str, str], name: str, default: float) -> float:
+    """Return the value of a flag as a number."""
     try:
-        return float(said.get(name, default))
+        return float(values.get(name, default))
     except ValueError:
-        raise ValueError(f"{name} must be followed by a number, got {quote(said[name])}") from None
+        raise ValueError(f"{name} must be followed by a number, got {quote(values[name])}") from None
 
 
-def checked(exploration: Any) -> dict[str, Any]:
-    """An exploration as plain data; ValueError for what is none."""
+def validate_exploration(exploration: Any) -> dict[str, Any]:
+    """Return an exploration rule as plain data, after a check that it can be built.
+
+    Parameters
+    ----------
+    exploration : dict
+        Exploration rule as plain data.
+
+    Returns
+    -------
+    dict
+        Copy of it.
+
+    Raises
+    ------
+    ValueError
+        If it is no exploration rule.
+    """
     try:
-        found = build(exploration)
+        rule = build(exploration)
     except TypeError as error:
-        raise ValueError(f"the exploration does not fit: {error}") from None
-    if not isinstance(found, Exploration):
-        raise ValueError(f"the exploration must be one, with its kind, got {quote(exploration)}")
+        raise ValueError(f"exploration cannot be built from its arguments: {error}") from None
+    if not isinstance(rule, Exploration):
+        raise ValueError(f"exploration must be a dictionary with the kind of a rule, got {quote(exploration)}")
     return dict(exploration)
 
 
-def bandit_of(arguments: str, seed: int = 0) -> Bandit:
-    """The bandit of Vowpal Wabbit's arguments: records of any keys for the context and for every arm.
+def bandit_from_arguments(arguments: str, seed: int = 0) -> Bandit:
+    """Return the bandit of Vowpal Wabbit's arguments, with dictionaries for the context and for every arm.
 
-    arguments: what stands behind `vw`, at most 1,024 characters. seed: at least 0 (default 0).
-    ValueError with one sentence for what has no counterpart.
+    Parameters
+    ----------
+    arguments : str
+        Arguments of `vw`, at most 1,024 characters.
+    seed : int, default 0
+        Seed of all draws, at least 0.
 
-    >>> bandit_of("--cb_explore_adf --softmax --lambda 4").exploration
+    Returns
+    -------
+    Bandit
+        `onepass.InteractionBandit` with the exploration rule of the arguments.
+
+    Raises
+    ------
+    ValueError
+        If an argument has no counterpart. The message is one sentence.
+
+    Examples
+    --------
+    >>> bandit_from_arguments("--cb_explore_adf --softmax --lambda 4").exploration
     Softmax(temperature=0.25, scale=0.1, uniform_share=0.001)
     """
-    return InteractionBandit(exploration=build(exploration_of(arguments)), seed=seed)
+    return InteractionBandit(exploration=build(exploration_from_arguments(arguments)), seed=seed)

@@ -11,7 +11,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from onepass.adapters.vowpal_wabbit import exploration_of
+from onepass.adapters.vowpal_wabbit import exploration_from_arguments
 from onepass.bandit.decision import new_id
 from onepass.evaluation import intervals
 from onepass.evaluation.moments import Moments
@@ -158,7 +158,7 @@ def make_policies(loop: Loop, chosen: list[tuple[str, str, str]]) -> list[Policy
                 PolicyRun("Baseline", "", "Baseline"), PolicyRun("Random", "", "Random")]  # fmt: skip
     for name, text, source in chosen:
         try:
-            bandit = make_bandit(set_exploration(loop.settings, exploration_of(text)))
+            bandit = make_bandit(set_exploration(loop.settings, exploration_from_arguments(text)))
         except ValueError as error:
             raise Problem(400, "InvalidPolicyContract", f"{name}: {error}", "policies") from None
         policies.append(PolicyRun(name, text, source, Fold(loop.store, loop.name, bandit)))

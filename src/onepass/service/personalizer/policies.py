@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from onepass.adapters.vowpal_wabbit import OURS, checked, exploration_of
+from onepass.adapters.vowpal_wabbit import PLAIN_COMMAND, exploration_from_arguments, validate_exploration
 from onepass.foundation.registry import build, to_plain
 from onepass.service.settings import LoopSettings, make_bandit
 
@@ -19,7 +19,7 @@ def set_policy(settings: LoopSettings, name: str, arguments: str) -> LoopSetting
     if not 1 <= len(name) <= LONGEST_NAME:
         raise ValueError(f"name must have from 1 to {LONGEST_NAME} characters, got {len(name)}")
     said = msgspec.structs.replace(settings.personalizer, policy=name, arguments=arguments)
-    return msgspec.structs.replace(set_exploration(settings, exploration_of(arguments)), personalizer=said)
+    return msgspec.structs.replace(set_exploration(settings, exploration_from_arguments(arguments)), personalizer=said)
 
 
 def remove_policy(settings: LoopSettings) -> LoopSettings:
@@ -41,7 +41,7 @@ def policy_json(settings: LoopSettings) -> dict[str, str]:
     said = settings.personalizer
     if said.policy:
         return {"name": said.policy, "arguments": said.arguments}
-    return {"name": OURS, "arguments": f"{OURS} {json.dumps(exploration_json(settings))}"}
+    return {"name": PLAIN_COMMAND, "arguments": f"{PLAIN_COMMAND} {json.dumps(exploration_json(settings))}"}
 
 
 def exploration_json(settings: LoopSettings) -> dict[str, Any]:
@@ -61,4 +61,6 @@ def set_exploration_share(settings: LoopSettings, share: float) -> LoopSettings:
     if share == exploration_share(settings):
         return settings
     found = exploration_json(settings)
-    return set_exploration(settings, checked({**found, ("epsilon" if "epsilon" in found else "uniform_share"): share}))
+    return set_exploration(
+        settings, validate_exploration({**found, ("epsilon" if "epsilon" in found else "uniform_share"): share})
+    )
