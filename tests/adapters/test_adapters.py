@@ -320,8 +320,9 @@ def test_environments_pass_the_check_of_gymnasium_and_agents_play_them(gym):
 
     rows = np.linspace(0.0, 1.0, 20)[:, None]
     pairs = [
-        (gym.Rounds(lambda seed: Linear(6, 4, seed), rounds=120), op.OFUL(dim=4)),
-        (gym.Points(lambda seed: NoisyFunction(rows, np.sin(5.0 * rows[:, 0]), op.RBF(0.2), 0.1, seed), rounds=120),
+        (gym.ContextualEnv(lambda seed: Linear(6, 4, seed), n_rounds=120), op.OFUL(dim=4)),
+        (gym.FixedArmsEnv(
+            lambda seed: NoisyFunction(rows, np.sin(5.0 * rows[:, 0]), op.RBF(0.2), 0.1, seed), n_rounds=120),
          op.GPUCB(rows, op.RBF(0.2))),
     ]  # fmt: skip
     for env, bandit in pairs:

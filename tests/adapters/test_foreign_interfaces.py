@@ -99,7 +99,7 @@ def test_replay_for_obp_learns_the_rounds_in_which_it_agrees():
     X, a, r = log(1, 150)
     feedback = {"n_rounds": 150, "context": X, "action": a, "reward": r, "position": None}
     made = lambda: op.LinUCB(dim=DIM, model="disjoint", exploration=0.1)  # noqa: E731
-    found = obp.play(feedback, obp.Policy(made(), K))
+    found = obp.run_bandit_simulation(feedback, obp.Policy(made(), K))
     naive = obp.Policy(made(), K).bandit
     for x, action, reward, row in zip(X, a, r, found[:, :, 0], strict=True):
         chosen = naive.decide(x, list(range(K))).arm
@@ -111,7 +111,9 @@ def test_replay_for_obp_learns_the_rounds_in_which_it_agrees():
 def test_lists_for_obp_show_different_actions_and_learn_by_their_place():
     X, a, r = log(1, 60)
     policy = obp.Policy(op.LinUCB(dim=DIM, model="disjoint", exploration=0.1), K, len_list=2)
-    found = obp.play({"n_rounds": 60, "context": X, "action": a, "reward": r, "position": np.arange(60) % 2}, policy)
+    found = obp.run_bandit_simulation(
+        {"n_rounds": 60, "context": X, "action": a, "reward": r, "position": np.arange(60) % 2}, policy
+    )
     assert (found.sum(axis=1) == 1.0).all()
     assert (found.sum(axis=2) <= 1.0).all()
     with pytest.raises(ValueError, match="len_list=1"):

@@ -1,7 +1,7 @@
 """Gymnasium: bandit problems as environments, and bandits as agents.
 
-env = Rounds(lambda seed: Linear(arms=10, dim=20, seed=seed), rounds=1_000)      observation (K, d), action: an arm
-env = Points(lambda seed: problem, rounds=100)                                   observation (A, d), always the same
+env = ContextualEnv(lambda seed: Linear(arms=10, dim=20, seed=seed), n_rounds=1_000)   # observation (K, d)
+env = FixedArmsEnv(lambda seed: problem, n_rounds=100)                          # observation (A, d), always the same
 
 agent = Agent(onepass.OFUL(dim=20))
 action = agent.act(observation)
@@ -20,111 +20,195 @@ from onepass.bandit.decision import Decision
 from onepass.foundation import check
 from onepass.model.kernel.kernel_model import KernelModel
 
-FEW = 50  # rounds that are asked for at once
+CHUNK_ROUNDS = 50  # rounds of a chunk
 
 
-class Game(Protocol):
-    """What `Rounds` plays: a problem of `onepass.lab`, or one of your own."""
+class ContextualProblem(Protocol):
+    """Contextual problem of `onepass.lab`, or one of your own, with K arms and d features."""
 
     arms: int
     dim: int
 
     def chunk(self, start: int, rounds: int) -> Any:
-        """Rounds start .. start + rounds - 1: contexts (B, K, d), expected and rewards (B, K)."""
+        """Return rounds start .. start + rounds - 1: contexts (B, K, d), expected rewards and rewards (B, K)."""
         ...
 
 
-class Choice(Protocol):
-    """What `Points` plays: arms (A, d), their expected rewards (A,), and what one pays."""
+class FixedArmsProblem(Protocol):
+    """Problem of fixed arms (A, d) with expected rewards (A,)."""
 
     arms: np.ndarray
     expected: np.ndarray
 
     def reward(self, round: int, arm: int) -> float:
-        """What an arm pays in a round."""
+        """Return the reward of an arm in a round."""
         ...
 
 
-class Rounds(gymnasium.Env):
-    """A contextual problem: every observation is the rows (K, d) of this round's arms.
+class ContextualEnv(gymnasium.Env):
+    """Environment of a contextual problem, whose observations are the rows (K, d) of the arms of a round.
 
-    game: from a seed to a problem that has arms, dim and chunk, such as those of `onepass.lab`.
-    rounds: of an episode, at least 1 (default 1000). seed: of the first episode, at least 0 (default 0); `reset(seed=)`
-    begins another one. info of a step: "expected" and "regret" of the arm played. ValueError outside those ranges.
+    Parameters
+    ----------
+    make_problem : function
+        Maps a seed to a problem with `arms`, `dim` and `chunk`, such as those of `onepass.lab`.
+    n_rounds : int, default 1000
+        Number of rounds of an episode, at least 1.
+    seed : int, default 0
+        Seed of the problem of the first episode, at least 0.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
     """
 
-    rounds: int
-    game: Game
+    n_rounds: int
+    problem: ContextualProblem
 
-    def __init__(self, game: Callable[[int], Game], rounds: int = 1000, seed: int = 0) -> None:
-        self.make, self.rounds = game, check.integer("rounds", rounds, 1)
+    def __init__(self, make_problem: Callable[[int], ContextualProblem], n_rounds: int = 1000, seed: int = 0) -> None:
+        self.make_problem, self.n_rounds = make_problem, check.integer("n_rounds", n_rounds, 1)
         self.seed = check.integer("seed", seed, 0)
-        self._begin()
-        self.observation_space = Box(-np.inf, np.inf, (self.game.arms, self.game.dim), np.float64)
-        self.action_space = Discrete(self.game.arms)
+        self._start_episode()
+        self.observation_space = Box(-np.inf, np.inf, (self.problem.arms, self.problem.dim), np.float64)
+        self.action_space = Discrete(self.problem.arms)
 
-    def _begin(self) -> None:
-        self.game, self._round = self.make(self.seed), 0
-        self._chunk = self.game.chunk(0, min(FEW, self.rounds))
+    def _start_episode(self) -> None:
+        self.problem, self._round = self.make_problem(self.seed), 0
+        self._chunk = self.problem.chunk(0, min(CHUNK_ROUNDS, self.n_rounds))
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[np.ndarray, dict[str, Any]]:
-        """Begin an episode: of another problem where a seed is given, else of the same one; options: None."""
+        """Start an episode.
+
+        Parameters
+        ----------
+        seed : int, default None
+            Seed of another problem, at least 0. None plays the same problem again.
+        options : object, default None
+            Not used.
+
+        Returns
+        -------
+        tuple of (array, dict)
+            First observation, and an empty dictionary.
+        """
         super().reset(seed=seed)
         self.seed = self.seed if seed is None else check.integer("seed", seed, 0)
-        self._begin()
+        self._start_episode()
         return self._chunk.contexts[0].copy(), {}
 
     def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
-        """Play an arm: the next observation, what the arm paid, False, whether the episode is over, and `info`."""
-        arm, place = check.integer("action", action, 0, self.game.arms - 1), self._round % FEW
-        expected = self._chunk.expected[place]
+        """Play an arm.
+
+        Parameters
+        ----------
+        action : int
+            Index of the arm.
+
+        Returns
+        -------
+        tuple of (array, float, bool, bool, dict)
+            Next observation, reward of the arm, False, True at the end of the episode, and a dictionary with the
+            expected reward of the arm ("expected") and its "regret".
+
+        Raises
+        ------
+        ValueError
+            If there is no such arm.
+        """
+        arm, offset = check.integer("action", action, 0, self.problem.arms - 1), self._round % CHUNK_ROUNDS
+        expected = self._chunk.expected[offset]
         info = {"expected": float(expected[arm]), "regret": float(expected.max() - expected[arm])}
-        reward, seen = float(self._chunk.rewards[place, arm]), self._chunk.contexts[place]
+        reward, observation = float(self._chunk.rewards[offset, arm]), self._chunk.contexts[offset]
         self._round += 1
-        if self._round < self.rounds:
-            if self._round % FEW == 0:
-                self._chunk = self.game.chunk(self._round, min(FEW, self.rounds - self._round))
-            seen = self._chunk.contexts[self._round % FEW]
-        return seen.copy(), reward, False, self._round >= self.rounds, info
+        if self._round < self.n_rounds:
+            if self._round % CHUNK_ROUNDS == 0:
+                self._chunk = self.problem.chunk(self._round, min(CHUNK_ROUNDS, self.n_rounds - self._round))
+            observation = self._chunk.contexts[self._round % CHUNK_ROUNDS]
+        return observation.copy(), reward, False, self._round >= self.n_rounds, info
 
 
-class Points(gymnasium.Env):
-    """A problem of fixed arms, such as those for kernel bandits: every observation is all of them, (A, d).
+class FixedArmsEnv(gymnasium.Env):
+    """Environment of a problem with fixed arms, as for kernel bandits; every observation is all arms, (A, d).
 
-    problem: from a seed to a problem that has arms (A, d), expected (A,) and reward(round, arm).
-    rounds, seed, and what a step gives: as of `Rounds`. ValueError outside those ranges.
+    Parameters
+    ----------
+    make_problem : function
+        Maps a seed to a problem with `arms` (A, d), `expected` (A,) and `reward(round, arm)`.
+    n_rounds : int, default 1000
+        Number of rounds of an episode, at least 1.
+    seed : int, default 0
+        Seed of the problem of the first episode, at least 0.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
     """
 
-    rounds: int
-    problem: Choice
+    n_rounds: int
+    problem: FixedArmsProblem
 
-    def __init__(self, problem: Callable[[int], Choice], rounds: int = 1000, seed: int = 0) -> None:
-        self.make, self.rounds = problem, check.integer("rounds", rounds, 1)
+    def __init__(self, make_problem: Callable[[int], FixedArmsProblem], n_rounds: int = 1000, seed: int = 0) -> None:
+        self.make_problem, self.n_rounds = make_problem, check.integer("n_rounds", n_rounds, 1)
         self.seed = check.integer("seed", seed, 0)
-        self.problem, self._round = problem(self.seed), 0
+        self.problem, self._round = make_problem(self.seed), 0
         self.observation_space = Box(-np.inf, np.inf, self.problem.arms.shape, np.float64)
         self.action_space = Discrete(len(self.problem.arms))
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[np.ndarray, dict[str, Any]]:
-        """Begin an episode: of another problem where a seed is given, else of the same one; options: None."""
+        """Start an episode.
+
+        Parameters
+        ----------
+        seed : int, default None
+            Seed of another problem, at least 0. None plays the same problem again.
+        options : object, default None
+            Not used.
+
+        Returns
+        -------
+        tuple of (array, dict)
+            First observation, and an empty dictionary.
+        """
         super().reset(seed=seed)
         self.seed = self.seed if seed is None else check.integer("seed", seed, 0)
-        self.problem, self._round = self.make(self.seed), 0
+        self.problem, self._round = self.make_problem(self.seed), 0
         return np.array(self.problem.arms, np.float64), {}
 
     def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
-        """Play an arm: all arms, what it paid, False, whether the episode is over, and `info`."""
+        """Play an arm.
+
+        Parameters
+        ----------
+        action : int
+            Index of the arm.
+
+        Returns
+        -------
+        tuple of (array, float, bool, bool, dict)
+            Next observation, reward of the arm, False, True at the end of the episode, and a dictionary with the
+            expected reward of the arm ("expected") and its "regret".
+
+        Raises
+        ------
+        ValueError
+            If there is no such arm.
+        """
         arm, expected = check.integer("action", action, 0, len(self.problem.arms) - 1), self.problem.expected
         reward = float(self.problem.reward(self._round, arm))
         self._round += 1
         info = {"expected": float(expected[arm]), "regret": float(expected.max() - expected[arm])}
-        return np.array(self.problem.arms, np.float64), reward, False, self._round >= self.rounds, info
+        return np.array(self.problem.arms, np.float64), reward, False, self._round >= self.n_rounds, info
 
 
 class Agent:
-    """A bandit that acts on observations.
+    """Agent that acts on observations by a bandit.
 
-    bandit: a `Bandit` on `Rounds`, whose arms are then 0, 1, ...; a kernel bandit, of fixed arms or not, on `Points`.
+    Parameters
+    ----------
+    bandit : Bandit
+        Bandit for `ContextualEnv`, whose arms are then named 0, 1, ..., or a kernel bandit for `FixedArmsEnv`.
     """
 
     def __init__(self, bandit: Any) -> None:
@@ -132,15 +216,37 @@ class Agent:
         self.decision: Decision | None = None
 
     def act(self, observation: Any) -> int:
-        """The arm for an observation (K, d)."""
+        """Choose an arm for an observation.
+
+        Parameters
+        ----------
+        observation : array of shape (K, d)
+            Rows of the arms.
+
+        Returns
+        -------
+        int
+            Index of the arm.
+        """
         rows = np.asarray(observation, np.float64)
-        fixed = isinstance(self.bandit.model, KernelModel) and self.bandit.model.fixed
-        self.decision = self.bandit.decide(None if fixed else rows, list(range(len(rows))))
+        has_fixed_arms = isinstance(self.bandit.model, KernelModel) and self.bandit.model.fixed
+        self.decision = self.bandit.decide(None if has_fixed_arms else rows, list(range(len(rows))))
         assert self.decision is not None
         return int(self.decision.arm)
 
     def learn(self, reward: float) -> None:
-        """What the last action paid; ValueError before the first one."""
+        """Learn the reward of the last action.
+
+        Parameters
+        ----------
+        reward : float
+            Reward of the action.
+
+        Raises
+        ------
+        ValueError
+            Before the first action.
+        """
         if self.decision is None:
             raise ValueError("reward must follow an action; act first")
         self.bandit.learn(self.decision, float(reward))

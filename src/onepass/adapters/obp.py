@@ -1,10 +1,10 @@
-"""Open Bandit Pipeline: our bandits in its arrays; the package itself is not needed.
+"""Open Bandit Pipeline: bandits of onepass behind its arrays, without the package itself.
 
-    policy = Policy(bandit)                                    # contexts (n, dim) for all actions
-    found = play(bandit_feedback, policy)                      # as obp's run_bandit_simulation: by replay
+    policy = Policy(bandit, n_actions=10)                      # contexts (n, dim) for all actions
+    actions = run_bandit_simulation(bandit_feedback, policy)   # by replay, as obp's function of that name
     action_dist = policy.action_dist(context)                  # (n, n_actions, len_list), for its estimators
 
-A bandit of `model="disjoint"` whose arms are the actions 0, 1, ...; probabilities are those of its exploration.
+The bandit has `model="disjoint"`, and its arms are the actions 0, 1, ... Its exploration determines the probabilities.
 """
 
 from typing import Any
@@ -18,10 +18,21 @@ from onepass.model.arms.arm_models import ArmModels
 
 
 class Policy:
-    """A bandit with models per arm as obp asks for a policy.
+    """Policy of obp on a bandit with a model per arm.
 
-    bandit: such as `onepass.LinUCB(dim=3, model="disjoint", exploration=onepass.InverseGap())`.
-    n_actions: at least 1. len_list: actions shown at once, from 1 to n_actions (default 1). ValueError otherwise.
+    Parameters
+    ----------
+    bandit : Bandit
+        Bandit such as `onepass.LinUCB(dim=3, model="disjoint", exploration=onepass.InverseGap())`.
+    n_actions : int
+        Number of actions, at least 1.
+    len_list : int, default 1
+        Number of actions shown at once, from 1 to `n_actions`.
+
+    Raises
+    ------
+    ValueError
+        If the bandit has no model per arm, or a number is out of range.
     """
 
     policy_type = "contextual"
@@ -41,42 +52,87 @@ class Policy:
                 bandit.add_arm(action)
 
     def select_action(self, context: Any) -> np.ndarray:
-        """The actions (len_list,) to be shown in a context, (1, dim) or (dim,)."""
+        """Choose the actions to show in a context.
+
+        Parameters
+        ----------
+        context : array of shape (1, dim) or (dim,)
+            Context of the decision.
+
+        Returns
+        -------
+        array of shape (len_list,)
+            The actions.
+        """
         row = check.array("context", context, np.dtype(np.float64), (1, 2)).reshape(-1)
         decision = self.bandit.decide(row, list(range(self.n_actions)), self.len_list)
         return np.array(decision.arms if self.len_list > 1 else [decision.arm])
 
     def update_params(self, action: int, reward: float, context: Any) -> None:
-        """Learn what an action paid in a context, (1, dim) or (dim,)."""
+        """Learn the reward of an action in a context.
+
+        Parameters
+        ----------
+        action : int
+            Action that was shown.
+        reward : float
+            Its reward.
+        context : array of shape (1, dim) or (dim,)
+            Context of the decision.
+        """
         row = check.array("context", context, np.dtype(np.float64), (1, 2)).reshape(-1)
         self.bandit.learn(row, float(reward), int(action))
 
     def action_dist(self, context: Any) -> np.ndarray:
-        """The chance of every action in every context, (n, n_actions, len_list); context (n, dim). Nothing is drawn.
+        """Return the probability of every action in every context, without a draw.
 
-        For lists only the first place is known beforehand: len_list must be 1, or ValueError.
+        Parameters
+        ----------
+        context : array of shape (n, dim)
+            Contexts.
+
+        Returns
+        -------
+        array of shape (n, n_actions, 1)
+            Probabilities of the actions.
+
+        Raises
+        ------
+        ValueError
+            If `len_list` is not 1, because the probabilities of later positions depend on the first.
         """
         if self.len_list != 1:
-            raise ValueError("action_dist must be asked of a policy with len_list=1: later places hang on the first")
+            raise ValueError("action_dist needs a policy with len_list=1: later positions depend on the first")
         rows = check.array("context", context, np.dtype(np.float64), (2,))
         decision = self.bandit.copy().decide(rows[:, None], list(range(self.n_actions)))
         return np.asarray(decision.probabilities).reshape(len(rows), self.n_actions, 1)
 
 
-def play(feedback: dict[str, Any], policy: Policy) -> np.ndarray:
-    """The choices (n, n_actions, len_list) of a policy that learns by replay, as obp's run_bandit_simulation gives.
+def run_bandit_simulation(bandit_feedback: dict[str, Any], policy: Policy) -> np.ndarray:
+    """Play logged rounds by replay, as obp's function of the same name does.
 
-    feedback: obp's dictionary, of which n_rounds, context, action, reward and, for lists, position are needed. Each
-    round it chooses, and it learns the rounds in which it chose what was logged.
+    The policy chooses in every round, and learns the rounds in which it chose the logged action.
+
+    Parameters
+    ----------
+    bandit_feedback : dict
+        Dictionary of obp with `n_rounds`, `context`, `action`, `reward` and, for lists, `position`.
+    policy : Policy
+        Policy that chooses and learns.
+
+    Returns
+    -------
+    array of shape (n_rounds, n_actions, len_list)
+        1 for the actions chosen at each position, 0 for the others.
     """
-    rounds = check.integer("n_rounds", feedback["n_rounds"], 1)
-    positions = feedback.get("position")
-    positions = np.zeros(rounds, np.int64) if positions is None else np.asarray(positions)
-    found = np.zeros((rounds, policy.n_actions, policy.len_list))
-    for t in range(rounds):
-        context, logged = np.asarray(feedback["context"][t]), int(feedback["action"][t])
-        chosen = policy.select_action(context)
-        found[t, chosen, np.arange(policy.len_list)] = 1.0
-        if chosen[min(int(positions[t]), policy.len_list - 1)] == logged:
-            policy.update_params(logged, float(feedback["reward"][t]), context)
-    return found
+    n_rounds = check.integer("n_rounds", bandit_feedback["n_rounds"], 1)
+    positions = bandit_feedback.get("position")
+    positions = np.zeros(n_rounds, np.int64) if positions is None else np.asarray(positions)
+    choices = np.zeros((n_rounds, policy.n_actions, policy.len_list))
+    for t in range(n_rounds):
+        context, logged = np.asarray(bandit_feedback["context"][t]), int(bandit_feedback["action"][t])
+        actions = policy.select_action(context)
+        choices[t, actions, np.arange(policy.len_list)] = 1.0
+        if actions[min(int(positions[t]), policy.len_list - 1)] == logged:
+            policy.update_params(logged, float(bandit_feedback["reward"][t]), context)
+    return choices
