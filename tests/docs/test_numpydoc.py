@@ -31,7 +31,6 @@ PENDING: tuple[str, ...] = (
     "onepass.adapters",
     "onepass.lab",
     "onepass.model",
-    "onepass.service",
 )
 PACKAGES = [name for _, name, is_package in pkgutil.iter_modules(onepass.__path__) if is_package]
 

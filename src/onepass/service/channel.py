@@ -2,7 +2,7 @@
 
     length of the payload (4 bytes) | kind (1 byte) | number (8 bytes) | payload
 
-A number belongs to a request of the worker, and its answers carry it back.
+Each request of a worker has a number, and the answers to it have the same number.
 """
 
 import asyncio
@@ -19,30 +19,34 @@ HEAD = struct.Struct("<IBQ")
 
 
 class Kind(IntEnum):
-    """Kinds of frames, those of the service first."""
+    """Kinds of frames. The service sends those up to END, the worker the others."""
 
-    CONFIGURE = 0  # what a worker serves: the first frame
-    STATE = 1  # the file of a loop has a newer state; payload: the loop's name
-    STORED = 2  # a decision is durable; payload: the record, where an earlier one of the same id stands
-    STALE = 3  # a decision was made by a model that is too old: decide again
-    REFUSED = 4  # a `Refusal`
-    ANSWER = 5  # bytes
-    START = 6  # of the answer to a relayed request: `Start`
-    BODY = 7  # of the answer, more comes
-    END = 8  # of the answer, the last part
+    CONFIGURE = 0  # `Configuration`: the first frame
+    STATE = 1  # the file of a loop's state is newer; payload: the loop's name
+    STORED = 2  # a decision is durable; payload: empty, or the earlier record that has the same id
+    STALE = 3  # the model of a decision was too old: decide again
+    REFUSED = 4  # `Refusal`
+    ANSWER = 5  # payload: the answer, as bytes
+    START = 6  # `Start`: status and headers of the answer to a relayed request
+    BODY = 7  # part of that answer's body
+    END = 8  # last part of that answer's body
     READY = 9  # the worker serves
-    FOLLOWED = 10  # the worker decides by the state of this number
+    FOLLOWED = 10  # the worker decides with the state of this number; payload: the loop's name
     SUBMIT = 11  # `Submission`: a decision to be stored
-    FIND = 12  # `Question`: the decision of an id
-    OUTCOME = 13  # `Outcomes`
+    FIND = 12  # `Question`: find the decision of an id
+    OUTCOME = 13  # `Outcomes`: store outcomes
     RELAY = 14  # `Relayed`: a request that the service answers itself
     ABORT = 15  # the client of a relayed request is gone
-    SERVED = 16  # a list of `Served`
+    SERVED = 16  # list of `Served`
 
 
 class Configuration(msgspec.Struct, frozen=True):
-    """keys: as the settings files have them, by loop; clocks: of every loop, as `Clock.origin` says; states: the file
-    of every loop's state; certificate, private_key: of TLS; connections: at most, of a worker."""
+    """Configuration of a worker.
+
+    `keys`, `clocks` and `states` are by loop: its keys as in the settings file, its clock's `Clock.origin`, and the
+    file of its state. `certificate` and `private_key` are the TLS files, or None. `connections` is the largest number
+    of connections of a worker.
+    """
 
     keys: dict[str, list[dict[str, Any]]]
     clocks: dict[str, tuple[int, int]]
@@ -53,8 +57,11 @@ class Configuration(msgspec.Struct, frozen=True):
 
 
 class ModelBytes(msgspec.Struct, frozen=True):
-    """A model of a loop. line: its number; through: the place of the log through which it has learned; data: as a file
-    has it."""
+    """Model of a loop.
+
+    `line` is the model's number. It has learned the log up to and including the sequence number `through`. `data` is
+    the content of a model file.
+    """
 
     line: int
     through: int
@@ -62,9 +69,9 @@ class ModelBytes(msgspec.Struct, frozen=True):
 
 
 class State(msgspec.Struct, frozen=True):
-    """Settings and models that decide in a loop: a file, for it may have megabytes.
+    """Settings and models of a loop, for deciding. They go through a file, since they may take megabytes.
 
-    number: from 1; settings: plain; version: of the settings.
+    `number` counts the states from 1. `settings` are plain data, and `version` is the number of the settings.
     """
 
     loop: str
@@ -76,7 +83,11 @@ class State(msgspec.Struct, frozen=True):
 
 
 class Submission(msgspec.Struct, frozen=True):
-    """A decision. client: whose rate is limited; state: the number of the state that decided; record: JSON."""
+    """Decision to be stored.
+
+    `client` is the key or address whose rate is limited. `state` is the number of the state that decided. `record` is
+    JSON.
+    """
 
     loop: str
     client: str | None
@@ -92,7 +103,7 @@ class Question(msgspec.Struct, frozen=True):
 
 
 class Outcomes(msgspec.Struct, frozen=True):
-    """client: as above; body: of the request."""
+    """Outcomes to be stored. `client` is the key or address whose rate is limited, `body` the body of the request."""
 
     loop: str
     client: str | None
@@ -100,7 +111,7 @@ class Outcomes(msgspec.Struct, frozen=True):
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """A `Refused` in parts."""
+    """Fields of an `ApiError`."""
 
     status: int
     code: str
@@ -109,16 +120,16 @@ class Refusal(msgspec.Struct, frozen=True):
 
     @classmethod
     def from_error(cls, error: ApiError) -> "Refusal":
-        """Take a refusal apart."""
+        """Make the message for an error."""
         return cls(error.status, error.code, error.message, error.wait)
 
     def error(self) -> ApiError:
-        """Put it together again."""
+        """Return the error."""
         return ApiError(self.status, self.code, self.message, self.wait)
 
 
 class Relayed(msgspec.Struct, frozen=True):
-    """A request of HTTP, as ASGI has it."""
+    """HTTP request with the fields of an ASGI scope."""
 
     method: str
     scheme: str
@@ -132,14 +143,14 @@ class Relayed(msgspec.Struct, frozen=True):
 
 
 class Start(msgspec.Struct, frozen=True):
-    """The beginning of an answer of HTTP."""
+    """Status and headers of an HTTP response."""
 
     status: int
     headers: list[tuple[bytes, bytes]]
 
 
 class Served(msgspec.Struct, frozen=True, array_like=True):
-    """A request that a worker answered, for metrics."""
+    """Request that a worker answered, for metrics. `seconds` is its duration."""
 
     loop: str
     operation: str
@@ -148,8 +159,10 @@ class Served(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Channel(asyncio.Protocol):
-    """One end of a pair. receive: is called with kind, number and payload of every frame; lost: when the other end is
-    gone."""
+    """One end of the connection between service and worker.
+
+    `receive` is called with kind, number and payload of each frame. `lost` is called when the other end is gone.
+    """
 
     def __init__(self, receive: Callable[[int, int, bytes], None], lost: Callable[[], None]):
         self._receive, self._lost = receive, lost
@@ -160,7 +173,7 @@ class Channel(asyncio.Protocol):
         self._writable.set()
 
     def send(self, kind: Kind, number: int = 0, payload: bytes = b"") -> None:
-        """Send a frame, together with others of this turn of the event loop; dropped where the other end is gone."""
+        """Send a frame. All frames of one turn of the event loop go together. Dropped if the other end is gone."""
         if not self._frames:
             asyncio.get_running_loop().call_soon(self._flush)
         self._frames.append(HEAD.pack(len(payload), kind, number))
@@ -176,11 +189,11 @@ class Channel(asyncio.Protocol):
         self.send(kind, number, msgspec.msgpack.encode(message))
 
     async def drain(self) -> None:
-        """Wait until what was sent before is mostly gone."""
+        """Wait until the buffer of the transport is below its limit."""
         await self._writable.wait()
 
     def close(self) -> None:
-        """Send what waits, and close."""
+        """Send the waiting frames, and close the connection."""
         self._flush()
         if self._transport is not None:
             self._transport.close()

@@ -1,9 +1,9 @@
-"""Bound what connections may cost: the size of a request's head, the time to send it, and how many there are.
+"""Limits of connections: the size of a request's head, the time to send it, and the number of connections.
 
-    head     at most 64 KiB of request line and headers, else 431; whole within 20 s, else 408
-    body     whole within 60 s of its head, else 408; its size is bound by `limits.body`
-    answer   taken within 60 s, else the connection is ended
-    number   at most so many connections: a new one ends one that is idle, or gets 503 where none is
+    head     at most 64 KiB of request line and headers, else 431; complete within 20 s, else 408
+    body     complete within 60 s of its head, else 408; `limits.body` bounds its size
+    answer   received by the client within 60 s, else the connection is closed
+    number   at most `connections`: a new one closes an idle one, or gets 503 if none is idle
 
 Parts of an answer that are written in one turn of the event loop are sent together.
 """
@@ -23,7 +23,7 @@ HEAD_SECONDS = 20.0
 BODY_SECONDS = 60.0
 ANSWER_SECONDS = 60.0
 SWEEP = 1.0  # seconds between two looks for connections that took too long
-JOIN = 1 << 16  # bytes that wait at most to be sent together
+JOIN = 1 << 16  # bytes that wait to be sent together: more are sent at once
 QUIET = 1.0  # seconds between two lines about malformed requests
 CONNECTIONS = 1_000
 
@@ -31,10 +31,10 @@ _logger = logging.getLogger("uvicorn.error")
 
 
 class ConnectionLimits:
-    """Limits of the connections of one process, and counts of what they refused.
+    """Limits of the connections of one process.
 
-    connections: how many at most; count: is called with the status of every request that was refused before it was
-    read; head_seconds, body_seconds, answer_seconds: how long each part may take.
+    `connections` is their largest number. `count` is called with the status of each request that was refused before it
+    was read. `head_seconds`, `body_seconds` and `answer_seconds` bound the time of each part.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class ConnectionLimits:
         self._logged, self._unlogged, self._sweeping = -QUIET, 0, False
 
     def refuse(self, status: int, why: str) -> None:
-        """Count a refusal, and log it, at most one line a second."""
+        """Count a refused request, and log it, at most one line a second."""
         self.count(status)
         self._unlogged += 1
         now = time.monotonic()
@@ -60,7 +60,7 @@ class ConnectionLimits:
             self._logged, self._unlogged = now, 0
 
     def watch(self, connections: set[Any]) -> None:
-        """End connections that take too long, as long as there are any."""
+        """Check every second for connections that take too long, while there are any connections."""
         if not self._sweeping:
             self._sweeping = True
             asyncio.get_running_loop().call_later(SWEEP, self._sweep, connections)
@@ -74,12 +74,12 @@ class ConnectionLimits:
             self.watch(connections)
 
     def protocol(self) -> type[asyncio.Protocol]:
-        """The protocol of HTTP with these limits, for uvicorn."""
+        """Make the HTTP protocol class with these limits, for uvicorn."""
         return type("LimitedProtocol", (LimitedProtocol,), {"limits": self})
 
 
 class JoinedTransport:
-    """A transport that sends together what is written in one turn of the event loop."""
+    """Transport that joins the writes of one turn of the event loop."""
 
     def __init__(self, transport: Any):
         self._transport = transport
@@ -87,7 +87,7 @@ class JoinedTransport:
         self._size = 0
 
     def write(self, data: bytes) -> None:
-        """Send this soon."""
+        """Send data at the end of this turn of the event loop, or now if too much waits."""
         if not self._parts:
             asyncio.get_running_loop().call_soon(self.flush)
         self._parts.append(data)
@@ -96,14 +96,14 @@ class JoinedTransport:
             self.flush()
 
     def flush(self) -> None:
-        """Send what waits."""
+        """Send the waiting data."""
         if self._parts:
             data, self._parts, self._size = b"".join(self._parts), [], 0
             if not self._transport.is_closing():
                 self._transport.write(data)
 
     def close(self) -> None:
-        """Send what waits, and close."""
+        """Send the waiting data, and close."""
         self.flush()
         self._transport.close()
 
@@ -112,27 +112,27 @@ class JoinedTransport:
 
 
 class HeadTooLargeError(Exception):
-    """A head that came in one piece and is too large."""
+    """Head of a request that arrived in one piece and is too large."""
 
 
 class LimitedProtocol(HttpToolsProtocol):
-    """A connection of HTTP with limits."""
+    """HTTP connection with limits."""
 
     limits: ConnectionLimits
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
         self.transport: Any = JoinedTransport(transport)
-        self._head = 0  # bytes of a head that is not whole
+        self._head = 0  # bytes so far of an incomplete head
         self._in_body, self._refused = False, False
-        self._deadline: float | None = time.monotonic() + self.limits.head_seconds  # of the part that is coming
-        self._unread: float | None = None  # since when the client takes nothing of an answer
+        self._deadline: float | None = time.monotonic() + self.limits.head_seconds  # for the part being received
+        self._unread: float | None = None  # time since which the client has not read the answer
         self.limits.watch(self.connections)
         if len(self.connections) > self.limits.connections and not self._make_room():
             self._refuse(503, f"there are {self.limits.connections} connections, all at work")
 
     def _make_room(self) -> bool:
-        """End another connection that is idle: first those that never sent a whole head, the oldest before others."""
+        """Close the oldest idle connection, first one that never sent a complete head. Return False if none is idle."""
         idle = [one for one in self.connections if isinstance(one, LimitedProtocol) and one is not self and one.is_idle]
         if not idle:
             return False
@@ -141,11 +141,11 @@ class LimitedProtocol(HttpToolsProtocol):
 
     @property
     def is_idle(self) -> bool:
-        """True where no request is being answered."""
+        """True if no request is being answered."""
         return self.cycle is None or self.cycle.response_complete
 
     def end_if_late(self, now: float) -> None:
-        """End a connection that takes too long to send, or to take what is sent."""
+        """Close the connection if it takes too long to send a request, or to read the answer."""
         if self._unread is not None and now - self._unread > self.limits.answer_seconds:
             self.transport.abort()
         elif self._deadline is not None and now > self._deadline:
@@ -155,7 +155,7 @@ class LimitedProtocol(HttpToolsProtocol):
                 self._refuse(408, "it took too long to come")
 
     def _refuse(self, status: int, why: str) -> None:
-        """Answer by a status alone, and close."""
+        """Answer with a status and no body, and close."""
         self._refused, self._deadline = True, None
         self.limits.refuse(status, why)
         wait = b"retry-after: 1\r\n" if status == 503 else b""
@@ -181,7 +181,7 @@ class LimitedProtocol(HttpToolsProtocol):
             self._refuse(400, "it is no HTTP")
             return
         except httptools.HttpParserUpgrade:
-            return  # no other protocol is offered: it is answered as any request
+            return  # no other protocol is offered: the request is answered like any other
         if self._head > HEAD:
             self._refuse(431, f"its head has more than {HEAD} bytes")
 

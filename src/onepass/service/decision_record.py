@@ -1,7 +1,7 @@
 """Decide one request and make its record.
 
-The service's own process, its worker processes and the readers on Ray share these lines, so a record is the same
-function of model, settings, request and time wherever it was made.
+The service's own process, its worker processes and the readers on Ray share this code. So a record is the same function
+of model, settings, request and time in all of them.
 """
 
 from typing import Any
@@ -32,10 +32,11 @@ def make_record(
     fingerprint: str,
     now: int,
 ) -> Decision:
-    """Decide a request and return the record of the decision; Refused for what cannot be decided.
+    """Decide a request, and return the record of the decision.
 
-    copies: models that decide; settings, version: those in force; identity: of the event; fingerprint: of the request;
-    now: microseconds.
+    `copies` are the models that decide. `settings` and `version` are those in force. `identity` is the id of the
+    decision, `fingerprint` the digest of the request, `now` the time in microseconds. Raises ApiError for a request
+    that cannot be decided.
     """
     present, candidate = copies
     offered = make_offer(request, settings)
@@ -67,8 +68,10 @@ def make_record(
 
 
 def refuse_features(settings: LoopSettings, request: DecideRequest, error: ValueError) -> ApiError:
-    """Return the refusal of a request that a bandit did not decide, with the way out where arms have features and it
-    has learned from names alone."""
+    """Convert a bandit's ValueError for a request to an ApiError.
+
+    The error says what to do if arms have features and the model has learned from arm names alone.
+    """
     arms = request.arms or ()
     closed = settings.model.recipe == RECOMMENDED and settings.model.arguments.get("model") is None
     if closed and takes_records(settings) and any(getattr(arm, "features", None) for arm in arms):

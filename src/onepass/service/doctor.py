@@ -1,7 +1,7 @@
-"""Checks of the files of a service, which may be running: does it start, and is the log intact?
+"""Checks of the files of a service, which may be running: can it start, and is its log intact.
 
-fine      as it should be
-soon      it works, and will not for long, or not as intended
+fine      no problem
+soon      it works, but not as intended, or not for long
 broken    it does not start, or something is lost
 """
 

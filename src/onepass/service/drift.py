@@ -1,4 +1,4 @@
-"""Drift alarms: rewards that leave what a model expected of them, with a stated distance between false alarms.
+"""Drift alarms: they report rewards that differ from a model's means, with a bound on the rate of false alarms.
 
     r in [0, 1]: a reward, scaled     m: the model's mean of what was shown, when it was shown     o = m / (1 - m)
     more:  p = o c / (1 + o c),  q = o s / (1 + o s)     fewer: the same with o / c, o / s          c = 1.25, s = 2.5
@@ -6,18 +6,18 @@
     more: m counts as at least f_t,   fewer: 1 - m as at least g_t
     f_t = min(1/50, (1 + sum of r) / (50 + 2 n)),   g_t the same of 1 - r,   over the n rewards since the last alarm
 
-Guarantee. While the odds of a reward are at most c times as many, and as few, as the model says, E[e_t | past] <= 1, so
-the mean of both M_t less t never grows on average: from one alarm to the next it is at least `every` decisions in the
-mean (Shin, Ramdas and Rinaldo 2023), whatever is offered, shown and learned. Nothing is assumed of single rewards: 0
-and 1, or anything between. Odds that are s times as many, or as few, are found in hundreds of decisions where rewards
-are common; a change takes so many rewards, so the rarer they are the more decisions (docs/page.md).
+Guarantee. While the odds of a reward are within a factor c of the model's odds, E[e_t | past] <= 1. Then the average of
+both M_t, minus t, is a supermartingale, and two alarms are on average at least `every` decisions apart (Shin, Ramdas
+and Rinaldo 2023). This holds for all arms offered, decisions and updates of the model, and for all rewards in [0, 1].
+Odds that change by a factor s are detected within hundreds of decisions where rewards are common. Detection takes a
+number of rewards, so rarer rewards need more decisions (docs/page.md).
 
-Means of linear models may be 0 or below where rewards are rare, and no reward has odds of 0. So each bet moves such
-means to its own safe side, where its null is larger: the bet on more never claims a rate below f_t, half of what
-rewards have been so far, and the bet on fewer claims nothing of a mean of 0. f_t and g_t follow from the past alone,
-so the guarantee holds at every rate.
+The mean of a linear model may be 0 or below where rewards are rare, and odds of 0 would exclude any reward. So each bet
+moves such a mean to its safe side, where its null hypothesis is larger. The bet on more uses at least f_t, about half
+of the average reward so far. The bet on fewer uses at most 1 - g_t. f_t and g_t depend only on the past, so the
+guarantee holds at every rate.
 
-A model that has learned few rows is passed over: it does not claim to know. After an alarm all sums begin anew.
+A model that has learned few rows is not tested: its means are still uncertain. After an alarm all sums start from 0.
 """
 
 from typing import NamedTuple
@@ -25,16 +25,19 @@ from typing import NamedTuple
 import msgspec
 
 EVERY = 100_000  # decisions from one false alarm to the next, on average, at least
-OFF = 1.25  # times the odds: what means may be off by; on news sites they are by 1.2 in parts of 2,000 decisions
-SHIFT = 2.5  # times the odds: what is looked for
-FEWEST = 50  # rewards that a rate of one is known from before any came: f_t and g_t begin at 1 / 50
-SETTLED = 500  # rows a model has learned before its means are held against it
-KEPT = 12  # alarms whose times are known
+OFF = 1.25  # c, a factor of the odds that is tolerated; on news sites means are off by 1.2 in parts of 2,000 decisions
+SHIFT = 2.5  # s, the factor of the odds that the bets look for
+FEWEST = 50  # f_t and g_t begin at 1 / 50
+SETTLED = 500  # rows that a model has learned before it is tested
+KEPT = 12  # alarms that `Drift.latest` keeps
 
 
 class Alarm(msgspec.Struct, frozen=True):
-    """time: of the join that raised it, microseconds; more: whether rewards were more than expected, or fewer; after:
-    decisions since the alarm before, or the beginning."""
+    """Drift alarm.
+
+    `time` is that of the join that raised it, in microseconds. `more` is true if rewards were more than expected, false
+    if they were fewer. `after` is the number of decisions since the alarm before, or since the beginning.
+    """
 
     time: int
     more: bool
@@ -42,8 +45,11 @@ class Alarm(msgspec.Struct, frozen=True):
 
 
 class Drift(msgspec.Struct):
-    """The sums of both bets. more, fewer: both M_t; rows: rewards since the last alarm; earned: their sum, scaled;
-    alarms: how many; latest: the last of them."""
+    """State of the drift detector.
+
+    `more` and `fewer` are M_t of the two bets. `rows` counts the rewards since the last alarm, and `earned` is their
+    sum, scaled. `alarms` counts all alarms, and `latest` lists the last of them.
+    """
 
     more: float = 0.0
     fewer: float = 0.0
@@ -53,8 +59,11 @@ class Drift(msgspec.Struct):
     latest: list[Alarm] = []
 
     def add(self, mean: float, reward: float, time: int, every: float = EVERY) -> bool:
-        """Add a reward, and return whether it raises an alarm. mean, reward: scaled; outside [0, 1] they count as its
-        nearer end."""
+        """Add a reward, and return True if it raises an alarm.
+
+        `mean` and `reward` are scaled to [0, 1] and clipped. `time` is in microseconds. False alarms are on average at
+        least `every` decisions apart.
+        """
         m, r = min(max(mean, 0.0), 1.0), min(max(reward, 0.0), 1.0)
         low, high = smallest_rate(self.earned, self.rows), 1.0 - smallest_rate(self.rows - self.earned, self.rows)
         self.more = likelihood_ratio(r, max(m, low), OFF, SHIFT) * (self.more + 1.0)
@@ -68,7 +77,7 @@ class Drift(msgspec.Struct):
         return True
 
     def reset(self) -> None:
-        """Forget all rewards; alarms stay."""
+        """Set both bets back to their beginning. Alarms stay."""
         self.more, self.fewer, self.rows, self.earned = 0.0, 0.0, 0, 0.0
 
 
@@ -80,13 +89,14 @@ class Expected(NamedTuple):
 
 
 def smallest_rate(earned: float, rows: int) -> float:
-    """The rate that the bet on more takes the model to expect at least: half of the average of so many rewards."""
+    """Return the lower bound of a model's mean in the bet on more: about half of the rewards' average so far."""
     return min(1.0 / FEWEST, (1.0 + earned) / (FEWEST + 2.0 * rows))
 
 
 def likelihood_ratio(reward: float, mean: float, null: float, other: float) -> float:
-    """The likelihood of `other` times the mean's odds over that of `null` times them, linear in the reward.
+    """Return the likelihood ratio e_t of a reward in [0, 1].
 
+    p and q are `mean` with its odds multiplied by `null` and by `other`.
     r q / p + (1 - r) (1 - q) / (1 - p), written so that no mean from 0 to 1 divides by 0.
     """
     rest = 1.0 - mean

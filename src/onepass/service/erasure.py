@@ -1,10 +1,10 @@
-"""Erasure of a subject while the service runs: from the join, from the log, and from what restarts begin with.
+"""Erasure of a subject while the service runs: from the join, from the log, and from the checkpoints of restarts.
 
-    between two commits: drop waiting decisions, and erase the log  ->  learn what is queued  ->  a checkpoint
+    between two commits: drop waiting decisions, and erase the log  ->  learn the queued joins  ->  a checkpoint
 
-No join of an erased decision is written. The model still knows what it has learned of the subject, and nobody can learn
-it from the log again: so the log holds the model of that checkpoint, from which restarts, replays and verification go
-on.
+No join of an erased decision is written. The model keeps what it has learned from the subject, and the log can no
+longer reproduce it. So the log holds the model of that checkpoint, from which restarts, replays and verification
+continue.
 """
 
 from concurrent.futures import Future
@@ -23,16 +23,15 @@ _decoder = msgspec.json.Decoder(ForgetRequest)
 
 
 def forget_subject(loop: Loop, subject: str) -> Future[int]:
-    """Return a future of the number of erased records.
+    """Erase a subject, and return a future of the number of erased records.
 
-    StoreError if the log cannot be written, or if another process reads it, whose end must be waited for until the
-    bytes are gone as well.
+    The future raises StoreError if the log cannot be written, or if another process reads it. The bytes can be deleted
+    only after that process has ended.
     """
-
     future = new_future()
 
     def erase() -> None:
-        """By the writer."""
+        """Erase in the log; runs in the writer's thread."""
         with loop.writer.counting:
             loop.writer.drop_joins(loop.joiner.forget(subject))
         erased = new_future()
@@ -40,13 +39,13 @@ def forget_subject(loop: Loop, subject: str) -> Future[int]:
         loop.learner.run_soon(lambda: finish(erased))
 
     def finish(erased: Future[int]) -> None:
-        """By the learner, who has learned all that was told."""
+        """Save a checkpoint; runs in the learner's thread, after it has learned the queued joins."""
         loop.learner.save_checkpoint(always=True)
         loop.learner.publish_copies()
         run_into_future(erased.result, future)
 
     def fail(ended: Future[None]) -> None:
-        """The writer has ended before."""
+        """Pass the error on if the writer ended before it could erase."""
         error = ended.exception()
         if error is not None:
             future.set_exception(error)
@@ -64,5 +63,5 @@ async def forget(request: Request, loop: Loop) -> Response:
 
 
 def routes(made: Any) -> list[Any]:
-    """Return the routes. `made` makes one of a path, a method, a role and a handler."""
+    """Return the routes. `made` makes a route from a path, a method, a role and a handler."""
     return [made("/v1/{loop}/forget", "POST", "admin", forget)]

@@ -1,4 +1,4 @@
-"""The OpenAPI document, made of the types of the messages."""
+"""OpenAPI document of the service, generated from the types of its messages."""
 
 from functools import cache
 from importlib import metadata
@@ -34,11 +34,11 @@ HEADERS = {
     "405": ("allow", {"type": "string"}),
     "503": ("retry-after", {"type": "integer"}),
 }
-ANY_LOOP = tuple(ERRORS)  # codes by which a loop refuses
+ANY_LOOP = tuple(ERRORS)  # status codes of errors of any loop
 
 
 def describe_parameter(name: str, place: str = "query", **schema: Any) -> dict[str, Any]:
-    """Return a parameter of a path or a query."""
+    """Describe a parameter of a path or a query."""
     found = {"name": name, "in": place, "schema": schema or {"type": "string"}}
     return {**found, "required": True} if place == "path" or "minLength" in schema else found
 
@@ -46,8 +46,9 @@ def describe_parameter(name: str, place: str = "query", **schema: Any) -> dict[s
 class Operation(NamedTuple):
     """One method of a path.
 
-    answer, body: types of messages; None for none, and several bodies where any of them fits. good: the code of an
-    answer that has a body; codes: those of refusals; free: True where no key is asked for.
+    `answer` is the type of the response, or None without a body. `body` lists the types of request that are accepted.
+    `good` is the status code of a response with a body, and `codes` are those of errors. `free` is true if no key is
+    needed.
     """
 
     path: str
@@ -64,13 +65,13 @@ class Operation(NamedTuple):
 
 
 class Alive(TypedDict):
-    """It is alive."""
+    """Answer of a process that is alive."""
 
     status: Literal["alive"]
 
 
 class Ready(TypedDict, total=False):
-    """It can write and learns; warnings: what an operator should look at."""
+    """Answer of a service that can write its log and learns; `warnings` lists what an operator should look at."""
 
     status: Required[Literal["ready"]]
     warnings: list[str]
@@ -126,7 +127,7 @@ OPERATIONS = (
 
 @cache
 def document() -> dict[str, Any]:
-    """OpenAPI 3.1."""
+    """Return the OpenAPI 3.1 document."""
     told = [kind for one in OPERATIONS for kind in (one.answer, *one.body) if kind is not None]
     types = list(dict.fromkeys([*told, messages.ErrorAnswer, *personalizer.TYPES]))
     schemas, components = msgspec.json.schema_components(types, ref_template=REFERENCE)
@@ -149,7 +150,7 @@ def document() -> dict[str, Any]:
 
 
 def describe_error(code: str, error: Any, text: str | None = None) -> dict[str, Any]:
-    """Return the response of a refusal. text: its description (default None: as everywhere)."""
+    """Describe the response of an error. `text` replaces its usual description."""
     found = {"description": text or ERRORS[code], "content": {JSON: {"schema": error}}}
     if code in HEADERS:
         name, schema = HEADERS[code]
@@ -158,7 +159,7 @@ def describe_error(code: str, error: Any, text: str | None = None) -> dict[str, 
 
 
 def describe_operation(one: Operation, known: dict[Any, Any]) -> dict[str, Any]:
-    """Return the description of an operation by the schemas of its types."""
+    """Describe an operation. `known` maps each message type to its schema."""
     done: dict[str, Any] = {"204": {"description": "Done."}}
     if one.answer is not None:
         done = {one.good: {"description": "Done.", "content": {one.media: {"schema": known[one.answer]}}}}

@@ -1,8 +1,8 @@
-"""Visitors of a news site, for a first look: they ask a service what to show, and click, or not, some seconds later.
+"""Simulated visitors of a news site: they ask a service for an article, and may click on it some seconds later.
 
     P(click | visitor x, article a) = x^T WORLD[a],     x = (morning, mobile, returning, 1)
 
-Nothing is hidden but this table: what the best policy earns is known, and so is what the service makes of it.
+The service does not know the table WORLD. With it, the expected clicks of the best policy and of the service are exact.
 """
 
 import heapq
@@ -19,7 +19,7 @@ import numpy as np
 
 SETTINGS = Path(__file__).parent / "demo.toml"
 NAMES = ("morning", "mobile", "returning", "one")
-OFTEN = (0.4, 0.6, 0.5, 1.0)  # how often each is 1
+OFTEN = (0.4, 0.6, 0.5, 1.0)  # probability that each feature is 1
 WORLD: Mapping[str, tuple[float, ...]] = {
     "local": (0.00, 0.08, 0.00, 0.14),
     "sport": (-0.42, 0.05, 0.00, 0.52),
@@ -29,14 +29,14 @@ WORLD: Mapping[str, tuple[float, ...]] = {
 }
 SLOW = 1.2  # seconds to a click, on average
 PATIENCE = 30.0  # seconds for an answer
-AGAIN = 0.5  # seconds before somebody who had no answer comes again
-LOST = 10  # requests in a row without an answer, after which nobody is there
-BACKLOG = 1.0  # seconds that a slow service may fall behind, before visitors stay away
-TELL = 10.0  # seconds between two lines
+AGAIN = 0.5  # seconds to wait after a request without an answer
+LOST = 10  # requests in a row without an answer, after which the simulation ends
+BACKLOG = 1.0  # seconds that a slow service may fall behind before visitors are skipped
+TELL = 10.0  # seconds between two lines of progress
 
 
 class PolicyValues(NamedTuple):
-    """Clicks a visitor, of policies: the best one, the first article always, any article."""
+    """Expected clicks per visitor of three policies: the best one, always the first article, a random article."""
 
     best: float
     first: float
@@ -44,7 +44,7 @@ class PolicyValues(NamedTuple):
 
 
 def policy_values() -> PolicyValues:
-    """The truth, over all visitors."""
+    """Return the exact values of the policies, averaged over all visitors."""
     table = np.array([*WORLD.values()])
     found = np.zeros(3)
     for which in range(2 ** (len(NAMES) - 1)):
@@ -57,8 +57,18 @@ def policy_values() -> PolicyValues:
 class Visitors:
     """Simulated visitors of one loop.
 
-    address: of the service; loop: its name; seed: of all that is random; key: to be presented (default None); tls: the
-    context of TLS (default None: the usual authorities are trusted).
+    Parameters
+    ----------
+    address : str
+        Address of the service, such as "http://127.0.0.1:8000".
+    loop : str
+        Name of the loop.
+    seed : int, default 0
+        Seed of the visitors' features, clicks and pauses.
+    key : str, default None
+        Key to send, if the service has keys.
+    tls : ssl.SSLContext, default None
+        TLS context. None trusts the usual authorities.
     """
 
     def __init__(
@@ -86,7 +96,7 @@ class Visitors:
         return said
 
     def visit(self, now: float) -> None:
-        """One visitor comes, at a time in seconds."""
+        """Let a visitor come at a time in seconds, and show the article that the service decides on."""
         x = (self._random.random(len(NAMES)) < OFTEN).astype(float)
         found = self._post("decide", {"context": dict(zip(NAMES, x.tolist(), strict=True)), "arms": [*WORLD]})
         rate = float(x @ WORLD[found["arm"]])
@@ -105,7 +115,7 @@ class Visitors:
             self.clicked += len(due)
 
     def pause(self, rate: float) -> float:
-        """Seconds until the next one comes, of `rate` a second."""
+        """Draw the seconds until the next visitor, for `rate` visitors a second."""
         return float(self._random.exponential(1.0 / rate))
 
     def close(self) -> None:
@@ -124,10 +134,11 @@ def simulate(
     tls: ssl.SSLContext | None = None,
     tell: Callable[[str], object] = print,
 ) -> Visitors:
-    """Visitors until the time is over, or nobody answers any more.
+    """Simulate visitors until the time is over, or the service no longer answers.
 
-    address, loop, seed, key, tls: as for `Visitors`; rate: visitors a second (default 40.0); seconds: how long (default
-    None: as long as it is served); tell: told a line now and then. ValueError where the service refuses.
+    `address`, `loop`, `seed`, `key` and `tls` are those of `Visitors`. `rate` is in visitors a second. `seconds` is the
+    duration, or None for no limit. `tell` is called with a line of progress every 10 seconds. Raises ValueError if the
+    service refuses a request.
     """
     truth, visitors = policy_values(), Visitors(address, loop, seed, key, tls)
     first = next(iter(WORLD))

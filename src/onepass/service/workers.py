@@ -1,11 +1,11 @@
-"""The service's side of its worker processes: starts them, gives them models, stores what they decide.
+"""Worker processes, seen from the service: it starts them, sends them models and stores their decisions.
 
-    state     settings and models of a loop, sent to all workers; the next one when all follow this one
-    decision  of a worker -> the writer -> durable -> the worker answers
-    else      the service's own application answers, and the worker passes it on
+    state     settings and models of a loop, sent to all workers; the next state waits until all have this one
+    decision  a worker decides -> the writer stores it -> it is durable -> the worker answers
+    other     the service's own application answers, and the worker passes the answer on
 
-All workers decide by one state but for the moments in which they change it, and a decision by one that is many records
-older is sent back. So decisions are in the order of their models up to the window that `verify` allows.
+All workers decide with the same state, except while they change to the next one. A decision with a state that is many
+records too old is sent back. So decisions are in the order of their models, up to the window that `verify` allows.
 """
 
 import asyncio
@@ -49,10 +49,10 @@ from onepass.service.request_body import Inbox
 from onepass.service.responses import check_same_request
 
 MODULE = "onepass.service.worker"
-LOOK = 0.02  # seconds at least between two looks for a newer model
-RARELY = 100.0  # times as long as a state takes to be made and followed, until the next one: p99 must not feel it
-OLD = 500  # records that may have come since another state was sent, half of what `verify` puts in order
-SETTLE = 10.0  # seconds for workers to follow what was changed, before who changed it is answered
+LOOK = 0.02  # seconds at least between two checks for a newer model
+RARELY = 100.0  # pause between states, as a multiple of the time to publish one: so p99 latency is not affected
+OLD = 500  # largest number of records since the next state was sent: half of the window of `verify`
+SETTLE = 10.0  # seconds for workers to follow a change, before the request that made it is answered
 AGAIN = 0.5  # seconds before a worker that ended is started again
 FINISH = 8.0  # seconds for workers to end
 CHANGING = ("PUT", "POST", "PATCH", "DELETE")
@@ -61,7 +61,7 @@ _decode: Any = msgspec.msgpack.decode
 
 
 class Receipt:
-    """Tells a worker that its decision is durable, from the writer's thread: cheaper than a `Future`."""
+    """Reply to a worker that its decision is durable. The writer's thread uses it like a `Future`; it costs less."""
 
     __slots__ = ("_number", "_record", "_worker")
 
@@ -69,16 +69,16 @@ class Receipt:
         self._worker, self._number, self._record = worker, number, record
 
     def set_result(self, found: Any, /) -> None:
-        """Tell that a record is durable: its own, or an earlier one of its id."""
+        """Send that the decision is durable, with the earlier record if its id was taken."""
         self._worker.reply(Kind.STORED, self._number, b"" if found is self._record else encode(found))
 
     def set_exception(self, error: BaseException, /) -> None:
-        """Tell why it was not stored."""
+        """Send the reason why the decision was not stored."""
         self._worker.refuse(self._number, error)
 
 
 class WorkerHandle:
-    """A worker process, as the service knows it."""
+    """Worker process, with the channel to it and its unanswered requests."""
 
     def __init__(self, workers: "Workers", process: subprocess.Popen[bytes], place: int):
         self.workers, self.process, self.place = workers, process, place
@@ -89,18 +89,20 @@ class WorkerHandle:
         self._replies = Inbox(lambda frame: self.channel.send(*frame))
 
     def reply(self, kind: Kind, number: int, payload: bytes) -> None:
-        """Answer a question of the worker; by any thread."""
+        """Answer a request of the worker. Any thread may call it."""
         self._replies.put((kind, number, payload))
 
     def refuse(self, number: int, error: BaseException) -> None:
-        """Answer by a refusal; by any thread."""
+        """Answer a request of the worker with an error. Any thread may call it."""
         refused = api_error_from(error) if isinstance(error, Exception) else ApiError(500, "InternalError", str(error))
         self.reply(Kind.REFUSED, number, msgspec.msgpack.encode(Refusal.from_error(refused)))
 
 
 class PublishedState:
-    """The state of a loop that workers have or are given. superseded: the last place of the log when another state
-    was sent after a number."""
+    """State of a loop that was sent to the workers last.
+
+    `superseded` maps the number of the state before it to the log's last sequence number when it was replaced.
+    """
 
     def __init__(self, loop: Loop):
         self.loop = loop
@@ -111,16 +113,16 @@ class PublishedState:
         self.superseded: dict[int, int] = {}
 
     def is_too_old(self, number: int) -> bool:
-        """Return whether so many records have come since the next state was sent that this one must not decide."""
+        """Return True if too many records were written since the state with this number was replaced."""
         place = self.superseded.get(number)
         return number < self.number and (place is None or self.loop.writer.last - place > OLD)
 
 
 class Workers:
-    """Worker processes, from `run` on.
+    """Worker processes of a service. `run` starts them.
 
-    service: whose loops they serve; listening: the bound socket they take connections from; count: how many;
-    configuration: what they are told first.
+    They serve the loops of `service`, and accept connections from the bound socket `listening`. `count` is their
+    number. `configuration` is the first message to each.
     """
 
     def __init__(self, service: Service, listening: socket.socket, count: int, configuration: Configuration):
@@ -143,7 +145,7 @@ class Workers:
         }
 
     async def run(self, listening: Callable[[], object]) -> None:
-        """Serve until a signal comes. listening: is called when all workers serve."""
+        """Serve until SIGTERM or SIGINT. `listening` is called once all workers serve."""
         here = asyncio.get_running_loop()
         for one in (signal.SIGTERM, signal.SIGINT):
             here.add_signal_handler(one, self._ending.set)
@@ -182,7 +184,7 @@ class Workers:
     # ---- processes ----
 
     async def _begin(self, place: int) -> None:
-        """Start a worker."""
+        """Start the worker with this index."""
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
         passed = (self._listening.fileno(), theirs.fileno())
@@ -197,11 +199,11 @@ class Workers:
             worker.channel.send(Kind.STATE, published.number, published.loop.name.encode())
 
     def receiver(self, worker: WorkerHandle) -> Callable[[int, int, bytes], None]:
-        """Return the function that takes the frames of a worker."""
+        """Return the function that handles the frames of a worker."""
         return lambda kind, number, payload: self._handlers[kind](worker, number, payload)
 
     def on_lost(self, worker: WorkerHandle) -> None:
-        """A worker is gone: its relayed requests end, and another one is started in its place."""
+        """End the relayed requests of a worker that is gone, and start another worker in its place."""
         for gone in worker.relays.values():
             gone.set()
         self._workers.discard(worker)
@@ -220,7 +222,7 @@ class Workers:
     # ---- states ----
 
     async def _follow(self, published: PublishedState) -> None:
-        """Publish newer states of a loop."""
+        """Publish the states of a loop, one after the other, until the service ends."""
         while not self._ending.is_set():
             begin = time.monotonic()
             pause = max(published.loop.settings.operation.publish, LOOK)
@@ -229,7 +231,7 @@ class Workers:
             await asyncio.sleep(pause)
 
     async def _publish(self, published: PublishedState) -> bool:
-        """Send the state of a loop, where it is another than the last one, and wait until all workers follow it."""
+        """Send the state of a loop if it is new, and wait until all workers use it. Return True if it was sent."""
         async with published.lock:
             loop = published.loop
             now = (loop.learner.copies, loop.loop_state)
@@ -248,7 +250,7 @@ class Workers:
             return True
 
     async def wait_until_followed(self) -> None:
-        """Wait until all workers decide by what stands now."""
+        """Wait until all workers decide with the present settings and models."""
         for published in self._published.values():
             await self._publish(published)
 
@@ -316,7 +318,7 @@ class Workers:
         self._spawn(self._relay(worker, number, payload))
 
     async def _relay(self, worker: WorkerHandle, number: int, payload: bytes) -> None:
-        """Answer a request as the service's own application does."""
+        """Answer a relayed request with the service's own application."""
         request = _decode(payload, type=Relayed)
         gone = worker.relays[number] = asyncio.Event()
         asked = False
@@ -357,19 +359,22 @@ class Workers:
 
 
 def clock_origin(loop: Loop) -> tuple[int, int]:
-    """The origin of a loop's clock, which its workers share."""
+    """Return the origin of a loop's clock, which its workers share."""
     assert isinstance(loop.clock, Clock)
     return loop.clock.origin
 
 
 def state_path(loop: Loop) -> Path:
-    """Return the file through which a loop's state goes to workers; it is of no use after the service has ended."""
+    """Return the path of the file that carries a loop's state to workers. It is deleted when the service ends."""
     return loop.folder.with_name(f"{loop.name}.state")
 
 
 def write_state(path: Path, name: str, number: int, copies: Copies, loop_state: LoopState) -> None:
-    """Write the state of a loop where another one may stand, which workers may be reading; takes as long as writing its
-    models. Nothing is synced: nobody reads it after a crash."""
+    """Write the state of a loop to its file, in time linear in the size of its models.
+
+    The file is replaced atomically, since workers may be reading the one before. It is not synced to disk, since nobody
+    reads it after a crash.
+    """
     assert loop_state.settings is not None
     candidate = None if copies.candidate is None else model_bytes(copies.candidate)
     state = State(
@@ -381,12 +386,12 @@ def write_state(path: Path, name: str, number: int, copies: Copies, loop_state: 
 
 
 def model_bytes(copy: Copy) -> ModelBytes:
-    """A model that decides, as bytes."""
+    """Convert the copy of a model to bytes."""
     return ModelBytes(copy.line, copy.through, files.to_bytes(copy.snapshot.bandit()))
 
 
 def make_scope(request: Relayed) -> dict[str, Any]:
-    """The scope of ASGI of a relayed request."""
+    """Make the ASGI scope of a relayed request."""
     return {
         "type": "http", "asgi": {"version": "3.0", "spec_version": "2.3"}, "http_version": "1.1",
         "method": request.method, "scheme": request.scheme, "path": request.path, "raw_path": request.raw_path,
@@ -396,7 +401,7 @@ def make_scope(request: Relayed) -> dict[str, Any]:
 
 
 def stop_process(process: subprocess.Popen[bytes], seconds: float) -> None:
-    """Wait for the end of a process, and end it where that takes longer."""
+    """Wait some seconds for the end of a process, then kill it."""
     try:
         process.wait(seconds)
     except subprocess.TimeoutExpired:

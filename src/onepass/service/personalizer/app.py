@@ -1,4 +1,4 @@
-"""Where Personalizer's paths lead: both dialects, `%2F` in ids, for a loop by its name or by its key.
+"""Routes of Personalizer's API: both dialects, `%2F` in ids, and a loop found by its name or by its key.
 
 /personalizer/v1.0/rank                     v1.0; v1.1-preview.N have the bodies of the later one
 /personalizer/rank?api-version=2022-09-01-preview
@@ -37,7 +37,10 @@ Handler = Callable[[Call], Awaitable[Response]]
 
 
 class Rest(Convertor[str]):
-    """The rest of a path, ends of lines in ids too: a dot of the framework's own stops there."""
+    """Path convertor that matches the rest of a path, line breaks included.
+
+    The framework's own convertor stops at a line break, and an id may have one.
+    """
 
     regex = "(?s:.*)"
 
@@ -52,8 +55,11 @@ register_url_convertor("rest", Rest())
 
 
 class Operation(NamedTuple):
-    """methods; path: its segments, * for one that is said; role: that a key must have; code: of requests that do not
-    fit; handler."""
+    """One operation of Personalizer's API.
+
+    `path` has `*` for each segment that the caller chooses. A key needs `role` to call it. `code` is the error code of
+    an invalid request. `handler` answers a call.
+    """
 
     methods: tuple[str, ...]
     path: str
@@ -95,8 +101,7 @@ OPERATIONS = (
 
 
 def routes(service: Any) -> list[Route]:
-    """Both dialects, for an ASGI application. service: of `onepass.service.app`."""
-
+    """Return the routes of both dialects. `service` is the `Service` of `onepass.service.app`."""
     jobs = {name: make_jobs(loop) for name, loop in service.loops.items()}
 
     async def serve(request: Request) -> Response:
@@ -123,7 +128,7 @@ def routes(service: Any) -> list[Route]:
 
 
 def make_jobs(loop: Loop) -> tuple[Jobs, Jobs]:
-    """Evaluations and importances of a loop."""
+    """Make the jobs of a loop: its evaluations, and its feature importances."""
     folder = loop.folder.parent / f"{loop.name}.personalizer"
     return (
         Jobs(folder / "evaluations", "EvaluationNotFound", "EvaluationAlreadyExists"),
@@ -132,7 +137,10 @@ def make_jobs(loop: Loop) -> tuple[Jobs, Jobs]:
 
 
 def parse_path(request: Request) -> tuple[str | None, bool, list[str]]:
-    """The loop that the path names, whether it is v1.0, and the segments after that, decoded one by one."""
+    """Parse the path of a request into (loop name or None, is v1.0, remaining segments).
+
+    Each segment is percent-decoded by itself, so an id may contain a slash. Raises Problem for another API version.
+    """
     raw = request.scope.get("raw_path") or request.scope["path"].encode()
     try:
         segments = [unquote(one, errors="strict") for one in raw.decode("ascii").split("?")[0].split("/")[1:]]
@@ -163,7 +171,11 @@ def find_operation(method: str, segments: list[str]) -> tuple[Operation, tuple[s
 
 
 async def read_body(request: Request, most: int) -> bytes:
-    """The body; Refused where it is larger than `most` bytes, or a page of another origin could have sent it."""
+    """Read the body of a request.
+
+    Raises Problem for more than `most` bytes, for another content type, and for a request that a web page of another
+    origin sent.
+    """
     origin, parts, count = request.headers.get("origin"), [], 0
     if origin is not None and origin.partition("://")[2] != request.headers.get("host"):
         raise Problem(403, "InvalidApiAccess", "pages of another origin are not served")

@@ -1,6 +1,6 @@
-"""Metrics of an apprentice: how often its choice would have been the caller's, and the rewards of those decisions.
+"""Metrics of apprentice mode: how often the model agrees with the caller's choice, and the rewards of those decisions.
 
-imitated = the most probable action of the model is the one that was shown
+A decision is imitated if the model's most probable action is the one that the caller showed.
 """
 
 from typing import Any
@@ -14,7 +14,7 @@ from onepass.service.personalizer.times import format_time
 
 
 def apprentice_metrics(loop: Loop, since: int) -> dict[str, Any]:
-    """The numbers of Personalizer. since: of joined decisions from this time on, in microseconds."""
+    """Return the apprentice metrics of the decisions joined since a time in microseconds, in Personalizer's form."""
     events, imitated, rewards, earned, last = 0, 0, 0.0, 0.0, since
     waiting: dict[str, bool] = {}
     for record in loop.store.read(seq_before(loop.store, since), None, ("decision", "join"), loop.name):

@@ -4,7 +4,7 @@
 | defaultReward | reward.default | modelExportFrequency | operation.publish |
 | rewardAggregation | reward.aggregation | learningMode | mode |
 
-What is left out of a request stays. Logs are kept for ever, so logRetentionDays is -1.
+A field that a request leaves out keeps its value. Logs are kept for ever, so logRetentionDays is -1.
 """
 
 import asyncio
@@ -59,37 +59,37 @@ class PolicyContract(Body, frozen=True, kw_only=True):
 
 
 async def get(call: Call) -> Response:
-    """GET /configurations/service"""
+    """Answer GET /configurations/service."""
     return json_response(await asyncio.to_thread(configuration_json, call.loop))
 
 
 async def put(call: Call) -> Response:
-    """PUT and PATCH /configurations/service"""
+    """Answer PUT and PATCH /configurations/service."""
     asked = call.read(ServiceConfiguration)
     await asyncio.to_thread(lambda: change_settings(call.loop, apply_configuration(pending_settings(call.loop), asked)))
     return await get(call)
 
 
 async def get_policy(call: Call) -> Response:
-    """GET /configurations/policy"""
+    """Answer GET /configurations/policy."""
     return json_response(policy_json(pending_settings(call.loop)))
 
 
 async def put_policy(call: Call) -> Response:
-    """PUT and PATCH /configurations/policy"""
+    """Answer PUT and PATCH /configurations/policy."""
     asked = call.read(PolicyContract)
     await asyncio.to_thread(follow_policy, call.loop, asked.name, asked.arguments)
     return await get_policy(call)
 
 
 async def delete_policy(call: Call) -> Response:
-    """DELETE /configurations/policy"""
+    """Answer DELETE /configurations/policy."""
     await asyncio.to_thread(lambda: change_settings(call.loop, remove_policy(pending_settings(call.loop))))
     return await get_policy(call)
 
 
 def pending_settings(loop: Loop) -> LoopSettings:
-    """Settings as they will be once the model that was asked for last has caught up."""
+    """Return the settings that will be in force once the candidate has caught up and taken over."""
     loop_state = loop.loop_state
     candidate = loop_state.lines.candidate
     if candidate is None:
@@ -98,7 +98,7 @@ def pending_settings(loop: Loop) -> LoopSettings:
 
 
 def change_settings(loop: Loop, new: LoopSettings) -> None:
-    """Let a loop go on by other settings: another model learns the log first, while the present one serves."""
+    """Change the settings of a loop. A new model learns the log first, while the present model serves."""
     settings = parse_settings(new.to_dict())
     if settings.model == loop.settings.model and loop.building is not None:
         with contextlib.suppress(ApiError):  # it has ended meanwhile
@@ -107,12 +107,12 @@ def change_settings(loop: Loop, new: LoopSettings) -> None:
 
 
 def follow_policy(loop: Loop, name: str, arguments: str) -> None:
-    """Let a loop explore as a policy says."""
+    """Change the exploration of a loop to that of a named policy."""
     change_settings(loop, set_policy(pending_settings(loop), name, arguments))
 
 
 def configuration_json(loop: Loop) -> dict[str, Any]:
-    """The configuration of a loop."""
+    """Return the configuration of a loop in Personalizer's form."""
     settings = pending_settings(loop)
     found: dict[str, Any] = {
         "rewardWaitTime": format_duration(settings.reward.wait),
@@ -139,7 +139,7 @@ def last_edit(loop: Loop) -> int:
 
 
 def apply_configuration(settings: LoopSettings, asked: ServiceConfiguration) -> LoopSettings:
-    """Settings as a client wants them; Refused for what the service does not do."""
+    """Return settings with the fields of a request changed. Raises Problem for a value that is not supported."""
     if asked.log_retention_days not in (None, FOR_EVER):
         message = "Logs are kept for ever, as the model is what they say: logRetentionDays must be -1."
         raise Problem(400, "InvalidLogRetentionDays", message, "logRetentionDays")
@@ -171,5 +171,5 @@ def apply_configuration(settings: LoopSettings, asked: ServiceConfiguration) -> 
 
 
 def mode_of(settings: LoopSettings) -> str:
-    """The learning mode as Personalizer calls it."""
+    """Return Personalizer's name of the learning mode."""
     return MODES.get(settings.mode, settings.mode)

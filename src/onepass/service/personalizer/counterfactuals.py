@@ -1,9 +1,11 @@
-"""Policies weighed on the log of a loop: the logger itself, the first action, chance, and explorations of ours.
+"""Counterfactual estimates of policies from the log of a loop.
 
     w = policy(shown) / probability with which it was shown,      rewards: those that were joined
-    a policy that learns is asked before it learns the join: it is what it would have been, had it learned from this log
 
-Limits hold at any time, whatever the logger learned (`onepass.evaluation`).
+The policies are the logger itself, the first action, a uniformly random action, and explorations of this package. A
+policy that learns is asked for its probabilities before it learns the join, as if it had served and learned this log.
+
+Confidence limits hold at any time, whatever the logger learned (`onepass.evaluation`).
 """
 
 from collections.abc import Iterator
@@ -32,7 +34,11 @@ WAITING = 100_000  # decisions that wait for their join at most: later ones push
 
 
 class PolicyRun:
-    """Policy with its weights and rewards, row by row, and its probability of arms that had no chance to be logged."""
+    """Importance weights and rewards of one policy, row by row.
+
+    `missing` sums the policy's probabilities of arms that the logger never shows. `learns` is None for a policy that
+    does not learn.
+    """
 
     def __init__(self, name: str, arguments: str, source: str, learns: Any = None):
         self.name, self.arguments, self.source = name, arguments, source
@@ -42,7 +48,7 @@ class PolicyRun:
         self.missing, self.bound = 0.0, WeightBound(None)
 
     def add(self, chances: np.ndarray, logged: np.ndarray, place: int, reward: float, time: int) -> None:
-        """Add a row. chances, logged: probabilities (K,) of the policy and of what was shown."""
+        """Add a row. `chances` and `logged` are the probabilities (K,) of the policy and of the logger."""
         open_arms = logged > 0.0
         self.tops.append(float((chances[open_arms] / logged[open_arms]).max()))
         self.bound.max_weight = max(self.bound.max_weight, self.tops[-1])
@@ -53,7 +59,7 @@ class PolicyRun:
         self.times.append(time)
 
     def evaluate(self, least: float, largest: float) -> Evaluation:
-        """Return the evaluation of its rows."""
+        """Evaluate the policy on its rows. Rewards are expected in [`least`, `largest`]."""
         w, r = np.array(self.weights), np.array(self.rewards)
         range = Range(min(least, float(r.min())), max(largest, float(r.max())))
         changes = self.learns is not None or self.source == "Online"  # has no one value, but an average
@@ -61,7 +67,7 @@ class PolicyRun:
         return summarize_sample(sample, tops, range, ("snips",), LEVEL, self.bound, missing, 0, 0, changes)
 
     def buckets(self) -> dict[int, Moments]:
-        """Sums over the rows of every BUCKET, by its number."""
+        """Return the moments of each time bucket, by the bucket's number."""
         numbers, w, r = np.array(self.times) // BUCKET, np.array(self.weights), np.array(self.rewards)
         return {int(one): compute_moments(w[numbers == one], r[numbers == one]) for one in np.unique(numbers)}
 
@@ -114,14 +120,14 @@ def read_records(loop: Loop) -> Iterator[Any]:
 
 
 def learn_joins(policies: list[PolicyRun], joins: list[Join]) -> None:
-    """Let policies that learn learn."""
+    """Update the policies that learn with a batch of joins."""
     for one in policies:
         if one.learns is not None:
             one.learns.learn(joins)
 
 
 def policy_probabilities(policy: PolicyRun, record: Decision) -> np.ndarray:
-    """Return probabilities (K,) of a policy for a decision; none for the policy that logged it."""
+    """Return the probabilities (K,) of a policy for a decision, or an empty array for the policy that logged it."""
     names = record.offered or []
     allowed = first_eligible(record.eligible, names, len(names), len(record.places))
     if policy.learns is not None:
@@ -137,7 +143,10 @@ def policy_probabilities(policy: PolicyRun, record: Decision) -> np.ndarray:
 
 
 def make_row(decision: Decision, join: Join) -> tuple[int, float, np.ndarray]:
-    """Place, reward, and the probabilities with which arms were shown. What is joined was activated."""
+    """Return the index of the arm shown, its reward, and the logged probabilities (K,).
+
+    A joined decision counts as activated. Raises ValueError if it was logged without probabilities.
+    """
     event = Event(msgspec.structs.replace(decision, deferred=False), tuple(outcomes_from_join(join)))
     found = next(event_rows(event, lambda _: 0.0, 0.0))
     if found[3] is None:

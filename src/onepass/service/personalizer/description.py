@@ -1,6 +1,7 @@
-"""What OpenAPI says of Personalizer's dialects: the loop in the path, v1.0 there too, the later one in the query.
+"""OpenAPI description of Personalizer's two dialects.
 
-Where the key says the loop, the same paths begin with /personalizer.
+The path names the loop, and the version v1.0. The later version stands in the query. If the key names the loop, the
+same paths begin with /personalizer.
 """
 
 from collections.abc import Iterator
@@ -29,7 +30,7 @@ MAYBE: dict[str, Any] = {"type": ["string", "null"]}
 
 
 def object_schema(**fields: Any) -> dict[str, Any]:
-    """The schema of an object that has these fields, and perhaps others."""
+    """Return the schema of an object with these required fields. Other fields are allowed."""
     return {"type": "object", "required": sorted(fields), "properties": fields}
 
 
@@ -48,8 +49,12 @@ SIZES = ("top", "skip")
 
 
 class OperationText(NamedTuple):
-    """summary; answer: its schema, None for no body; body: the type of what is sent, bytes for a model; good: the
-    code of an answer; dialects: "both", "first" or "later"; query: names."""
+    """Description of one operation.
+
+    `answer` is the schema of the response, or None without a body. `body` is the type of the request's body, bytes for
+    a model. `good` is the status code of success. `dialects` is "both", "first" (v1.0) or "later". `query` lists the
+    names of query parameters.
+    """
 
     summary: str
     answer: Any = None
@@ -111,7 +116,7 @@ TYPES = tuple({said.body: None for said in TEXTS.values() if said.body not in (N
 
 
 def describe_paths(schemas: dict[Any, Any]) -> dict[str, Any]:
-    """Paths of both dialects. schemas: of TYPES."""
+    """Describe the paths of both dialects. `schemas` maps each of `TYPES` to its schema."""
     found: dict[str, Any] = {}
     for operation in OPERATIONS:
         for method in operation.methods:
@@ -139,7 +144,7 @@ def operation_paths(path: str, said: OperationText) -> Iterator[tuple[bool, str]
 def describe_operation(
     name: str, path: str, said: OperationText, first: bool, schemas: dict[Any, Any]
 ) -> dict[str, Any]:
-    """One operation."""
+    """Describe one operation in one dialect."""
     named = ["loop", "id"] if "*" in path else ["loop"]
     parameters = [{"name": one, "in": "path", "required": True, "schema": TEXT} for one in named]
     parameters += [{"name": one, "in": "query", "schema": TEXT} for one in said.query]

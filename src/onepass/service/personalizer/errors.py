@@ -1,8 +1,8 @@
-"""What is refused, in Personalizer's form and by its codes.
+"""Errors in Personalizer's form and with its codes.
 
     {"error": {"code": "InvalidRankRequest", "message": "...", "target": "actions", "details": []}}
 
-The header x-ms-error-code repeats the code. What a loop refuses gets the code of the operation.
+The header x-ms-error-code repeats the code. A request that a loop refuses gets the error code of its operation.
 """
 
 import msgspec
@@ -25,7 +25,7 @@ OTHERS = ("BadArgument", "EventConflict", "EventNotFound", "InvalidSettings", "S
 
 
 class Problem(ApiError):
-    """A request that is not served, by a code of Personalizer's. target: what of it is wrong (default: not said)."""
+    """Refusal of a request with a code of Personalizer's. `target` names the field that is wrong, if any."""
 
     def __init__(self, status: int, code: str, message: str, target: str | None = None, wait: int = 1):
         super().__init__(status, code, message, wait)
@@ -33,7 +33,7 @@ class Problem(ApiError):
 
 
 def problem_from(error: Exception, code: str) -> Problem:
-    """An error as Personalizer has it. code: of the operation, for what its request has wrong."""
+    """Convert an error to Personalizer's form. `code` is the operation's code of an invalid request."""
     if isinstance(error, Problem):
         return error
     if isinstance(error, StoreError):

@@ -1,7 +1,8 @@
-"""Offline evaluations: asked for, done in the background, looked at as long as one likes, applied.
+"""Offline evaluations: start one, which runs in the background, read its results, and apply its best policy.
 
-Beside the policies of a request: Online, what was shown; Baseline, the first action; Random. With
-enablePolicyOptimization a few explorations more. The best one is that with the largest lower limit.
+Each evaluation adds three policies to those of the request: Online, the actions that were shown; Baseline, the first
+action; Random. With enablePolicyOptimization it also tries a few explorations. The optimal policy is the one with the
+largest lower confidence limit.
 """
 
 import asyncio
@@ -43,7 +44,7 @@ TRIED = {  # explorations that are tried where a better policy is looked for
 
 
 class EvaluationContract(Body, frozen=True, kw_only=True):
-    """An evaluation that is asked for."""
+    """Request for an evaluation."""
 
     name: str
     start_time: str
@@ -54,33 +55,33 @@ class EvaluationContract(Body, frozen=True, kw_only=True):
 
 
 class ApplyRequest(Body, frozen=True, kw_only=True):
-    """A policy of an evaluation that shall be followed."""
+    """Request to apply a policy of an evaluation."""
 
     evaluation_id: str
     policy_name: str
 
 
 async def put(call: Call) -> Response:
-    """PUT /evaluations/{id}"""
+    """Answer PUT /evaluations/{id}."""
     await start_evaluation(call, call.parts[0])
     return Response(status_code=200)
 
 
 async def post(call: Call) -> Response:
-    """POST /evaluations, of v1.0"""
+    """Answer POST /evaluations, of v1.0."""
     identity = new_id()
     await start_evaluation(call, identity)
     return json_response(v1_form(call.evaluations.get(identity)), 201, location=f"{call.request.url}/{identity}")
 
 
 async def get(call: Call) -> Response:
-    """GET /evaluations/{id}"""
+    """Answer GET /evaluations/{id}."""
     found = await asyncio.to_thread(call.evaluations.get, call.parts[0])
     return json_response(v1_form(found) if call.first else preview_form(found, call))
 
 
 async def get_all(call: Call) -> Response:
-    """GET /evaluations"""
+    """Answer GET /evaluations."""
     found = await asyncio.to_thread(call.evaluations.list_all)
     if call.first:
         return json_response([v1_form(one) for one in found])
@@ -91,13 +92,13 @@ async def get_all(call: Call) -> Response:
 
 
 async def delete(call: Call) -> Response:
-    """DELETE /evaluations/{id}"""
+    """Answer DELETE /evaluations/{id}."""
     await asyncio.to_thread(call.evaluations.delete, call.parts[0])
     return empty_response()
 
 
 async def apply(call: Call) -> Response:
-    """POST /configurations/applyFromEvaluation"""
+    """Answer POST /configurations/applyFromEvaluation."""
     asked = call.read(ApplyRequest)
     found = await asyncio.to_thread(call.evaluations.get, asked.evaluation_id)
     policy = next((one for one in found.get("policies", ()) if one["name"] == asked.policy_name), None)
@@ -111,7 +112,7 @@ async def apply(call: Call) -> Response:
 
 
 def select_page(found: list[Any], call: Call) -> list[Any]:
-    """The part that top and skip ask for."""
+    """Return the page that the query's `top` and `skip` select."""
     numbers = {}
     for name, default in (("top", len(found)), ("skip", 0)):
         text = call.request.query_params.get(name, f"{default}")
@@ -125,7 +126,7 @@ def select_page(found: list[Any], call: Call) -> list[Any]:
 
 
 async def start_evaluation(call: Call, identity: str) -> None:
-    """Check what is asked for, and begin it."""
+    """Check the request for an evaluation, and start it. Raises Problem for an invalid request."""
     asked = call.read(EvaluationContract)
     if not 1 <= len(identity) <= LONGEST_NAME or not 1 <= len(asked.name) <= LONGEST_NAME:
         raise Problem(400, "InvalidEvaluationContract", f"Names must have from 1 to {LONGEST_NAME} characters.")
@@ -189,14 +190,14 @@ def run_evaluation(loop: Loop, policies: list[PolicyRun], begins: int, ends: int
 
 
 def evaluation_summary(found: dict[str, Any]) -> dict[str, Any]:
-    """An evaluation without what came of it."""
+    """Return an evaluation without its results."""
     names = ("id", "name", "startTime", "endTime", "creationTime", "jobId", "status", "evaluationType",
              "optimalPolicy", "description")  # fmt: skip
     return {name: found[name] for name in names if name in found}
 
 
 def preview_form(found: dict[str, Any], call: Call) -> dict[str, Any]:
-    """An evaluation in 2022-09-01-preview, with a time series as the query asks for it."""
+    """Return an evaluation in the form of 2022-09-01-preview, with the time series that the query selects."""
     query = call.request.query_params
     minutes = query.get("intervalInMinutes", f"{INTERVALS[0]}")
     if minutes not in map(str, INTERVALS):
@@ -225,7 +226,7 @@ def preview_form(found: dict[str, Any], call: Call) -> dict[str, Any]:
 
 
 def v1_form(found: dict[str, Any]) -> dict[str, Any]:
-    """An evaluation in v1.0."""
+    """Return an evaluation in the form of v1.0."""
     said = {name: found[name] for name in ("id", "name", "startTime", "endTime", "jobId")}
     results = []
     for one in found.get("policies", ()):
@@ -238,7 +239,7 @@ def v1_form(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def policy_summary(m: Moments, range: list[float], time: str) -> dict[str, Any]:
-    """Sums of v1.0. confidenceInterval: half its width."""
+    """Return the sums that v1.0 reports. confidenceInterval is half the interval's width."""
     limits = interval(m, range)
     return {
         "timeStamp": time, "ipsEstimatorNumerator": m.products, "ipsEstimatorDenominator": m.rows,
@@ -248,13 +249,13 @@ def policy_summary(m: Moments, range: list[float], time: str) -> dict[str, Any]:
 
 
 def buckets(policy: dict[str, Any], begins: int, ends: int) -> dict[int, Moments]:
-    """Sums of every five minutes of a span of time."""
+    """Return the moments of every five minutes of a span of time, by the bucket's number."""
     found = {int(number): Moments(**moments) for number, moments in policy["buckets"].items()}
     return {at: moments for at, moments in found.items() if begins // BUCKET <= at <= ends // BUCKET}
 
 
 def series(policy: dict[str, Any], begins: int, ends: int, step: int, rolling: bool) -> list[dict[str, Any]]:
-    """Estimates over time: of every step alone where it rolls, else of all up to its end."""
+    """Return estimates over time: of each step alone if `rolling`, else of all rows up to the step's end."""
     steps: dict[int, Moments] = {}
     for at, moments in sorted(buckets(policy, begins, ends).items()):
         number = at * BUCKET // step
@@ -270,7 +271,7 @@ def series(policy: dict[str, Any], begins: int, ends: int, step: int, rolling: b
 
 
 def interval(m: Moments, range: list[float]) -> list[float]:
-    """Limits of a fixed sample, within the range of rewards."""
+    """Return the Clopper-Pearson confidence limits, or the range of rewards if there are none."""
     with contextlib.suppress(ArithmeticError):
         return list(intervals.clopper_pearson(m, Range(*range), LEVEL))
     return list(range)

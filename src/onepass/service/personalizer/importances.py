@@ -1,9 +1,9 @@
 """Feature importances: the share of each feature in all contributions to means.
 
-    score of a feature = 100 * sum of |contribution| / the sum of all features',    over decisions of a span of time
+    score of a feature = 100 * sum of |contribution| / that sum over all features,    over decisions of a span of time
 
-By the serving model, for the arms that were shown, of 1,000 decisions spread over that time. A pair of features counts
-half for either.
+Contributions are those of the serving model to the arms that were shown, in up to 1,000 decisions spread over the span
+of time. The contribution of a pair of features counts half for each of the two.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ class FeatureImportance(Body, frozen=True, kw_only=True):
 
 
 async def put(call: Call) -> Response:
-    """PUT /featureImportances/{id}"""
+    """Answer PUT /featureImportances/{id}."""
     asked, loop = call.read(FeatureImportance), call.loop
     begins, ends = parse_time(asked.start_time), parse_time(asked.end_time)
     if not await asyncio.to_thread(has_decisions_between, loop.store, loop.name, begins, ends):
@@ -47,24 +47,24 @@ async def put(call: Call) -> Response:
 
 
 async def get(call: Call) -> Response:
-    """GET /featureImportances/{id}"""
+    """Answer GET /featureImportances/{id}."""
     return json_response(await asyncio.to_thread(call.importances.get, call.parts[0]))
 
 
 async def get_all(call: Call) -> Response:
-    """GET /featureImportances"""
+    """Answer GET /featureImportances."""
     found = select_page(await asyncio.to_thread(call.importances.list_all), call)
     return json_response({"value": found, "nextLink": None})
 
 
 async def delete(call: Call) -> Response:
-    """DELETE /featureImportances/{id}"""
+    """Answer DELETE /featureImportances/{id}."""
     await asyncio.to_thread(call.importances.delete, call.parts[0])
     return empty_response()
 
 
 def feature_scores(loop: Loop, begins: int, ends: int) -> list[dict[str, Any]]:
-    """Features with their scores, the largest first."""
+    """Return the features with their scores, the largest first."""
     model, total = loop.learner.snapshot, Counter[str]()
     for record in sample_decisions(loop, begins, ends):
         arms = dict(zip(record.offered or (), record.contexts["arms"], strict=True))
@@ -82,7 +82,7 @@ def feature_scores(loop: Loop, begins: int, ends: int) -> list[dict[str, Any]]:
 
 
 def sample_decisions(loop: Loop, begins: int, ends: int) -> list[Decision]:
-    """Decisions of a span of time, LOOKED at most, as far apart as they can be."""
+    """Return up to LOOKED decisions of a span of time, evenly spaced."""
     kept, step, number = list[Decision](), 1, 0
     for record in loop.store.read(seq_before(loop.store, begins), None, ("decision",), loop.name):
         if record.time > ends or not loop.writer.is_alive():

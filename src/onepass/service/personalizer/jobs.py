@@ -1,8 +1,8 @@
-"""Work that takes its time, one after the other in a thread; what came of it is kept in files.
+"""Background jobs: they run one after the other in a thread, and their results are kept in files.
 
     NAME.personalizer/evaluations/DIGEST.json          {"id", "status": "Running", then "Succeeded" or "Failed", ...}
 
-What was running when the service ended is Canceled: it may be deleted and asked for again.
+A job that was running when the service ended is Canceled. It may be deleted and started again.
 """
 
 import hashlib
@@ -24,8 +24,11 @@ Work = Callable[[], dict[str, Any]]
 
 
 class Jobs:
-    """Jobs of a loop, of one kind. folder: of their files; code: of one that there is not, again: of one that there is
-    already."""
+    """Jobs of one kind of a loop.
+
+    Their files are in `folder`. `code` is the error code for a job that does not exist, `again` for an id that is
+    taken.
+    """
 
     def __init__(self, folder: Path, code: str, again: str):
         self.folder, self.code, self.again = folder, code, again
@@ -35,8 +38,10 @@ class Jobs:
         self._thread: threading.Thread | None = None
 
     def start(self, said: dict[str, Any], work: Work) -> None:
-        """Begin a job. said: of it, with its id; work: gives what comes to that. Refused where there is one of that
-        id."""
+        """Start a job.
+
+        `said` describes it, with its id; the fields that `work` returns are added. Raises Problem if the id is taken.
+        """
         with self._lock:
             if self._path(said["id"]).exists():
                 raise Problem(400, self.again, f"There is one of that id already: {said['id'][:64]}")
@@ -56,13 +61,13 @@ class Jobs:
             return self._read(path)
 
     def list_all(self) -> list[dict[str, Any]]:
-        """All of them, in the order in which they began."""
+        """Return all jobs in the order in which they started."""
         with self._lock:
             found = [self._read(path) for path in self.folder.glob("*.json")] if self.folder.exists() else []
         return sorted(found, key=lambda one: (one.get("creationTime", ""), one["id"]))
 
     def delete(self, identity: str) -> None:
-        """Forget a job; Refused where there is none."""
+        """Delete a job. Raises Problem if there is none."""
         with self._lock:
             self.get(identity)
             self._running.pop(identity, None)

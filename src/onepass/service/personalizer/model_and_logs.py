@@ -1,7 +1,7 @@
-"""What a loop holds, its model and its log: read, replaced, deleted.
+"""Model and log of a loop: read, replace and delete them.
 
-A model that comes by a client, or a new one, is a line of the log as any other (log/model_lineage.py): what it decides
-can be verified. Deleting the log begins such a line with the present model, and then takes away what came before it.
+A model that a client sends, or a new one, is a model of the log like any other (log/model_lineage.py), so its decisions
+can be verified. Deleting the log stages the present model as a new one, and then deletes the records before it.
 """
 
 import asyncio
@@ -28,37 +28,37 @@ PAUSE = 0.01  # seconds between two looks
 
 
 async def get_model(call: Call) -> Response:
-    """GET /model"""
+    """Answer GET /model."""
     data = await asyncio.to_thread(lambda: files.to_bytes(current_model(call.loop)[0]))
     return Response(data, media_type=BINARY)
 
 
 async def put_model(call: Call) -> Response:
-    """PUT /model"""
+    """Answer PUT /model."""
     bandit = await asyncio.to_thread(parse_model, call.loop, call.content)
     await asyncio.to_thread(install_model, call.loop, bandit, "imported")
     return empty_response()
 
 
 async def delete_model(call: Call) -> Response:
-    """DELETE /model"""
+    """Answer DELETE /model."""
     await asyncio.to_thread(lambda: install_model(call.loop, make_bandit(call.loop.settings), "begun anew"))
     return empty_response()
 
 
 async def delete_logs(call: Call) -> Response:
-    """DELETE /logs"""
+    """Answer DELETE /logs."""
     await asyncio.to_thread(delete_old_records, call.loop)
     return empty_response()
 
 
 async def model_properties(call: Call) -> Response:
-    """GET /model/properties"""
+    """Answer GET /model/properties."""
     return json_response(await asyncio.to_thread(properties, call.loop))
 
 
 async def log_properties(call: Call) -> Response:
-    """GET /logs/properties"""
+    """Answer GET /logs/properties."""
     found = await asyncio.to_thread(decision_times, call.loop.store, call.loop.name)
     if found is None:
         raise Problem(404, "LogsPropertiesNotFound", "There are no decisions yet.")
@@ -66,7 +66,7 @@ async def log_properties(call: Call) -> Response:
 
 
 async def status(call: Call) -> Response:
-    """GET /status, of v1.0"""
+    """Answer GET /status, of v1.0."""
     trouble = call.loop.problem()
     return json_response({"service": "onepass", "apiStatus": "Valid" if trouble is None else trouble})
 
@@ -95,7 +95,7 @@ def current_model(loop: Loop) -> tuple[Any, int]:
 
 
 def install_model(loop: Loop, bandit: Any, why: str, through: int | None = None) -> int:
-    """Let a model take over, and return the sequence number at which it begins; StoreError if that takes too long."""
+    """Install a model, and return the sequence number at which it begins. Raises StoreError if that takes too long."""
     number = loop.install_model(bandit, why, through)
     wait_until(loop, lambda: loop.learner.copies.present.line >= number)
     return loop.loop_state.lines.each[number].place
@@ -111,10 +111,11 @@ def wait_until(loop: Loop, done: Callable[[], bool]) -> None:
 
 
 def delete_old_records(loop: Loop) -> None:
-    """Delete what is not needed to go on: decisions that wait stay. Refused where the log is not the loop's alone.
+    """Delete the records that the loop no longer needs. Waiting decisions stay.
 
-    A new line begins once everything is learned that was joined when it was looked at what waits: so all joins after
-    its beginning are there, and of decisions that stay.
+    The new model begins only when the learner has learned all joins that were written before the deletion was asked
+    for. So every join after its beginning is still in the log, together with its decision. Raises Problem if other
+    loops share the log.
     """
     if not isinstance(loop.store, SqliteStore):
         raise Problem(503, "OperationNotAllowed", "In a database logs are deleted by who owns it.")

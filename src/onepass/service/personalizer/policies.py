@@ -1,4 +1,4 @@
-"""Learning settings: Vowpal Wabbit's arguments, as adapters/vowpal_wabbit.py reads them, in the settings of a loop."""
+"""Learning settings: Vowpal Wabbit's arguments, read by adapters/vowpal_wabbit.py, in the settings of a loop."""
 
 import json
 from typing import Any
@@ -15,7 +15,7 @@ LONGEST_NAME = 256  # characters, as Personalizer has it
 
 
 def set_policy(settings: LoopSettings, name: str, arguments: str) -> LoopSettings:
-    """Settings that explore as a policy says. name: at most 256 characters; ValueError for what cannot be."""
+    """Return settings with the exploration of a policy. Raises ValueError for a wrong name or wrong arguments."""
     if not 1 <= len(name) <= LONGEST_NAME:
         raise ValueError(f"name must have from 1 to {LONGEST_NAME} characters, got {len(name)}")
     said = msgspec.structs.replace(settings.personalizer, policy=name, arguments=arguments)
@@ -23,13 +23,13 @@ def set_policy(settings: LoopSettings, name: str, arguments: str) -> LoopSetting
 
 
 def remove_policy(settings: LoopSettings) -> LoopSettings:
-    """Settings that explore as the loop's bandit does by itself."""
+    """Return settings with the default exploration of the loop's bandit."""
     said = msgspec.structs.replace(settings.personalizer, policy="", arguments="")
     return msgspec.structs.replace(set_exploration(settings, None), personalizer=said)
 
 
 def set_exploration(settings: LoopSettings, exploration: dict[str, Any] | None) -> LoopSettings:
-    """Settings of a model that explores otherwise; None: as it does by itself."""
+    """Return settings with another exploration of the model, or with its default for None."""
     arguments = {name: value for name, value in settings.model.arguments.items() if name != "exploration"}
     if exploration is not None:
         arguments["exploration"] = exploration
@@ -37,7 +37,7 @@ def set_exploration(settings: LoopSettings, exploration: dict[str, Any] | None) 
 
 
 def policy_json(settings: LoopSettings) -> dict[str, str]:
-    """The policy in force, as Personalizer has it."""
+    """Return the policy in force in Personalizer's form."""
     said = settings.personalizer
     if said.policy:
         return {"name": said.policy, "arguments": said.arguments}
@@ -51,7 +51,7 @@ def exploration_json(settings: LoopSettings) -> dict[str, Any]:
 
 
 def exploration_share(settings: LoopSettings) -> float:
-    """Return the probability with which any arm is shown, whatever is known of it."""
+    """Return the probability of uniform exploration: the share of decisions that ignore the model."""
     found = build(exploration_json(settings))
     return float(getattr(found, "uniform_share", getattr(found, "epsilon", 0.0)))
 

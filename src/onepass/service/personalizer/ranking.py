@@ -1,9 +1,9 @@
-"""Rank, reward, activate: of one slot.
+"""Rank, reward and activate for one slot.
 
     rank -> a decision of the loop      reward -> an outcome, once for every client request id      activate
 
-The same event id and request give the same answer, now and after a restart. A rank without an event id gets one that
-follows from the client request id, where there is one: sent again, it is the same event.
+A request that is repeated with its event id gets the first answer again, also after a restart. An event without an id
+gets one that is computed from the client request id, if there is one, so a repeated call is the same event.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ DIGITS = 16  # bytes of an event id that follows from a request
 
 
 class Action(Body, frozen=True, kw_only=True):
-    """An arm. id; features: a list of records."""
+    """Action to rank. Its features are a list of dictionaries."""
 
     id: str
     features: list[dict[str, Any]]
@@ -51,7 +51,7 @@ class RewardRequest(Body, frozen=True, kw_only=True):
 
 
 async def rank(call: Call) -> Response:
-    """POST /rank"""
+    """Answer POST /rank."""
     asked = call.read(RankRequest)
     check_actions(asked.actions)
     names = [action.id for action in asked.actions]
@@ -75,7 +75,7 @@ async def rank(call: Call) -> Response:
 
 
 async def reward(call: Call) -> Response:
-    """POST /events/{eventId}/reward"""
+    """Answer POST /events/{eventId}/reward."""
     value = call.read(RewardRequest).value
     _, future = call.loop.outcomes([OutcomeRequest(id=call.parts[0], value=value, key=call.idempotency_key)])
     await asyncio.wrap_future(future)
@@ -83,13 +83,13 @@ async def reward(call: Call) -> Response:
 
 
 async def activate(call: Call) -> Response:
-    """POST /events/{eventId}/activate"""
+    """Answer POST /events/{eventId}/activate."""
     await asyncio.wrap_future(call.loop.activate(call.parts[0]))
     return empty_response()
 
 
 def check_actions(actions: list[Action]) -> None:
-    """Refused for actions without any, or two of one name."""
+    """Raise Problem if there are no actions, or two with the same id."""
     names = [action.id for action in actions]
     if not names:
         raise Problem(400, "InvalidRankRequest", "There must be an action at least.", "actions")
@@ -100,7 +100,7 @@ def check_actions(actions: list[Action]) -> None:
 def make_request(
     loop: Loop, context: dict[str, Any], actions: list[Action], excluded: list[str], event: str, defer: bool
 ) -> DecideRequest:
-    """Make a request of the native API; ValueError if the loop takes numbers, and the features are none."""
+    """Make a request of the native API. Raises ValueError if the loop takes numbers and a feature is not a number."""
     kind = RecordsRequest if takes_records(loop.settings) else DecideRequest
     arms = [{"id": action.id, "features": merge_features(action.features)} for action in actions]
     if kind is DecideRequest:
@@ -110,7 +110,7 @@ def make_request(
 
 
 def derive_event_id(call: Call) -> str:
-    """The id of an event that has none: of the same call sent again the same."""
+    """Return an id for an event without one: a hash of the call if it has a request id, else a random id."""
     if call.idempotency_key is None:
         return new_id()
     return hashlib.blake2b(
@@ -119,12 +119,12 @@ def derive_event_id(call: Call) -> str:
 
 
 async def decide(loop: Loop, request: DecideRequest) -> Decision:
-    """The record of a decision, once it is durable."""
+    """Decide, and return the record of the decision once it is durable."""
     return await asyncio.wrap_future(loop.decide(request))
 
 
 def reinsert_excluded(ranking: list[dict[str, Any]], names: list[str], excluded: set[str]) -> list[dict[str, Any]]:
-    """A ranking in which excluded actions stand where they were offered, but never first."""
+    """Return a ranking with the excluded actions at the positions at which they were offered, but never first."""
     out = [one for one in ranking if one["id"] not in excluded]
     by_name = {one["id"]: one for one in ranking}
     for place, name in enumerate(names):

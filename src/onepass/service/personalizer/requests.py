@@ -1,7 +1,7 @@
-"""A call of Personalizer's API: the loop it is for, who may make it, what it says.
+"""Calls of Personalizer's API: their loop, their key and their content.
 
-Which loop: `http://HOST/LOOP` as the endpoint names it. Else the key, Ocp-Apim-Subscription-Key, does: the loop that
-has it; without keys the loop that is called so, or the only one.
+The endpoint `http://HOST/LOOP` names the loop. Otherwise the key, Ocp-Apim-Subscription-Key, selects the loop that has
+this key. If no loop has keys, the header's value is taken as the name of a loop, and a single loop needs no header.
 """
 
 from typing import Any, NamedTuple, TypeVar
@@ -28,8 +28,11 @@ class Body(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Call(NamedTuple):
-    """request; loop: that it is for; first: whether it is of v1.0; parts: what stands in its path, decoded; content:
-    its body; evaluations, importances: jobs of the loop."""
+    """One call of the API.
+
+    `first` is true for v1.0. `parts` are the variable segments of the path, decoded. `content` is the body.
+    `evaluations` and `importances` are the loop's jobs.
+    """
 
     request: Request
     loop: Loop
@@ -41,11 +44,11 @@ class Call(NamedTuple):
 
     @property
     def idempotency_key(self) -> str | None:
-        """Key that a repeated call has in common with the first one."""
+        """Client's request id: a repeated call has the same one."""
         return self.request.headers.get(REQUEST_ID) or None
 
     def read(self, kind: type[Kind]) -> Kind:
-        """The body as a message; ValueError for what is none."""
+        """Decode the body as a message of a type. Raises ValueError if it is not one."""
         try:
             return msgspec.json.decode(self.content, type=kind)
         except (ValueError, RecursionError) as error:
@@ -53,17 +56,17 @@ class Call(NamedTuple):
 
 
 def json_response(found: Any, status: int = 200, **headers: str) -> Response:
-    """A body of JSON."""
+    """Make a response with a JSON body."""
     return Response(msgspec.json.encode(found), status, headers, JSON)
 
 
 def empty_response() -> Response:
-    """No body."""
+    """Make a response without a body."""
     return Response(status_code=204)
 
 
 def key_of(request: Request) -> str | None:
-    """The key that was presented."""
+    """Return the key that a request presents, or None."""
     key = request.headers.get(KEY)
     if key is None:
         given = request.headers.get("authorization", "")

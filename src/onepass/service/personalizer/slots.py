@@ -1,11 +1,13 @@
-"""Several slots: one decision each, in their order, among the actions that are left.
+"""Ranking of several slots: one decision for each slot, in order, among the actions that no earlier slot has taken.
 
     decision of slot j:  context + {"_slot": {"id": ..., its features}},  its own exclusions,  its baseline first
 
-So slots have features and exclusions of their own, every probability is exact given the slots before, and each is
-joined, learned and replayed as any other decision. The first has the event's id, the others that and their number.
-Excluded are those actions, too, after whose choice a later slot could not be filled: there is one for every slot, for
-every slot has a baseline of its own.
+So each slot has its own features and exclusions, and each probability is exact given the earlier slots. A slot's
+decision is joined, learned and replayed like any other decision. The first slot's decision has the event's id; the
+others have the event's id and the slot's number.
+
+A slot's decision also excludes the actions that would leave a later slot without an action. One action always remains,
+because every slot has a different baseline.
 """
 
 import asyncio
@@ -32,7 +34,7 @@ DIGITS = 16  # bytes of an identity that would be too long
 
 
 class Slot(Body, frozen=True, kw_only=True):
-    """A place to fill. baseline_action: what stands there without a model."""
+    """Slot to fill. `baseline_action` is the action that is shown there without a model."""
 
     id: str
     baseline_action: str
@@ -64,7 +66,7 @@ class MultiSlotRewardRequest(Body, frozen=True, kw_only=True):
 
 
 async def rank(call: Call) -> Response:
-    """POST /multislot/rank"""
+    """Answer POST /multislot/rank."""
     asked = call.read(MultiSlotRankRequest)
     loop, event = call.loop, asked.event_id or ranking.derive_event_id(call)
     if not takes_records(loop.settings):
@@ -96,7 +98,7 @@ async def rank(call: Call) -> Response:
 
 
 async def reward(call: Call) -> Response:
-    """POST /multislot/events/{eventId}/reward"""
+    """Answer POST /multislot/events/{eventId}/reward."""
     asked = call.read(MultiSlotRewardRequest)
     found = await asyncio.to_thread(find_slots, call.loop, call.parts[0])
     unknown = next((one.slot_id for one in asked.reward if one.slot_id not in found), None)
@@ -109,14 +111,14 @@ async def reward(call: Call) -> Response:
 
 
 async def activate(call: Call) -> Response:
-    """POST /multislot/events/{eventId}/activate"""
+    """Answer POST /multislot/events/{eventId}/activate."""
     for identity in (await asyncio.to_thread(find_slots, call.loop, call.parts[0])).values():
         await asyncio.wrap_future(call.loop.activate(identity))
     return empty_response()
 
 
 def check_slots(asked: MultiSlotRankRequest) -> None:
-    """Refused for slots and actions that do not fit together."""
+    """Raise Problem for slots that cannot be filled with the actions of the request."""
     ranking.check_actions(asked.actions)
     names, slots = {action.id for action in asked.actions}, asked.slots
     baselines = [slot.baseline_action for slot in slots]
@@ -134,7 +136,7 @@ def check_slots(asked: MultiSlotRankRequest) -> None:
 
 
 def slot_event_id(event: str, number: int) -> str:
-    """The identity of the decision of a slot. number: from 0."""
+    """Return the id of the decision for a slot. Slots are numbered from 0."""
     if number == 0:
         return event
     text = f"{event} slot {number + 1}"
@@ -142,7 +144,7 @@ def slot_event_id(event: str, number: int) -> str:
 
 
 def find_slots(loop: Loop, event: str) -> dict[str, str]:
-    """Decisions of an event's slots, by the slots' ids; Refused where there is no such event."""
+    """Return the id of each slot's decision by the slot's id. Raises Problem if there is no such event."""
     found: dict[str, str] = {}
     while True:
         identity = slot_event_id(event, len(found))

@@ -1,4 +1,4 @@
-"""Sequence numbers of a log by time: records are in the order of their times, except within a moment."""
+"""Search of a log by time. Records are in the order of their times, up to APART."""
 
 from onepass.log.records import SECOND, Decision
 from onepass.log.store import Store
@@ -8,7 +8,10 @@ LOOKED = 1_000  # records that are looked through at once for the last decision
 
 
 def seq_before(store: Store, time: int) -> int:
-    """Return a sequence number before all records from `time` on, and after most others. time: microseconds."""
+    """Return a sequence number before all records with this time or later, and after most earlier records.
+
+    The time is in microseconds.
+    """
     first, last = store.bounds()
     low, high = first - 1, last
     while low < high:

@@ -13,7 +13,7 @@ UNITS = (86_400.0, 3_600.0, 60.0, 1.0)  # seconds of a day, an hour, a minute, a
 
 
 def parse_duration(text: str) -> float:
-    """Seconds of a duration; ValueError for what is none."""
+    """Return the seconds of a duration such as PT10M or 00:10:00. Raises ValueError for other text."""
     found = PERIOD.fullmatch(text) or CLOCK.fullmatch(text)
     if found is None or not any(found.groups()):
         raise ValueError(f"a duration must be like PT10M, got {quote(text)}")
@@ -22,7 +22,7 @@ def parse_duration(text: str) -> float:
 
 
 def format_duration(seconds: float) -> str:
-    """The inverse."""
+    """Return seconds as an ISO 8601 duration."""
     minutes, rest = divmod(seconds, 60.0)
     hours, minutes = divmod(int(minutes), 60)
     parts = [f"{hours}H" if hours else "", f"{minutes}M" if minutes else ""]
@@ -31,7 +31,7 @@ def format_duration(seconds: float) -> str:
 
 
 def parse_time(text: str) -> int:
-    """Microseconds of a time in ISO 8601, of UTC where it does not say; ValueError for what is none."""
+    """Return the microseconds of an ISO 8601 time, in UTC if it has no zone. Raises ValueError for other text."""
     try:
         found = datetime.fromisoformat(text.strip())
     except ValueError:
@@ -40,5 +40,5 @@ def parse_time(text: str) -> int:
 
 
 def format_time(time: int) -> str:
-    """A time in microseconds as text."""
+    """Return a time in microseconds as ISO 8601 text."""
     return moment(time).isoformat().replace("+00:00", "Z")
