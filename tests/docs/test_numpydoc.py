@@ -28,7 +28,6 @@ DISABLED = {
 }
 # Packages whose docstrings are still written in another way: remove a line when it is done.
 PENDING: tuple[str, ...] = (
-    "onepass.adapters",
     "onepass.lab",
     "onepass.model",
 )

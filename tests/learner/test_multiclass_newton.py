@@ -45,10 +45,10 @@ def test_digits_are_told_apart_no_worse_than_by_learners_of_their_own_in_a_sixth
     rows, labels = load_digits(return_X_y=True)
     order = np.random.default_rng(0).permutation(len(rows))[:1000]
     rows, labels = rows[order], labels[order]
-    made = {several: op.OnlineKernelClassifier(several=several) for several in ("shared", "own")}
+    made = {multiclass: op.OnlineKernelClassifier(multiclass=multiclass) for multiclass in ("shared", "one_vs_rest")}
     found = {name: op.progressive_validation(one, rows, labels).mistake_rate for name, one in made.items()}
-    assert found["shared"] <= found["own"] + 0.005
-    assert 6 * made["shared"].memory_usage() < made["own"].memory_usage()
+    assert found["shared"] <= found["one_vs_rest"] + 0.005
+    assert 6 * made["shared"].memory_usage() < made["one_vs_rest"].memory_usage()
 
 
 def test_probabilities_of_several_classes_are_calibrated():
@@ -73,16 +73,16 @@ def test_weights_of_examples_multiply_their_losses_and_none_of_zero_is_learned()
     assert not np.array_equal(whole.decision_function(rows), plain.decision_function(rows))
 
 
-@pytest.mark.parametrize("several", ["shared", "own"])
-def test_copies_and_files_go_on_alike_and_older_files_have_a_learner_a_class(several, tmp_path):
+@pytest.mark.parametrize("multiclass", ["shared", "one_vs_rest"])
+def test_copies_and_files_go_on_alike_and_older_files_have_a_learner_a_class(multiclass, tmp_path):
     rows, codes = stream(300)
-    made = op.OnlineKernelClassifier(op.KernelNewton(size=10), several=several).fit(rows[:200], codes[:200])
-    assert len(made.learners_) == (1 if several == "shared" else 3)
+    made = op.OnlineKernelClassifier(op.KernelNewton(size=10), multiclass=multiclass).fit(rows[:200], codes[:200])
+    assert len(made.learners_) == (1 if multiclass == "shared" else 3)
     made.save(tmp_path / "classifier")
     twins = [op.load(tmp_path / "classifier"), made.copy()]
-    if several == "own":  # as files were before there was a choice
+    if multiclass == "one_vs_rest":  # as files were before there was a choice
         contents = made.copy().contents()
-        del contents.extra["several"]
+        del contents.extra["multiclass"]
         contents.params["learner"] = op.KernelNewton(size=10)
         twins.append(op.OnlineKernelClassifier.from_contents(contents.params, contents.extra, op_kept(contents.state)))
     made.partial_fit(rows[200:], codes[200:])
@@ -108,8 +108,8 @@ def test_one_learner_is_explained_by_its_largest_class_and_repeated_examples_by_
 
 def test_what_is_no_class_and_no_way_is_refused():
     rows, codes = stream(50)
-    with pytest.raises(ValueError, match="several must"):
-        op.OnlineKernelClassifier(several="both").fit(rows, codes)
+    with pytest.raises(ValueError, match="multiclass must"):
+        op.OnlineKernelClassifier(multiclass="both").fit(rows, codes)
     with pytest.raises(ValueError, match="learner must be for classes"):
         MulticlassNewton(classes=2, learner=op.KernelNewton())
     with pytest.raises(ValueError, match="learner must be for classes"):

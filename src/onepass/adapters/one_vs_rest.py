@@ -1,7 +1,7 @@
-"""Several classes by native learners: each class against all others.
+"""One-versus-rest classification by native learners.
 
-One learner is enough for two classes, and for more where it has an output for every class. Otherwise class k has
-learner k. Classes are codes 0, 1, ...; decisions are (n,) for two classes, else (n, classes).
+One learner is enough for two classes, and for more classes if it has an output for each. Otherwise learner k separates
+class k from all others. Classes are codes 0, 1, ...; decisions are (n,) for two classes, else (n, classes).
 """
 
 from collections.abc import Callable
@@ -16,19 +16,21 @@ from onepass.learner.learner import Learner
 from onepass.learner.sparse_input import split_rows
 
 
-def advance(rows: Any, learners: list[Learner], codes: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
-    """Decide and learn checked rows of the classes `codes` (n,), and return the decisions."""
+def decide_and_learn(
+    rows: Any, learners: list[Learner], codes: np.ndarray, weights: np.ndarray | None = None
+) -> np.ndarray:
+    """Decide on checked rows of the classes `codes` (n,), learn them, and return the decisions."""
     targets = _targets(learners, codes)
 
-    def learn(k: int, learner: Learner, place: slice, block: Any) -> np.ndarray:
-        return learner.learn_checked(block, targets(k, place), None if weights is None else weights[place])
+    def learn(k: int, learner: Learner, part: slice, block: Any) -> np.ndarray:
+        return learner.learn_checked(block, targets(k, part), None if weights is None else weights[part])
 
-    return _each(rows, learners, learn, defer_signals)
+    return _map_learners(rows, learners, learn, defer_signals)
 
 
 def decide(rows: Any, learners: list[Learner]) -> np.ndarray:
     """Return the decisions on checked rows."""
-    return _each(rows, learners, lambda k, learner, place, block: learner.decide_checked(block), nullcontext)
+    return _map_learners(rows, learners, lambda k, learner, part, block: learner.decide_checked(block), nullcontext)
 
 
 def refine(
@@ -41,36 +43,37 @@ def refine(
 ) -> tuple[np.ndarray, bool]:
     """Refine learners on the examples that they have learned, by Newton steps (learner/batch_refinement.py).
 
-    Returns the decisions to calibrate on, and whether any is another one now: that with its example left out.
+    Returns the decisions to calibrate on, and True if a learner was refined. Its decisions then leave out the example
+    that they are about.
     """
-    targets, found, changed = _targets(learners, codes), decisions.copy(), False
+    targets, refined, is_refined = _targets(learners, codes), decisions.copy(), False
     for k, learner in enumerate(learners):
         if steps and len(codes) and isinstance(learner, KernelNewton):
             column = (slice(None), k) if len(learners) > 1 else ...
             left_out = learner.refine(rows, targets(k, slice(None)), weights, decisions[column], steps)
             if left_out is not None:
-                found[column], changed = left_out, True
-    return found, changed
+                refined[column], is_refined = left_out, True
+    return refined, is_refined
 
 
 def _targets(learners: list[Learner], codes: np.ndarray) -> Callable[[int, slice], np.ndarray]:
     """Return the function that gives the targets of learner k in a slice of the examples."""
     if learners[0].output_shape:
-        return lambda k, place: codes[place].astype(np.float64)
-    only = 1 if len(learners) == 1 else 0
-    return lambda k, place: np.where(codes[place] == k + only, 1.0, -1.0)
+        return lambda k, part: codes[part].astype(np.float64)
+    first = 1 if len(learners) == 1 else 0  # class of the first learner
+    return lambda k, part: np.where(codes[part] == k + first, 1.0, -1.0)
 
 
-def _each(
+def _map_learners(
     rows: Any,
     learners: list[Learner],
     work: Callable[[int, Learner, slice, Any], np.ndarray],
     guard: Callable[[], AbstractContextManager[None]],
 ) -> np.ndarray:
-    """Return the decisions that work(k, learner, place, block) gives; guard: of the work of all learners on a block."""
-    found = np.empty((rows.shape[0], *(learners[0].output_shape or (len(learners),))))
-    for place, block in split_rows(rows, learners[0].columns(rows.shape[1])):
+    """Return the decisions of `work(k, learner, part, block)`. `guard` encloses the work of all learners on a block."""
+    decisions = np.empty((rows.shape[0], *(learners[0].output_shape or (len(learners),))))
+    for part, block in split_rows(rows, learners[0].columns(rows.shape[1])):
         with guard():
             for k, learner in enumerate(learners):
-                found[place, slice(None) if learner.output_shape else k] = work(k, learner, place, block)
-    return found if found.shape[1] > 1 else found[:, 0]
+                decisions[part, slice(None) if learner.output_shape else k] = work(k, learner, part, block)
+    return decisions if decisions.shape[1] > 1 else decisions[:, 0]

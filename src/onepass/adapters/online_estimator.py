@@ -1,4 +1,4 @@
-"""The base class of scikit-learn estimators around online kernel learners: checks, copies and files."""
+"""Base class of scikit-learn estimators around online kernel learners: checks, copies and files."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -28,28 +28,29 @@ except ImportError as missing:
     ) from missing
 
 
-def single(x: Any) -> np.ndarray:
-    """One row, (d,) or (1, d), of numbers, as (1, d)."""
+def single_row(x: Any) -> np.ndarray:
+    """Return one row of numbers, (d,) or (1, d), as (1, d)."""
     return check.array("x", x, np.dtype(np.float64), (1, 2)).reshape(1, -1)
 
 
 @contextmanager
-def all_floats() -> Iterator[None]:
-    """ValueError where scikit-learn's checks meet an integer beyond all floats."""
+def _refuse_huge_integers() -> Iterator[None]:
+    """Raise ValueError if scikit-learn's checks meet an integer that no float can hold."""
     try:
         yield
-    except OverflowError as trouble:
-        raise ValueError(f"X and y must hold numbers that a float can hold: {trouble}") from None
+    except OverflowError as error:
+        raise ValueError(f"X and y must hold numbers that a float can hold: {error}") from None
 
 
 class OnlineKernelEstimator(SharedObject, BaseEstimator, ABC):
-    """What both estimators share. `learners_`: the native learners, one, or one a class when there are several and the
-    learner cannot do with one design. They are parts of the estimator: threads read or write all of them or none.
+    """Base of both estimators, with native learners in `learners_`.
+
+    There is one learner, or one for each of more than two classes if a learner has a single output. Threads read or
+    write all learners together.
     """
 
-    __metadata_request__fit: ClassVar = {
-        "sample_weight": None
-    }  # which scikit-learn's routing offers with `set_fit_request`
+    # scikit-learn's metadata routing offers `set_fit_request` for it
+    __metadata_request__fit: ClassVar = {"sample_weight": None}
 
     learner: Learner | None
     learners_: list[Learner]
@@ -60,23 +61,29 @@ class OnlineKernelEstimator(SharedObject, BaseEstimator, ABC):
 
     @abstractmethod
     def default_learner(self) -> Learner:
-        """Return the learner that None stands for."""
+        """Return the learner that `learner=None` stands for.
 
-    def learner_counts(self) -> tuple[int, ...]:
-        """Return how many native learners there may be; the first is what is made today."""
+        Returns
+        -------
+        Learner
+            A new learner.
+        """
+
+    def _learner_counts(self) -> tuple[int, ...]:
+        """Return the possible numbers of native learners. A new estimator has the first."""
         return (1,)
 
-    def make_learners(self, count: int) -> list[Learner]:
-        """Return `count` native learners that have learned nothing."""
-        learner, classifies = pattern(self), isinstance(self, ClassifierMixin)
-        if not isinstance(learner, Learner) or learner.is_classifier is not classifies:
-            losses = "hinge, squared_hinge or logistic" if classifies else "squared, huber or epsilon_insensitive"
+    def _make_learners(self, count: int) -> list[Learner]:
+        """Return `count` new native learners."""
+        learner, is_classifier = prototype(self), isinstance(self, ClassifierMixin)
+        if not isinstance(learner, Learner) or learner.is_classifier is not is_classifier:
+            losses = "hinge, squared_hinge or logistic" if is_classifier else "squared, huber or epsilon_insensitive"
             raise ValueError(f"learner must be an online kernel learner with the loss {losses}, got {quote(learner)}")
-        return share([clone(learner) for _ in range(count)], self.sharing)
+        return share_lock([clone(learner) for _ in range(count)], self.sharing)
 
-    def begin(self, y: Any) -> None:
-        """Make learners that have learned nothing, for labels y (n,)."""
-        self.learners_ = self.make_learners(self.learner_counts()[0])
+    def _init_learners(self, y: Any) -> None:
+        """Make new learners for labels y (n,)."""
+        self.learners_ = self._make_learners(self._learner_counts()[0])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -87,30 +94,64 @@ class OnlineKernelEstimator(SharedObject, BaseEstimator, ABC):
         return hasattr(self, "learners_")
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """`learner`, and, if deep, as `learner__width` and the like what can be set of it, of the default one too."""
+        """Return the constructor's arguments, for scikit-learn's `clone` and searches.
+
+        Parameters
+        ----------
+        deep : bool, default True
+            True to add the parameters of the learner as `learner__width` and so on, of the default learner, too.
+
+        Returns
+        -------
+        dict
+            Values by name.
+        """
         params = super().get_params(deep)
         if deep and self.learner is None:
             params.update({f"learner__{name}": value for name, value in self.default_learner().get_params().items()})
         return params
 
     def set_params(self, **params: Any) -> Self:
-        """As every estimator's; `learner__width` and the like set those of the native learner, also of the default."""
+        """Set arguments of the constructor.
+
+        Parameters
+        ----------
+        **params : dict
+            New values by name. `learner__width` and so on set parameters of the learner, of the default one, too.
+
+        Returns
+        -------
+        OnlineKernelEstimator
+            The estimator itself.
+        """
         if params.get("learner", self.learner) is None and any(name.startswith("learner__") for name in params):
             params = {**params, "learner": self.default_learner()}
         return super().set_params(**params)
 
     @reading
     def memory_usage(self) -> int:
-        """Bytes of all arrays of all learners; 0 before the first example."""
+        """Return the bytes of all arrays of all learners.
+
+        Returns
+        -------
+        int
+            Number of bytes, 0 before the first example.
+        """
         return sum(learner.memory_usage() for learner in getattr(self, "learners_", ()))
 
     @reading
     def copy(self) -> Self:
-        """An independent copy, with what was learned; scikit-learn's `clone` copies without."""
+        """Return an independent copy that has learned the same examples; scikit-learn's `clone` has learned none.
+
+        Returns
+        -------
+        OnlineKernelEstimator
+            The copy.
+        """
         twin = clone(self)
         vars(twin).update({name: value for name, value in vars(self).items() if name.endswith("_")})
         if self.__sklearn_is_fitted__():
-            twin.learners_ = share([learner.copy() for learner in self.learners_], twin.sharing)
+            twin.learners_ = share_lock([learner.copy() for learner in self.learners_], twin.sharing)
         return twin
 
     def __copy__(self) -> Self:
@@ -125,143 +166,189 @@ class OnlineKernelEstimator(SharedObject, BaseEstimator, ABC):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        share(getattr(self, "learners_", []), self.sharing)
+        share_lock(getattr(self, "learners_", []), self.sharing)
 
     @composite
     def compile_for(self, X: Any, y: Any) -> None:
-        """Compile what learning examples X (n, d), y (n,) needs; the estimator stays as it is."""
+        """Compile the code that learns such examples, and leave the estimator as it is.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            Rows.
+        y : array of shape (n,)
+            Their labels or targets.
+        """
         with transaction(self):
-            fitted = self.__sklearn_is_fitted__()
-            rows, y = checked_examples(self, X, y)
-            if not fitted:
-                self.begin(y)
+            is_fitted = self.__sklearn_is_fitted__()
+            rows, y = validate_examples(self, X, y)
+            if not is_fitted:
+                self._init_learners(y)
             self.learners_[0].copy().learn_checked(rows[:1], np.ones(1))
-            if not fitted:
-                forget(self)
+            if not is_fitted:
+                remove_fitted(self)
 
     # ---------------------------------------------------------------- files
 
     def save(self, path: str | Path) -> None:
-        """Write everything to `path`, atomically; read with `onepass.load`. ValueError for what it could not build."""
+        """Write the estimator to a file, atomically. `onepass.load` reads it.
+
+        Parameters
+        ----------
+        path : str or Path
+            File to write.
+
+        Raises
+        ------
+        ValueError
+            If `onepass.load` could not rebuild the estimator.
+        """
         files.save(path, self)
 
     def contents(self) -> files.Contents:
-        """What is written: the learner as a pattern, what scikit-learn knows, and the states of all learners."""
-        class_name(pattern(self))
+        """Return the contents of a file: the prototype of the learners, scikit-learn's attributes, and all states.
+
+        Returns
+        -------
+        Contents
+            Parameters, further data, and states.
+        """
+        class_name(prototype(self))
         extra: dict[str, Any] = {"dim": getattr(self, "n_features_in_", 0), "names": None, "classes": None}
         if hasattr(self, "feature_names_in_"):
             extra["names"] = [str(name) for name in self.feature_names_in_]
         extra["fitted"] = len(getattr(self, "learners_", ()))
-        held = LearnerStates(sum((one.states() for one in getattr(self, "learners_", ())), ()))
-        return files.Contents({"learner": self.learner}, extra, held)
+        states = LearnerStates(sum((learner.states() for learner in getattr(self, "learners_", ())), ()))
+        return files.Contents({"learner": self.learner}, extra, states)
 
     @classmethod
     def from_contents(cls, params: dict[str, Any], extra: dict[str, Any], held: files.StateSource) -> Self:
-        """From what a file, copy or pickle holds, `params`, `extra` and `held`; ValueError where that does not fit."""
-        owner = cls(**params)
-        owner.restore(extra)
-        restore_states(getattr(owner, "learners_", []), check.integer("dim", extra["dim"], 0), held)
-        return owner
+        """Rebuild an estimator from the contents of a file, copy or pickle.
 
-    def restore(self, extra: dict[str, Any]) -> None:
-        """Take back what a file says besides its arrays, `extra`. Raises ValueError, TypeError or KeyError."""
+        Parameters
+        ----------
+        params : dict
+            Arguments of the constructor.
+        extra : dict
+            Further data.
+        held : StateSource
+            States of the learners.
+
+        Returns
+        -------
+        OnlineKernelEstimator
+            The estimator.
+
+        Raises
+        ------
+        ValueError
+            If the parts do not belong together.
+        """
+        estimator = cls(**params)
+        estimator._restore_extra(extra)
+        restore_states(getattr(estimator, "learners_", []), check.integer("dim", extra["dim"], 0), held)
+        return estimator
+
+    def _restore_extra(self, extra: dict[str, Any]) -> None:
+        """Restore the data of a file besides its arrays. Raises ValueError, TypeError or KeyError."""
         count = check.integer("fitted", extra["fitted"], 0)
         if count == 0:
             return
         if extra["classes"] is not None and not hasattr(self, "classes_"):
-            raise ValueError("classes of a regressor")
-        if count not in self.learner_counts():
-            raise ValueError(f"{count} learners")
-        self.n_features_in_, self.learners_ = check.integer("dim", extra["dim"], 1), self.make_learners(count)
+            raise ValueError("file of a regressor has classes, expected none")
+        if count not in self._learner_counts():
+            raise ValueError(f"file has {count} learners, expected {' or '.join(map(str, self._learner_counts()))}")
+        self.n_features_in_, self.learners_ = check.integer("dim", extra["dim"], 1), self._make_learners(count)
         if extra["names"] is not None:
             self.feature_names_in_ = np.array([str(name) for name in extra["names"]], object)
             if len(self.feature_names_in_) != self.n_features_in_:
-                raise ValueError(f"{len(self.feature_names_in_)} names of features")
+                count = len(self.feature_names_in_)
+                raise ValueError(f"file has {count} names of features, expected {self.n_features_in_}")
 
 
-# ---- what an estimator is given ----
+# ---- arguments ----
 
 
-def pattern(estimator: OnlineKernelEstimator) -> Learner:
-    """Return the learner that the native ones are copies of."""
+def prototype(estimator: OnlineKernelEstimator) -> Learner:
+    """Return the learner that the native learners are clones of."""
     return estimator.default_learner() if estimator.learner is None else estimator.learner
 
 
 def can_score_poorly(learner: Learner | None) -> bool:
-    """Return scikit-learn's poor_score: a budget may be too small for the data that scikit-learn checks with."""
+    """Return True for a learner whose budget may be too small for scikit-learn's checks (its `poor_score`)."""
     return not (learner is None or isinstance(learner, KernelNewton))
 
 
-def weight_option(options: dict[str, Any]) -> Any:
-    """Return the sample_weight among options of `fit`, default None. Raises TypeError for others."""
+def sample_weight_option(options: dict[str, Any]) -> Any:
+    """Return the `sample_weight` among the options of `fit`, or None. Raises TypeError for other options."""
     for name in options:
         if name != "sample_weight":
             raise TypeError(f"fit takes X, y and sample_weight, got {quote(name)}")
     return options.get("sample_weight")
 
 
-def checked_examples(estimator: OnlineKernelEstimator, X: Any, y: Any) -> Any:
-    """Return rows and labels as scikit-learn checks them, the rows then as the native learners do."""
+def validate_examples(estimator: OnlineKernelEstimator, X: Any, y: Any) -> Any:
+    """Return rows and labels after scikit-learn's checks, and the learners' checks of rows."""
     numeric, reset = not isinstance(estimator, ClassifierMixin), not estimator.__sklearn_is_fitted__()
-    with all_floats():
+    with _refuse_huge_integers():
         X, y = validate_data(estimator, X, y, accept_sparse="csr", dtype=np.float64, y_numeric=numeric, reset=reset)
     return check_rows("X", X, None), y
 
 
-def checked_weights(estimator: OnlineKernelEstimator, given: Any, rows: Any) -> np.ndarray | None:
-    """Return weights (n,) of the examples, at least 0; None where there are none."""
-    if given is None:
+def validate_weights(estimator: OnlineKernelEstimator, sample_weight: Any, rows: Any) -> np.ndarray | None:
+    """Return weights (n,) of the examples, at least 0, or None without `sample_weight`."""
+    if sample_weight is None:
         return None
-    if not pattern(estimator).can_use_weights:
+    if not prototype(estimator).can_use_weights:
         raise ValueError(f"sample_weight needs a KernelNewton, got {quote(estimator.learner)}")
-    found = check.finite("sample_weight", check.array("sample_weight", given, np.dtype(np.float64), (0, 1)))
-    if found.ndim == 0:
-        found = np.full(rows.shape[0], float(found))
-    if found.shape != (rows.shape[0],) or (found < 0.0).any():
-        raise ValueError(f"sample_weight must have {rows.shape[0]} entries of at least 0, got {quote(given)}")
-    return found
+    weights = check.finite("sample_weight", check.array("sample_weight", sample_weight, np.dtype(np.float64), (0, 1)))
+    if weights.ndim == 0:
+        weights = np.full(rows.shape[0], float(weights))
+    if weights.shape != (rows.shape[0],) or (weights < 0.0).any():
+        raise ValueError(f"sample_weight must have {rows.shape[0]} entries of at least 0, got {quote(sample_weight)}")
+    return weights
 
 
-def checked_rows(estimator: OnlineKernelEstimator, X: Any) -> Any:
-    """Return rows to decide on as scikit-learn checks them, then as the native learners do."""
+def validate_rows(estimator: OnlineKernelEstimator, X: Any) -> Any:
+    """Return rows to decide on after the checks of scikit-learn and of the learners."""
     check_is_fitted(estimator)
-    with all_floats():
+    with _refuse_huge_integers():
         X = validate_data(estimator, X, accept_sparse="csr", dtype=np.float64, reset=False)
     return check_rows("X", X, None)
 
 
-def checked_row(estimator: OnlineKernelEstimator, x: Any) -> Any:
-    """Return one row, (d,) or (1, d), as (1, d): scikit-learn's checks of whole arrays would take most of the time."""
+def validate_row(estimator: OnlineKernelEstimator, x: Any) -> Any:
+    """Return one row (d,) or (1, d) as (1, d), without scikit-learn's checks, which would take most of the time."""
     check_is_fitted(estimator)
-    names, given = getattr(estimator, "feature_names_in_", None), getattr(x, "columns", getattr(x, "index", None))
-    if names is not None and given is not None and not callable(given) and list(given) != list(names):
-        raise ValueError(f"x must have the features {quote(list(names))} in this order, got {quote(list(given))}")
-    return check_rows("x", single(x), estimator.n_features_in_)
+    expected, names = getattr(estimator, "feature_names_in_", None), getattr(x, "columns", getattr(x, "index", None))
+    if expected is not None and names is not None and not callable(names) and list(names) != list(expected):
+        raise ValueError(f"x must have the features {quote(list(expected))} in this order, got {quote(list(names))}")
+    return check_rows("x", single_row(x), estimator.n_features_in_)
 
 
-# ---- what an estimator has learned ----
+# ---- learned attributes ----
 
 
 @contextmanager
 def transaction(estimator: OnlineKernelEstimator) -> Iterator[None]:
-    """Take back what has changed if an argument is refused; once learning has begun, all arguments are checked."""
-    held = dict(vars(estimator))
+    """Undo all changes of the estimator if an argument is refused."""
+    before = dict(vars(estimator))
     try:
         yield
     except BaseException:
         estimator.__dict__.clear()
-        estimator.__dict__.update(held)
+        estimator.__dict__.update(before)
         raise
 
 
-def forget(estimator: OnlineKernelEstimator) -> None:
-    """Remove all that was learned."""
+def remove_fitted(estimator: OnlineKernelEstimator) -> None:
+    """Remove all attributes that were learned."""
     for name in [name for name in vars(estimator) if name.endswith("_")]:
         delattr(estimator, name)
 
 
-def share(learners: list[Learner], sharing: RWLock) -> list[Learner]:
-    """Let learners be used as parts of one object, and return them."""
+def share_lock(learners: list[Learner], sharing: RWLock) -> list[Learner]:
+    """Give all learners the lock of one object, and return them."""
     for learner in learners:
         learner.sharing = sharing
     return learners

@@ -1,10 +1,10 @@
-"""River: online kernel learners as its estimators, bandits with models per arm as its policies; examples are
-dictionaries.
+"""River: online kernel learners as its estimators, and bandits with a model per arm as its policies.
 
     model = KernelClassifier(classes=("ham", "spam"))       learn_one(x, y), predict_one(x), predict_proba_one(x)
     policy = LinearPolicy(seed=0)                           pull(arms, context=x), update(arm, x, reward)
 
-Names of features get columns by `onepass.Records` when they are first learned: strings, numbers and missing ones.
+Examples are dictionaries. `onepass.Records` gives a feature name its columns when it is first learned. Values are
+strings, numbers or missing.
 """
 
 from typing import Any
@@ -18,15 +18,25 @@ from onepass.bandit.bandit import Bandit
 from onepass.features.records import Records
 from onepass.recipes.linear import LinUCB
 
-COLUMNS = 64  # of which an eighth are shared by names beyond
+COLUMNS = 64  # default number of columns; an eighth of them are shared by further feature names
 
 
 class KernelClassifier(Classifier):
-    """`onepass.OnlineKernelClassifier` on dictionaries.
+    """Classifier of River: `onepass.OnlineKernelClassifier` on dictionaries.
 
-    classes: all labels that there may be (default (False, True)).
-    size: columns, from 2 (default 64). seed: of shared columns, at least 0 (default 0). ValueError outside those
-    ranges.
+    Parameters
+    ----------
+    classes : sequence, default (False, True)
+        All labels that may occur.
+    size : int, default 64
+        Number of columns, at least 2.
+    seed : int, default 0
+        Seed of the columns that feature names share, at least 0.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
     """
 
     classes: Any
@@ -36,20 +46,46 @@ class KernelClassifier(Classifier):
     def __init__(self, classes: Any = (False, True), size: int = COLUMNS, seed: int = 0) -> None:
         self.classes, self.size, self.seed = classes, size, seed
         self._records, self._model = Records(size=size, seed=seed), OnlineKernelClassifier()
-        self._begun = False
+        self._is_fitted = False
 
     def learn_one(self, x: dict[Any, Any], y: Any) -> None:
-        """Learn an example x and its label y; ValueError for a label that is none of `classes`."""
+        """Learn an example.
+
+        Parameters
+        ----------
+        x : dict
+            Features by name.
+        y : label
+            Label of the example.
+
+        Raises
+        ------
+        ValueError
+            If the label is none of `classes`.
+        """
         self._records.learn([x])
-        self._model.learn_one(self._records.transform(x), y, None if self._begun else list(self.classes))
-        self._begun = True
+        self._model.learn_one(self._records.transform(x), y, None if self._is_fitted else list(self.classes))
+        self._is_fitted = True
 
     def predict_proba_one(self, x: dict[Any, Any], **kwargs: Any) -> dict[Any, float]:
-        """The probability of every label for an example x; equal ones before the first example. kwargs: none."""
-        if not self._begun:
+        """Return the probabilities of the labels, equal before the first example.
+
+        Parameters
+        ----------
+        x : dict
+            Features by name.
+        **kwargs : dict
+            Not used.
+
+        Returns
+        -------
+        dict
+            Probabilities by label.
+        """
+        if not self._is_fitted:
             return dict.fromkeys(self.classes, 1.0 / len(self.classes))
-        found = self._model.predict_proba_one(self._records.transform(x))
-        return dict(zip(self._model.classes_.tolist(), found.tolist(), strict=True))
+        probabilities = self._model.predict_proba_one(self._records.transform(x))
+        return dict(zip(self._model.classes_.tolist(), probabilities.tolist(), strict=True))
 
     @property
     def _multiclass(self) -> bool:
@@ -57,10 +93,19 @@ class KernelClassifier(Classifier):
 
 
 class KernelRegressor(Regressor):
-    """`onepass.OnlineKernelRegressor` on dictionaries.
+    """Regressor of River: `onepass.OnlineKernelRegressor` on dictionaries.
 
-    size: columns, from 2 (default 64). seed: of shared columns, at least 0 (default 0). ValueError outside those
-    ranges.
+    Parameters
+    ----------
+    size : int, default 64
+        Number of columns, at least 2.
+    seed : int, default 0
+        Seed of the columns that feature names share, at least 0.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
     """
 
     size: int
@@ -69,25 +114,60 @@ class KernelRegressor(Regressor):
     def __init__(self, size: int = COLUMNS, seed: int = 0) -> None:
         self.size, self.seed = size, seed
         self._records, self._model = Records(size=size, seed=seed), OnlineKernelRegressor()
-        self._begun = False
+        self._is_fitted = False
 
     def learn_one(self, x: dict[Any, Any], y: float) -> None:
-        """Learn an example x and its target y."""
+        """Learn an example.
+
+        Parameters
+        ----------
+        x : dict
+            Features by name.
+        y : float
+            Target of the example.
+        """
         self._records.learn([x])
         self._model.learn_one(self._records.transform(x), y)
-        self._begun = True
+        self._is_fitted = True
 
     def predict_one(self, x: dict[Any, Any]) -> float:
-        """The target that is expected of an example x; 0.0 before the first example."""
-        return float(self._model.predict_one(self._records.transform(x))) if self._begun else 0.0
+        """Return the predicted target, 0.0 before the first example.
+
+        Parameters
+        ----------
+        x : dict
+            Features by name.
+
+        Returns
+        -------
+        float
+            Predicted target.
+        """
+        return float(self._model.predict_one(self._records.transform(x))) if self._is_fitted else 0.0
 
 
 class LinearPolicy(ContextualPolicy):
-    """LinUCB with a model per arm, as a policy of River.
+    """Contextual policy of River: LinUCB with a model per arm.
 
-    exploration: a number or a rule, as of `onepass.LinUCB` (default 0.1); reg: above 0 (default 1.0).
-    size: columns of contexts, from 2 (default 64), one of which is constant.
-    reward_obj, burn_in: as of River's policies. seed: at least 0 (default 0). ValueError outside those ranges.
+    Parameters
+    ----------
+    exploration : float or Exploration, default 0.1
+        Width of the confidence bounds, or an exploration rule, as for `onepass.LinUCB`.
+    reg : float, default 1.0
+        Ridge penalty, above 0.
+    size : int, default 64
+        Number of columns of contexts, at least 2. One of them is constant.
+    reward_obj : object, default None
+        Reward statistic, as for River's policies.
+    burn_in : int, default 0
+        Number of first pulls that take the arms in turn, as for River's policies.
+    seed : int, default 0
+        Seed of all draws, at least 0.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
     """
 
     exploration: Any
@@ -118,7 +198,19 @@ class LinearPolicy(ContextualPolicy):
         return self._bandit.decide(self._row(context), list(arm_ids)).arm
 
     def update(self, arm_id: Any, context: dict[Any, Any] | None, *reward_args: Any, **reward_kwargs: Any) -> None:
-        """Learn what an arm paid in a context, the first of reward_args; the rest, and reward_kwargs, are River's."""
+        """Learn the reward of an arm in a context.
+
+        Parameters
+        ----------
+        arm_id : hashable
+            Arm that was pulled.
+        context : dict or None
+            Features by name.
+        *reward_args : float
+            The reward, and further arguments of River's reward statistic.
+        **reward_kwargs : dict
+            Arguments of River's reward statistic.
+        """
         super().update(arm_id, context, *reward_args, **reward_kwargs)
         self._records.learn([context or {}])
         self._bandit.learn(self._row(context), float(reward_args[0]), arm_id)

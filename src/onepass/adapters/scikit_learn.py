@@ -1,9 +1,10 @@
 """scikit-learn estimators around any online kernel learner: labels of any kind, several classes, `partial_fit`.
 
-Two classes: one learner, whose f >= 0 means the second of `classes_`. More: every class is told from all others, and
-the class of the largest f. KernelNewton does so on one map and one design (learner/multiclass_newton.py), at a fraction
-of the cost of learners of their own; of other learners there is one a class. They learn the stream one after the other,
-each in its compiled loop, which is the same as example by example. Costs and memory are those of as many learners.
+For two classes there is one learner, and f >= 0 means the second of `classes_`. More classes are learned
+one-versus-rest, and the class with the largest f is predicted. KernelNewton does so on one map and one design
+(learner/multiclass_newton.py), at a fraction of the cost of separate learners. Other learners are separate, one per
+class. They learn the stream one after the other, each in its compiled loop, with the same result as example by example.
+Costs and memory grow with the number of learners.
 """
 
 from typing import Any, Self
@@ -11,23 +12,23 @@ from typing import Any, Self
 import numpy as np
 
 from onepass.adapters.calibration import Calibration
-from onepass.adapters.one_vs_rest import advance, decide, refine
+from onepass.adapters.one_vs_rest import decide, decide_and_learn, refine
 from onepass.adapters.online_estimator import (
     ClassifierMixin,
     OnlineKernelEstimator,
     RegressorMixin,
     can_score_poorly,
     check_classification_targets,
-    checked_examples,
-    checked_row,
-    checked_rows,
-    checked_weights,
-    forget,
-    pattern,
-    share,
-    single,
+    prototype,
+    remove_fitted,
+    sample_weight_option,
+    share_lock,
+    single_row,
     transaction,
-    weight_option,
+    validate_examples,
+    validate_row,
+    validate_rows,
+    validate_weights,
 )
 from onepass.foundation import check, files
 from onepass.foundation.check import quote
@@ -36,30 +37,57 @@ from onepass.learner.kernel_newton import KernelNewton
 from onepass.learner.learner import Learner
 from onepass.learner.multiclass_newton import MulticlassNewton
 
-DTYPES = "biufUO"  # of labels that a file can hold
-SEVERAL = ("shared", "own")
-STEPS = 3  # of Newton's method in `fit`, at every penalty
-GOLDEN = 0.6180339887498949  # its multiples fill [0, 1) evenly: the chances by which examples are left out
+LABEL_KINDS = "biufUO"  # NumPy kinds of labels that a file can hold
+MULTICLASS = ("shared", "one_vs_rest")
+REFINEMENTS = 3  # default number of Newton steps in `fit`, for every penalty
+GOLDEN = 0.6180339887498949  # its multiples modulo 1 fill [0, 1) evenly; they decide which examples are left out
 
 
 class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
-    """An online kernel classifier for scikit-learn: labels of any kind, two classes or more, dense or sparse rows.
+    """Online kernel classifier for scikit-learn, with labels of any kind and dense or sparse rows.
 
-    learner: any native learner with a loss for classification, such as op.learner.FORKS() (None: op.KernelNewton(),
-    which needs no tuning, with the logistic loss); it serves as a pattern and is never changed.
-    class_weight: None (default); "balanced": n / (classes * count of the class), counted over all that was learned,
-        this call included; or {label: weight}, above 0, 1 for labels not named. Learners other than
-        KernelNewton learn such a share of every class instead (rejection sampling, Zadrozny et al. 2003).
-    several: what three classes and more are learned by: "shared" (default), a KernelNewton whose map and design serve
-        all of them, or "own", one learner a class; learners other than KernelNewton have their own always.
-    refinements: steps of Newton's method on all examples that `fit` adds to its one pass, for each penalty it tries, at
-        least 0 (default 3; 0: one pass): learner/batch_refinement.py. For KernelNewton with the logistic loss, without
-        `follow`; where rows drift the pass stays. `partial_fit` and `learn_one` learn every example once.
-    After `fit` or `partial_fit`: `classes_` (classes,), `n_features_in_`, `learners_`. Weights of examples multiply
-    their losses, and 0 leaves them out. `fit` takes `sample_weight` by name; its signature does not show it, as
-    scikit-learn has it that weight 2 then is the example twice *in any order*, which no online learner can keep.
-    ValueError for bad input, and nothing has changed.
+    Parameters
+    ----------
+    learner : Learner, default None
+        Native learner with a loss for classification, such as op.learner.FORKS(). It is a prototype, which never
+        changes. None is op.KernelNewton() with the logistic loss, which needs no tuning.
+    class_weight : dict or str, default None
+        {label: weight}, above 0, with weight 1 for other labels; or "balanced", n / (classes * count of the class)
+        over all examples learned, this call included. None weights all classes equally.
+    multiclass : str, default "shared"
+        Models of three and more classes: "shared" is one KernelNewton whose map and design serve all classes,
+        "one_vs_rest" is one learner per class. Learners other than KernelNewton always have one per class.
+    refinements : int, default 3
+        Number of Newton steps on all examples that `fit` adds to its one pass, for each penalty it tries, at least 0.
 
+    Attributes
+    ----------
+    classes_ : array of shape (classes,)
+        Labels of the classes, sorted.
+    n_features_in_ : int
+        Number of features.
+    learners_ : list of Learner
+        Native learners.
+
+    Raises
+    ------
+    ValueError
+        If the input is bad. Nothing has changed then.
+
+    Notes
+    -----
+    Weights of examples multiply their losses, and 0 leaves examples out. `fit` takes `sample_weight` by name. Its
+    signature does not show it, because scikit-learn then expects that weight 2 equals the example twice *in any order*,
+    which no online learner can keep.
+
+    With `class_weight`, learners other than KernelNewton learn a share of every class instead (rejection sampling,
+    Zadrozny et al. 2003).
+
+    Refinements (learner/batch_refinement.py) are for KernelNewton with the logistic loss and without `follow`. If rows
+    drift, `fit` keeps the result of the pass. `partial_fit` and `learn_one` learn every example once.
+
+    Examples
+    --------
     >>> import numpy as np, onepass as op
     >>> rng = np.random.default_rng(0)
     >>> rows = rng.standard_normal((3000, 2))
@@ -77,19 +105,18 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
         self,
         learner: Learner | None = None,
         class_weight: Any = None,
-        several: str = "shared",
-        refinements: int = STEPS,
+        multiclass: str = "shared",
+        refinements: int = REFINEMENTS,
     ) -> None:
         super().__init__(learner)
         self.class_weight = class_weight
-        self.several = several
+        self.multiclass = multiclass
         self.refinements = refinements
 
     def default_learner(self) -> Learner:
         return KernelNewton(loss="logistic")
 
     def copy(self) -> Self:
-        """An independent copy, with what was learned; scikit-learn's `clone` copies without."""
         twin = super().copy()
         if self.__sklearn_is_fitted__():
             twin.calibration_, twin.counts_ = self.calibration_.copy(), self.counts_.copy()
@@ -102,48 +129,115 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
 
     @composite
     def fit(self, X: Any, y: Any, **options: Any) -> Self:
-        """Learn examples X (n, d) with labels y (n,), in order, after forgetting what was learned before.
+        """Forget everything and learn examples, in their order.
 
-        options: sample_weight, (n,) or a number, at least 0 (default None: 1).
+        Parameters
+        ----------
+        X : array or sparse array of shape (n, d)
+            Rows.
+        y : array of shape (n,)
+            Their labels.
+        **options : dict
+            `sample_weight` only: a number, or an array of shape (n,), at least 0. None weights every example with 1.
+
+        Returns
+        -------
+        OnlineKernelClassifier
+            The estimator itself.
+
+        Raises
+        ------
+        ValueError
+            If an argument is bad. Nothing has changed then.
         """
         with transaction(self):
-            given, steps = weight_option(options), check.integer("refinements", self.refinements, 0)
-            forget(self)
-            self._progress(X, y, None, given, steps)
+            weight, steps = sample_weight_option(options), check.integer("refinements", self.refinements, 0)
+            remove_fitted(self)
+            self._decide_and_learn(X, y, None, weight, steps)
         return self
 
     @composite
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Learn more examples X (n, d), y (n,). classes: all labels that will ever occur, given at the first call.
+        """Learn more examples, in their order.
 
-        sample_weight: (n,) or a number, at least 0 (default None: 1).
+        Parameters
+        ----------
+        X : array or sparse array of shape (n, d)
+            Rows.
+        y : array of shape (n,)
+            Their labels.
+        classes : array of shape (classes,), default None
+            All labels that will ever occur. The first call needs them.
+        sample_weight : float or array of shape (n,), default None
+            Weights of the examples, at least 0. None weights every example with 1.
+
+        Returns
+        -------
+        OnlineKernelClassifier
+            The estimator itself.
+
+        Raises
+        ------
+        ValueError
+            If an argument is bad. Nothing has changed then.
         """
         if classes is None and not self.__sklearn_is_fitted__():
             raise ValueError("classes must be given at the first call: all labels that may occur, as in classes=[0, 1]")
-        self._progress(X, y, classes, sample_weight)
+        self._decide_and_learn(X, y, classes, sample_weight)
         return self
 
     @composite
     def learn_one(self, x: Any, y: Any, classes: Any = None) -> Self:
-        """`partial_fit` of one row x, (d,) or (1, d), and its label y; classes: as there."""
+        """Learn one example, as `partial_fit` does, with less overhead.
+
+        Parameters
+        ----------
+        x : array of shape (d,) or (1, d)
+            Row.
+        y : label
+            Its label.
+        classes : array of shape (classes,), default None
+            All labels that will ever occur, as for `partial_fit`.
+
+        Returns
+        -------
+        OnlineKernelClassifier
+            The estimator itself.
+        """
         if classes is not None or not self.__sklearn_is_fitted__():
-            return self.partial_fit(single(x), [y], classes)
-        self._learn_codes(checked_row(self, x), self._codes(np.asarray([y])), None)
+            return self.partial_fit(single_row(x), [y], classes)
+        self._learn_codes(validate_row(self, x), self._encode_labels(np.asarray([y])), None)
         return self
 
     @reading
     def predict_one(self, x: Any) -> Any:
-        """`predict` of one row x, (d,) or (1, d)."""
-        return self._labels(decide(checked_row(self, x), self.learners_))[0]
+        """Return the prediction for one row, with less overhead than `predict`.
 
-    def _progress(self, X: Any, y: Any, classes: Any = None, given: Any = None, steps: int = 0) -> np.ndarray:
-        """Decide and learn, and refine. The first call takes the classes from the labels where none are given."""
+        Parameters
+        ----------
+        x : array of shape (d,) or (1, d)
+            Row.
+
+        Returns
+        -------
+        label
+            Label of the class.
+        """
+        return self._labels_from_decisions(decide(validate_row(self, x), self.learners_))[0]
+
+    def _decide_and_learn(
+        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None, steps: int = 0
+    ) -> np.ndarray:
+        """Decide on examples, learn and refine them, and return the decisions.
+
+        The first call takes the classes from the labels if `classes` is None.
+        """
         with transaction(self):
-            rows, y = checked_examples(self, X, y)
-            weights = checked_weights(self, given, rows)
+            rows, y = validate_examples(self, X, y)
+            weights = validate_weights(self, sample_weight, rows)
             if not self.__sklearn_is_fitted__():
                 check_classification_targets(y)
-                self.begin(y if classes is None else classes)
+                self._init_learners(y if classes is None else classes)
                 if self.classes_.size < 2:
                     raise ValueError(
                         f"y must have at least 2 classes, got {len(self.classes_)} class: {quote(self.classes_)}"
@@ -152,167 +246,244 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
                 raise ValueError(
                     f"classes must be those of the first call, {quote(self.classes_)}, got {quote(classes)}"
                 )
-            codes = self._codes(y)
-            by_class = self._class_weights(codes)
-        if by_class is not None:
-            weights = by_class[codes] if weights is None else weights * by_class[codes]
+            codes = self._encode_labels(y)
+            class_weights = self._class_weights(codes)
+        if class_weights is not None:
+            weights = class_weights[codes] if weights is None else weights * class_weights[codes]
         return self._learn_codes(rows, codes, weights, steps)
 
-    def begin(self, y: Any) -> None:
-        """Make learners that have learned nothing, for the classes among labels y (n,)."""
+    def _init_learners(self, y: Any) -> None:
+        """Make new learners for the classes among labels y (n,)."""
         self.classes_ = np.unique(y)
-        super().begin(y)
+        super()._init_learners(y)
         self.calibration_ = Calibration(str(self.learners_[0].params.get("loss", "hinge")))
         self.counts_ = np.zeros(len(self.classes_))
 
     def _class_weights(self, codes: np.ndarray) -> np.ndarray | None:
-        """Weights (classes,) of the classes, once these examples are counted; None where there are none."""
-        wanted = self.class_weight
-        if wanted is None:
+        """Return weights (classes,) of the classes after these examples are counted, or None without weights."""
+        weights = self.class_weight
+        if weights is None:
             return None
-        if isinstance(wanted, str) and wanted == "balanced":
+        if isinstance(weights, str) and weights == "balanced":
             counts = self.counts_ + np.bincount(codes, minlength=len(self.classes_))
             return counts.sum() / (len(counts) * np.maximum(counts, 1.0))
-        if not isinstance(wanted, dict):
-            raise ValueError(f"class_weight must be None, 'balanced' or a dictionary, got {quote(wanted)}")
-        known = self.classes_.tolist()
-        for label in wanted:
-            check.choice("a label of class_weight", label, tuple(known))
-        return np.array([check.positive("class_weight", wanted.get(label, 1.0)) for label in known])
+        if not isinstance(weights, dict):
+            raise ValueError(f"class_weight must be None, 'balanced' or a dictionary, got {quote(weights)}")
+        classes = self.classes_.tolist()
+        for label in weights:
+            check.choice("a label of class_weight", label, tuple(classes))
+        return np.array([check.positive("class_weight", weights.get(label, 1.0)) for label in classes])
 
     def _learn_codes(self, rows: Any, codes: np.ndarray, weights: np.ndarray | None, steps: int = 0) -> np.ndarray:
-        """Decide and learn examples of these classes, refine, calibrate and count; the decisions."""
+        """Decide on examples of the classes `codes`, learn, refine, calibrate and count them. Return the decisions."""
         if weights is None and self.class_weight is not None:
-            by_class = self._class_weights(codes)
-            weights = None if by_class is None else by_class[codes]
+            class_weights = self._class_weights(codes)
+            weights = None if class_weights is None else class_weights[codes]
         if weights is not None and not weights.all():
             rows, codes, weights = rows[weights > 0.0], codes[weights > 0.0], weights[weights > 0.0]
-        before, counted = self.counts_.sum(), np.bincount(codes, minlength=len(self.counts_))
-        if weights is not None and not pattern(self).can_use_weights:
-            chance = (before + np.arange(1.0, len(codes) + 1.0)) * GOLDEN % 1.0
-            by_class = self._class_weights(codes)
-            kept = chance < weights / (1.0 if by_class is None else by_class.max())
-            rows, codes, weights = rows[kept], codes[kept], None
-        decisions = advance(rows, self.learners_, codes, weights)
-        found, refined = refine(rows, self.learners_, codes, weights, decisions, steps)
-        self.calibration_.learn(found, codes, weights, not refined)
-        self.counts_ = self.counts_ + counted
+        n_before, counts = self.counts_.sum(), np.bincount(codes, minlength=len(self.counts_))
+        if weights is not None and not prototype(self).can_use_weights:
+            uniform = (n_before + np.arange(1.0, len(codes) + 1.0)) * GOLDEN % 1.0
+            class_weights = self._class_weights(codes)
+            accepted = uniform < weights / (1.0 if class_weights is None else class_weights.max())
+            rows, codes, weights = rows[accepted], codes[accepted], None
+        decisions = decide_and_learn(rows, self.learners_, codes, weights)
+        refined, is_refined = refine(rows, self.learners_, codes, weights, decisions, steps)
+        self.calibration_.learn(refined, codes, weights, not is_refined)
+        self.counts_ = self.counts_ + counts
         return decisions
 
-    def _codes(self, y: np.ndarray) -> np.ndarray:
-        """Places (n,) of the labels among the classes."""
+    def _encode_labels(self, y: np.ndarray) -> np.ndarray:
+        """Return the indices (n,) of labels (n,) among the classes."""
         try:
             codes = np.minimum(np.searchsorted(self.classes_, y), len(self.classes_) - 1)
         except TypeError:
             raise ValueError(
                 f"y must hold labels among {quote(self.classes_.tolist())}, got {quote(y.tolist())}"
             ) from None
-        known = self.classes_[codes] == y
-        if not np.all(known):
+        is_known = self.classes_[codes] == y
+        if not np.all(is_known):
             raise ValueError(
-                f"y must hold labels among {quote(self.classes_.tolist())}, got {quote(y[~known].tolist()[0])}"
+                f"y must hold labels among {quote(self.classes_.tolist())}, got {quote(y[~is_known].tolist()[0])}"
             )
         return codes
 
     def contents(self) -> files.Contents:
-        """Return what is written: the classes, their counts and the calibration too."""
-        found = super().contents()
-        wanted = self.class_weight
-        if isinstance(wanted, dict):
-            wanted = [[np.asarray(label).item(), float(weight)] for label, weight in wanted.items()]
-        found.extra.update(class_weight=wanted, several=self.several, refinements=self.refinements)
+        contents = super().contents()
+        weights = self.class_weight
+        if isinstance(weights, dict):
+            weights = [[np.asarray(label).item(), float(weight)] for label, weight in weights.items()]
+        contents.extra.update(class_weight=weights, multiclass=self.multiclass, refinements=self.refinements)
         if self.__sklearn_is_fitted__():
-            kind, known = self.classes_.dtype.kind, all(isinstance(label, str) for label in self.classes_)
-            if kind not in DTYPES or (kind == "O" and not known):
+            kind, are_strings = self.classes_.dtype.kind, all(isinstance(label, str) for label in self.classes_)
+            if kind not in LABEL_KINDS or (kind == "O" and not are_strings):
                 raise ValueError(f"classes must be numbers or strings to be saved, got {quote(self.classes_)}")
-            found.extra["classes"] = {"dtype": self.classes_.dtype.str, "labels": self.classes_.tolist()}
-            found.extra.update(calibration=self.calibration_.plain(), counts=self.counts_.tolist())
-        return found
+            contents.extra["classes"] = {"dtype": self.classes_.dtype.str, "labels": self.classes_.tolist()}
+            contents.extra.update(calibration=self.calibration_.to_plain(), counts=self.counts_.tolist())
+        return contents
 
-    def restore(self, extra: dict[str, Any]) -> None:
-        """Take back what a file says besides its arrays, `extra`, as for every estimator."""
-        self.several = check.choice("several", extra.get("several", "shared"), SEVERAL)
-        self.refinements = check.integer("refinements", extra.get("refinements", STEPS), 0)
+    def _restore_extra(self, extra: dict[str, Any]) -> None:
+        self.multiclass = check.choice("multiclass", extra.get("multiclass", "shared"), MULTICLASS)
+        self.refinements = check.integer("refinements", extra.get("refinements", REFINEMENTS), 0)
         if extra["fitted"]:
-            self.classes_ = labels(extra["classes"])
-        super().restore(extra)
-        wanted = extra.get("class_weight")
-        self.class_weight = {label: float(weight) for label, weight in wanted} if isinstance(wanted, list) else wanted
+            self.classes_ = _labels_from_plain(extra["classes"])
+        super()._restore_extra(extra)
+        weights = extra.get("class_weight")
+        is_list = isinstance(weights, list)
+        self.class_weight = {label: float(weight) for label, weight in weights} if is_list else weights
         if self.__sklearn_is_fitted__():
-            self.calibration_ = Calibration.of(extra["calibration"])
+            self.calibration_ = Calibration.from_plain(extra["calibration"])
             self.counts_ = check.array("counts", extra["counts"], np.dtype(np.float64), (1,), len(self.classes_))
             if not (self.counts_ >= 0.0).all():
-                raise ValueError("counts below 0")
+                raise ValueError(f"counts of classes are {self.counts_.tolist()}, expected at least 0")
 
-    def learner_counts(self) -> tuple[int, ...]:
-        classes, shared = len(self.classes_), check.choice("several", self.several, SEVERAL) == "shared"
+    def _learner_counts(self) -> tuple[int, ...]:
+        classes, is_shared = len(self.classes_), check.choice("multiclass", self.multiclass, MULTICLASS) == "shared"
         if classes == 2:
             return (1,)
-        return (1, classes) if shared and isinstance(pattern(self), KernelNewton) else (classes,)
+        return (1, classes) if is_shared and isinstance(prototype(self), KernelNewton) else (classes,)
 
-    def make_learners(self, count: int) -> list[Learner]:
-        made = super().make_learners(count)
+    def _make_learners(self, count: int) -> list[Learner]:
+        learners = super()._make_learners(count)
         if count == 1 and len(self.classes_) > 2:
-            newton = [learner for learner in made if isinstance(learner, KernelNewton)]
-            several: list[Learner] = [
-                MulticlassNewton(classes=len(self.classes_), learner=learner) for learner in newton
+            shared: list[Learner] = [
+                MulticlassNewton(classes=len(self.classes_), learner=learner)
+                for learner in learners
+                if isinstance(learner, KernelNewton)
             ]
-            return share(several, self.sharing)
-        return made
+            return share_lock(shared, self.sharing)
+        return learners
 
-    def _labels(self, decisions: np.ndarray) -> np.ndarray:
+    def _labels_from_decisions(self, decisions: np.ndarray) -> np.ndarray:
         return self.classes_[(decisions >= 0.0).astype(int) if decisions.ndim == 1 else decisions.argmax(axis=1)]
 
     @reading
     def decision_function(self, X: Any) -> np.ndarray:
-        """f of every row of X (n, d): (n,), 0 and above for the second class of two; (n, classes) for more than two."""
-        return decide(checked_rows(self, X), self.learners_)
+        """Return the decisions f.
+
+        Parameters
+        ----------
+        X : array or sparse array of shape (n, d)
+            Rows.
+
+        Returns
+        -------
+        array of shape (n,) or (n, classes)
+            For two classes f, at least 0 for the second class; else one f per class.
+        """
+        return decide(validate_rows(self, X), self.learners_)
 
     @reading
     def predict(self, X: Any) -> np.ndarray:
-        """The class of every row of X, (n, d) -> (n,)."""
-        return self._labels(self.decision_function(X))
+        """Return the predicted classes.
+
+        Parameters
+        ----------
+        X : array or sparse array of shape (n, d)
+            Rows.
+
+        Returns
+        -------
+        array of shape (n,)
+            Labels of the classes.
+        """
+        return self._labels_from_decisions(self.decision_function(X))
 
     @reading
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Of every row of X (n, d) and every class, (n, classes): calibrated on all decisions before their examples
-        were learned (calibration.py), after a refined `fit` on those with each left out; class weights are in it.
+        """Return calibrated probabilities of the classes.
+
+        They are calibrated on the decisions made before each example was learned (calibration.py), and after a refined
+        `fit` on decisions with each example left out. They include class weights.
+
+        Parameters
+        ----------
+        X : array or sparse array of shape (n, d)
+            Rows.
+
+        Returns
+        -------
+        array of shape (n, classes)
+            Probabilities of the classes.
         """
         decisions = self.decision_function(X)
         return self.calibration_.probabilities(decisions)
 
     @reading
     def predict_proba_one(self, x: Any) -> np.ndarray:
-        """`predict_proba` of one row x, (d,) or (1, d): (classes,)."""
-        decisions = decide(checked_row(self, x), self.learners_)
+        """Return calibrated probabilities for one row, with less overhead than `predict_proba`.
+
+        Parameters
+        ----------
+        x : array of shape (d,) or (1, d)
+            Row.
+
+        Returns
+        -------
+        array of shape (classes,)
+            Probabilities of the classes.
+        """
+        decisions = decide(validate_row(self, x), self.learners_)
         return self.calibration_.probabilities(decisions)[0]
 
     @composite
     def predict_then_learn(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Decisions and mistakes (n,) while examples X (n, d), y (n,) are learned."""
-        decisions = self._progress(X, y)
-        return decisions, (self._labels(decisions) != np.asarray(y).reshape(-1)).astype(np.float64)
+        """Decide on every example before it is learned.
+
+        Parameters
+        ----------
+        X : array or sparse array of shape (n, d)
+            Rows.
+        y : array of shape (n,)
+            Their labels.
+
+        Returns
+        -------
+        tuple of (array, array)
+            Decisions, and mistakes, 1 for a wrong class, (n,).
+        """
+        decisions = self._decide_and_learn(X, y)
+        return decisions, (self._labels_from_decisions(decisions) != np.asarray(y).reshape(-1)).astype(np.float64)
 
 
-def labels(classes: Any) -> np.ndarray:
-    """Return the labels that a file holds. Raises ValueError where they are not sorted, or of a kind not written."""
-    kind = np.dtype(str(classes["dtype"]))
-    if kind.kind not in DTYPES:
-        raise ValueError(f"labels of dtype {kind}")
-    found = np.array(classes["labels"], kind)
-    if found.ndim != 1 or found.size < 2 or not np.array_equal(np.unique(found), found):
-        raise ValueError("labels are not sorted")
-    return found
+def _labels_from_plain(classes: Any) -> np.ndarray:
+    """Return the labels that a file holds. Raises ValueError if they are of another kind, or not sorted."""
+    dtype = np.dtype(str(classes["dtype"]))
+    if dtype.kind not in LABEL_KINDS:
+        raise ValueError(f"labels have dtype {dtype}, expected numbers or strings")
+    labels = np.array(classes["labels"], dtype)
+    if labels.ndim != 1 or labels.size < 2 or not np.array_equal(np.unique(labels), labels):
+        raise ValueError(f"labels are {quote(labels.tolist())}, expected at least 2, sorted and distinct")
+    return labels
 
 
 class OnlineKernelRegressor(RegressorMixin, OnlineKernelEstimator):
-    """An online kernel regressor for scikit-learn: dense or sparse rows, one target.
+    """Online kernel regressor for scikit-learn, with dense or sparse rows and one target.
 
-    learner: any native learner with a loss for regression, such as op.learner.FOGD(loss="huber") (None:
-    op.KernelNewton(loss="squared"), which needs no tuning); it serves as a pattern and is never changed. After `fit` or
-    `partial_fit`: `n_features_in_`, `learners_`, a list of one. Weights as for `OnlineKernelClassifier`. ValueError for
-    bad input, and nothing has changed.
+    Parameters
+    ----------
+    learner : Learner, default None
+        Native learner with a loss for regression, such as op.learner.FOGD(loss="huber"). It is a prototype, which never
+        changes. None is op.KernelNewton(loss="squared"), which needs no tuning.
 
+    Attributes
+    ----------
+    n_features_in_ : int
+        Number of features.
+    learners_ : list of Learner
+        The native learner, in a list of one.
+
+    Raises
+    ------
+    ValueError
+        If the input is bad. Nothing has changed then.
+
+    Notes
+    -----
+    Weights of examples are as for `OnlineKernelClassifier`.
+
+    Examples
+    --------
     >>> import numpy as np, onepass as op
     >>> rng = np.random.default_rng(0)
     >>> rows = rng.standard_normal((2000, 2))
@@ -331,44 +502,102 @@ class OnlineKernelRegressor(RegressorMixin, OnlineKernelEstimator):
 
     @composite
     def fit(self, X: Any, y: Any, **options: Any) -> Self:
-        """Learn examples X (n, d) with targets y (n,), in order, after forgetting what was learned before.
+        """Forget everything and learn examples, in their order.
 
-        options: sample_weight, (n,) or a number, at least 0 (default None: 1).
+        Parameters
+        ----------
+        X : array or sparse array of shape (n, d)
+            Rows.
+        y : array of shape (n,)
+            Their targets.
+        **options : dict
+            `sample_weight` only: a number, or an array of shape (n,), at least 0. None weights every example with 1.
+
+        Returns
+        -------
+        OnlineKernelRegressor
+            The estimator itself.
+
+        Raises
+        ------
+        ValueError
+            If an argument is bad. Nothing has changed then.
         """
         with transaction(self):
-            given = weight_option(options)
-            forget(self)
-            self._progress(X, y, given)
+            weight = sample_weight_option(options)
+            remove_fitted(self)
+            self._decide_and_learn(X, y, weight)
         return self
 
     @composite
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn examples X (n, d) with targets y (n,) more, in order.
+        """Learn more examples, in their order.
 
-        sample_weight: (n,) or a number, at least 0 (default None: 1).
+        Parameters
+        ----------
+        X : array or sparse array of shape (n, d)
+            Rows.
+        y : array of shape (n,)
+            Their targets.
+        sample_weight : float or array of shape (n,), default None
+            Weights of the examples, at least 0. None weights every example with 1.
+
+        Returns
+        -------
+        OnlineKernelRegressor
+            The estimator itself.
+
+        Raises
+        ------
+        ValueError
+            If an argument is bad. Nothing has changed then.
         """
-        self._progress(X, y, sample_weight)
+        self._decide_and_learn(X, y, sample_weight)
         return self
 
     @composite
     def learn_one(self, x: Any, y: Any) -> Self:
-        """`partial_fit` of one row x, (d,) or (1, d), and its target y."""
+        """Learn one example, as `partial_fit` does, with less overhead.
+
+        Parameters
+        ----------
+        x : array of shape (d,) or (1, d)
+            Row.
+        y : float
+            Its target.
+
+        Returns
+        -------
+        OnlineKernelRegressor
+            The estimator itself.
+        """
         if not self.__sklearn_is_fitted__():
-            return self.partial_fit(single(x), [y])
-        self.learners_[0].learn_checked(checked_row(self, x), self.learners_[0].check_targets([y], 1))
+            return self.partial_fit(single_row(x), [y])
+        self.learners_[0].learn_checked(validate_row(self, x), self.learners_[0].check_targets([y], 1))
         return self
 
     @reading
     def predict_one(self, x: Any) -> Any:
-        """`predict` of one row x, (d,) or (1, d)."""
-        return decide(checked_row(self, x), self.learners_)[0]
+        """Return the prediction for one row, with less overhead than `predict`.
 
-    def _progress(self, X: Any, y: Any, given: Any = None) -> np.ndarray:
+        Parameters
+        ----------
+        x : array of shape (d,) or (1, d)
+            Row.
+
+        Returns
+        -------
+        float
+            Predicted target.
+        """
+        return decide(validate_row(self, x), self.learners_)[0]
+
+    def _decide_and_learn(self, X: Any, y: Any, sample_weight: Any = None) -> np.ndarray:
         with transaction(self):
-            rows, y = checked_examples(self, X, y)
-            weights = checked_weights(self, given, rows)
+            rows, y = validate_examples(self, X, y)
+            weights = validate_weights(self, sample_weight, rows)
             if not self.__sklearn_is_fitted__():
-                self.begin(y)
+                self._init_learners(y)
             targets = self.learners_[0].check_targets(y, rows.shape[0])
         if weights is not None and not weights.all():
             rows, targets, weights = rows[weights > 0.0], targets[weights > 0.0], weights[weights > 0.0]
@@ -376,11 +605,35 @@ class OnlineKernelRegressor(RegressorMixin, OnlineKernelEstimator):
 
     @reading
     def predict(self, X: Any) -> np.ndarray:
-        """f of every row of X, (n, d) -> (n,)."""
-        return decide(checked_rows(self, X), self.learners_)
+        """Return the predictions f.
+
+        Parameters
+        ----------
+        X : array or sparse array of shape (n, d)
+            Rows.
+
+        Returns
+        -------
+        array of shape (n,)
+            Predicted targets.
+        """
+        return decide(validate_rows(self, X), self.learners_)
 
     @composite
     def predict_then_learn(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Decisions and mistakes (n,) while examples X (n, d), y (n,) are learned."""
-        decisions = self._progress(X, y)
+        """Decide on every example before it is learned.
+
+        Parameters
+        ----------
+        X : array or sparse array of shape (n, d)
+            Rows.
+        y : array of shape (n,)
+            Their targets.
+
+        Returns
+        -------
+        tuple of (array, array)
+            Decisions, and squared errors (n,).
+        """
+        decisions = self._decide_and_learn(X, y)
         return decisions, (decisions - np.asarray(y, np.float64).reshape(-1)) ** 2
