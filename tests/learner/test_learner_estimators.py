@@ -517,7 +517,7 @@ def test_one_row_at_a_time_is_what_whole_arrays_are_and_takes_rows_of_any_form()
 def test_get_params_shows_what_can_be_searched_of_the_default_learner_too():
     found = op.OnlineKernelClassifier().get_params()
     known = {f"learner__{name}" for name in op.KernelNewton().get_params()}
-    assert known | {"learner", "class_weight", "several", "refinements"} == found.keys()
+    assert known | {"learner", "class_weight", "multiclass", "refinements"} == found.keys()
     for name, value in found.items():
         if name != "learner":
             assert op.OnlineKernelClassifier().set_params(**{name: value}).get_params()[name] == value

@@ -329,8 +329,9 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
             self.classes_ = _labels_from_plain(extra["classes"])
         super()._restore_extra(extra)
         weights = extra.get("class_weight")
-        is_list = isinstance(weights, list)
-        self.class_weight = {label: float(weight) for label, weight in weights} if is_list else weights
+        if isinstance(weights, list):
+            weights = {label: float(weight) for label, weight in weights}
+        self.class_weight = weights
         if self.__sklearn_is_fitted__():
             self.calibration_ = Calibration.from_plain(extra["calibration"])
             self.counts_ = check.array("counts", extra["counts"], np.dtype(np.float64), (1,), len(self.classes_))
