@@ -109,9 +109,9 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
         refinements: int = REFINEMENTS,
     ) -> None:
         super().__init__(learner)
-        self.class_weight = class_weight
-        self.multiclass = multiclass
-        self.refinements = refinements
+        self.class_weight: Any = class_weight
+        self.multiclass: str = multiclass
+        self.refinements: int = refinements
 
     def default_learner(self) -> Learner:
         return KernelNewton(loss="logistic")

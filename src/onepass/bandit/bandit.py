@@ -90,7 +90,8 @@ class Bandit(files.Owner):
     ) -> None:
         if not isinstance(name, str):
             raise ValueError(f"name must be a string, got {check.quote(name)}")
-        self.name, self.seed = name, check.integer("seed", seed, 0, None)
+        self.name: str = name
+        self.seed: int = check.integer("seed", seed, 0, None)
         self._adopt(make_model(model, features, half_life))
         self._explore(exploration)
         self._rewarded = RewardedIds()

@@ -249,7 +249,7 @@ class AdaptiveHuber(Estimator):
         self.has_radius: bool = theory is not None
         self._noise = make_noise(nu)
         self._settings = Clipping(tail=tail, practice=make_practice(radius, clip, floor, theory))
-        self.options = {
+        self.options: dict[str, Any] = {
             "epsilon": tail.epsilon,
             "nu": nu,
             "horizon": horizon,

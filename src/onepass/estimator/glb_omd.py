@@ -309,7 +309,7 @@ class OnePassGLM(Estimator):
             clip=np.inf if clip is None else check.positive("clip", clip),
             reg=float(self.design.params["reg"]),
         )
-        self.options = {"family": family_argument(self.family), **given, "theory": theory}
+        self.options: dict[str, Any] = {"family": family_argument(self.family), **given, "theory": theory}
 
     def begin(self) -> GLBOMDState:
         design, theta = init_design_and_theta(self.design)

@@ -104,7 +104,7 @@ class RegressedGLM(Estimator):
         bound = check.positive("parameter_bound", parameter_bound)
         kappa = min(slope(self.family, bound), slope(self.family, -bound))
         self._settings = GLOCSettings(family=self.family, kappa=float(kappa), bound=bound)
-        self.options = {"family": family_argument(self.family), "parameter_bound": bound}
+        self.options: dict[str, Any] = {"family": family_argument(self.family), "parameter_bound": bound}
 
     def begin(self) -> GLOCState:
         design, online = init_design_and_theta(self.design)

@@ -184,7 +184,7 @@ class MedianOfMeans(Estimator):
         self.has_radius: bool = theory is not None
         self._settings = MedianOfMeansSettings(tail=tail, bound=check.positive("moment", moment))
         self._repeats = repetitions(repeats, tail, 24.0, float(np.e))
-        self.options = {
+        self.options: dict[str, Any] = {
             "epsilon": tail.epsilon,
             "moment": self._settings.bound,
             "horizon": horizon,

@@ -121,7 +121,7 @@ class OfflineGLM(Estimator):
         self.design: Exact = check_design(design, Exact)
         self.family = family_of(family)
         self._settings = OfflineGLMSettings(family=self.family)
-        self.options = {"family": family_argument(self.family)}
+        self.options: dict[str, Any] = {"family": family_argument(self.family)}
 
     def begin(self) -> OfflineGLMState:
         design, theta = init_design_and_theta(self.design)

@@ -288,7 +288,7 @@ class OnePassHuber(Estimator):
         self.has_radius: bool = theory is not None
         self._noise, self._practice = make_noise(nu), make_practice(radius, clip, floor, theory)
         self._settings = Clipping(tail=self._tail, practice=self._practice)
-        self.options = {
+        self.options: dict[str, Any] = {
             "epsilon": self._tail.epsilon,
             "nu": nu,
             "horizon": horizon,

@@ -89,7 +89,7 @@ class OnePassMedian(Estimator):
         self.design: Design = check_design(design)
         self._tail = make_tail(self.design, 1.0, horizon, 2.0, parameter_bound, None)
         self._repeats = repetitions(repeats, self._tail, 16.0, 4.0)
-        self.options = {"horizon": horizon, "repeats": repeats, "parameter_bound": parameter_bound}
+        self.options: dict[str, Any] = {"horizon": horizon, "repeats": repeats, "parameter_bound": parameter_bound}
 
     def begin(self) -> OnePassMedianState:
         design, theta = init_design_and_theta(self.design)

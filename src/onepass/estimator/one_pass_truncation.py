@@ -97,7 +97,7 @@ class OnePassTruncation(Estimator):
         tail = make_tail(self.design, epsilon, horizon, 2.0, parameter_bound, None)
         bound, clip = check.positive("moment", moment), check.positive("clip", clip)
         self._settings = Truncation(tail=tail, bound=bound, clip=clip)
-        self.options = {
+        self.options: dict[str, Any] = {
             "epsilon": tail.epsilon,
             "moment": bound,
             "horizon": horizon,

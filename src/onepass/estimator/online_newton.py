@@ -185,7 +185,8 @@ class OnlineNewton(Estimator):
     design: Design
 
     def __init__(self, design: Design, *, step: float = 1.0) -> None:
-        self.design, self.options = check_design(design), {"step": check.positive("step", step)}
+        self.design = check_design(design)
+        self.options: dict[str, Any] = {"step": check.positive("step", step)}
         self.has_radius: Any = self.options["step"] == 1.0
 
     def begin(self) -> OnlineNewtonState:

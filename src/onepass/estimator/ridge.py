@@ -83,7 +83,8 @@ class Ridge(Estimator):
     design: Design
 
     def __init__(self, design: Design) -> None:
-        self.design, self.options = check_design(design), {}
+        self.design = check_design(design)
+        self.options: dict[str, Any] = {}
 
     def begin(self) -> RidgeState:
         design, moment = init_design_and_theta(self.design)

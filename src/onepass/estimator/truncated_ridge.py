@@ -157,7 +157,7 @@ class TruncatedRidge(Estimator):
         self.has_radius: bool = theory is not None
         bound, clip = check.positive("moment", moment), check.positive("clip", clip)
         self._settings = Truncation(tail=tail, bound=bound, clip=clip)
-        self.options = {
+        self.options: dict[str, Any] = {
             "epsilon": tail.epsilon,
             "moment": bound,
             "horizon": horizon,

@@ -41,7 +41,7 @@ class Rule(NamedTuple):
     residual: bool
     rewards: bool
     strength: Strength
-    code: dict[Any, Callable]
+    code: dict[Any, Callable[..., Any]]
 
     @property
     def is_random(self) -> bool:

@@ -78,7 +78,8 @@ class SharedModel(Model):
         if half_life is not None:
             check_forgets(estimator)
         design = estimator.design
-        self.dtype, self.family = design.dtype, estimator.family
+        self.dtype: np.dtype[Any] = design.dtype
+        self.family: Any = estimator.family
         self._width: int = design.dim
         self._pipeline = FeaturePipeline(features, self._width, self.dtype)
         if self._pipeline.map.output_dim != self._width:
@@ -89,7 +90,7 @@ class SharedModel(Model):
                 f"features must be repeatable for {kind}, which knows an arm by its row, got {quote(features)}"
             )
         self.dim: int = self._pipeline.map.input_dim
-        self.n_learned = 0
+        self.n_learned: int = 0
         self._tally = Tally(rows=0, squares=0.0)
         self._learned = estimator.begin()
         self._before = design_prior(estimator)

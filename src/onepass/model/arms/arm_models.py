@@ -74,7 +74,8 @@ class ArmModels(Model):
         design, shared = estimator.arms.design, estimator.shared
         self.estimator: Any = estimator
         self.features: Any = features
-        self.dtype, self.family = design.dtype, estimator.arms.family
+        self.dtype: np.dtype[Any] = design.dtype
+        self.family: Any = estimator.arms.family
         self._width: int = design.dim
         self._pipeline = FeaturePipeline(features, self._width, self.dtype)
         self.dim: int = self._pipeline.map.input_dim
@@ -83,7 +84,7 @@ class ArmModels(Model):
         if design.dim != wanted or (shared is not None and shared.design.dim != full):
             sizes = f"{wanted}" if shared is None else f"{wanted} for the arms and {full} for the shared part"
             raise ValueError(f"designs must have dim={sizes} to fit features={quote(features)}, got {quote(estimator)}")
-        self.n_learned = 0
+        self.n_learned: int = 0
         self._tally = Tally(rows=0, squares=0.0)
         initial = () if shared is None else shared.begin()
         self._learned = ArmModelsState(estimator.store(), initial, np.zeros((0, sides)))

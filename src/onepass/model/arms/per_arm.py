@@ -100,6 +100,9 @@ class Disjoint(PerArm):
     ValueError for what is not an estimator.
     """
 
+    compact: bool
+    threads: int | None
+
     def __init__(self, estimator: Estimator, *, compact: bool | None = None, threads: int | None = None) -> None:
         self.arms: Estimator = _check_estimator(estimator)
         self.compact, self.threads = _check_options(self.arms, compact, threads)
@@ -121,6 +124,11 @@ class Hybrid(PerArm):
     compact, threads: as for `Disjoint`. ValueError for other estimators: the arms are eliminated by the algebra of
         ridge regression, and what they leave to the shared part are rows of a least-squares problem, for either.
     """
+
+    shared: Any
+    arms: Any
+    compact: bool
+    threads: int | None
 
     def __init__(
         self, *, shared: Ridge | OnlineNewton, arms: Ridge, compact: bool | None = None, threads: int | None = None

@@ -79,7 +79,8 @@ class AveragedModels(Model):
         settings = Settings(n_landmarks, reg, warm_up, memory_limit, alarm_threshold, seed).checked()
         most = settings.columns_within(settings.warm_up)
         self._ignores: bool = check.choice("ignore_features", ignore_features, (False, True))
-        self.n_learned, self._dim = 0, None if dim is None else check_width(dim, most)
+        self.n_learned: int = 0
+        self._dim: int | None = None if dim is None else check_width(dim, most)
         self._mixtures = ArmMixtures(settings)
         if context is None:
             self._contexts: Contexts = RowContexts(self._dim or 0, most)

@@ -86,7 +86,7 @@ class InteractionModel(Model):
         self.item: Records = Records(size=WIDTH, standardize=True, bands=BANDS) if item is None else item.copy()
         self.recent: int = check.integer("recent", recent, 1)
         self.dim: int | None = None if dim is None else check.integer("dim", dim, 1)
-        self.n_learned = 0
+        self.n_learned: int = 0
         self._offered = distinct_names(arms)
         self._learned = init_state(self.context.size, self.item.size, self.recent)
         self._code: dict[Any, Callable] = {}  # compiled for the types of the state

@@ -82,7 +82,8 @@ class KernelModel(Model):
             raise ValueError(f"normalize must be True, False or None, got {quote(normalize)}")
         self.normalize: bool = self.fit_after > 0 if normalize is None else normalize
         self.seed: int = check.integer("seed", seed, 0, None)
-        points, self.fixed = check_table(arms), arms is not None
+        points = check_table(arms)
+        self.fixed: bool = arms is not None
         if kernel is None and not self.fixed:
             raise ValueError("kernel must be given where arms are not, say Matern(2.5, length_scale=0.2)")
         kernel = Matern(2.5, median_distance(points)) if kernel is None else as_kernel(kernel)
