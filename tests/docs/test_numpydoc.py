@@ -28,7 +28,6 @@ DISABLED = {
 }
 # Packages whose docstrings are still written in another way: remove a line when it is done.
 PENDING: tuple[str, ...] = (
-    "onepass.lab",
     "onepass.model",
 )
 PACKAGES = [name for _, name, is_package in pkgutil.iter_modules(onepass.__path__) if is_package]
@@ -67,7 +66,9 @@ def public_objects() -> list[tuple[str, Any]]:
 
 def errors_of(path: str) -> list[tuple[str, str]]:
     found = numpydoc.validate.validate(path)["errors"]
-    return [(code, text) for code, text in found if code not in DISABLED]
+    # `typing.Protocol` gives a protocol a constructor (*args, **kwargs), which nobody calls.
+    is_protocol = getattr(dict(public_objects()).get(path), "_is_protocol", False)
+    return [(code, text) for code, text in found if code not in DISABLED and not (is_protocol and code == "PR01")]
 
 
 CHECKED = [path for path, _ in public_objects() if not path.startswith(PENDING)]

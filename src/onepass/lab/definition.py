@@ -115,7 +115,7 @@ def final_rows(
     policies: Sequence[Policy],
     seed: int,
     points: Sequence[Sequence[Mapping[str, Any]]],
-    own: Callable[[Sequence[Mapping[str, Any]]], Mapping[str, Any]],
+    extra_columns: Callable[[Sequence[Mapping[str, Any]]], Mapping[str, Any]],
 ) -> list[dict[str, Any]]:
     """Return one row per policy that has played: its last point and `extra_columns(points)`.
 
@@ -132,7 +132,7 @@ def final_rows(
             **(
                 {"memory_bytes": max(point["memory_bytes"] for point in passed)} if "memory_bytes" in passed[-1] else {}
             ),
-            **own(passed),
+            **extra_columns(passed),
         }
         for policy, passed in zip(policies, points)
         if passed

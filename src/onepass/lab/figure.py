@@ -13,7 +13,18 @@ Line: TypeAlias = dict[str, str]
 
 
 def _empty_note(rows: Sequence[Row]) -> str:
-    """Return an empty note."""
+    """Return an empty note.
+
+    Parameters
+    ----------
+    rows : sequence of dict
+        Rows of results, which are ignored.
+
+    Returns
+    -------
+    str
+        An empty string.
+    """
     return ""
 
 

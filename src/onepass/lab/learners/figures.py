@@ -28,15 +28,16 @@ RATED = ("german", "svmguide3", "spambase", "ijcnn1", "german-1", "german-2")
 
 
 def rate_in_paper(experiment: str, policy: str) -> str:
-    """Wen, Zhang et al.'s rate of a policy, or nothing; `experiment` as in `onepass list`."""
+    """Return Wen, Zhang et al.'s rate of a policy, or an empty string; `experiment` as in `onepass list`."""
     name, known = experiment.removeprefix("learners-").removesuffix("-published"), RATES.get(policy, "").split()
     place = RATED.index(name) if name in RATED else len(RATED)
     return known[place] if place < len(known) else ""
 
 
 def learner_lines(rows: Sequence[Row]) -> list[Line]:
-    """One line per policy: mistakes in %, every example counted; Wen, Zhang et al.'s way of counting beside where rows
-    have it.
+    """Return one line per policy, with its mistakes in % of all examples.
+
+    If rows have the rate without buffering, as Wen, Zhang et al. count, it stands beside.
     """
     lines = []
     for label, own in group_rows(rows, policy_label).items():
@@ -73,7 +74,7 @@ def _add_percent(rows: Sequence[Row]) -> list[Row]:
 
 
 def _draw_learner(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
-    """Mistake rate over examples, and at the end against seconds."""
+    """Draw the mistake rate over examples, and the final one against seconds."""
     tall = max(3.4, 0.2 * len(group_rows(rows, policy_label)))
     figure = canvas(8.5, 1.0 + 2.2 * tall)
     axes = figure.subplot_mosaic([["mistakes"], ["seconds"]], sharey=True)
@@ -89,7 +90,10 @@ def _draw_learner(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
 
 
 def _draw_rate_over_seconds(axes: Any, rows: Sequence[Row], key: str, styles: dict[str, dict[str, Any]]) -> None:
-    """Mistakes in % against seconds, joined within a `key`; left out is what took no time to speak of."""
+    """Draw mistakes in % against seconds, joined within a `key`.
+
+    The baselines, which take hardly any time, are left out.
+    """
     points = {}
     for name, own in group_rows(_add_percent(rows), lambda row: row[key]).items():
         if own[0]["recipe"] not in ("Constant", "RepeatLast"):
@@ -102,7 +106,10 @@ def _draw_rate_over_seconds(axes: Any, rows: Sequence[Row], key: str, styles: di
 
 
 def _draw_settings(rows: Sequence[Row], curves: Sequence[Row], *, parameter: str, name: str, scale: str) -> Picture:
-    """Mistakes and seconds against one parameter, and against each other; policies without it are levels."""
+    """Draw mistakes and seconds against one parameter, and against each other.
+
+    Policies without the parameter are horizontal lines.
+    """
     figure = canvas(10, 7.6)
     axes = figure.subplot_mosaic([["percent", "seconds"], ["both", "both"]])
     styles = assign_styles(rows, "group")

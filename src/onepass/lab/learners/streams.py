@@ -1,4 +1,6 @@
-"""Streams of examples for online learners: `examples(start, count)` gives rows and labels -1 or 1, the same every time.
+"""Streams of examples for online learners: `examples(start, count)` returns rows, and labels -1 or 1.
+
+Repeated calls return equal examples.
 
 Source: Wen, Zhang et al. = the paper on FORKS; its table 1 (permuted data sets), tables 2 and 3 (adversarial), D.2
 (watch ratios).
@@ -13,33 +15,43 @@ import numpy as np
 from onepass.lab.datasets import load
 from onepass.lab.seeds import stream
 
-TUNING_SHARE = 0.3  # enough that the buffers of FORKS, SkeGD and NOGD fill on the smallest set
+TUNING_SHARE = 0.3  # of examples: enough to fill the buffers of FORKS, SkeGD and NOGD on the smallest set
 
 
 class Examples(NamedTuple):
-    """rows (n, d) and labels (n,), -1 or 1."""
+    """Examples of two classes: rows (n, d) and labels (n,), -1 or 1."""
 
     rows: np.ndarray
     labels: np.ndarray
 
 
 class Stream(Protocol):
-    """Examples in their order; majority: the label of most of them, known in hindsight."""
+    """Examples in order; `majority` is the label of most of them, known in hindsight."""
 
     @property
     def majority(self) -> float: ...
 
     def examples(self, start: int, count: int) -> Examples:
-        """Examples start .. start + count - 1."""
+        """Return the examples start .. start + count - 1."""
         ...
 
     def evaluation_mask(self, start: int, count: int) -> np.ndarray:
-        """Whether mistakes on these examples count, (count,): not on those that parameters were chosen on."""
+        """Return a mask (count,) of the examples whose mistakes count.
+
+        Mistakes on examples that parameters were chosen on do not count.
+        """
         ...
 
 
 class InMemoryStream:
-    """A stream that is in memory as a whole; what is asked beyond its end begins anew. counts: all unless told."""
+    """Stream in memory, which starts again after its end.
+
+    Parameters
+    ----------
+    rows : rows (n, d).
+    labels : labels (n,), -1 or 1.
+    counts : mask (n,) of the examples whose mistakes count; None for all.
+    """
 
     def __init__(self, rows: np.ndarray, labels: np.ndarray, counts: np.ndarray | None = None) -> None:
         self.rows, self.labels = rows, labels
@@ -58,14 +70,17 @@ class InMemoryStream:
 
 
 def load_binary(name: str, standardized: bool) -> Examples:
-    """A data set of two classes; standardized: divided by the deviations of the whole set, means taken off."""
+    """Load a data set of two classes.
+
+    `standardized` scales every column to mean 0 and standard deviation 1 over the whole set.
+    """
     data = load(name)
     rows = (data.rows - data.rows.mean(axis=0)) / data.rows.std(axis=0) if standardized else data.rows
     return Examples(rows, 2.0 * data.labels - 1.0)
 
 
 def tuning_mask(labels: np.ndarray) -> np.ndarray:
-    """Which examples parameters are chosen on, (n,): 30% of either class, always the same ones."""
+    """Return a mask (n,) of the examples for tuning: 30% of each class, equal in every call."""
     rng, chosen = np.random.default_rng(0), np.zeros(len(labels), bool)
     for label in (-1.0, 1.0):
         own = np.flatnonzero(labels == label)
@@ -74,10 +89,10 @@ def tuning_mask(labels: np.ndarray) -> np.ndarray:
 
 
 def random_order_factory(name: str, standardized: bool = True, part: str = "all") -> Callable[[int], Stream]:
-    """A data set in an order drawn from the seed.
+    """Return the function from a seed to a stream of a data set in random order.
 
-    part: "all" examples; "evaluated": all, where mistakes count on those alone that are not `for_tuning`; "tuning":
-    only those.
+    `part` is "all" for all examples, "tuning" for the examples of `tuning_mask`, or "evaluated" for all examples with
+    mistakes counted outside of `tuning_mask` only.
     """
     return partial(_random_order_stream, name=name, standardized=standardized, part=part)
 
@@ -94,9 +109,11 @@ def _random_order_stream(seed: int, name: str, standardized: bool, part: str) ->
 def flipped_blocks_factory(
     name: str, repeats: int, blocks: int = 500, standardized: bool = False
 ) -> Callable[[int], Stream]:
-    """One example repeated in every block, its label flipped in every other block (Wen, Zhang et al. section 5.2, D.3).
+    """Return the function from a seed to a stream of blocks, each of which repeats one example.
 
-    The examples of the blocks are drawn without replacement.
+    Labels are flipped in every other block. The examples of the blocks are drawn without replacement.
+
+    Source: Wen, Zhang et al. section 5.2, D.3.
     """
     return partial(_flipped_blocks_stream, name=name, repeats=repeats, blocks=blocks, standardized=standardized)
 
@@ -109,18 +126,19 @@ def _flipped_blocks_stream(seed: int, name: str, repeats: int, blocks: int, stan
 
 
 class WatchRatios:
-    """Who watches what for how long: generated in the shape of KuaiRec's dense matrix (Wen, Zhang et al. D.2), with
-    drift.
+    """Generated watch ratios with drift, in the shape of KuaiRec's dense matrix (Wen, Zhang et al. D.2).
 
         label = 1 where  watch ratio = exp(u^T M_t v + popularity_t(item) - length(item) / 2 + noise) > 0.75
         row   = (features u of the user, features v of the item, its length, logarithm of its age)
 
-    1,411 users and 3,327 items, as there, both with 8 standard normal features; all user-item pairs are equally likely.
-    The preferences M_t turn slowly: after half of `length` examples they are uncorrelated with M_0, at the end they are
-    -M_0. An item's popularity fades with age and has a wave of its own, which no feature shows; noise has deviation
-    0.5. Examples come in blocks of 5,000, each from its own stream of the seed, in which M and popularity stand still:
-    any part can be made alone, in constant memory. KuaiRec itself is not in it: rates are not comparable with Wen,
-    Zhang et al.'s.
+    Like KuaiRec, the stream has 1,411 users and 3,327 items. Both have 8 standard normal features, and all user-item
+    pairs are equally likely. The preferences M_t turn slowly: after half of `length` examples they are uncorrelated
+    with M_0, and at the end they are -M_0. An item's popularity fades with age, and has a wave of its own that no
+    feature shows. The noise has standard deviation 0.5.
+
+    Examples come in blocks of 5,000, each from its own stream of the seed. M and popularity are constant within a
+    block, so any part can be made alone, in constant memory. The data are not KuaiRec's, so rates cannot be compared
+    with those of Wen, Zhang et al.
     """
 
     USERS, ITEMS, FEATURES, BLOCK = 1_411, 3_327, 8, 5_000
@@ -131,7 +149,7 @@ class WatchRatios:
         self.users, self.items = rng.standard_normal((self.USERS, f)), rng.standard_normal((self.ITEMS, f))
         self.lengths = rng.standard_normal(self.ITEMS)
         self.waves = rng.standard_normal((2, f, f)) / f
-        self.released = rng.uniform(-1.0, 0.0, self.ITEMS)  # in lengths of the stream, before it began
+        self.released = rng.uniform(-1.0, 0.0, self.ITEMS)  # release times, before the stream, in lengths of it
         self.phases = rng.uniform(0.0, 2.0 * np.pi, self.ITEMS)
 
     def block(self, number: int) -> Examples:
@@ -158,6 +176,6 @@ class WatchRatios:
 
     @cached_property
     def majority(self) -> float:
-        """Of ten blocks over the stream."""
+        """Label of most examples in ten blocks spread over the stream."""
         numbers = np.linspace(0, self.length // self.BLOCK - 1, 10).astype(int)
         return 1.0 if sum(self.block(number).labels.sum() for number in numbers) > 0.0 else -1.0

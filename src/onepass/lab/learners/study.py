@@ -1,4 +1,4 @@
-"""Studies of online learners: all of them decide, then learn, every example of the same stream.
+"""Studies of online learners: each learner first decides and then learns every example of one stream.
 
 The policies, and the experiments as data, are in suites.py. Source: Wen, Zhang et al. = the paper on FORKS.
 """
@@ -19,16 +19,39 @@ from onepass.learner.learner import Learner
 
 GRID: Mapping[str, Sequence[float]] = {"width": tuple(2.0 ** (i / 2) for i in range(-14, 21))}
 NOTHING = {"cumulative_regret": 0.0, "seconds": 0.0, "buffered": 0.0, "counted": 0}
-BUFFERED = ("FORKS", "SkeGD", "NOGD")  # whose first 2 B losses fill a buffer
+BUFFERED = ("FORKS", "SkeGD", "NOGD")  # the first 2 B losses of these learners fill a buffer
 
 
 @dataclass(frozen=True)
 class LearnerStudy:
-    """A stream of examples that every learner decides and learns, in order.
+    """Study of online learners on a stream of examples, which they decide and learn in order.
 
-    buffering: also give the rates of Wen, Zhang et al.'s program, which for the learners in BUFFERED leaves out the
-    mistakes made until the buffer is full, but divides by all examples. tuning: the study of the examples that
-    parameters are chosen on; None: this one, on other seeds, which is fair where a seed makes examples of its own.
+    Parameters
+    ----------
+    name : str
+        Name on the command line and in the rows.
+    description : str
+        One line for `onepass list`.
+    stream : callable
+        `stream(seed)` returns the `Stream` of a seed.
+    policies : tuple of Policy
+        Learners that play unless others are given.
+    rounds : int
+        Number of examples unless another is given.
+    seeds : int
+        Number of seeds unless another is given.
+    figure : Figure
+        Table and picture of the results. The default is the figure of mistakes over examples.
+    grid : dict of str -> sequence of float
+        Parameters that `tune` searches, with their values. The default is a grid of kernel widths.
+    buffering : bool, default False
+        True to also report the rates of Wen, Zhang et al.'s program. For learners with a buffer it leaves out the
+        mistakes made until the buffer is full, but divides by all examples.
+    timed : bool, default False
+        True if seconds are the result.
+    tuning : LearnerStudy, default None
+        Study of the examples that parameters are chosen on. None tunes on other seeds of this study, which is fair if
+        each seed makes its own examples.
     """
 
     name: str
@@ -51,21 +74,35 @@ class LearnerStudy:
         build_learner(policy, stream, 0).partial_fit(*stream.examples(0, 500))
 
     def step_size(self, rounds: int) -> int:
-        """Long enough that calls cost nothing beside learning, short enough for memory."""
+        """Return the number of examples in a step of a run of `rounds`.
+
+        A step is long enough that calls cost nothing beside learning, and short enough for memory.
+
+        Parameters
+        ----------
+        rounds : int
+            Number of examples of the run.
+
+        Returns
+        -------
+        int
+            Examples in one step, from 1,000 to 50,000.
+        """
         return min(max(1_000, -(-rounds // CHECKPOINTS)), 50_000)
 
 
 def build_learner(policy: Policy, stream: Stream, seed: int) -> Any:
-    """The learner; `seed` and `majority` are told to those that take them."""
+    """Make the learner of a policy, with `seed` and `majority` if its recipe accepts them."""
     where = {"seed": seed, "majority": stream.majority}
     known = {name: value for name, value in where.items() if policy.accepts(name)}
     return policy.build(**known)
 
 
 class LearnerTrial:
-    """Mistakes on the examples that the stream counts, from the first on; they are the regret against who makes none.
+    """Trial of learners on one stream, whose regret is the number of mistakes.
 
-    Seconds are those of deciding and learning; between the checkpoints of a step they are shared out evenly.
+    Only examples that the stream counts matter. Seconds are those of deciding and learning, and are spread evenly over
+    the checkpoints of a step.
     """
 
     def __init__(self, study: LearnerStudy, policies: Sequence[Policy], seed: int) -> None:
@@ -100,7 +137,7 @@ class LearnerTrial:
                 )
 
     def buffering_mistakes(self, policy: int, validation: Any, labels: np.ndarray, counts: np.ndarray) -> np.ndarray:
-        """Mistakes that count, so far in this step, (n,), while the buffer was not yet full."""
+        """Return the number of mistakes so far in this step (n,) that were made before the buffer was full."""
         learner = self.learners[policy]
         if type(learner).__name__ not in BUFFERED:
             return np.zeros(len(labels))
@@ -112,9 +149,7 @@ class LearnerTrial:
         return final_rows(self.policies, self.seed, self.points, self.rates)
 
     def rates(self, points: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """The mistake rate, that of Wen, Zhang et al.'s program where it is asked for, and the seconds, all at the last
-        point.
-        """
+        """Return the mistake rate, the rate without buffering if the study has it, and the seconds at the end."""
         last, after = points[-1], None
         if self.study.buffering:
             after = (last["cumulative_regret"] - last["buffered"]) / max(last["counted"], 1)
@@ -129,7 +164,7 @@ class LearnerTrial:
 
 
 class Constant(Learner):
-    """Always the label of most examples, which is known in hindsight only."""
+    """Learner that always decides for the label of most examples, which is only known in hindsight."""
 
     def __init__(self, *, majority: float = 1.0) -> None:
         self.params = {"majority": majority}
@@ -143,7 +178,7 @@ class Constant(Learner):
 
 
 class RepeatLast(Learner):
-    """Always the label of the example before."""
+    """Learner that always repeats the label of the previous example."""
 
     def __init__(self) -> None:
         self.params = {}

@@ -1,8 +1,7 @@
-"""The experiments with online kernel learners, as data, and their policies.
+"""Named experiments with online kernel learners, and their policies.
 
-Source: Wen, Zhang et al. = the paper on FORKS, whose program's settings are those of ALGORITHMS "published": raw
-features, kernels of width 8 for first-order methods and 50 for the others, updates of the sketch after 0.3 N losses, k
-= B / 10.
+Source: Wen, Zhang et al. = the paper on FORKS. The settings of its program (ALGORITHMS, "published") are: raw features,
+kernels of width 8 for first-order methods and 50 for the others, updates of the sketch after 0.3 N losses, k = B / 10.
 """
 
 from collections.abc import Sequence
@@ -22,7 +21,7 @@ BASELINES = (Policy("constant", Constant, tuned=False), Policy("repeat the last 
 
 
 def KernelNewtonFD(*, size: int = 100, sketch: int = 30, reg: float = 0.1, seed: int = 0) -> KernelNewton:
-    """KernelNewton on Nystrom features with a design of `sketch` rows (Frequent Directions) for its second moments."""
+    """Make KernelNewton on Nystrom features, with a frequent-directions sketch of `sketch` rows as its design."""
     return KernelNewton(size=size, design=FrequentDirections(dim=size + 2, size=sketch, reg=reg), seed=seed)
 
 
@@ -34,8 +33,9 @@ RECOMMENDED = (
 
 
 def learner_policies(budget: int) -> dict[str, Policy]:
-    """Those that Wen, Zhang et al. compare, their reference and variants, at Wen, Zhang et al.'s sizes; and FORKS with
-    larger sketches.
+    """Return the learners of Wen, Zhang et al.'s comparison at their sizes, by label.
+
+    Their reference, variants of the learners, and FORKS with larger sketches are included.
     """
     sized = {"budget": budget}
     larger = {"budget": 50, "sketch_size": 100}
@@ -50,7 +50,7 @@ def learner_policies(budget: int) -> dict[str, Policy]:
         Policy("NOGD", "NOGD", sized),
         Policy("SkeGD", "SkeGD", sized),
         Policy("PROS-N-KONS", "PROSNKONS", {}),
-        Policy("PROS-N-KONS 100", "PROSNKONS", {"budget": 100}),  # the program behind Wen, Zhang et al.'s figures: 101
+        Policy("PROS-N-KONS 100", "PROSNKONS", {"budget": 100}),  # 101 in the program of Wen, Zhang et al.'s figures
         Policy("PROS-N-KONS without resets", "PROSNKONS", {"reset": False}),
         Policy("KOGD", "KOGD", {}),
         Policy("FORKS", "FORKS", sized),
@@ -61,7 +61,7 @@ def learner_policies(budget: int) -> dict[str, Policy]:
 
 
 SETS = {"german": (1_000, 50), "svmguide3": (1_243, 50), "spambase": (4_601, 50), "ijcnn1": (49_990, 100)}
-WIDTHS = {  # 2^(i / 2) for these i, on the SETS in their order: the best of `onepass tune`
+WIDTHS = {  # the best widths of `onepass tune` are 2^(i / 2) for these i, in the order of SETS
     "RBP": (5, 4, 3, 0),
     "BPA-S": (4, 3, 4, 0),
     "Projectron": (4, 1, 3, 0),
@@ -82,7 +82,10 @@ WIDTHS = {  # 2^(i / 2) for these i, on the SETS in their order: the best of `on
 
 
 def policies_at_best_width(name: str, budget: int, examples: int) -> tuple[Policy, ...]:
-    """Every learner with the width that `onepass tune` found on other examples; the sketches' updates as published."""
+    """Return every learner at the width that `onepass tune` found on other examples.
+
+    Sketches are updated as often as in the paper.
+    """
     place, found = list(SETS).index(name), []
     for label, policy in learner_policies(budget).items():
         params: dict[str, Any] = {"width": 2.0 ** (WIDTHS[label][place] / 2)}
@@ -99,7 +102,7 @@ VARIANTS = {
 
 
 def policies_of_paper(budget: int, update_every: int, only: Sequence[str] = (), **sizes: int) -> tuple[Policy, ...]:
-    """The learners as Wen, Zhang et al.'s program runs them."""
+    """Return the learners with the settings of Wen, Zhang et al.'s program."""
     found = []
     for label, policy in learner_policies(budget).items():
         if label in VARIANTS or (only and label not in only):
@@ -124,12 +127,12 @@ def _adversarial_policies(rounds: int) -> tuple[Policy, ...]:
 
 
 def _policies_over_shares(policy: Policy) -> tuple[Policy, ...]:
-    """The policy, its sketch updated after so many losses as are shares of spambase's 4,601 examples."""
+    """Return the policy once per share in `SHARES`: its sketch is updated after this share of spambase's examples."""
     changed = ((share, {**policy.params, "update_every": int(share * 4_601)}) for share in SHARES)
     return tuple(Policy(f"{policy.label} {share:g}", policy.recipe, own, policy.label, False) for share, own in changed)
 
 
-DRIFT_WIDTHS = {  # of hinge and squared hinge: the best of the grid at B = 100, on 60,000 examples of two other seeds
+DRIFT_WIDTHS = {  # for hinge and squared hinge: the best of the grid at B = 100, on 60,000 examples of two other seeds
     "BOGD": (1.0, 2.0),
     "FOGD": (4.0, 4.0),
     "NOGD": (2.0, 2.0),
@@ -142,8 +145,9 @@ DRIFT_GRID = {"width": tuple(2.0**i for i in range(-1, 7))}
 
 
 def _policies_over_budgets(loss: str, budgets: Sequence[int] = (100, 200, 300, 400, 500)) -> tuple[Policy, ...]:
-    """The learners of Wen, Zhang et al.'s comparison on KuaiRec, at several budgets; updates of sketches by the share
-    seen so far.
+    """Return the learners of Wen, Zhang et al.'s comparison on KuaiRec, at several budgets.
+
+    Sketches are updated on their default schedule.
     """
     found = []
     for budget in budgets:
@@ -158,7 +162,7 @@ def _policies_over_budgets(loss: str, budgets: Sequence[int] = (100, 200, 300, 4
 
 
 def _dataset_study(name: str, part: str, examples: int, budget: int) -> LearnerStudy:
-    """The learners on one part of a set; see `permuted`."""
+    """Return the study of the learners on one part of a data set; see `random_order_factory`."""
     return LearnerStudy(
         f"learners-{name}",
         f"online kernel learners on {name}, tuned on 30% of the examples, counted on 70% (Wen, Zhang et al. table 1)",

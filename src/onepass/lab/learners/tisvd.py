@@ -1,8 +1,9 @@
-"""The sketch of a growing kernel matrix, kept decomposed: TISVD against decompositions made anew (Wen, Zhang et al.
-figure 4).
+"""Decompositions of the sketch of a growing kernel matrix: TISVD updates against full recomputation.
 
 M_n = S^T K_n S, (s, s), of the first n points; point n + 1 changes it by a b^T + b a^T
 error = ||M_n - M~_n|| / ||M_n||
+
+Source: Wen, Zhang et al. figure 4.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,11 +23,11 @@ from onepass.lab.line_styles import assign_styles
 from onepass.lab.policy import Policy
 from onepass.lab.tables import group_rows, mean_cell, policy_label
 
-FIRST = 200  # points that are sketched before the first update
+FIRST = 200  # number of points in the sketch before the first update
 
 
 class TISVD:
-    """The leading eigenpairs, updated by the change alone: O(s k^2) an update."""
+    """Leading eigenpairs, updated from the change alone: O(s k^2) an update."""
 
     def __init__(self, *, rank: int, matrix: np.ndarray) -> None:
         self.rank = rank
@@ -41,7 +42,7 @@ class TISVD:
 
 
 class FullSVD:
-    """The SVD of M anew after every update: O(s^3), and the least error that rank k can have."""
+    """Full SVD of M, recomputed at every update: O(s^3), with the least error that rank k can have."""
 
     def __init__(self, *, rank: int, matrix: np.ndarray) -> None:
         self.rank = rank
@@ -56,7 +57,7 @@ class FullSVD:
 
 
 class FullEigh:
-    """The eigenpairs of M anew after every update: O(s^3), as the SVD, but M is known to be symmetric."""
+    """Eigenpairs of the symmetric M, recomputed at every update: O(s^3)."""
 
     def __init__(self, *, rank: int, matrix: np.ndarray) -> None:
         self.rank = rank
@@ -71,7 +72,7 @@ class FullEigh:
 
 
 class RandomizedSVD:
-    """scikit-learn's randomized SVD anew after every update: O(s^2 k)."""
+    """Randomized SVD of scikit-learn, recomputed at every update: O(s^2 k)."""
 
     def __init__(self, *, rank: int, matrix: np.ndarray) -> None:
         self.rank, self.random = rank, np.random.RandomState(0)
@@ -87,7 +88,7 @@ class RandomizedSVD:
 
 
 def _decomposition_lines(rows: Sequence[Row]) -> list[Line]:
-    """One line per method: relative spectral error after the last update, the worst on the way, and the time."""
+    """Return one line per method: relative spectral error after the last update, the worst one, and the time."""
     return [
         {
             "method": label,
@@ -103,7 +104,7 @@ def _decomposition_lines(rows: Sequence[Row]) -> list[Line]:
 
 
 def _draw_decomposition(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
-    """Relative spectral error and seconds over updates (Wen, Zhang et al. figure 4)."""
+    """Draw relative spectral error and seconds over updates (Wen, Zhang et al. figure 4)."""
     figure = canvas(8.5, 6.6)
     styles = assign_styles(rows, "policy")
     panels = figure.subplots(2, 1)
@@ -122,7 +123,33 @@ DECOMPOSITION = Figure("decomposition", _decomposition_lines, _draw_decompositio
 
 @dataclass(frozen=True)
 class DecompositionStudy:
-    """A stream whose kernel matrix (Gaussian, this width) is sketched to `size` columns, one SJLT block."""
+    """Study of decompositions of a sketched Gaussian kernel matrix; the sketch has one SJLT block.
+
+    Parameters
+    ----------
+    name : str
+        Name on the command line and in the rows.
+    description : str
+        One line for `onepass list`.
+    stream : callable
+        `stream(seed)` returns the stream of a seed, whose rows are the points of the kernel matrix.
+    policies : tuple of Policy
+        Decompositions that play unless others are given.
+    rounds : int
+        Number of updates unless another is given.
+    seeds : int
+        Number of seeds unless another is given.
+    size : int, default 100
+        Number of columns of the sketch.
+    width : float, default 4.0
+        Width of the Gaussian kernel.
+    figure : Figure
+        Table and picture of the results. The default is the figure of errors and seconds over updates.
+    timed : bool, default True
+        True if seconds are the result.
+    grid : dict of str -> sequence of float
+        Parameters that `tune` searches. The default is empty.
+    """
 
     name: str
     description: str
@@ -148,7 +175,10 @@ class DecompositionStudy:
 
 
 class DecompositionTrial:
-    """The sketch of one seed's stream; all methods are told every change of it. Seconds are those of their updates."""
+    """Trial on the sketch of one seed's stream; every method is updated with every change.
+
+    Seconds are those of the updates.
+    """
 
     def __init__(self, study: DecompositionStudy, policies: Sequence[Policy], seed: int) -> None:
         self.study, self.policies, self.seed = study, policies, seed
@@ -161,7 +191,7 @@ class DecompositionTrial:
         self.points: list[list[dict[str, Any]]] = [[] for _ in policies]
 
     def grow(self, n: int) -> tuple[np.ndarray, np.ndarray]:
-        """Sketch point n too: a and b of the change."""
+        """Add point n to the sketch, and return a and b of the change."""
         squares = ((self.examples[:n] - self.examples[n]) ** 2).sum(axis=1)
         a = self.hashes[n]
         b = self.hashes[:n].T @ np.exp(-0.5 * squares / self.study.width**2) + 0.5 * a

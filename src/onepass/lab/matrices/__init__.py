@@ -1,1 +1,1 @@
-"""Errors of sketched matrices: designs before the same rows."""
+"""Errors of sketched matrices: studies in which all designs append the same rows."""

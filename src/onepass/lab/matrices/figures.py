@@ -1,4 +1,4 @@
-"""Tables and pictures of sketched matrices: the error along the stream and its bound, the inverse's over reg."""
+"""Tables and pictures of sketched matrices: errors and bounds along the stream, errors of the inverse over reg."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -11,7 +11,7 @@ from onepass.lab.tables import cost_and_error_columns, group_rows, lines_over_re
 
 
 def _error_lines(rows: Sequence[Row]) -> list[Line]:
-    """One line per design: its spectral error at the end of the stream, and what it cost."""
+    """Return one line per design: its spectral error at the end of the stream, and its costs."""
     return [
         {
             "design": label,
@@ -25,7 +25,7 @@ def _error_lines(rows: Sequence[Row]) -> list[Line]:
 
 
 def _draw_error(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
-    """Spectral error along the stream, dashed its certified bound (Wen, Yin et al. figure 4)."""
+    """Draw the spectral error along the stream, with its certified bound dashed (Wen, Yin et al. figure 4)."""
     figure = canvas(8.5, 5)
     axes = figure.subplots()
     axes.set_label("error")
@@ -41,13 +41,13 @@ def _draw_error(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
 
 
 def _draw_inverse(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
-    """Relative error of the inverse over reg."""
+    """Draw the relative error of the inverse over reg."""
     what = f"error of the inverse after {rows[0]['rounds']:,} rows"
     return draw_over_reg(rows, "inverse_error", "relative error of the inverse, spectral norm", what)
 
 
 def _draw_ranks(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
-    """Relative error of the inverse over the size of the sketch (Shustova et al. figures 5 and 16)."""
+    """Draw the relative error of the inverse over the size of the sketch (Shustova et al. figures 5 and 16)."""
     what = f"error of the inverse after {rows[0]['rounds']:,} rows"
     return draw_over_reg(rows, "inverse_error", "relative error of the inverse, spectral norm", what, "rank", "size")
 
@@ -57,4 +57,4 @@ INVERSE = Figure("inverse", partial(lines_over_reg, value="inverse_error", digit
 RANKS = Figure(
     "ranks", partial(lines_over_reg, value="inverse_error", digits=".2g", names=("rank", "size")), _draw_ranks
 )
-INVERSES = (INVERSE.name, RANKS.name)  # figures that need the inverse, at the end of the stream alone
+INVERSES = (INVERSE.name, RANKS.name)  # figures that need the inverse, but only at the end of the stream

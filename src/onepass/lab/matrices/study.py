@@ -1,6 +1,6 @@
-"""Matrix studies: all designs append the same rows; A_hat is compared with A = reg I + sum of x x^T.
+"""Matrix studies: all designs append the same rows, and A_hat is compared with A = reg I + sum of x x^T.
 
-spectral_error = ||A - A_hat||_2, to be below `error_bound`; inverse_error = ||A^-1 - A_hat^-1||_2 / ||A^-1||_2.
+spectral_error = ||A - A_hat||_2, which `error_bound` bounds; inverse_error = ||A^-1 - A_hat^-1||_2 / ||A^-1||_2.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,9 +19,29 @@ from onepass.lab.policy import Policy
 
 @dataclass(frozen=True)
 class MatrixStudy:
-    """A stream of rows(seed, n), shape (n, dim), that every design sees; the policies are designs.
+    """Study of the errors of sketched matrices; its policies are designs.
 
-    figure ERROR: ||A - A_hat|| along the stream; INVERSE, RANKS: the relative error of A^-1 at its end.
+    Parameters
+    ----------
+    name : str
+        Name on the command line and in the rows.
+    description : str
+        One line for `onepass list`.
+    stream : callable
+        `stream(seed, n)` returns the first n rows of a seed, (n, dim).
+    policies : tuple of Policy
+        Designs that play unless others are given.
+    rounds : int
+        Number of rows unless another is given.
+    seeds : int
+        Number of seeds unless another is given.
+    figure : Figure
+        Table and picture of the results: ||A - A_hat|| along the stream (the default), or the relative error of A^-1
+        at its end.
+    grid : dict of str -> sequence of float
+        Parameters that `tune` searches. The default is empty.
+    timed : bool, default False
+        True if seconds are the result.
     """
 
     name: str
@@ -46,7 +66,7 @@ class MatrixStudy:
 
 
 class MatrixTrial:
-    """The designs of one seed side by side, and the exact Gram matrix that they approximate."""
+    """Trial of all designs on the rows of one seed, with the exact Gram matrix that they approximate."""
 
     def __init__(self, study: MatrixStudy, policies: Sequence[Policy], seed: int) -> None:
         self.study, self.policies, self.seed = study, policies, seed
@@ -92,7 +112,10 @@ class MatrixTrial:
 
 
 def errors(gram: np.ndarray, spectrum: np.ndarray, approximation: np.ndarray, reg: float) -> dict[str, float | None]:
-    """Both errors of A_hat, (dim, dim); the inverse's only where the spectrum of the Gram matrix is given."""
+    """Return both errors of A_hat (dim, dim).
+
+    The error of the inverse is None if `spectrum`, the eigenvalues of the Gram matrix, is empty.
+    """
     exact = gram + reg * np.eye(len(gram))
     spectral = float(np.abs(np.linalg.eigvalsh(exact - approximation)).max())
     if spectrum.size == 0:

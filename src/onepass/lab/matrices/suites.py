@@ -1,4 +1,4 @@
-"""The named studies of sketched matrices, as data. Source: Wen, Yin et al. (DBSLinUCB)."""
+"""Named studies of sketched matrices. Source: Wen, Yin et al. (DBSLinUCB)."""
 
 from dataclasses import replace
 from functools import cache
@@ -14,7 +14,7 @@ from onepass.lab.matrices.study import MatrixStudy
 from onepass.lab.policy import Policy, policies_over_reg, policy_variant
 from onepass.lab.recommender import interactions
 
-FACTORS = 41  # features of users and arms, as in the recommender's study
+FACTORS = 41  # number of features of users and arms, as in the recommender study
 
 
 def _mnist_rows(seed: int, rounds: int) -> np.ndarray:
@@ -30,8 +30,10 @@ def _approximation_designs() -> tuple[Policy, ...]:
 
 
 def _magazine_rows(seed: int, rounds: int) -> np.ndarray:
-    """Rows of the seed-th most frequent arm of Magazine Subscriptions in the order in which they came, repeated where
-    they are fewer: ||x_a|| x_u, which is vec(x_u x_a^T) in the coordinates of its arm.
+    """Return rows of the seed-th most frequent arm of Magazine Subscriptions in order of time.
+
+    A row is ||x_a|| x_u, which is vec(x_u x_a^T) in the coordinates of its arm. Rows repeat if there are fewer than
+    `rounds`.
     """
     problem = magazine()
     arms, counts = np.unique(problem.warm.items, return_counts=True)
@@ -46,7 +48,7 @@ def magazine() -> interactions.Problem:
 
 
 def sketches_over_ranks(ranks: tuple[int, ...], regs: tuple[float, ...]) -> tuple[Policy, ...]:
-    """Every sketch of `sketches` at these sizes, a group for every reg."""
+    """Return every sketch of `sketches` at these sizes and regs, with one group per sketch and reg."""
     found = []
     for policy, reg in product(sketches(1), regs):
         group = replace(policy, label=f"{policy.label}, reg {reg:g}", params={**policy.params, "reg": reg})
@@ -56,7 +58,10 @@ def sketches_over_ranks(ranks: tuple[int, ...], regs: tuple[float, ...]) -> tupl
 
 
 def sketches(rank: int) -> tuple[Policy, ...]:
-    """Sketches of equal nominal rank; FD holds up to twice as many rows between its shrinks, PSI as many columns."""
+    """Return sketches of equal nominal rank.
+
+    Between its shrinks, FD holds up to twice as many rows, and PSI up to twice as many columns.
+    """
     return (
         Policy("FD", "FrequentDirections", {"size": rank}),
         Policy("RFD", "RobustFrequentDirections", {"size": rank, "compensation": 1.0}),

@@ -1,9 +1,9 @@
-"""What the first days of a news site cost: the bandit alone, without a service, with one thing changed at a time.
+"""Costs of a news site's first days: the bandit alone, without a service, with one change at a time.
 
     python -m onepass.lab.news.costs --seeds 10
 
-Expected click rates as shares of the best fixed policy's (fixed.py): of all days, and of the last five. Five seconds of
-processor a line.
+A line has expected click rates of all days and of the last five days, as shares of the best fixed policy's rates
+(oracle.py). It takes five seconds of one processor.
 """
 
 import argparse
@@ -25,22 +25,25 @@ WAYS = (AS_IT_IS, GREEDY, AT_ONCE, TOLD)
 
 
 class BanditPolicy:
-    """A bandit as a policy of the study."""
+    """Bandit with the interface of the study's policies."""
 
     def __init__(self, bandit: Bandit) -> None:
         self.bandit = bandit
 
     def decide(self, user: Any, articles: Any) -> Any:
-        """As the bandit."""
+        """Choose an article."""
         return self.bandit.decide(user, arms=articles)
 
     def learn(self, decision: Any, reward: float) -> None:
-        """As the bandit."""
+        """Learn the reward of a decision."""
         self.bandit.learn(decision, reward)
 
 
 def click_probabilities(requests: Sequence[Request], seed: int, way: str) -> np.ndarray:
-    """The probability of a click of what is shown at every request, (n,). seed: of the bandit; way: one of `WAYS`."""
+    """Return the click probability (n,) of the article shown at every request.
+
+    `seed` is the seed of the bandit, and `way` is one of `WAYS`.
+    """
     bandit = InteractionBandit(seed=seed, exploration=UCB(0.0) if way == GREEDY else None)
     server, found = Server(BanditPolicy(bandit)), list[float]()
     for request in requests:
@@ -58,7 +61,7 @@ def click_probabilities(requests: Sequence[Request], seed: int, way: str) -> np.
 
 
 def main() -> None:
-    """A line a seed and way."""
+    """Print one line per seed and way."""
     parser = argparse.ArgumentParser(description="What the first days of a simulated news site cost.")
     parser.add_argument("--seeds", type=int, default=10, help="how many sites (default 10)")
     parser.add_argument("--first", type=int, default=0, help="the first seed (default 0)")

@@ -1,10 +1,10 @@
-"""Clicks that come minutes, hours or a day later: what a delay costs, and what the order of learning costs.
+"""Costs of delays: clicks that come minutes, hours or a day later, and are learned in another order.
 
     delay ~ exponential(mean)      deadline = 3 means      (a twentieth of the clicks comes later, and is never known)
 
-The news site without articles' own appeal. Every bandit is behind `PendingRewards`, in the loop of docs/first_loop.md;
-"no delay" is the same bandit without it, which learns every reward before the next request. Delays of all policies are
-multiples of one draw, so they meet the same visitors.
+The site is the news site without articles' own appeal. Every bandit is behind `PendingRewards`, in the loop of
+docs/first_loop.md. "no delay" is the bandit without it, which learns every reward before the next request. Delays of
+all policies are multiples of one draw, so all policies meet the same visitors.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ MEANS = {"no delay": 0.0, "5 minutes": 5.0 / 60.0, "2 hours": 2.0, "1 day": 24.0
 NO_DELAY = "no delay"
 WAIT = 3.0  # mean delays until the deadline
 HOUR = 3600.0
-SEEN = [AT_ARTICLE[name] for name in (*TOPICS, "age", "always")]  # authors left out: exact designs stay small
+SEEN = [AT_ARTICLE[name] for name in (*TOPICS, "age", "always")]  # without authors, so that exact designs stay small
 CROSSED = (len(USER), len(SEEN))
 BANDITS: dict[str, Any] = {
     "ContextualBandit": lambda seed: ContextualBandit(seed=seed),
@@ -36,8 +36,15 @@ OF_ROWS = ("LinTS", "GLBOMD")
 
 
 class Delayed:
-    """A bandit, and clicks on their way to it. recipe: one of `BANDITS`; hours: the mean delay; learn_at: as of
-    `PendingRewards`."""
+    """Bandit whose clicks arrive late.
+
+    Parameters
+    ----------
+    seed : seed of the bandit.
+    recipe : name of one of `BANDITS`.
+    hours : mean delay, 0 for a bandit that learns at once.
+    learn_at : moment of learning, as for `PendingRewards`.
+    """
 
     def __init__(self, seed: int, recipe: str, hours: float, learn_at: str = "deadline") -> None:
         self.bandit = BANDITS[recipe](seed)
@@ -47,7 +54,7 @@ class Delayed:
         self.clicks: list[tuple[float, str]] = []
 
     def bandit_inputs(self, request: Any) -> tuple[Any, Any]:
-        """Context and arms as the bandit takes them."""
+        """Return context and arms of a request as the bandit takes them."""
         if self.rows:
             return Factors(user_row(request.user), article_rows(request.articles)[:, SEEN]), None
         return request.user, request.articles
@@ -57,12 +64,12 @@ class Delayed:
 
 
 class DelayedServer(Server):
-    """The loop of docs/first_loop.md, on the site's clock."""
+    """Loop of docs/first_loop.md, on the site's clock."""
 
     policy: Delayed
 
     def learn_until(self, hour: float) -> None:
-        """Hand over the clicks that have arrived at an hour of the site; the store learns at deadlines."""
+        """Report the clicks that have arrived until this hour of the site, and learn due rewards."""
         one = self.policy
         while one.pending is not None and one.clicks and one.clicks[0][0] <= hour:
             when, identity = heappop(one.clicks)
@@ -71,7 +78,7 @@ class DelayedServer(Server):
             one.pending.expire(now=hour * HOUR)
 
     def choose(self, request: Any) -> int:
-        """Decide; a click, if there is one, comes later."""
+        """Return the index of the article that is shown; its click, if any, is queued or learned at once."""
         one, (context, arms) = self.policy, self.policy.bandit_inputs(request)
         if one.pending is None:
             decision = one.bandit.decide(context, arms)
@@ -85,7 +92,7 @@ class DelayedServer(Server):
 
 
 def lines(rows: Sequence[Row]) -> list[Line]:
-    """One line per policy: click rates, and the last half's as a share of the same bandit's without delay."""
+    """Return one line per policy: click rates, and the last half's rate as a share of the bandit's without delay."""
     without = {
         (row["group"], row["seed"]): row["last_half"] for row in rows if row["policy"] == f"{row['group']}, {NO_DELAY}"
     }

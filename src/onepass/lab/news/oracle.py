@@ -1,10 +1,10 @@
-"""The best policy that stays as it is, of those that score an article by all pairs of features: it was told the truth.
+"""Best fixed policy on all pairs of features of user and article, fitted to the true click probabilities.
 
     theta = argmin sum over requests and articles of (chance - x^T theta)^2,     x = vec((1, user) (1, article)^T)
     shows the article with the largest x^T theta
 
-The pairs are those that `InteractionBandit` has weights of. It learns every third request's probabilities themselves,
-of all articles offered, from the same days that it is then judged by: all that an online policy never sees.
+`InteractionBandit` has weights for the same pairs. The fixed policy learns the probabilities of all offered articles at
+every third request, from the days on which it is evaluated. An online policy never sees these.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,9 +14,9 @@ import numpy as np
 
 from onepass.lab.news.simulator import AUTHORS, COUNTRIES, DEVICES, HOURS, MIDDLE, SPREAD, TOPICS, Request
 
-EVERY = 3  # requests, of which one is learned from
-TOGETHER = 200  # requests whose rows are added at once
-REG = 1e-3  # against columns that are sums of others
+EVERY = 3  # one request in so many is learned
+TOGETHER = 200  # number of requests whose rows are added at once
+REG = 1e-3  # keeps the system solvable: some columns are sums of others
 USER = (*COUNTRIES, *DEVICES, *TOPICS, "no age", "age", "always")
 ARTICLE = (*TOPICS, *AUTHORS, "age", "always")
 AT_USER = {name: place for place, name in enumerate(USER)}
@@ -24,7 +24,7 @@ AT_ARTICLE = {name: place for place, name in enumerate(ARTICLE)}
 
 
 def user_row(user: Mapping[str, Any]) -> np.ndarray:
-    """What a user is, (user,)."""
+    """Return the features of a user (user,), in the order of `USER`."""
     row = np.zeros(len(USER))
     row[[AT_USER[name] for name in (user["country"], user["device"], *user["interests"], "always")]] = 1.0
     if user["age"] is None:
@@ -35,7 +35,7 @@ def user_row(user: Mapping[str, Any]) -> np.ndarray:
 
 
 def article_rows(articles: Mapping[str, Mapping[str, Any]]) -> np.ndarray:
-    """What articles are, (K, article)."""
+    """Return the features of articles (K, article), in the order of `ARTICLE`."""
     rows = np.zeros((len(articles), len(ARTICLE)))
     for row, one in zip(rows, articles.values(), strict=True):
         row[[AT_ARTICLE[name] for name in (one["topic"], one["author"], "always")]] = 1.0
@@ -44,7 +44,7 @@ def article_rows(articles: Mapping[str, Mapping[str, Any]]) -> np.ndarray:
 
 
 def best_fixed(requests: Sequence[Request]) -> np.ndarray:
-    """Which article it shows at every request, (n,) places. requests: of one site."""
+    """Return the index (n,) of the article that the fixed policy shows at every request of one site."""
     dim = len(USER) * len(ARTICLE)
     gram, moment = REG * np.eye(dim), np.zeros(dim)
     learned = requests[::EVERY]

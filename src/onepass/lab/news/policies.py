@@ -1,5 +1,8 @@
-"""Who chooses articles: our bandits, and what to compare them with. `decide(user, articles)` gives a decision, whose
-`index` is the place of the article; `learn(decision, reward)` takes what came of it."""
+"""Policies of the news site: bandits of onepass, and policies to compare them with.
+
+`decide(user, articles)` returns a decision, whose `index` is the index of the article. `learn(decision, reward)` learns
+its reward.
+"""
 
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +22,7 @@ from onepass import (
     Records,
 )
 
-WIDTH = 40  # of users and of articles in rows that are formed: all their terms
+WIDTH = 40  # number of columns for users, and for articles, in explicit rows: enough for all their terms
 RULES: dict[str, Any] = {
     "upper gaps": OptimisticGap(0.8, scale=30.0, uniform_share=0.001),
     "upper bounds": UCB(0.5),
@@ -29,19 +32,22 @@ RULES: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Choice:
-    """The place of an article, and what learning needs."""
+    """Index of an article, with the details that learning needs."""
 
     index: int
     details: Any
 
 
 def make_crossed_bandit(seed: int, rule: str = "upper gaps") -> Bandit:
-    """The recommended one."""
+    """Make the recommended bandit, with one of `RULES`."""
     return InteractionBandit(exploration=RULES[rule], seed=seed)
 
 
 class Dense:
-    """A bandit of rows behind `Records`: users and articles as factors of an `OuterProduct`, with a constant each."""
+    """Bandit on explicit rows, with `Records` for users and articles.
+
+    Users and articles are factors of an `OuterProduct`, each with a constant feature.
+    """
 
     def __init__(self, seed: int, recipe: str, size: int = 32, exploration: float = 0.2, reg: float = 1.0):
         dim = (1 + WIDTH, 1 + WIDTH)
@@ -77,12 +83,12 @@ class Dense:
 
 
 def _with_constant(rows: np.ndarray) -> np.ndarray:
-    """Rows with a 1 before each."""
+    """Prepend a constant 1 to every row."""
     return np.hstack([np.ones((len(rows), 1)), rows])
 
 
 class Popularity:
-    """Thompson sampling on the click rate of every article, whoever asks: Beta(1, 15) before the first click."""
+    """Thompson sampling on the click rate of every article, equal for all users, with the prior Beta(1, 15)."""
 
     BEFORE = (1.0, 15.0)
 
@@ -105,7 +111,7 @@ class Popularity:
 
 
 class Uniform:
-    """Any article."""
+    """Policy that draws articles uniformly."""
 
     def __init__(self, seed: int):
         self.rng = np.random.default_rng(seed)
@@ -114,16 +120,17 @@ class Uniform:
         return Choice(int(self.rng.integers(len(articles))), None)
 
     def learn(self, choice: Choice, reward: float) -> None:
-        """Nothing."""
+        """Ignore the reward."""
 
     def memory_usage(self) -> int:
         return 0
 
 
 class VowpalWabbit:
-    """Vowpal Wabbit's `--cb_explore_adf -q UA --squarecb`, which is told the same; named: the names of articles, too.
+    """Vowpal Wabbit with `--cb_explore_adf -q UA --squarecb`, on features equal to those of the bandits.
 
-    vowpalwabbit is in the extra `peers`, so these policies are not among those of the suites: docs/news.md.
+    `named` adds the names of articles as features. vowpalwabbit is in the extra `peers`, so the suites do not contain
+    these policies; see docs/news.md.
     """
 
     def __init__(self, seed: int, gamma: float, named: bool = False):

@@ -1,10 +1,10 @@
-"""A news site, simulated: users and articles as records, clicks that arrive minutes later, most never.
+"""Simulated news site: users and articles are records, and clicks are rare and arrive minutes later.
 
     log odds of a click = base + country + topic + author + country x topic + device x topic + country x author
                           + age x topic (+ age^2 x topic) + interest - hours / 50 + the article's own appeal
 
-2,000 requests a day; 60 articles, the oldest of which is replaced 20 times a day; every request offers 5 to 30 of them.
-Effects are normal and drawn anew for every seed; the probability of a click is what a choice counts.
+The site has 2,000 requests a day and 60 articles. The oldest article is replaced 20 times a day, and every request
+offers 5 to 30 articles. Effects are normal and drawn anew for every seed. A choice counts by its click probability.
 """
 
 from collections.abc import Iterator
@@ -20,18 +20,27 @@ DEVICES, SHARES = ("phone", "tablet", "desktop"), (0.6, 0.1, 0.3)
 TOPICS = ("sport", "politics", "music", "science", "travel", "food", "games", "money")
 AUTHORS = tuple(f"author {number}" for number in range(20))
 STOCK, REPLACED, PER_DAY = 60, 20, 2000
-LEAST, MOST = 5, 30  # articles offered
+LEAST, MOST = 5, 30  # number of articles on offer
 HOURS = 24.0
-LATE = 5.0 / 60.0  # hours until a click arrives, in the mean
-PATIENCE = 0.5  # hours after which no click is waited for
+LATE = 5.0 / 60.0  # mean hours until a click arrives
+PATIENCE = 0.5  # hours from a decision to its deadline
 BASE = -2.9  # log odds: 4 to 15% of choices are clicked
-UNKNOWN = 0.1  # of users do not tell their age
+UNKNOWN = 0.1  # share of users without a known age
 MIDDLE, SPREAD, YOUNGEST, OLDEST = 40.0, 15.0, 16, 85  # years
 
 
 class Request(NamedTuple):
-    """hour: since the site began; user; articles by name; chances (K,): the probabilities of a click; lot: uniform, a
-    click if below; delay: hours until it arrives."""
+    """Request of a user.
+
+    Parameters
+    ----------
+    hour : hours since the start of the site.
+    user : features of the user.
+    articles : features of the articles on offer, by name.
+    chances : click probability of every article (K,).
+    lot : uniform random number; the article is clicked if `lot` is below its chance.
+    delay : hours until the click arrives.
+    """
 
     hour: float
     user: dict[str, Any]
@@ -42,8 +51,15 @@ class Request(NamedTuple):
 
 
 class Site:
-    """seed: of everything; crossed: scale of what users and articles have in common; own: deviation of articles' own
-    appeal, which no feature tells; curved: that of the square of age by topic."""
+    """Simulated news site with random effects.
+
+    Parameters
+    ----------
+    seed : seed of all draws.
+    crossed : scale of the interactions of users and articles.
+    own : standard deviation of articles' own appeal, which no feature shows.
+    curved : standard deviation of the effects of age squared, by topic.
+    """
 
     def __init__(self, seed: int, crossed: float = 1.0, own: float = 0.0, curved: float = 0.0) -> None:
         rng = self.rng = stream(seed)
@@ -61,7 +77,7 @@ class Site:
         self.stock = sorted((self.article(-3.0 * HOURS * rng.random()) for _ in range(STOCK)), key=lambda one: one[3])
 
     def article(self, born: float) -> tuple[str, int, int, float, float]:
-        """A new one: name, topic, author, hour of birth, own appeal."""
+        """Draw a new article: name, topic, author, hour of publication, own appeal."""
         self.count += 1
         rng = self.rng
         return (
@@ -73,7 +89,7 @@ class Site:
         )
 
     def requests(self) -> Iterator[Request]:
-        """One request after the other, from the beginning of the site, without an end."""
+        """Yield requests without end, from the start of the site."""
         rng = self.rng
         for number in count():
             hour = number * HOURS / PER_DAY

@@ -1,4 +1,4 @@
-"""Studies of news sites: all policies before the same requests; every reward is learned at its deadline."""
+"""Studies of news sites: all policies see the same requests, and learn every reward at its deadline."""
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -16,22 +16,24 @@ from onepass.lab.news.simulator import PATIENCE, Site
 from onepass.lab.policy import Policy
 from onepass.lab.tables import cost_columns, group_rows, policy_label, size_columns, standard_error
 
-TRIED = 40  # requests of a throw-away copy
-AFTERWARDS = 1000.0  # hours of the site, when all its deadlines have passed
+TRIED = 40  # number of requests of a throw-away copy
+AFTERWARDS = 1000.0  # hour of the site at which all its deadlines have passed
 
 
 class Server:
-    """A policy, and the decisions that wait for their deadline, half an hour: a click that came by then is a reward of
-    1, else it is 0. Both are learned at the deadline (`PendingRewards` says why). Seconds are those of the processor,
-    which is all that a policy takes."""
+    """Policy with its decisions that wait for their deadline, half an hour after the decision.
+
+    The reward is 1 if a click came before the deadline, else 0. It is learned at the deadline; `PendingRewards` says
+    why. Seconds are processor time.
+    """
 
     def __init__(self, policy: Any) -> None:
         self.policy = policy
-        self.waiting: deque[tuple[float, Any, float]] = deque()  # the hour of the deadline, the decision, its reward
+        self.waiting: deque[tuple[float, Any, float]] = deque()  # hour of the deadline, decision, reward
         self.seconds, self.clicks, self.missed, self.served = 0.0, 0.0, 0.0, 0
 
     def serve(self, request: Any) -> None:
-        """Learn what is due, then choose."""
+        """Learn due rewards, then choose an article for the request."""
         began = thread_time()
         self.learn_until(request.hour)
         place = self.choose(request)
@@ -42,20 +44,20 @@ class Server:
         self.served += 1
 
     def learn_until(self, hour: float) -> None:
-        """Learn the rewards whose deadline has passed at an hour of the site."""
+        """Learn the rewards whose deadline has passed at this hour of the site."""
         while self.waiting and self.waiting[0][0] <= hour:
             _, decision, reward = self.waiting.popleft()
             self.policy.learn(decision, reward)
 
     def choose(self, request: Any) -> int:
-        """Decide, and let the decision wait; the place of the article that is shown."""
+        """Return the index of the article that is shown, and queue the decision for its deadline."""
         decision = self.policy.decide(request.user, request.articles)
         clicked = request.lot < request.chances[decision.index] and request.delay < PATIENCE
         self.waiting.append((request.hour + PATIENCE, decision, float(clicked)))
         return int(decision.index)
 
     def point(self) -> dict[str, Any]:
-        """Where it stands."""
+        """Return the state of the run as a point of the curves."""
         return {
             "round": self.served,
             "cumulative_reward": self.clicks,
@@ -67,7 +69,7 @@ class Server:
 
 
 class NewsTrial:
-    """One seed. Rewards and regret are sums of probabilities of a click, not of clicks."""
+    """Trial of all policies on one seed; rewards and regret are sums of click probabilities, not of clicks."""
 
     def __init__(self, site: Site, policies: Sequence[Policy], seed: int, server: Callable[[Any], Server]) -> None:
         self.requests, self.policies, self.seed = site.requests(), policies, seed
@@ -95,7 +97,7 @@ class NewsTrial:
 
 
 def last_half(points: Sequence[Mapping[str, Any]]) -> float:
-    """The click rate of the second half of a run."""
+    """Return the click rate of the second half of a run."""
     middle, end = points[(len(points) - 1) // 2], points[-1]
     if middle is end:
         return float(end["click_rate"])
@@ -103,7 +105,7 @@ def last_half(points: Sequence[Mapping[str, Any]]) -> float:
 
 
 def lines(rows: Sequence[Row]) -> list[Line]:
-    """One line per policy: expected click rate with its standard error, share of what could be had, and costs."""
+    """Return one line per policy: expected click rate, its share of the best possible one, and costs."""
     found = []
     for label, own in group_rows(rows, policy_label).items():
         rates = [row["click_rate"] for row in own]
@@ -121,7 +123,7 @@ def lines(rows: Sequence[Row]) -> list[Line]:
 
 
 def draw(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
-    """Click rate over requests, and time a request."""
+    """Draw the click rate over requests, and the time per request."""
     figure = canvas(8.5, 4.8 + bar_chart_height(rows))
     axes = figure.subplot_mosaic([["clicks"], ["time"]], height_ratios=[4.4, bar_chart_height(rows)])
     styles = assign_styles(rows, "policy")
@@ -138,8 +140,11 @@ NEWS = Figure("news", lines, draw)
 
 @dataclass(frozen=True)
 class NewsStudy:
-    """site(seed) is what a seed is about; server(policy) lets a policy decide and learn; the others as in every
-    study."""
+    """Study of policies on simulated news sites.
+
+    `site(seed)` makes the site of a seed, and `server(policy)` the loop in which a policy decides and learns. All other
+    fields are those of every study.
+    """
 
     name: str
     description: str

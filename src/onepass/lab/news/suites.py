@@ -1,4 +1,4 @@
-"""The news sites, as data."""
+"""Named studies of news sites."""
 
 from functools import partial
 

@@ -1,12 +1,12 @@
-"""The news site before a decision service: requests and clicks are HTTP, time is the site's.
+"""News site in front of a decision service: requests and clicks go through HTTP, on the site's clock.
 
     visitor -> POST decide -> log -> article     click minutes later -> POST outcome     no click in half an hour: 0
 
     python -m onepass.lab.news.through_service --seeds 3 --days 20
 
-The service is whole: its application, log in SQLite, writer, join, learner and serving copies; what is not there is a
-socket, and its clock is the site's, so that ten days take a minute. Click rates are mean probabilities of a click on
-what was shown, beside those of the best policy that stays (fixed.py), of the best article of each request, and of any.
+The service is complete: application, log in SQLite, writer, join, learner and serving copies. Only a socket is missing.
+Its clock is the site's, so ten days take a minute. Click rates are mean click probabilities of the shown articles. They
+stand beside the rates of the best fixed policy (oracle.py), of the best article of each request, and of a random one.
 """
 
 import argparse
@@ -30,23 +30,23 @@ from onepass.service.keys import Keys
 from onepass.service.loop import Loop
 from onepass.service.settings import LoopSettings, parse_settings
 
-BEGIN = 1_800_000_000 * SECOND  # the site's first moment, microseconds of Unix time
+BEGIN = 1_800_000_000 * SECOND  # start of the site, microseconds of Unix time
 HOUR = 3600 * SECOND
 LOOK = 0.001  # seconds between two looks whether the service has learned
-BEHIND = 50  # rewards that are due and not learned, beyond which visitors wait: time is faster here than there
-STUCK = 60.0  # seconds that they wait
-LAST = 5  # days that tell what was reached
+BEHIND = 50  # visitors wait if more rewards are due and not learned, since simulated time runs faster than real time
+STUCK = 60.0  # seconds that a visitor waits at most
+LAST = 5  # last days, whose click rate is reported
 LOOP: dict[str, Any] = {"name": "news", "reward": {"wait": PATIENCE * 3600.0}, "model": {"recipe": "InteractionBandit"}}
 
 
 class SiteClock:
-    """Microseconds, each given once, at the hour that it was told last."""
+    """Clock in microseconds that never repeats a time, and stands at the hour set last."""
 
     def __init__(self) -> None:
         self.now = BEGIN
 
     def set_hour(self, hour: float) -> None:
-        """It is that hour since the site began, or what was later."""
+        """Set the clock to an hour since the start of the site, unless it is later already."""
         self.now = max(self.now, BEGIN + round(hour * HOUR))
 
     def __call__(self) -> int:
@@ -55,8 +55,15 @@ class SiteClock:
 
 
 class ServiceRun(NamedTuple):
-    """Places of the articles that were shown, (n,); their logged probabilities, (n,); behind: rewards that were due and
-    not learned, on average; seconds: how long it took."""
+    """Result of a run of the service.
+
+    Parameters
+    ----------
+    places : indices of the shown articles (n,).
+    propensities : their logged probabilities (n,).
+    behind : mean number of rewards that were due and not yet learned.
+    seconds : duration of the run.
+    """
 
     places: np.ndarray
     propensities: np.ndarray
@@ -65,12 +72,12 @@ class ServiceRun(NamedTuple):
 
 
 def _make_settings(seed: int) -> LoopSettings:
-    """Of the loop. seed: of its model."""
+    """Return the settings of the loop, with this seed of its model."""
     return parse_settings({**LOOP, "model": {**LOOP["model"], "seed": seed}})
 
 
 def run_service(requests: list[Request], seed: int, folder: Path) -> ServiceRun:
-    """Let a service in this process, whose files are in a folder, decide on requests and learn from their clicks."""
+    """Run a service in this process, with its files in `folder`, on requests and their clicks."""
     return asyncio.run(_run_service(requests, seed, folder))
 
 
@@ -93,17 +100,17 @@ async def _run_service(requests: list[Request], seed: int, folder: Path) -> Serv
 
 
 class _Visits:
-    """Visitors who come one after the other, and their clicks on the way."""
+    """Visitors who come one after the other, and their clicks that have not arrived yet."""
 
     def __init__(self, client: httpx.AsyncClient, clock: SiteClock, loop: Loop) -> None:
         self.client, self.clock, self.loop = client, clock, loop
         self.places, self.propensities, self.behind = list[int](), list[float](), list[int]()
         self._clicks: list[tuple[float, str]] = []
-        self._due = 0  # decisions whose deadline is over
+        self._due = 0  # number of decisions whose deadline has passed
         self._hours = list[float]()
 
     async def visit(self, request: Request) -> None:
-        """Those click who would have by now; then the visitor comes."""
+        """Post the clicks that have arrived by now, then the visitor's request."""
         while self._clicks and self._clicks[0][0] <= request.hour:
             hour, identity = heappop(self._clicks)
             self.clock.set_hour(hour)
@@ -120,7 +127,7 @@ class _Visits:
             heappush(self._clicks, (request.hour + request.delay, found["id"]))
 
     async def _wait_until_learned(self, hour: float) -> None:
-        """Wait while the service is further behind than it would be if time passed as it does."""
+        """Wait while more than `BEHIND` due rewards are not learned, as they would be in real time."""
         while self._due < len(self._hours) and self._hours[self._due] + PATIENCE < hour:
             self._due += 1
         end = time.monotonic() + STUCK
@@ -131,7 +138,7 @@ class _Visits:
         self.behind.append(max(self._due - self.loop.learner.learned, 0))
 
     async def post(self, what: str, body: Any) -> Any:
-        """What the service answers."""
+        """Post JSON to the service, and return its answer; ValueError if it refuses."""
         answer = await self.client.post(what, json=body)
         if answer.status_code != httpx.codes.OK:
             raise ValueError(f"the service refused: {answer.text}")
@@ -139,7 +146,7 @@ class _Visits:
 
 
 class Rates(NamedTuple):
-    """Click rates of days, (days,) each: what was served, the best policy that stays, the best article, any."""
+    """Click rates by day, (days,) each: of the service, the best fixed policy, the best article, a random article."""
 
     served: np.ndarray
     fixed: np.ndarray
@@ -148,13 +155,13 @@ class Rates(NamedTuple):
     run: ServiceRun
 
     def shares_of_best(self, last: int = LAST) -> tuple[float, float]:
-        """The click rate of the last days, as a share of the best fixed policy's and of the best articles'."""
+        """Return the click rate of the last days, as shares of the best fixed policy's and the best articles'."""
         own = self.served[-last:].mean()
         return own / self.fixed[-last:].mean(), own / self.best[-last:].mean()
 
 
 def rates(seed: int, days: int, folder: Path) -> Rates:
-    """A site of a seed, served for some days."""
+    """Simulate a site of a seed for some days, and return its click rates."""
     requests = list(islice(Site(seed).requests(), days * PER_DAY))
     run, fixed = run_service(requests, seed, folder), best_fixed(requests)
     by_day = [
@@ -170,7 +177,7 @@ def rates(seed: int, days: int, folder: Path) -> Rates:
 
 
 def main() -> None:
-    """A line a seed."""
+    """Print one line per seed."""
     parser = argparse.ArgumentParser(description="A simulated news site before a decision service.")
     parser.add_argument("--seeds", type=int, default=3, help="how many sites (default 3)")
     parser.add_argument("--first", type=int, default=0, help="the first seed (default 0)")

@@ -35,14 +35,14 @@ LEAKAGE = (
 
 
 def _leakage_note(rows: Sequence[Row]) -> str:
-    """What the published figures that stand beside ours are."""
+    """Return a note on the published figures if the table has them, else an empty string."""
     return LEAKAGE if rows[0]["experiment"] in PUBLISHED else ""
 
 
 def _recommender_lines(rows: Sequence[Row], beside: bool = False) -> list[Line]:
-    """One line per policy: means over steps with their standard errors, means over seeds, and what it cost.
+    """Return one line per policy: means over steps with their standard errors, means over seeds, and costs.
 
-    beside: published figures stand beside ours, where there are any.
+    `beside=True` adds the published figures, if there are any.
     """
     published = PUBLISHED.get(rows[0]["experiment"]) if beside else None
     whole = [row for row in rows if row["month"] == "all"]
@@ -73,7 +73,7 @@ def _recommender_lines(rows: Sequence[Row], beside: bool = False) -> list[Line]:
 
 
 def _draw_recommender(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
-    """Hit@10 of every step, as a share of LinUCB's up to then (Shustova et al. figure 3); time and memory as bars."""
+    """Draw Hit@10 up to every step, as a share of LinUCB's (Shustova et al. figure 3), and time and memory as bars."""
     heights = [4.2, bar_chart_height(rows)]
     figure = canvas(8.5, 0.4 + sum(heights))
     axes = figure.subplot_mosaic([["hits", "hits"], ["time", "memory"]], height_ratios=heights)
@@ -104,7 +104,7 @@ def _draw_recommender(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
 
 
 def _cumulative_hits(rows: Sequence[Row]) -> dict[int, float]:
-    """The sum of Hit@10, mean over seeds, up to every step."""
+    """Return the sum of Hit@10 up to every step, mean over seeds."""
     total, found = 0.0, {}
     for step, own in sorted(group_rows(rows, lambda row: row["round"]).items()):
         total += fmean(row["hit_at_10"] for row in own)
@@ -113,7 +113,7 @@ def _cumulative_hits(rows: Sequence[Row]) -> dict[int, float]:
 
 
 def _draw_sweep(rows: Sequence[Row], curves: Sequence[Row], *, x: str, name: str, scale: str) -> Picture:
-    """Quality and costs against one column of the rows; policies without it are levels."""
+    """Draw quality and costs against one column of the rows; policies without it are horizontal lines."""
     panels = (
         ("hit_at_10", 1.0, "Hit@10"),
         ("train_seconds", 1.0, "seconds to train"),

@@ -1,10 +1,9 @@
-"""Interactions of users with items as a recommender's problem: what was known before, and what came month by month.
+"""Interactions of users with items as a recommender's problem: a warm-up, then steps of a month or a week.
 
     first 80% in time order: the warm-up;  A V = users' features (U, r),  V = items' features (K, r),  A ~ U S V^T (SVD)
 
-A holds the ratings of the warm-up, the last one where a user rated an item again; arms are its items, a
-context is vec(x_u x_a^T). Nothing after the warm-up touches features or arms unless `leaking` says so (Shustova et al.
-4.1, C.1).
+A holds the ratings of the warm-up, for repeated ratings the last one. Arms are its items, and a context is
+vec(x_u x_a^T). Nothing after the warm-up affects features or arms, unless `leaking` is set (Shustova et al. 4.1, C.1).
 """
 
 from collections.abc import Sequence
@@ -20,11 +19,19 @@ from onepass.lab.datasets import INTERACTIONS, find_files, join_paths
 from onepass.lab.errors import ExperimentError
 
 WARM_UP = 0.8
-UNKNOWN = -1  # an item that is no arm, a user without features
+UNKNOWN = -1  # number of an item that is no arm, or of a user without features
 
 
 class Interactions(NamedTuple):
-    """n interactions in time order: users, items (n,) int64 of any numbering, ratings (n,), times (n,) in seconds."""
+    """Interactions in time order.
+
+    Parameters
+    ----------
+    users : users (n,) int64, numbered in any way.
+    items : items (n,) int64, numbered in any way.
+    ratings : ratings (n,).
+    times : times (n,) in seconds.
+    """
 
     users: np.ndarray
     items: np.ndarray
@@ -36,11 +43,16 @@ class Interactions(NamedTuple):
 
 
 class Step(NamedTuple):
-    """What came in one month or week, all of it after what is known when it is scored.
+    """Interactions of one month or week, which are scored before they are learned.
 
-    log: the interactions of known users with arms, in the problem's numbering; items (m,): all arms interacted with;
-    users (n,): known users that came, relevant: the arms of each (a set, empty where none of the items is an arm),
-    cold: the same of every user without features.
+    Parameters
+    ----------
+    name : the month or week.
+    log : interactions of known users with arms, in the problem's numbering.
+    items : arm of every interaction with an arm (m,), also of unknown users.
+    users : known users with interactions (n,).
+    relevant : arms of each of these users, an empty set if none of the items is an arm.
+    cold : arms of each user without features, likewise.
     """
 
     name: str
@@ -53,7 +65,16 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class Problem:
-    """users (U, r) and arms (K, r): features; warm: the log of the warm-up; seen: every user's arms in it; steps."""
+    """Problem of a recommender.
+
+    Parameters
+    ----------
+    users : features of users (U, r).
+    arms : features of arms (K, r).
+    warm : interactions of the warm-up.
+    seen : arms of every user in the warm-up.
+    steps : interactions after the warm-up, by month or week.
+    """
 
     users: np.ndarray
     arms: np.ndarray
@@ -64,7 +85,7 @@ class Problem:
 
 @cache
 def load(name: str) -> Interactions:
-    """The interactions `name`, found like every data set of `datasets`; ExperimentError for damaged or other files."""
+    """Load the interactions `name`, from the places of all data sets; ExperimentError for damaged or other files."""
     source = INTERACTIONS[name]
     form, paths = find_files(name, source)
     try:
@@ -81,7 +102,7 @@ def load(name: str) -> Interactions:
 
 
 def in_time_order(users: np.ndarray, items: np.ndarray, ratings: np.ndarray, times: np.ndarray) -> Interactions:
-    """Interactions sorted by time, equal times as they stood."""
+    """Return the interactions sorted by time; equal times keep their order."""
     order = np.argsort(times, kind="stable")
     kinds = (np.int64, np.int64, np.float64, np.float64)
     columns = (users, items, ratings, times)
@@ -89,14 +110,15 @@ def in_time_order(users: np.ndarray, items: np.ndarray, ratings: np.ndarray, tim
 
 
 def warm_up(interactions: Interactions) -> int:
-    """How many interactions are the warm-up: the first 80%."""
+    """Return the number of interactions in the warm-up, the first 80%."""
     return int(WARM_UP * len(interactions.users))
 
 
 def features(log: Interactions, shape: tuple[int, int], rank: int) -> tuple[np.ndarray, np.ndarray]:
-    """A V (U, rank) and V (K, rank) of the truncated SVD of A, `shape` (U, K); largest singular values first.
+    """Return A V (U, rank) and V (K, rank) of the truncated SVD of A, whose shape is (U, K).
 
-    Signs are fixed by the largest entry of each column of V. ExperimentError for a rank that A does not have.
+    Columns are in order of falling singular values. The largest entry of each column of V is positive. Raises
+    ExperimentError if the rank is too large for A.
     """
     if not 1 <= rank < min(shape):
         raise ExperimentError(f"factors must be from 1 to {min(shape) - 1} for {shape[0]} users and {shape[1]} arms")
@@ -110,7 +132,10 @@ def features(log: Interactions, shape: tuple[int, int], rank: int) -> tuple[np.n
 
 
 def calendar_periods(times: np.ndarray, unit: str) -> list[tuple[str, slice]]:
-    """Where every calendar month (UTC), or week counted from the first time, begins and ends; empty ones left out."""
+    """Return name and slice of every calendar month (UTC), or of every week counted from the first time.
+
+    Empty months and weeks are left out.
+    """
     seconds = times.astype("int64").astype("datetime64[s]")
     if unit == "month":
         labels = np.datetime_as_string(seconds.astype("datetime64[M]"))
@@ -125,9 +150,15 @@ def calendar_periods(times: np.ndarray, unit: str) -> list[tuple[str, slice]]:
 def prepare(
     interactions: Interactions, factors: int, unit: str = "month", arms: int | None = None, leaking: bool = False
 ) -> Problem:
-    """The problem with `factors` features; arms: only the most frequent ones; leaking: features, users and arms of all.
+    """Make the problem of a recommender from interactions.
 
-    unit: "month" or "week", the length of a step.
+    Parameters
+    ----------
+    interactions : interactions in time order.
+    factors : number of features of users and arms.
+    unit : length of a step, "month" or "week".
+    arms : number of arms, the most frequent ones; None for all.
+    leaking : True to take features, users and arms from all interactions, the test part included.
     """
     end = warm_up(interactions)
     known = interactions if leaking else interactions.part(slice(end))
@@ -149,18 +180,18 @@ def prepare(
 
 
 def places(names: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """The place of every value among the sorted names, UNKNOWN for others."""
+    """Return the index of every value in the sorted names, UNKNOWN for other values."""
     found = np.minimum(np.searchsorted(names, values), len(names) - 1)
     return np.where(names[found] == values, found, UNKNOWN)
 
 
 def _known_interactions(log: Interactions) -> Interactions:
-    """The interactions of known users with arms."""
+    """Return the interactions of known users with arms."""
     return log.part((log.users != UNKNOWN) & (log.items != UNKNOWN))
 
 
 def _make_step(name: str, log: Interactions, people: np.ndarray) -> Step:
-    """A step from its interactions; people: the users as their data set numbers them."""
+    """Make a step from its interactions; `people` are the users in the numbering of the data set."""
     came: dict[int, set[int]] = {}
     for person, item in zip(people.tolist(), log.items.tolist()):
         came.setdefault(person, set()).update({item} - {UNKNOWN})
@@ -174,10 +205,10 @@ def _make_step(name: str, log: Interactions, people: np.ndarray) -> Step:
 
 
 def metrics(recommended: Sequence[int], relevant: set[int], k: int = 10) -> tuple[float, float, float]:
-    """Hit@k, NDCG@k and MRR@k of one list, best first; all zero where nothing is relevant.
+    """Return Hit@k, NDCG@k and MRR@k of one list, best first; all are zero without a hit.
 
-    hit = 1 if any of the first k is relevant; ndcg = sum over these of 1 / log2(1 + place), divided by the same sum
-    for min(k, |relevant|) hits in a row; mrr = 1 / place of the first.
+    hit = 1 if any of the first k is relevant; ndcg = sum over the hits of 1 / log2(1 + place), divided by the sum for
+    min(k, |relevant|) hits in a row; mrr = 1 / place of the first hit.
 
     >>> metrics([7, 3, 9], {3, 5})[0::2]
     (1.0, 0.5)

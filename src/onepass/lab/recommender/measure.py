@@ -1,4 +1,4 @@
-"""Seconds and memory of a call."""
+"""Measurement of a call's seconds and memory."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -7,10 +7,11 @@ from typing import Any
 
 
 def measure_call(model: Any, work: Callable[..., Any], *args: Any, **options: Any) -> tuple[Any, float, int]:
-    """The result of work(*args), its seconds, and the bytes of the model and of all that the work took beside it.
+    """Return the result of work(*args), its seconds, and the peak bytes of the model and of the work.
 
-    The peak of the process's resident memory is reset before (Linux; elsewhere only the model itself is counted). It
-    does not see what is taken from memory that earlier policies have left free: run one policy alone for that.
+    On Linux the peak of the process's resident memory is reset before the call. On other systems only the model itself
+    is counted. Memory that earlier policies have left free is not seen when it is used again: run one policy alone to
+    count it.
     """
     held, counted = model.memory_usage(), True
     try:

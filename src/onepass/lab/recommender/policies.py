@@ -1,4 +1,4 @@
-"""Policies of recommender studies beside the recipes, and where a policy differs from its study."""
+"""Policies of recommender studies beside the recipes, and policies that override parts of their study."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -23,10 +23,26 @@ from onepass.lab.policy import Policy
 
 @dataclass(frozen=True)
 class Recommender(Policy):
-    """A policy for recommender studies, and where it differs from the study: None is the study's own.
+    """Policy of a recommender study, which may override parts of the study.
 
-    factors: features of users and arms; arms: only so many, the most frequent; batch: so many rows of an arm at most
-    are learned in one call, 1 is row by row.
+    Parameters
+    ----------
+    label : str
+        Name in tables and pictures.
+    recipe : str or callable
+        Name in `onepass`, or a function or class that makes the bandit.
+    params : dict of str -> object
+        Keyword arguments of the recipe. The default is an empty dict.
+    group : str, default ""
+        Common name of several labels. An empty string stands for the label.
+    tuned : bool, default True
+        False if tuning skips the policy.
+    factors : int, default None
+        Number of features of users and arms. None takes the study's.
+    arms : int, default None
+        Number of arms, the most frequent ones. None takes all arms of the study.
+    batch : int, default None
+        Largest number of rows of an arm in one call of `learn`; 1 learns row by row. None sets no limit.
     """
 
     factors: int | None = None
@@ -46,7 +62,7 @@ class Recommender(Policy):
 
 
 def PSILinUCBFull(*, dim: Any, rank: int, reg: float = 1.0, exploration: float = 0.1, seed: int = 0) -> Bandit:
-    """PSI-LinUCB per arm on the products, d_u d_a dimensions, as Shustova et al. have it: nothing is reduced."""
+    """Make PSI-LinUCB per arm on the full products of d_u d_a dimensions, as in Shustova et al."""
     left, right = dim if isinstance(dim, tuple) else (dim, 1)
     product = OuterProduct(left=left, right=right, reduce=False)
     design = ProjectorSplitting(dim=product.output_dim, rank=rank, reg=reg)
@@ -54,8 +70,9 @@ def PSILinUCBFull(*, dim: Any, rank: int, reg: float = 1.0, exploration: float =
 
 
 def PSILinUCBSplit(*, dim: Any, rank: int, reg: float = 1.0, exploration: float = 0.1, seed: int = 0) -> Bandit:
-    """PSI-LinUCB per arm by Shustova et al.'s own integrator (two factors, one design an arm), in the r' dimensions of
-    users.
+    """Make PSI-LinUCB per arm by Shustova et al.'s own integrator, in the r' dimensions of users.
+
+    Every arm has a design of its own with two factors.
     """
     left, right = dim if isinstance(dim, tuple) else (dim, 1)
     model = Disjoint(Ridge(ProjectorSplitting(dim=left, rank=min(rank, left), reg=reg)), compact=False)
@@ -65,7 +82,7 @@ def PSILinUCBSplit(*, dim: Any, rank: int, reg: float = 1.0, exploration: float 
 class CBRAP:
     """Exact models per arm on z = R vec(u v^T), R (size, d_u d_a) of N(0, 1 / size).
 
-    The products are never formed: z = M_a u; the maps M_a (K, size, d_u), R contracted with v_a, count as memory.
+    The products are never formed, since z = M_a u. The maps M_a (K, size, d_u), R contracted with v_a, count as memory.
     """
 
     def __init__(self, *, dim: Any, size: int, reg: float = 1.0, exploration: float = 0.1, seed: int = 0) -> None:
@@ -102,8 +119,11 @@ class CBRAP:
 
 
 class ItemModelsPolicy:
-    """`ItemModels` on users' features. Strangers, whose features nobody knows, are the row 0; what they have taken is
-    learned, too, as if rated as by others (trial.py)."""
+    """`ItemModels` on users' features.
+
+    Users without features are the zero row. Their interactions are learned too, with the mean reward of the others
+    (trial.py).
+    """
 
     def __init__(self, *, dim: Any, seed: int = 0, **options: Any) -> None:
         self.bandit = ItemModels(dim=dim[0] if isinstance(dim, tuple) else dim, seed=seed, **options)
@@ -122,7 +142,7 @@ class ItemModelsPolicy:
 
 
 class Popularity:
-    """The arms that everyone, cold users too, interacted with most often so far; ties go to the first arm."""
+    """Policy that recommends the arms with most interactions so far, also of cold users; ties go to the first arm."""
 
     def __init__(self, *, dim: Any, seed: int = 0) -> None:
         self.counts = np.zeros(0, np.int64)
@@ -147,7 +167,7 @@ class Popularity:
 
 
 class Random:
-    """Any arms, others for every user."""
+    """Policy that recommends random arms, drawn for every user."""
 
     def __init__(self, *, dim: Any, seed: int = 0) -> None:
         self.rng = np.random.default_rng(seed)
@@ -175,7 +195,10 @@ class Random:
 def _rank_arms(
     scores: np.ndarray, users: int, k: int, exclude: Sequence[Collection[int]] | None = None
 ) -> Recommendation:
-    """The k best arms by the same scores (K,) for every user, without those excluded; ties go to the first arm."""
+    """Return the k best arms by scores (K,) that hold for every user, without each user's excluded arms.
+
+    Ties go to the first arm.
+    """
     order = np.argsort(-scores, kind="stable")
     most = k + max((len(own) for own in exclude), default=0) if exclude else k
     first = order[:most].tolist()

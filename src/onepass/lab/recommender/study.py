@@ -1,9 +1,9 @@
 """Recommender studies (Shustova et al.): models learn the warm-up, then every month is scored before it is learned.
 
-A round is a step (a month or a week); trial.py says what is counted.
+A round is a step, a month or a week; trial.py defines the metrics.
 
-Users without features ("cold") are left out and get rows of their own: there every model takes them for the mean user
-of the warm-up; the row of `Popularity` is the other way to serve them. Models learn from known users alone.
+Users without features ("cold") have rows of their own in the results. There, every model takes them for the mean user
+of the warm-up. The row of `Popularity` shows the other way to serve them. Models learn from known users alone.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -28,11 +28,38 @@ REGS = (0.1, 1.0, 10.0, 1e2, 1e3, 1e4, 1e5)
 
 @dataclass(frozen=True)
 class RecommenderStudy:
-    """A recommender's problem from `interactions()`; rounds: how many steps are scored, those that exist at most.
+    """Study of a recommender's problem, made from interactions.
 
-    factors: r', contexts have r'^2 dimensions; unit: "month" or "week"; reward: "rating" (rating / 5) or "liked"
-    (1 for 4 stars and more, else 0); leaking: features, users and arms from all data, the test included.
-    Tuning (seeds from 1000) sees the warm-up alone: its first 80% are learned, the rest is scored in steps.
+    Tuning (seeds from 1000) sees the warm-up alone: its first 80% are learned, and the rest is scored in steps.
+
+    Parameters
+    ----------
+    name : str
+        Name on the command line and in the rows.
+    description : str
+        One line for `onepass list`.
+    interactions : callable
+        `interactions()` returns the interactions of users with items, in time order.
+    factors : int
+        Number r' of features of users and of arms; contexts have r'^2 dimensions.
+    policies : tuple of Policy
+        Policies that play unless others are given.
+    rounds : int
+        Number of steps that are scored, if there are so many.
+    seeds : int, default 1
+        Number of seeds unless another is given.
+    unit : {"month", "week"}, default "month"
+        Length of a step.
+    reward : {"rating", "liked"}, default "rating"
+        Reward of an interaction: rating / 5, or 1 for 4 stars and more, else 0.
+    leaking : bool, default False
+        True to take features, users and arms from all data, the test part included.
+    figure : Figure
+        Table and picture of the results. The default is the figure of hits over steps.
+    grid : dict of str -> sequence of float
+        Parameters that `tune` searches, with their values. The default is a grid of exploration and reg.
+    timed : bool, default False
+        True if seconds are the result.
     """
 
     name: str
@@ -50,7 +77,22 @@ class RecommenderStudy:
     timed: bool = False
 
     def problem(self, seed: int, factors: int | None = None, arms: int | None = None) -> Problem:
-        """What a seed is about: the test part, or for the seeds of tuning the end of the warm-up."""
+        """Make the problem of a seed, which scores the test part, or for tuning the end of the warm-up.
+
+        Parameters
+        ----------
+        seed : int
+            Seed; from 1000 on it is a seed of tuning.
+        factors : int, default None
+            Number of features of users and arms. None takes the study's.
+        arms : int, default None
+            Number of arms, the most frequent ones. None takes all.
+
+        Returns
+        -------
+        Problem
+            Features, warm-up and steps.
+        """
         interactions = self.interactions()
         if seed >= FIRST_TUNING_SEED:
             interactions = interactions.part(slice(warm_up(interactions)))

@@ -1,4 +1,4 @@
-"""The named studies of recommenders, as data. Source: Shustova et al. (PSI-LinUCB)."""
+"""Named studies of recommenders. Source: Shustova et al. (PSI-LinUCB)."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,7 +20,7 @@ from onepass.lab.recommender.policies import (
 from onepass.lab.recommender.study import RecommenderStudy
 from onepass.lab.recommender.synthetic import implicit_interactions
 
-RULE = {"reg": 1.0, "exploration": -0.1}  # Shustova et al.'s; ALGORITHMS section 7
+RULE = {"reg": 1.0, "exploration": -0.1}  # as in Shustova et al.; ALGORITHMS section 7
 
 PER_ARM = {"model": "disjoint"}
 UNTUNED = (
@@ -39,7 +39,10 @@ def _full_psi_policy(rank: int) -> Recommender:
 
 
 def recommenders(ranks: Sequence[int], size: int, **rule: float) -> tuple[Recommender, ...]:
-    """Every per-arm policy: LinUCB exact in r' dimensions, PSI-LinUCB in the full r'^2, sketches of `size` rows."""
+    """Return all policies with a model per arm, and those without tuning.
+
+    LinUCB is exact in r' dimensions, PSI-LinUCB has the full r'^2 dimensions, and sketches have `size` rows.
+    """
     found = (
         _per_arm_policy("LinUCB", "LinUCB"),
         replace(_per_arm_policy("LinUCB row by row", "LinUCB"), batch=1),
@@ -52,12 +55,12 @@ def recommenders(ranks: Sequence[int], size: int, **rule: float) -> tuple[Recomm
 
 
 def _default_policy(label: str, recipe: str, **params: object) -> Recommender:
-    """A recipe per arm as it is."""
+    """Return a recipe with a model per arm at its defaults."""
     return Recommender(label, recipe, {**PER_ARM, **params})
 
 
 def sweep(group: Recommender, **values: Sequence[int]) -> tuple[Recommender, ...]:
-    """A policy at several sizes, or in several settings of its problem: its label says which."""
+    """Return a policy at several values of one parameter, of the recipe or of its problem; labels show the value."""
     ((name, many),) = values.items()
     where = name in group.overrides
     return tuple(

@@ -1,9 +1,9 @@
-"""Generated implicit feedback: what 8,000 users took of 1,200 items in a year, and nothing of what they did not.
+"""Generated implicit feedback: the items that 8,000 users took of 1,200 in a year, without any negative feedback.
 
     taste of user u for item a = popularity_a + STRENGTH u^T v_a + noise        u, v_a ~ N(0, I / sqrt(TASTES))
 
-A user takes the items of the largest values, at times after the day on which he first came; noise is Gumbel's, so that
-items are drawn without replacement by a softmax of the rest. Every rating is 5.
+A user takes the items with the largest values, at times after the user's first day. The noise is Gumbel distributed, so
+items are drawn without replacement by a softmax of the other terms. Every rating is 5.
 """
 
 from functools import cache
@@ -12,10 +12,10 @@ import numpy as np
 
 from onepass.lab.recommender.interactions import Interactions, in_time_order
 
-TASTES = 16  # numbers in which tastes differ
-STRENGTH = 1.5  # of tastes beside popularity, whose deviation is 1
-MEAN = 25.0  # items that a user takes on average, one at least
-LATE = 0.7  # power of a uniform number that gives the first day: more come early than late
+TASTES = 16  # dimension of tastes
+STRENGTH = 1.5  # scale of tastes, beside popularity with standard deviation 1
+MEAN = 25.0  # mean number of items of a user, who takes at least one
+LATE = 0.7  # the first day is this power of a uniform number
 LAST = 0.95  # share of the year in which new users come
 YEAR = 365 * 86_400.0  # seconds
 SEED = 0
@@ -23,7 +23,7 @@ SEED = 0
 
 @cache
 def implicit_interactions(users: int = 8000, items: int = 1200) -> Interactions:
-    """The interactions of so many users with so many items, always the same."""
+    """Generate the interactions of so many users with so many items, from a fixed seed."""
     rng = np.random.default_rng(SEED)
     left, right = (rng.standard_normal((count, TASTES)) / TASTES**0.25 for count in (users, items))
     popularity = rng.standard_normal(items)

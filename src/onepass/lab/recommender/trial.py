@@ -1,9 +1,9 @@
 """One seed of a recommender study: every step is scored, then learned.
 
-The metrics of a step are means over its (user, step) evaluations, those of the whole the means of the steps, as in
-Shustova et al.; standard errors sqrt(sum w^2 (value - mean)^2) are over all evaluations, with the weights
-w = 1 / (steps x evaluations of the step). cumulative_reward is the sum of Hit@10 over steps, cumulative_regret what is
-missing to one hit for everyone, microseconds_per_round the time to decide, per step.
+The metrics of a step are means over its (user, step) evaluations. The metrics of the whole are means over steps, as in
+Shustova et al. Standard errors sqrt(sum w^2 (value - mean)^2) are over all evaluations, with the weights
+w = 1 / (steps x evaluations of the step). In the rows, cumulative_reward is the sum of Hit@10 over steps,
+cumulative_regret is the number of steps less this sum, and microseconds_per_round is the time to decide, per step.
 """
 
 import copy
@@ -23,12 +23,12 @@ from onepass.lab.seeds import FIRST_TUNING_SEED
 K = 10
 NAMES = tuple(
     f"{name}_at_{K}{suffix}" for suffix in ("", "_unseen") for name in ("hit", "ndcg", "mrr")
-)  # of the columns of an evaluation; unseen: arms of the user's warm-up are not recommended
+)  # columns of an evaluation; "unseen" lists leave out the arms of the user's warm-up
 
 
 @dataclass
 class Model:
-    """A model with its problem: shared by the policies that differ in exploration alone, which learning never sees."""
+    """Model with its problem, shared by policies that differ only in exploration, which does not affect learning."""
 
     problem: Problem
     model: Any
@@ -38,7 +38,10 @@ class Model:
     peak: int = 0
 
     def learn(self, log: Interactions, rewards: np.ndarray, items: np.ndarray) -> None:
-        """Learn a log of known users; of `items`, (m,), everyone's, popularity makes use, and who knows strangers."""
+        """Learn interactions of known users.
+
+        `items` (m,) are the arms of all users' interactions, which `Popularity` and `ItemModelsPolicy` learn too.
+        """
         for users, arms, paid in _batches(log, items, rewards, self.model, self.batch):
             left = np.where((users == UNKNOWN)[:, None], 0.0, self.problem.users[users])
             contexts = Factors(left, self.problem.arms[arms])
@@ -48,9 +51,10 @@ class Model:
 
 
 class RecommenderTrial:
-    """All policies before the same interactions; the warm-up is learned when the trial is made.
+    """Trial of all policies on the same interactions; the warm-up is learned when the trial is made.
 
-    make(factors, arms) gives a problem, None: the study's own; rewards(log) what its interactions pay.
+    `make(factors, arms)` makes a problem, where None stands for the study's own value. `rewards(log)` returns the
+    rewards of interactions.
     """
 
     def __init__(
@@ -93,7 +97,10 @@ class RecommenderTrial:
                     model.learn(log.log, self.rewards(log.log), log.items)
 
     def rows(self) -> list[dict[str, Any]]:
-        """The whole (month "all") for known and for cold users, then every step of known ones; tuning: the first."""
+        """Return rows of each policy: all steps (month "all") for known and for cold users, then every known step.
+
+        A trial of tuning has only the row of all steps for known users.
+        """
         rows = []
         for policy, model, points in zip(self.policies, self.models, self.points):
             known, cold = ([point for point in points if point["users"] == users] for users in ("known", "cold"))
@@ -110,7 +117,7 @@ class RecommenderTrial:
         ]
 
     def row(self, policy: Policy, model: Model, month: str, points: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        """One row from one or many steps of a policy."""
+        """Return one row from one or many steps of a policy."""
         values = [point["values"] for point in points]
         weights = np.concatenate([np.full(len(own), 1 / (len(own) * len(values))) for own in values])
         table = np.concatenate(values)
@@ -145,7 +152,7 @@ class RecommenderTrial:
 
 
 def evaluate(policy: Policy, model: Model, step: Step, number: int) -> list[dict[str, Any]]:
-    """The lists of one step and what they are worth: a point for known and a point for cold users, where any came."""
+    """Evaluate the lists of one step, and return one point for known users and one for cold users, if there are any."""
     problem, bandit = model.problem, _with_exploration(model.model, policy.params.get("exploration"))
     mean = (0.0 if isinstance(bandit, ItemModelsPolicy) else 1.0) * problem.users.mean(axis=0, keepdims=True)
     known = problem.users[step.users], step.relevant, [problem.seen[user] for user in step.users]
@@ -175,7 +182,7 @@ def evaluate(policy: Policy, model: Model, step: Step, number: int) -> list[dict
 
 
 def _with_exploration(model: Any, exploration: float | None) -> Any:
-    """The same learned model seen with another exploration; what has none is returned as it is."""
+    """Return the learned model with another exploration, or the model itself if `exploration` is None."""
     if exploration is None:
         return model
     if not isinstance(model, CBRAP | ItemModelsPolicy):
@@ -188,7 +195,7 @@ def _with_exploration(model: Any, exploration: float | None) -> Any:
 def _batches(
     log: Interactions, items: np.ndarray, rewards: np.ndarray, model: Any, batch: int | None
 ) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Users, arms and rewards of every call of `learn`: at most `batch` rows of an arm in one, in time order."""
+    """Return users, arms and rewards of every call of `learn`, in time order, with at most `batch` rows per arm."""
     if isinstance(model, Popularity):
         return [(np.zeros(len(items), np.int64), items, np.ones(len(items)))]
     if isinstance(model, ItemModelsPolicy):

@@ -1,1 +1,1 @@
-"""Ask and tell: settings that pay, found in few trials."""
+"""Studies of ask-and-tell tuners, which look for good settings in few trials."""

@@ -1,7 +1,7 @@
-"""What is to be minimized: settings and a value of them, without noise (the splits of a model's score are fixed).
+"""Problems of tuners: functions of settings to minimize, without noise, since cross-validation splits are fixed.
 
-Branin, Hartmann 6 and two models stand for what users ask for; the rows of a data set are scikit-learn's own.
-Search spaces are Optuna's, which is imported when a problem is asked for.
+The problems are Branin, Hartmann 6, and three models on data sets of scikit-learn. Search spaces are Optuna's, which is
+imported when a problem is made.
 """
 
 from collections.abc import Callable
@@ -15,13 +15,13 @@ from onepass.lab.kernels.problems import branin, hartmann6
 
 Settings = dict[str, Any]
 
-BRANIN, HARTMANN = 0.39788736, -3.32236801  # their least values
-DIGITS = 600  # rows of digits that a model is scored on
+BRANIN, HARTMANN = 0.39788736, -3.32236801  # least values of the two functions
+DIGITS = 600  # number of rows of digits that a model is scored on
 FOLDS = 3
 
 
 def spaces() -> Any:
-    """Optuna's distributions; ExperimentError without Optuna."""
+    """Import Optuna's distributions; ExperimentError if Optuna is missing."""
     try:
         from optuna import distributions
     except ModuleNotFoundError:
@@ -35,14 +35,20 @@ def _log_distribution(low: float, high: float) -> Any:
 
 
 class Problem(NamedTuple):
-    """settings: {name: distribution of Optuna}; value(settings): what is to be small."""
+    """Minimization problem.
+
+    Parameters
+    ----------
+    settings : Optuna's distribution of every setting, by name.
+    value : function of the settings to minimize.
+    """
 
     settings: dict[str, Any]
     value: Callable[[Settings], float]
 
 
 def _excess(settings: Settings, function: Callable[[np.ndarray], np.ndarray], least: float) -> float:
-    """A function of the unit cube above its least value."""
+    """Return the value of a function on the unit cube, less its least value."""
     return float(function(np.array([list(settings.values())]))[0]) - least
 
 
@@ -53,7 +59,7 @@ def _cube_problem(function: Callable[[np.ndarray], np.ndarray], dim: int, least:
 
 @cache
 def rows(name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Rows and targets of a data set of scikit-learn's."""
+    """Return rows and targets of a data set of scikit-learn."""
     from sklearn import datasets
     from sklearn.preprocessing import StandardScaler
 
@@ -64,7 +70,7 @@ def rows(name: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def loss(model: Any, data: str, scoring: str) -> float:
-    """The mean of a score over three folds, negated."""
+    """Return the negative mean of a score over three folds."""
     from sklearn.model_selection import KFold, StratifiedKFold, cross_val_score
 
     x, y = rows(data)

@@ -1,8 +1,8 @@
-"""Studies of tuners: the best value after so many trials, and what a trial costs.
+"""Studies of tuners: the best value over trials, and the cost of a trial.
 
     onepass run tuning-branin        and -hartmann6, -svc, -ridge, -tree
 
-All are samplers of Optuna (`onepass[optuna]`): ours, TPE, and settings at random.
+All tuners are samplers of Optuna (`onepass[optuna]`): the one of onepass, TPE, and a random sampler.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +22,7 @@ from onepass.lab.tables import group_rows, policy_label
 from onepass.lab.tuners.problems import PROBLEMS, Problem, Settings
 
 QUARTILES = (0.25, 0.5, 0.75)
-WARM = 20  # trials of a throw-away tuner
+WARM = 20  # number of trials of a throw-away tuner
 
 
 def _bandit_sampler(seed: int) -> Any:
@@ -33,14 +33,14 @@ def _bandit_sampler(seed: int) -> Any:
 
 
 def _tpe_sampler(seed: int) -> Any:
-    """Return Optuna's TPE, as it comes."""
+    """Return Optuna's TPE sampler with its defaults."""
     from optuna.samplers import TPESampler
 
     return TPESampler(seed=seed)
 
 
 def _random_sampler(seed: int) -> Any:
-    """Return Optuna's sampler of settings at random."""
+    """Return Optuna's random sampler."""
     from optuna.samplers import RandomSampler
 
     return RandomSampler(seed=seed)
@@ -54,7 +54,7 @@ SAMPLERS: dict[str, Callable[[int], Any]] = {
 
 
 class OptunaTuner:
-    """An Optuna study that is asked and told."""
+    """Tuner with `ask` and `tell` on an Optuna study."""
 
     def __init__(self, *, settings: Settings, seed: int, sampler: str) -> None:
         import optuna
@@ -71,7 +71,7 @@ class OptunaTuner:
 
 
 def best_lines(rows: Sequence[Row]) -> list[Line]:
-    """One line per tuner: the best value, its quartiles over seeds, and milliseconds a trial."""
+    """Return one line per tuner: the best value, its quartiles over seeds, and milliseconds a trial."""
     lines = []
     for label, own in group_rows(rows, policy_label).items():
         low, middle, high = np.quantile([row["best"] for row in own], QUARTILES)
@@ -94,7 +94,7 @@ def quartiles(values: Sequence[float]) -> tuple[float, float, float]:
 
 
 def _draw_best(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
-    """The median of the best so far over trials, and its quartiles."""
+    """Draw the best value so far over trials: median and quartiles over seeds."""
     figure = canvas(8.5, 4.8)
     axes = figure.subplots()
     axes.set_label("best")
@@ -112,7 +112,7 @@ BEST = Figure("best", best_lines, _draw_best)
 
 @dataclass(frozen=True)
 class TunerStudy:
-    """One of `PROBLEMS` and the tuners that look for its least value; a round is a trial."""
+    """Study of tuners that look for the least value of one of `PROBLEMS`; a round is a trial."""
 
     name: str
     description: str
@@ -135,7 +135,7 @@ class TunerStudy:
 
 
 class TunerTrial:
-    """The tuners of one seed side by side; seconds are those of asking and telling."""
+    """Trial of all tuners with one seed; seconds are those of `ask` and `tell`."""
 
     def __init__(self, problem: Problem, policies: Sequence[Policy], seed: int) -> None:
         self.problem, self.policies, self.seed = problem, policies, seed
