@@ -107,7 +107,7 @@ class Replicas(SharedObject):
             raise TypeError(f"recipe must be a bandit or a design that learns rows, got {check.quote(recipe)}")
         self._recipe = recipe.copy()
         self._since = self._recipe if getattr(recipe, "n_learned", 0) else None
-        self._merge_models([_model_after_one_row(self._recipe)] * 2)  # raises for what cannot be merged
+        self._merge_models([_model_after_one_row(self._recipe)] * 2)  # raises if models cannot be merged
         self._model = self._recipe
         transport: Transport = ThreadTransport(count) if ray is None else RayTransport(ray)
         self.supervisor = ShardSupervisor(partial(_make_replica, self._recipe), transport, True)

@@ -111,7 +111,7 @@ class Shard(files.Owner):
         for place, model in zip(self._allocate(arms).tolist(), models, strict=True):
             self.store.write_arm(place, model)
 
-    # ---- questions ----
+    # ---- predictions ----
 
     def _arms_at(self, version: int) -> tuple[np.ndarray, Any]:
         if version == 0:

@@ -142,7 +142,7 @@ class ShardedStore:
         """Replace an arm by an exported one."""
         self.supervisor.apply({int(self._owner[record]): ("import_arms", np.array([record]), [arm])})
 
-    # ---- questions ----
+    # ---- predictions ----
 
     def evaluate(
         self, records: np.ndarray, rows: np.ndarray, extra: np.ndarray

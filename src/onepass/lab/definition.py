@@ -18,7 +18,7 @@ from onepass.lab.errors import ExperimentError
 from onepass.lab.figure import Figure
 from onepass.lab.policy import Policy
 
-CHECKPOINTS = 40  # of a run: enough for a smooth curve
+CHECKPOINTS = 40  # number of checkpoints of a run: enough for a smooth curve
 
 
 class Trial(Protocol):
@@ -172,6 +172,6 @@ def select(experiment: Study, names: Sequence[str] | None) -> tuple[Policy, ...]
     unknown = [name for name in names if name not in known]
     if unknown or not names:
         offered = ", ".join(dict.fromkeys(policy.group or policy.label for policy in experiment.policies))
-        said = f"no policy '{unknown[0]}'" if unknown else "no policy was named"
-        raise ExperimentError(f"{said} in {experiment.name}: choose among {offered}")
+        problem = f"no policy '{unknown[0]}'" if unknown else "no policy was named"
+        raise ExperimentError(f"{problem} in {experiment.name}: choose among {offered}")
     return tuple(policy for policy in experiment.policies if policy.label in names or policy.group in names)

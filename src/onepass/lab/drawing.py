@@ -18,13 +18,13 @@ from onepass.lab.figure import Figure, Picture, Row
 from onepass.lab.line_styles import RC_PARAMS, SIZE, SMALL, WIDEST, assign_styles
 from onepass.lab.tables import group_label, group_rows, policy_label, standard_error
 
-MAX_BANDS = 3  # bands that a panel bears
-FLAT = 15.0  # the longest bar over the shortest: more and the short ones say nothing
-CURVE_TOLERANCE = 1e-9  # relative: curves that differ by less are the same
-BESIDE = 0.016  # of a panel's width: from one interval at the end to the next
+MAX_BANDS = 3  # largest number of bands in a panel
+FLAT = 15.0  # largest ratio of the longest to the shortest bar: beyond it, short bars cannot be read
+CURVE_TOLERANCE = 1e-9  # curves with a smaller relative difference count as equal
+INTERVAL_GAP = 0.016  # distance of intervals at the ends of curves, as a share of the panel's width
 FAINT = 0.13  # opacity of a band
-PANEL, LINE = (4.8, 3.2), 0.19  # inches: of a panel that stands alone, of a line of words
-LONG = 26  # letters of names that stand in one line
+PANEL, LINE = (4.8, 3.2), 0.19  # inches: size of a separate panel, height of a line of text
+LONG = 26  # most letters of names in one line
 
 Band = Callable[[Sequence[float]], tuple[float, float, float]]
 Styles = Mapping[str, dict[str, Any]]
@@ -156,7 +156,7 @@ def name_ends(
 ) -> None:
     """Write the names of curves at their ends, and draw `intervals` side by side to their right."""
     for i, (name, (low, high)) in enumerate(sorted((intervals or {}).items(), key=lambda one: one[1])):
-        at = 1.0 + BESIDE * (i % (2 * MAX_BANDS) + 1)
+        at = 1.0 + INTERVAL_GAP * (i % (2 * MAX_BANDS) + 1)
         axes.plot(
             [at, at],
             [low, high],
@@ -166,7 +166,7 @@ def name_ends(
             linewidth=RC_PARAMS["lines.linewidth"],
             label="_",
         )
-    room = BESIDE * (2 + min(len(intervals or {}), 2 * MAX_BANDS))
+    room = INTERVAL_GAP * (2 + min(len(intervals or {}), 2 * MAX_BANDS))
     for same in group_equal_curves(curves):
         xs, ys = curves[same[0]]
         label_curve(axes, _join_names(same), (xs[-1], ys[-1]), styles[same[0]]["color"], away=room, fontsize=SMALL)
@@ -276,8 +276,8 @@ def draw_bars(axes: Any, rows: Sequence[Row], value: str, unit: float, name: str
         axes.margins(x=0.25)
         axes.locator_params(axis="x", nbins=3)
     for label, length in means.items():
-        said = f"{length:.2g}" if length < 1 else f"{length:,.1f}" if length < 10 else f"{length:,.0f}"
-        axes.annotate(said, (length, label), (7 if flat else 4, 0), textcoords="offset points", va="center", size=SMALL)
+        text = f"{length:.2g}" if length < 1 else f"{length:,.1f}" if length < 10 else f"{length:,.0f}"
+        axes.annotate(text, (length, label), (7 if flat else 4, 0), textcoords="offset points", va="center", size=SMALL)
     axes.invert_yaxis()
     axes.set_title(name)
     axes.grid(axis="y", visible=False)

@@ -8,7 +8,7 @@ from typing import Any
 from onepass.lab.drawing import draw_over_reg
 from onepass.lab.figure import Figure, Line, Picture, Row
 
-AXES = ("width", "reg")  # what a picture is drawn over, if it was searched
+AXES = ("width", "reg")  # a picture is drawn over the first of these parameters that was searched
 
 
 def mean_regrets(rows: Sequence[Row]) -> dict[str, list[tuple[float, dict[str, Any]]]]:

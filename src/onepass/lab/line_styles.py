@@ -84,7 +84,7 @@ STYLES = {
 }
 SPARE = (BLUE, ORANGE, GREEN, RED, PINK, SKY, GREY, BLACK)
 DASHES = ("-", "--", (0, (1, 1.2)), "-.")
-SIZE, SMALL = 11.0, 9.0  # points: of words, of the smallest ones
+SIZE, SMALL = 11.0, 9.0  # font sizes in points: usual, smallest
 WIDEST = 10.0  # inches
 RC_PARAMS: Any = {
     "font.size": SIZE,

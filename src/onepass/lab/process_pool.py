@@ -17,7 +17,7 @@ from pickle import PicklingError
 from time import monotonic, sleep
 from typing import Any, NamedTuple
 
-import scipy.linalg  # noqa: F401 - its BLAS is held to one thread, so it is loaded before
+import scipy.linalg  # noqa: F401 - loaded early, because threadpool_limits only limits a BLAS that is loaded
 from joblib import cpu_count
 from joblib.externals.loky import ProcessPoolExecutor
 from joblib.externals.loky.backend import get_context
@@ -30,9 +30,9 @@ from onepass.lab.progress import Meter
 from onepass.lab.results import Results
 from onepass.lab.task_cache import TaskCache
 
-START_SECONDS = 10.0  # a helper imports, loads compiled code and reads its data in 3 to 10 s
-WATCH_SECONDS = 1.0  # between two looks of a helper at the process that called it
-POLL_SECONDS = 0.1  # between two looks at the helpers, with nothing else to do
+START_SECONDS = 10.0  # a worker imports, loads compiled code and reads its data in 3 to 10 s
+WATCH_SECONDS = 1.0  # seconds between two looks of a worker at its parent process
+POLL_SECONDS = 0.1  # seconds between two looks at the workers, when this process has nothing else to do
 
 
 class Task(NamedTuple):
@@ -93,10 +93,10 @@ class ProcessPool:
         self.results = cache.load_results()
         self.pending = deque(place for place in range(len(tasks)) if place not in self.results)
         self.running = dict[int, Future[Results]]()
-        self.before = -(-rounds // step) * len(self.results)  # steps that were played by an earlier run
+        self.before = -(-rounds // step) * len(self.results)  # number of steps played by an earlier run
         meter.advance(self.before)
         self.pool: ProcessPoolExecutor | None = None
-        self.steps: Any = None  # released once for every step that a helper has played
+        self.steps: Any = None  # semaphore, released once for every step that a worker has played
         self.began = monotonic()
         self.finished = False
 
@@ -191,7 +191,7 @@ def _ignore_interrupts() -> Iterator[None]:
         signal.signal(signal.SIGINT, usual)
 
 
-# What a helper was told at its start, and the kinds of policies whose code it has loaded.
+# In a worker: the arguments of `_init_worker`, and the kinds of policies whose compiled code it has loaded.
 WORKER_STATE: list[Any] = []
 WARMED_UP_KINDS: set[Any] = set()
 

@@ -42,7 +42,7 @@ def play_on_ray(
     except KeyboardInterrupt:
         workers.cancel(list(places))
         return found, True
-    if failed is not None:  # once all others are kept
+    if failed is not None:  # raised after all other results are saved
         raise failed
     return found, False
 

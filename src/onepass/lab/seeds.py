@@ -5,7 +5,7 @@ Evaluation has the seeds 0, 1, ..., tuning those from `FIRST_TUNING_SEED`: no ev
 
 import numpy as np
 
-FIRST_TUNING_SEED = 1000  # more seeds than an evaluation has
+FIRST_TUNING_SEED = 1000  # larger than the number of seeds of any evaluation
 
 
 def stream(seed: int, *place: int) -> np.random.Generator:

@@ -10,8 +10,8 @@ import polars as pl
 from onepass.lab.definition import Study
 from onepass.lab.figure import Figure, Line, Row
 
-WIDTH = 96  # of a paragraph on a terminal
-WIDEST_TABLE, WIDEST_CELL = 400, 200  # in letters: more than any table of ours has, so that none is cut
+WIDTH = 96  # letters in a line of a paragraph on a terminal
+WIDEST_TABLE, WIDEST_CELL = 400, 200  # in letters: wider than any table here, so that no table is cut
 
 
 def format_table(figure: Figure, rows: Sequence[Row]) -> str:

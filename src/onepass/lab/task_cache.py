@@ -22,7 +22,7 @@ from onepass.lab.policy import Policy
 from onepass.lab.results import Results
 
 DIGEST = 16  # bytes in the name of a finished task
-PLACE = re.compile(r" at 0x[0-9a-f]+")  # in the text of an object: where it lies in memory
+PLACE = re.compile(r" at 0x[0-9a-f]+")  # memory address in the repr of an object
 
 Tasks = Sequence[tuple[tuple[Policy, ...], int, str]]  # policies side by side, seed, label
 
@@ -64,7 +64,7 @@ class TaskCache:
         for file in self.files:
             file.unlink(missing_ok=True)
         if self.folder is not None:
-            with suppress(OSError):  # never made, or another run's files are in it
+            with suppress(OSError):  # the folder was never made, or has files of another run
                 self.folder.rmdir()
 
 
@@ -80,8 +80,8 @@ def _task_digest(study: Study, policies: Sequence[Policy], seed: int, rounds: in
         _source_digest(),
         texts,
     ]
-    told = json.dumps(what, default=lambda value: PLACE.sub("", repr(value)))
-    return hashlib.blake2b(told.encode(), digest_size=DIGEST).hexdigest()
+    text = json.dumps(what, default=lambda value: PLACE.sub("", repr(value)))
+    return hashlib.blake2b(text.encode(), digest_size=DIGEST).hexdigest()
 
 
 @cache

@@ -158,16 +158,16 @@ def SketchedRidge(*, dim: int, size: int, reg: float, exploration: float, seed: 
 
 def policies(size: float, family: str = "logistic") -> tuple[Policy, ...]:
     """Return all policies; those with a ball are given the size of theta."""
-    told = {"family": family, **RULE}
+    options = {"family": family, **RULE}
     return (
         Policy("ridge UCB", OFUL, RULE),
         Policy("ridge UCB, constant", RidgeWithConstant, RULE),
-        Policy("GLOC", "GLOC", {"parameter_bound": size, **told}),
-        Policy("GLB-OMD, explicit", GLBOMD, {"implicit": False, **told}),
-        Policy("GLB-OMD, step 1 + S", GLBOMD, {"step": 1.0 + size, "parameter_bound": size, **told}),
-        Policy("GLB-OMD", GLBOMD, told),
+        Policy("GLOC", "GLOC", {"parameter_bound": size, **options}),
+        Policy("GLB-OMD, explicit", GLBOMD, {"implicit": False, **options}),
+        Policy("GLB-OMD, step 1 + S", GLBOMD, {"step": 1.0 + size, "parameter_bound": size, **options}),
+        Policy("GLB-OMD", GLBOMD, options),
         Policy("GLB-OMD, defaults", GLBOMD, {"family": family}, tuned=False),
-        Policy("offline", Offline, told),
+        Policy("offline", Offline, options),
     )
 
 

@@ -23,7 +23,7 @@ from onepass.lab.bandits.study import Experiment
 from onepass.lab.policy import Policy
 from onepass.lab.seeds import stream
 
-LEAST = 1e-3  # of the first axis: shorter ones are left out
+LEAST = 1e-3  # axes shorter than this share of the first axis are left out
 SAMPLE = 2000  # contexts that the typical |x^T theta| is measured on
 NARROW, WIDE, SIZE, DECAY = 20, 500, 40, 0.93  # dimensions, rows of the sketch, decay of the wide contexts
 ABRUPT, TURN = 5_000, 20_000  # rounds between two changes, rounds of a whole turn
@@ -115,8 +115,8 @@ def policies(best: Mapping[str, Mapping[str, float]], dense: bool) -> tuple[Poli
 
 
 RULE = {"reg": 1.0, "exploration": 0.1}
-# the best points of `onepass tune NAME --seeds 2 --rounds 10000` (wide: --seeds 1). D-LinUCB has the half-life of
-# Forgetting, whose 62.5 was found on the same seeds
+# Best points of `onepass tune NAME --seeds 2 --rounds 10000` (wide: --seeds 1). D-LinUCB has the half-life of
+# Forgetting; its 62.5 was found on the seeds of tuning, too.
 BEST: Mapping[str, Mapping[str, Mapping[str, float]]] = {
     "drift-abrupt": {
         "Still": {"reg": 0.1, "exploration": 0.1},

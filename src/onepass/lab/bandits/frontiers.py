@@ -19,8 +19,8 @@ from onepass.lab.policy import Policy, policy_variant
 from onepass.lab.tables import group_label, group_rows, policy_label, standard_error
 
 REGS = (0.002, 0.02, 0.2, 2.0)
-EXPLORATION = 0.01  # the best on MNIST: from 1e-4 to 0.1
-SHARES = (1.0, 0.5, 0.25, 0.1)  # of the exact model's memory, or time
+EXPLORATION = 0.01  # on MNIST the best values are from 1e-4 to 0.1
+SHARES = (1.0, 0.5, 0.25, 0.1)  # shares of the exact model's memory or time
 ERRORS, BLOCKS = (2.0, 4.0, 8.0, 15.0, 25.0), (50, 100, 200)
 
 
@@ -103,7 +103,7 @@ def _draw_blocks(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
         set_log_scale(axes, "x")
         axes.set(xlabel="error", ylabel=name)
         axes.margins(x=0.03)
-        if value != "cumulative_regret":  # which differs by a few in a hundred: from 0 on it would be one line
+        if value != "cumulative_regret":  # regrets differ by a few percent: an axis from 0 would hide that
             axes.set_ylim(bottom=0)
         name_ends(axes, curves_of, styles)
     set_title(figure, rows, f"the dyadic sketch after {rows[0]['rounds']:,} rounds")

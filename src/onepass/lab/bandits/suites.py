@@ -18,7 +18,7 @@ from onepass.lab.definition import Study
 from onepass.lab.errors import ExperimentError
 from onepass.lab.policy import Policy, policies_over_reg, policy_variant
 
-MOST_ROWS = 50  # of a sketch, as on MNIST
+MOST_ROWS = 50  # largest number of rows of a sketch, as on MNIST
 
 
 def shared_policies(size: int, blocks: int, error: float = 8.0) -> tuple[Policy, ...]:
@@ -130,7 +130,7 @@ def _synthetic_policies() -> tuple[Policy, ...]:
 
 
 WIDE, NARROW = shared_policies(size=50, blocks=50), shared_policies(size=10, blocks=10)
-# the best points of `onepass tune mnist --seeds 5` (seeds 1000 to 1004, 2,000 rounds, the whole grid for every policy)
+# Best points of `onepass tune mnist --seeds 5` (seeds 1000 to 1004, 2,000 rounds, the whole grid for every policy).
 MNIST_BEST: dict[str, dict[str, float]] = {
     "OFUL": {"reg": 2.0, "exploration": 1e-4},
     "SOFUL": {"reg": 2.0, "exploration": 1e-3},

@@ -84,8 +84,8 @@ def _magazine_lines() -> list[Line]:
         ("  score a user's 2,257 arms, exact reduced", spent * 1e3, "ms", spent / 5e-4, "of the 0.5 ms allowed")
     )
     spent, floor = _least_seconds(lambda: psi.score(request), 15), _basis_pass_seconds(psi)
-    told = f"times one pass over its factors, {floor * 1e3:.1f} ms (bar 1.5)"
-    lines.append(("  score a user's arms, PSI-LinUCB in 1,681", spent * 1e3, "ms", spent / floor, told))
+    reference = f"times one pass over its factors, {floor * 1e3:.1f} ms (bar 1.5)"
+    lines.append(("  score a user's arms, PSI-LinUCB in 1,681", spent * 1e3, "ms", spent / floor, reference))
     many = op.Factors(left[:100], request.right)
     for name, bandit in (("exact reduced", exact), ("PSI-LinUCB in 1,681", psi)):
         spent, memory = _least_seconds(lambda: bandit.recommend(many, 10), 3), bandit.memory_usage() / 1e6  # noqa: B023
@@ -101,11 +101,15 @@ def _magazine_lines() -> list[Line]:
             design = op.ProjectorSplitting(dim=41, rank=rank, compensate=compensate)
             scores = train_bandit(design, True, compact).score(many)
             gaps.append(float(np.sqrt(np.mean((scores - truth) ** 2)) / truth.std()))
-        told = f"of that of Shustova et al.'s integrator, {gaps[1]:.0f}; compensated {gaps[2]:.2f}"
-        lines.append((f"  PSI at r={rank}: rms error of scores, in their spread", gaps[0], "", gaps[0] / gaps[1], told))
+        reference = f"of that of Shustova et al.'s integrator, {gaps[1]:.0f}; compensated {gaps[2]:.2f}"
+        lines.append(
+            (f"  PSI at r={rank}: rms error of scores, in their spread", gaps[0], "", gaps[0] / gaps[1], reference)
+        )
     row, train = sherman_morrison(1681), lines[1][1]
-    told = "times PSI-LinUCB (bar 50), from the seconds of a row of an arm that fits"
-    lines.append(("  the same by dense Sherman-Morrison, extrapolated", row * len(j), "s", row * len(j) / train, told))
+    reference = "times PSI-LinUCB (bar 50), from the seconds of a row of an arm that fits"
+    lines.append(
+        ("  the same by dense Sherman-Morrison, extrapolated", row * len(j), "s", row * len(j) / train, reference)
+    )
     return lines
 
 
@@ -176,8 +180,8 @@ def scale_lines(
         lines.append(("  memory", memory / 1e9, "GB", memory / must, "times the rows it must keep (bar 1.5)"))
         context = np.ones(dim, np.float32)
         scoring, floor = _least_seconds(lambda: bandit.score(context)), _basis_pass_seconds(bandit)  # noqa: B023
-        told = f"times one pass over them, {floor * 1e3:.0f} ms (bar 2)"
-        lines.append(("  score all arms for one context", scoring * 1e3, "ms", scoring / floor, told))
+        reference = f"times one pass over them, {floor * 1e3:.0f} ms (bar 2)"
+        lines.append(("  score all arms for one context", scoring * 1e3, "ms", scoring / floor, reference))
         if skew == 0.0:
             lines += _snapshot_lines(bandit, arms, dim)
         for name in range(arms, 2 * arms):
@@ -201,7 +205,7 @@ def _snapshot_lines(bandit: Any, arms: int, dim: int) -> list[Line]:
         current = bandit.snapshot()
         times.append(time.perf_counter() - start)
     current.score(np.ones(dim, np.float32))
-    spent = float(np.median(times[2:])) * 1e3  # the second one is whole, too: the first is still held
+    spent = float(np.median(times[2:])) * 1e3  # the second snapshot is a full copy, too, while the first is in use
     return [
         ("  snapshot after 1,000 new rows", spent, "ms", spent / 50.0, "of the 50 ms allowed"),
         ("  a whole copy", whole * 1e3, "ms", whole * 1e3 / spent, "times that"),

@@ -29,16 +29,16 @@ from onepass.cluster import ShardedBandit, fit
 from onepass.cluster.ray_transport import connect
 from onepass.lab.benchmark.shared_model import Line
 
-BAR, LIMIT = 1.6, 30.0  # times as fast as one worker; percent of learning that routing may take
-BYTES, BEST = 1.3, 1.5  # of the rows that must be kept; of the time of one process
+BAR, LIMIT = 1.6, 30.0  # least speed relative to one worker; largest percentage of learning time spent on routing
+BYTES, BEST = 1.3, 1.5  # largest memory relative to the necessary rows; largest time relative to one process
 REPEATS = 5
-HERE = "here"  # no actors
+HERE = "here"  # argument that leaves out the actors
 FILES = 4
-DIM, RANK = 128, 8  # of an arm
-DELAYS = (0.001, 0.005, 0.02)  # seconds: of a rack, a region, two regions
-BATCH = 100_000  # rows that shards are told together
+DIM, RANK = 128, 8  # dimension and rank of an arm's model
+DELAYS = (0.001, 0.005, 0.02)  # seconds within a rack, within a region, between two regions
+BATCH = 100_000  # rows in one call of `learn`
 USERS, TOP = 100, 10
-MODELS: dict[str, tuple[int, int, Callable[[], Any]]] = {  # dim, rows, what learns
+MODELS: dict[str, tuple[int, int, Callable[[], Any]]] = {  # dim, rows, function that makes the model
     "exact, d=256": (256, 100_000, lambda: op.OFUL(dim=256)),
     "sketched, d=784, l=50": (784, 60_000, lambda: op.SOFUL(dim=784, size=50)),
 }
@@ -147,7 +147,7 @@ def _make_bandit() -> Any:
     return op.Bandit(op.Disjoint(op.Ridge(op.ProjectorSplitting(dim=DIM, rank=RANK, dtype="float32"))), op.UCB(0.5))
 
 
-def _learning_seconds(bandit: Any, arms: int, rows: int) -> tuple[float, float]:
+def _learn_seconds(bandit: Any, arms: int, rows: int) -> tuple[float, float]:
     """Return seconds of learning all rows, by the clock and of this process's CPU, without making the rows."""
     begun, worked = 0.0, 0.0
     for x, rewards, names in batches(arms, rows):
@@ -168,19 +168,19 @@ def _arm_lines(arms: int, rows: int, *, ray: str | None = "local", repeats: int 
     ask: Callable[[Any], object] = lambda bandit: bandit.recommend(users, TOP)  # noqa: E731
     keeps = arms * min(rows, RANK) * DIM * 4.0
     one = _make_bandit()
-    _learning_seconds(_make_bandit(), 100, 1)  # compiles
-    alone, _ = _learning_seconds(one, arms, rows)
-    told = f"{arms:,} arms, {arms * rows:,} rows"
+    _learn_seconds(_make_bandit(), 100, 1)  # compiles
+    alone, _ = _learn_seconds(one, arms, rows)
+    title = f"{arms:,} arms, {arms * rows:,} rows"
     held = one.memory_usage()
     lines: list[Line] = [
-        (f"{told}: one bandit learns a row", 1e6 * alone / (arms * rows), "us", held / keeps, "bytes a byte of rows")
+        (f"{title}: one bandit learns a row", 1e6 * alone / (arms * rows), "us", held / keeps, "bytes a byte of rows")
     ]
     for address in (None, ray)[: 1 if ray is None else 2]:
         where, joined = ("here", sum) if address is None else ("as actors", max)
         many = ShardedBandit(_make_bandit(), 2, ray=address)
-        _learning_seconds(many, 100, 1)  # actors have begun, and loaded what they need
+        _learn_seconds(many, 100, 1)  # starts the actors, and loads their code
         had, before = _resident_bytes(), np.array(many.supervisor.busy_times())
-        wall, front = _learning_seconds(many, arms, rows)
+        wall, front = _learn_seconds(many, arms, rows)
         grown, bytes_ = _resident_bytes() - had, many.memory_usage()
         busy, work, whole = (np.array(many.supervisor.busy_times()) - before).T
         clock = 100.0 * (1.0 - joined(busy) / wall)
@@ -227,7 +227,7 @@ class DelayedTransport:
 def _latency_lines(arms: int = 5_000, delays: tuple[float, ...] = DELAYS, repeats: int = REPEATS) -> list[Line]:
     """Measure calls at several delays, and compare with the model: seconds without delay + trips x delay."""
     many, rng = ShardedBandit(_make_bandit(), 2), np.random.default_rng(2)
-    _learning_seconds(many, arms, 2)
+    _learn_seconds(many, arms, 2)
     many.supervisor.transport = far = DelayedTransport(many.supervisor.transport)
     x, rewards = rng.standard_normal((1_000, DIM), dtype=np.float32), rng.random(1_000)
     names, few = rng.integers(0, arms, 1_000), list(range(10))
@@ -251,8 +251,8 @@ def _latency_lines(arms: int = 5_000, delays: tuple[float, ...] = DELAYS, repeat
                 found.append(_call_seconds(act))
             far.delay = 0.0
             taken, wanted = float(np.median(found)), float(np.median(base)) + trips * delay
-            told = f"times the model: {trips} x {1e3 * delay:g} ms + what it takes here"
-            lines.append((f"{name}, shards {1e3 * delay:g} ms away", 1e3 * taken, "ms", taken / wanted, told))
+            reference = f"times the model: {trips} x {1e3 * delay:g} ms + what it takes here"
+            lines.append((f"{name}, shards {1e3 * delay:g} ms away", 1e3 * taken, "ms", taken / wanted, reference))
     return lines
 
 

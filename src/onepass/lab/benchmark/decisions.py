@@ -8,7 +8,7 @@ import numpy as np
 import onepass as op
 from onepass.lab.benchmark.shared_model import Line, median_microseconds
 
-DRAWS = 100  # of Thompson sampling
+DRAWS = 100  # draws of Thompson sampling
 
 
 def _make_trained_bandit(dim: int, arms: int, size: int | None) -> tuple[Any, np.ndarray]:

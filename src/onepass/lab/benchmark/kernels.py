@@ -14,7 +14,7 @@ from onepass.model.kernel.exact import root_of
 ARMS, LONG = 5_000, 20_000
 FILLS = 9
 DEVIATIONS = 2.0
-CHUNK = 20  # rounds of one bandit before the other's turn
+CHUNK = 20  # rounds of one bandit before the turn of the other bandit
 
 
 def game(arms: int, noise: float, rounds: int, seed: int = 0) -> tuple[np.ndarray, Kernel, np.ndarray, np.ndarray]:

@@ -126,7 +126,7 @@ def regret() -> str:
             "KernelNewton, german-1 (bar: repeat the last)", found["KernelNewton"], found["repeat the last label"]
         )
     )
-    for name, told, slack in (
+    for name, published, slack in (
         ("german-published", 26.4, 1.5),
         ("svmguide3-published", 19.7, 1.5),
         ("spambase-published", 30.7, 1.5),
@@ -135,8 +135,8 @@ def regret() -> str:
     ):
         policies = select(find(f"learners-{name}"), ["FORKS"])
         found = _mistake_rates(f"learners-{name}", policies, 20, "mistake_rate_after_buffering")
-        title = f"FORKS, its authors' counting, {name} (theirs: {told})"
-        lines.append(_format_line(title, found["FORKS"], told + slack))
+        title = f"FORKS, its authors' counting, {name} (theirs: {published})"
+        lines.append(_format_line(title, found["FORKS"], published + slack))
     for i, name in enumerate(SETS):
         policies = select(find(f"learners-{name}"), list(HONEST))
         found = _mistake_rates(f"learners-{name}", policies, 1 if name == "ijcnn1" else 5)

@@ -15,8 +15,8 @@ from onepass.lab.benchmark.shared_model import Line
 
 ROWS, ARMS, WIDTH, POLICIES = 1_000_000, 20, 20, 20
 BLOCK = 10_000
-REPEATS, ITS_OWN = 100, 10_000  # of obp's bootstrap: those that are timed, and its default
-SHARE = 5  # of the rows that obp's arithmetic is timed on: it is linear in them
+REPEATS, OBP_REPEATS = 100, 10_000  # repeats of obp's bootstrap: in the measurement, and by default
+SHARE = 5  # obp's arithmetic is timed on a fifth of the rows, because its time is linear in them
 
 
 def policies(seed: int = 0) -> tuple[ev.LinearPolicy, dict[str, Any]]:
@@ -131,7 +131,7 @@ def megabytes_per_second(lazy: bool, lines: int = 20_000) -> float:
 def speed_lines() -> list[Line]:
     """Return all lines on logs."""
     spent, most, whole, bare, own = measure_policies()
-    full = bare + (whole - bare) * ITS_OWN / REPEATS
+    full = bare + (whole - bare) * OBP_REPEATS / REPEATS
     each, lazy, plain = spent / POLICIES, megabytes_per_second(True), megabytes_per_second(False)
     return [
         ("20 linear policies on 1,000,000 decisions, K=20 d=20", spent, "s", spent / 60.0, "of the 60 s allowed"),

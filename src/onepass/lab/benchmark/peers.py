@@ -1,4 +1,4 @@
-"""The same task in other packages: choose one of K disjoint linear models and learn, call by call.
+"""One task in other packages: choose one of K disjoint linear models and learn, call by call.
 
 `pip install 'onepass[peers]'`; packages that are not installed are left out. Every package follows its documentation
 for LinUCB with one model per arm (VW: contextual-bandit features with squarecb exploration, which is not LinUCB).

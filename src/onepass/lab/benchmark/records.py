@@ -10,7 +10,7 @@ import onepass as op
 from onepass.lab.benchmark.shared_model import Line
 
 ARMS, FEATURES = 20, 5
-ALLOWED = 40.0  # microseconds for a request of ten features and twenty arms of five
+ALLOWED = 40.0  # microseconds for a request with ten features, and twenty arms of five features
 REQUESTS, TURNS, KNOWN = 300, 9, 400
 
 

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-CONTEXT, ARM = 5, 5  # numbers of a row
+CONTEXT, ARM = 5, 5  # numbers of features of a context and of an arm
 LOOP = """
 name = "load"
 [features]
@@ -41,9 +41,9 @@ content-type: application/json\r
 content-length: {size}\r
 \r
 """
-MEMORY_SAMPLES = 12  # at the memory, in equal times
-KINDS = 64  # of requests, which come in turn
-MOST = 0.3  # clicks of a decision, on average, of an arm that fits
+MEMORY_SAMPLES = 12  # number of looks at the memory, at equal intervals
+KINDS = 64  # number of different requests, which come in turn
+MOST = 0.3  # upper limit of click probabilities
 CHOSEN = re.compile(rb'\{"id":"([^"]+)","arm":"a(\d+)"')
 LENGTH = re.compile(rb"content-length: (\d+)", re.IGNORECASE)
 

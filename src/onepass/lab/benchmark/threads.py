@@ -14,7 +14,7 @@ from onepass.lab.benchmark.shared_model import median_microseconds
 Line = tuple[str, float, str, float, str]
 
 AT_ONCE = 20  # calls between two looks at the clock
-BAR = 1.6  # times the calls of one thread, of two
+BAR = 1.6  # least number of calls of two threads, relative to one thread
 
 
 class EmptyMethods(SharedObject):

@@ -23,7 +23,7 @@ from onepass.log.replay import Fold
 from onepass.log.sqlite import SqliteStore
 from onepass.service.settings import make_bandit, parse_settings
 
-ARMS, DIM, BATCH = 20, 10, 10  # of the loop in the issue: twenty arms, 5 + 5 numbers; decisions between two updates
+ARMS, DIM, BATCH = 20, 10, 10  # arms; features, 5 of the context and 5 of an arm; decisions between two updates
 
 NAMES = [f"arm {place}" for place in range(ARMS)]
 
@@ -78,7 +78,7 @@ def compare(decisions: int, joins: int, workers: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "log.sqlite"
         last = _generate(path, decisions, joins)
-        measure(path, workers)  # compiles what is called
+        measure(path, workers)  # compiles the code
         one, several = measure(path, 1), measure(path, workers)
         alone = (several["own"] + several["others"]) / workers
         return {

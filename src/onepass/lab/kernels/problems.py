@@ -17,7 +17,7 @@ from onepass.lab.datasets import Examples, load
 from onepass.lab.progress import Meter
 from onepass.lab.seeds import stream
 
-ARMS, FUNCTION, NOISE = 0, 1, 2  # places in the streams of a seed
+ARMS, FUNCTION, NOISE = 0, 1, 2  # numbers of the random streams of a seed
 JITTER = 1e-8
 
 
@@ -32,7 +32,7 @@ class Problem(Protocol):
     def kernel(self) -> Kernel: ...
 
     def reward(self, round: int, arm: int) -> float:
-        """Return the reward of the arm in this round, the same for every policy."""
+        """Return the reward of the arm in this round, equal for every policy."""
         ...
 
 
@@ -154,7 +154,7 @@ def hartmann6(x: np.ndarray) -> np.ndarray:
 
 ALPHAS, GAMMAS, POWERS = np.logspace(-6, 2, 25), np.logspace(-4, 2, 20), 8.0 ** np.linspace(-1.0, 1.0, 10)
 FITTED, HELD, SPLITS = 300, 500, 10
-TRUTH_SEED = 2**32  # no experiment's seed
+TRUTH_SEED = 2**32  # larger than the seed of any experiment
 
 
 class DigitsTuning:

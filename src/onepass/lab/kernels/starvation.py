@@ -29,7 +29,7 @@ KERNEL, REG = RBF(0.1), 0.01
 GRID = line(1001)
 SEEN = GRID[:, 0] <= 0.5
 EVALUATIONS = (6, 63, 215)
-DRAWN = slice(None, None, 5)  # the points of the grid that curves hold
+DRAWN = slice(None, None, 5)  # points of the grid in the curves
 
 
 class Belief(NamedTuple):

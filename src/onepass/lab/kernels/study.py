@@ -67,7 +67,7 @@ class KernelStudy:
         bandit = policy.build(arms=arms, kernel=problem.kernel, seed=0)
         for t in range(10 + int(policy.params.get("fit_after", 0))):
             arm = bandit.decide().arm
-            for noise in 0.01 * stream(0, t).standard_normal(2):  # twice: a second play is another piece of code
+            for noise in 0.01 * stream(0, t).standard_normal(2):  # twice, because a second play runs other code
                 bandit.learn(None, pays[arm] + noise, arm)
         _recommendation_and_state(bandit)
 
@@ -95,7 +95,7 @@ class KernelTrial:
         for points, point in zip(self.points, passed):
             points.append({"round": start + rounds, **point})
 
-    def point(self, policy: int, played: "Played") -> dict[str, Any]:
+    def point(self, policy: int, played: "PlayResult") -> dict[str, Any]:
         """Return a policy's results after these rounds."""
         start = {"cumulative_regret": 0.0, "cumulative_reward": 0.0, "seconds": 0.0}
         before = self.points[policy][-1] if self.points[policy] else start
@@ -109,20 +109,20 @@ class KernelTrial:
         }
 
     def rows(self) -> list[dict[str, Any]]:
-        told = ("simple_regret", "dictionary_size", "effective_dimension")
+        columns = ("simple_regret", "dictionary_size", "effective_dimension")
         problem = {"kernel": repr(self.problem.kernel), "arms": len(self.problem.arms)}
         return final_rows(
             self.policies,
             self.seed,
             self.points,
-            lambda points: {**problem, **{name: points[-1][name] for name in told}},
+            lambda points: {**problem, **{name: points[-1][name] for name in columns}},
         )
 
     def curves(self) -> list[dict[str, Any]]:
         return curve_rows(self.policies, self.seed, self.points)
 
 
-class Played(NamedTuple):
+class PlayResult(NamedTuple):
     """Arms and rewards of some rounds, and the seconds of deciding and learning."""
 
     arms: list[int]
@@ -130,7 +130,7 @@ class Played(NamedTuple):
     seconds: float
 
 
-def play(bandit: Any, problem: Problem, start: int, rounds: int) -> Played:
+def play(bandit: Any, problem: Problem, start: int, rounds: int) -> PlayResult:
     """Play rounds start .. start + rounds - 1; the problem's own time is not counted."""
     arms, rewards, seconds = [], [], 0.0
     for t in range(start, start + rounds):
@@ -143,7 +143,7 @@ def play(bandit: Any, problem: Problem, start: int, rounds: int) -> Played:
         seconds += perf_counter() - began
         arms.append(arm)
         rewards.append(reward)
-    return Played(arms, rewards, seconds)
+    return PlayResult(arms, rewards, seconds)
 
 
 def model_of_bandit(bandit: Any) -> Any:

@@ -60,18 +60,18 @@ EXACT, BUDGETED = Policy("GPUCB", "GPUCB", RULE), Policy("BKB", "BKB", RULE)
 
 def policies(many: bool = False, **params: Any) -> tuple[Policy, ...]:
     """Return all policies with `params` beside reg; `many` arms leave out exact Thompson sampling, which is slow."""
-    told = {**RULE, **params}
+    options = {**RULE, **params}
     found = (
-        Policy("GPUCB", "GPUCB", told),
-        Policy("GP-TS", GPTS, told),
-        Policy("BKB", "BKB", told),
-        Policy("BKB every round", "BKB", {**told, "staleness": 1.0}),
-        Policy("BKB-TS", BKBTS, told),
+        Policy("GPUCB", "GPUCB", options),
+        Policy("GP-TS", GPTS, options),
+        Policy("BKB", "BKB", options),
+        Policy("BKB every round", "BKB", {**options, "staleness": 1.0}),
+        Policy("BKB-TS", BKBTS, options),
     )
     return (*(policy for policy in found if not (many and policy.label == "GP-TS")), RANDOM)
 
 
-def _fitted_policies(*known: Policy) -> tuple[Policy, ...]:
+def _policies_with_fit(*known: Policy) -> tuple[Policy, ...]:
     """Return the policies, choosing kernel parameters and reg themselves after 50 random plays."""
     return tuple(Policy(f"{p.label} fitted", p.recipe, {**p.params, "fit_after": 50}) for p in known)
 
@@ -135,7 +135,7 @@ SUITES: tuple[Study, ...] = (
         "branin",
         "Branin's function, standardized: 2,500 arms on a grid, noise 0.1, Matern 5/2 of length 0.2 or fitted",
         NegatedFunction(branin, partial(square, count=50), Matern(2.5, (0.2, 0.2))),
-        (*policies(), *_fitted_policies(EXACT, BUDGETED)),
+        (*policies(), *_policies_with_fit(EXACT, BUDGETED)),
         rounds=500,
         seeds=20,
     ),
@@ -143,7 +143,7 @@ SUITES: tuple[Study, ...] = (
         "hartmann6",
         "the same with Hartmann's function of 6 variables: 2,000 Sobol points, Matern 5/2 of length 0.3 or fitted",
         NegatedFunction(hartmann6, partial(sobol, count=2000, dim=6), 9.0 * Matern(2.5, (0.3,) * 6)),
-        (*policies(), *_fitted_policies(EXACT, BUDGETED)),
+        (*policies(), *_policies_with_fit(EXACT, BUDGETED)),
         rounds=500,
         seeds=20,
     ),

@@ -154,9 +154,9 @@ class VowpalWabbit:
 
     def learn(self, choice: Choice, reward: float) -> None:
         lines, chance = choice.details
-        told = list(lines)
-        told[choice.index + 1] = f"0:{-reward}:{chance} {told[choice.index + 1]}"
-        self.workspace.learn(told)
+        labelled = list(lines)
+        labelled[choice.index + 1] = f"0:{-reward}:{chance} {labelled[choice.index + 1]}"
+        self.workspace.learn(labelled)
 
     def memory_usage(self) -> int:
         return 0

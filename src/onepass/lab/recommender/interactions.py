@@ -166,9 +166,9 @@ def prepare(
     names = np.sort(names[np.argsort(-counts, kind="stable")[:arms]])
     people = np.unique(known.users)
     log = interactions._replace(users=places(people, interactions.users), items=places(names, interactions.items))
-    trusted = _known_interactions(log if leaking else log.part(slice(end)))
+    trusted = _drop_unknown(log if leaking else log.part(slice(end)))
     left, right = features(trusted, (len(people), len(names)), factors)
-    warm = _known_interactions(log.part(slice(end)))
+    warm = _drop_unknown(log.part(slice(end)))
     seen: list[set[int]] = [set() for _ in people]
     for user, item in zip(warm.users.tolist(), warm.items.tolist()):
         seen[user].add(item)
@@ -185,7 +185,7 @@ def places(names: np.ndarray, values: np.ndarray) -> np.ndarray:
     return np.where(names[found] == values, found, UNKNOWN)
 
 
-def _known_interactions(log: Interactions) -> Interactions:
+def _drop_unknown(log: Interactions) -> Interactions:
     """Return the interactions of known users with arms."""
     return log.part((log.users != UNKNOWN) & (log.items != UNKNOWN))
 
@@ -199,9 +199,7 @@ def _make_step(name: str, log: Interactions, people: np.ndarray) -> Step:
     known = sorted((number[person], items) for person, items in came.items() if number[person] != UNKNOWN)
     cold = [items for person, items in came.items() if number[person] == UNKNOWN]
     users = np.array([user for user, _ in known], np.int64)
-    return Step(
-        name, _known_interactions(log), log.items[log.items != UNKNOWN], users, [items for _, items in known], cold
-    )
+    return Step(name, _drop_unknown(log), log.items[log.items != UNKNOWN], users, [items for _, items in known], cold)
 
 
 def metrics(recommended: Sequence[int], relevant: set[int], k: int = 10) -> tuple[float, float, float]:
