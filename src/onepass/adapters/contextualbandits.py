@@ -75,7 +75,7 @@ class LinUCB:
             bandit.add_arm(arm)
         return bandit
 
-    def _fitted_bandit(self) -> Bandit:
+    def _require_bandit(self) -> Bandit:
         if self._bandit is None:
             raise ValueError("fit must come before predict")
         return self._bandit
@@ -148,7 +148,7 @@ class LinUCB:
         ValueError
             Before `fit`.
         """
-        return self._fitted_bandit().score(self._rows(X)[:, None], list(range(self.nchoices)))
+        return self._require_bandit().score(self._rows(X)[:, None], list(range(self.nchoices)))
 
     def predict(self, X: Any, exploit: bool = False, output_score: bool = False) -> Any:
         """Choose an arm for every context.
@@ -175,14 +175,14 @@ class LinUCB:
         rows = self._rows(X)[:, None]
         arms = list(range(self.nchoices))
         if exploit:
-            greedy = self._fitted_bandit().copy()
+            greedy = self._require_bandit().copy()
             greedy.exploration = UCB(0.0)
             choice = greedy.score(rows, arms).argmax(axis=1)
         else:
-            choice = np.array(self._fitted_bandit().decide(rows, arms).index)
+            choice = np.array(self._require_bandit().decide(rows, arms).index)
         if not output_score:
             return choice
-        scores = self._fitted_bandit().score(rows, arms)
+        scores = self._require_bandit().score(rows, arms)
         return {"choice": choice, "score": scores[np.arange(len(scores)), choice]}
 
     def topN(self, X: Any, n: int) -> np.ndarray:

@@ -59,9 +59,9 @@ class LinearImplementor(BaseMAB):
     @property
     def contexts(self) -> np.ndarray:
         """Empty array of the width of a context, which MABWiser reads to interpret a Series."""
-        return np.empty((0, self._fitted_bandit().model.dim))
+        return np.empty((0, self._require_bandit().model.dim))
 
-    def _fitted_bandit(self) -> Bandit:
+    def _require_bandit(self) -> Bandit:
         assert self.bandit is not None
         return self.bandit
 
@@ -70,21 +70,21 @@ class LinearImplementor(BaseMAB):
         if self._tables is None:
             prior = float(self.policy.l2_lambda)
             cold = dict.fromkeys(self._cold, prior)
-            self._tables = ScoreTables(self._fitted_bandit(), self.arms, KINDS[type(self.policy)], cold)
+            self._tables = ScoreTables(self._require_bandit(), self.arms, KINDS[type(self.policy)], cold)
         return self._tables
 
     def fit(self, decisions: np.ndarray, rewards: np.ndarray, contexts: Any = None) -> None:
         """Forget everything and learn arms (n,), rewards (n,) and contexts (n, dim)."""
         self.bandit, self._tables = bandit_from_policy(self.policy, np.shape(contexts)[1], self.seed % SEED_RANGE), None
         for arm in self.arms:
-            self._fitted_bandit().add_arm(arm)
+            self._require_bandit().add_arm(arm)
         self._reset_arm_to_status()
         self._cold = set(self.arms)
         self._learn(decisions, rewards, contexts)
 
     def _learn(self, decisions: np.ndarray, rewards: np.ndarray, contexts: Any) -> None:
         arms = decisions.tolist() if isinstance(decisions, np.ndarray) else list(decisions)
-        self._fitted_bandit().learn(np.asarray(contexts, np.float64), np.asarray(rewards, np.float64), arms)
+        self._require_bandit().learn(np.asarray(contexts, np.float64), np.asarray(rewards, np.float64), arms)
         learned = self.arm_to_status.keys() & set(arms)
         self._cold -= learned
         if self._tables is not None:
@@ -101,7 +101,7 @@ class LinearImplementor(BaseMAB):
         """Return expectations (n, K) of n contexts; LinTS draws them once for each context."""
         rows, random = np.asarray(contexts, np.float64), self.rng.rand(len(contexts))
         if isinstance(self.policy, LearningPolicy.LinUCB) and len(rows) == 1:
-            out = self._fitted_bandit().score(rows[0], self.arms)
+            out = self._require_bandit().score(rows[0], self.arms)
             cold = [index for index, arm in enumerate(self.arms) if arm in self._cold]
             # An arm without data has alpha ||x|| sqrt(l2_lambda) in MABWiser, and alpha ||x|| / sqrt(l2_lambda) here.
             out[cold] *= self.policy.l2_lambda

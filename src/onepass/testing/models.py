@@ -151,7 +151,7 @@ def _check_choices(model: Model, context: Any, arms: Any) -> None:
         statistics = model.predict(request, 0, rule, np.random.default_rng(0), 0)
         view = model.view(statistics, rule)
         derived = rank_and_fill(rule.rule, view, eligible, uniforms, False)
-        assert len(set(places.tolist())) == k, f"{where}: {k} suniforms have the places {places}"
+        assert len(set(places.tolist())) == k, f"{where}: {k} slots have the places {places}"
         assert_close(f"{where}: scores", scores, model.mean_rewards(derived[2], rule), TOLERANCE)
         assert_close(f"{where}: means", means, model.mean_rewards(statistics.means), TOLERANCE)
         assert_close(f"{where}: probabilities", p, derived[1], TOLERANCE)
