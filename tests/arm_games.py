@@ -33,7 +33,7 @@ def disjoint(design, rule=None, seed=0, **options):
     return op.Bandit(op.Disjoint(op.Ridge(design), **options), op.UCB(0.5) if rule is None else rule, seed=seed)
 
 
-def learned(bandit, rows, rewards, names, sizes=(1, 1, 17, 2, 40, 1, 5)):
+def learn_in_batches(bandit, rows, rewards, names, sizes=(1, 1, 17, 2, 40, 1, 5)):
     for part in slices(len(rows), sizes):
         bandit.learn(rows[part], rewards[part], names[part])
     return bandit
@@ -94,14 +94,14 @@ KINDS = {
 
 
 @cache
-def taught(kind):
+def example_bandit(kind):
     """A bandit that has learned, lost an arm, and knows one that has not learned: to be copied by who changes it."""
     bandit = KINDS[kind]()
     if kind == "factors":
         left, right, pays, who, _ = factor_data(120)
         bandit.learn(op.Factors(left, right), pays, who)
     else:
-        learned(bandit, *data(120))
+        learn_in_batches(bandit, *data(120))
     bandit.remove_arm(7)
     bandit.add_arm("waiting")
     return bandit
@@ -110,6 +110,6 @@ def taught(kind):
 # ---- decisions ----
 
 
-def trained(rule=None, seed=0):
+def make_experienced_bandit(rule=None, seed=0):
     rows, rewards, names = data(120)
-    return learned(disjoint(op.Exact(dim=DIM, reg=0.37), rule, seed), rows, rewards, names)
+    return learn_in_batches(disjoint(op.Exact(dim=DIM, reg=0.37), rule, seed), rows, rewards, names)

@@ -6,7 +6,7 @@ from itertools import combinations, product
 LONG = os.environ.get("ONEPASS_TEST_LONG", "") not in ("", "0")
 
 
-def many(short, long):
+def repetitions(short, long):
     """`short`, or `long` under `make test-long`: kills, files, calls, seeds, examples."""
     return long if LONG else short
 

@@ -30,16 +30,16 @@ VALUES = [
 ]  # fmt: skip
 
 
-def places(value, above=()):
+def header_paths(value, above=()):
     """Paths of everything in a header."""
     pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, part in list(pairs)[:40]:
         yield (*above, key)
-        yield from places(part, (*above, key))
+        yield from header_paths(part, (*above, key))
 
 
 def change_header(rng, header, tensors):
-    where = list(places(header))
+    where = list(header_paths(header))
     *path, last = where[rng.integers(len(where))]
     holder = header
     for key in path:
@@ -63,7 +63,7 @@ EXTREMES = [0, 1, -1, 2, 63, 64, 2**31, 2**62, -(2**63)]
 NUMBERS = [0.0, -0.0, 1.0, -1.0, 1e-320, 1e-160, 1e150, 1e300, -1e300, 1.7e308, np.nan, np.inf, -np.inf]
 
 
-def reshaped(rng, array):
+def reshape_array(rng, array):
     """The same kind of array in another shape."""
     shape = list(array.shape) or [1]
     axis = rng.integers(len(shape))
@@ -80,7 +80,7 @@ def reshaped(rng, array):
     return np.resize(array, shape) if array.size and 0 not in shape else np.zeros(shape, array.dtype)
 
 
-def refilled(rng, array):
+def refill_array(rng, array):
     """The same array with other numbers."""
     out, flat = array.copy(), None
     flat = out.reshape(-1)
@@ -121,9 +121,9 @@ def change_arrays(rng, header, tensors):
         with np.errstate(all="ignore"):
             tensors[name] = tensors[name].astype(DTYPES[rng.integers(len(DTYPES))])
     elif way in (4, 5):
-        tensors[name] = reshaped(rng, tensors[name])
+        tensors[name] = reshape_array(rng, tensors[name])
     else:
-        tensors[name] = refilled(rng, tensors[name])
+        tensors[name] = refill_array(rng, tensors[name])
 
 
 def resize_all(rng, header, tensors):
@@ -136,7 +136,7 @@ def resize_all(rng, header, tensors):
         shape = [new if n == old else n for n in array.shape]
         if max(shape, default=0) < MANY:
             tensors[name] = np.resize(array, shape) if array.size and 0 not in shape else np.zeros(shape, array.dtype)
-    for path in places(header):
+    for path in header_paths(header):
         holder = header
         for key in path[:-1]:
             holder = holder[key]
@@ -147,23 +147,23 @@ def resize_all(rng, header, tensors):
 WAYS = (change_header, change_header, change_arrays, change_arrays, change_arrays, resize_all)
 
 
-def crafted(rng, data):
+def craft_file(rng, data):
     """A file changed in one to three places, its digest right."""
     header, tensors = files.read(data)
     tensors = dict(tensors)
     header = {key: header[key] for key in ("kind", "params", "extra", "version")}
     for _ in range(rng.integers(1, 4)):
         WAYS[rng.integers(len(WAYS))](rng, header, tensors)
-    return sealed(header, tensors)
+    return encode_file(header, tensors)
 
 
-def sealed(header, tensors):
+def encode_file(header, tensors):
     """A file with this header and these arrays, its digest right."""
     tensors = {name: np.ascontiguousarray(array).reshape(array.shape) for name, array in tensors.items()}
     return save(tensors, metadata={"onepass": json.dumps(header), "digest": files._digest(tensors, header)})
 
 
-def damaged(rng, data, others):
+def damage_file(rng, data, others):
     """A file with flipped bits, cut, lengthened, or with a piece of another one in it."""
     out, way = bytearray(data), rng.integers(5)
     if way == 0:

@@ -37,7 +37,7 @@ def lines(count, seed=0, named=True, begin=0):
         }  # fmt: skip
 
 
-def written(path, count, **options):
+def write_log(path, count, **options):
     """A file of such lines."""
     path.write_text("".join(json.dumps(one) + "\n" for one in lines(count, **options)))
     return path

@@ -44,7 +44,7 @@ def game(rounds=630, seed=0, arms=ARMS, dim=DIM, df=1.5):
     return contexts, means + 0.5 * rng.standard_t(df, (rounds, arms)), means.max() - means
 
 
-def learned(state, rows, rewards, nus=None):
+def state_after(state, rows, rewards, nus=None):
     """The state after all rows; nus: noise scales told, NaN where none is."""
     for i in range(len(rows)):
         if nus is not None and nus[i] > 0.0:

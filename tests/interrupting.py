@@ -9,16 +9,16 @@ class Interrupted(Exception):
 
 
 @contextmanager
-def raising(number):
+def raise_on_signal(number):
     """A handler that raises once for every `listen[0] = True`."""
     listen = [False]
 
-    def heard(number, frame):
+    def handle(number, frame):
         if listen[0]:
             listen[0] = False
             raise Interrupted
 
-    usual = signal.signal(number, heard)
+    usual = signal.signal(number, handle)
     try:
         yield listen
     finally:
@@ -28,7 +28,7 @@ def raising(number):
 @contextmanager
 def alarms():
     """The signals of a timer, as timeouts use them."""
-    with raising(signal.SIGALRM) as listen:
+    with raise_on_signal(signal.SIGALRM) as listen:
         signal.setitimer(signal.ITIMER_REAL, 0.001, 0.0013)
         try:
             yield listen

@@ -46,23 +46,23 @@ def history(arms, count=300, seed=1, noise=0.1):
     return plays, value(arms)[plays] + noise * rng.standard_normal(count) + 0.5
 
 
-def told(naive, rows, rewards):
+def learn_rows(naive, rows, rewards):
     for row, reward in zip(rows, rewards, strict=True):
         naive.learn(row, reward)
     return naive
 
 
-def close(got, want, tolerance=1e-8):
+def assert_close(got, want, tolerance=1e-8):
     """Relative to the largest entry, or to 1."""
     np.testing.assert_allclose(got, want, rtol=0.0, atol=tolerance * max(np.abs(want).max(), 1.0))
 
 
-def agree(posterior, want, tolerance=1e-8):
-    close(posterior.means, want[0], tolerance)
-    close(posterior.variances, want[1], tolerance)
+def assert_posterior_close(posterior, want, tolerance=1e-8):
+    assert_close(posterior.means, want[0], tolerance)
+    assert_close(posterior.variances, want[1], tolerance)
 
 
-def same(one, other):
+def are_equal(one, other):
     """Bit for bit."""
     return all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
 
@@ -98,18 +98,18 @@ def run(bandit, rounds, seed=5, sets=None):
     return out
 
 
-def same_run(one, other):
+def are_equal_runs(one, other):
     return all(a == b and np.array_equal(s, t) for (a, s), (b, t) in zip(one, other, strict=True))
 
 
-def some_rows(rng):
+def draw_arm_set(rng):
     """A changing arm set; some arms appear again and again."""
     return np.vstack([rng.random((6, 2)), points(3)])
 
 
 # ---- files and copies ----
 
-SETS = {"fixed": None, "rows": some_rows}
+SETS = {"fixed": None, "rows": draw_arm_set}
 
 
 def breaking(X, Y):

@@ -4,7 +4,7 @@ import random
 
 import msgspec
 
-from log_games import bandit, decided, joined
+from log_games import bandit, decide_round, make_join
 from onepass.log import Join, Outcome
 from onepass.log.records import CORRECTION, Eviction
 from onepass.log.replay import Fold
@@ -25,8 +25,8 @@ def lagging_game(store, seed, rounds, lag=3, late=0.0, placed=True, forgetting=T
     models, waiting, done, soon = [(fold.through, fold.bandit.copy())], [], [], []
     for t in range(rounds):
         through, model = coin.choice(models if coin.random() < late else models[-lag:])
-        record = decided(model, t)
-        told = [record] if not placed else [_through(record, through)]
+        record = decide_round(model, t)
+        told = [record] if not placed else [_set_through(record, through)]
         store.append([*told, Outcome(loop="game", time=1_000 * t, id=record.id, value=1.0)])
         waiting.append((t, record))
         while soon and coin.random() < 0.5:
@@ -34,7 +34,7 @@ def lagging_game(store, seed, rounds, lag=3, late=0.0, placed=True, forgetting=T
         if len(waiting) >= LEARNED + coin.randrange(4):
             coin.shuffle(waiting)
             batch, waiting = waiting[:LEARNED], waiting[LEARNED:]
-            store.append([joined(one, s, batch=t) for s, one in batch])
+            store.append([make_join(one, s, batch=t) for s, one in batch])
             done += batch
             what = coin.random() if placed else 1.0
             if what < 0.1:
@@ -54,14 +54,14 @@ def lagging_game(store, seed, rounds, lag=3, late=0.0, placed=True, forgetting=T
                 soon.append(fold.checkpoint(1_000 * t))
             elif coin.random() < 0.3:
                 made = fold.checkpoint(1_000 * t)
-                soon.append(made if coin.random() < 0.5 else _without(made))
+                soon.append(made if coin.random() < 0.5 else _strip_data(made))
     store.append([*soon])
     return fold
 
 
-def _through(record, through):
+def _set_through(record, through):
     return msgspec.structs.replace(record, through=through)
 
 
-def _without(checkpoint):
+def _strip_data(checkpoint):
     return msgspec.structs.replace(checkpoint, data=None, path="elsewhere")

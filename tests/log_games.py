@@ -27,7 +27,7 @@ def names(kind):
     return [f"arm {i}" for i in range(ARMS)] if kind == "disjoint" else None
 
 
-def decided(model, t, kind="disjoint"):
+def decide_round(model, t, kind="disjoint"):
     """The record of decision t."""
     contexts = rows(t)
     decision = model.decide(contexts, names(kind), 1 + t % 2, id=f"{t}")
@@ -35,22 +35,22 @@ def decided(model, t, kind="disjoint"):
     return Decision.from_decision(decision, loop="game", time=1_000 * t, **fields)
 
 
-def joined(record, t, batch=None):
+def make_join(record, t, batch=None):
     """The rewards of decision t as a join."""
     paid = [reward(t, place) for place in record.places]
     return Join(loop="game", time=1_000 * t + 7, id=record.id, rewards=paid, batch=batch)
 
 
-def played(store, rounds, kind="disjoint", fold=None, begin=0, checkpoints=False):
+def play_game(store, rounds, kind="disjoint", fold=None, begin=0, checkpoints=False):
     """Play from a round on: the last three decisions have no rewards at any time, joins come in batches of three, and
     there is a checkpoint now and then, where they are wanted; the fold. What is in the store is not decided again."""
     fold = Fold(store, "game", bandit(kind)) if fold is None else fold
     for t in range(begin, rounds):
         if not store.find("game", f"{t}"):
-            store.append([decided(fold.bandit, t, kind), Outcome(loop="game", time=t, id=f"{t}", value=1.0)])
+            store.append([decide_round(fold.bandit, t, kind), Outcome(loop="game", time=t, id=f"{t}", value=1.0)])
         if t >= LATE and t % LATE == 0:
             due = range(t - LATE, t)
-            joins = [joined(store.find("game", f"{s}")[0], s, batch=t) for s in due]
+            joins = [make_join(store.find("game", f"{s}")[0], s, batch=t) for s in due]
             store.append(joins if t % 2 else joins[::-1])
             fold.advance()
             if t % 12 == 0 and checkpoints:
@@ -58,9 +58,9 @@ def played(store, rounds, kind="disjoint", fold=None, begin=0, checkpoints=False
     return fold
 
 
-def resumed(store, rounds):
+def resume_game(store, rounds):
     """Go on with a game that ended anywhere."""
     fold = Fold.resume(store, "game", bandit())
     fold.advance()
     made = sum(1 for _ in store.read(kinds=["decision"], loop="game"))
-    return played(store, rounds, fold=fold, begin=max(made - 1, 0), checkpoints=True)
+    return play_game(store, rounds, fold=fold, begin=max(made - 1, 0), checkpoints=True)

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 import onepass as op
-from log_games import bandit, played, resumed
+from log_games import bandit, play_game, resume_game
 from onepass.log import Outcome, wal_checkpointer
 from onepass.log.memory import MemoryStore
 from onepass.log.postgres import PostgresStore
@@ -35,7 +35,7 @@ FOREVER = 10**9  # rounds
 wal_checkpointer.PIECE, wal_checkpointer.WHOLE = 200, 400  # pages: so small that every life copies its log many times
 
 
-def insisting(act):
+def retry(act):
     """Until the store does it: a server that was killed is started again."""
     while True:
         try:
@@ -51,30 +51,30 @@ def noise(store, pipe, life, who):
         batch = [
             Outcome(loop="noise", time=part, id=name, request=f"{name}.{part}", value=part) for part in range(SIZE)
         ]
-        seqs = insisting(lambda batch=batch: store.append(batch))
+        seqs = retry(lambda batch=batch: store.append(batch))
         os.write(pipe, json.dumps([name, seqs]).encode() + b"\n")
         number += 1
 
 
-def lived(opened, pipe, life):
+def live(opened, pipe, life):
     """What a writer does until it is killed."""
     try:
-        store = insisting(opened)
+        store = retry(opened)
         for who in range(WRITERS):
             threading.Thread(target=noise, args=(store, pipe, life, who)).start()
-        insisting(lambda: resumed(store, FOREVER))
+        retry(lambda: resume_game(store, FOREVER))
     except BaseException as error:
         os.write(2, repr(error).encode())
     finally:
         os._exit(1)
 
 
-def killed(opened, server, life, longest, rng):
+def run_life(opened, server, life, longest, rng):
     """A life, and what it told: lines of a name and places. With a server that is killed too, before or with it."""
     ours, theirs = os.pipe()
     child = os.fork()
     if child == 0:
-        lived(opened, theirs, life)
+        live(opened, theirs, life)
     os.close(theirs)
     told = os.read(ours, 1 << 16)
     time.sleep(rng.uniform(0.0, longest))
@@ -93,7 +93,7 @@ def killed(opened, server, life, longest, rng):
     return told.splitlines()
 
 
-def missing(store, told):
+def find_losses(store, told):
     """What was acknowledged and is not there, what is half there or there twice, and damage."""
     wrong = [f"{damage}" for damage in store.check()]
     for line in told:
@@ -109,11 +109,11 @@ def missing(store, told):
     return wrong
 
 
-def compared(store):
+def compare_game(store):
     """What of the game is not that of one which was never interrupted, and its rounds."""
     wrong = []
     rounds = sum(1 for _ in store.read(kinds=["decision"], loop="game")) + 3
-    ours, twin = resumed(store, rounds), played(MemoryStore(), rounds)
+    ours, twin = resume_game(store, rounds), play_game(MemoryStore(), rounds)
     if op.to_bytes(ours.bandit) != op.to_bytes(twin.bandit):
         wrong.append("the game is another")
     again = Fold(store, "game", bandit())
@@ -130,19 +130,19 @@ def suite(opened, server, kills, longest):
     """wrong: by life; acknowledged: batches; rounds: of the game."""
     rng, wrong, acknowledged = np.random.default_rng(0), [], 0
     for life in range(kills):
-        told = killed(opened, server, life, longest, rng)
+        told = run_life(opened, server, life, longest, rng)
         acknowledged += len(told)
         with opened() as store:
-            wrong += [[life, one] for one in missing(store, told)]
+            wrong += [[life, one] for one in find_losses(store, told)]
     with opened() as store:
-        found, rounds = compared(store)
+        found, rounds = compare_game(store)
     return {"wrong": wrong + [[kills, one] for one in found], "acknowledged": acknowledged, "rounds": rounds}
 
 
 def main(folder, kills, longest):
     memory = MemoryStore()
-    played(memory, 15, checkpoints=True)
-    resumed(memory, 18)  # all is compiled that a life needs
+    play_game(memory, 15, checkpoints=True)
+    resume_game(memory, 18)  # all is compiled that a life needs
     found = {}
     for name, serving in (("sqlite", nullcontext()), ("postgresql", unsynced())):
         with serving as server:

@@ -34,7 +34,7 @@ def cases(document, chosen):
     ]  # what takes names in the path alone, or bytes, is never wrong
 
 
-def asked(operation, mode, examples, put_right):
+def count_answers(operation, mode, examples, put_right):
     """How often each status was answered. put_right: gives a case what the document does not say; told the case and
     whether to fit it whole."""
     counts, end = Counter(), time.monotonic() + SECONDS

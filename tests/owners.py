@@ -16,7 +16,7 @@ def design(made):
     return lambda: made().append(ROWS)
 
 
-def shared(made):
+def shared_bandit(made):
     def make():
         bandit = made()
         for row, reward in zip(ROWS, REWARDS, strict=True):
@@ -44,7 +44,7 @@ def factors():
     return bandit
 
 
-def learned(made):
+def kernel_learner(made):
     def make():
         learner = made()
         return learner.partial_fit(ROWS, SIGNS if learner.is_classifier else REWARDS)
@@ -71,7 +71,7 @@ def records(size):
     return op.Records(size=size, hashed=2, standardize=True).learn(rows)
 
 
-def crossed():
+def interaction_bandit():
     """With arms that have had rewards."""
     bandit = op.InteractionBandit(records(8), records(6), recent=3)
     for k in range(5):
@@ -80,7 +80,7 @@ def crossed():
     return bandit
 
 
-def on_records(arms):
+def record_bandit(arms):
     """A recommended bandit of requests that are records, whose dictionary has grown after its warm-up."""
 
     def make():
@@ -93,7 +93,7 @@ def on_records(arms):
     return make
 
 
-def in_slices():
+def bandit_with_partial_views():
     """A recommended bandit whose views are being made again of its first rows."""
     rng, bandit = np.random.default_rng(5), op.ContextualBandit()
     bandit.learn(rng.standard_normal((257, DIM)), rng.random(257), (np.arange(257) % 3).tolist())
@@ -111,22 +111,22 @@ OWNERS = {
     "Dyadic": design(lambda: op.Dyadic(dim=DIM, size=1, error=20.0, reg=0.37)),
     "ProjectorSplitting": design(lambda: op.ProjectorSplitting(dim=DIM, rank=2, reg=0.37)),
     "ContextualBandit": per_arm(lambda: op.ContextualBandit(warm_up=16, n_landmarks=6)),
-    "ContextualBandit, views half made": in_slices,
-    "ContextualBandit, records": on_records(lambda k: ["arm 1", 7]),
-    "ContextualBandit, crossed": on_records(with_features),
+    "ContextualBandit, views half made": bandit_with_partial_views,
+    "ContextualBandit, records": record_bandit(lambda k: ["arm 1", 7]),
+    "ContextualBandit, crossed": record_bandit(with_features),
     "Records": lambda: records(8),
-    "InteractionBandit": crossed,
-    "OFUL": shared(lambda: op.OFUL(dim=DIM)),
-    "LinTS": shared(lambda: op.LinTS(dim=DIM)),
-    "CBRAP": shared(lambda: op.CBRAP(dim=DIM, size=2)),
-    "OnlineNewton": shared(lambda: op.Bandit(op.OnlineNewton(op.Exact(dim=DIM)))),
-    "HvtUCB": shared(lambda: op.HvtUCB(dim=DIM)),
-    "HeavyOFUL": shared(lambda: op.HeavyOFUL(dim=DIM)),
-    "CRTM": shared(lambda: op.CRTM(dim=DIM)),
-    "TOFU": shared(lambda: op.TOFU(dim=DIM)),
-    "Nystrom": shared(lambda: op.Bandit(op.Ridge(op.Exact(dim=5)), features=op.Nystrom(ROWS[:5], op.RBF(2.0)))),
-    "Standardize": shared(lambda: op.Bandit(op.Ridge(op.Exact(dim=DIM)), features=op.Standardize(dim=DIM))),
-    "Chain": shared(lambda: op.Bandit(op.Ridge(op.Exact(dim=5)), features=op.Chain(
+    "InteractionBandit": interaction_bandit,
+    "OFUL": shared_bandit(lambda: op.OFUL(dim=DIM)),
+    "LinTS": shared_bandit(lambda: op.LinTS(dim=DIM)),
+    "CBRAP": shared_bandit(lambda: op.CBRAP(dim=DIM, size=2)),
+    "OnlineNewton": shared_bandit(lambda: op.Bandit(op.OnlineNewton(op.Exact(dim=DIM)))),
+    "HvtUCB": shared_bandit(lambda: op.HvtUCB(dim=DIM)),
+    "HeavyOFUL": shared_bandit(lambda: op.HeavyOFUL(dim=DIM)),
+    "CRTM": shared_bandit(lambda: op.CRTM(dim=DIM)),
+    "TOFU": shared_bandit(lambda: op.TOFU(dim=DIM)),
+    "Nystrom": shared_bandit(lambda: op.Bandit(op.Ridge(op.Exact(dim=5)), features=op.Nystrom(ROWS[:5], op.RBF(2.0)))),
+    "Standardize": shared_bandit(lambda: op.Bandit(op.Ridge(op.Exact(dim=DIM)), features=op.Standardize(dim=DIM))),
+    "Chain": shared_bandit(lambda: op.Bandit(op.Ridge(op.Exact(dim=5)), features=op.Chain(
         op.Standardize(dim=DIM), op.Concatenate(op.Intercept(dim=DIM), op.Fourier(dim=DIM, size=4))
     ))),
     "a map": lambda: op.Chain(op.Standardize(dim=DIM), op.Fourier(dim=DIM, size=6)).learn(ROWS),
@@ -136,21 +136,21 @@ OWNERS = {
     "disjoint, one state an arm": per_arm(lambda: op.DBSLinUCB(dim=DIM, size=1, error=20.0, model="disjoint")),
     "hybrid": per_arm(lambda: op.LinUCB(dim=DIM, model="hybrid")),
     "factors": factors,
-    "RBP": learned(lambda: op.learner.RBP(budget=5)),
-    "BPAS": learned(lambda: op.learner.BPAS(budget=5)),
-    "BOGD": learned(lambda: op.learner.BOGD(budget=5, loss="huber")),
-    "Projectron": learned(lambda: op.learner.Projectron(budget=5)),
-    "KOGD": learned(lambda: op.learner.KOGD(loss="squared")),
-    "FOGD": learned(lambda: op.learner.FOGD(budget=5, loss="squared")),
-    "NOGD": learned(lambda: op.learner.NOGD(budget=5, rank=2)),
-    "SkeGD": learned(lambda: op.learner.SkeGD(**SKETCH)),
-    "FORKS": learned(lambda: op.learner.FORKS(**SKETCH)),
-    "PROSNKONS": learned(lambda: op.learner.PROSNKONS(budget=8)),
-    "KernelNewton": learned(lambda: op.KernelNewton(size=6)),
-    "KernelNewton, warming up": learned(lambda: op.KernelNewton(size=6, warm_up=100)),
-    "KernelNewton, Fourier": learned(lambda: op.KernelNewton(features="fourier", size=6)),
-    "KernelNewton, sketched": learned(lambda: op.KernelNewton(features="sketched", size=6, rank=3)),
-    "KernelNewton, a design": learned(lambda: op.KernelNewton(size=4, design=op.Exact(dim=6).append(np.eye(6)))),
+    "RBP": kernel_learner(lambda: op.learner.RBP(budget=5)),
+    "BPAS": kernel_learner(lambda: op.learner.BPAS(budget=5)),
+    "BOGD": kernel_learner(lambda: op.learner.BOGD(budget=5, loss="huber")),
+    "Projectron": kernel_learner(lambda: op.learner.Projectron(budget=5)),
+    "KOGD": kernel_learner(lambda: op.learner.KOGD(loss="squared")),
+    "FOGD": kernel_learner(lambda: op.learner.FOGD(budget=5, loss="squared")),
+    "NOGD": kernel_learner(lambda: op.learner.NOGD(budget=5, rank=2)),
+    "SkeGD": kernel_learner(lambda: op.learner.SkeGD(**SKETCH)),
+    "FORKS": kernel_learner(lambda: op.learner.FORKS(**SKETCH)),
+    "PROSNKONS": kernel_learner(lambda: op.learner.PROSNKONS(budget=8)),
+    "KernelNewton": kernel_learner(lambda: op.KernelNewton(size=6)),
+    "KernelNewton, warming up": kernel_learner(lambda: op.KernelNewton(size=6, warm_up=100)),
+    "KernelNewton, Fourier": kernel_learner(lambda: op.KernelNewton(features="fourier", size=6)),
+    "KernelNewton, sketched": kernel_learner(lambda: op.KernelNewton(features="sketched", size=6, rank=3)),
+    "KernelNewton, a design": kernel_learner(lambda: op.KernelNewton(size=4, design=op.Exact(dim=6).append(np.eye(6)))),
     "GPUCB": kernel_bandit(lambda: op.GPUCB(ROWS, 2.0 * op.RBF(1.5))),
     "GPUCB, changing arms": kernel_bandit(lambda: op.GPUCB(None, op.Matern(2.5, 1.0) + op.Linear()), rows=True),
     "BKB": kernel_bandit(lambda: op.BKB(ROWS, op.RBF(1.5), incremental=True)),

@@ -42,15 +42,15 @@ class HeldClock:
             self._now += round(seconds * SECOND)
 
 
-def learned(loop):
+def wait_until_learned(loop):
     """Wait until all that was decided is joined and learned; with a held clock, let time pass before."""
     until(lambda: not len(loop.joiner) and not loop.learner.lag and loop.learner.seen >= last_join(loop.store))
 
 
-def settled(loop):
+def let_deadlines_pass(loop):
     """Let deadlines pass on a held clock; all is joined and learned."""
     loop.clock.forward(1.0)
-    learned(loop)
+    wait_until_learned(loop)
 
 
 def last_join(store):

@@ -10,7 +10,7 @@ import json
 import subprocess
 import sys
 
-from service_process import written
+from service_process import write_settings
 
 LONGEST = 0.6  # seconds that a service lives after its first answer
 STEERED = 1.2  # the same where an operator steers it
@@ -246,7 +246,7 @@ print(json.dumps([wrong, counts]))
 def killed(folder, kills, log="", seed=0, steered=False):
     """What was wrong, and how much there was. folder: for all files; kills: how many; log: a database, default none;
     seed: of what is asked; steered: whether an operator changes things meanwhile."""
-    settings = written(folder, RULES if steered else "", wait=0.15)
+    settings = write_settings(folder, RULES if steered else "", wait=0.15)
     if steered:
         settings.write_text(settings.read_text().replace("[reward]\n", '[reward]\nlate = "correct"\n'))
     command = [sys.executable, "-c", KILLING, str(folder / "data"), str(settings), str(kills)]

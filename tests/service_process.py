@@ -37,7 +37,7 @@ STARTING = 300.0  # seconds: it compiles
 ATTEMPTS = 200  # at something that must be done before a deadline
 
 
-def written(folder, top="", keys="", wait=0.2):
+def write_settings(folder, top="", keys="", wait=0.2):
     """The settings of a loop as a file."""
     folder.mkdir(exist_ok=True)
     path = folder / "news.toml"
@@ -45,13 +45,13 @@ def written(folder, top="", keys="", wait=0.2):
     return path
 
 
-def timely(records):
+def is_timely(records):
     """Whether nothing about a decision came after its deadline."""
     due = next(one["extra"]["due"] for one in records if one["kind"] == "decision")
     return all(one["time"] <= due for one in records if one["kind"] in ("outcome", "activation"))
 
 
-class Served:
+class RunningService:
     """A running service: `client` asks it; `stop` ends it."""
 
     def __init__(self, data, *paths, key=None, options=(), verify=True):
@@ -91,7 +91,7 @@ class Served:
         for number in range(ATTEMPTS):
             id = f"{name}.{number}"
             act(id)
-            if all(timely(self.log(f"{id}{part}", loop)) for part in parts):
+            if all(is_timely(self.log(f"{id}{part}", loop)) for part in parts):
                 return id
         raise AssertionError(f"nothing was in time for {name}")
 

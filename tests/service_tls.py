@@ -8,7 +8,7 @@ from certificate import certificate
 from onepass.client import Client
 from onepass.service.keys import make_key
 from patience import PATIENCE
-from service_process import Served, written
+from service_process import RunningService, write_settings
 
 WAIT = 600.0  # seconds: nothing is joined while it is asked
 
@@ -22,10 +22,12 @@ class Service:
         reading, more = make_key(["read"])
         pem, private = certificate(folder)
         options = ("--certificate", str(pem), "--private-key", str(private))
-        path = written(folder, top='arms = ["sport", "economy", "culture"]', keys=f"{lines}\n{more}\n", wait=WAIT)
+        path = write_settings(
+            folder, top='arms = ["sport", "economy", "culture"]', keys=f"{lines}\n{more}\n", wait=WAIT
+        )
         path.write_text(path.read_text().replace('"hour", "mobile", "new"', '"morning", "mobile", "one"'))
         self.tls = ssl.create_default_context(cafile=pem)
-        self.served = Served(folder / "data", path, key=key, options=options, verify=self.tls)
+        self.served = RunningService(folder / "data", path, key=key, options=options, verify=self.tls)
         self.url, self.key, self.reading, self.pem = self.served.address, key, reading, pem
 
     def client(self, kind=Client, **options):

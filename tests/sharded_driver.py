@@ -24,7 +24,7 @@ def batch(seq: int):
     return rng.standard_normal((n, DIM)), rng.random(n), [f"arm {a}" for a in rng.integers(0, ARMS, n)]
 
 
-def same(many, rounds: int) -> None:
+def assert_same(many, rounds: int) -> None:
     """AssertionError unless the bandit is the one that has learned all changes, once each, in one process."""
     one = recipe()
     for seq in range(1, rounds + 1):

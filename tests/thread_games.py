@@ -40,12 +40,14 @@ def rows_at(i: int) -> slice | int:
     return slice(i, i + 8) if i % 10 == 9 else i
 
 
-def told(reward: Any) -> Any:
+def plain_reward(reward: Any) -> Any:
     return reward if np.ndim(reward) else float(reward)
 
 
-def shared(make):
-    return Kind(make, lambda b, i: b.learn(ROWS[rows_at(i)], told(REWARDS[rows_at(i)])), lambda b: b.score(ASKED))
+def shared_kind(make):
+    return Kind(
+        make, lambda b, i: b.learn(ROWS[rows_at(i)], plain_reward(REWARDS[rows_at(i)])), lambda b: b.score(ASKED)
+    )
 
 
 def names_at(i: int) -> Any:
@@ -57,14 +59,14 @@ def arms(make):
     asked = (0, 1, 2, 3, 4, 5, 109)
     return Kind(
         make,
-        lambda b, i: b.learn(ROWS[rows_at(i)], told(REWARDS[rows_at(i)]), names_at(i)),
+        lambda b, i: b.learn(ROWS[rows_at(i)], plain_reward(REWARDS[rows_at(i)]), names_at(i)),
         lambda b: b.score(ASKED, asked),
     )
 
 
 def clicks(make):
     paid = 0.5 + 0.5 * REWARDS
-    return Kind(make, lambda b, i: b.learn(ROWS[rows_at(i)], told(paid[rows_at(i)])), lambda b: b.score(ASKED))
+    return Kind(make, lambda b, i: b.learn(ROWS[rows_at(i)], plain_reward(paid[rows_at(i)])), lambda b: b.score(ASKED))
 
 
 @functools.cache
@@ -79,11 +81,11 @@ def records_of_decisions():
     ]
 
 
-def crossed(make):
+def interaction_kind(make):
     offered = {f"a{j}": {"topic": "sport", "age": j} for j in range(5)}
     return Kind(
         make,
-        lambda b, i: b.learn(records_of_decisions()[rows_at(i)], told(REWARDS[rows_at(i)]), allow_repeat=True),
+        lambda b, i: b.learn(records_of_decisions()[rows_at(i)], plain_reward(REWARDS[rows_at(i)]), allow_repeat=True),
         lambda b: b.score({"hour": 7, "device": "d1"}, offered),
     )
 
@@ -95,7 +97,7 @@ def kernel(make):
     return Kind(make, write, lambda b: b.score())
 
 
-def changing(make):
+def changing_arms_kind(make):
     def write(b, i):
         b.learn(*((ROWS[i : i + 2], [1.0, 0.5]) if i % 10 == 9 else (ROWS[i], float(REWARDS[i]))))
 
@@ -135,11 +137,11 @@ def per_arm(member, **options):
 
 SKETCH = op.FrequentDirections(dim=DIM, size=4, reg=0.37)
 BANDITS = {
-    "exact": shared(lambda: op.OFUL(dim=DIM, reg=0.37)),
-    "sketch": shared(lambda: op.SOFUL(dim=DIM, size=3, reg=0.37)),
-    "blocks": shared(lambda: op.DBSLinUCB(dim=DIM, size=2, error=4.0, reg=0.37)),
-    "huber": shared(lambda: op.HvtUCB(dim=DIM, reg=0.37)),
-    "moving map": shared(lambda: op.Bandit(op.Ridge(op.Exact(dim=DIM)), features=op.Standardize(dim=DIM))),
+    "exact": shared_kind(lambda: op.OFUL(dim=DIM, reg=0.37)),
+    "sketch": shared_kind(lambda: op.SOFUL(dim=DIM, size=3, reg=0.37)),
+    "blocks": shared_kind(lambda: op.DBSLinUCB(dim=DIM, size=2, error=4.0, reg=0.37)),
+    "huber": shared_kind(lambda: op.HvtUCB(dim=DIM, reg=0.37)),
+    "moving map": shared_kind(lambda: op.Bandit(op.Ridge(op.Exact(dim=DIM)), features=op.Standardize(dim=DIM))),
     "arms in an arena": arms(per_arm(SKETCH)),
     "arms apart": arms(per_arm(SKETCH, compact=False)),
     "hybrid": arms(lambda: op.Bandit(op.Hybrid(shared=op.Ridge(op.Exact(dim=DIM)), arms=op.Ridge(SKETCH)))),
@@ -147,7 +149,7 @@ BANDITS = {
 KERNELS = {
     "GPUCB": kernel(lambda: op.GPUCB(POINTS, op.RBF(1.0))),
     "GPUCB, normalized": kernel(lambda: op.GPUCB(POINTS, op.RBF(1.0), normalize=True)),
-    "GPUCB, changing arms": changing(lambda: op.GPUCB(None, op.RBF(1.0))),
+    "GPUCB, changing arms": changing_arms_kind(lambda: op.GPUCB(None, op.RBF(1.0))),
     "BKB": kernel(lambda: op.BKB(POINTS, op.RBF(1.0))),
 }
 LEARNERS = {
@@ -173,10 +175,10 @@ PARTS = {
 }
 if LONG:
     BANDITS["contextual"] = arms(lambda: op.ContextualBandit(dim=DIM))
-    BANDITS["crossed"] = crossed(lambda: op.InteractionBandit())
-    BANDITS["contextual, crossed"] = crossed(lambda: op.ContextualBandit(model="interaction"))
+    BANDITS["crossed"] = interaction_kind(lambda: op.InteractionBandit())
+    BANDITS["contextual, crossed"] = interaction_kind(lambda: op.ContextualBandit(model="interaction"))
     BANDITS["clicks"] = clicks(lambda: op.GLBOMD(dim=DIM))
-    BANDITS["half-life"] = shared(lambda: op.WeightUCB(dim=DIM, half_life=20))
+    BANDITS["half-life"] = shared_kind(lambda: op.WeightUCB(dim=DIM, half_life=20))
     BANDITS["arms, half-life"] = arms(lambda: op.LinUCB(dim=DIM, model="disjoint", half_life=20))
 ALL = {**BANDITS, **KERNELS, **LEARNERS, **PARTS}
 
@@ -202,7 +204,7 @@ def switching():
         sys.setswitchinterval(usual)
 
 
-def together(*jobs: Callable[[], None]) -> list[BaseException]:
+def run_together(*jobs: Callable[[], None]) -> list[BaseException]:
     """Run all of them in threads of their own, begun at once; what they raised."""
     raised, begin = [], threading.Barrier(len(jobs))
 
@@ -222,7 +224,7 @@ def together(*jobs: Callable[[], None]) -> list[BaseException]:
     return raised
 
 
-def played(kind: Kind, known: dict[bytes, list[int]], path: Any) -> dict[str, int]:
+def play_beside_readers(kind: Kind, known: dict[bytes, list[int]], path: Any) -> dict[str, int]:
     """One stream beside readers and one who saves; how many scores, copies and files were looked at. AssertionError for
     one that no state gives, or that is older than what the same reader has seen before.
     """
@@ -252,7 +254,7 @@ def played(kind: Kind, known: dict[bytes, list[int]], path: Any) -> dict[str, in
                 assert kind.read(twin).tobytes() in known
             seen["files"] += 1
 
-    raised = together(write, save, *[read] * READERS)
+    raised = run_together(write, save, *[read] * READERS)
     if raised:
         raise raised[0]
     assert kind.read(one).tobytes() in known

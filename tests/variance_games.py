@@ -23,7 +23,7 @@ def world(seed, quiet, rounds):
     return np.ascontiguousarray(np.broadcast_to(rows, (rounds, 50, 2))), rewards, means, shares
 
 
-def lost(seed, quiet, rounds=18_000):
+def regrets(seed, quiet, rounds=18_000):
     """Regret where the noise of every row is told, its largest alone, or nothing; and of OFUL."""
     contexts, rewards, means, shares = world(seed, quiet, rounds)
     told = {"every row's": NU * shares[:, None], "the largest": np.full((rounds, 1), NU)}
@@ -38,7 +38,7 @@ def lost(seed, quiet, rounds=18_000):
 
 def main(seeds=range(100, 150)):
     for quiet in (1.0, 0.1, 0.01):
-        found = [lost(seed, quiet) for seed in seeds]
+        found = [regrets(seed, quiet) for seed in seeds]
         for name in found[0]:
             of = np.array([one[name] for one in found])
             error = of.std(ddof=1) / len(of) ** 0.5

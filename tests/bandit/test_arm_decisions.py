@@ -7,13 +7,24 @@ import pytest
 
 import dense
 import onepass as op
-from arm_games import CUTTING, DIM, NAMES, assert_close, data, disjoint, fingerprint, hybrid, learned, trained
+from arm_games import (
+    CUTTING,
+    DIM,
+    NAMES,
+    assert_close,
+    data,
+    disjoint,
+    fingerprint,
+    hybrid,
+    learn_in_batches,
+    make_experienced_bandit,
+)
 from counts import LONG
 from onepass.estimator.radii import confidence_radius
 
 
 def test_decisions_rank_the_best_and_come_in_batches():
-    bandit, queries = trained(), np.random.default_rng(5).standard_normal((7, DIM))
+    bandit, queries = make_experienced_bandit(), np.random.default_rng(5).standard_normal((7, DIM))
     decision = bandit.decide(queries[0], NAMES, k=3)
     order = np.argsort(-bandit.score(queries[0], NAMES))
     assert decision.arms == [NAMES[i] for i in order[:3]]
@@ -34,7 +45,7 @@ def test_decisions_rank_the_best_and_come_in_batches():
 
 
 def test_all_names_are_scored_whatever_holds_them():
-    bandit, x = trained(), np.ones(DIM)
+    bandit, x = make_experienced_bandit(), np.ones(DIM)
     words = ["a", "d", "new"]
     want = bandit.score(x, words)
     for arms in (tuple(words), np.array(words), dict.fromkeys(words), iter(words), np.array(words, object)):
@@ -44,7 +55,7 @@ def test_all_names_are_scored_whatever_holds_them():
 
 
 def test_offering_arms_does_not_make_them_known_and_adding_does():
-    bandit = trained()
+    bandit = make_experienced_bandit()
     before = fingerprint(bandit)
     bandit.score(np.ones(DIM), ["a", "x"])
     bandit.recommend(np.ones((2, DIM)), 1, ["a", "y"])
@@ -60,7 +71,7 @@ def test_offering_arms_does_not_make_them_known_and_adding_does():
 
 
 def test_a_request_that_is_kept_and_repeated_sees_what_was_learned_since():
-    bandit, offered, x = trained(), ("a", "late", "d"), np.ones(DIM)
+    bandit, offered, x = make_experienced_bandit(), ("a", "late", "d"), np.ones(DIM)
     first = bandit.score(x, offered)
     bandit.learn(x, 5.0, "late")
     second = bandit.score(x, offered)
@@ -86,11 +97,11 @@ def test_ties_are_broken_evenly_and_by_the_seed():
 
 def test_greedy_and_epsilon_greedy_explore_with_their_propensities():
     x = np.random.default_rng(5).standard_normal(DIM)
-    best = trained(op.Greedy()).decide(x)
+    best = make_experienced_bandit(op.Greedy()).decide(x)
     assert best.widths is None
     assert best.propensity == 1.0
     np.testing.assert_array_equal(best.scores, best.means)
-    drawn = trained(op.EpsilonGreedy(0.4), 1).decide(np.tile(x, (2000, 1, 1)))
+    drawn = make_experienced_bandit(op.EpsilonGreedy(0.4), 1).decide(np.tile(x, (2000, 1, 1)))
     expected = 0.6 + 0.4 / 4
     share = np.mean([arm == best.arm for arm in drawn.arm])
     assert abs(share - expected) < 4 * np.sqrt(expected * (1 - expected) / 2000)
@@ -102,11 +113,11 @@ def test_thompson_draws_have_the_posterior_mean_and_variance(kind):
     rows, rewards, names = data(120)
     rule = op.Thompson(0.7)
     if kind == "disjoint":
-        bandit = learned(disjoint(op.Exact(dim=DIM, reg=0.37), rule), rows, rewards, names)
+        bandit = learn_in_batches(disjoint(op.Exact(dim=DIM, reg=0.37), rule), rows, rewards, names)
         naive = dense.Disjoint(DIM, 0.37, 0.7)
     else:
         bandit = op.LinTS(dim=DIM, reg=0.37, exploration=0.7, model="hybrid")
-        learned(bandit, rows, rewards, names)
+        learn_in_batches(bandit, rows, rewards, names)
         naive = dense.Hybrid([*NAMES, "new"], DIM, DIM, 0.37, 0.7)
     for row, reward, name in zip(rows, rewards, names, strict=True):
         naive.learn(row, reward, name)
@@ -134,7 +145,7 @@ RADII = [op.Exact(dim=DIM, reg=0.37), op.ProjectorSplitting(dim=DIM, rank=DIM, r
 def test_the_radius_of_an_arm_is_that_of_its_own_design(design, compact):
     rows, rewards, names = data(120)
     theory = op.Theory(noise=0.3, parameter_bound=2.0, row_bound=4.0, delta=0.05, scale=0.5)
-    bandit = learned(disjoint(design, op.UCB(theory), compact=compact), rows, rewards, names)
+    bandit = learn_in_batches(disjoint(design, op.UCB(theory), compact=compact), rows, rewards, names)
     decision = bandit.decide(rows[0], [*NAMES, "new"])
     for a, arm in enumerate([*NAMES, "new"]):
         own = design.copy()
@@ -147,7 +158,7 @@ def test_the_radius_of_an_arm_is_that_of_its_own_design(design, compact):
 
 
 def test_scores_are_the_same_from_several_threads():
-    bandit, queries = trained(op.Thompson(0.5)), np.random.default_rng(5).standard_normal((40, DIM))
+    bandit, queries = make_experienced_bandit(op.Thompson(0.5)), np.random.default_rng(5).standard_normal((40, DIM))
     want = [bandit.score(x, NAMES) for x in queries]
     known = [bandit.score(x) for x in queries]
     before = fingerprint(bandit)
@@ -161,7 +172,7 @@ def test_scores_are_the_same_from_several_threads():
 
 
 def test_an_arm_that_appears_while_others_are_scored_is_seen_from_then_on(monkeypatch):
-    bandit, x = trained(), np.ones(DIM)
+    bandit, x = make_experienced_bandit(), np.ones(DIM)
     fromiter = np.fromiter
 
     def interrupted(*args, **kwargs):  # another thread's decide comes in between

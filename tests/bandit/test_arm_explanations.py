@@ -5,7 +5,7 @@ import pytest
 
 import dense
 import onepass as op
-from arm_games import DIM, LEFT, NAMES, RIGHT, data, factor_data, hybrid, learned
+from arm_games import DIM, LEFT, NAMES, RIGHT, data, factor_data, hybrid, learn_in_batches
 from counts import LONG, pairs
 from onepass.design import contract
 from onepass.testing import REGS
@@ -62,7 +62,7 @@ def test_terms_are_those_of_the_joint_ridge_regression(kind, compact, reg):
     """contribution_j = v_j theta_j and share_j = v_j (A^-1 v)_j in the joint coordinates v of a context and its arm."""
     rows, rewards, names = data(150)
     bandit, naive = (
-        learned(model(kind, reg, compact), rows, rewards, names),
+        learn_in_batches(model(kind, reg, compact), rows, rewards, names),
         joint(reg, rows, rewards, names, kind == "hybrid"),
     )
     inverse, context = np.linalg.inv(naive.joint.matrix), np.random.default_rng(9).standard_normal(DIM)
@@ -84,7 +84,7 @@ def test_terms_are_those_of_the_joint_ridge_regression(kind, compact, reg):
 def test_differences_are_those_of_the_joint_ridge_regression(kind, compact, reg):
     rows, rewards, names = data(150)
     bandit, naive = (
-        learned(model(kind, reg, compact), rows, rewards, names),
+        learn_in_batches(model(kind, reg, compact), rows, rewards, names),
         joint(reg, rows, rewards, names, kind == "hybrid"),
     )
     inverse, contexts = np.linalg.inv(naive.joint.matrix), np.random.default_rng(9).standard_normal((5, DIM))
@@ -127,7 +127,7 @@ def test_sketched_arms_are_explained_as_they_decide(name, compact, kind):
     parts = (
         op.Disjoint(own, compact=compact) if kind == "disjoint" else op.Hybrid(shared=own, arms=own, compact=compact)
     )
-    bandit = learned(op.Bandit(parts, op.UCB(0.5)), rows, rewards, names)
+    bandit = learn_in_batches(op.Bandit(parts, op.UCB(0.5)), rows, rewards, names)
     tolerance = 1e-9 if design.dtype == np.float64 else 1e-3
     for context in np.random.default_rng(1).standard_normal((5, DIM)).astype(design.dtype):
         decision = bandit.decide(context, OFFERED)
@@ -144,7 +144,7 @@ def test_an_arms_own_design_is_solved_without_its_inverse():
     rows, rewards, names = data(200)
     for design in (op.Exact(dim=DIM, reg=0.37), op.FrequentDirections(dim=DIM, size=2, reg=0.37)):
         bandit = op.Bandit(op.Disjoint(op.Ridge(design), compact=True), op.UCB(0.5))
-        learned(bandit, rows, rewards, names, (200,))
+        learn_in_batches(bandit, rows, rewards, names, (200,))
         store = bandit.model.state.store
         for arm in NAMES:
             ours = [i for i, name in enumerate(names) if name == arm]
@@ -192,7 +192,7 @@ def test_factors_are_explained_by_products_whether_arms_are_reduced_or_not(kind)
 
 def test_explaining_makes_no_arm_known_and_changes_nothing():
     rows, rewards, names = data(50)
-    bandit = learned(hybrid(), rows, rewards, names)
+    bandit = learn_in_batches(hybrid(), rows, rewards, names)
     before = op.to_bytes(bandit)
     found = bandit.explain(rows[0], "new", arms=OFFERED)
     assert op.to_bytes(bandit) == before
@@ -211,7 +211,7 @@ def test_a_standardized_context_is_explained_by_its_columns_for_every_arm():
     rows, rewards, names = data(100)
     features = op.Concatenate(op.Intercept(dim=DIM), op.Standardize(dim=DIM))
     bandit = op.Bandit(op.Disjoint(op.Ridge(op.Exact(dim=DIM + 1, reg=0.37))), op.UCB(0.5), features=features)
-    learned(bandit, rows, rewards, names)
+    learn_in_batches(bandit, rows, rewards, names)
     found, mean = bandit.explain(rows[0], "a", 7), rows.mean(axis=0)
     theta = bandit.model.parameter_of("a")
     for term in found.terms:

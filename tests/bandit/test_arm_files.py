@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import onepass as op
-from arm_games import DIM, KINDS, RIGHT, data, disjoint, factor_data, fingerprint, taught
+from arm_games import DIM, KINDS, RIGHT, data, disjoint, example_bandit, factor_data, fingerprint
 from onepass.arena import arena
 from onepass.foundation import files
 
@@ -31,7 +31,7 @@ def continued(bandit, kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_saved_loaded_and_copied_bandits_decide_alike(kind, tmp_path):
-    original = taught(kind).copy()
+    original = example_bandit(kind).copy()
     original.save(tmp_path / "model")
     loaded, copied = op.load(tmp_path / "model"), original.copy()
     assert repr(loaded) == repr(original)
@@ -45,7 +45,7 @@ def test_saved_loaded_and_copied_bandits_decide_alike(kind, tmp_path):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_copy_is_independent(kind):
-    original = taught(kind).copy()
+    original = example_bandit(kind).copy()
     before = fingerprint(original)
     twin = original.copy()
     continued(twin, kind)
@@ -58,7 +58,7 @@ def test_a_copy_is_independent(kind):
 
 @pytest.mark.parametrize("kind", ["Exact", "Dyadic"])
 def test_vacancies_survive_a_file(kind, tmp_path):
-    bandit = taught(kind).copy()
+    bandit = example_bandit(kind).copy()
     bandit.save(tmp_path / "model")
     loaded = op.load(tmp_path / "model")
     store = loaded.model.state.store
@@ -180,7 +180,7 @@ def write(path, bandit, saved):
 
 @pytest.mark.parametrize("what", [*STORE, *OUTSIDE_STORE])
 def test_a_crafted_file_is_refused(what, tmp_path):
-    bandit = taught("Exact").copy()
+    bandit = example_bandit("Exact").copy()
     saved = bandit.model.contents().state
     write(tmp_path / "model", bandit, saved)
     assert op.load(tmp_path / "model").arms == bandit.arms  # the untouched one is good
@@ -193,7 +193,7 @@ def test_a_crafted_file_is_refused(what, tmp_path):
 
 @pytest.mark.parametrize("what", ["fewer states", "negative rows", "cross", "vacant"])
 def test_a_crafted_file_of_separate_states_is_refused(what, tmp_path):
-    bandit = taught("Dyadic").copy()
+    bandit = example_bandit("Dyadic").copy()
     saved = bandit.model.contents().state
     first, *rest = saved.store
     store = {

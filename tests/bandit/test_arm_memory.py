@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import onepass as op
-from arm_games import DIM, data, disjoint, learned
+from arm_games import DIM, data, disjoint, learn_in_batches
 from onepass.arena import arena
 from onepass.foundation import state as states
 
@@ -42,7 +42,7 @@ def free_slots(state):
 
 def test_memory_does_not_grow_with_arms_that_have_no_data():
     rows, rewards, names = data(50)
-    bandit = learned(disjoint(op.Exact(dim=DIM)), rows, rewards, names)
+    bandit = learn_in_batches(disjoint(op.Exact(dim=DIM)), rows, rewards, names)
     before = bandit.memory_usage()
     for arm in range(100_000):
         bandit.add_arm(f"item {arm}")
@@ -69,7 +69,7 @@ def test_little_room_is_spare_and_an_arena_grows_where_it_lies():
 def test_users_that_come_again_take_no_more_room(sizes):
     rng = np.random.default_rng(0)
     users, who, arm = rng.standard_normal((3, DIM)), rng.integers(0, 3, 1000), rng.integers(0, 20, 1000)
-    bandit = learned(disjoint(op.Exact(dim=DIM)), users[who], np.ones(1000), arm.tolist(), sizes)
+    bandit = learn_in_batches(disjoint(op.Exact(dim=DIM)), users[who], np.ones(1000), arm.tolist(), sizes)
     state = bandit.model.state.store.to_state()
     assert (state.n_slots == 3).all()
     assert arena.is_consistent(state)

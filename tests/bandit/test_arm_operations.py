@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import dense
 import onepass as op
-from arm_games import DIM, data, disjoint, fingerprint, hybrid, learned
+from arm_games import DIM, data, disjoint, fingerprint, hybrid, learn_in_batches
 from onepass.arena import arena
 
 # ---- any sequence of operations ----
@@ -88,7 +88,7 @@ def test_any_sequence_of_operations_keeps_the_arena_orderly_and_the_scores_true(
 @pytest.mark.parametrize("make", [lambda: disjoint(op.Exact(dim=DIM)), hybrid])
 def test_deepcopy_is_an_independent_bandit_that_decides_alike(make):
     rows, rewards, names = data(40)
-    bandit = learned(make(), rows, rewards, names)
+    bandit = learn_in_batches(make(), rows, rewards, names)
     before, twin = fingerprint(bandit), copy.deepcopy(bandit)
     assert fingerprint(twin) == before
     twin.learn(rows[:3], rewards[:3], ["new", "a", "d"])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import onepass as op
-from arm_games import DIM, LEFT, RIGHT, disjoint, fingerprint, outer, taught
+from arm_games import DIM, LEFT, RIGHT, disjoint, example_bandit, fingerprint, outer
 
 # ---- wrong calls ----
 
@@ -75,7 +75,7 @@ FIVE = ["a", "brand new", 7, "d", "a"]
 )
 @pytest.mark.parametrize("kind", ["Exact", "separate", "Hybrid"])
 def test_wrong_calls_get_one_clear_sentence_and_change_nothing(kind, call, says):
-    bandit = taught(kind).copy()
+    bandit = example_bandit(kind).copy()
     before = fingerprint(bandit)
     with pytest.raises(ValueError, match=says) as error:
         call(bandit)

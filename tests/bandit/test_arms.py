@@ -7,7 +7,7 @@ import pytest
 
 import dense
 import onepass as op
-from arm_games import CUTTING, DIM, NAMES, assert_close, data, disjoint, hybrid, learned, slices
+from arm_games import CUTTING, DIM, NAMES, assert_close, data, disjoint, hybrid, learn_in_batches, slices
 from counts import LONG
 from onepass.arena import arena
 from onepass.arena import packed_store as compact
@@ -68,14 +68,14 @@ def test_models_are_what_arms_are_scored_by_also_where_they_forget_and_hybrid_on
     rows, rewards, names = data(60)
     for half_life, dtype in ((None, "float32"), (20.0, "float64")):
         parts = op.Disjoint(op.Ridge(op.Exact(dim=DIM, reg=0.37, dtype=dtype)))
-        bandit = learned(op.Bandit(parts, op.UCB(0.5), half_life=half_life), rows, rewards, names)
+        bandit = learn_in_batches(op.Bandit(parts, op.UCB(0.5), half_life=half_life), rows, rewards, names)
         thetas, inverses = bandit.model.models_of()
         assert thetas.dtype == inverses.dtype == dtype
         seen, close = bandit.decide(rows[0]), 1e-4 if dtype == "float32" else 1e-9
         assert_close(thetas @ rows[0], seen.means, close)
         assert_close(np.sqrt(rows[0] @ inverses @ rows[0]), seen.widths, close)
     with pytest.raises(ValueError, match="not defined for hybrid models"):
-        learned(hybrid(), rows, rewards, names).model.models_of(["a"])
+        learn_in_batches(hybrid(), rows, rewards, names).model.models_of(["a"])
 
 
 @pytest.mark.parametrize("kind", EXACT_DESIGNS)
@@ -96,7 +96,7 @@ def test_float32_errs_by_a_few_roundings_times_the_condition_number():
     for kind in ("Exact", "FrequentDirections") if LONG else ("Exact",):
         design = op.Exact if kind == "Exact" else op.FrequentDirections
         size = {} if kind == "Exact" else {"size": DIM}
-        bandit = learned(disjoint(design(dim=DIM, reg=0.37, dtype="float32", **size)), rows, rewards, names)
+        bandit = learn_in_batches(disjoint(design(dim=DIM, reg=0.37, dtype="float32", **size)), rows, rewards, names)
         naive = dense.Disjoint(DIM, 0.37, 0.5)
         for row, reward, name in zip(rows, rewards, names, strict=True):
             naive.learn(row, reward, name)
@@ -116,7 +116,7 @@ def test_rows_of_all_kinds_are_learned_to_the_last_digits(kind, sizes):
     rows = dict(rows_of_all_kinds(dim, 120))[kind]
     queries = np.vstack([np.random.default_rng(3).standard_normal((5, dim)), rows[:5], rows[-5:]])
     for design in (op.Exact(dim=dim, reg=0.37), op.ProjectorSplitting(dim=dim, rank=dim, reg=0.37)):
-        bandit = learned(disjoint(design), rows, rows[:, 0], ["a"] * 120, sizes)
+        bandit = learn_in_batches(disjoint(design), rows, rows[:, 0], ["a"] * 120, sizes)
         inverse = dense.inverse(rows, 0.37)
         want = np.einsum("ij,jk,ik->i", queries, inverse, queries)
         allowed = 1e-8 * np.einsum("ij,ij->i", queries, queries) * np.linalg.norm(inverse, 2)
@@ -139,7 +139,7 @@ def test_one_arena_and_one_state_an_arm_agree(design):
     )
     rows, rewards, names = data(240, rank)
     theory = op.UCB(op.Theory(noise=0.3, row_bound=4.0))
-    both = [learned(disjoint(design, theory, compact=c), rows, rewards, names) for c in (True, False)]
+    both = [learn_in_batches(disjoint(design, theory, compact=c), rows, rewards, names) for c in (True, False)]
     queries = np.random.default_rng(5).standard_normal((20, 1, DIM))
     assert_close(both[0].score(queries), both[1].score(queries))  # radii too
     assert_close(both[0].model.parameter_of("a"), both[1].model.parameter_of("a"))
@@ -185,7 +185,7 @@ def test_projector_splitting_in_the_arena_truncates_by_the_spectrum(rank, compen
 def test_dyadic_arms_equal_independent_bandits():
     rows, rewards, names = data(200)
     design = op.Dyadic(dim=DIM, size=1, error=8.0, reg=0.37)
-    bandit = learned(disjoint(design), rows, rewards, names)
+    bandit = learn_in_batches(disjoint(design), rows, rewards, names)
     for arm in NAMES:
         chosen = [i for i, name in enumerate(names) if name == arm]
         alone = op.Bandit(op.Ridge(design), op.UCB(0.5))
@@ -207,10 +207,12 @@ def test_the_order_of_rows_and_batches_does_not_change_exact_members(kind):
     rank, design = EXACT_DESIGNS[kind]
     rows, rewards, names = data(200, rank)
     queries = np.random.default_rng(5).standard_normal((9, 1, DIM))
-    want = learned(disjoint(design(0.37)), rows, rewards, names).score(queries, NAMES)
+    want = learn_in_batches(disjoint(design(0.37)), rows, rewards, names).score(queries, NAMES)
     order = np.random.default_rng(2).permutation(200)
     for sizes in ((200,), (1,), (3, 50)):
-        shuffled = learned(disjoint(design(0.37)), rows[order], rewards[order], [names[i] for i in order], sizes)
+        shuffled = learn_in_batches(
+            disjoint(design(0.37)), rows[order], rewards[order], [names[i] for i in order], sizes
+        )
         assert_close(shuffled.score(queries, NAMES), want)
 
 

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 import onepass as op
-from counts import many
+from counts import repetitions
 from dense_exploration import LEVEL, naive, seen_of
 from onepass.exploration.assignment import exclude_dead_ends, unfillable_slots
 from onepass.exploration.contract import score
@@ -34,7 +34,7 @@ NESTED = {
     "all": ["abcd", "abcd", "abcd"],
     "one slot": ["bd"],
 }
-DRAWS = many(20_000, 400_000)
+DRAWS = repetitions(20_000, 400_000)
 
 
 def mask_of(names, count=4):
@@ -118,14 +118,14 @@ def test_what_is_recorded_is_the_law_by_enumeration(rule, eligible):
 
 def test_and_for_eligibility_at_random():
     rules = list(RULES.values())
-    for i, mask in enumerate(random_masks(many(60, 1_000), 5)):
+    for i, mask in enumerate(random_masks(repetitions(60, 1_000), 5)):
         if assignments(mask):
-            check_law(rules[i % len(rules)], mask, many(500, 20_000), i, greedy=i % 3 == 2)
+            check_law(rules[i % len(rules)], mask, repetitions(500, 20_000), i, greedy=i % 3 == 2)
 
 
 def test_arms_stay_open_that_begin_an_assignment_and_no_others():
     refused = 0
-    for mask in random_masks(many(2_000, 50_000), 6, (1, 2, 3, 4)):
+    for mask in random_masks(repetitions(2_000, 50_000), 6, (1, 2, 3, 4)):
         k, count = mask.shape
         every = [taken for j in range(k) for taken in product(range(count), repeat=j)]
         for taken in every[: 1 + count]:

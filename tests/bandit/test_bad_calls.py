@@ -9,10 +9,10 @@ import pytest
 
 import onepass as op
 from calling import GOOD, OWNERS, PUBLIC, arguments, methods, parameters
-from counts import many
+from counts import repetitions
 from onepass.foundation import compile_notice as waiting
 
-CALLS = many(2_000, 20_000)
+CALLS = repetitions(2_000, 20_000)
 SECONDS = 2.0  # of processor time, compilation apart
 DECIDES_FIRST = {"classifier.score", "regressor.score"}  # by scikit-learn, which looks at y later; scratch changes
 LONGEST = 600  # characters of a message: what is wrong, two values of 120, and the way out

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import onepass as op
-from counts import many
+from counts import repetitions
 from onepass.exploration.e_detector import EDetector, e_value
 
 
@@ -25,7 +25,7 @@ def test_false_alarms_are_as_rare_as_stated(kind, length):
 
     Detectors of few values begin anew, in turn, many times before an alarm.
     """
-    games, every = many(60, 2_000), 100.0
+    games, every = repetitions(60, 2_000), 100.0
     rng = np.random.default_rng(0)
     drawn = {
         "normal": lambda: np.abs(rng.standard_normal(500)),
@@ -47,7 +47,7 @@ def test_false_alarms_are_as_rare_as_stated(kind, length):
 
 def test_no_exchangeable_stream_raises_more_alarms_than_stated():
     """One stream through many beginnings of both detectors: at most one alarm per `every` values, on average."""
-    n, every, rng = many(40_000, 1_000_000), 200.0, np.random.default_rng(3)
+    n, every, rng = repetitions(40_000, 1_000_000), 200.0, np.random.default_rng(3)
     for length in (8, 256, 4096):
         detector, alarms = EDetector(every=every, length=length, seed=4), 0
         for value in rng.random(n).tolist():
@@ -61,7 +61,7 @@ def test_no_exchangeable_stream_raises_more_alarms_than_stated():
 def test_changes_are_found_wherever_they_come(change):
     """Values twice as large from `change` on. One detector found none of 40 at 4,090: it begins anew at 4,096."""
     delays = []
-    for seed in range(many(5, 40)):
+    for seed in range(repetitions(5, 40)):
         rng = np.random.default_rng(seed)
         detector, values = EDetector(every=1e5, seed=seed), np.abs(rng.standard_normal(change + 1_000))
         values[change:] *= 2.0

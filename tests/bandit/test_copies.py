@@ -132,7 +132,7 @@ SIZES = {  # headers that ask for much
 
 @pytest.mark.parametrize("name", SIZES)
 def test_the_header_is_held_against_the_arrays_before_anything_is_allocated(name):
-    from crafting import sealed
+    from crafting import encode_file
     from onepass.foundation import files
 
     params, extra = SIZES[name]
@@ -140,7 +140,7 @@ def test_the_header_is_held_against_the_arrays_before_anything_is_allocated(name
     header, tensors = files.read(data)
     header["params"].update(params)
     header["extra"].update(extra)
-    data = sealed(header, tensors)
+    data = encode_file(header, tensors)
     tracemalloc.start()
     try:
         op.from_bytes(data)

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import onepass as op
-from counts import many
-from crafting import crafted, damaged
+from counts import repetitions
+from crafting import craft_file, damage_file
 from owners import OWNERS, use
 
-FILES = many(400, 2_000)  # of each sort
+FILES = repetitions(400, 2_000)  # of each sort
 SLACK = 3_000_000  # bytes that a load may take beside twice its file: imports at first use, parsed parameters
 SECONDS = 1.0  # of processor time
 
@@ -77,12 +77,12 @@ def answered_whole(data):
 
 def test_damaged_files_are_refused(whole):
     others = list(whole.values())
-    tally, wrong = answers(lambda rng, data: damaged(rng, data, others), whole, FILES)
+    tally, wrong = answers(lambda rng, data: damage_file(rng, data, others), whole, FILES)
     assert wrong == []
     assert tally.get("refused", 0) > 0.9 * FILES  # a piece of a file may be replaced by the same bytes
 
 
 def test_crafted_files_are_refused_or_work(whole):
-    tally, wrong = answers(crafted, whole, FILES)
+    tally, wrong = answers(craft_file, whole, FILES)
     assert wrong == []
     assert tally["refused"] > FILES / 2

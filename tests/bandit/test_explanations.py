@@ -9,7 +9,7 @@ import pytest
 
 import dense_features as dense
 import onepass as op
-from counts import many
+from counts import repetitions
 from onepass.testing import REGS
 
 POINTS = np.random.default_rng(5).standard_normal((4, 5))
@@ -216,7 +216,7 @@ def test_a_map_that_says_nothing_is_explained_by_its_features():
         op.FrequentDirections(dim=5, size=2, reg=0.37),
         op.RobustFrequentDirections(dim=5, size=2, reg=4.0),
         op.ProjectorSplitting(dim=5, rank=2, reg=0.37),
-        *many([], [op.Dyadic(dim=5, size=2, error=1.0, reg=0.37), op.Exact(dim=5, reg=0.37, dtype="float32")]),
+        *repetitions([], [op.Dyadic(dim=5, size=2, error=1.0, reg=0.37), op.Exact(dim=5, reg=0.37, dtype="float32")]),
     ],
     ids=lambda d: repr(d).partition("(")[0] + str(d.dtype),
 )

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import onepass as op
-from counts import many
+from counts import repetitions
 from patience import PATIENCE
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
@@ -62,7 +62,7 @@ def test_every_worker_forked_while_threads_decide_decides(tmp_path, kind, forks)
 
 
 def test_a_worker_forked_while_threads_compile_decides(tmp_path):
-    assert outcome(tmp_path, "ucb", many(1, 2), "cold", {"NUMBA_CACHE_DIR": str(tmp_path)}) == "all decided\n"
+    assert outcome(tmp_path, "ucb", repetitions(1, 2), "cold", {"NUMBA_CACHE_DIR": str(tmp_path)}) == "all decided\n"
 
 
 def outcome(tmp_path, kind, forks, warm, variables):

@@ -5,7 +5,7 @@ import pytest
 
 import dense
 import onepass as op
-from arm_games import DIM, LEFT, NAMES, RIGHT, assert_close, data, factor_data, hybrid, learned, slices
+from arm_games import DIM, LEFT, NAMES, RIGHT, assert_close, data, factor_data, hybrid, learn_in_batches, slices
 from onepass.testing import REGS
 
 # ---- hybrid ----
@@ -34,14 +34,14 @@ def test_hybrid_equals_the_joint_ridge_regression(reg, compact):
 def test_hybrid_does_not_depend_on_the_order_of_rows():
     rows, rewards, names = data(120)
     order = np.random.default_rng(2).permutation(120)
-    one = learned(hybrid(), rows, rewards, names, (120,))
-    other = learned(hybrid(), rows[order], rewards[order], [names[i] for i in order], (1, 9))
+    one = learn_in_batches(hybrid(), rows, rewards, names, (120,))
+    other = learn_in_batches(hybrid(), rows[order], rewards[order], [names[i] for i in order], (1, 9))
     assert_close(other.score(rows[:7, None], NAMES), one.score(rows[:7, None], NAMES))
 
 
 def test_hybrid_parameters_of_an_arm_are_its_means_of_unit_contexts():
     rows, rewards, names = data(100)
-    bandit = learned(hybrid(exploration=0.0), rows, rewards, names)
+    bandit = learn_in_batches(hybrid(exploration=0.0), rows, rewards, names)
     for arm in NAMES:
         assert_close(bandit.model.parameter_of(arm), bandit.score(np.eye(DIM)[:, None], [arm])[:, 0])
 
@@ -80,7 +80,7 @@ def test_a_hybrid_model_over_sketches_learns_what_is_shared(compact):
         "arms": op.Ridge(op.RobustFrequentDirections(dim=DIM, size=2)),
     }
     bandit = op.Bandit(op.Hybrid(**parts, compact=compact), op.Greedy())
-    learned(bandit, rows[:1000], rewards[:1000], names[:1000])
+    learn_in_batches(bandit, rows[:1000], rewards[:1000], names[:1000])
     error = bandit.score(rows[1000:, None], [*NAMES, "new"]) - rewards[1000:, None]
     assert (error**2).mean() < 0.1 * rewards.var()
     assert bandit.error_bound() > 0.0

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import onepass as op
-from interrupting import Interrupted, alarms, raising
+from interrupting import Interrupted, alarms, raise_on_signal
 from onepass.foundation.deferred_signals import defer_signals
 from onepass.learner.contract import learn_examples
 from onepass.model.shared_loop import learn_rows
@@ -56,7 +56,7 @@ def learn_next(bandit, rows):
 def ctrl_c():
     """SIGINT every millisecond or so from another process: at any time, not only where Python looks."""
     code = f"import os, time\nwhile True:\n    os.kill({os.getpid()}, {int(signal.SIGINT)})\n    time.sleep(0.001)"
-    with raising(signal.SIGINT) as listen, subprocess.Popen([sys.executable, "-c", code]) as sender:
+    with raise_on_signal(signal.SIGINT) as listen, subprocess.Popen([sys.executable, "-c", code]) as sender:
         try:
             yield listen
         finally:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import onepass as op
-from counts import many
+from counts import repetitions
 from onepass.lab import Recommender, RecommenderStudy, run
 from onepass.lab.recommender.policies import ItemModelsPolicy, Popularity
 from onepass.lab.recommender.synthetic import implicit_interactions
@@ -66,7 +66,7 @@ def test_what_is_taken_of_late_is_shown_and_what_is_new_has_its_chance():
 
 def test_of_what_was_taken_alone_models_of_items_recommend_better_than_counting():
     """Known users and strangers, at the defaults; and better than ridge regression at its default reg."""
-    users, items = many(800, 8000), many(300, 1200)
+    users, items = repetitions(800, 8000), repetitions(300, 1200)
     ridge = Recommender("ridge", "LinUCB", {"model": "disjoint"})
     policies = (Recommender("models", ItemModelsPolicy), ridge, Recommender("counting", Popularity))
     problem = RecommenderStudy("taken", "", lambda: implicit_interactions(users, items), 16, policies, rounds=3)

@@ -4,9 +4,9 @@ import json
 import subprocess
 import sys
 
-from counts import many
+from counts import repetitions
 
-KILLS = many(60, 1_000)
+KILLS = repetitions(60, 1_000)
 LONGEST = 0.03  # seconds that a process saves: some thirty times
 
 # One process forks the others, so that they need not import again; it says what was wrong with which kill.

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import onepass as op
-from arm_games import DIM, NAMES, data, disjoint, hybrid, learned
+from arm_games import DIM, NAMES, data, disjoint, hybrid, learn_in_batches
 from onepass.design.contract import matrix
 from onepass.foundation import state as states
 
@@ -48,7 +48,7 @@ def test_exact_shared_models_do_not_know_the_order_of_rewards(kind, reg):
 @pytest.mark.parametrize("kind", ["exact", "splitting"])
 def test_models_per_arm_do_not_know_the_order_of_rewards(kind):
     rows, rewards, names = data(150)
-    whole = learned(disjoint(DESIGNS[kind]), rows, rewards, names)
+    whole = learn_in_batches(disjoint(DESIGNS[kind]), rows, rewards, names)
     late = in_order(disjoint(DESIGNS[kind]), rows, rewards, delayed(150, 1), names)
     scores = [np.stack([bandit.score(row, NAMES) for row in rows[:20]]) for bandit in (late, whole)]
     np.testing.assert_allclose(*scores, rtol=0, atol=1e-8)
@@ -56,7 +56,7 @@ def test_models_per_arm_do_not_know_the_order_of_rewards(kind):
 
 def test_hybrid_models_do_not_know_the_order_of_rewards():
     rows, rewards, names = data(150)
-    whole = learned(hybrid(), rows, rewards, names)
+    whole = learn_in_batches(hybrid(), rows, rewards, names)
     late = in_order(hybrid(), rows, rewards, delayed(150, 1), names)
     scores = [np.stack([bandit.score(row, NAMES) for row in rows[:20]]) for bandit in (late, whole)]
     np.testing.assert_allclose(*scores, rtol=0, atol=1e-9)

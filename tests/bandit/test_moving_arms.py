@@ -4,7 +4,20 @@ import numpy as np
 import pytest
 
 import onepass as op
-from arm_games import CUTTING, DIM, LEFT, NAMES, RIGHT, data, disjoint, factor_data, hybrid, learned, outer, slices
+from arm_games import (
+    CUTTING,
+    DIM,
+    LEFT,
+    NAMES,
+    RIGHT,
+    data,
+    disjoint,
+    factor_data,
+    hybrid,
+    learn_in_batches,
+    outer,
+    slices,
+)
 from counts import LONG
 from onepass.foundation import state as states
 
@@ -41,7 +54,7 @@ def dealt(make, rows, rewards, names, parts):
 def test_a_bandit_split_by_arm_and_merged_again_is_bit_identical(kind, compact):
     make = lambda: disjoint(DESIGNS[kind], compact=compact)  # noqa: E731
     rows, rewards, names = data(300, names=MANY)
-    whole = learned(make(), rows, rewards, names)
+    whole = learn_in_batches(make(), rows, rewards, names)
     for parts in (2, 3, 7):
         shards = dealt(make, rows, rewards, names, parts)
         held = [op.to_bytes(shard) for shard in shards]
@@ -50,7 +63,9 @@ def test_a_bandit_split_by_arm_and_merged_again_is_bit_identical(kind, compact):
         assert arms_of(merged) == arms_of(whole)
         assert merged.n_learned == whole.n_learned == 300
         more, paid, whose = data(60, seed=5, names=MANY)
-        assert arms_of(learned(merged, more, paid, whose)) == arms_of(learned(whole.copy(), more, paid, whose))
+        assert arms_of(learn_in_batches(merged, more, paid, whose)) == arms_of(
+            learn_in_batches(whole.copy(), more, paid, whose)
+        )
 
 
 def test_neither_threads_nor_shards_change_a_bit():
@@ -71,7 +86,7 @@ def test_neither_threads_nor_shards_change_a_bit():
 @pytest.mark.parametrize("kind", DESIGNS)
 def test_arms_move_as_bytes_into_holes_that_others_left(kind):
     rows, rewards, names = data(300, names=MANY)
-    whole, target = (learned(disjoint(DESIGNS[kind]), rows, rewards, names) for _ in range(2))
+    whole, target = (learn_in_batches(disjoint(DESIGNS[kind]), rows, rewards, names) for _ in range(2))
     for name in MANY[::2]:
         target.remove_arm(name)
     memory, rounds = target.memory_usage(), target.n_learned
@@ -88,7 +103,7 @@ def test_arms_move_as_bytes_into_holes_that_others_left(kind):
 
 @pytest.mark.parametrize("compact", [None, False])
 def test_an_arm_that_has_not_learned_moves_as_a_name(compact):
-    bandit = learned(disjoint(DESIGNS["exact"], compact=compact), *data(60))
+    bandit = learn_in_batches(disjoint(DESIGNS["exact"], compact=compact), *data(60))
     bandit.add_arm("waiting")
     bandit.model.import_arm("twin", bandit.model.export_arm("waiting"))
     loaded = op.from_bytes(op.to_bytes(bandit))
@@ -98,7 +113,7 @@ def test_an_arm_that_has_not_learned_moves_as_a_name(compact):
 
 def test_an_arm_can_take_another_name_and_go_on_beside_the_original():
     rows, rewards, names = data(90)
-    bandit = learned(disjoint(DESIGNS["exact"]), rows, rewards, names)
+    bandit = learn_in_batches(disjoint(DESIGNS["exact"]), rows, rewards, names)
     bandit.add_arm("twin")
     bandit.model.import_arm("twin", bandit.model.export_arm("a").copy())
     held = op.to_bytes(bandit.model.export_arm("a"))
@@ -120,10 +135,10 @@ def scores(bandit, rows, names):
 def both(make, counts, prior=0, ranks=(DIM, DIM)):
     """Two shards with arms of each other's, and the bandit that has learned all their rows."""
     streams = [data(count, rank, seed, MANY) for seed, (count, rank) in enumerate(zip(counts, ranks, strict=True), 3)]
-    shards = [learned(make(), *stream) for stream in streams]
+    shards = [learn_in_batches(make(), *stream) for stream in streams]
     whole = make()
     for stream in streams:
-        learned(whole, *stream)
+        learn_in_batches(whole, *stream)
     return *shards, whole
 
 
@@ -148,11 +163,11 @@ def test_arms_of_both_equal_learning_both_streams(counts, kind, compact):
 @pytest.mark.parametrize("kind", ["exact", "exact, with rows"])
 def test_copies_of_one_bandit_merge_with_what_their_arms_have_learned_since(kind, compact):
     make = lambda: disjoint(DESIGNS[kind], compact=compact)  # noqa: E731
-    common = learned(make(), *data(50, seed=1, names=MANY[:7]))
+    common = learn_in_batches(make(), *data(50, seed=1, names=MANY[:7]))
     streams = [data(60, seed=seed, names=names) for seed, names in ((2, MANY[:9]), (3, MANY[5:]))]
-    shards, whole = [learned(common.copy(), *stream) for stream in streams], common.copy()
+    shards, whole = [learn_in_batches(common.copy(), *stream) for stream in streams], common.copy()
     for stream in streams:
-        learned(whole, *stream)
+        learn_in_batches(whole, *stream)
     merged = op.merge_all(*shards, since=common)
     rows = data(9, seed=7)[0]
     np.testing.assert_allclose(scores(merged, rows, MANY), scores(whole, rows, MANY), rtol=0, atol=1e-9)
@@ -164,7 +179,7 @@ def test_copies_of_one_bandit_merge_with_what_their_arms_have_learned_since(kind
 
 
 def test_an_arm_that_was_removed_gives_back_what_was_learned_since_only():
-    common = learned(disjoint(DESIGNS["exact"]), *data(50, names=MANY))
+    common = learn_in_batches(disjoint(DESIGNS["exact"]), *data(50, names=MANY))
     first, second = common.copy(), common.copy()
     first.remove_arm(MANY[0])
     first.remove_arm(MANY[1])
@@ -182,13 +197,13 @@ def test_an_arm_that_was_removed_gives_back_what_was_learned_since_only():
 def test_arms_on_sketches_keep_b_and_their_certificates_add_and_hold(design):
     make = lambda: disjoint(design)  # noqa: E731
     streams = [data(count, seed=seed, names=["a"]) for seed, count in ((3, 30), (4, 17), (5, 2))]
-    shards = [learned(make(), *stream) for stream in streams]
+    shards = [learn_in_batches(make(), *stream) for stream in streams]
     merged = op.merge_all(*shards)
     rows, rewards = np.vstack([s[0] for s in streams]), np.concatenate([s[1] for s in streams])
     assert merged.error_bound() >= sum(shard.error_bound() for shard in shards) * (1 - 1e-9)
     more, paid, names = data(25, seed=6, names=["a"])
     for extra in (0, 25):
-        learned(merged, more[:extra], paid[:extra], names[:extra])
+        learn_in_batches(merged, more[:extra], paid[:extra], names[:extra])
         seen, heard = np.vstack([rows, more[:extra]]), np.concatenate([rewards, paid[:extra]])
         arm = merged.model.export_arm("a").state.arm
         inverse = arm.basis.T @ (arm.root @ arm.root.T - np.eye(len(arm.root)) / arm.ridge) @ arm.basis
@@ -213,16 +228,16 @@ def test_hybrid_bandits_equal_the_joint_regression_with_arms_of_both_and_of_one(
     merged = op.merge_all(first, second)
     np.testing.assert_allclose(scores(merged, rows, MANY), scores(whole, rows, MANY), rtol=0, atol=1e-9)
     more, paid, names = data(40, seed=9, names=MANY)
-    later = learned(merged, more, paid, names), learned(whole, more, paid, names)
+    later = learn_in_batches(merged, more, paid, names), learn_in_batches(whole, more, paid, names)
     np.testing.assert_allclose(*(scores(bandit, rows, MANY) for bandit in later), rtol=0, atol=1e-9)
 
 
 def test_hybrid_copies_merge_with_what_they_have_learned_since():
-    common = learned(hybrid(), *data(40, names=MANY[:6]))
+    common = learn_in_batches(hybrid(), *data(40, names=MANY[:6]))
     streams = [data(60, seed=seed, names=names) for seed, names in ((2, MANY[:9]), (3, MANY[5:]))]
-    shards, whole = [learned(common.copy(), *stream) for stream in streams], common.copy()
+    shards, whole = [learn_in_batches(common.copy(), *stream) for stream in streams], common.copy()
     for stream in streams:
-        learned(whole, *stream)
+        learn_in_batches(whole, *stream)
     rows, merged = data(9, seed=7)[0], op.merge_all(*shards, since=common)
     np.testing.assert_allclose(scores(merged, rows, MANY), scores(whole, rows, MANY), rtol=0, atol=1e-9)
 
@@ -280,7 +295,7 @@ def refused(call, bandit, error, match):
 
 
 def test_what_does_not_fit_is_refused_and_nothing_has_changed():
-    bandit = learned(disjoint(DESIGNS["exact"]), *data(60))
+    bandit = learn_in_batches(disjoint(DESIGNS["exact"]), *data(60))
     model = bandit.model.export_arm("a")
     for other in (
         disjoint(DESIGNS["exact, with rows"]),
@@ -297,21 +312,21 @@ def test_what_does_not_fit_is_refused_and_nothing_has_changed():
     rows = op.Exact(dim=DIM, reg=0.37).append(data(3, seed=1)[0])
     refused(lambda: bandit.merge(disjoint(rows)), bandit, ValueError, "begun with the same rows")
     for kind, error in (("splitting", TypeError), ("dyadic", None)):
-        sketches = learned(disjoint(DESIGNS[kind]), *data(60))
+        sketches = learn_in_batches(disjoint(DESIGNS[kind]), *data(60))
         if error is None:
             assert sketches.merge(sketches.copy()).n_learned == 120
         else:
             refused(lambda: sketches.merge(sketches.copy()), sketches, error, "merge is not defined")  # noqa: B023
     huber = lambda compact: op.Bandit(op.Disjoint(op.OnePassHuber(op.Exact(dim=DIM)), compact=compact))  # noqa: E731
     for compact in (True, False):
-        two = [learned(huber(compact), *data(30, seed=seed)) for seed in range(2)]
+        two = [learn_in_batches(huber(compact), *data(30, seed=seed)) for seed in range(2)]
         refused(lambda: two[0].merge(two[1]), two[0], TypeError, "merge is not defined for OnePassHuber")  # noqa: B023
-        apart = learned(huber(compact), *data(30, names=["other"]))
+        apart = learn_in_batches(huber(compact), *data(30, names=["other"]))
         assert two[0].merge(apart).model.rows_of("other") == 30
 
 
 def test_a_damaged_arm_is_refused():
-    bandit = learned(disjoint(DESIGNS["rfd"]), *data(60))
+    bandit = learn_in_batches(disjoint(DESIGNS["rfd"]), *data(60))
     data_of = op.to_bytes(bandit.model.export_arm("a"))
     for place in range(0, len(data_of), 97):
         broken = bytearray(data_of)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import onepass as op
-from arm_games import CUTTING, DIM, NAMES, assert_close, data, learned, slices
+from arm_games import CUTTING, DIM, NAMES, assert_close, data, learn_in_batches, slices
 from counts import LONG
 
 THEORY = op.UCB(op.Theory(noise=0.3, row_bound=4.0))
@@ -67,7 +67,7 @@ def test_an_arm_of_an_arena_equals_one_state_of_its_estimator(kind, design):
     rows, rewards, names = data(240)
     rewards = (rewards > 0.0).astype(float) if kind.endswith("clicks") else rewards
     rule = THEORY if kind == "OnlineNewton" else op.UCB(0.5)
-    pair = [learned(arms(KINDS[kind](design), rule, compact=c), rows, rewards, names) for c in (None, False)]
+    pair = [learn_in_batches(arms(KINDS[kind](design), rule, compact=c), rows, rewards, names) for c in (None, False)]
     assert pair[0].model.estimator.compact
     queries = np.random.default_rng(5).standard_normal((20, 1, DIM))
     assert_close(pair[0].score(queries), pair[1].score(queries), 1e-8)  # radii too
@@ -110,7 +110,7 @@ def cut():
     """A bandit whose arms were cut, and the rows it goes on with."""
     rows, rewards, names = data(300)
     bandit = arms(op.OnlineNewton(op.FrequentDirections(dim=DIM, size=2, reg=0.37)))
-    return learned(bandit, rows[:240], rewards[:240], names[:240]), (rows[240:], rewards[240:], names[240:])
+    return learn_in_batches(bandit, rows[:240], rewards[:240], names[:240]), (rows[240:], rewards[240:], names[240:])
 
 
 def test_arms_of_newton_steps_are_saved_moved_and_published_and_continue_exactly(cut, tmp_path):
@@ -125,7 +125,7 @@ def test_arms_of_newton_steps_are_saved_moved_and_published_and_continue_exactly
     x = more[0][0]
     before = bandit.score(x, NAMES)
     for twin in twins:
-        learned(twin, *more)
+        learn_in_batches(twin, *more)
     for twin in twins[1:]:
         assert np.array_equal(twin.score(x, NAMES), bandit.score(x, NAMES))
     assert np.array_equal(snapshot.score(x, NAMES), before)
@@ -137,16 +137,16 @@ def test_what_an_arm_keeps_is_theta_and_nothing_of_the_moment(cut):
     other = bandit.copy()
     other.model.state.store.state.moment.fill(np.nan)
     for twin in (bandit, other):
-        learned(twin, *more)
+        learn_in_batches(twin, *more)
     assert np.array_equal(bandit.score(more[0][0], NAMES), other.score(more[0][0], NAMES))
 
 
 def test_newton_steps_need_no_more_memory_than_ridge_regression(cut):
     rows, rewards, names = data(300)
-    ridge = learned(
+    ridge = learn_in_batches(
         op.Bandit(op.Disjoint(op.Ridge(op.FrequentDirections(dim=DIM, size=2, reg=0.37)))), rows, rewards, names
     )
-    bandit = learned(cut[0].copy(), *cut[1])
+    bandit = learn_in_batches(cut[0].copy(), *cut[1])
     own = bandit.model.state.store.state.memory.nbytes  # three numbers an arm, of the radius
     assert bandit.memory_usage() - own <= ridge.memory_usage()
 
@@ -167,7 +167,7 @@ def test_float32_arms_err_by_a_few_roundings(compact):
     for dtype in ("float32", "float64"):
         design = op.FrequentDirections(dim=DIM, size=3, reg=0.02, dtype=dtype)
         bandit = op.Bandit(op.Disjoint(op.OnlineNewton(design), compact=compact), op.UCB(0.1))
-        scores.append(learned(bandit, rows, rewards, names).score(rows[:5, None]))
+        scores.append(learn_in_batches(bandit, rows, rewards, names).score(rows[:5, None]))
     assert_close(*scores, 2e-3)
 
 
@@ -178,11 +178,14 @@ def test_arms_on_exact_designs_are_ridge_regression_and_merge():
     rows, rewards, names = data(240)
     make = lambda kind: op.Bandit(op.Disjoint(kind(op.Exact(dim=DIM, reg=0.37))), THEORY)  # noqa: E731
     parts = [
-        learned(make(op.OnlineNewton), *(v[p] for v in (rows, rewards, names))) for p in (slice(99), slice(99, 240))
+        learn_in_batches(make(op.OnlineNewton), *(v[p] for v in (rows, rewards, names)))
+        for p in (slice(99), slice(99, 240))
     ]
-    whole = learned(make(op.OnlineNewton), rows, rewards, names)
+    whole = learn_in_batches(make(op.OnlineNewton), rows, rewards, names)
     assert_close(parts[0].merge(parts[1]).score(rows[:9, None]), whole.score(rows[:9, None]))
-    assert_close(whole.model.parameter_of("a"), learned(make(op.Ridge), rows, rewards, names).model.parameter_of("a"))
+    assert_close(
+        whole.model.parameter_of("a"), learn_in_batches(make(op.Ridge), rows, rewards, names).model.parameter_of("a")
+    )
 
 
 def test_arms_on_sketches_do_not_merge(cut):

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import onepass as op
-from counts import many
+from counts import repetitions
 
 DIM, AFTER = 3, 10.0
 
@@ -64,7 +64,7 @@ class ByHand:
                 held[:] = [old if new is None else new for old, new in zip(held, paid, strict=True)]
 
 
-@settings(max_examples=many(25, 400))
+@settings(max_examples=repetitions(25, 400))
 @given(
     st.lists(
         st.tuples(st.sampled_from(["decide", "reward", "expire", "save"]), st.floats(0.0, 6.0), st.integers(0, 7)),
@@ -282,7 +282,7 @@ def test_an_interruption_leaves_no_decision_that_waits_for_ever():
 
     usual = signal.signal(signal.SIGALRM, interrupt)
     try:
-        for t in range(many(200, 5_000)):
+        for t in range(repetitions(200, 5_000)):
             with contextlib.suppress(Interrupted):
                 signal.setitimer(signal.ITIMER_REAL, float(rng.uniform(1e-6, 1e-3)))
                 try:
@@ -334,7 +334,7 @@ def clicks_of_ten_offers(pending, seed, requests=8_000, mean=120.0):
     return np.mean(found[requests // 2 :], axis=0)
 
 
-@pytest.mark.parametrize("seed", range(many(1, 5)))
+@pytest.mark.parametrize("seed", range(repetitions(1, 5)))
 def test_late_clicks_find_the_best_offers_at_the_deadline_and_nothing_at_arrival(seed):
     make = lambda at: op.PendingRewards(op.ContextualBandit(seed=0), after=400.0, learn_at=at)  # noqa: E731
     shown, chance, best = clicks_of_ten_offers(make("deadline"), seed)

@@ -5,13 +5,13 @@ import pytest
 
 import onepass as op
 import onepass.bandit.recommend
-from arm_games import DIM, NAMES, assert_close, data, disjoint, factor_data, fingerprint, outer, trained
+from arm_games import DIM, NAMES, assert_close, data, disjoint, factor_data, fingerprint, make_experienced_bandit, outer
 
 # ---- recommendations ----
 
 
 def test_recommendations_are_the_best_scores_in_order():
-    bandit, users = trained(), np.random.default_rng(5).standard_normal((30, DIM))
+    bandit, users = make_experienced_bandit(), np.random.default_rng(5).standard_normal((30, DIM))
     for contexts in (users, users[:, None], np.broadcast_to(users[:, None], (30, 5, DIM))):
         offered = [*NAMES, "new"]
         scores = bandit.score(contexts if contexts.ndim == 3 else contexts[:, None], offered)
@@ -25,7 +25,7 @@ def test_recommendations_are_the_best_scores_in_order():
 
 
 def test_excluded_arms_are_left_out_and_lists_may_be_short():
-    bandit, users = trained(), np.random.default_rng(5).standard_normal((5, DIM))
+    bandit, users = make_experienced_bandit(), np.random.default_rng(5).standard_normal((5, DIM))
     exclude = [[], {"a"}, ("a", 7, "nobody"), NAMES, np.array(["d"])]
     found = bandit.recommend(users, 3, exclude=exclude)
     scores = bandit.score(users[:, None])
@@ -45,7 +45,7 @@ def test_users_in_blocks_get_the_same_recommendations(kind, monkeypatch):
         bandit.learn(op.Factors(left, right), rewards, names)
         contexts = op.Factors(left[:23], np.stack(list(arms.values())))
     else:
-        bandit, offered = trained(op.Thompson(0.5) if kind == "thompson" else None), [*NAMES, "new"]
+        bandit, offered = make_experienced_bandit(op.Thompson(0.5) if kind == "thompson" else None), [*NAMES, "new"]
         contexts = np.random.default_rng(5).standard_normal((23, DIM))
         if kind == "a row an arm":
             contexts = np.random.default_rng(5).standard_normal((23, 5, DIM))

@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 
 import onepass as op
-from counts import many
+from counts import repetitions
 from interrupting import Interrupted, alarms
 from onepass.foundation.rw_lock import SharedObject, composite, reading, writing
 from patience import PATIENCE
-from thread_games import ASKED, ROWS, SKETCH, switching, together
+from thread_games import ASKED, ROWS, SKETCH, run_together, switching
 
 
 class Counter(SharedObject):
@@ -110,7 +110,7 @@ def test_a_write_within_a_read_or_a_write_of_the_same_thread_is_refused(outer):
 
 def test_readers_do_not_keep_a_writer_out_and_a_writer_keeps_no_reader_out():
     """Every write lets in all who wait: no reader has less than half of the reads that writes left room for."""
-    one, times, reads, over = Counter(0.0003), many(60, 6000), [0] * 4, threading.Event()
+    one, times, reads, over = Counter(0.0003), repetitions(60, 6000), [0] * 4, threading.Event()
 
     def write():
         try:
@@ -124,14 +124,14 @@ def test_readers_do_not_keep_a_writer_out_and_a_writer_keeps_no_reader_out():
             one.read()
             reads[i] += 1
 
-    assert together(write, *[lambda i=i: read(i) for i in range(4)]) == []
+    assert run_together(write, *[lambda i=i: read(i) for i in range(4)]) == []
     assert min(reads) >= times // 2
     assert one.first == times
 
 
 def test_writers_take_turns():
     """Who has written goes to the end of the queue: when the first is done, each has written about as often."""
-    one, times, written, over = Counter(0.0003), many(60, 6000), [0] * 4, threading.Event()
+    one, times, written, over = Counter(0.0003), repetitions(60, 6000), [0] * 4, threading.Event()
 
     def write(i):
         while not over.is_set():
@@ -140,7 +140,7 @@ def test_writers_take_turns():
             if written[i] == times:
                 over.set()
 
-    assert together(*[lambda i=i: write(i) for i in range(4)]) == []
+    assert run_together(*[lambda i=i: write(i) for i in range(4)]) == []
     assert min(written) >= times // 2
     assert one.first == one.second == sum(written)
 
@@ -158,7 +158,7 @@ def test_after_handlers_that_raise_at_any_time_nothing_stays_locked():
         signal.setitimer(signal.ITIMER_REAL, 0.0001, 0.00013)
         for wave in range(2):
             came, end = 0, time.monotonic() + PATIENCE / 2
-            while came < many(400, 40_000) and time.monotonic() < end:
+            while came < repetitions(400, 40_000) and time.monotonic() < end:
                 try:
                     listen[0] = True
                     for _ in range(20):
@@ -195,7 +195,7 @@ def test_writes_that_handlers_break_off_leave_nothing_locked():
         thread.start()
     came, end = 0, time.monotonic() + PATIENCE / 2
     with switching(), alarms() as listen:
-        while came < many(200, 20_000) and time.monotonic() < end:
+        while came < repetitions(200, 20_000) and time.monotonic() < end:
             try:
                 listen[0] = True
                 one.learn(ROWS[came % 50], 1.0)
@@ -243,7 +243,7 @@ def test_a_handler_decides_and_saves_whatever_the_thread_does_and_learns_between
             for thread in threads:
                 thread.start()
             signal.setitimer(signal.ITIMER_REAL, 0.002)
-            while heard["decided"] < many(100, 10_000) and time.monotonic() < end:
+            while heard["decided"] < repetitions(100, 10_000) and time.monotonic() < end:
                 one.learn(ROWS[2], 0.25)
                 one.decide(ASKED)
     finally:
@@ -252,7 +252,7 @@ def test_a_handler_decides_and_saves_whatever_the_thread_does_and_learns_between
         over.set()
         for thread in threads:
             thread.join()
-    assert heard["decided"] >= many(100, 10_000)
+    assert heard["decided"] >= repetitions(100, 10_000)
     assert heard["learned"] + heard["refused"] >= heard["decided"] - 1
     assert free(one)
 
@@ -351,9 +351,9 @@ def test_a_child_forked_while_threads_learn_and_copy_has_a_whole_state_and_goes_
     (tmp_path / "forks.py").write_text(FORKS)
     environment = {**os.environ, "PYTHONPATH": str(Path(op.__file__).parent.parent)}
     command = [sys.executable, "-W", "ignore::DeprecationWarning", str(tmp_path / "forks.py")]
-    command += [str(Path(__file__).parents[1]), name, str(many(40, 2000))]
+    command += [str(Path(__file__).parents[1]), name, str(repetitions(40, 2000))]
     run = subprocess.run(
-        command, env=environment, capture_output=True, text=True, check=False, timeout=many(PATIENCE, 3000)
+        command, env=environment, capture_output=True, text=True, check=False, timeout=repetitions(PATIENCE, 3000)
     )
     told = [line for line in run.stderr.splitlines() if not line.startswith("onepass: compiling")]  # on a cold cache
     assert (run.stdout, told) == ("all went on\n", [])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import onepass as op
-from counts import many
+from counts import repetitions
 
 DIM = 5
 BANDITS = {
@@ -51,7 +51,7 @@ def answers(one, bandit):
 @pytest.mark.parametrize("name", BANDITS)
 def test_a_snapshot_stays_as_it_was_and_equals_a_copy(name):
     bandit, rng, held = BANDITS[name](), np.random.default_rng(0), []
-    for step in range(many(25, 2500)):
+    for step in range(repetitions(25, 2500)):
         teach(bandit, rng, 4)
         snapshot, copy = bandit.snapshot(), bandit.copy()
         held.append((snapshot, answers(copy, bandit), op.to_bytes(copy)))

@@ -7,18 +7,32 @@ import numpy as np
 import pytest
 
 import onepass as op
-from counts import many
+from counts import repetitions
 from patience import PATIENCE
-from thread_games import ALL, ASKED, CALLS, KERNELS, REWARDS, ROWS, for_seconds, history, played, together, told
+from thread_games import (
+    ALL,
+    ASKED,
+    CALLS,
+    KERNELS,
+    REWARDS,
+    ROWS,
+    for_seconds,
+    history,
+    plain_reward,
+    play_beside_readers,
+    run_together,
+)
 
-SECONDS = many(1, 240) / 4
+SECONDS = repetitions(1, 240) / 4
 
 
 @pytest.mark.parametrize("name", ALL)
 def test_readers_beside_a_learner_see_states_between_two_calls_in_order_and_files_hold_one(name, tmp_path):
     kind = ALL[name]
     known = history(kind)
-    seen = for_seconds(SECONDS, lambda: played(kind, known, tmp_path / "saved"), {"scores": CALLS, "files": 1})
+    seen = for_seconds(
+        SECONDS, lambda: play_beside_readers(kind, known, tmp_path / "saved"), {"scores": CALLS, "files": 1}
+    )
     assert seen["scores"] >= CALLS
     assert seen["files"] >= 1
 
@@ -35,15 +49,15 @@ def test_four_writers_leave_what_one_order_of_their_calls_leaves(name):
         for i in order:
             kind.write(twin, i)
         orders.add(kind.read(twin).tobytes())
-    for _ in range(many(10, 2000)):
+    for _ in range(repetitions(10, 2000)):
         one = begun.copy()
-        assert together(*[lambda i=i, one=one: kind.write(one, i) for i in (12, 19, 24, 31)]) == []
+        assert run_together(*[lambda i=i, one=one: kind.write(one, i) for i in (12, 19, 24, 31)]) == []
         assert kind.read(one).tobytes() in orders
 
 
 def test_rows_of_four_writers_are_all_learned():
     """Distinct unit vectors: every entry of the root and of the moment is made by one thread, in its order."""
-    dim, times = 24, many(30, 3000)
+    dim, times = 24, repetitions(30, 3000)
     one, alone, eye = op.OFUL(dim=dim, reg=0.37), op.OFUL(dim=dim, reg=0.37), np.eye(dim)
 
     def learn(bandit, first):
@@ -51,7 +65,7 @@ def test_rows_of_four_writers_are_all_learned():
             for axis in range(first, dim, 4):
                 bandit.learn(0.1 * (1 + t % 7) * eye[axis], float(REWARDS[t % 50]))
 
-    assert together(*[lambda first=first: learn(one, first) for first in range(4)]) == []
+    assert run_together(*[lambda first=first: learn(one, first) for first in range(4)]) == []
     for first in range(4):
         learn(alone, first)
     assert one.n_learned == alone.n_learned == dim * times
@@ -65,15 +79,15 @@ def test_arms_of_four_writers_are_those_of_one():
         return op.Bandit(op.Disjoint(op.Ridge(op.FrequentDirections(dim=10, size=3, reg=0.37))))
 
     def learn(bandit, writer):
-        for i in range(many(150, 120)):
+        for i in range(repetitions(150, 120)):
             j = i % 100
             names = [f"{writer}-{i}", f"{writer}-{i % 5}", f"{writer}-{i % 3}"]
             bandit.learn(ROWS[j : j + 3], REWARDS[j : j + 3], names)
-            bandit.learn(ROWS[j], told(REWARDS[j]), f"{writer}-{i % 4}")
+            bandit.learn(ROWS[j], plain_reward(REWARDS[j]), f"{writer}-{i % 4}")
 
-    for _ in range(many(1, 100)):
+    for _ in range(repetitions(1, 100)):
         one, alone = made(), made()
-        assert together(*[lambda writer=writer, one=one: learn(one, writer) for writer in range(4)]) == []
+        assert run_together(*[lambda writer=writer, one=one: learn(one, writer) for writer in range(4)]) == []
         for writer in range(4):
             learn(alone, writer)
         names = alone.arms
@@ -88,7 +102,7 @@ def test_arms_come_and_go_while_others_decide():
 
     def change():
         try:
-            for i in range(many(200, 20000)):
+            for i in range(repetitions(200, 20000)):
                 bandit.add_arm(i)
                 bandit.learn(ROWS[i % 50], 1.0, i)
                 bandit.remove_arm(i)
@@ -102,19 +116,19 @@ def test_arms_come_and_go_while_others_decide():
             assert bandit.model.rows_of("a") == 1
             assert bandit.memory_usage() > 0
 
-    assert together(change, decide, decide) == []
+    assert run_together(change, decide, decide) == []
     assert bandit.arms == tuple("abcde")
 
 
 def test_four_threads_that_decide_draw_as_often_as_one():
     """The generator stands where it stands after as many decisions of one thread: no number was drawn twice."""
-    one, alone, count = op.OFUL(dim=3), op.OFUL(dim=3), many(200, 20000)
+    one, alone, count = op.OFUL(dim=3), op.OFUL(dim=3), repetitions(200, 20000)
 
     def decide(bandit, times):
         for _ in range(times):
             bandit.decide(np.eye(3))
 
-    assert together(*[lambda: decide(one, count)] * 4) == []
+    assert run_together(*[lambda: decide(one, count)] * 4) == []
     decide(alone, 4 * count)
     assert op.to_bytes(one) == op.to_bytes(alone)
 
@@ -133,7 +147,7 @@ def test_two_threads_read_at_the_same_time(name):
     bandit = op.GPUCB(np.arange(6.0)[:, None], slow) if "GP" in name else op.BKB(np.arange(6.0)[:, None], slow)
     bandit.learn(None, 1.0, 2)
     waits[0] = True
-    assert together(*[lambda: bandit.model.posterior([[0.5]])] * 2) == []
+    assert run_together(*[lambda: bandit.model.posterior([[0.5]])] * 2) == []
 
 
 def test_other_threads_run_while_one_computes():

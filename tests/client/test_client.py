@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import onepass.client
-from counts import many
+from counts import repetitions
 from onepass.client import (
     AsyncClient,
     BadRequest,
@@ -149,7 +149,7 @@ def test_what_cannot_be_sent_is_refused_before_it_is(lossy):
 
 @pytest.mark.parametrize("what", ["request", "answer", "stopping", "proxy"])
 def test_what_is_lost_on_the_way_is_sent_again_and_counts_once(client, lossy, what):
-    n = many(2, 100)
+    n = repetitions(2, 100)
     news, way = lossy(lambda number: what if number % 2 else None)
     ids = [news.decide(CONTEXT, ARMS).id for _ in range(n)]
     for id in ids:

@@ -5,13 +5,13 @@ import polars as pl
 import pytest
 
 import onepass as op
-from counts import many as often
+from counts import repetitions as often
 from experiments import Scripted, Staircase, Until
 from local_ray import local_ray
 from onepass import evaluation as ev
 from onepass.cluster import Replicas, ShardedBandit, evaluate, fit
 from onepass.lab import Experiment, ExperimentError, Policy, run
-from sharded_driver import EVERY, Mortal, batch, recipe, same
+from sharded_driver import EVERY, Mortal, assert_same, batch, recipe
 
 pytestmark = pytest.mark.xdist_group("ray")  # one Ray for all of them
 
@@ -32,7 +32,7 @@ def test_actors_that_are_killed_while_they_learn_come_back(ray, tmp_path):
         if seq in strikes:
             ray.kill(bandit.supervisor.members[int(rng.integers(2))].shard)
         bandit.learn(*batch(seq), seq=seq)
-    same(bandit, rounds)
+    assert_same(bandit, rounds)
     assert bandit.supervisor.recovered == kills
     users = rng.standard_normal((5, 4))
     one = recipe()

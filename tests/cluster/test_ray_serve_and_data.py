@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import onepass as op
-from counts import many as often
+from counts import repetitions as often
 from local_ray import local_ray
 from onepass.cluster import fit
 from onepass.cluster.serving import application

@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 
 import onepass as op
-from counts import many as often
+from counts import repetitions as often
 from onepass import evaluation as ev
 from onepass.cluster import evaluate, fit
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import onepass as op
 from counts import LONG
-from counts import many as often
+from counts import repetitions as often
 from onepass.cluster import ShardedBandit
 from onepass.cluster.rendezvous_hash import assign_shards
 

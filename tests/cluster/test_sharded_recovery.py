@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from counts import many as often
+from counts import repetitions as often
 from onepass.cluster import ShardedBandit, ShardLost
-from sharded_driver import DIM, batch, recipe, same
+from sharded_driver import DIM, assert_same, batch, recipe
 
 DRIVER = Path(__file__).parents[1] / "sharded_driver.py"
 
@@ -27,7 +27,7 @@ def learned(folder, rounds: int, shards: int = 2, every: int = 1_000_000) -> Sha
 
 def opened_is(folder, rounds: int) -> None:
     with ShardedBandit.open(folder) as bandit:
-        same(bandit, rounds)
+        assert_same(bandit, rounds)
 
 
 def test_a_folder_opened_is_the_bandit_after_its_last_change(tmp_path):
@@ -75,7 +75,7 @@ def test_a_change_that_was_not_written_to_its_end_is_no_change(tmp_path):
         shutil.copytree(tmp_path / "a", folder)
         (folder / "log-1").write_bytes(data[:cut])
         with ShardedBandit.open(folder) as opened:
-            same(opened, 2)
+            assert_same(opened, 2)
             opened.learn(*batch(3), seq=3)
         opened_is(folder, 3)
 
@@ -112,7 +112,7 @@ def test_a_full_disk_is_said_and_when_it_has_room_again_nothing_is_lost_or_doubl
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     bandit.learn(*batch(3), seq=3)
     bandit.learn(*batch(4))
-    same(bandit, 4)
+    assert_same(bandit, 4)
     bandit.close()
     opened_is(tmp_path, 4)
 
@@ -134,7 +134,7 @@ def test_a_change_asked_for_again_is_made_once():
     bandit = ShardedBandit(recipe())
     for seq in (1, 1, 2, 1, 3, 3):
         bandit.learn(*batch(seq), seq=seq)
-    same(bandit, 3)
+    assert_same(bandit, 3)
     with pytest.raises(ValueError, match="seq must be 4"):
         bandit.learn(*batch(5), seq=5)
 
@@ -159,7 +159,7 @@ def test_lost_shards_come_back(tmp_path_factory, acts):
         elif act == "reopen":
             bandit.close()
             bandit = ShardedBandit.open(folder)
-    same(bandit, len(acts) + 1)
+    assert_same(bandit, len(acts) + 1)
     bandit.close()
     shutil.rmtree(folder)
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import onepass as op
-from counts import many
+from counts import repetitions
 from onepass.cluster import fit
 from onepass.cluster.parallel_fit import (
     MIN_PART_ROWS,
@@ -24,7 +24,7 @@ from onepass.cluster.parallel_fit import (
 SIZES = st.lists(st.one_of(st.integers(0, 9), st.integers(0, 5 * MIN_PART_ROWS)), min_size=1, max_size=6)
 
 
-@settings(max_examples=many(40, 1_000), deadline=None)
+@settings(max_examples=repetitions(40, 1_000), deadline=None)
 @given(sizes=SIZES, workers=st.integers(1, 5))
 def test_every_row_is_in_one_part_and_parts_are_of_one_length(sizes, workers):
     whole = [Part(f"{number}", 0, size) for number, size in enumerate(sizes)]

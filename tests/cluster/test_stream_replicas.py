@@ -5,7 +5,7 @@ import pytest
 
 import onepass as op
 from counts import LONG
-from counts import many as often
+from counts import repetitions as often
 from onepass.cluster import Replicas
 
 DIM, REG = 5, 0.3

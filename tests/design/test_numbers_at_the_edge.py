@@ -7,7 +7,7 @@ import pytest
 from numba import njit
 
 import onepass as op
-from counts import many
+from counts import repetitions
 from edge_families import DESIGNS, DIM, SCALES, families
 from onepass.design import contract
 
@@ -24,7 +24,7 @@ def answers(design):
 @pytest.mark.parametrize("name", DESIGNS)
 def test_rows_of_any_scale_leave_finite_answers_within_the_certificate(name, dtype):
     for reg in (1.0, 1e-3):
-        for kind, given in families(dtype, many(200, 100_000)):
+        for kind, given in families(dtype, repetitions(200, 100_000)):
             rows = given.astype(dtype)
             truth = reg * np.eye(DIM, dtype=np.longdouble)
             truth += rows.astype(np.longdouble).T @ rows.astype(np.longdouble)
@@ -57,7 +57,7 @@ ESTIMATORS = {
 @pytest.mark.parametrize("compact", [None, False])
 @pytest.mark.parametrize("name", ["Exact", "FrequentDirections", "ProjectorSplitting"])
 def test_arms_stay_finite_on_rows_of_any_scale(name, compact):
-    for kind, rows in families("float64", many(60, 10_000)):
+    for kind, rows in families("float64", repetitions(60, 10_000)):
         estimator = op.Ridge(DESIGNS[name](dim=DIM, reg=1.0, dtype="float64"))
         bandit = op.Bandit(op.Disjoint(estimator, compact=compact), op.UCB(0.1))
         bandit.learn(rows[:30], np.ones(30), [i % 2 for i in range(30)])
@@ -70,7 +70,7 @@ def test_arms_stay_finite_on_rows_of_any_scale(name, compact):
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_estimators_stay_finite_on_rows_that_an_inverse_resolves(name):
     """Up to sqrt(reg) / eps: beside longer rows a root in double precision has no digits left for the others."""
-    for kind, rows in families("float64", many(100, 100_000), top=14):
+    for kind, rows in families("float64", repetitions(100, 100_000), top=14):
         bandit = op.Bandit(ESTIMATORS[name](op.Exact(dim=DIM, reg=1.0)), op.UCB(0.1))
         bandit.learn(rows, np.ones(len(rows)))
         assert np.isfinite(bandit.model.parameter).all(), (name, kind)
@@ -92,9 +92,9 @@ def test_widths_after_long_rows_and_then_short_ones_are_those_of_a_fresh_factori
     basis = np.linalg.qr(rng.standard_normal((dim, dim)))[0][:spanned]
     for k in range(20):
         rows = (
-            rng.standard_normal((many(5_000, 100_000), spanned)) @ basis
+            rng.standard_normal((repetitions(5_000, 100_000), spanned)) @ basis
             if k < 10
-            else rng.standard_normal((many(5_000, 100_000), dim))
+            else rng.standard_normal((repetitions(5_000, 100_000), dim))
         )
         rows *= (1.0 if k < 10 else 1e-6) / np.linalg.norm(rows, axis=1, keepdims=True)
         if single:

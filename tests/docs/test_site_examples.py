@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import onepass as op
-from counts import LONG, many
+from counts import LONG, repetitions
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -33,7 +33,7 @@ def of_adapters():
 def of_formats():
     import dsjson_logs
 
-    dsjson_logs.written(Path("clicks.dsjson"), 60)
+    dsjson_logs.write_log(Path("clicks.dsjson"), 60)
     return {}
 
 
@@ -45,7 +45,7 @@ HAD = {"adapters": of_adapters, "clicks": lambda: {"op": op}, "formats": of_form
 NEEDS = {"adapters": "mabwiser", "tuning": "optuna"}  # packages of others, which `make test` does without
 CHEAP = ["clicks", "formats", "news"]
 ALL = ["adapters", "clicks", "evaluation", "formats", "merging", "news", "recommended", "threads", "tuning"]
-HERE = [page for page in many(CHEAP, ALL) if page not in NEEDS or find_spec(NEEDS[page])]
+HERE = [page for page in repetitions(CHEAP, ALL) if page not in NEEDS or find_spec(NEEDS[page])]
 
 
 @pytest.mark.parametrize("page", HERE)
@@ -64,12 +64,12 @@ if LONG:  # it starts a service
         from azure.ai.personalizer import PersonalizerClient
         from azure.core.credentials import AzureKeyCredential
 
-        from service_process import Served
+        from service_process import RunningService
 
         page = (DOCS / "personalizer.md").read_text()
         (settings,) = re.findall(r"^```toml\n(.*?)^```$", page, re.M | re.S)
         (tmp_path / "shop.toml").write_text(settings)
-        served = Served(tmp_path / "data", tmp_path / "shop.toml")
+        served = RunningService(tmp_path / "data", tmp_path / "shop.toml")
         try:
             (session,) = re.findall(r"^```pycon\n(.*?)^```$", page, re.M | re.S)
             session = session.replace("http://127.0.0.1:8080", served.address)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import near
-from counts import many
+from counts import repetitions
 
 DOCS = Path(__file__).parents[2] / "docs"
 ALL = sorted(path.stem for path in (DOCS / "tutorials").glob("*.md"))
@@ -17,7 +17,7 @@ A_MINUTE_OF_TWO_CORES = 120.0  # seconds of processor
 CHEAP = ["heavy_tails", "recommending"]  # under half a second each, with code that other tests compile
 
 
-@pytest.mark.parametrize("tutorial", many(CHEAP, ALL))
+@pytest.mark.parametrize("tutorial", repetitions(CHEAP, ALL))
 def test_a_tutorial_runs_and_prints_what_it_shows(tutorial):
     begun = time.process_time()
     found = near.run(DOCS / "tutorials" / f"{tutorial}.md")
@@ -40,4 +40,4 @@ def test_there_are_ten():
     ],
 )
 def test_figures_may_differ_a_little_and_words_may_not(want, got, same):
-    assert near.Near().check_output(want, got, 0) == same
+    assert near.NumberTolerantChecker().check_output(want, got, 0) == same

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import onepass as op
-from counts import LONG, many
+from counts import LONG, repetitions
 from edge_families import DESIGNS, DIM, families
 from onepass.estimator.newton import project_onto_ball
 from onepass.foundation.state import leaves
@@ -72,7 +72,7 @@ def answered(ask):
 
 @pytest.mark.parametrize(("name", "design", "dtype"), CASES)
 def test_a_state_stays_finite_and_an_answer_is_finite_or_refused(name, design, dtype):
-    count = many(80, 2_000) if name in KEEPING else many(120, 100_000)
+    count = repetitions(80, 2_000) if name in KEEPING else repetitions(120, 100_000)
     for reg in (1.0, 1e-3):
         for kind, given in families(dtype, count):
             rows = given.astype(dtype)

@@ -5,7 +5,7 @@ import pytest
 
 import dense_generalized as dense
 import onepass as op
-from counts import many
+from counts import repetitions
 from onepass.design.contract import matrix
 from onepass.design.potential_growth import potential_growth
 from onepass.estimator import contract, families
@@ -66,7 +66,7 @@ def test_mirror_descent_pays_for_its_distance_whatever_the_rewards(family, bound
 @pytest.mark.parametrize(("family", "bound", "design"), CASES)
 def test_the_ellipsoid_holds_theta_star_in_all_rounds(family, bound, design):
     """Rows are those that UCB chooses; a failure in any round of a seed is one, delta = 0.05."""
-    failures, shares, seeds = 0, [], many(6, 40)
+    failures, shares, seeds = 0, [], repetitions(6, 40)
     for seed in range(seeds):
         rng = np.random.default_rng(seed)
         estimator, _ = setting(family, bound, design, 2.0)

@@ -5,7 +5,7 @@ import pytest
 
 import dense
 import onepass as op
-from heavy_games import ARMS, DIM, PRACTICE, assert_close, game, learned, stream
+from heavy_games import ARMS, DIM, PRACTICE, assert_close, game, state_after, stream
 from onepass.estimator import contract
 from onepass.testing import REGS
 
@@ -119,7 +119,7 @@ def test_repetitions_follow_the_papers_formulas(horizon):
 
 def radius_of(estimator, rounds=10):
     rows, rewards = stream(rounds)
-    state = learned(estimator.begin(), rows[:, :2].copy(), rewards)
+    state = state_after(estimator.begin(), rows[:, :2].copy(), rewards)
     return contract.radius(state, rounds, 1.0, 1.5, 1.2, 0.01)
 
 
@@ -139,7 +139,7 @@ def test_radii_are_the_papers():
     want = 3 * (9 * 2 * 5.0) ** (2 / 3) * 5 ** (1 / 6) + 3 * np.sqrt(2.0) * 1.5
     menu = op.estimator.MedianOfMeans(design, moment=5.0, repeats=2, **options)  # 5 epochs in 10 rounds
     rows = np.repeat(stream(5)[0][:, :2], 2, axis=0)
-    state = learned(menu.begin(), np.ascontiguousarray(rows), stream(10)[1])
+    state = state_after(menu.begin(), np.ascontiguousarray(rows), stream(10)[1])
     assert contract.radius(state, 10, 1.0, 1.5, 1.0, 0.01) == pytest.approx(want, rel=1e-12)
 
 

@@ -6,7 +6,7 @@ import pytest
 import dense
 import onepass as op
 from counts import LONG
-from heavy_games import DESIGNS, DIM, PRACTICE, ROW, SIX, assert_close, fingerprint, game, learned, stream
+from heavy_games import DESIGNS, DIM, PRACTICE, ROW, SIX, assert_close, fingerprint, game, state_after, stream
 from onepass.estimator import contract
 from onepass.testing import REGS
 
@@ -72,7 +72,7 @@ def test_models_per_arm_equal_one_bandit_an_arm(kind, tmp_path):
 def test_sketches_larger_than_the_rank_change_nothing(reg, bound):
     rows, rewards = stream(250, seed=14, rank=3)
     found = {
-        name: learned(op.OnePassHuber(make(reg), epsilon=0.5, parameter_bound=bound).begin(), rows, rewards).theta
+        name: state_after(op.OnePassHuber(make(reg), epsilon=0.5, parameter_bound=bound).begin(), rows, rewards).theta
         for name, make in DESIGNS.items()
         if LONG or name != "Dyadic"
     }
@@ -90,7 +90,7 @@ def test_single_precision_stays_close_to_double():
     for dtype in ("float64", "float32"):
         design = op.Exact(dim=DIM, reg=0.37, dtype=dtype)
         start = op.OnePassHuber(design, epsilon=0.5, nu=0.5, parameter_bound=0.8).begin()
-        found.append(learned(start, rows.astype(dtype), rewards).theta)
+        found.append(state_after(start, rows.astype(dtype), rewards).theta)
     assert found[1].dtype == np.float32
     assert_close(found[1], found[0], 1e-4)
 
@@ -134,8 +134,8 @@ def test_estimates_scale_with_the_unit_of_the_rewards(nu, c):
     rows, rewards = stream(300, seed=16)
     plain = op.OnePassHuber(op.Exact(dim=DIM, reg=0.37), epsilon=0.5, nu=nu, horizon=300)
     scaled = op.OnePassHuber(op.Exact(dim=DIM, reg=0.37), epsilon=0.5, nu=None if nu is None else nu * c, horizon=300)
-    want = c * learned(plain.begin(), rows, rewards).theta
-    assert_close(learned(scaled.begin(), rows, rewards * c).theta, want)
+    want = c * state_after(plain.begin(), rows, rewards).theta
+    assert_close(state_after(scaled.begin(), rows, rewards * c).theta, want)
 
 
 # ---- an unknown noise scale ----
@@ -205,8 +205,8 @@ def test_online_newton_on_an_exact_design_is_ridge_regression(reg):
     rows, rewards = stream(300, seed=30)
     newton, ridge = op.OnlineNewton(op.Exact(dim=DIM, reg=reg)), op.Ridge(op.Exact(dim=DIM, reg=reg))
     assert_close(
-        contract.parameter(learned(newton.begin(), rows, rewards)),
-        contract.parameter(learned(ridge.begin(), rows, rewards)),
+        contract.parameter(state_after(newton.begin(), rows, rewards)),
+        contract.parameter(state_after(ridge.begin(), rows, rewards)),
     )
 
 
@@ -214,7 +214,7 @@ def test_online_newton_on_an_exact_design_is_ridge_regression(reg):
 @pytest.mark.parametrize("step", [0.7, 4.0])
 def test_online_newton_equals_the_naive_step(reg, step):
     rows, rewards = stream(300, seed=31)
-    state = learned(op.OnlineNewton(op.Exact(dim=DIM, reg=reg), step=step).begin(), rows, rewards)
+    state = state_after(op.OnlineNewton(op.Exact(dim=DIM, reg=reg), step=step).begin(), rows, rewards)
     matrix, theta = reg * np.eye(DIM), np.zeros(DIM)
     for x, reward in zip(rows, rewards, strict=True):
         matrix = matrix + np.outer(x, x) / step

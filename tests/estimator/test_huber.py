@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import dense
 import onepass as op
 from counts import LONG
-from heavy_games import DESIGNS, DIM, PRACTICE, assert_close, game, learned, stream
+from heavy_games import DESIGNS, DIM, PRACTICE, assert_close, game, state_after, stream
 from onepass.estimator import contract
 from onepass.estimator.newton import project_onto_ball
 from onepass.foundation import state as states
@@ -25,7 +25,7 @@ def followed(estimator, naive, rows, rewards, nus=None):
     state = estimator.begin()
     for i in range(len(rows)):
         nu = None if nus is None or np.isnan(nus[i]) else float(nus[i])
-        state = learned(state, rows[i : i + 1], rewards[i : i + 1], None if nus is None else nus[i : i + 1])
+        state = state_after(state, rows[i : i + 1], rewards[i : i + 1], None if nus is None else nus[i : i + 1])
         naive.learn(rows[i], rewards[i], nu)
         if i % 50 == 0 or i == len(rows) - 1:
             assert_close(state.theta, naive.theta)
@@ -85,7 +85,7 @@ def test_the_unclipped_update_is_ridge_regression(reg):
     rows, rewards = stream(200, seed=6)
     nus = np.random.default_rng(7).uniform(0.3, 1.5, 200)
     estimator = op.OnePassHuber(op.Exact(dim=DIM, reg=reg), nu=0.3, radius=0.0, clip=1e100, step=1.0)
-    state = learned(estimator.begin(), rows, rewards, nus)
+    state = state_after(estimator.begin(), rows, rewards, nus)
     shares = nus / 0.3  # of the noise that was given
     scaled = rows / shares[:, None]
     assert_close(state.theta, np.linalg.solve(reg * np.eye(DIM) + scaled.T @ scaled, scaled.T @ (rewards / shares)))
@@ -176,7 +176,7 @@ def test_one_reward_moves_theta_by_no_more_than_the_threshold_implies(data):
         "parameter_bound": data.draw(st.sampled_from([None, 0.7])),
     }
     rows, rewards = stream(data.draw(st.integers(1, 60)), data.draw(st.integers(0, 1000)))
-    state = learned(op.OnePassHuber(op.Exact(dim=DIM, reg=reg), epsilon=epsilon, **scales).begin(), rows, rewards)
+    state = state_after(op.OnePassHuber(op.Exact(dim=DIM, reg=reg), epsilon=epsilon, **scales).begin(), rows, rewards)
     row = rows[-1] * data.draw(st.sampled_from([0.01, 1.0, 3.0]))
     reward = data.draw(st.sampled_from([-1e12, -3.0, 5.0, 1e6, 1e12]))
     before, t = state.theta.copy(), state.rows + 1
@@ -266,7 +266,7 @@ def test_adaptive_huber_under_the_theorem_takes_its_two_guards_of_sigma(reg, eps
         op.Exact(dim=DIM, reg=reg), epsilon=epsilon, nu=0.01, horizon=10_000, theory=theory
     )
     naive = dense.HeavyOFUL(DIM, reg, epsilon, nu=0.01, horizon=10_000, bound=2.0, row_bound=1.5, delta=1 / 80_000)
-    state = learned(estimator.begin(), rows, rewards)
+    state = state_after(estimator.begin(), rows, rewards)
     for x, r in zip(rows, rewards, strict=True):
         naive.learn(x, r)
     assert_close(state.history.rows[:100], naive.rows)

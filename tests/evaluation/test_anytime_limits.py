@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from counts import many
+from counts import repetitions
 from onepass import evaluation as ev
 from onepass.evaluation.weight_bound import WeightBound
 
@@ -51,7 +51,7 @@ def test_limits_without_a_known_bound_hold_where_the_largest_weight_seen_tells_n
 @pytest.mark.parametrize("rate", RATES)
 def test_evaluations_miss_in_at_most_one_log_of_twenty_with_known_and_unknown_bounds(rate):
     """At every fifth of the log; three arms around the rate, propensities from .04 to .9 that follow what was seen."""
-    rng, runs, rows = np.random.default_rng(1), many(40, 1_000), 600
+    rng, runs, rows = np.random.default_rng(1), repetitions(40, 1_000), 600
     means, policy = rate * np.array([0.5, 1.0, 1.0]) + (1 - rate) * np.array([0.0, 0.0, 0.5]), [0.1, 0.3, 0.6]
     value, missed = float(np.dot(policy, means)), {"known": 0, "unknown": 0}
     for _ in range(runs):

@@ -8,11 +8,11 @@ from scipy import stats
 
 import dense_evaluation as dense
 import onepass as op
-from counts import many
+from counts import repetitions
 from onepass import evaluation as ev
 from onepass.evaluation.policies import bandit_probabilities
 
-RUNS, ROWS, LOOKS = many(60, 2_000), many(600, 2_000), many(3, 10)
+RUNS, ROWS, LOOKS = repetitions(60, 2_000), repetitions(600, 2_000), repetitions(3, 10)
 CLICKS = ev.Range(0.0, 1.0)
 MEANS, FLOOR = np.array([0.1, 0.3, 0.8]), 0.3
 

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 import dense_evaluation as dense
-from counts import many
+from counts import repetitions
 from onepass import evaluation as ev
 from onepass.evaluation.betting import init_bets
 
@@ -92,7 +92,7 @@ def test_near_a_half_limits_go_on_closing_in():
 @pytest.mark.parametrize("rate", RATES)
 def test_limits_miss_at_any_time_in_at_most_one_run_in_twenty_at_every_rate(rate):
     """Looked at after every 20 rows; what was refuted in between stays refuted."""
-    rng, missed, runs, rows = np.random.default_rng(2), 0, many(60, 2_000), many(1_000, 3_000)
+    rng, missed, runs, rows = np.random.default_rng(2), 0, repetitions(60, 2_000), repetitions(1_000, 3_000)
     for run in range(runs):
         weight = (1.0, 2.0, 20.0)[run % 3]
         w, r = clicks(rng, rows, rate, weight)

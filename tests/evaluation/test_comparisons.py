@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 import onepass as op
-from counts import many
+from counts import repetitions
 from onepass import evaluation as ev
 from onepass.evaluation.comparison import (
     CONDITIONS,
@@ -42,7 +42,7 @@ def played(rng, rows, p, means, *, known=False, contexts=False):
 def test_a_worse_policy_is_never_called_better_where_the_present_one_was_hardly_ever_played(worse, better, known):
     """Where the largest weight seen stood in for the unknown bound, in 686 of 1,000 logs."""
     rng = np.random.default_rng(0)
-    wrong, blind, runs = 0, 0, many(60, 1_000)
+    wrong, blind, runs = 0, 0, repetitions(60, 1_000)
     for _ in range(runs):
         log = played(rng, 1_000, ((1.0 - RARE) / 2, (1.0 - RARE) / 2, RARE), (worse, worse, better), known=known)
         found = ev.compare(log, {"worse": ev.ConstantPolicy(0)}, present=ev.ConstantPolicy(2))
@@ -60,7 +60,7 @@ def test_settings_are_not_called_better_where_the_present_ones_want_what_was_har
         return op.Bandit(op.Disjoint(op.Ridge(op.Exact(dim=1))), op.UCB(beta), seed=0)
 
     rng, best = np.random.default_rng(1), []
-    for _ in range(many(4, 100)):
+    for _ in range(repetitions(4, 100)):
         log = played(rng, 1_000, ((1.0 - RARE) / 2, (1.0 - RARE) / 2, RARE), (0.3, 0.3, 0.6), contexts=True)
         tuned = ev.tune(recipe, {"beta": [0.0]}, log, present={"beta": 100.0}, batch_size=100)
         best.append(tuned.comparison.best)
@@ -86,7 +86,7 @@ def test_nothing_is_better_without_a_known_bound_and_limits_hold_all_the_same():
 @pytest.mark.parametrize("rate", [0.001, 0.03, 0.5, 0.97, 0.999])
 def test_limits_of_a_gain_hold_at_all_click_rates(rate, known):
     """A logger with an arm of one row in a hundred, a present policy that takes it often; looked at five times."""
-    rng, missed, runs = np.random.default_rng(3), 0, many(20, 1_000)
+    rng, missed, runs = np.random.default_rng(3), 0, repetitions(20, 1_000)
     means, p = (rate, rate, min(1.5 * rate, 0.5 + rate / 2)), (0.69, 0.3, 0.01)
     one, two = np.array([0.2, 0.7, 0.1]), np.array([0.1, 0.2, 0.7])
     true = float((one - two) @ means)
@@ -195,7 +195,7 @@ def experiments(rate, lift, share, total, runs, seed):
 @pytest.mark.parametrize("rate", [0.001, 0.01, 0.1, 0.5, 0.8, 0.9])
 def test_of_fifty_expected_clicks_an_arm_the_interval_holds_in_94_to_96_of_100(rate, lift, share):
     total = int(np.ceil(50.0 / rate / share))
-    held, widths = experiments(rate, min(lift * rate, 0.95), share, total, many(40_000, 400_000), 8)
+    held, widths = experiments(rate, min(lift * rate, 0.95), share, total, repetitions(40_000, 400_000), 8)
     assert 0.94 <= held.mean() <= 0.96, held.mean()
     assert np.mean([1.0, *widths]) <= 1.05
 
@@ -205,7 +205,7 @@ def test_of_fifty_expected_clicks_an_arm_the_interval_holds_in_94_to_96_of_100(r
 def test_of_fifty_expected_rows_without_a_click_it_holds_as_often(rate, share):
     total = int(np.ceil(50.0 / (1.0 - rate) / share))
     for other in (rate, 1.0 - 1.2 * (1.0 - rate)):
-        held, widths = experiments(rate, other, share, total, many(40_000, 400_000), 9)
+        held, widths = experiments(rate, other, share, total, repetitions(40_000, 400_000), 9)
         assert 0.94 <= held.mean() <= 0.96, held.mean()
         assert widths.mean() <= 1.05
 
@@ -214,7 +214,7 @@ def test_of_fifty_expected_rows_without_a_click_it_holds_as_often(rate, share):
 def test_where_less_than_five_rows_without_a_click_are_expected_it_may_hold_less_often(rate, least):
     """Fifty expected clicks an arm, and .05 to 2.5 rows without one: not what the interval is made for."""
     for other in (rate, rate - 0.04):
-        held, _ = experiments(rate, other, 0.5, int(np.ceil(100.0 / rate)), many(40_000, 400_000), 10)
+        held, _ = experiments(rate, other, 0.5, int(np.ceil(100.0 / rate)), repetitions(40_000, 400_000), 10)
         assert held.mean() >= least, held.mean()
 
 
@@ -224,7 +224,11 @@ def test_the_interval_of_any_two_policies_holds_in_94_to_96_of_100(rate, present
     """Policies that share arms, an uneven logger."""
     rng, p, one = np.random.default_rng(10), np.array([0.5, 0.3, 0.2]), np.array([0.3, 0.6, 0.1])
     base = p if present is None else np.array(present)
-    means, rows, runs = np.array([rate, 1.05 * rate, 0.9 * rate]), int(200 / rate / (1 - rate)), many(500, 20_000)
+    means, rows, runs = (
+        np.array([rate, 1.05 * rate, 0.9 * rate]),
+        int(200 / rate / (1 - rate)),
+        repetitions(500, 20_000),
+    )
     true, held = float((one - base) @ means), 0
     for _ in range(runs):
         arms = rng.choice(3, size=rows, p=p)

@@ -3,10 +3,10 @@
 import pytest
 from scipy import stats
 
-from counts import many
+from counts import repetitions
 from coverage_games import GAMES, TOGETHER, misses
 
-RUNS, ROWS = many(80, 2_000), many(250, 2_000)
+RUNS, ROWS = repetitions(80, 2_000), repetitions(250, 2_000)
 
 
 def allowed(level):

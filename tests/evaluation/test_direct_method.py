@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 import dense_evaluation as dense
-from counts import many
+from counts import repetitions
 from onepass import evaluation as ev
 
 
@@ -21,7 +21,7 @@ def visits(rng, rate, rows, contexts=False):
 def test_the_direct_method_is_near_the_truth_within_its_deviation(contexts):
     """Of a page with a click rate of .05 it said .0370 +- .00017 where the first fold was predicted by 0."""
     rng, values, away = np.random.default_rng(0), [], []
-    for _ in range(many(20, 200)):
+    for _ in range(repetitions(20, 200)):
         found = ev.evaluate(visits(rng, 0.05, 10_000, contexts), ev.ConstantPolicy(0)).estimates["dm"]
         values.append(found.value)
         away.append(abs(found.value - 0.05) / found.deviation)
@@ -33,7 +33,7 @@ def test_the_direct_method_is_near_the_truth_within_its_deviation(contexts):
 
 @pytest.mark.parametrize("rate", [0.001, 0.01, 0.3, 0.9, 0.999])
 def test_its_limits_hold_at_all_click_rates(rate):
-    rng, rows, missed, runs = np.random.default_rng(1), 10_000, 0, many(30, 500)
+    rng, rows, missed, runs = np.random.default_rng(1), 10_000, 0, repetitions(30, 500)
     for _ in range(runs):
         missed += not ev.evaluate(visits(rng, rate, rows), ev.ConstantPolicy(0)).estimates["dm"].normal.contains(rate)
     assert missed <= stats.binom.ppf(1.0 - 1e-4, runs, 0.1), missed

@@ -5,13 +5,13 @@ import pytest
 from scipy import stats
 
 import dense_evaluation as dense
-from counts import many
+from counts import repetitions
 from onepass import evaluation as ev
 from onepass.evaluation import intervals
 from onepass.evaluation.doubly_robust import doubly_robust_interval, lower_limits
 from onepass.evaluation.gamma_mixture import gamma_mixture, log_wealth
 
-RUNS = many(200, 2_000)
+RUNS = repetitions(200, 2_000)
 CLICKS = ev.Range(0.0, 1.0)
 
 
@@ -38,7 +38,7 @@ def logged(rng, rows, learns, policy=(0.05, 0.15, 0.8), mean=(0.02, 0.08, 0.05))
 @pytest.mark.parametrize("learns", [False, True])
 def test_limits_for_all_times_miss_at_any_time_in_at_most_one_run_in_twenty(learns):
     """Checked after every 50 rows; for a logger that learns, too."""
-    rng, missed, rows, runs = np.random.default_rng(2), np.zeros(2, int), 400, many(100, 2_000)
+    rng, missed, rows, runs = np.random.default_rng(2), np.zeros(2, int), 400, repetitions(100, 2_000)
     for _ in range(runs):
         w, r, value = logged(rng, rows, learns)
         bound = 0.8 * 3 / 0.1

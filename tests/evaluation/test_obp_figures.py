@@ -13,7 +13,7 @@ from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestClassifi
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 
-from counts import many
+from counts import repetitions
 from onepass import evaluation as ev
 
 DIGITS = {"ips": (0.030288, 0.024506), "snips": (0.022764, 0.017917), "dr": (0.016156, 0.012679),
@@ -93,7 +93,8 @@ def synthetic(seed, rows=10_000, arms=30, width=5):
 
 
 @pytest.mark.parametrize(
-    ("make", "published", "its", "ours"), [(digits, DIGITS, 30, many(1, 30)), (synthetic, SYNTHETIC, 20, many(1, 20))]
+    ("make", "published", "its", "ours"),
+    [(digits, DIGITS, 30, repetitions(1, 30)), (synthetic, SYNTHETIC, 20, repetitions(1, 20))],
 )
 def test_relative_errors_are_the_published_ones_within_their_spread(make, published, its, ours):
     names = (*published, "dm")

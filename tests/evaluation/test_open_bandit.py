@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from onepass import evaluation as ev
 from onepass.evaluation import intervals
 from onepass.evaluation.gamma_mixture import gamma_mixture
-from open_bandit import logged, thompson
+from open_bandit import load_log, thompson_probabilities
 
 CLICKS = ev.Range(0.0, 1.0)
 TABLE = {  # campaign, logger: truth, IPW and SNIPW errors, ESS / n, largest weight; limits
@@ -31,15 +31,20 @@ TABLE = {  # campaign, logger: truth, IPW and SNIPW errors, ESS / n, largest wei
 
 
 def log_of(logger, campaign, contexts=None):
-    items, slots, clicks, p = logged(logger, campaign)
+    items, slots, clicks, p = load_log(logger, campaign)
     return ev.Log(
-        arms=items, rewards=clicks, propensities=p, n_arms=len(thompson(campaign)), slots=slots, contexts=contexts
+        arms=items,
+        rewards=clicks,
+        propensities=p,
+        n_arms=len(thompson_probabilities(campaign)),
+        slots=slots,
+        contexts=contexts,
     )
 
 
 def policy_of(logger, campaign):
     """The policy that did not write the log."""
-    p = thompson(campaign)
+    p = thompson_probabilities(campaign)
     return p if logger == "random" else np.full(len(p), 1 / len(p))
 
 
@@ -50,7 +55,7 @@ def near(found, told, digits):
 
 def test_the_quickstart_is_reproduced_to_its_digits():
     found = ev.evaluate(log_of("random", "all"), policy_of("random", "all"), estimators=("ips",))
-    truth = logged("bts", "all")[2].mean()
+    truth = load_log("bts", "all")[2].mean()
     assert truth == pytest.approx(0.0042)
     assert f"{found.estimates['ips'].value:.6f}" == "0.004553"
     assert f"{abs(found.estimates['ips'].value - truth) / truth:.4f}" == "0.0840"
@@ -79,7 +84,7 @@ def test_every_row_of_the_table_is_reproduced(campaign, logger):
     log = log_of(logger, campaign)
     found = ev.evaluate(log, policy_of(logger, campaign), estimators=("ips", "snips"))
     m, other = ev.compute_moments(found.sample.weights, found.sample.rewards), "bts" if logger == "random" else "random"
-    assert logged(other, campaign)[2].mean() == pytest.approx(truth)
+    assert load_log(other, campaign)[2].mean() == pytest.approx(truth)
     assert abs(m.ips - truth) / truth == pytest.approx(ipw, abs=6e-4)
     assert abs(m.snips - truth) / truth == pytest.approx(snipw, abs=6e-4)
     assert m.effective / m.rows == pytest.approx(share, abs=6e-4)
@@ -117,7 +122,9 @@ def test_the_other_rows_are_not_refused_and_the_truth_is_within_their_limits(cam
 
 def test_no_policy_is_called_better_than_random_on_ten_thousand_rows():
     """The true gain on all items is .0004: far below what 10,000 rows with weights up to 20 can show."""
-    found = ev.compare(log_of("random", "all"), {"thompson": thompson("all"), "same": np.full(80, 1 / 80)})
+    found = ev.compare(
+        log_of("random", "all"), {"thompson": thompson_probabilities("all"), "same": np.full(80, 1 / 80)}
+    )
     assert found.best is None
     assert all(one.limits.contains(0.0) for one in found.differences)
     assert found.differences[0].limits.upper - found.differences[0].limits.lower < 0.03

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import dense_evaluation as dense
-from counts import many
+from counts import repetitions
 from onepass.evaluation.gamma_mixture import log_wealth, lower_limit
 from onepass.evaluation.running_averages import RunningAverages, mixture_log_wealth
 
@@ -71,8 +71,8 @@ def ever_refuted(rng, rate, alpha, rows):
 
 @pytest.mark.parametrize("rate", RATES)
 def test_averages_of_a_world_that_answers_and_changes_are_held_at_every_row(rate):
-    rng, repeats, alpha = np.random.default_rng(2), many(2, 20), 0.1
-    failed = sum(ever_refuted(rng, rate, alpha, many(400, 2_000)) for _ in range(repeats))
+    rng, repeats, alpha = np.random.default_rng(2), repetitions(2, 20), 0.1
+    failed = sum(ever_refuted(rng, rate, alpha, repetitions(400, 2_000)) for _ in range(repeats))
     assert failed <= alpha * 100 * repeats + 3.0 * np.sqrt(alpha * (1.0 - alpha) * 100 * repeats)
 
 

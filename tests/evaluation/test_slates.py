@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from counts import many
+from counts import repetitions
 from onepass import evaluation as ev
 
 RATES = (0.001, 0.03, 0.5, 0.97, 0.999)
@@ -67,7 +67,7 @@ def value_of(shares, rate):
 @pytest.mark.parametrize("rate", RATES)
 @pytest.mark.parametrize("shares", [(), (0.5,), (0.6, 0.5)])
 def test_limits_of_lists_hold_with_nested_eligibility_and_random_lengths(rate, shares):
-    rng, missed, runs = np.random.default_rng(len(shares)), 0, many(6, 400)
+    rng, missed, runs = np.random.default_rng(len(shares)), 0, repetitions(6, 400)
     value = value_of(shares, rate)
     for _ in range(runs):
         log, policy = drawn(rng, 120, shares, rate)

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from counts import many
+from counts import repetitions
 from coverage_games import logs
 from onepass import evaluation as ev
 
-RUNS, ROWS = many(200, 4_000), 500
+RUNS, ROWS = repetitions(200, 4_000), 500
 UNBIASED = ("ips", "dr", "subgaussian", "subgaussian-dr")  # the knob 0 shrinks nothing
 
 

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 import onepass as op
-from counts import LONG, many
+from counts import LONG, repetitions
 from dense_exploration import LEVEL, naive, seen_of
 from onepass.exploration.contract import score
 from onepass.exploration.sampling import sample_action
@@ -27,7 +27,7 @@ RULES = {
     "SingleDrawThompson": op.SingleDrawThompson(0.5),
 }
 DRAWN = 200_000
-MANY_ARMS = many(50_000, DRAWN)  # draws of one of 1,000 arms
+MANY_ARMS = repetitions(50_000, DRAWN)  # draws of one of 1,000 arms
 
 
 @compiled

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import onepass as op
-from counts import many
+from counts import repetitions
 from onepass.features.bands import LINE, band_name, part_of
 from onepass.features.flatten import flatten_record
 from onepass.model.interaction.interactions import rescale
@@ -68,7 +68,7 @@ def arm(rng):
 @pytest.mark.parametrize("bands", [2, 5])
 def test_rows_are_the_naive_ones(bands):
     records, naive, rng = op.Records(size=256, bands=bands), Naive(bands), np.random.default_rng(1)
-    for _ in range(many(60, 600)):
+    for _ in range(repetitions(60, 600)):
         for each in (arm(rng), {**arm(rng), "price": 1e6, "length": -1e6}):
             row, names = records.transform(each), records.feature_names()
             found = {names[place]: row[place] for place in np.flatnonzero(row) if not names[place].startswith("hash#")}
@@ -213,9 +213,9 @@ VARIANTS = {
 def test_prices_as_numbers_earn_more_than_the_best_price_for_all(variant):
     """As one standardized number they earned .44 of it, where arms have no names, and .79 where they have."""
     shares = []
-    for seed in range(many(3, 20)):
+    for seed in range(repetitions(3, 20)):
         arms = [{"price": float(x), "always": 7.5} for x in VARIANTS[variant](PRICES)]
-        earned, fixed = revenue(op.InteractionBandit(seed=seed), arms, seed, many(2500, 8000))
+        earned, fixed = revenue(op.InteractionBandit(seed=seed), arms, seed, repetitions(2500, 8000))
         shares.append(earned / fixed)
     assert np.mean(shares) > 0.93
     assert min(shares) > 0.75

@@ -6,7 +6,20 @@ from sklearn.gaussian_process import kernels as sk
 
 import dense_kernel as dense
 import onepass as op
-from kernel_games import KERNELS, REGS, SMOOTH, breaking, close, history, learn, points, run, same, same_run, value
+from kernel_games import (
+    KERNELS,
+    REGS,
+    SMOOTH,
+    are_equal,
+    are_equal_runs,
+    assert_close,
+    breaking,
+    history,
+    learn,
+    points,
+    run,
+    value,
+)
 
 # ---- Nystrom features ----
 
@@ -17,11 +30,11 @@ def test_nystrom_features_multiply_to_the_projected_kernel(kernel):
     chosen, X = points(12), points(20, 1)
     z = op.Nystrom(chosen, KERNELS[kernel]).transform(X)
     K = function(X, chosen)
-    close(z @ z.T, K @ np.linalg.pinv(function(chosen, chosen), rcond=1e-12, hermitian=True) @ K.T)
+    assert_close(z @ z.T, K @ np.linalg.pinv(function(chosen, chosen), rcond=1e-12, hermitian=True) @ K.T)
     features = op.Nystrom(X, KERNELS[kernel])
     z = features.transform(X)
     assert z.shape == (20, features.size)
-    close(z @ z.T, function(X, X))
+    assert_close(z @ z.T, function(X, X))
 
 
 def test_nystrom_features_drop_points_that_add_nothing():
@@ -43,8 +56,8 @@ def test_ridge_regression_on_nystrom_features_has_the_dense_mean_and_width(kerne
     bandit = op.Bandit(op.Ridge(op.Exact(dim=features.size, reg=reg)), op.UCB(0.5), features=features)
     bandit.learn(arms[plays], rewards)
     decision = bandit.decide(arms)
-    close(decision.means, dense.dtc(function, chosen, arms[plays], rewards, arms, reg)[0])
-    close(decision.widths**2, dense.subset_of_regressors(function, chosen, arms[plays], arms, reg))
+    assert_close(decision.means, dense.dtc(function, chosen, arms[plays], rewards, arms, reg)[0])
+    assert_close(decision.widths**2, dense.subset_of_regressors(function, chosen, arms[plays], arms, reg))
 
 
 def test_the_nystrom_features_of_bkb_are_those_of_its_dictionary():
@@ -55,10 +68,10 @@ def test_the_nystrom_features_of_bkb_are_those_of_its_dictionary():
         learn(bandit, plays if sets == "fixed" else arms[plays], rewards)
         features, S = bandit.model.nystrom(), bandit.model.dictionary
         z = features.transform(arms)
-        close(z @ z.T, SMOOTH(arms, S) @ np.linalg.inv(SMOOTH(S, S)) @ SMOOTH(S, arms))
+        assert_close(z @ z.T, SMOOTH(arms, S) @ np.linalg.inv(SMOOTH(S, S)) @ SMOOTH(S, arms))
         ridge = op.Bandit(op.Ridge(op.Exact(dim=features.size, reg=0.37)), features=features)
         ridge.learn(arms[plays], rewards)
-        close(ridge.decide(arms).means, bandit.model.posterior(arms).means)
+        assert_close(ridge.decide(arms).means, bandit.model.posterior(arms).means)
 
 
 @pytest.mark.parametrize("design", [op.FrequentDirections, op.RobustFrequentDirections, op.Exact])
@@ -71,9 +84,9 @@ def test_sketched_bandits_run_on_nystrom_features_and_are_saved(design, tmp_path
     run(bandit, 60, sets=sets)
     bandit.save(tmp_path / "bandit")
     loaded, copy = op.load(tmp_path / "bandit"), bandit.copy()
-    assert same(loaded.decide(arms)[2:5], bandit.decide(arms)[2:5])
+    assert are_equal(loaded.decide(arms)[2:5], bandit.decide(arms)[2:5])
     runs = [run(b, 40, sets=sets) for b in (loaded, copy)]
-    assert same_run(*runs)
+    assert are_equal_runs(*runs)
     assert bandit.memory_usage() > 0
     recommended = bandit.recommend(arms[None], k=3)
     assert len(recommended.arms[0]) == 3

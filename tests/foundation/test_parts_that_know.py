@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import onepass as op
-from crafting import sealed
+from crafting import encode_file
 from onepass.foundation import files
 from onepass.foundation import state as states
 from onepass.foundation.registry import list_classes
@@ -168,10 +168,10 @@ def test_parts_that_do_not_fit_are_refused_in_one_sentence():
         tensors[name] = array
     refused({**header, "parts": []}, tensors)
     refused({**header, "parts": 3}, tensors)
-    assert op.to_bytes(op.from_bytes(sealed(header, tensors))) == data
+    assert op.to_bytes(op.from_bytes(encode_file(header, tensors))) == data
 
 
 def refused(header, tensors):
     with pytest.raises(ValueError, match=r"data is damaged: .*") as trouble:
-        op.from_bytes(sealed(header, tensors))
+        op.from_bytes(encode_file(header, tensors))
     assert "\n" not in str(trouble.value)

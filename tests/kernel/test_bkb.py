@@ -6,7 +6,20 @@ import pytest
 import dense_kernel as dense
 import onepass as op
 from counts import pairs
-from kernel_games import BANDITS, KERNELS, REGS, SMOOTH, agree, close, history, learn, play, points, same, value
+from kernel_games import (
+    BANDITS,
+    KERNELS,
+    REGS,
+    SMOOTH,
+    are_equal,
+    assert_close,
+    assert_posterior_close,
+    history,
+    learn,
+    play,
+    points,
+    value,
+)
 from onepass.model.kernel.state import combine_rows_twice
 
 # ---- BKB ----
@@ -26,9 +39,9 @@ def test_bkb_with_all_played_arms_is_gp_ucb(kernel, reg, staleness):
         learn(fixed, plays[part], rewards[part])
         learn(rows, arms[plays[part]], rewards[part])
         want = exact.model.posterior()[:2]
-        agree(fixed.model.posterior(), want)
-        agree(rows.model.posterior(arms), want)
-        agree(fixed.model.posterior(arms), want)
+        assert_posterior_close(fixed.model.posterior(), want)
+        assert_posterior_close(rows.model.posterior(arms), want)
+        assert_posterior_close(fixed.model.posterior(arms), want)
     if kernel in ("matern 1/2", "matern 3/2"):
         assert fixed.model.dictionary_size == rows.model.dictionary_size == len(np.unique(plays))
 
@@ -46,7 +59,7 @@ def test_bkb_with_all_played_arms_decides_as_gp_ucb_also_where_arms_tie(sets, fi
         rows = (arms,) if sets == "rows" else ()
         for _ in range(60):
             one, other = exact.decide(*rows), bandit.decide(*rows)
-            close(other.scores, one.scores, 1e-6)
+            assert_close(other.scores, one.scores, 1e-6)
             assert one.arm == other.arm or (one.arm - other.arm) % 15 == 0  # twins may differ in their last digits
             reward = float(value(arms)[one.arm])
             for each in (exact, bandit):
@@ -90,9 +103,9 @@ def test_bkb_equals_the_dense_formulas_on_its_own_dictionary(sets, kernel, reg, 
             assert dictionary.shape == (bandit.model.dictionary_size, 2)
             sizes.append(len(dictionary) / len(np.unique(np.array(played), axis=0)))
             want = dense.dtc(function, dictionary, np.array(played), np.array(rewards), arms, reg)
-            agree(bandit.model.posterior(arms), want)
+            assert_posterior_close(bandit.model.posterior(arms), want)
             if sets == "fixed":
-                agree(bandit.model.posterior(), want)
+                assert_posterior_close(bandit.model.posterior(), want)
     assert min(sizes) < 0.99  # some played arms were left out
 
 
@@ -113,10 +126,10 @@ def test_bkb_with_normalized_rewards_equals_the_dense_formulas_on_them(sets, sta
                 normal = (heard - heard.mean()) / heard.std()
                 means, variances = dense.dtc(SMOOTH, bandit.model.dictionary, played, normal, arms, reg)
                 want = heard.mean() + heard.std() * means, variances
-                agree(bandit.model.posterior(arms), want)
-                close(bandit.model.posterior(arms).deviations, heard.std() * np.sqrt(reg * variances))
+                assert_posterior_close(bandit.model.posterior(arms), want)
+                assert_close(bandit.model.posterior(arms).deviations, heard.std() * np.sqrt(reg * variances))
                 if sets == "fixed":
-                    agree(bandit.model.posterior(), want)
+                    assert_posterior_close(bandit.model.posterior(), want)
 
 
 def test_bkb_learns_batches_as_the_dense_formulas_say():
@@ -129,7 +142,7 @@ def test_bkb_learns_batches_as_the_dense_formulas_say():
             learn(bandit, plays[part] if sets == "fixed" else arms[plays[part]], rewards[part])
             stop = start + 50
             want = dense.dtc(SMOOTH, bandit.model.dictionary, arms[plays[:stop]], rewards[:stop], arms, 0.37)
-            agree(bandit.model.posterior(arms), want)
+            assert_posterior_close(bandit.model.posterior(arms), want)
 
 
 @pytest.mark.parametrize("options", [{}, {"normalize": True, "fit_after": 70}], ids=str)
@@ -145,7 +158,7 @@ def test_a_batch_is_learned_as_its_plays_one_by_one(make, options):
         learn(once, what, rewards)
         for one, reward in zip(what, rewards, strict=True):
             learn(each, one, reward)
-        assert same(once.model.posterior(arms), each.model.posterior(arms))
+        assert are_equal(once.model.posterior(arms), each.model.posterior(arms))
         assert np.array_equal(once.model.dictionary, each.model.dictionary)
         assert (once.model.kernel, once.model.reg, once.n_learned) == (each.model.kernel, each.model.reg, 160)
 
@@ -175,7 +188,7 @@ def test_theory_widens_bkb_by_the_radius_of_theorem_4_1(reg):
     decision, spent = bandit.decide(), bandit.model.effective_dimension()
     inside = 3 * (1 + np.log(1 + 3.0 * 100 / reg)) * spent + 2 * np.log(1 / 0.05)
     beta = 0.5 * (0.3 * np.sqrt(inside) + (1 + np.sqrt(2)) * np.sqrt(reg) * 2.0)
-    close(decision.scores - decision.means, beta * np.sqrt(bandit.model.posterior().variances))
+    assert_close(decision.scores - decision.means, beta * np.sqrt(bandit.model.posterior().variances))
 
 
 def test_the_dictionary_holds_distinct_points_that_were_played():

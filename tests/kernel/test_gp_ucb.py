@@ -7,7 +7,19 @@ from sklearn.gaussian_process import kernels as sk
 
 import dense_kernel as dense
 import onepass as op
-from kernel_games import BANDITS, KERNELS, REGS, SMOOTH, agree, close, history, learn, points, told, value
+from kernel_games import (
+    BANDITS,
+    KERNELS,
+    REGS,
+    SMOOTH,
+    assert_close,
+    assert_posterior_close,
+    history,
+    learn,
+    learn_rows,
+    points,
+    value,
+)
 
 # ---- exact GP-UCB ----
 
@@ -19,7 +31,7 @@ def test_gp_ucb_on_fixed_arms_equals_the_dense_inverse(kernel, reg):
     plays, rewards = history(arms)
     bandit = op.GPUCB(arms, KERNELS[kernel], reg=reg)
     naive = dense.GP(op.features.kernels.as_kernel(KERNELS[kernel]), reg)
-    agree(bandit.model.posterior(), naive.posterior(arms))
+    assert_posterior_close(bandit.model.posterior(), naive.posterior(arms))
     for start in range(0, 300, 30):
         part = slice(start, start + 30)
         if start % 60:
@@ -27,13 +39,13 @@ def test_gp_ucb_on_fixed_arms_equals_the_dense_inverse(kernel, reg):
         else:
             for arm, reward in zip(plays[part], rewards[part], strict=True):
                 learn(bandit, int(arm), float(reward))
-        told(naive, arms[plays[part]], rewards[part])
-        agree(bandit.model.posterior(), naive.posterior(arms))
+        learn_rows(naive, arms[plays[part]], rewards[part])
+        assert_posterior_close(bandit.model.posterior(), naive.posterior(arms))
     assert bandit.n_learned == 300
     assert bandit.model.dictionary_size == len(np.unique(plays)) < 200
     elsewhere = points(20, 9)
-    agree(bandit.model.posterior(elsewhere), naive.posterior(elsewhere))
-    close(bandit.model.posterior().deviations, np.sqrt(reg * naive.posterior(arms)[1]))
+    assert_posterior_close(bandit.model.posterior(elsewhere), naive.posterior(elsewhere))
+    assert_close(bandit.model.posterior().deviations, np.sqrt(reg * naive.posterior(arms)[1]))
 
 
 @pytest.mark.parametrize("reg", REGS)
@@ -46,11 +58,11 @@ def test_gp_ucb_on_changing_arm_sets_equals_the_dense_inverse(kernel, reg):
         if t % 30 == 0:
             rows = np.vstack([rng.random((7, 2)), pool[:5]])
             decision, (means, variances) = bandit.decide(rows), naive.posterior(rows)
-            agree(bandit.model.posterior(rows), (means, variances))
-            close(decision.means, means)
-            close(decision.widths, np.sqrt(variances), 1e-7)
-            close(decision.scores, means + 0.8 * np.sqrt(variances), 1e-7)
-            close(bandit.score(rows), decision.scores)
+            assert_posterior_close(bandit.model.posterior(rows), (means, variances))
+            assert_close(decision.means, means)
+            assert_close(decision.widths, np.sqrt(variances), 1e-7)
+            assert_close(decision.scores, means + 0.8 * np.sqrt(variances), 1e-7)
+            assert_close(bandit.score(rows), decision.scores)
         row = pool[rng.integers(25)] if t % 3 else rng.random(2)
         reward = float(value(row[None])[0] + 0.1 * rng.standard_normal())
         learn(bandit, row, reward)
@@ -58,8 +70,8 @@ def test_gp_ucb_on_changing_arm_sets_equals_the_dense_inverse(kernel, reg):
     batch = np.vstack([rng.random((4, 2)), pool[:3], pool[:3]])
     rewards = value(batch) + 0.1 * rng.standard_normal(10)
     learn(bandit, batch, rewards)
-    told(naive, batch, rewards)
-    agree(bandit.model.posterior(pool), naive.posterior(pool))
+    learn_rows(naive, batch, rewards)
+    assert_posterior_close(bandit.model.posterior(pool), naive.posterior(pool))
     assert bandit.n_learned == 310
     assert bandit.model.dictionary_size == len(np.unique(np.array(naive.rows), axis=0))
 
@@ -73,7 +85,7 @@ def test_the_order_of_plays_does_not_matter(reg):
         one, other = make(arms, SMOOTH, reg=reg), make(arms, SMOOTH, reg=reg)
         learn(one, plays, rewards)
         learn(other, plays[order], rewards[order])
-        agree(one.model.posterior(), other.model.posterior()[:2])
+        assert_posterior_close(one.model.posterior(), other.model.posterior()[:2])
 
 
 @pytest.mark.parametrize("reg", REGS)
@@ -89,11 +101,11 @@ def test_gp_ucb_decides_as_one_row_a_play(kernel, reg):
         first, second = np.sort(scores)[::-1][:2]
         gaps.append(first - second)
         assert decision.arm == scores.argmax() or scores[decision.arm] > first - 1e-9
-        close(decision.scores, scores, 1e-7)
+        assert_close(decision.scores, scores, 1e-7)
         reward = float(value(arms)[decision.arm] + 0.1 * rng.standard_normal())
         learn(bandit, decision.arm, reward)
         naive.learn(decision.arm, reward)
-    agree(bandit.model.posterior(), naive.posterior())
+    assert_posterior_close(bandit.model.posterior(), naive.posterior())
     assert np.mean(np.array(gaps) > 1e-9) > 0.9  # else the arms would not have been compared
 
 
@@ -118,9 +130,9 @@ def test_gp_ucb_equals_scikit_learns_gaussian_process(kernel, reg, normalize):
         means, deviations = regressor.fit(arms[plays[:count]], rewards[:count]).predict(arms, return_std=True)
         scale = rewards[:count].std() if normalize and count > 1 else 1.0
         for posterior in (fixed.model.posterior(), rows.model.posterior(arms)):
-            close(posterior.means, means)
-            close(reg * posterior.variances, (deviations / scale) ** 2)
-            close(posterior.deviations, deviations, 1e-7)
+            assert_close(posterior.means, means)
+            assert_close(reg * posterior.variances, (deviations / scale) ** 2)
+            assert_close(posterior.deviations, deviations, 1e-7)
 
 
 @pytest.mark.parametrize("make", [op.GPUCB, op.BKB])
@@ -132,15 +144,15 @@ def test_normalized_rewards_make_decisions_free_of_their_units(make):
         one, other = plain.decide(), moved.decide()
         assert one.arm == other.arm
         if t > 1:  # two plays make a scale
-            close((other.means - 1000.0) / 256.0, one.means)
-            close((other.scores - 1000.0) / 256.0, one.scores, 1e-7)
+            assert_close((other.means - 1000.0) / 256.0, one.means)
+            assert_close((other.scores - 1000.0) / 256.0, one.scores, 1e-7)
         reward = float(value(arms)[one.arm] + 0.1 * rng.standard_normal())
         learn(plain, one.arm, reward)
         learn(moved, one.arm, 256.0 * reward + 1000.0)
-    agree(
+    assert_posterior_close(
         plain.model.posterior(), ((moved.model.posterior().means - 1000.0) / 256.0, moved.model.posterior().variances)
     )
-    close(moved.model.posterior().deviations / 256.0, plain.model.posterior().deviations)
+    assert_close(moved.model.posterior().deviations / 256.0, plain.model.posterior().deviations)
 
 
 @pytest.mark.parametrize("exploration", [0.7, op.Theory(noise=0.3, parameter_bound=2.0, row_bound=1.5, delta=0.05)])
@@ -155,9 +167,9 @@ def test_gp_ucb_with_a_linear_kernel_is_oful(reg, exploration):
     for _ in range(150):
         want = oful.decide(arms)
         for got in (fixed.decide(), rows.decide(arms)):
-            close(got.means, want.means)
-            close(got.widths, want.widths, 1e-7)
-            close(got.scores, want.scores, 1e-7)
+            assert_close(got.means, want.means)
+            assert_close(got.widths, want.widths, 1e-7)
+            assert_close(got.scores, want.scores, 1e-7)
             assert got.arm == want.arm or want.scores[got.arm] > want.scores.max() - 1e-8
         reward = float(arms[want.arm] @ theta + 0.3 * rng.standard_normal())
         oful.learn(arms[want.arm], reward)
@@ -173,11 +185,11 @@ def test_the_effective_dimension_is_the_sum_of_the_variances_of_the_plays(make, 
     bandit = BANDITS[make](arms, SMOOTH, reg=reg)
     assert bandit.model.effective_dimension() == 0.0
     learn(bandit, plays, rewards)
-    close(bandit.model.effective_dimension(), bandit.model.posterior().variances[plays].sum())
+    assert_close(bandit.model.effective_dimension(), bandit.model.posterior().variances[plays].sum())
     if make != "BKB with few":
         K = SMOOTH(arms[plays], arms[plays])
         exact = np.trace(K @ np.linalg.inv(K + reg * np.eye(300)))
-        close(bandit.model.effective_dimension(), exact, 1e-8 if make != "BKB" else 0.2)
+        assert_close(bandit.model.effective_dimension(), exact, 1e-8 if make != "BKB" else 0.2)
 
 
 def test_the_default_exploration_is_two_posterior_standard_deviations():
@@ -187,7 +199,7 @@ def test_the_default_exploration_is_two_posterior_standard_deviations():
             bandit = make(arms, SMOOTH, reg=reg)
             learn(bandit, *history(arms, 20))
             posterior, decision = bandit.model.posterior(), bandit.decide()
-            close(decision.scores, posterior.means + 2 * posterior.deviations)
+            assert_close(decision.scores, posterior.means + 2 * posterior.deviations)
 
 
 def test_the_default_kernel_is_matern_with_the_median_distance():

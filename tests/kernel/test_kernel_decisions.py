@@ -5,7 +5,21 @@ import pytest
 
 import dense_kernel as dense
 import onepass as op
-from kernel_games import ARMS, BANDITS, SMOOTH, close, history, learn, play, points, run, same, same_run, told, value
+from kernel_games import (
+    ARMS,
+    BANDITS,
+    SMOOTH,
+    are_equal,
+    are_equal_runs,
+    assert_close,
+    history,
+    learn,
+    learn_rows,
+    play,
+    points,
+    run,
+    value,
+)
 
 # ---- Thompson sampling ----
 
@@ -49,7 +63,7 @@ def test_thompson_sampling_of_gp_ucb_draws_arms_jointly(reg, sets):
     learn(bandit, plays if sets == "fixed" else arms[plays], rewards)
     got, want = (
         draws(bandit, count, None if sets == "fixed" else arms),
-        told(dense.GP(SMOOTH, reg), arms[plays], rewards).covariance(arms),
+        learn_rows(dense.GP(SMOOTH, reg), arms[plays], rewards).covariance(arms),
     )
     margin = 5.5 * np.sqrt((np.outer(np.diag(want), np.diag(want)) + want**2) / count)
     assert (np.abs(got.T @ got / count - want) < margin).all()
@@ -73,9 +87,9 @@ def test_decide_ranks_the_best_arms_and_learns_nothing(make):
         assert decision.arm == scores.argmax()
         assert decision.propensity == 1.0
         assert list(bandit.decide(*rows, k=ARMS).arms) == list(np.argsort(-scores))
-        assert same(bandit.model.posterior(arms), before)
+        assert are_equal(bandit.model.posterior(arms), before)
         assert bandit.n_learned == 60
-        close(decision.scores, decision.means + 0.4 * decision.widths)
+        assert_close(decision.scores, decision.means + 0.4 * decision.widths)
 
 
 def test_greedy_and_epsilon_greedy_follow_the_means():
@@ -100,7 +114,7 @@ def test_a_negative_exploration_is_pessimism():
     bandit = op.GPUCB(arms, SMOOTH, reg=0.37, exploration=-0.5)
     learn(bandit, *history(arms, 60))
     posterior = bandit.model.posterior()
-    close(bandit.score(), posterior.means - 0.5 * np.sqrt(posterior.variances))
+    assert_close(bandit.score(), posterior.means - 0.5 * np.sqrt(posterior.variances))
 
 
 @pytest.mark.parametrize("make", BANDITS)
@@ -115,7 +129,7 @@ def test_a_maximizer_chooses_any_point(make):
         return grid[seen[-1].argmax()]
 
     decision = bandit.decide(maximizer=maximizer)
-    close(seen[0], bandit.score(grid))
+    assert_close(seen[0], bandit.score(grid))
     assert np.array_equal(decision.arm, grid[bandit.score(grid).argmax()])
     learn(bandit, decision.arm, 1.0)
     assert bandit.n_learned == 41
@@ -135,7 +149,7 @@ def test_play_is_decide_and_learn(make, options, exploration):
         assert arm == chosen[t]
         learn(other, arm, float(value(arms)[arm] + 0.1 * noise[t]))
     assert one.n_learned == other.n_learned == 60
-    assert same(one.model.posterior(), other.model.posterior())
+    assert are_equal(one.model.posterior(), other.model.posterior())
 
 
 @pytest.mark.parametrize("make", BANDITS)
@@ -157,7 +171,7 @@ def test_without_rows_the_posterior_of_changing_sets_is_that_of_the_points_playe
     _, first = np.unique(plays, return_index=True)
     places = plays[np.sort(first)]
     for got, want in zip(bandit.model.posterior(), bandit.model.posterior(rows[places]), strict=True):
-        close(got, want)
+        assert_close(got, want)
 
 
 def test_zeros_of_either_sign_are_one_point():
@@ -170,8 +184,8 @@ def test_zeros_of_either_sign_are_one_point():
 def test_the_same_seed_gives_the_same_run_and_others_break_ties_otherwise(make):
     arms = points()
     runs = [run(BANDITS[make](arms, SMOOTH, reg=0.37, seed=seed), 40) for seed in (1, 1, 2)]
-    assert same_run(runs[0], runs[1])
-    assert not same_run(runs[0], runs[2])
+    assert are_equal_runs(runs[0], runs[1])
+    assert not are_equal_runs(runs[0], runs[2])
     first = {BANDITS[make](points(5), SMOOTH, seed=seed).decide().arm for seed in range(60)}
     assert first == set(range(5))  # all arms are alike before the first play
     first = {BANDITS[make](None, SMOOTH, seed=seed).decide(points(5)).arm for seed in range(60)}

@@ -7,7 +7,7 @@ import pytest
 
 import dense_kernel as dense
 import onepass as op
-from kernel_games import ARMS, BANDITS, REGS, SMOOTH, close, history, learn, points, told
+from kernel_games import ARMS, BANDITS, REGS, SMOOTH, assert_close, history, learn, learn_rows, points
 
 EXACT = {"GPUCB", "BKB with all"}
 
@@ -44,8 +44,8 @@ def test_terms_add_up_to_what_was_decided_by(kind, reg, normalize):
             found = one.explain(rows, arm)
             assert_adds_up(found)
             assert_adds_up(found.difference)
-            close(found.mean, decision.means[arm])
-            close(found.width, decision.widths[arm], 1e-6)
+            assert_close(found.mean, decision.means[arm])
+            assert_close(found.width, decision.widths[arm], 1e-6)
             np.testing.assert_allclose(found.score, decision.scores[arm], rtol=1e-12)
         assert one.explain(rows).arm == decision.arm
 
@@ -65,19 +65,19 @@ def test_points_weigh_what_the_dense_posterior_gives_their_plays(kind, reg):
         assert terms["prior"].share == pytest.approx(gram[arm, arm] / reg)
         for place in set(plays.tolist()):
             term = terms[f"arm{place}"]
-            close(term.value, gram[place, arm])
-            close(term.contribution, gram[place, arm] * weights[plays == place].sum(), 1e-6)
-            close(term.share, -gram[place, arm] * solved[plays == place].sum() / reg, 1e-6)
+            assert_close(term.value, gram[place, arm])
+            assert_close(term.contribution, gram[place, arm] * weights[plays == place].sum(), 1e-6)
+            assert_close(term.share, -gram[place, arm] * solved[plays == place].sum() / reg, 1e-6)
 
 
 @pytest.mark.parametrize("reg", REGS)
 def test_the_width_of_a_difference_is_that_of_the_posterior_covariance(reg):
     bandit, arms, plays, rewards = played("GPUCB", reg)
-    covariance = told(dense.GP(SMOOTH, reg), arms[plays], rewards).covariance(arms)
+    covariance = learn_rows(dense.GP(SMOOTH, reg), arms[plays], rewards).covariance(arms)
     for arm, other in ((0, 1), (5, 30), (39, 2)):
         found = bandit.explain(arm=arm, other=other).difference
         square = covariance[arm, arm] + covariance[other, other] - 2.0 * covariance[arm, other]
-        close(found.width, np.sqrt(square), 1e-7)
+        assert_close(found.width, np.sqrt(square), 1e-7)
 
 
 @pytest.mark.parametrize("reg", REGS)
@@ -92,8 +92,8 @@ def test_a_budgeted_difference_is_that_of_the_dictionarys_posterior(kind, reg):
         found, gap = bandit.explain(arm=arm, other=other).difference, z[arm] - z[other]
         rest = SMOOTH(arms[[arm]], arms[[arm]]) + SMOOTH(arms[[other]], arms[[other]])
         rest = rest[0, 0] - 2.0 * SMOOTH(arms[[arm]], arms[[other]])[0, 0]
-        close(found.mean, gap @ theta, 1e-6)
-        close(found.width, np.sqrt((rest - gap @ gap) / reg + gap @ inverse @ gap), 1e-6)
+        assert_close(found.mean, gap @ theta, 1e-6)
+        assert_close(found.width, np.sqrt((rest - gap @ gap) / reg + gap @ inverse @ gap), 1e-6)
 
 
 @pytest.mark.parametrize("kind", ["GPUCB", "BKB"])
@@ -103,7 +103,7 @@ def test_candidates_that_are_no_arms_are_explained_as_well(kind):
     if found.arm == 1:
         want = bandit.explain(arm=9, other=4)
     assert found.terms == want.terms
-    close(found.width, want.width)
+    assert_close(found.width, want.width)
 
 
 @pytest.mark.parametrize("kind", ["GPUCB", "BKB"])

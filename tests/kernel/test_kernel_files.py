@@ -5,7 +5,7 @@ import pytest
 
 import onepass as op
 from counts import pairs
-from kernel_games import BANDITS, KERNELS, SETS, SMOOTH, learn, points, run, same, same_run
+from kernel_games import BANDITS, KERNELS, SETS, SMOOTH, are_equal, are_equal_runs, learn, points, run
 
 SAVED = [
     *({"exploration": e} for e in (None, op.UCB(0.3), op.Thompson(0.4), op.EpsilonGreedy(0.2))),
@@ -31,9 +31,9 @@ def test_saved_and_copied_bandits_continue_bit_for_bit(make, sets, options, tmp_
         assert loaded.n_learned == bandit.n_learned
         assert (loaded.model.kernel, loaded.model.reg) == (bandit.model.kernel, bandit.model.reg)
         runs = [run(b, 12, seed=9, sets=SETS[sets]) for b in (copy, loaded, bandit)]
-        assert same_run(runs[0], runs[2])
-        assert same_run(runs[1], runs[2])
-        assert same(loaded.model.posterior(points(9, 1)), bandit.model.posterior(points(9, 1)))
+        assert are_equal_runs(runs[0], runs[2])
+        assert are_equal_runs(runs[1], runs[2])
+        assert are_equal(loaded.model.posterior(points(9, 1)), bandit.model.posterior(points(9, 1)))
 
 
 @pytest.mark.parametrize("make", BANDITS)
@@ -44,7 +44,7 @@ def test_a_copy_is_independent(make):
         learn(bandit, 0 if sets == "fixed" else arms[0], 1.0)
         before, copy = bandit.model.posterior(arms), bandit.copy()
         learn(copy, np.arange(20) if sets == "fixed" else arms[:20], np.ones(20))
-        assert same(bandit.model.posterior(arms), before)
+        assert are_equal(bandit.model.posterior(arms), before)
         assert bandit.n_learned == 1
 
 

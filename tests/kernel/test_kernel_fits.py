@@ -5,7 +5,19 @@ import pytest
 
 import dense_kernel as dense
 import onepass as op
-from kernel_games import BANDITS, SETS, SMOOTH, close, learn, play, points, run, same, same_run, told
+from kernel_games import (
+    BANDITS,
+    SETS,
+    SMOOTH,
+    are_equal,
+    are_equal_runs,
+    assert_close,
+    learn,
+    learn_rows,
+    play,
+    points,
+    run,
+)
 
 # ---- fitting ----
 
@@ -66,10 +78,10 @@ def test_after_the_fit_the_posterior_is_that_of_the_fitted_kernel():
             learn(bandit, plays[-1], rewards[-1])
         y = np.array(rewards)
         centre, scale = (y.mean(), y.std()) if normalize else (0.0, 1.0)
-        naive = told(dense.GP(bandit.model.kernel, bandit.model.reg), arms[plays], (y - centre) / scale)
+        naive = learn_rows(dense.GP(bandit.model.kernel, bandit.model.reg), arms[plays], (y - centre) / scale)
         means, variances = naive.posterior(arms)
-        close(bandit.model.posterior().means, centre + scale * means, 1e-7)
-        close(bandit.model.posterior().variances * bandit.model.reg, variances * bandit.model.reg)
+        assert_close(bandit.model.posterior().means, centre + scale * means, 1e-7)
+        assert_close(bandit.model.posterior().variances * bandit.model.reg, variances * bandit.model.reg)
         assert bandit.model.kernel != op.Matern(2.5, 1.0)
 
 
@@ -84,7 +96,7 @@ def test_after_the_fit_a_number_explores_as_many_posterior_deviations_as_before(
             arm = bandit.decide().arm
             learn(bandit, arm, float(function[arm] + noise[t]))
         decision, deviations = bandit.decide(), 2.0 if exploration is None else 0.9 / np.sqrt(0.3)
-        close(decision.scores - decision.means, deviations * bandit.model.posterior().deviations)
+        assert_close(decision.scores - decision.means, deviations * bandit.model.posterior().deviations)
 
 
 @pytest.mark.parametrize("sets", ["fixed", "rows"])
@@ -104,12 +116,12 @@ def test_a_fit_that_fails_changes_nothing(make, sets, monkeypatch):
             before, state = bandit.model.posterior(points(7, 4)), bandit.n_learned
             with pytest.raises(ValueError, match="kernel"):
                 learn(bandit, arm, np.zeros(np.shape(what)))
-            assert same(bandit.model.posterior(points(7, 4)), before)
+            assert are_equal(bandit.model.posterior(points(7, 4)), before)
             assert bandit.n_learned == state == 9
     twin = BANDITS[make](points() if sets == "fixed" else None, SMOOTH, reg=0.37, fit_after=10, seed=3)
     run(twin, 9, sets=SETS[sets])
-    assert same_run(run(bandit, 8, sets=SETS[sets]), run(twin, 8, sets=SETS[sets]))
-    assert same(bandit.model.posterior(points(7, 4)), twin.model.posterior(points(7, 4)))
+    assert are_equal_runs(run(bandit, 8, sets=SETS[sets]), run(twin, 8, sets=SETS[sets]))
+    assert are_equal(bandit.model.posterior(points(7, 4)), twin.model.posterior(points(7, 4)))
 
 
 def test_before_the_fit_plays_are_uniformly_random_whatever_they_pay():

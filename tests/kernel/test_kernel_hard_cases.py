@@ -12,16 +12,16 @@ from kernel_games import (
     REGS,
     SETS,
     SMOOTH,
-    agree,
+    are_equal,
+    are_equal_runs,
+    assert_close,
+    assert_posterior_close,
     breaking,
-    close,
+    draw_arm_set,
     history,
     learn,
     points,
     run,
-    same,
-    same_run,
-    some_rows,
     value,
 )
 
@@ -93,8 +93,8 @@ def test_duplicated_arms_share_one_posterior():
         rng = np.random.default_rng(0)
         learn(bandit, rng.integers(0, 20, 100), rng.standard_normal(100))
         posterior = bandit.model.posterior()
-        close(posterior.means[:10], posterior.means[10:])
-        close(posterior.variances[:10], posterior.variances[10:])
+        assert_close(posterior.means[:10], posterior.means[10:])
+        assert_close(posterior.variances[:10], posterior.variances[10:])
 
 
 @pytest.mark.parametrize("make", ["GPUCB", "BKB", "BKB with few"])
@@ -105,7 +105,7 @@ def test_thousands_of_plays_lose_no_digits(make):
     for t in range(0, 6000, 100):
         learn(bandit, plays[t : t + 100], rewards[t : t + 100])
     dictionary = bandit.model.dictionary if make != "GPUCB" else arms[np.unique(plays)]
-    agree(bandit.model.posterior(), dense.dtc(SMOOTH, dictionary, arms[plays], rewards, arms, 0.01))
+    assert_posterior_close(bandit.model.posterior(), dense.dtc(SMOOTH, dictionary, arms[plays], rewards, arms, 0.01))
 
 
 # ---- bad input ----
@@ -121,8 +121,8 @@ def untouched(bandit, action, match, sets):
     assert "\n" not in str(caught.value).split("got ")[0]
     assert bandit.n_learned == rounds
     assert bandit.memory_usage() == memory
-    assert same(bandit.model.posterior(rows), before)
-    assert same_run(run(bandit, 8, sets=SETS[sets]), run(twin, 8, sets=SETS[sets]))
+    assert are_equal(bandit.model.posterior(rows), before)
+    assert are_equal_runs(run(bandit, 8, sets=SETS[sets]), run(twin, 8, sets=SETS[sets]))
 
 
 BAD_PLAYS = {
@@ -196,7 +196,7 @@ def test_bad_input_is_refused_and_changes_nothing_on_changing_arm_sets(make, bad
     if plays == 0 and "width" in bad:
         return  # none is known yet
     bandit = BANDITS[make](None, SMOOTH, reg=0.37, seed=3)
-    run(bandit, plays, sets=some_rows)
+    run(bandit, plays, sets=draw_arm_set)
     untouched(bandit, *BAD_ROWS[bad], "rows")
 
 
@@ -282,10 +282,10 @@ def test_a_kernel_that_breaks_later_is_refused_then_and_changes_nothing(make, ke
     with pytest.raises(ValueError, match="kernel"):
         learn(bandit, rows, rewards)
     assert bandit.n_learned == rounds
-    assert same(bandit.model.posterior(good), before)
+    assert are_equal(bandit.model.posterior(good), before)
     for one in (bandit, twin):
         learn(one, good, [3.0, 4.0])
-    assert same(bandit.model.posterior(good), twin.model.posterior(good))
+    assert are_equal(bandit.model.posterior(good), twin.model.posterior(good))
     assert bandit.decide(good, id="next").to_dict() == twin.decide(good, id="next").to_dict()
 
 
@@ -310,8 +310,8 @@ def test_a_kernel_that_breaks_once_coins_were_thrown_leaves_them_unthrown(option
                 learn(bandit, arm, 1.0)
     broken.clear()
     assert failures > 0
-    assert same(bandit.model.posterior(), before)
-    assert same_run(run(bandit, 25), run(twin, 25))
+    assert are_equal(bandit.model.posterior(), before)
+    assert are_equal_runs(run(bandit, 25), run(twin, 25))
     assert np.array_equal(bandit.model.dictionary, twin.model.dictionary)
 
 

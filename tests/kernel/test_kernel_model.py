@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import onepass as op
-from kernel_games import BANDITS, SMOOTH, close, history, learn, points
+from kernel_games import BANDITS, SMOOTH, assert_close, history, learn, points
 
 
 def learned(make, sets="rows", **options):
@@ -48,7 +48,7 @@ def test_recommendations_are_the_best_of_the_scores(make):
     for arms, scores, rows in zip(found.arms, found.scores, users, strict=True):
         want = bandit.score(rows)
         assert arms == np.argsort(-want)[:3].tolist()
-        close(scores, np.sort(want)[::-1][:3])
+        assert_close(scores, np.sort(want)[::-1][:3])
 
 
 @pytest.mark.parametrize("sets", ["fixed", "rows"])
@@ -71,11 +71,13 @@ def test_an_exploration_that_was_not_given_follows_reg(make, tmp_path):
     bandit.save(tmp_path / "bandit")
     for one in (bandit, op.load(tmp_path / "bandit"), bandit.with_exploration(bandit.exploration)):
         posterior = one.model.posterior()
-        close(one.score(), posterior.means + 2.0 * posterior.deviations)
+        assert_close(one.score(), posterior.means + 2.0 * posterior.deviations)
         assert one.decide().rule == "PosteriorUCB(deviations=2.0)"
     bandit.exploration = op.UCB(0.5)
     posterior = bandit.model.posterior()
-    close(bandit.score(), posterior.means + 0.5 / 0.37**0.5 * posterior.deviations)  # kept in standard deviations
+    assert_close(
+        bandit.score(), posterior.means + 0.5 / 0.37**0.5 * posterior.deviations
+    )  # kept in standard deviations
 
 
 def test_what_only_dictionaries_have_is_refused_without_one():

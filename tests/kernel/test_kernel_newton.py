@@ -13,7 +13,7 @@ from scipy.optimize import minimize_scalar
 
 import dense_newton as dense
 import onepass as op
-from counts import many
+from counts import repetitions
 from dense_learners import LOSSES
 from onepass.learner import losses
 
@@ -348,7 +348,7 @@ def table(name):
         ("spambase", 9.5, 1),
         ("svmguide3", 19.5, 2),
         ("german", 26.5, 2),
-        *many([], [pytest.param("ijcnn1", 5.5, 1, marks=pytest.mark.slow)]),
+        *repetitions([], [pytest.param("ijcnn1", 5.5, 1, marks=pytest.mark.slow)]),
     ],
 )
 def test_defaults_are_accurate_on_real_data(name, bar, seeds):

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import onepass as op
-from counts import many
-from kernel_games import agree, history, learn, play, points, value
-from kernel_games import same as equal
+from counts import repetitions
+from kernel_games import are_equal as equal
+from kernel_games import assert_posterior_close, history, learn, play, points, value
 
 OLD, NEW = op.RBF(0.4), 1.7 * op.Matern(2.5, (0.3, 0.6))
 KINDS = {
@@ -20,7 +20,7 @@ KINDS = {
 
 @pytest.mark.parametrize(
     ("kind", "sets", "reg"),
-    many(
+    repetitions(
         [("GPUCB", "fixed", 0.37), ("GPUCB", "rows", 0.01), ("BKB, all", "fixed", 0.37)],
         [*product(["GPUCB", "BKB, all"], ["fixed", "rows"], [0.01, 0.37])],
     ),
@@ -35,7 +35,7 @@ def test_a_refitted_posterior_is_that_of_a_bandit_that_knew_kernel_and_reg_all_a
     bandit.model.refit(NEW, reg)
     learn(bandit, what[70:], rewards[70:])
     learn(knew, what, rewards)
-    agree(bandit.model.posterior(arms), knew.model.posterior(arms)[:2])
+    assert_posterior_close(bandit.model.posterior(arms), knew.model.posterior(arms)[:2])
     assert np.isclose(bandit.model.information_gain(), knew.model.information_gain())
     assert (bandit.model.kernel, bandit.model.reg, bandit.n_learned) == (NEW, reg, 90)
 

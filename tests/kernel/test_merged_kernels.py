@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import onepass as op
-from kernel_games import agree, history, learn, points
+from kernel_games import assert_posterior_close, history, learn, points
 
 REGS = (0.01, 0.3)
 
@@ -25,15 +25,15 @@ def test_merged_plays_of_fixed_arms_are_the_posterior_of_all(reg, normalize):
     shards = [played(make(), plays[part], rewards[part]) for part in parts]
     merged, whole = op.merge_all(*shards), played(make(), plays[:180], rewards[:180])
     for _ in range(2):
-        agree(merged.model.posterior(), whole.model.posterior())
-        agree(merged.model.posterior(points(20, 9)), whole.model.posterior(points(20, 9)))
+        assert_posterior_close(merged.model.posterior(), whole.model.posterior())
+        assert_posterior_close(merged.model.posterior(points(20, 9)), whole.model.posterior(points(20, 9)))
         assert (merged.n_learned, merged.model.dictionary_size) == (whole.n_learned, whole.model.dictionary_size)
         assert abs(merged.model.information_gain() - whole.model.information_gain()) < 1e-8
-        agree(op.from_bytes(op.to_bytes(merged)).model.posterior(), whole.model.posterior())
+        assert_posterior_close(op.from_bytes(op.to_bytes(merged)).model.posterior(), whole.model.posterior())
         for bandit in (merged, whole):
             played(bandit, plays[180:], rewards[180:])
     assert make().merge(make()).n_learned == 0
-    agree(make().merge(whole).model.posterior(), whole.model.posterior())
+    assert_posterior_close(make().merge(whole).model.posterior(), whole.model.posterior())
 
 
 @pytest.mark.parametrize("reg", REGS)
@@ -46,7 +46,7 @@ def test_merged_plays_of_changing_arms_share_their_points(reg):
     shards = [played(make(), rows[part], rewards[part]) for part in np.array_split(order, 3)]
     merged, whole = op.merge_all(make(), *shards, make()), played(make(), rows, rewards)
     for _ in range(2):
-        agree(merged.model.posterior(points(20, 9)), whole.model.posterior(points(20, 9)))
+        assert_posterior_close(merged.model.posterior(points(20, 9)), whole.model.posterior(points(20, 9)))
         assert (merged.n_learned, merged.model.dictionary_size) == (whole.n_learned, whole.model.dictionary_size)
         merged, whole = (played(bandit, rows[:9], rewards[:9]) for bandit in (merged, whole))
 
@@ -59,7 +59,7 @@ def test_a_fitted_kernel_merges_with_its_copies():
         fitted.copy().merge(fitted)
     played(fitted, plays[:30], rewards[:30])
     twice = played(fitted.copy(), plays[:30], rewards[:30])
-    agree(fitted.copy().merge(fitted).model.posterior(), twice.model.posterior())
+    assert_posterior_close(fitted.copy().merge(fitted).model.posterior(), twice.model.posterior())
 
 
 def test_other_kernels_arms_and_units_are_refused_and_nothing_has_changed():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import onepass as op
-from counts import many
+from counts import repetitions
 from onepass.lab.bandits.clicks import SUITES, Offline, RareClicks, Responses, WideClicks, rounds_until_found
 from onepass.lab.runner import run
 
@@ -46,16 +46,16 @@ def test_glb_omd_loses_less_than_ridge_ucb_and_little_more_than_a_fit_of_all_row
     tuned = {3.0: ({"reg": 1.0, "exploration": 0.2}, 0.3, 0.8), 6.0: ({"reg": 0.3, "exploration": 0.8}, 0.03, 0.4)}
     mirror, reg, beta = tuned[size]
     found = {"mirror": [], "ridge": [], "offline": []}
-    for seed in range(many(6, 20)):
+    for seed in range(repetitions(6, 20)):
         chunk = Responses(20, 8, seed, size=size).chunk(0, 3_000)
         found["mirror"].append(regret(op.GLBOMD(dim=8, **mirror), chunk))
         found["ridge"].append(regret(op.OFUL(dim=8, reg=reg, exploration=beta), chunk))
     assert np.mean(found["mirror"]) <= share * np.mean(found["ridge"])
-    seeds = many(2, 20)
+    seeds = repetitions(2, 20)
     for seed in range(seeds):
         chunk = Responses(20, 8, seed, size=size).chunk(0, 3_000)
         found["offline"].append(regret(Offline(dim=8, reg=0.3, exploration=0.4), chunk))
-    assert np.mean(found["mirror"][:seeds]) <= many(1.5, 1.15) * np.mean(found["offline"])
+    assert np.mean(found["mirror"][:seeds]) <= repetitions(1.5, 1.15) * np.mean(found["offline"])
 
 
 def test_the_suites_run_and_the_best_arm_is_found():

@@ -4,7 +4,7 @@ from itertools import islice
 
 import numpy as np
 
-from counts import many
+from counts import repetitions
 from onepass.lab import find, report, run, select
 from onepass.lab.news import delays
 from onepass.lab.news.simulator import LEAST, MOST, STOCK, Site
@@ -63,7 +63,7 @@ def test_every_decision_has_one_reward_which_is_learned_at_its_deadline():
 
 def test_crossing_users_with_articles_beats_popularity_which_beats_any_article(tmp_path):
     study = find("news")
-    results = run(study, policies=select(study, NAMES), seeds=1, rounds=many(3000, 20_000), quiet=True)
+    results = run(study, policies=select(study, NAMES), seeds=1, rounds=repetitions(3000, 20_000), quiet=True)
     rates = {row["policy"]: row["click_rate"] for row in results.rows}
     assert rates["InteractionBandit"] > 1.15 * rates["Popularity"] > 1.15 * 1.1 * rates["Uniform"]
     assert "click rate" in report.keep(results, tmp_path)
@@ -71,15 +71,15 @@ def test_crossing_users_with_articles_beats_popularity_which_beats_any_article(t
 
 
 def test_clicks_that_come_minutes_or_hours_late_cost_little_for_every_kind_of_bandit():
-    study, rounds, seeds = delays.STUDY, many(4_000, 40_000), many(1, 2)
+    study, rounds, seeds = delays.STUDY, repetitions(4_000, 40_000), repetitions(1, 2)
     waits = [delays.NO_DELAY, "5 minutes", "2 hours"]
-    recipes = many(("InteractionBandit", "LinTS"), tuple(delays.BANDITS))
+    recipes = repetitions(("InteractionBandit", "LinTS"), tuple(delays.BANDITS))
     labels = [f"{recipe}, {wait}" for recipe in recipes for wait in waits]
     results = run(study, policies=select(study, labels), seeds=seeds, rounds=rounds, quiet=True)
     late = {label: np.mean([row["last_half"] for row in results.rows if row["policy"] == label]) for label in labels}
     for recipe in recipes:
         without, *others = (late[f"{recipe}, {wait}"] for wait in waits)
-        assert min(others) >= many(0.75, 0.9) * without, late  # two days, or twenty
+        assert min(others) >= repetitions(0.75, 0.9) * without, late  # two days, or twenty
     table = {line["policy"]: line["of no delay"] for line in delays.lines(results.rows)}
     assert table[f"{recipes[0]}, {delays.NO_DELAY}"] == "1.000"
     assert float(table["LinTS, 2 hours"]) == round(late["LinTS, 2 hours"] / late[f"LinTS, {delays.NO_DELAY}"], 3)

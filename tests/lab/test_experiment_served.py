@@ -5,7 +5,7 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from counts import LONG, many
+from counts import LONG, repetitions
 from onepass.lab.news.costs import AS_IT_IS, AT_ONCE, TOLD, click_probabilities
 from onepass.lab.news.oracle import ARTICLE, USER, article_rows, best_fixed, user_row
 from onepass.lab.news.simulator import PER_DAY, Site
@@ -35,7 +35,7 @@ def test_a_service_reaches_nine_tenths_of_the_best_fixed_policy_by_late_clicks_a
 
     Articles drawn evenly come to .28. When an outcome is learned is not the same in two runs: 20 came to .61 +- .05.
     """
-    n, last, share = many(1_400, 20 * PER_DAY), many(700, LAST * PER_DAY), 0.9 if LONG else 1 / 3
+    n, last, share = repetitions(1_400, 20 * PER_DAY), repetitions(700, LAST * PER_DAY), 0.9 if LONG else 1 / 3
     requests = list(islice(Site(0).requests(), n))
     run = run_service(requests, 0, tmp_path)
     assert len(run.places) == n

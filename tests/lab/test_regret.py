@@ -5,7 +5,7 @@ from statistics import fmean
 
 import pytest
 
-from counts import LONG, many
+from counts import LONG, repetitions
 from onepass.lab import find, runner
 from onepass.lab.datasets import load
 from onepass.lab.errors import ExperimentError
@@ -24,7 +24,7 @@ def test_bounded_errors_robust_sketches_and_newton_steps_survive_where_a_small_s
     study = find("mnist-reg")
     wanted = ("OFUL", "SOFUL", "CBSCFD", "DBSLinUCB", "DBSLinUCB-RFD", "SOFUL Newton")
     policies = [policy for policy in study.policies if policy.group in wanted and policy.params["reg"] == reg]
-    rows = runner.run(study, policies=policies, seeds=many(1, 10), quiet=True).rows
+    rows = runner.run(study, policies=policies, seeds=repetitions(1, 10), quiet=True).rows
     regret = {name: fmean(row["cumulative_regret"] for row in rows if row["group"] == name) for name in wanted}
     for survivor, bar, reference in (
         ("DBSLinUCB", 0.8, "SOFUL"),

@@ -8,7 +8,7 @@ from sklearn.linear_model import SGDClassifier
 from sklearn.metrics import f1_score, log_loss
 
 import onepass as op
-from counts import many
+from counts import repetitions
 from onepass.learner import batch_refinement
 from onepass.learner.batch_refinement import FACTOR, fit_at_penalty, search_penalty, transform_rows
 from wide_rows import wide
@@ -113,7 +113,7 @@ def test_refinements_are_kept_in_files_and_refused_below_zero(tmp_path):
 
 def test_wide_rare_classes_are_told_no_worse_than_by_gradient_descent_in_many_passes():
     gaps = []
-    for seed in range(20, many(21, 27)):
+    for seed in range(20, repetitions(21, 27)):
         rows, labels = wide(seed=seed)
         known, new = slice(0, 9_000), slice(9_000, None)
         ours = op.OnlineKernelClassifier().fit(rows[known], labels[known])
@@ -124,5 +124,5 @@ def test_wide_rare_classes_are_told_no_worse_than_by_gradient_descent_in_many_pa
         )
         gaps.append([lost[0] - found[0], lost[1] - found[1]])
     gaps = np.array(gaps)
-    assert gaps[:, 0].mean() < many(0.002, 0.0005)
-    assert gaps[:, 1].mean() > many(-0.05, -0.02)
+    assert gaps[:, 0].mean() < repetitions(0.002, 0.0005)
+    assert gaps[:, 1].mean() > repetitions(-0.05, -0.02)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import onepass as op
-from arm_games import DIM, NAMES, assert_close, data, learned
+from arm_games import DIM, NAMES, assert_close, data, learn_in_batches
 
 FD = {"dim": DIM, "size": 2, "reg": 0.37}
 RECIPES = {
@@ -25,7 +25,8 @@ def hybrid(shared, arms=None):
 def test_a_shared_part_by_newton_steps_is_the_joint_ridge_regression_where_nothing_is_cut(tmp_path):
     rows, rewards, names = data(120)
     newton, ridge = (
-        learned(hybrid(kind(op.Exact(dim=DIM, reg=0.37))), rows, rewards, names) for kind in (op.OnlineNewton, op.Ridge)
+        learn_in_batches(hybrid(kind(op.Exact(dim=DIM, reg=0.37))), rows, rewards, names)
+        for kind in (op.OnlineNewton, op.Ridge)
     )
     assert_close(newton.score(rows[:9, None], NAMES), ridge.score(rows[:9, None], NAMES))
     newton.save(tmp_path / "hybrid")
@@ -37,7 +38,10 @@ def test_a_shared_part_by_newton_steps_is_the_joint_ridge_regression_where_nothi
 def test_a_shared_part_by_newton_steps_learns_what_exact_arms_leave_of_every_row():
     rows, rewards, names = data(120)
     design = op.FrequentDirections(**FD)
-    whole, alone = learned(hybrid(op.OnlineNewton(design)), rows, rewards, names), op.OnlineNewton(design).begin()
+    whole, alone = (
+        learn_in_batches(hybrid(op.OnlineNewton(design)), rows, rewards, names),
+        op.OnlineNewton(design).begin(),
+    )
     arms = {name: (0.37 * np.eye(DIM), np.zeros((DIM, DIM)), np.zeros(DIM)) for name in NAMES}
     for x, reward, name in zip(rows, rewards, names, strict=True):
         a, b, moment = arms[name]

@@ -24,7 +24,7 @@ from onepass.log.replay import Fold
 from onepass.log.sqlite import SqliteStore
 from onepass.log.verification import FOREIGN, verify
 from patience import PATIENCE, until
-from service_process import Served
+from service_process import RunningService
 
 LOOP = """
 name = "shop"
@@ -56,7 +56,7 @@ def kinds(store):
 
 
 def test_a_request_is_what_decide_takes(tmp_path):
-    (first, *_) = dsjson.read(dsjson_logs.written(tmp_path / "a.dsjson", 1))
+    (first, *_) = dsjson.read(dsjson_logs.write_log(tmp_path / "a.dsjson", 1))
     found = request_from_decision(first.decision)
     assert found.context["GUser"] == {"age": found.context["GUser"]["age"], "country": "fr"}
     assert found.context[" FromUrl"] == {"weekday": True, "likes": ["a", "b"]}
@@ -72,7 +72,7 @@ def test_a_request_is_what_decide_takes(tmp_path):
 
 
 def test_actions_without_tags_have_no_names_and_lazy_features_are_read_too(tmp_path):
-    path = dsjson_logs.written(tmp_path / "a.dsjson", 2, named=False)
+    path = dsjson_logs.write_log(tmp_path / "a.dsjson", 2, named=False)
     for lazy in (False, True):
         for event in dsjson.read(path, lazy=lazy):
             found = request_from_decision(event.decision)
@@ -125,7 +125,7 @@ def test_features_that_no_model_takes_are_told_with_their_decision(tmp_path):
 
 @pytest.mark.parametrize("default", [None, 0.0])
 def test_a_file_that_is_imported_again_adds_nothing(tmp_path, default):
-    path, store = dsjson_logs.written(tmp_path / "a.dsjson", 50), MemoryStore()
+    path, store = dsjson_logs.write_log(tmp_path / "a.dsjson", 50), MemoryStore()
     counts = import_file(store, path, loop="shop", default=default)
     assert counts["decision"] == counts["outcome"] == 50
     assert counts["join"] == (0 if default is None else 50)
@@ -137,12 +137,12 @@ def test_a_file_that_is_imported_again_adds_nothing(tmp_path, default):
     export_file(store, tmp_path / "b.jsonl")
     import_file(store, tmp_path / "b.jsonl")
     assert store.last == last
-    import_file(store, dsjson_logs.written(tmp_path / "a.dsjson", 60), loop="shop", default=default)
+    import_file(store, dsjson_logs.write_log(tmp_path / "a.dsjson", 60), loop="shop", default=default)
     assert kinds(store)["Decision"] == kinds(store)["Outcome"] == 60
 
 
 def test_a_line_that_is_there_twice_counts_once(tmp_path):
-    path = dsjson_logs.written(tmp_path / "a.dsjson", 3)
+    path = dsjson_logs.write_log(tmp_path / "a.dsjson", 3)
     path.write_text(path.read_text() * 2)
     store = MemoryStore()
     counts = import_file(store, path)
@@ -154,7 +154,7 @@ def test_an_outcome_that_came_later_is_added_to_its_decision(tmp_path):
     whole = list(dsjson_logs.lines(4))
     path.write_text("".join(json.dumps({k: v for k, v in one.items() if k != "_label_cost"}) + "\n" for one in whole))
     assert import_file(store, path)["outcome"] == 0
-    assert import_file(store, dsjson_logs.written(path, 4))["outcome"] == 4
+    assert import_file(store, dsjson_logs.write_log(path, 4))["outcome"] == 4
 
 
 def test_decisions_without_names_of_two_files_are_not_the_same(tmp_path):
@@ -168,7 +168,7 @@ def test_decisions_without_names_of_two_files_are_not_the_same(tmp_path):
 
 def test_an_import_that_joins_is_replayed_as_if_it_were_learned_line_by_line(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    path = dsjson_logs.written(tmp_path / "a.dsjson", 80)
+    path = dsjson_logs.write_log(tmp_path / "a.dsjson", 80)
     op.InteractionBandit(seed=1).save("begin")
     assert onepass(capsys, "log", "import", "log", path, "--default-reward", "0")[1]["counts"]["join"] == 80
     code, found = onepass(capsys, "log", "replay", "log", "--model", "begin", "--out", "end")
@@ -187,7 +187,7 @@ def test_an_import_that_joins_is_replayed_as_if_it_were_learned_line_by_line(tmp
 
 
 def test_a_file_that_the_loops_model_cannot_learn_is_refused_and_nothing_is_stored(tmp_path):
-    path, store = dsjson_logs.written(tmp_path / "a.dsjson", 5), MemoryStore()
+    path, store = dsjson_logs.write_log(tmp_path / "a.dsjson", 5), MemoryStore()
     store.append([Fold(store, "shop", op.OFUL(dim=2)).checkpoint(0)])
     with pytest.raises(ValueError, match=r"model of loop 'shop' cannot learn decision 'e0': .*another name"):
         import_file(store, path, loop="shop")
@@ -251,17 +251,17 @@ def test_a_service_goes_on_learning_on_an_import(tmp_path, capsys):
     data.mkdir()
     settings.write_text(LOOP)
     log = data / "shop.sqlite"
-    first = dsjson_logs.written(tmp_path / "first.dsjson", N)
+    first = dsjson_logs.write_log(tmp_path / "first.dsjson", N)
     for _ in range(2):
         assert onepass(capsys, "log", "import", log, first, "--loop", "shop")[0] == 0
     for life, wanted in ((1, N + 2), (2, N + 63)):
-        service = Served(data, settings)
+        service = RunningService(data, settings)
         try:
             asked(service, f"life {life}", wanted)
         finally:
             assert service.stop() == 0
         if life == 1:
-            more = dsjson_logs.written(tmp_path / "more.dsjson", 57, seed=1, begin=N)
+            more = dsjson_logs.write_log(tmp_path / "more.dsjson", 57, seed=1, begin=N)
             assert onepass(capsys, "log", "import", log, more, "--loop", "shop")[1]["counts"]["decision"] == 57
     with SqliteStore(log) as store:
         found = verify(Fold.resume(store, "shop", first=True))
@@ -288,9 +288,9 @@ def trained(path):
 def test_a_saved_bandit_is_evaluated_on_the_features_of_a_file_and_of_a_store(tmp_path, capsys, monkeypatch):
     """Its value is the mean of w r with w from `decide` line by line, and it learned whom sport pays with."""
     monkeypatch.chdir(tmp_path)
-    bandit = trained(dsjson_logs.written(tmp_path / "past.dsjson", 400, seed=1))
+    bandit = trained(dsjson_logs.write_log(tmp_path / "past.dsjson", 400, seed=1))
     bandit.save("bandit")
-    path = dsjson_logs.written(tmp_path / "a.dsjson", 400)
+    path = dsjson_logs.write_log(tmp_path / "a.dsjson", 400)
     policies = ["--policy", "bandit", "--policy", "uniform", "--policy", "logged"]
     code, said = evaluated(capsys, path, *policies)
     assert code == 0
@@ -325,7 +325,7 @@ def evaluated(capsys, path, *arguments):
 
 
 def test_a_bandit_learns_a_file_while_it_is_evaluated(tmp_path):
-    path = dsjson_logs.written(tmp_path / "a.dsjson", 120)
+    path = dsjson_logs.write_log(tmp_path / "a.dsjson", 120)
     for make in (op.InteractionBandit, op.ContextualBandit):
         (log,) = ev.logs_from_events(dsjson.read(path), size=1_000)
         bandit, naive, wanted = make(seed=1), make(seed=1), []
@@ -398,7 +398,7 @@ def test_a_probability_rounded_above_1_is_one(tmp_path):
 
 def test_a_policy_of_a_module_in_the_current_folder(tmp_path):
     """As a user starts it: a process that has no such folder on its path."""
-    dsjson_logs.written(tmp_path / "a.dsjson", 20)
+    dsjson_logs.write_log(tmp_path / "a.dsjson", 20)
     (tmp_path / "mine.py").write_text("def first(requests):\n    return [[1.0, 0.0, 0.0] for _ in requests]\n")
     command = ["-c", "import sys; sys.path[0] = '/'; from onepass.cli import main; main()", "evaluate", "a.dsjson"]
     policies = ["--policy", "mine:first", "--policy", "always:0", "--json"]

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import onepass as op
-from counts import many
-from log_games import bandit, played
+from counts import repetitions
+from log_games import bandit, play_game
 from onepass.cli import main
 from onepass.evaluation.files import evaluate_file
 from onepass.log import Outcome, encode
@@ -53,14 +53,14 @@ def sealing(rng):
 
 def test_a_joined_log_keeps_the_contract_of_a_store_wherever_it_was_sealed():
     rng = np.random.default_rng(0)
-    check_store(lambda: JoinedStore(MemoryStore(), MemoryStore()), sealing(rng), many(60, 2_000))
+    check_store(lambda: JoinedStore(MemoryStore(), MemoryStore()), sealing(rng), repetitions(60, 2_000))
 
 
 @pytest.fixture
 def joined(tmp_path):
     """A game in SQLite whose first half was sealed."""
     with SqliteStore(tmp_path / "log") as live:
-        played(live, ROUNDS, checkpoints=True)
+        play_game(live, ROUNDS, checkpoints=True)
         sealed(JoinedStore(ParquetStore(tmp_path / "archive"), live), 0.5)
     with open_store(f"{tmp_path / 'archive'}+{tmp_path / 'log'}") as store:
         yield store
@@ -69,7 +69,7 @@ def joined(tmp_path):
 @pytest.fixture(scope="module")
 def whole():
     store = MemoryStore()
-    played(store, ROUNDS, checkpoints=True)
+    play_game(store, ROUNDS, checkpoints=True)
     return store
 
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 import onepass as op
-from log_games import bandit, played
+from log_games import bandit, play_game
 from onepass import cli
 from onepass.log import Join, Outcome, encode, micros
 from onepass.log.archive import seal
@@ -29,7 +29,7 @@ def game(tmp_path, monkeypatch):
     with SqliteStore("log") as store:
         fold = Fold(store, "game", bandit())
         store.append([fold.checkpoint(0)])
-        played(store, ROUNDS, fold=fold, checkpoints=True)
+        play_game(store, ROUNDS, fold=fold, checkpoints=True)
         fold.bandit.save("end")
     return tmp_path
 
@@ -125,7 +125,7 @@ def test_events_go_out_in_a_foreign_format_and_come_back(game):
 
 def test_an_event_has_its_outcomes_or_else_the_rewards_of_its_join():
     store = MemoryStore()
-    played(store, 4)
+    play_game(store, 4)
     store.append([Join(loop="game", time=0, id="3", rewards=[0.5, None])])
     assert [one.value for one in next(events_from_store(store)).outcomes] == [1.0]
     store.forget("user 0")

@@ -5,9 +5,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from counts import many
+from counts import repetitions
 
-KILLS = many(4, 300)  # of writers, on SQLite and on PostgreSQL; there as many of the server
+KILLS = repetitions(4, 300)  # of writers, on SQLite and on PostgreSQL; there as many of the server
 LONGEST = 0.2  # seconds that a process lives after its first acknowledgement
 
 

@@ -6,16 +6,16 @@ from itertools import count
 import psycopg
 import pytest
 
-from counts import many
+from counts import repetitions
 from onepass.log import Decision, Outcome
 from onepass.log.postgres import PostgresStore
 from onepass.log.store import StoreError
 from onepass.testing import check_store
 from postgres_server import unsynced
 
-STEPS = many(12, 1_000)
-WRITERS, BATCHES = many(3, 8), many(10, 300)
-KILLS = many(1, 20)
+STEPS = repetitions(12, 1_000)
+WRITERS, BATCHES = repetitions(3, 8), repetitions(10, 300)
+KILLS = repetitions(1, 20)
 
 
 @pytest.fixture(scope="module")

@@ -5,15 +5,15 @@ import numpy as np
 import pytest
 
 import onepass as op
-from counts import many
-from log_games import bandit, decided, joined, played
+from counts import repetitions
+from log_games import bandit, decide_round, make_join, play_game
 from onepass.log import Checkpoint, Decision, Join, decode, encode
 from onepass.log.memory import MemoryStore
 from onepass.log.replay import NAME, Fold, bandit_from_checkpoint, decision_to_learn
 from onepass.log.store import StoreError
 from onepass.log.verification import WINDOW, verify
 
-ROUNDS = many(30, 3_000)
+ROUNDS = repetitions(30, 3_000)
 KINDS = ("disjoint", "shared")
 
 
@@ -21,7 +21,7 @@ KINDS = ("disjoint", "shared")
 def game(request):
     """The kind, the log, and the model that learned it."""
     store = MemoryStore()
-    fold = played(store, ROUNDS, request.param)
+    fold = play_game(store, ROUNDS, request.param)
     return request.param, store, fold
 
 
@@ -37,7 +37,7 @@ def test_replay_from_nothing_gives_the_model_in_every_bit_whatever_is_read_at_a_
 
 def test_replay_from_any_checkpoint_gives_the_model_in_every_bit(game):
     kind, store, live = game
-    for until in range(0, store.last, many(11, 1_009)):
+    for until in range(0, store.last, repetitions(11, 1_009)):
         fold = Fold(store, "game", bandit(kind))
         fold.advance(until)
         record = decode(encode(fold.checkpoint(0)))
@@ -101,9 +101,9 @@ def test_verify_follows_models_that_lag_behind_the_log():
     """A server decides by the model as it was some joins ago, and two servers by models of different age."""
     store, models = MemoryStore(), [bandit()]
     for t in range(ROUNDS):
-        record = decided(models[max(len(models) - 1 - t % 4, 0)], t)
+        record = decide_round(models[max(len(models) - 1 - t % 4, 0)], t)
         store.append([record])
-        store.append([joined(record, t)])
+        store.append([make_join(record, t)])
         fold = Fold(store, "game", models[-1].copy(), store.last - 2)
         fold.advance()
         models.append(fold.bandit)
@@ -125,7 +125,7 @@ def test_decisions_without_an_id_are_verified_in_what_does_not_depend_on_chance(
 
 def test_what_was_shown_is_learned_where_it_is_not_what_was_drawn():
     model = bandit()
-    record = msgspec.structs.replace(decided(model, 1), shown=[3, 0])
+    record = msgspec.structs.replace(decide_round(model, 1), shown=[3, 0])
     learned = decision_to_learn(record)
     assert learned.arms == ["arm 3", "arm 0"]
     assert np.array_equal(learned.context, np.array(record.contexts)[[3, 0]])

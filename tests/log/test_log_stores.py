@@ -7,7 +7,7 @@ from itertools import count
 import polars as pl
 import pytest
 
-from counts import many
+from counts import repetitions
 from onepass.log import Decision, Outcome
 from onepass.log.memory import MemoryStore
 from onepass.log.parquet import ParquetStore
@@ -15,7 +15,7 @@ from onepass.log.sqlite import SqliteStore
 from onepass.log.store import StoreError
 from onepass.testing import check_store
 
-STEPS, FILES = many(25, 2_000), many(25, 300)  # random calls; of Parquet, which writes a file for each
+STEPS, FILES = repetitions(25, 2_000), repetitions(25, 300)  # random calls; of Parquet, which writes a file for each
 
 
 @pytest.fixture

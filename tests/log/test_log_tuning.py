@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 import onepass as op
-from counts import many
+from counts import repetitions
 from onepass import evaluation as ev
 from onepass.evaluation import plots
 
@@ -53,7 +53,7 @@ def test_a_difference_is_that_of_the_loop():
 
 
 def test_settings_that_are_no_better_are_called_so_in_at_most_one_run_of_twenty():
-    runs, wrong = many(12, 2_000), 0
+    runs, wrong = repetitions(12, 2_000), 0
     for run in range(runs):
         log = logged(120, seed=run, gap=0.0)  # every policy earns 0.1
         wrong += ev.tune(recipe, {"epsilon": [0.1, 0.3, 0.5]}, log, batch_size=60).comparison.best is not None

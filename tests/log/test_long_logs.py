@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 import onepass as op
-from counts import many
+from counts import repetitions
 from lagging_games import lagging_game
 from onepass import cli
 from onepass.log.archive import move
@@ -28,7 +28,7 @@ from onepass.log.verification import DAMAGED, verify
 from onepass.service.loop import Loop
 from onepass.service.messages import DecideRequest, OutcomeRequest
 from onepass.service.settings import make_bandit, parse_settings
-from patience import learned, until
+from patience import until, wait_until_learned
 
 MODEL = {"recipe": "OFUL", "seed": 2, "arguments": {"model": "disjoint", "reg": 0.5,
                                   "exploration": {"kind": "Thompson", "exploration": 0.4, "draws": 5}}}  # fmt: skip
@@ -47,7 +47,7 @@ def played(loop, begin, end):
         record = loop.decide(DecideRequest(context=context, id=f"{t}")).result()
         if t % 2:
             loop.outcomes([OutcomeRequest(id=record.id, value=float(record.places[0] == t % 3), key="k")])[1].result()
-    learned(loop)
+    wait_until_learned(loop)
 
 
 @pytest.fixture
@@ -121,7 +121,7 @@ def in_pieces(store, loop, line=0):
     return sum_results(verify_piece(store, piece).found for piece in find_pieces(store, loop, line))
 
 
-@pytest.mark.parametrize("seed", range(many(12, 300)))
+@pytest.mark.parametrize("seed", range(repetitions(12, 300)))
 @pytest.mark.parametrize("kind", ["in order of models", "out of order", "too late", "without places"])
 def test_pieces_find_together_what_one_pass_finds(monkeypatch, seed, kind):
     monkeypatch.setattr("onepass.log.verification.WINDOW", 6)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import onepass as op
-from counts import many
+from counts import repetitions
 from onepass.foundation import files, state
 from onepass.model.averaged import remake as remaking
 from onepass.model.averaged.arm_mixtures import Settings
@@ -125,7 +125,7 @@ def test_saved_in_the_middle_it_goes_on_bit_for_bit(kind, monkeypatch):
     bandit, stages = op.ContextualBandit(**SMALL), set()
     twins = []
     for t in range(60):
-        if has_work(bandit) and len(twins) < many(6, 60) and t % many(5, 1) == 0:
+        if has_work(bandit) and len(twins) < repetitions(6, 60) and t % repetitions(5, 1) == 0:
             stages.add(stage_of(bandit))
             twins += [op.from_bytes(op.to_bytes(bandit)), bandit.copy()]
         for one in (bandit, *twins):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import onepass as op
-from counts import LONG, many
+from counts import LONG, repetitions
 from dense_crossed import Naive
 from onepass.features.flatten import flatten_record
 from onepass.testing import check_exploration
@@ -29,7 +29,7 @@ def request(rng, count: int = 5):
 def test_means_widths_and_probabilities_are_the_naive_ones(unit):
     bandit, naive, rng = plain(), Naive(), np.random.default_rng(1)
     known, compared = set(), 0  # terms that are new share places: only what was learned is compared
-    for _ in range(many(150, 1500)):
+    for _ in range(repetitions(150, 1500)):
         user, arms = request(rng)
         decision = bandit.decide(user, arms)
         if {*flatten_record(user), *(term for item in arms.values() for term in flatten_record(item))} <= known:
@@ -103,7 +103,7 @@ def test_an_arms_own_appeal_is_learned_and_given_up_for_later_arms():
 def test_every_hour_gets_its_arm_where_nothing_is_noise(level):
     """With priors up to 1 widths of what was never played fell with the noise; with a narrow constant the arm that
     came first had the level of all rewards."""
-    for seed in range(many(4, 24)):
+    for seed in range(repetitions(4, 24)):
         rng = np.random.default_rng(seed)
         best, bandit, hits = rng.integers(3, size=24), op.InteractionBandit(seed=seed), []
         for t in range(480):

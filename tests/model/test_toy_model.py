@@ -16,7 +16,7 @@ from onepass.service.loop import Loop
 from onepass.service.messages import DecideRequest, OutcomeRequest
 from onepass.service.settings import make_bandit, parse_settings
 from onepass.testing import check_model
-from patience import learned
+from patience import wait_until_learned
 
 PAGE = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text()
 ARMS = ["left", "right", "middle"]
@@ -67,7 +67,7 @@ def test_it_works_behind_the_service_and_replays_from_its_log(theirs, tmp_path):
                 found = loop.decide(DecideRequest(context=[1.0, 0.0], id=f"{life} {t}")).result()
                 outcome = OutcomeRequest(id=found.id, value=PAYS[ARMS[found.places[0]]], key="k")
                 loop.outcomes([outcome])[1].result()
-            learned(loop)
+            wait_until_learned(loop)
         finally:
             loop.stop()
     fold = Fold(store, "news", make_bandit(settings))

@@ -14,7 +14,7 @@ from onepass.service.drift import EVERY
 from onepass.service.keys import hash_key
 from onepass.service.page import FOLDER, KINDS
 from patience import PATIENCE, until
-from service_process import Served
+from service_process import RunningService
 
 chromium = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine (Debian: apt-get install chromium)")
 LOOP = """
@@ -49,7 +49,7 @@ def served(tmp_path_factory):
     folder = tmp_path_factory.mktemp("page")
     path = folder / "demo.toml"
     path.write_text(LOOP + KEYS.format(hash_key(KEY), hash_key(POOR)))
-    service = Served(folder / "data", path, key=KEY)
+    service = RunningService(folder / "data", path, key=KEY)
     yield service
     assert service.stop() == 0
 
@@ -217,7 +217,7 @@ def test_a_key_is_asked_for_kept_in_the_tab_and_forgotten_with_it(served, browse
 def test_an_empty_loop_shows_the_command_of_its_first_decision(tmp_path, browser):
     path = tmp_path / "empty.toml"
     path.write_text(LOOP.replace('name = "demo"', 'name = "empty"').replace('"local"', '"lo\'cal"'))
-    served = Served(tmp_path / "data", path)
+    served = RunningService(tmp_path / "data", path)
     browser.open(f"{served.client.base_url}/empty")
     browser.until("!document.querySelector('#start').hidden && !!document.querySelector('#start-command').innerText")
     command = browser.run("document.querySelector('#start-command').innerText")

@@ -19,7 +19,7 @@ from onepass.log.sqlite import SqliteStore
 from onepass.log.verification import verify
 from onepass.service.personalizer.evaluations import TRIED
 from patience import until
-from service_process import Served
+from service_process import RunningService
 
 LOOP = """
 name = "shop"
@@ -44,7 +44,7 @@ def served(tmp_path_factory):
     """A service whose log, at the end, is the truth about all that these tests did."""
     folder = tmp_path_factory.mktemp("personalizer")
     (folder / "shop.toml").write_text(LOOP.replace("\n             item", " item"))
-    service = Served(folder / "data", folder / "shop.toml")
+    service = RunningService(folder / "data", folder / "shop.toml")
     yield service
     service.ready("shop")
     assert service.stop() == 0

@@ -17,7 +17,7 @@ from onepass.service.personalizer.errors import Problem
 from onepass.service.personalizer.model_and_logs import delete_old_records, install_model, parse_model
 from onepass.service.personalizer.time_index import decision_times, has_decisions_between, seq_before
 from onepass.service.settings import make_bandit, parse_settings
-from patience import HeldClock, learned, until
+from patience import HeldClock, until, wait_until_learned
 
 SMALL = {"kind": "Records", "size": 16, "standardize": True}
 
@@ -64,7 +64,7 @@ def test_after_its_log_was_deleted_a_loop_goes_on_with_its_model_and_what_waited
         seldom = 3600.0  # so that what serves knows less than what has learned
         loop = started(store, publish=seldom)
         played(loop, 0, 10)
-        learned(loop)
+        wait_until_learned(loop)
         loop.change_settings(rules(wait=3600.0, publish=seldom))
         played(loop, 10, 13)
         begun_at = store.last
@@ -124,16 +124,16 @@ def test_a_model_that_was_put_back_goes_on_and_so_after_a_restart(started):
     store = MemoryStore()
     loop = started(store)
     played(loop, 0, 5)
-    learned(loop)
+    wait_until_learned(loop)
     until(lambda: loop.learner.snapshot.n_learned >= 5)  # copies come at intervals
     data = op.to_bytes(loop.learner.snapshot.bandit())
     install_model(loop, make_bandit(loop.settings), "anew")
     played(loop, 5, 8)
-    learned(loop)
+    wait_until_learned(loop)
     assert loop.learner.fold.bandit.n_learned == 3
     install_model(loop, parse_model(loop, data), "back")
     played(loop, 8, 10)
-    learned(loop)
+    wait_until_learned(loop)
     assert loop.learner.fold.bandit.n_learned == 7
     bits = op.to_bytes(loop.learner.fold.bandit)
     loop.stop()
@@ -153,7 +153,7 @@ def test_places_are_found_by_time(started):
     store = MemoryStore()
     loop = started(store)
     played(loop, 0, 20)
-    learned(loop)
+    wait_until_learned(loop)
     times = [one.time for one in store.read(kinds=["decision"])]
     assert decision_times(store, "shop") == (times[0], times[-1])
     assert seq_before(store, times[3]) <= 3

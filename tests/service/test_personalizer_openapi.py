@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 import schemathesis
 
-from counts import LONG, many
+from counts import LONG, repetitions
 from onepass.bandit.decision import new_id
 from onepass.log.sqlite import SqliteStore
 from onepass.service.app import Service
@@ -15,10 +15,10 @@ from onepass.service.openapi import document
 from onepass.service.personalizer.app import FIRST, LATER, OPERATIONS
 from onepass.service.personalizer.description import TEXTS
 from onepass.service.settings import parse_settings
-from openapi_asking import FIT, HOST, JSON, MODES, PATIENCE, asked, cases
+from openapi_asking import FIT, HOST, JSON, MODES, PATIENCE, cases, count_answers
 from patience import until
 
-EXAMPLES = many(1, 2_000)
+EXAMPLES = repetitions(1, 2_000)
 
 
 def alone(path):
@@ -119,7 +119,7 @@ def test_whatever_is_asked_the_answer_is_one_that_the_document_has(service, path
         if whole and mode is FIT and method in ("put", "post", "patch") and body is not None:
             case.body = {**case.body, **body}
 
-    counts = asked(operation, mode, EXAMPLES, put_right)
+    counts = count_answers(operation, mode, EXAMPLES, put_right)
     service.loop.change_settings(parse_settings(SHOP))
     until(lambda: service.loop.building is None)  # a model that a request asked for gives way
     assert mode is FIT or set(counts) <= {200, 201, 204, 400, 404}

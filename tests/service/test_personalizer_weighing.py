@@ -10,7 +10,7 @@ from onepass.service.messages import OutcomeRequest, RecordsRequest
 from onepass.service.personalizer.counterfactuals import PolicyRun, weigh_policies
 from onepass.service.personalizer.evaluations import BUCKET, run_evaluation, series
 from onepass.service.settings import make_bandit, parse_settings
-from patience import HeldClock, learned
+from patience import HeldClock, wait_until_learned
 
 SMALL = {"kind": "Records", "size": 16, "standardize": True}
 RULES = parse_settings({
@@ -34,7 +34,7 @@ def loop(tmp_path_factory):
         value = 1.0 if record.places[0] == 1 else -0.5
         found.outcomes([OutcomeRequest(id=f"{t}", value=value, key="k")])[1].result()
     found.clock.forward(1.0)
-    learned(found)
+    wait_until_learned(found)
     yield found
     found.stop()
 

@@ -9,15 +9,15 @@ import time
 import httpx
 import pytest
 
-from counts import LONG, many
+from counts import LONG, repetitions
 from onepass.lab.benchmark.service import resident_megabytes
 from onepass.service.keys import make_key
 from patience import PATIENCE
-from service_process import Served, written
+from service_process import RunningService, write_settings
 
 ASKED = {"context": {"hour": 0.5}, "arms": ["a", "b", "c"]}
-MEGABYTES = many(8, 100)  # that each attacker sends
-KNOWN = many(300, 2_000)  # arms at most
+MEGABYTES = repetitions(8, 100)  # that each attacker sends
+KNOWN = repetitions(300, 2_000)  # arms at most
 BODY = 900_000  # bytes of a request, within limits.body
 HOST = b"host: localhost\r\n"
 
@@ -29,9 +29,9 @@ def served(tmp_path_factory):
     for role in ("decide", "reward", "read"):
         keys[role], text = make_key([role])
         lines.append(text)
-    path = written(folder, keys="\n".join(["", *lines, ""]))
+    path = write_settings(folder, keys="\n".join(["", *lines, ""]))
     path.write_text(path.read_text().replace("body = 20000", f"known_arms = {KNOWN}"))
-    service = Served(folder / "data", path, options=("--connections", "200"), key=keys["read"])
+    service = RunningService(folder / "data", path, options=("--connections", "200"), key=keys["read"])
     service.keys = keys
     yield service
     begin = time.monotonic()

@@ -20,7 +20,7 @@ from onepass.service.messages import DecideRequest, OutcomeRequest
 from onepass.service.responses import decision_answer
 from onepass.service.settings import make_bandit, read_file
 from patience import until
-from service_process import written
+from service_process import write_settings
 
 COPIES = 5
 
@@ -38,7 +38,7 @@ def onepass(capsys, *arguments):
 
 
 def test_a_copy_made_under_load_is_a_whole_log_from_which_a_service_goes_on(tmp_path, capsys):
-    settings, _ = read_file(written(tmp_path, wait=0.02))
+    settings, _ = read_file(write_settings(tmp_path, wait=0.02))
     answers, ending, copies = {}, threading.Event(), []
     with SqliteStore(tmp_path / "log") as store:
         loop = Loop(settings, store, tmp_path / "models")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import onepass as op
-from counts import LONG, many
+from counts import LONG, repetitions
 from onepass import cli
 from onepass.evaluation.events import event_rows
 from onepass.log import Decision, Event, Join
@@ -19,7 +19,7 @@ from onepass.log.verification import verify
 from onepass.service.messages import ApiError, Arm, DecideRequest, OutcomeRequest
 from onepass.service.responses import decision_answer
 from onepass.service.settings import parse_settings
-from patience import HeldClock, settled, until
+from patience import HeldClock, let_deadlines_pass, until
 from service_process import loops_in
 
 ARMS = ["a", "b", "c"]
@@ -87,7 +87,7 @@ def test_another_model_learns_the_log_and_takes_over_and_replay_agrees_across_th
     took_over(loop, 1)
     assert loop.settings.model.arguments["reg"] == 2.0
     played(loop, 20, 40)
-    settled(loop)
+    let_deadlines_pass(loop)
     loop.stop()
     assert {one.line for one in store.read(kinds=["decision"])} == {0, 1}
     assert verified(store) == 40
@@ -111,7 +111,7 @@ def test_the_recommended_bandit_learns_the_log_of_another_one_and_goes_on(starte
     )
     took_over(loop, 1)
     played(loop, 150, 300)
-    settled(loop)
+    let_deadlines_pass(loop)
     loop.stop()
     assert type(loop.learner.fold.bandit.model) is op.model.AveragedModels
     assert loop.learner.fold.bandit.n_learned == verified(store) == 300
@@ -134,7 +134,7 @@ def test_a_restart_goes_on_with_the_model_that_took_over(started, tmp_path, file
     loop = started(rules(), store)  # of the same file as before: what was asked for last counts
     assert (loop.loop_state.lines.serving, loop.learner.fold.line) == (1, 1)
     played(loop, 20, 30)
-    settled(loop)
+    let_deadlines_pass(loop)
     loop.stop()
     assert op.to_bytes(loop.learner.fold.bandit) == replayed(store)
     assert verified(store) == 30
@@ -148,7 +148,7 @@ def test_a_log_that_ends_anywhere_about_a_change_of_models_goes_on(started):
     loop.change_settings(rules(reg=2.0))
     took_over(loop, 1)
     played(loop, 6, 9)
-    settled(loop)
+    let_deadlines_pass(loop)
     loop.stop()
     (staged,) = [one.seq for one in store.read(kinds=["checkpoint"]) if one.state == "staged"]
     (serving,) = [one.seq for one in store.read(kinds=["checkpoint"]) if one.line == 1 and one.why]
@@ -159,7 +159,7 @@ def test_a_log_that_ends_anywhere_about_a_change_of_models_goes_on(started):
         if end >= staged:
             took_over(loop, 1)
         played(loop, 20, 23)
-        settled(loop)
+        let_deadlines_pass(loop)
         loop.stop()
         assert loop.problem() == "it is stopping"
         assert op.to_bytes(loop.learner.fold.bandit) == replayed(cut)
@@ -173,7 +173,7 @@ def test_a_file_with_another_model_is_learned_at_the_start(started):
     loop.stop()
     loop = started(rules(reg=3.0), store)
     took_over(loop, 1)
-    settled(loop)
+    let_deadlines_pass(loop)
     assert loop.learner.fold.bandit.n_learned == 10
 
 
@@ -181,10 +181,10 @@ def test_a_candidate_that_fails_says_why_and_changes_nothing(started):
     store = MemoryStore()
     loop = started(rules(), store)
     played(loop, 0, 5)
-    settled(loop)
+    let_deadlines_pass(loop)
     store.append([Join(loop="news", time=1, id="nobody", rewards=[1.0])])  # nobody told the learner
     played(loop, 5, 10)
-    settled(loop)
+    let_deadlines_pass(loop)
     before = op.to_bytes(loop.learner.fold.bandit)
     loop.change_settings(rules(reg=2.0))
     until(lambda: loop.building is None)
@@ -201,15 +201,15 @@ def test_a_candidate_learns_what_a_log_still_holds_whose_beginning_was_dropped(s
     store = MemoryStore()
     loop = started(rules(), store)
     played(loop, 0, 10)
-    settled(loop)
+    let_deadlines_pass(loop)
     played(loop, 10, 20)
-    settled(loop)
+    let_deadlines_pass(loop)
     place = next(one.seq for one in store.read(kinds=["decision"]) if one.id == "15")
     store.drop_before(place + 1)  # its join comes later
     whole = {one.id for one in store.read(kinds=["decision"])}
     loop.change_settings(rules(reg=2.0))
     took_over(loop, 1)
-    settled(loop)
+    let_deadlines_pass(loop)
     lost = max(one.seq for one in store.read(kinds=["join"]) if one.id not in whole)
     learned = [one for one in store.read(lost, kinds=["join"])]
     assert loop.learner.fold.bandit.n_learned == len(learned) <= len(whole)
@@ -218,7 +218,7 @@ def test_a_candidate_learns_what_a_log_still_holds_whose_beginning_was_dropped(s
 
 
 def test_a_canary_shows_a_mixture_whose_probability_is_logged_and_verified(started):
-    n, share = many(200, 3_000), 0.3
+    n, share = repetitions(200, 3_000), 0.3
     store = MemoryStore()
     loop = started(rules(mode="canary", share=share), store)
     played(loop, 0, 30)
@@ -226,7 +226,7 @@ def test_a_canary_shows_a_mixture_whose_probability_is_logged_and_verified(start
     waiting(loop)
     played(loop, 30, 30 + n, exclude=["c"])
     loop.decide(DecideRequest(context=[1.0, 0.0, 0.0], id="list", slots=2)).result()
-    settled(loop)
+    let_deadlines_pass(loop)
     loop.stop()
     records = [one for one in store.read(kinds=["decision"]) if one.canary is not None]
     assert len(records) == n
@@ -280,7 +280,7 @@ def test_the_command_verifies_every_model_of_a_loop(started, tmp_path, capsys):
         played(loop, 5, 10)
         loop.promote()
         played(loop, 10, 15)
-        settled(loop)
+        let_deadlines_pass(loop)
         loop.stop()
     with pytest.raises(SystemExit) as done:
         cli.main(["log", "verify", str(tmp_path / "log"), "--json"])
@@ -299,7 +299,7 @@ def test_a_mixture_that_is_not_what_the_log_says_is_found(started, field):
     loop.change_settings(rules(reg=20.0, mode="canary", share=0.5))
     waiting(loop)
     played(loop, 5, 10)
-    settled(loop)
+    let_deadlines_pass(loop)
     loop.stop()
     forged = MemoryStore()
     for record in store.read():
@@ -335,7 +335,7 @@ def test_a_candidate_waits_for_its_promotion_across_a_restart(started):
     with pytest.raises(ApiError, match="there is no candidate"):
         loop.promote()
     played(loop, 30, 40)
-    settled(loop)
+    let_deadlines_pass(loop)
     loop.stop()
     assert op.to_bytes(loop.learner.fold.bandit) == replayed(store)
     assert verified(store) >= 40
@@ -358,7 +358,7 @@ def test_a_candidate_that_is_given_up_or_followed_by_another_one_ends(started):
         loop.discard_candidate()
     assert [one.why for one in read_lineage(store, "news").each.values()] == ["", "another candidate came", "given up"]
     played(loop, 20, 30)
-    settled(loop)
+    let_deadlines_pass(loop)
     loop.stop()
     assert verified(store) >= 30
 
@@ -368,19 +368,19 @@ def test_a_way_back_serves_the_model_as_it_was_and_goes_on_from_here(started, tm
     store = MemoryStore()
     loop = started(rules(), store)
     played(loop, 0, 10)
-    settled(loop)
+    let_deadlines_pass(loop)
     loop.stop()
     (kept,) = (tmp_path / "models").glob("*.model")
     loop = started(rules(), store)
     played(loop, 10, 30)
-    settled(loop)
+    let_deadlines_pass(loop)
     loop.rollback(kept.stem, learn)
     took_over(loop, 1)
     assert loop.learner.fold.bandit.n_learned == (30 if learn else 10)
     with pytest.raises(ApiError, match="there is no checkpoint nothing"):
         loop.rollback("nothing")
     played(loop, 30, 40)
-    settled(loop)
+    let_deadlines_pass(loop)
     loop.stop()
     assert loop.learner.fold.bandit.n_learned == (40 if learn else 20)
     assert verified(store) == 40
@@ -396,13 +396,13 @@ if LONG:  # another kind of model to compile, 20 s
         rows = {"features": {"context": 3, "arms": 1}}
         loop = started(parse_settings({**rules(**rows).to_dict(), "model": short}), store)
         played(loop, 0, 40, arms=offers)
-        settled(loop)
+        let_deadlines_pass(loop)
         assert "learning stopped" in loop.problem()
         loop.change_settings(rules(**rows))
         took_over(loop, 1)
         assert loop.problem() is None
         played(loop, 40, 50, arms=offers)
-        settled(loop)
+        let_deadlines_pass(loop)
         assert loop.learner.fold.bandit.n_learned == 50
 
 
@@ -417,14 +417,14 @@ def test_a_better_candidate_takes_over_by_itself_and_a_worse_one_does_not(starte
     end = 60
     while loop.loop_state.lines.serving == 0:
         played(loop, end, end + 50)
-        settled(loop)
+        let_deadlines_pass(loop)
         end += 50
         assert end < 1_000
     assert loop.loop_state.lines.each[1].why.startswith("better: gain +")
     loop.change_settings(rules(reg=1e9, **asked))
     waiting(loop)
     played(loop, end, end + 150)
-    settled(loop)
+    let_deadlines_pass(loop)
     assert loop.loop_state.lines.serving == 1
     assert loop.building.trial.known.upper < 0.0
     loop.stop()

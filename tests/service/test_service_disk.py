@@ -8,7 +8,7 @@ import pytest
 
 from onepass.log.sqlite import SqliteStore
 from patience import until
-from service_process import Served, written
+from service_process import RunningService, write_settings
 
 ASKED = {"context": [0.5, 1.0, 0.0], "arms": ["a", "b", "c"]}
 AGAIN = 8  # of every kind, before, while and after
@@ -16,7 +16,7 @@ AGAIN = 8  # of every kind, before, while and after
 
 @pytest.fixture
 def served(tmp_path):
-    service = Served(tmp_path / "data", written(tmp_path))
+    service = RunningService(tmp_path / "data", write_settings(tmp_path))
     yield service
     if service.process.poll() is None:
         service.stop()

@@ -15,14 +15,14 @@ from onepass.service.messages import DecideRequest
 from onepass.service.server import hold_folder
 from onepass.service.settings import read_file
 from patience import until
-from service_process import written
+from service_process import write_settings
 
 
 @pytest.fixture(scope="module")
 def played(tmp_path_factory):
     """A folder in which a loop has decided and learned."""
     folder = tmp_path_factory.mktemp("played")
-    settings, _ = read_file(written(folder, wait=0.05))
+    settings, _ = read_file(write_settings(folder, wait=0.05))
     (folder / "data").mkdir()
     with SqliteStore(folder / "data" / "news.sqlite") as store:
         loop = Loop(settings, store, folder / "data" / "news.models")
@@ -63,7 +63,7 @@ def test_a_service_that_is_in_order_is_fine_stopped_or_running(folder):
 
 
 def test_a_service_that_is_not_there_yet_is_fine(tmp_path):
-    assert states(found(tmp_path, paths=[written(tmp_path)])) == {
+    assert states(found(tmp_path, paths=[write_settings(tmp_path)])) == {
         (what, "fine") for what in ("folder", "settings", "log")
     }
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import onepass as op
-from counts import many
+from counts import repetitions
 from onepass.log import Decision, Join
 from onepass.service.drift import EVERY, KEPT, OFF, SETTLED, SHIFT, Drift, likelihood_ratio, smallest_rate
 from onepass.service.overview import Overview
@@ -87,7 +87,7 @@ def test_the_rate_that_is_claimed_at_least_is_half_of_what_rewards_have_been():
 @pytest.mark.parametrize("rate", [0.001, 0.003, 0.01, 0.015, 0.5, 0.985, 0.99, 0.999])
 def test_a_model_that_is_right_about_rare_rewards_raises_no_alarm(rate):
     """200,000 decisions at most 2 alarms on average; clipped at .02 on both sides there were 51 at .01, 203 at .001."""
-    n = 200_000 if rate in (0.001, 0.01) else many(50_000, 200_000)
+    n = 200_000 if rate in (0.001, 0.01) else repetitions(50_000, 200_000)
     drift, clicks = Drift(), (np.random.default_rng(7).random(n) < rate).astype(float)
     for row, click in enumerate(clicks.tolist()):
         drift.add(rate, click, row)
@@ -111,7 +111,7 @@ def test_rare_rewards_that_jump_are_found_once_some_have_come(rate, times, late)
 
 def test_means_of_a_linear_model_of_rare_clicks_raise_none():
     """A rate of .3 % on average, of which a linear model says 0 or less of every seventh visitor."""
-    n, rng = many(20_000, 200_000), np.random.default_rng(9)
+    n, rng = repetitions(20_000, 200_000), np.random.default_rng(9)
     theta, rows = 0.4 * rng.standard_normal(10), np.hstack([rng.standard_normal((n, 10)), np.ones((n, 1))])
     rates = np.minimum(0.003 * np.exp(rows[:, :10] @ theta - 0.5 * theta @ theta), 1.0)
     clicks, model, drift = (rng.random(n) < rates).astype(float), op.OFUL(dim=11), Drift()
@@ -130,7 +130,7 @@ def test_means_of_a_linear_model_of_rare_clicks_raise_none():
 @pytest.mark.parametrize("rates", [(0.001, 0.001), (0.01, 0.01), (0.05, 0.6), (0.99, 0.99), (0.999, 0.999)])
 def test_false_alarms_are_at_least_as_far_apart_as_stated(rates, side):
     """The least favorable: odds always off by as much as is allowed. A stated distance of 1,000; means of runs."""
-    n, every, rng, apart = many(8, 2_000), 1_000.0, np.random.default_rng(1), []
+    n, every, rng, apart = repetitions(8, 2_000), 1_000.0, np.random.default_rng(1), []
     for _ in range(n):
         drift = Drift()
         while not drift.alarms:
@@ -146,7 +146,7 @@ def test_false_alarms_are_at_least_as_far_apart_as_stated(rates, side):
 
 
 def test_a_still_stream_raises_none_and_one_that_jumps_does():
-    n, rng = many(4_000, 100_000), np.random.default_rng(2)
+    n, rng = repetitions(4_000, 100_000), np.random.default_rng(2)
     means = rng.uniform(0.03, 0.3, n)
     clicks = (rng.random(n) < means).astype(float)
     still = overview_of(logged(means, clicks)).to_dict()["drift"]

@@ -20,8 +20,8 @@ from onepass.service.loop import Loop
 from onepass.service.messages import ApiError, DecideRequest, OutcomeRequest
 from onepass.service.rate_limit import KNOWN, RateLimiter
 from onepass.service.settings import make_bandit, read_file
-from patience import learned
-from service_process import written
+from patience import wait_until_learned
+from service_process import write_settings
 
 SUBJECT = "subject-to-be-forgotten"
 
@@ -45,7 +45,7 @@ def joined(store):
 
 
 def test_decisions_about_a_subject_that_wait_are_forgotten_and_never_joined(tmp_path):
-    settings, _ = read_file(written(tmp_path, wait=3600.0))
+    settings, _ = read_file(write_settings(tmp_path, wait=3600.0))
     with SqliteStore(tmp_path / "log") as store:
         loop = Loop(settings, store, tmp_path / "models")
         played(loop, 0, 12)
@@ -62,15 +62,15 @@ def test_decisions_about_a_subject_that_wait_are_forgotten_and_never_joined(tmp_
 
 
 def test_a_subject_that_was_learned_is_forgotten_by_the_log_and_learning_and_restarts_go_on(tmp_path):
-    settings, _ = read_file(written(tmp_path, wait=0.02))
+    settings, _ = read_file(write_settings(tmp_path, wait=0.02))
     with SqliteStore(tmp_path / "log") as store:
         loop = Loop(settings, store, tmp_path / "models")
         played(loop, 0, 12)
-        learned(loop)
+        wait_until_learned(loop)
         assert forget_subject(loop, SUBJECT).result() == 3 * len(GONE)
         loop.outcomes([OutcomeRequest(id="0", value=1.0, key="later")])[1].result()
         played(loop, 12, 14)
-        learned(loop)
+        wait_until_learned(loop)
         assert loop.problem() is None
         loop.stop()
         assert joined(store) == [t for t in range(14) if t not in GONE]
@@ -85,14 +85,14 @@ def test_a_subject_that_was_learned_is_forgotten_by_the_log_and_learning_and_res
 
 
 def test_a_log_from_which_another_process_forgot_is_learned_without_it_or_goes_on_with_its_last_model(tmp_path):
-    settings, _ = read_file(written(tmp_path, wait=0.05))
+    settings, _ = read_file(write_settings(tmp_path, wait=0.05))
     with SqliteStore(tmp_path / "log") as store:
         loop = Loop(settings, store, tmp_path / "models")
         played(loop, 0, 12)
         with SqliteStore(tmp_path / "log") as other:
             other.forget(SUBJECT)
         played(loop, 12, 14)
-        learned(loop)
+        wait_until_learned(loop)
         assert loop.problem() is None
         loop.stop()
         twin = Fold(store, "news", make_bandit(settings))
@@ -147,7 +147,7 @@ class Fixed:
 
 @pytest.mark.parametrize("keyed", [False, True])
 def test_too_many_requests_are_429_with_retry_after_and_forgetting_needs_an_admin(tmp_path, keyed):
-    settings, _ = read_file(written(tmp_path, wait=3600.0))
+    settings, _ = read_file(write_settings(tmp_path, wait=3600.0))
     settings = replace(settings, limits=replace(settings.limits, rate=4.0))
     with SqliteStore(tmp_path / "log") as store:
         loop = Loop(settings, store, tmp_path / "models")

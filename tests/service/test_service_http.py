@@ -13,7 +13,7 @@ from onepass.log.sqlite import SqliteStore
 from onepass.log.verification import verify
 from onepass.service.server import serve
 from patience import until
-from service_process import Served, written
+from service_process import RunningService, write_settings
 
 ARMS = ["a", "b", "c"]
 ASKED = {"context": {"hour": 0.5, "new": 1.0}, "arms": ARMS}
@@ -23,7 +23,7 @@ ASKED = {"context": {"hour": 0.5, "new": 1.0}, "arms": ARMS}
 def served(request, tmp_path_factory):
     """A service whose log, at the end, is the truth about all that these tests did."""
     folder = tmp_path_factory.mktemp("service")
-    service = Served(folder / "data", written(folder), options=("--workers", f"{request.param}"))
+    service = RunningService(folder / "data", write_settings(folder), options=("--workers", f"{request.param}"))
     yield service
     service.ready()
     assert service.stop() == 0
@@ -281,7 +281,7 @@ def test_health_readiness_metrics_and_openapi(client):
 def test_a_second_process_on_the_same_folder_is_refused(served, tmp_path):
     data = served.process.args[served.process.args.index("--data") + 1]
     with pytest.raises(ValueError, match="another process serves"):
-        serve(Path(data), [written(tmp_path)], port=0)
+        serve(Path(data), [write_settings(tmp_path)], port=0)
 
 
 def test_the_log_is_paged_by_places(client):

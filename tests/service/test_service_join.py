@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from msgspec.structs import force_setattr, replace
 
-from counts import many
+from counts import repetitions
 from onepass.log import Activation, Decision, Join, Outcome
 from onepass.log.memory import MemoryStore
 from onepass.service.backlog import load_block, save_block
@@ -53,7 +53,9 @@ def expected(log, one, aggregation, default):
     return None if all(value is None for value in rewards) else rewards
 
 
-@settings(max_examples=many(6, 100), stateful_step_count=50, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=repetitions(6, 100), stateful_step_count=50, deadline=None, suppress_health_check=list(HealthCheck)
+)
 class Joins(RuleBasedStateMachine):
     """A log that grows, a joiner that follows it, and what is stored late, or not before the process ends."""
 

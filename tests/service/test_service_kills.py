@@ -2,12 +2,14 @@
 
 import pytest
 
-from counts import many
+from counts import repetitions
 from service_killing import killed
 
-KILLS = many(4, 300)
-LIVES = many(6, 10)  # of a service that is steered, in each of so many folders: after every kill its log is verified
-FOLDERS = many(1, 30)
+KILLS = repetitions(4, 300)
+LIVES = repetitions(
+    6, 10
+)  # of a service that is steered, in each of so many folders: after every kill its log is verified
+FOLDERS = repetitions(1, 30)
 
 
 def test_kills_under_load_lose_nothing_and_the_model_is_that_of_an_uninterrupted_twin(tmp_path):

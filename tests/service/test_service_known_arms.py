@@ -14,7 +14,7 @@ from onepass.log.sqlite import SqliteStore
 from onepass.log.verification import verify
 from onepass.service.messages import Arm, DecideRequest, OutcomeRequest
 from onepass.service.settings import parse_settings
-from patience import HeldClock, settled, until
+from patience import HeldClock, let_deadlines_pass, until
 from service_process import loops_in
 
 LIMIT = 20
@@ -47,9 +47,9 @@ def known(loop):
 
 def bounded(loop):
     """Wait until everything is learned and no model knows too many arms."""
-    settled(loop)
+    let_deadlines_pass(loop)
     until(lambda: len(known(loop)) <= LIMIT)
-    settled(loop)
+    let_deadlines_pass(loop)
 
 
 def evictions(store):
@@ -107,7 +107,7 @@ def test_candidates_forget_the_same_arms_and_a_model_that_came_back_forgets_too(
                 lambda t: [Arm(id=f"new {t}", features=[1.0]), Arm(id=f"newer {t}", features=[2.0])],
                 2,
             )
-            settled(loop)
+            let_deadlines_pass(loop)
 
         play(0, 60)
         loop.change_settings(rules(shared, features=features, arms=[]))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import onepass as op
-from counts import many
+from counts import repetitions
 from onepass.evaluation.events import event_rows
 from onepass.log import Decision, Event, Join
 from onepass.log.memory import MemoryStore
@@ -22,7 +22,7 @@ from onepass.service.loop import Loop
 from onepass.service.messages import ApiError, DecideRequest, OutcomeRequest
 from onepass.service.responses import decision_answer
 from onepass.service.settings import LARGEST, make_bandit, parse_settings
-from patience import PATIENCE, HeldClock, learned
+from patience import PATIENCE, HeldClock, wait_until_learned
 from service_process import ATTEMPTS
 
 ARMS = ["a", "b", "c"]
@@ -71,13 +71,13 @@ def test_a_loop_that_stops_and_starts_has_the_model_of_one_that_went_on(started,
         loop = started(rules(), store, folder)
         played(loop, 10 * life, 10 * life + 10)
         if life == 1:
-            learned(loop)
+            wait_until_learned(loop)
         loop.stop()
         if life == 1:
             for file in folder.iterdir():
                 file.write_bytes(b"damaged")
     loop = started(rules(), store, folder)
-    learned(loop)
+    wait_until_learned(loop)
     twin = Fold(store, "news", make_bandit(rules()))
     assert twin.advance() == 40
     assert op.to_bytes(loop.learner.fold.bandit) == op.to_bytes(twin.bandit)
@@ -137,7 +137,7 @@ def test_a_store_that_fails_is_told_and_what_it_holds_counts_once(started, tmp_p
     played(loop, 4, 8)
     loop.outcomes(paid)[1].result()
     clock.forward(0.5)
-    learned(loop)
+    wait_until_learned(loop)
     assert loop.problem() is None
     joins = {one.id: one for one in store.read(kinds=["join"])}
     assert len(joins) == sum(1 for _ in store.read(kinds=["join"])) == 8
@@ -162,7 +162,7 @@ def test_a_clock_that_is_set_an_hour_forth_or_back_moves_no_deadline(started, tm
             break
         monkeypatch.setattr(clocks.time, "time_ns", true)
     loop.decide(request(t + 1)).result()
-    learned(loop)
+    wait_until_learned(loop)
     loop.stop()
     loop = started(rules(wait=0.2), store, tmp_path / "models")
     loop.decide(request(t + 2)).result()
@@ -176,13 +176,13 @@ def test_an_apprentice_shows_the_first_arm_and_learns_what_was_shown(started, tm
     loop = started(rules(mode="apprentice"), store, tmp_path / "models")
     found = [decision_answer(loop.decide(request(t, exclude=["a"])).result()) for t in range(10)]
     assert {(one.arm, one.propensity) for one in found} == {("b", 1.0)}
-    learned(loop)
+    wait_until_learned(loop)
     assert loop.learner.fold.bandit.model.rows_of("b") == 10
     assert verify(Fold.resume(store, "news", first=True)).equal == 10
 
 
 def test_an_apprentice_that_explores_logs_the_probability_of_what_it_shows(started, tmp_path):
-    n, share = many(300, 3_000), 0.3
+    n, share = repetitions(300, 3_000), 0.3
     store = MemoryStore()
     loop = started(rules(mode="apprentice", exploring=share, wait=60.0), store, tmp_path / "models")
     waiting = [loop.decide(request(t)) for t in range(n)]
@@ -201,7 +201,7 @@ def test_a_loop_that_only_logs_learns_nothing(started, tmp_path):
     store = MemoryStore()
     loop = started(rules(mode="logging"), store, tmp_path / "models")
     played(loop, 0, 4)
-    learned(loop)
+    wait_until_learned(loop)
     assert loop.learner.fold.bandit.n_learned == 0
     assert [*store.read(kinds=["join"])] == []
 
@@ -218,14 +218,14 @@ def test_a_log_of_another_model_is_refused_and_other_settings_go_on(started, tmp
     loop.stop()
     loop = started(rules(), store, tmp_path / "models")
     assert loop.settings.reward.wait == 1.0  # the file has not changed since
-    learned(loop)
+    wait_until_learned(loop)
     kinds = [type(one) for one in store.read() if isinstance(one, Decision | Join)]
     assert kinds.count(Join) == kinds.count(Decision) == 3
 
 
 def test_verify_agrees_in_every_bit_with_a_run_that_decided_and_learned_at_once(started, tmp_path):
     """Decisions by models of every age, with 1 to 3 slots, excluded arms, and rewards that come while others decide."""
-    n = many(300, 100_000)
+    n = repetitions(300, 100_000)
     with SqliteStore(tmp_path / "log", synced=False) as store:
         settings = rules(wait=0.2, operation={"publish": 0.01, "checkpoint": 5.0})
         loop = started(settings, store, tmp_path / "models")
@@ -236,7 +236,7 @@ def test_verify_agrees_in_every_bit_with_a_run_that_decided_and_learned_at_once(
             if len(waiting) > 20:
                 record = waiting.popleft().result()
                 loop.outcomes([OutcomeRequest(id=record.id, value=float(t % 3 == 0), key="k")])
-        learned(loop)
+        wait_until_learned(loop)
         loop.stop()
         found = verify(Fold.resume(store, "news", first=True))
         assert (found.ok, found.equal, found.joins, found.others) == (True, n, n, ())
@@ -251,7 +251,7 @@ def test_a_client_that_goes_away_stops_nobody(started, tmp_path):
         loop.outcomes([OutcomeRequest(id=f"{t}", value=1.0, key="k")])[1].cancel()
     assert [loop.decide(request(t)).result(PATIENCE).id for t in range(20)] == [f"{t}" for t in range(20)]
     clock.forward(0.5)
-    learned(loop)
+    wait_until_learned(loop)
     assert loop.problem() is None
     assert [one.rewards for one in loop.store.read(kinds=["join"])] == [[1.0]] * 20
 
@@ -265,7 +265,7 @@ def test_sums_of_the_largest_values_are_limited_and_larger_ones_refused(started,
         loop.outcomes([OutcomeRequest(id="1", value=1.7e308)])
     loop.outcomes([OutcomeRequest(id="1", value=LARGEST)] * 100)[1].result()
     clock.forward(0.5)
-    learned(loop)
+    wait_until_learned(loop)
     assert [(one.rewards, one.how) for one in loop.store.read(kinds=["join"])] == [([1.0], "sum, limited")]
 
 
@@ -273,12 +273,12 @@ def test_a_log_that_lost_its_end_and_went_on_is_not_taken_for_the_one_of_the_che
     whole, cut, folder = MemoryStore(), MemoryStore(), tmp_path / "models"
     loop = started(rules(), whole, folder)
     played(loop, 0, 10)
-    learned(loop)
+    wait_until_learned(loop)
     loop.stop()
     cut.append([*whole.read(until=whole.last - 12)])
     loop = started(rules(), cut, tmp_path / "no models")
     played(loop, 100, 115)
-    learned(loop)
+    wait_until_learned(loop)
     loop.stop()
     assert cut.last > whole.last
     loop = started(rules(), cut, folder)

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 import onepass as op
-from counts import LONG, many
+from counts import LONG, repetitions
 from onepass.log.records import CORRECTION, SECOND
 from onepass.log.replay import Fold
 from onepass.log.sqlite import SqliteStore
@@ -110,7 +110,8 @@ ACTS = st.one_of(  # of one rule: hypothesis leaves out rules, and most examples
 )  # fmt: skip
 
 
-@settings(max_examples=many(4, 100), stateful_step_count=50, deadline=None, suppress_health_check=list(HealthCheck),
+@settings(max_examples=repetitions(4, 100), stateful_step_count=50, deadline=None,
+          suppress_health_check=list(HealthCheck),
           derandomize=not LONG, database=None)  # fmt: skip
 class Machine(RuleBasedStateMachine):
     @initialize(late=st.sampled_from(["count", "correct"]), aggregation=st.sampled_from([*AGGREGATE]))

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 import schemathesis
 
-from counts import many
+from counts import repetitions
 from onepass.log.memory import MemoryStore
 from onepass.service.app import Service
 from onepass.service.evaluations import EvaluationRequest
@@ -18,10 +18,10 @@ from onepass.service.messages import DecideRequest
 from onepass.service.openapi import document
 from onepass.service.overview_thread import OverviewThread
 from onepass.service.settings import parse_settings
-from openapi_asking import FIT, HOST, JSON, MODES, PATIENCE, asked, cases
+from openapi_asking import FIT, HOST, JSON, MODES, PATIENCE, cases, count_answers
 from patience import until
 
-EXAMPLES = many(5, 2_000)
+EXAMPLES = repetitions(5, 2_000)
 MODEL = {"recipe": "OFUL", "seed": 2, "arguments": {"model": "disjoint", "reg": 0.5,
                                   "exploration": {"kind": "Thompson", "exploration": 0.4, "draws": 5}}}  # fmt: skip
 LOOP = {"name": "news", "features": {"context": 3}, "arms": ["a", "b"], "model": MODEL, "reward": {"wait": 0.1}}
@@ -85,7 +85,7 @@ def test_whatever_is_asked_the_answer_is_one_that_the_document_has(service, path
         if whole and mode is FIT and path.endswith("/event"):
             case.query["id"] = "decided"
 
-    counts = asked(operation, mode, EXAMPLES, put_right)
+    counts = count_answers(operation, mode, EXAMPLES, put_right)
     service.loop.change_settings(parse_settings(LOOP))
     until(lambda: service.loop.building is None)  # a model that a request asked for gives way
     assert mode is FIT or set(counts) <= {200, 400, 404}

@@ -21,8 +21,8 @@ from onepass.service.messages import ApiError, DecideRequest, OutcomeRequest, Re
 from onepass.service.page import example_request
 from onepass.service.server import hold_folder
 from onepass.service.settings import parse_settings, read_file, takes_records
-from patience import PATIENCE, learned, until
-from service_process import Served, loops_in, written
+from patience import PATIENCE, until, wait_until_learned
+from service_process import RunningService, loops_in, write_settings
 from service_tls import Service
 
 WRONG = """
@@ -133,13 +133,13 @@ def test_a_day_is_sealed_and_dropped_where_no_service_needs_it(tmp_path, capsys)
 
 
 def test_what_a_restart_needs_is_not_dropped(tmp_path, capsys):
-    settings, _ = read_file(written(tmp_path, wait=0.02))
+    settings, _ = read_file(write_settings(tmp_path, wait=0.02))
     data = tmp_path / "data"
     data.mkdir()
     with SqliteStore(data / "news.sqlite") as store:
         loop = Loop(settings, store, data / "news.models")
         play(loop, 0, 12)
-        learned(loop)
+        wait_until_learned(loop)
         loop.stop()
         last = store.last
     code, _, err = onepass(capsys, "log", "drop", data / "news.sqlite", "--before", last + 1)
@@ -156,13 +156,13 @@ def test_what_a_restart_needs_is_not_dropped(tmp_path, capsys):
 
 
 def test_a_subject_is_forgotten_by_a_command_while_no_service_uses_the_folder(tmp_path, capsys):
-    settings, _ = read_file(written(tmp_path, wait=0.02))
+    settings, _ = read_file(write_settings(tmp_path, wait=0.02))
     data = tmp_path / "data"
     data.mkdir()
     with SqliteStore(data / "news.sqlite") as store:
         loop = Loop(settings, store, data / "news.models")
         play(loop, 0, 12)
-        learned(loop)
+        wait_until_learned(loop)
         loop.stop()
     with hold_folder(data, None):
         code, _, err = onepass(capsys, "log", "forget", data / "news.sqlite", "user 0")
@@ -173,7 +173,7 @@ def test_a_subject_is_forgotten_by_a_command_while_no_service_uses_the_folder(tm
         again = Loop(settings, store, data / "news.models")
         assert again.learner.fold.bandit.n_learned == 12
         play(again, 14, 15)
-        learned(again)
+        wait_until_learned(again)
         again.stop()
     assert all(b"user 0" not in path.read_bytes() for path in data.glob("news.sqlite*"))
 
@@ -182,11 +182,11 @@ def test_a_subject_is_forgotten_by_a_command_while_no_service_uses_the_folder(tm
 
 
 def test_a_checkpoint_that_cannot_be_saved_is_told_and_no_longer_once_it_can(tmp_path, caplog):
-    settings, _ = read_file(written(tmp_path))
+    settings, _ = read_file(write_settings(tmp_path))
     with SqliteStore(tmp_path / "log") as store, loops_in(tmp_path) as start:
         loop = start(settings, store)
         models = tmp_path / "models"
-        learned(loop)
+        wait_until_learned(loop)
         kept = tmp_path / "kept"
         if models.exists():
             models.rename(kept)
@@ -209,7 +209,7 @@ def test_readiness_and_metrics_tell_a_failed_checkpoint_to_those_who_may_read(tm
     data = tmp_path / "data"
     data.mkdir()
     (data / "news.models").write_text("no folder")
-    served = Served(data, written(tmp_path, keys=keys), key=key)
+    served = RunningService(data, write_settings(tmp_path, keys=keys), key=key)
     client = served.client
     client.post("/v1/news/decide", json={"context": [1, 2, 3], "arms": ["a", "b"]}).raise_for_status()
     until(lambda: "warnings" in client.get("/readyz").json())
@@ -303,7 +303,7 @@ def test_one_early_request_of_names_alone_does_not_close_a_loop_of_records_for_a
         )
         until(lambda: loop.learner.copies.present.line == 1)
         assert loop.decide(ask("later", arms)).result().names == ["a1", "a2"]
-        learned(loop)
+        wait_until_learned(loop)
         assert loop.problem() is None
         loop.stop()
         assert verify(Fold.resume(store, "news", first=True, line=1)).ok

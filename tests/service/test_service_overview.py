@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from counts import many
+from counts import repetitions
 from onepass.log import Activation, Decision, Join, Outcome, Settings
 from onepass.log.memory import MemoryStore
 from onepass.log.sqlite import SqliteStore
@@ -260,7 +260,7 @@ def long_log(store, count, joined):
 
 
 def test_the_overview_of_a_long_log_of_which_half_waits_is_there_within_a_second_of_a_start(tmp_path):
-    count = many(100_000, 10_000_000)
+    count = repetitions(100_000, 10_000_000)
     with SqliteStore(tmp_path / "a.sqlite", synced=False) as store:
         long_log(store, count, count // 2)
         watcher = OverviewThread(rules(), store, "a", tmp_path / "a.overview")

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 import onepass as op
-from counts import LONG, many
+from counts import LONG, repetitions
 from onepass.log.postgres import PostgresStore
 from onepass.log.replay import Fold
 from onepass.service.app import Service
@@ -16,9 +16,9 @@ from onepass.service.loop import Loop
 from onepass.service.settings import make_bandit, read_file
 from postgres_server import unsynced
 from service_killing import killed
-from service_process import written
+from service_process import write_settings
 
-KILLS = many(2, 300)
+KILLS = repetitions(2, 300)
 GONE = 30.0 if LONG else 3.0  # seconds without a database
 CLIENTS = 4
 
@@ -42,7 +42,7 @@ def test_kills_under_load_lose_nothing_in_a_database(server, tmp_path):
 
 def test_a_database_that_is_gone_is_told_as_503_and_nothing_is_lost_or_there_twice(server, tmp_path):
     """Clients who send again what was refused, while the database is stopped and started."""
-    settings, _ = read_file(written(tmp_path))
+    settings, _ = read_file(write_settings(tmp_path))
     store = PostgresStore(server.conninfo, schema="gone")
     loop = Loop(settings, store, tmp_path / "models")
     service, refusals, answers, paid = Service({"news": loop}, {"news": Keys()}), [], {}, []

@@ -5,7 +5,7 @@ import shutil
 import numpy as np
 
 import onepass as op
-from counts import many
+from counts import repetitions
 from onepass.log import Checkpoint, Decision
 from onepass.log.replay import Fold
 from onepass.log.sqlite import SqliteStore
@@ -14,9 +14,9 @@ from onepass.service.messages import DecideRequest, OutcomeRequest
 from onepass.service.responses import decision_answer
 from onepass.service.settings import make_bandit, read_file
 from patience import until
-from service_process import written
+from service_process import write_settings
 
-CUTS = many(6, 200)
+CUTS = repetitions(6, 200)
 DECISIONS = 40
 
 
@@ -34,7 +34,7 @@ def played(loop, first, last):
 
 
 def test_a_log_without_its_last_bytes_goes_on_with_the_model_and_the_answers_of_what_is_left(tmp_path):
-    settings, _ = read_file(written(tmp_path, wait=0.05))
+    settings, _ = read_file(write_settings(tmp_path, wait=0.05))
     with SqliteStore(tmp_path / "log") as store, store.checkpointer.pause():  # all is in the write-ahead log alone
         loop = Loop(settings, store, tmp_path / "models")
         answers = played(loop, 0, DECISIONS)

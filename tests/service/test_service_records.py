@@ -16,7 +16,7 @@ from onepass.service.messages import ApiError, OutcomeRequest, RecordsRequest
 from onepass.service.page import event_json
 from onepass.service.responses import decision_answer
 from onepass.service.settings import Limits, make_bandit, parse_settings
-from patience import HeldClock, settled
+from patience import HeldClock, let_deadlines_pass
 from service_process import loops_in
 
 TOPICS = ["sport", "news", "food"]
@@ -63,7 +63,7 @@ def test_a_loop_of_records_that_stops_and_starts_has_the_model_of_one_that_went_
             record = loop.decide(request(t, slots=slots, exclude=[f"a{t + 4}"] if t % 2 else [])).result()
             loop.outcomes([OutcomeRequest(id=record.id, value=-0.5, key="k")])[1].result()
             loop.clock.forward(0.02)  # joins come while others decide
-        settled(loop)
+        let_deadlines_pass(loop)
         loop.stop()
         if life == 1:
             for file in (tmp_path / "models").iterdir():
@@ -89,7 +89,7 @@ def test_the_recommended_bandit_takes_records_too(started, models):
         record = loop.decide(request(t, **more)).result()
         loop.outcomes([OutcomeRequest(id=record.id, value=0.5)])[1].result()
         loop.clock.forward(0.02)
-    settled(loop)
+    let_deadlines_pass(loop)
     loop.stop()
     twin = Fold(store, "news", make_bandit(settings))
     assert twin.advance() == 12
@@ -102,7 +102,7 @@ def test_the_recommended_bandit_takes_records_too(started, models):
 def test_what_an_apprentice_shows_is_learned_by_its_terms(started):
     loop = started(rules(mode="apprentice"), MemoryStore())
     record = loop.decide(request(1)).result()
-    settled(loop)
+    let_deadlines_pass(loop)
     assert record.shown == [0]
     names = loop.learner.fold.bandit.model.item.feature_names()
     assert names[:2] == ("topic=news", "n.long")
@@ -156,7 +156,7 @@ def test_large_whole_numbers_come_out_of_the_log_as_they_went_in(started):
     body = b'{"context": {"big": 123456789012345678901234567890, "small": -0.0}, "arms": ["a", "b"], "id": "big"}'
     asked = msgspec.json.decode(body, type=RecordsRequest)
     loop.decide(asked).result()
-    settled(loop)
+    let_deadlines_pass(loop)
     assert fingerprint(asked) == fingerprint(msgspec.json.decode(body, type=RecordsRequest))
     assert verify(Fold.resume(loop.store, "news", first=True)).equal == 1
 
@@ -182,7 +182,7 @@ def test_a_decision_by_records_is_found_by_its_id_and_explained_by_pairs_of_feat
     for t in range(12):
         record = loop.decide(request(t)).result()
         loop.outcomes([OutcomeRequest(id=record.id, value=float(t % 2), key="k")])[1].result()
-    settled(loop)
+    let_deadlines_pass(loop)
     asked = loop.decide(request(7, id="asked again")).result()
     loop.stop()  # nothing is learned between what follows
     found = msgspec.json.decode(event_json(loop, "asked again"))

@@ -20,8 +20,8 @@ from onepass.service.doctor import examine
 from onepass.service.messages import DecideRequest, OutcomeRequest
 from onepass.service.responses import decision_answer
 from onepass.service.settings import parse_settings
-from patience import HeldClock, settled, until
-from service_process import Served, loops_in, written
+from patience import HeldClock, let_deadlines_pass, until
+from service_process import RunningService, loops_in, write_settings
 
 HOSTING = Path(__file__).parents[2] / "docs" / "hosting.md"
 
@@ -41,7 +41,7 @@ def played(loop, begin, end):
         context = np.random.default_rng(t).standard_normal(3).tolist()
         decision_answer(loop.decide(DecideRequest(context=context, id=f"{t}")).result())
         loop.outcomes([OutcomeRequest(id=f"{t}", value=float(t % 2), key="k")])[1].result()
-    settled(loop)
+    let_deadlines_pass(loop)
 
 
 def took_over(loop, line):
@@ -93,7 +93,7 @@ class Unit:
         self.commands, self.capsys = unit_commands(data, settings), capsys
         assert self.commands[1] == ["serve", "--data", str(data), "--port", "8080", str(settings)]
         self.examine()
-        self.served = Served(data, settings)
+        self.served = RunningService(data, settings)
 
     def examine(self):
         code, said = onepass(self.capsys, *self.commands[0])
@@ -121,7 +121,7 @@ class Unit:
 
 
 def test_the_documented_unit_starts_again_after_a_promotion_a_rollback_and_a_restore(tmp_path, capsys):
-    settings, data = written(tmp_path, wait=0.05), tmp_path / "data"
+    settings, data = write_settings(tmp_path, wait=0.05), tmp_path / "data"
     unit = Unit(capsys, data, settings)
     unit.play(0, 10)
     present = unit.ask("GET")["settings"]

@@ -17,7 +17,7 @@ from onepass.service.keys import Keys, make_key
 from onepass.service.loop import Loop
 from onepass.service.server import check_certificate, serve
 from onepass.service.settings import BODY, parse_settings
-from service_process import written
+from service_process import write_settings
 
 MODEL = {"recipe": "OFUL", "seed": 2, "arguments": {"model": "disjoint", "reg": 0.5,
                                   "exploration": {"kind": "Thompson", "exploration": 0.4, "draws": 5}}}  # fmt: skip
@@ -177,7 +177,7 @@ def test_what_fails_unexpectedly_says_its_kind_and_nothing_that_was_sent(guarded
 def test_without_keys_no_other_machine_is_listened_to(tmp_path):
     for host in ("0.0.0.0", "::", "192.0.2.1", "example.com"):
         with pytest.raises(ValueError, match="has no keys, so the service listens"):
-            serve(tmp_path / "data", [written(tmp_path)], host=host, port=0)
+            serve(tmp_path / "data", [write_settings(tmp_path)], host=host, port=0)
 
 
 def test_a_certificate_that_cannot_be_read_is_refused_before_anything_is_opened(tmp_path):
@@ -191,7 +191,7 @@ def test_a_certificate_that_cannot_be_read_is_refused_before_anything_is_opened(
         (private, pem),
     ):
         with pytest.raises(ValueError, match="certificate"):
-            serve(tmp_path / "data", [written(tmp_path)], port=0, certificate=one, private_key=other)
+            serve(tmp_path / "data", [write_settings(tmp_path)], port=0, certificate=one, private_key=other)
     assert not (tmp_path / "data").exists()
 
 

@@ -10,7 +10,7 @@ from onepass.service.keys import Keys, make_key
 from onepass.service.messages import ApiError
 from onepass.service.server import check_keys
 from onepass.service.settings import OF_KERNELS, RECOMMENDED, diff_settings, make_bandit, parse_settings, read_file
-from service_process import written
+from service_process import write_settings
 
 RIGHT = {"name": "a", "features": {"context": ["x", "y"], "arms": 1}}
 
@@ -71,7 +71,7 @@ def test_settings_go_through_plain_data_and_back():
 
 
 def test_a_file_that_is_wrong_is_named(tmp_path):
-    path = written(tmp_path, top="mode = 'sleeping'")
+    path = write_settings(tmp_path, top="mode = 'sleeping'")
     with pytest.raises(ValueError, match=r"news\.toml: settings do not fit: .*mode"):
         read_file(path)
     with pytest.raises(ValueError, match="No such file"):
@@ -82,7 +82,7 @@ def test_a_key_may_do_what_its_roles_say_and_only_its_hash_is_kept(tmp_path):
     decide, lines = make_key(["decide"])
     admin, more = make_key(["admin"])
     assert decide not in lines
-    settings, found = read_file(written(tmp_path, keys=f"\n{lines}\n{more}\n"))
+    settings, found = read_file(write_settings(tmp_path, keys=f"\n{lines}\n{more}\n"))
     keys = Keys(found)
     assert settings.name == "news"
     keys.require(decide, "decide")

@@ -16,7 +16,7 @@ from onepass.log.records import Outcome
 from onepass.log.store import ClaimError, StoreError
 from patience import PATIENCE
 from postgres_server import unsynced
-from service_process import STARTING, Served, written
+from service_process import STARTING, RunningService, write_settings
 
 ASKED = {"context": {"hour": 0.5}, "arms": ["a", "b"]}
 
@@ -44,14 +44,14 @@ def read_until(process, wanted):
 
 @pytest.mark.parametrize("where", ["folder", "database"])
 def test_a_second_service_says_so_and_one_on_standby_takes_over(where, server, tmp_path):
-    path = written(tmp_path, "")
+    path = write_settings(tmp_path, "")
     log = (
         ()
         if where == "folder"
         else ("--log", f"postgresql://postgres@/postgres?host={server.folder}&connect_timeout=5")
     )
     data = [tmp_path / "data"] * 2 if where == "folder" else [tmp_path / "one", tmp_path / "two"]
-    first = Served(data[0], path, options=log)
+    first = RunningService(data[0], path, options=log)
     answer = first.client.post("/v1/news/decide", json={**ASKED, "id": "kept"}).json()
 
     second = subprocess.run(command(data[1], path, *log), capture_output=True, text=True, timeout=STARTING)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from counts import many
+from counts import repetitions
 from onepass.log.canary_split import mix_probabilities
 from onepass.log.records import Canary, Decision, Join
 from onepass.service.canary_test import CanaryTest
@@ -52,7 +52,7 @@ def test_the_mean_of_the_difference_over_what_may_be_shown_is_the_difference_of_
 
 def test_a_candidate_that_is_as_good_is_called_better_as_rarely_as_promised():
     """Both are worth the same; 60 looks a trial. At most alpha / 2 = .05 of trials, and 4.5 deviations."""
-    n, pays = many(60, 1_000), [0.3, 0.9, 0.3]
+    n, pays = repetitions(60, 1_000), [0.3, 0.9, 0.3]
     wrong = sum(gains(pays, 600, seed)[0] for seed in range(n))
     assert wrong <= n * 0.05 + 4.5 * np.sqrt(n * 0.05 * 0.95)
 

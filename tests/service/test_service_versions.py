@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import onepass as op
-from counts import many
+from counts import repetitions
 from onepass.log import Decision, Join, Outcome
 from onepass.log.memory import MemoryStore
 from onepass.log.model_lineage import read_lineage
@@ -23,7 +23,7 @@ from onepass.service.erasure import forget_subject
 from onepass.service.messages import DecideRequest, OutcomeRequest
 from onepass.service.responses import decision_answer
 from onepass.service.settings import make_bandit, parse_settings
-from patience import HeldClock, settled, until
+from patience import HeldClock, let_deadlines_pass, until
 from service_process import loops_in
 
 ARMS = ["a", "b", "c"]
@@ -46,7 +46,7 @@ def played(loop, begin, end, subjects=7):
         decision_answer(loop.decide(DecideRequest(context=context, id=f"{t}", subject=f"user {t % subjects}")).result())
         if t % 3:
             paid(loop, t, "in time")
-    settled(loop)
+    let_deadlines_pass(loop)
 
 
 def paid(loop, t, key, value=1.0):
@@ -173,7 +173,7 @@ def test_decisions_between_a_correction_and_the_next_row_are_of_the_corrected_mo
         loop.decide(DecideRequest(context=[1.0, 0.5, 0.2], id=f"after {t}")).result()
     probabilities = {tuple(one.means) for one in store.read(kinds=["decision"]) if one.id.startswith("after")}
     assert len(probabilities) == 3
-    settled(loop)
+    let_deadlines_pass(loop)
     loop.stop()
     assert verified(store) == 0
 
@@ -314,7 +314,7 @@ def test_forgetting_while_models_change_and_a_subject_decides_ends_and_verifies(
     store = MemoryStore()
     loop = started(rules(mode="online"), store)
     played(loop, 0, 20)
-    rounds, errors = many(6, 60), []
+    rounds, errors = repetitions(6, 60), []
 
     def decides():
         for t in range(20, 20 + 10 * rounds):
@@ -341,7 +341,7 @@ def test_forgetting_while_models_change_and_a_subject_decides_ends_and_verifies(
     for one in threads:
         one.join()
     assert errors == []
-    settled(loop)
+    let_deadlines_pass(loop)
     loop.stop()
     verified(store)
     assert loop.learner.problem is None

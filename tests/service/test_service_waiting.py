@@ -7,7 +7,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from counts import LONG, many
+from counts import LONG, repetitions
 from onepass.log import Decision
 from onepass.log.memory import MemoryStore
 from onepass.log.replay import Fold
@@ -19,7 +19,7 @@ from onepass.service.join import Joiner
 from onepass.service.messages import DecideRequest, OutcomeRequest
 from onepass.service.pending_decision import DUE
 from onepass.service.settings import parse_settings
-from patience import HeldClock, settled
+from patience import HeldClock, let_deadlines_pass
 from service_process import loops_in
 
 SECOND = 1_000_000
@@ -100,7 +100,7 @@ def test_what_waits_in_the_backlog_is_joined_in_order_with_all_its_outcomes(star
     paid(loop, 10, 32, "late key")
     loop.clock.forward(101.0)
     paid(loop, 25, 28, "too late")
-    settled(loop)
+    let_deadlines_pass(loop)
     joins = joins_of(loop)
     assert [*map(int, joins)] == [*range(30), 31]
     for t, join in ((int(id), join) for id, join in joins.items()):
@@ -132,7 +132,7 @@ def test_a_restart_reads_the_files_of_what_waits_and_no_record_before_the_checkp
     assert min(read) >= known
     assert loop.numbers()["waiting"] == 63
     loop.clock.forward(101.0)
-    settled(loop)
+    let_deadlines_pass(loop)
     assert len(joins_of(loop)) == 63
 
 
@@ -149,7 +149,7 @@ def test_files_of_what_waits_that_are_lost_or_damaged_are_read_from_the_log_inst
     loop = started(rules())
     assert loop.numbers()["waiting"] == 40
     loop.clock.forward(101.0)
-    settled(loop)
+    let_deadlines_pass(loop)
     assert {id: join.rewards[0] for id, join in joins_of(loop).items()} == {
         f"{t}": t / 1000 if 3 <= t < 9 else 0.0 for t in range(40)
     }
@@ -161,11 +161,11 @@ def test_files_of_what_no_longer_waits_are_removed(started):
         decided(loop, 30 * turn, 30 * turn + 30)
         checkpointed(loop)
         loop.clock.forward(101.0)
-        settled(loop)
+        let_deadlines_pass(loop)
     for turn in range(checkpoints.KEPT):
         decided(loop, 1000 + turn, 1001 + turn)
         loop.clock.forward(101.0)
-        settled(loop)
+        let_deadlines_pass(loop)
         checkpointed(loop)
     names = {name for one in checkpoints.list_checkpoints(loop.folder, loop.store, "news") for name, _ in one.waiting}
     assert {path.name for path in loop.folder.glob(f"*{ENDING}")} == names
@@ -194,7 +194,7 @@ def test_a_subject_in_the_backlog_is_forgotten_and_nothing_is_learned_of_it(star
     paid(loop, 0, 30)
     assert forget_subject(loop, "ann").result() == 20
     loop.clock.forward(101.0)
-    settled(loop)
+    let_deadlines_pass(loop)
     assert [*map(int, joins_of(loop))] == [*range(10, 30)]
     assert loop.joiner.counts["forgotten"] == 10
     assert loop.numbers()["waiting"] == 0
@@ -251,7 +251,7 @@ def test_a_waiting_decision_takes_less_than_two_hundred_bytes(monkeypatch):
 
 @pytest.mark.skipif(not LONG, reason="a log of 10^6 decisions takes minutes")
 def test_a_million_waiting_decisions_take_200_mb_and_a_restart_takes_ten_seconds(tmp_path):
-    count = many(20_000, 1_000_000)
+    count = repetitions(20_000, 1_000_000)
     with SqliteStore(tmp_path / "news.sqlite", synced=False) as store, loops_in(tmp_path, HeldClock()) as start:
         generated(store, count, DAY)
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

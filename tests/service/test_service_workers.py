@@ -16,7 +16,7 @@ from onepass.log.replay import Fold
 from onepass.log.sqlite import SqliteStore
 from onepass.log.verification import verify
 from patience import PATIENCE, until
-from service_process import Served, written
+from service_process import RunningService, write_settings
 
 ASKED = {"context": {"hour": 0.5, "new": 1.0}, "arms": ["a", "b", "c"]}
 TWO = ("--workers", "2")
@@ -62,14 +62,14 @@ def ask_again(client, path, body):
 def shared(tmp_path_factory):
     """A service with workers, whose log is verified in the end."""
     folder = tmp_path_factory.mktemp("workers")
-    service = Served(folder / "data", written(folder), options=TWO)
+    service = RunningService(folder / "data", write_settings(folder), options=TWO)
     yield service
     assert service.stop() == 0
     verify_all(folder / "data" / "news.sqlite")
 
 
 def test_decisions_are_answered_and_verified_while_workers_are_killed(tmp_path):
-    service = Served(tmp_path / "data", written(tmp_path), options=TWO)
+    service = RunningService(tmp_path / "data", write_settings(tmp_path), options=TWO)
     answers, failures = {}, []
 
     def ask(name):
@@ -128,9 +128,9 @@ def test_settings_and_models_hold_in_all_workers_when_a_change_is_answered(share
 
 
 def test_a_rate_is_of_all_workers_together(tmp_path):
-    path = written(tmp_path)
+    path = write_settings(tmp_path)
     path.write_text(path.read_text().replace("[limits]", "[limits]\nrate = 0.001"))
-    service = Served(tmp_path / "data", path, options=TWO)
+    service = RunningService(tmp_path / "data", path, options=TWO)
     statuses = Counter[int]()
     for _ in range(6):  # a connection each: of either worker
         with httpx.Client(base_url=service.address, timeout=PATIENCE) as client:
@@ -140,8 +140,8 @@ def test_a_rate_is_of_all_workers_together(tmp_path):
 
 
 def test_workers_end_with_their_service_and_the_next_one_goes_on(tmp_path):
-    path = written(tmp_path)
-    service = Served(tmp_path / "data", path, options=TWO)
+    path = write_settings(tmp_path)
+    service = RunningService(tmp_path / "data", path, options=TWO)
     answer = service.client.post("/v1/news/decide", json={**ASKED, "id": "kept"}).json()
     workers = workers_of(service.process.pid)
     service.process.kill()
@@ -149,7 +149,7 @@ def test_workers_end_with_their_service_and_the_next_one_goes_on(tmp_path):
     service.process.stderr.close()
     service.client.close()
     until(lambda: not any(map(is_alive, workers)))
-    service = Served(tmp_path / "data", path, options=TWO)
+    service = RunningService(tmp_path / "data", path, options=TWO)
     assert service.client.post("/v1/news/decide", json={**ASKED, "id": "kept"}).json() == answer
     other = service.client.post("/v1/news/decide", json={**ASKED, "arms": ["a", "b"], "id": "kept"})
     assert (other.status_code, other.json()["error"]["code"]) == (409, "EventConflict")
