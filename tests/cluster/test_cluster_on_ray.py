@@ -84,11 +84,11 @@ def test_an_experiment_on_ray_has_the_rows_of_one_process_and_goes_on_where_it_w
     (tmp_path / "now").touch()
     whole = run(study, policies=policies, ray="local", cache_folder=tmp_path / "kept", quiet=True)
     both = [row for row in whole.rows if row["policy"] != "Until"]
-    assert [untimed(row) for row in both] == [untimed(row) for row in here.rows]
+    assert [without_seconds(row) for row in both] == [without_seconds(row) for row in here.rows]
     assert not (tmp_path / "kept").exists()
 
 
-def untimed(row):
+def without_seconds(row):
     return {name: value for name, value in row.items() if "second" not in name}
 
 

@@ -93,7 +93,7 @@ def test_what_cannot_be_learned_so_is_refused(folder, tmp_path):
 # ---- evaluation ----
 
 
-def logged(count, seed=0):
+def make_log(count, seed=0):
     """A log of a logger with known probabilities over four arms; clicks of 0.2, 0.3, 0.4, 0.5."""
     rng = np.random.default_rng(seed)
     p = rng.dirichlet(np.ones(4), count) * 0.8 + 0.05
@@ -110,7 +110,7 @@ VALUES = {"uniform": 0.35, "last": 0.49}
 
 
 def test_parts_of_a_log_give_the_sums_of_one_pass_and_limits_that_hold():
-    log = logged(9_000)
+    log = make_log(9_000)
     whole = ev.evaluate_many(log, POLICIES, estimators=("ips", "snips"))
     for count in (2, 5):
         parts = list(log.blocks(9_000 // count))
@@ -128,7 +128,7 @@ def test_parts_of_a_log_give_the_sums_of_one_pass_and_limits_that_hold():
 
 def test_parts_may_be_joined_in_any_grouping():
     """The join is associative: what a tree joins is what comes one after the other."""
-    parts = [ev.streaming.sweep(logged(700, seed), POLICIES) for seed in range(4)]
+    parts = [ev.streaming.sweep(make_log(700, seed), POLICIES) for seed in range(4)]
     a, b, c, d = parts
     left, right = a.concat(b).concat(c).concat(d).evaluations(), a.concat(b).concat(c.concat(d)).evaluations()
     for name in POLICIES:
@@ -149,7 +149,7 @@ MARGIN = 4.8  # deviations: passed by chance once in 10^6
 def test_limits_of_joined_parts_fail_as_rarely_as_those_of_one_pass():
     count, failed = often(40, 2_000), dict.fromkeys(ALWAYS, 0)
     for seed in range(count):
-        one, two, three = (ev.streaming.sweep(logged(60, 3 * seed + part), POLICIES, level=0.8) for part in range(3))
+        one, two, three = (ev.streaming.sweep(make_log(60, 3 * seed + part), POLICIES, level=0.8) for part in range(3))
         found = one.concat(two).concat(three).evaluations()["last"].intervals
         for name in ALWAYS:
             failed[name] += not found[name].lower <= VALUES["last"] <= found[name].upper

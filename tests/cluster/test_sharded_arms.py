@@ -33,7 +33,7 @@ RULES = {
 }
 
 
-def made(models: str, rule: str):
+def make_bandit(models: str, rule: str):
     return op.Bandit(MODELS[models](), RULES[rule](), seed=3)
 
 
@@ -77,7 +77,7 @@ def assert_same_recommendations(one, many, rounding: float, seed: int = 0) -> No
 @pytest.mark.parametrize("models", MODELS if LONG else ["exact", "frequent directions", "hybrid"])
 def test_any_number_of_shards_is_the_bandit_of_one_process(models):
     for shards, rule in ((1, "UCB"), (2, "UCB"), (5, "Thompson"), *(((5, "InverseGap"), (3, "Softmax")) * LONG)):
-        one, many = made(models, rule), ShardedBandit(made(models, rule), shards)
+        one, many = make_bandit(models, rule), ShardedBandit(make_bandit(models, rule), shards)
         assert_same_decisions(one, many)
         for rows, rewards, names in stream(shards, 12):
             one.learn(rows, rewards, names)
@@ -104,7 +104,7 @@ ACTS = ["learn", "add a shard", "drop a shard", "remove an arm"]
 def test_shards_come_and_go_and_no_model_changes(seed, acts):
     """Whatever happens in whatever order, the bandit on shards is the one without."""
     models = "exact, one state an arm"
-    one, many = made(models, "UCB"), ShardedBandit(made(models, "UCB"), 2)
+    one, many = make_bandit(models, "UCB"), ShardedBandit(make_bandit(models, "UCB"), 2)
     batches = stream(seed, len(acts) + 1)
     for act in ["learn", *acts]:
         if act == "learn":
@@ -134,7 +134,7 @@ def test_only_arms_whose_shard_changes_are_moved():
 
 
 def test_a_snapshot_of_all_shards_stays_as_it_is():
-    one, many = made("exact", "UCB"), ShardedBandit(made("exact", "UCB"), 3)
+    one, many = make_bandit("exact", "UCB"), ShardedBandit(make_bandit("exact", "UCB"), 3)
     for place, (rows, rewards, names) in enumerate(stream(7, 9)):
         if place == 5:
             frozen, held = one.snapshot(), many.snapshot()
@@ -176,11 +176,11 @@ def test_what_cannot_live_on_shards_is_refused():
     ):
         with pytest.raises(ValueError, match=word):
             ShardedBandit(wrong)
-    used = made("exact", "UCB")
+    used = make_bandit("exact", "UCB")
     used.learn(np.ones(DIM), 1.0, "a")
     with pytest.raises(ValueError, match="nothing yet"):
         ShardedBandit(used)
-    many = ShardedBandit(made("exact", "UCB"))
+    many = ShardedBandit(make_bandit("exact", "UCB"))
     with pytest.raises(ValueError, match=r"NaN|finite"):
         many.learn(np.full(DIM, np.nan), 1.0, "a")
     with pytest.raises(ValueError, match="finite"):
@@ -188,13 +188,13 @@ def test_what_cannot_live_on_shards_is_refused():
     assert many.seq == many.n_learned == 0
     assert many.arms == ()
     with pytest.raises(ValueError, match="number"):
-        ShardedBandit(made("exact", "UCB"), 1).remove_shard(0)
+        ShardedBandit(make_bandit("exact", "UCB"), 1).remove_shard(0)
 
 
 def test_without_ray_everything_else_works_and_the_error_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)  # Python's own way to say that it is not installed
-    many = ShardedBandit(made("exact", "UCB"))
+    many = ShardedBandit(make_bandit("exact", "UCB"))
     many.learn(np.ones(DIM), 1.0, "a")
     assert many.decide(np.ones(DIM)).arm == "a"
     with pytest.raises(ModuleNotFoundError, match=r"pip install onepass\[ray\]"):
-        ShardedBandit(made("exact", "UCB"), ray="local")
+        ShardedBandit(make_bandit("exact", "UCB"), ray="local")

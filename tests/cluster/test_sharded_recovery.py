@@ -18,14 +18,14 @@ from sharded_driver import DIM, assert_same, batch, recipe
 DRIVER = Path(__file__).parents[1] / "sharded_driver.py"
 
 
-def learned(folder, rounds: int, shards: int = 2, every: int = 1_000_000) -> ShardedBandit:
+def make_learned_bandit(folder, rounds: int, shards: int = 2, every: int = 1_000_000) -> ShardedBandit:
     bandit = ShardedBandit(recipe(), shards, folder=folder, checkpoint_every=every)
     for seq in range(1, rounds + 1):
         bandit.learn(*batch(seq))
     return bandit
 
 
-def opened_is(folder, rounds: int) -> None:
+def check_reopened(folder, rounds: int) -> None:
     with ShardedBandit.open(folder) as bandit:
         assert_same(bandit, rounds)
 
@@ -33,8 +33,8 @@ def opened_is(folder, rounds: int) -> None:
 def test_a_folder_opened_is_the_bandit_after_its_last_change(tmp_path):
     for rounds, every in ((5, 1_000_000), (12, 10)):
         folder = tmp_path / str(rounds)
-        learned(folder, rounds, every=every).close()
-        opened_is(folder, rounds)
+        make_learned_bandit(folder, rounds, every=every).close()
+        check_reopened(folder, rounds)
         assert sum(path.name.startswith("cut-") for path in folder.iterdir()) == 1
 
 
@@ -63,10 +63,10 @@ def test_every_kind_of_change_is_logged(tmp_path):
 
 
 def test_a_change_that_was_not_written_to_its_end_is_no_change(tmp_path):
-    learned(tmp_path / "a", 3).close()
+    make_learned_bandit(tmp_path / "a", 3).close()
     log = tmp_path / "a" / "log-1"
     data = log.read_bytes()
-    bandit = learned(tmp_path / "two", 2)
+    bandit = make_learned_bandit(tmp_path / "two", 2)
     bandit.close()
     whole = len((tmp_path / "two" / "log-1").read_bytes())
     assert data[:whole] == (tmp_path / "two" / "log-1").read_bytes()
@@ -77,12 +77,12 @@ def test_a_change_that_was_not_written_to_its_end_is_no_change(tmp_path):
         with ShardedBandit.open(folder) as opened:
             assert_same(opened, 2)
             opened.learn(*batch(3), seq=3)
-        opened_is(folder, 3)
+        check_reopened(folder, 3)
 
 
 @pytest.mark.parametrize("byte", [0, 9, 16, 30, -1], ids=["mark", "length", "crc", "data", "end of data"])
 def test_a_flipped_bit_before_whole_changes_is_refused(tmp_path, byte):
-    learned(tmp_path, 1).close()
+    make_learned_bandit(tmp_path, 1).close()
     log = tmp_path / "log-1"
     place = byte % log.stat().st_size
     with ShardedBandit.open(tmp_path) as bandit:
@@ -95,11 +95,11 @@ def test_a_flipped_bit_before_whole_changes_is_refused(tmp_path, byte):
         ShardedBandit.open(tmp_path)
     data[place] ^= 1
     log.write_bytes(data)
-    opened_is(tmp_path, 3)
+    check_reopened(tmp_path, 3)
 
 
-def test_a_full_disk_is_said_and_when_it_has_room_again_nothing_is_lost_or_doubled(tmp_path):
-    bandit = learned(tmp_path, 2)
+def test_a_full_disk_raises_and_when_it_has_room_again_nothing_is_lost_or_doubled(tmp_path):
+    bandit = make_learned_bandit(tmp_path, 2)
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, ((tmp_path / "log-1").stat().st_size + 10, limits[1]))
     try:
@@ -114,11 +114,11 @@ def test_a_full_disk_is_said_and_when_it_has_room_again_nothing_is_lost_or_doubl
     bandit.learn(*batch(4))
     assert_same(bandit, 4)
     bandit.close()
-    opened_is(tmp_path, 4)
+    check_reopened(tmp_path, 4)
 
 
 def test_a_folder_is_open_in_one_place(tmp_path):
-    bandit = learned(tmp_path, 2)
+    bandit = make_learned_bandit(tmp_path, 2)
     for open_again in (lambda: ShardedBandit.open(tmp_path), lambda: ShardedBandit(recipe(), folder=tmp_path)):
         with pytest.raises(ValueError, match="open in one process"):
             open_again()
@@ -127,7 +127,7 @@ def test_a_folder_is_open_in_one_place(tmp_path):
     assert other.returncode == 1
     assert "open in one process" in other.stderr
     bandit.close()
-    opened_is(tmp_path, 2)
+    check_reopened(tmp_path, 2)
 
 
 def test_a_change_asked_for_again_is_made_once():
@@ -164,7 +164,7 @@ def test_lost_shards_come_back(tmp_path_factory, acts):
     shutil.rmtree(folder)
 
 
-def test_without_a_folder_a_lost_shard_is_said_to_be_lost():
+def test_without_a_folder_a_lost_shard_raises():
     bandit = ShardedBandit(recipe())
     bandit.learn(*batch(1))
     for member in bandit.supervisor.members.values():
@@ -183,7 +183,7 @@ def test_what_cannot_be_logged_is_not_learned(tmp_path):
 
 
 def test_a_folder_is_not_written_over_and_none_is_made_up(tmp_path):
-    learned(tmp_path / "a", 1).close()
+    make_learned_bandit(tmp_path / "a", 1).close()
     with pytest.raises(ValueError, match="open goes on"):
         ShardedBandit(recipe(), folder=tmp_path / "a")
     with pytest.raises(ValueError, match="must hold a bandit"):
@@ -193,7 +193,7 @@ def test_a_folder_is_not_written_over_and_none_is_made_up(tmp_path):
         ShardedBandit.open(tmp_path / "a")
 
 
-def killed_until_done(folder: Path, rounds: int, kills: int, seed: int, *options: str) -> None:
+def run_with_kills(folder: Path, rounds: int, kills: int, seed: int, *options: str) -> None:
     """Let a driver learn `rounds` changes, killed `kills` times: after so many more changes, or in the midst of one."""
     rng, command = np.random.default_rng(seed), [sys.executable, str(DRIVER), str(folder), str(rounds), *options]
     for _ in range(kills):
@@ -209,5 +209,5 @@ def killed_until_done(folder: Path, rounds: int, kills: int, seed: int, *options
 
 def test_a_driver_that_is_killed_goes_on_where_it_was(tmp_path):
     kills = often(1, 34)
-    killed_until_done(tmp_path / "a", 15 * (kills + 1), kills, 0, "2")
-    opened_is(tmp_path / "a", 15 * (kills + 1))
+    run_with_kills(tmp_path / "a", 15 * (kills + 1), kills, 0, "2")
+    check_reopened(tmp_path / "a", 15 * (kills + 1))

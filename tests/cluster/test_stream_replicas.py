@@ -19,7 +19,7 @@ def stream(seed: int, batches: int):
         yield (x[0], float(x[0, 0])) if n < 4 else (x, x[:, 0] + rng.standard_normal(n))
 
 
-def whole(batches):
+def stack_batches(batches):
     """All rows of batches, and rewards."""
     return np.vstack([np.atleast_2d(x) for x, _ in batches]), np.hstack([rewards for _, rewards in batches])
 
@@ -32,7 +32,7 @@ def test_every_merge_is_one_pass_over_the_first_rows_and_never_late_by_more_than
         *((s, 1 + s % 5, 1 + 9 * s) for s in range(often(0, 60))),
     ):
         batches = list(stream(seed, 12))
-        x, rewards = whole(batches)
+        x, rewards = stack_batches(batches)
         with Replicas(op.OFUL(dim=DIM, reg=REG), workers, merge_every=merge_every) as stream_of:
             for place, (rows, paid) in enumerate(batches):
                 stream_of.learn(rows, paid)

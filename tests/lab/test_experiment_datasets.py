@@ -23,7 +23,7 @@ SHAPES = {
 }
 
 
-def here(name: str) -> bool:
+def is_available(name: str) -> bool:
     folder = os.environ.get("ONEPASS_DATA")
     return name == "digits" or (
         folder is not None
@@ -31,7 +31,7 @@ def here(name: str) -> bool:
     )
 
 
-def fresh(name: str) -> datasets.Dataset:
+def load_uncached(name: str) -> datasets.Dataset:
     return load.__wrapped__(name)  # past the cache of the process
 
 
@@ -50,7 +50,7 @@ def empty_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_data_set_has_the_published_shape_and_classes(name: str) -> None:
-    if not here(name):
+    if not is_available(name):
         pytest.skip(f"the files of {name} are not in $ONEPASS_DATA")
     data = load(name)
     assert (*data.rows.shape, data.classes) == SHAPES[name]
@@ -61,7 +61,7 @@ def test_every_data_set_has_the_published_shape_and_classes(name: str) -> None:
 
 
 def test_mnist_pixels_lie_where_their_class_says() -> None:
-    if not here("mnist"):
+    if not is_available("mnist"):
         pytest.skip("the files of mnist are not in $ONEPASS_DATA")
     data = load("mnist")
     means = np.array([data.rows[data.labels == label].mean(axis=0) for label in range(10)])
@@ -82,7 +82,7 @@ def test_an_unknown_name_is_answered_with_the_valid_ones() -> None:
 @pytest.mark.parametrize("name", SOURCES)
 def test_a_missing_data_set_says_where_to_put_which_file(name: str, empty_machine: Path) -> None:
     with pytest.raises(DataNotFound) as caught:
-        fresh(name)
+        load_uncached(name)
     message = str(caught.value)
     assert isinstance(caught.value, FileNotFoundError)
     assert "ONEPASS_DATA" in message
@@ -94,7 +94,7 @@ def test_the_official_form_is_read_from_the_cache_too(empty_machine: Path) -> No
     rows = np.random.default_rng(0).random((2000, 47))
     (empty_machine / "uci").mkdir()
     np.savetxt(empty_machine / "uci" / "mfeat-zer", rows)
-    data = fresh("mfeat-zernike")
+    data = load_uncached("mfeat-zernike")
     np.testing.assert_array_equal(data.rows, rows)
     np.testing.assert_array_equal(data.labels, np.repeat(np.arange(10), 200))
 
@@ -105,7 +105,7 @@ def test_the_data_folder_comes_before_the_cache(empty_machine: Path, monkeypatch
         (folder / "uci").mkdir(parents=True)
         np.savetxt(folder / "uci" / "mfeat-zer", rows)
     monkeypatch.setenv("ONEPASS_DATA", str(empty_machine / "data"))
-    np.testing.assert_array_equal(fresh("mfeat-zernike").rows, first)
+    np.testing.assert_array_equal(load_uncached("mfeat-zernike").rows, first)
 
 
 def test_a_download_goes_to_the_cache_and_is_checked(empty_machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,7 +117,7 @@ def test_a_download_goes_to_the_cache_and_is_checked(empty_machine: Path, monkey
 
     monkeypatch.setattr(pooch, "retrieve", retrieve)
     with pytest.raises(DataNotFound):
-        fresh("mnist")
+        load_uncached("mnist")
     file = "train-images-idx3-ubyte.gz"
     assert asked == [(file, "md5:f68b3c2dcbeaaa9fbdd348bbdeb94873", empty_machine / "mnist" / file)]
 
@@ -130,21 +130,21 @@ def test_a_downloaded_file_is_read(empty_machine: Path, monkeypatch: pytest.Monk
         np.savetxt(path / fname, rows)
 
     monkeypatch.setattr(pooch, "retrieve", retrieve)
-    np.testing.assert_array_equal(fresh("mfeat-zernike").rows, rows)
+    np.testing.assert_array_equal(load_uncached("mfeat-zernike").rows, rows)
 
 
 def test_another_file_of_the_right_name_is_refused_by_its_shape(empty_machine: Path) -> None:
     (empty_machine / "uci").mkdir()
     np.savetxt(empty_machine / "uci" / "spambase.data", np.zeros((10, 58)), delimiter=",")
     with pytest.raises(ExperimentError, match=r"spambase.data is not spambase.*\(10, 57\).*\(4601, 57\)"):
-        fresh("spambase")
+        load_uncached("spambase")
 
 
 def test_wrong_classes_are_refused_even_in_the_right_shape(empty_machine: Path) -> None:
     (empty_machine / "uci").mkdir()
     np.savetxt(empty_machine / "uci" / "CNAE-9.data", np.ones((1080, 857)), delimiter=",", fmt="%d")
     with pytest.raises(ExperimentError, match=r"CNAE-9.data is not cnae-9.*\(1080,\) examples per class"):
-        fresh("cnae-9")
+        load_uncached("cnae-9")
 
 
 @pytest.mark.parametrize("content", [b"", b"not a compressed file", lzma.compress(b"a,b\n1,x\n")[:-5]])
@@ -152,4 +152,4 @@ def test_a_damaged_file_is_named(empty_machine: Path, content: bytes) -> None:
     (empty_machine / "openml").mkdir()
     (empty_machine / "openml" / "optdigits.csv.xz").write_bytes(content)
     with pytest.raises(ExperimentError, match=r"optdigits.csv.xz cannot be read.*remove or replace"):
-        fresh("optdigits")
+        load_uncached("optdigits")

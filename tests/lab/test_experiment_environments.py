@@ -50,7 +50,7 @@ def test_chunks_are_what_play_expects(name: str) -> None:
     assert all(array.dtype == np.float64 and array.flags.c_contiguous for array in (contexts, expected, rewards))
 
 
-def labelled(classes: int, examples: int) -> Dataset:
+def make_labelled_rows(classes: int, examples: int) -> Dataset:
     """Rows whose direction tells their class: e_class plus a little of one other axis for the example."""
     labels = np.repeat(np.arange(classes), examples)
     rows = (
@@ -61,7 +61,7 @@ def labelled(classes: int, examples: int) -> Dataset:
 
 
 def test_every_round_offers_one_example_of_each_class_and_pays_the_target_only() -> None:
-    environment = Classification(labelled(4, 6), seed=6)
+    environment = Classification(make_labelled_rows(4, 6), seed=6)
     contexts, expected, rewards = environment.chunk(0, 200)
     classes = contexts.argmax(axis=2)
     np.testing.assert_array_equal(np.sort(classes, axis=1), np.tile(np.arange(4), (200, 1)))
@@ -71,7 +71,7 @@ def test_every_round_offers_one_example_of_each_class_and_pays_the_target_only()
 
 
 def test_every_example_of_a_class_is_drawn() -> None:
-    environment = Classification(labelled(3, 4), seed=0)
+    environment = Classification(make_labelled_rows(3, 4), seed=0)
     drawn = np.unique(environment.chunk(0, 500).contexts.reshape(-1, 3).round(12), axis=0)
     assert len(drawn) == 12
 
@@ -115,7 +115,7 @@ def test_rows_of_matrix_studies_are_unit_rows_and_prefixes_agree() -> None:
 
 
 def test_rows_of_a_data_set_are_drawn_without_replacement_while_they_last() -> None:
-    data = labelled(4, 6)
+    data = make_labelled_rows(4, 6)
     assert len(np.unique(dataset_rows(data, 0, 24).round(12), axis=0)) == 24
     assert dataset_rows(data, 0, 50).shape == (50, 4)
 
@@ -164,7 +164,7 @@ def test_noise_that_is_added_leaves_contexts_and_expectations_alone() -> None:
 
 
 def test_labels_offer_one_row_for_all_arms_and_pay_its_class() -> None:
-    data = labelled(4, 6)
+    data = make_labelled_rows(4, 6)
     environment = Labels(data, seed=1)
     contexts, expected, rewards = environment.chunk(7, 400)
     assert contexts.shape == (400, 1, environment.dim)

@@ -104,7 +104,7 @@ def test_every_policy_gets_the_axes_of_the_grid_that_its_recipe_has() -> None:
 
 
 @pytest.mark.parametrize("suite", SUITES, ids=lambda suite: suite.name)
-def test_what_policies_are_told_is_true(suite: onepass.lab.Experiment) -> None:
+def test_constants_given_to_policies_are_true(suite: onepass.lab.Experiment) -> None:
     try:
         noise = suite.environment(0).noise
     except DataNotFound:

@@ -21,36 +21,36 @@ from patience import until
 SECONDS = {"seconds", "microseconds_per_round", "train_seconds", "decide_seconds_per_user"}
 
 
-def untimed(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def without_seconds(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{name: value for name, value in row.items() if name not in SECONDS} for row in rows]
 
 
 @pytest.fixture
-def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def start_workers_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Helpers are called after the first step, however little is left."""
     monkeypatch.setattr(process_pool, "START_SECONDS", 0.0)
 
 
-@pytest.mark.usefixtures("at_once")
+@pytest.mark.usefixtures("start_workers_at_once")
 def test_rows_and_curves_are_the_same_whatever_the_number_of_processes() -> None:
     study = find("digits")
     policies = select(study, ["OFUL", "LinTS", "SOFUL", "CBRAP"])
     one, two = (run(study, policies=policies, seeds=4, rounds=500, jobs=jobs, quiet=True) for jobs in (1, 2))
-    assert untimed(one.rows) == untimed(two.rows)
-    assert untimed(one.curves) == untimed(two.curves)
+    assert without_seconds(one.rows) == without_seconds(two.rows)
+    assert without_seconds(one.curves) == without_seconds(two.curves)
     assert [row["seed"] for row in two.rows] == [seed for seed in range(4) for _ in policies]
     assert not active_children()
 
 
-@pytest.mark.usefixtures("at_once")
+@pytest.mark.usefixtures("start_workers_at_once")
 def test_tuning_finds_the_same_whatever_the_number_of_processes() -> None:
     study = replace(find("digits"), grid={"exploration": (0.01, 0.1, 1.0)})
     policies = select(study, ["OFUL", "LinTS"])
     one, two = (tune(study, policies=policies, seeds=2, rounds=150, jobs=jobs, quiet=True) for jobs in (1, 2))
-    assert untimed(one.rows) == untimed(two.rows)
+    assert without_seconds(one.rows) == without_seconds(two.rows)
 
 
-@pytest.mark.usefixtures("at_once")
+@pytest.mark.usefixtures("start_workers_at_once")
 def test_what_goes_wrong_in_a_helper_is_raised_here_and_no_process_is_left() -> None:
     study = worst_and_best(environment=partial(Breaking, at=1), seeds=3, rounds=5000)
     with pytest.raises(ExperimentError, match="seed 1 is broken"):
@@ -58,7 +58,7 @@ def test_what_goes_wrong_in_a_helper_is_raised_here_and_no_process_is_left() -> 
     assert not active_children()
 
 
-@pytest.mark.usefixtures("at_once")
+@pytest.mark.usefixtures("start_workers_at_once")
 def test_ctrl_c_ends_the_helpers_and_keeps_the_seeds_that_are_done() -> None:
     study = worst_and_best(environment=partial(Staircase, interrupt=(0, 4900)), seeds=3, rounds=5000)
     results = run(study, jobs=2, quiet=True)
@@ -89,14 +89,14 @@ def test_a_small_run_and_one_about_seconds_stay_in_one_process(monkeypatch: pyte
     run(worst_and_best(seeds=3, timed=True), jobs=None, quiet=True)
 
 
-@pytest.mark.usefixtures("at_once")
+@pytest.mark.usefixtures("start_workers_at_once")
 def test_what_pickle_refuses_can_be_sent_too() -> None:
     study = worst_and_best(environment=lambda seed: Staircase(seed), seeds=3)
     one, two = (run(study, jobs=jobs, quiet=True) for jobs in (1, 2))
-    assert untimed(one.rows) == untimed(two.rows)
+    assert without_seconds(one.rows) == without_seconds(two.rows)
 
 
-@pytest.mark.usefixtures("at_once")
+@pytest.mark.usefixtures("start_workers_at_once")
 def test_what_cannot_be_sent_is_refused_if_asked_for_and_else_played_here(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

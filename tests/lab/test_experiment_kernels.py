@@ -64,13 +64,13 @@ def three_arms(seed: int) -> NoisyFunction:
     return NoisyFunction(line(3), np.array([0.0, 1.0, 3.0]), op.RBF(0.2), 0.5, seed)
 
 
-def small(**changes: Any) -> KernelStudy:
+def small_study(**changes: Any) -> KernelStudy:
     """Three arms that pay 0, 1 and 3, and two policies that always play the first or the last."""
     stubborn = (Policy("worst", Stubborn, {"arm": 0}), Policy("best", Stubborn, {"arm": 2}))
     return replace(KernelStudy("three", "", three_arms, stubborn, 100, 2), **changes)
 
 
-def smooth(**changes: Any) -> KernelStudy:
+def smooth_study(**changes: Any) -> KernelStudy:
     """60 arms in the plane, a draw from a GP, and every policy."""
     problem = GaussianProcess(lambda rng: rng.random((60, 2)), op.RBF(0.3))
     return replace(KernelStudy("smooth", "", problem, policies(), 80, 2), **changes)
@@ -201,7 +201,7 @@ def test_the_grid_of_settings_is_what_the_suite_says() -> None:
 
 
 def test_regret_is_what_the_best_arm_would_have_paid_more_in_expectation() -> None:
-    results = run(small(), quiet=True)
+    results = run(small_study(), quiet=True)
     assert [(row["policy"], row["seed"]) for row in results.rows] == [
         ("worst", 0), ("best", 0), ("worst", 1), ("best", 1),
     ]  # fmt: skip
@@ -215,7 +215,7 @@ def test_regret_is_what_the_best_arm_would_have_paid_more_in_expectation() -> No
 
 
 def test_policies_meet_the_same_noise_in_the_same_round() -> None:
-    trial = small().trial(small().policies, seed=4)
+    trial = small_study().trial(small_study().policies, seed=4)
     assert isinstance(trial, KernelTrial)
     for start, rounds in ((0, 30), (30, 5)):
         trial.step(start, rounds)
@@ -226,7 +226,7 @@ def test_policies_meet_the_same_noise_in_the_same_round() -> None:
 
 
 def test_a_policy_is_not_changed_by_its_company_nor_by_where_checkpoints_lie() -> None:
-    study = smooth()
+    study = smooth_study()
     alone = run(study, policies=select(study, ["BKB-TS"]), seeds=[1], quiet=True).rows[0]
     among = run(study, seeds=[1], quiet=True).rows
     assert alone["cumulative_regret"] == next(r["cumulative_regret"] for r in among if r["policy"] == "BKB-TS")
@@ -236,7 +236,7 @@ def test_a_policy_is_not_changed_by_its_company_nor_by_where_checkpoints_lie() -
 
 
 def test_every_policy_beats_a_random_choice_and_knows_what_it_holds() -> None:
-    rows = run(smooth(), quiet=True).rows
+    rows = run(smooth_study(), quiet=True).rows
     random = {row["seed"]: row for row in rows if row["policy"] == "Random"}
     assert {row["policy"] for row in rows} == {"GPUCB", "GP-TS", "BKB", "BKB every round", "BKB-TS", "Random"}
     for row in rows:
@@ -255,7 +255,7 @@ def test_time_holds_neither_the_problems_nor_compilation() -> None:
             sleep(0.005)
             return 0.0
 
-    study = small(problem=lambda seed: Slow(line(3), np.zeros(3), op.RBF(0.2), 0.0, seed), rounds=20, seeds=1)
+    study = small_study(problem=lambda seed: Slow(line(3), np.zeros(3), op.RBF(0.2), 0.0, seed), rounds=20, seeds=1)
 
     def slowest() -> float:
         return max(row["microseconds_per_round"] for row in run(study, quiet=True).rows)
@@ -264,7 +264,7 @@ def test_time_holds_neither_the_problems_nor_compilation() -> None:
 
 
 def test_rows_survive_parquet_and_carry_every_parameter(tmp_path: Path) -> None:
-    results = run(smooth(), seeds=1, rounds=20, quiet=True)
+    results = run(smooth_study(), seeds=1, rounds=20, quiet=True)
     write(results.rows, tmp_path / ROWS)
     write(results.curves, tmp_path / CURVES)
     assert read(tmp_path / ROWS) == results.rows
@@ -280,7 +280,7 @@ def test_ctrl_c_keeps_the_rounds_that_all_policies_played() -> None:
                 press_ctrl_c()
             return super().reward(round, arm)
 
-    study = small(problem=lambda seed: Interrupted(line(3), np.array([0.0, 1.0, 3.0]), op.RBF(0.2), 0.5, seed))
+    study = small_study(problem=lambda seed: Interrupted(line(3), np.array([0.0, 1.0, 3.0]), op.RBF(0.2), 0.5, seed))
     results = run(study, quiet=True)
     assert results.interrupted
     assert [(row["policy"], row["rounds"], row["cumulative_regret"]) for row in results.rows] == [
@@ -329,7 +329,7 @@ def test_fitted_policies_choose_their_kernel_after_fifty_plays() -> None:
 
 def test_tuning_searches_what_a_recipe_accepts_and_leaves_the_random_policy_out() -> None:
     grid = {"exploration": (0.1, 0.4), "reg": (0.01, 0.1, 1.0), "oversampling": (3.0, 30.0)}
-    study = smooth(grid=grid)
+    study = smooth_study(grid=grid)
     rows = tune(study, policies=select(study, ["GPUCB", "BKB", "Random"]), seeds=1, rounds=5, quiet=True).rows
     assert [row["policy"] for row in rows] == ["GPUCB"] * 6 + ["BKB"] * 12
     with pytest.raises(ExperimentError, match="gp-2d-staleness has nothing to tune"):
@@ -340,13 +340,13 @@ def test_tuning_searches_what_a_recipe_accepts_and_leaves_the_random_policy_out(
 
 
 @pytest.fixture(scope="module")
-def starved() -> Any:
+def starvation_results() -> Any:
     return run(find("variance-starvation"), seeds=3, quiet=True)
 
 
-def test_the_subset_of_regressors_starves_and_bkb_does_not(starved: Any) -> None:
-    assert [row["rounds"] for row in starved.rows[::3]] == 3 * [6, 63, 215]
-    for row in starved.rows:
+def test_the_subset_of_regressors_starves_and_bkb_does_not(starvation_results: Any) -> None:
+    assert [row["rounds"] for row in starvation_results.rows[::3]] == 3 * [6, 63, 215]
+    for row in starvation_results.rows:
         if row["policy"] == "subset of regressors":
             assert row["unseen_deviation"] < 0.6
             assert row["coverage"] < 0.95
@@ -354,13 +354,13 @@ def test_the_subset_of_regressors_starves_and_bkb_does_not(starved: Any) -> None
             assert row["unseen_deviation"] == pytest.approx(1.0, abs=1e-6 if row["policy"] == "exact GP" else 0.05)
             assert row["coverage"] > 0.95
             assert row["seen_deviation"] == pytest.approx(1.0, abs=1e-6 if row["policy"] == "exact GP" else 0.2)
-    end = {row["policy"]: row for row in starved.rows if row["rounds"] == 215 and row["seed"] == 0}
+    end = {row["policy"]: row for row in starvation_results.rows if row["rounds"] == 215 and row["seed"] == 0}
     assert end["subset of regressors"]["seen_deviation"] == pytest.approx(1.0, abs=0.1)
     assert end["BKB"]["dictionary_size"] == end["subset of regressors"]["dictionary_size"] < 60
 
 
-def test_evaluations_lie_in_the_first_half_and_are_the_same_for_all(starved: Any) -> None:
-    first = [row for row in starved.curves if row["seed"] == 1]
+def test_evaluations_lie_in_the_first_half_and_are_the_same_for_all(starvation_results: Any) -> None:
+    first = [row for row in starvation_results.curves if row["seed"] == 1]
     for row in first:
         assert len(row["evaluated"]) == len(row["values"]) == row["round"]
         assert 0.0 <= min(row["evaluated"]) <= max(row["evaluated"]) <= 0.5
@@ -398,34 +398,34 @@ def is_picture(path: Path) -> bool:
 
 
 def test_a_kernel_study_is_reported_and_rebuilt(tmp_path: Path) -> None:
-    table = report.keep(run(smooth(), quiet=True), tmp_path)
+    table = report.keep(run(smooth_study(), quiet=True), tmp_path)
     assert report.rebuild(tmp_path) == table
-    assert all(policy.label in table for policy in smooth().policies)
+    assert all(policy.label in table for policy in smooth_study().policies)
     assert is_picture(tmp_path / "figure.png")
 
 
-def test_the_starvation_study_is_reported_and_rebuilt(tmp_path: Path, starved: Any) -> None:
-    table = report.keep(starved, tmp_path)
+def test_the_starvation_study_is_reported_and_rebuilt(tmp_path: Path, starvation_results: Any) -> None:
+    table = report.keep(starvation_results, tmp_path)
     assert report.rebuild(tmp_path) == table
     assert len(table.splitlines()) == 2 + 9
     assert is_picture(tmp_path / "figure.png")
 
 
 def test_one_policy_alone_is_drawn_too(tmp_path: Path) -> None:
-    for study, label in ((smooth(), "Random"), (find("variance-starvation"), "BKB")):
+    for study, label in ((smooth_study(), "Random"), (find("variance-starvation"), "BKB")):
         report.keep(run(study, policies=select(study, [label]), seeds=1, rounds=10, quiet=True), tmp_path)
         assert is_picture(tmp_path / "figure.png")
 
 
 def test_tuning_of_a_kernel_study_is_drawn(tmp_path: Path) -> None:
-    study = smooth()
+    study = smooth_study()
     found = tune(study, policies=select(study, ["GPUCB", "BKB-TS"]), seeds=1, rounds=5, quiet=True)
     assert "at the grid's edge" in report.keep_tuning(found, tmp_path)
     assert is_picture(tmp_path / "figure.png")
 
 
 def test_ratios_are_taken_seed_by_seed() -> None:
-    rows = run(small(), quiet=True).rows
+    rows = run(small_study(), quiet=True).rows
     for row, (label, regret) in zip(rows, [("GPUCB", 1.0), ("BKB", 2.0), ("GPUCB", 100.0), ("BKB", 50.0)]):
         row["policy"], row["cumulative_regret"] = label, regret
     exact, budgeted = kernel_lines(rows)

@@ -48,7 +48,7 @@ def checkers(seed: int) -> InMemoryStream:
 FEW = (Policy("FORKS", "FORKS", {"budget": 20}), Policy("RBP", "RBP", {"budget": 20, "width": 1.0}), *BASELINES)
 
 
-def small(**changes: Any) -> LearnerStudy:
+def small_study(**changes: Any) -> LearnerStudy:
     return replace(LearnerStudy("checkers", "", checkers, FEW, 300, 2), **changes)
 
 
@@ -126,7 +126,7 @@ def test_the_majority_of_a_stream_is_the_label_of_most_examples() -> None:
 
 
 def test_mistakes_of_every_example_are_counted_from_the_first_on() -> None:
-    trial = small().trial(FEW, 0)
+    trial = small_study().trial(FEW, 0)
     trial.step(0, 300)
     rows, labels = checkers(0).examples(0, 300)
     for policy, row in zip(FEW[:2], trial.rows()):
@@ -139,7 +139,7 @@ def test_mistakes_of_every_example_are_counted_from_the_first_on() -> None:
 
 
 def test_checkpoints_do_not_depend_on_the_steps() -> None:
-    whole, parts = small().trial(FEW, 1), small().trial(FEW, 1)
+    whole, parts = small_study().trial(FEW, 1), small_study().trial(FEW, 1)
     whole.step(0, 300)
     for start in (0, 100, 250):
         parts.step(start, 150 if start == 100 else 100 if start == 0 else 50)
@@ -153,7 +153,7 @@ def test_checkpoints_do_not_depend_on_the_steps() -> None:
 
 
 def test_the_published_way_leaves_out_mistakes_until_the_buffer_is_full() -> None:
-    trial = small(buffering=True).trial(FEW, 0)
+    trial = small_study(buffering=True).trial(FEW, 0)
     assert isinstance(trial, LearnerTrial)
     for start in (0, 120):
         trial.step(start, 120 if start == 0 else 180)
@@ -167,7 +167,7 @@ def test_the_published_way_leaves_out_mistakes_until_the_buffer_is_full() -> Non
     assert 0 < mapped < 300
     assert forks["mistake_rate_after_buffering"] == mistakes / 300 < forks["mistake_rate"]
     assert rbp["mistake_rate_after_buffering"] == rbp["mistake_rate"]
-    assert all(row["mistake_rate_after_buffering"] is None for row in run(small(), seeds=1, quiet=True).rows)
+    assert all(row["mistake_rate_after_buffering"] is None for row in run(small_study(), seeds=1, quiet=True).rows)
 
 
 def test_constant_and_repeat_know_nothing_of_the_example() -> None:
@@ -180,14 +180,16 @@ def test_constant_and_repeat_know_nothing_of_the_example() -> None:
 
 
 def test_ctrl_c_keeps_the_examples_that_all_learners_saw() -> None:
-    class Stopped(InMemoryStream):
+    class InterruptedStream(InMemoryStream):
         def examples(self, start: int, count: int) -> Any:
             if start == 1_000:
                 press_ctrl_c()
             return super().examples(start, count)
 
     known = checkers(0)
-    results = run(small(stream=lambda seed: Stopped(known.rows, known.labels), rounds=3_000), seeds=1, quiet=True)
+    results = run(
+        small_study(stream=lambda seed: InterruptedStream(known.rows, known.labels), rounds=3_000), seeds=1, quiet=True
+    )
     assert results.interrupted
     assert {row["rounds"] for row in results.rows} == {1_000}
 
@@ -200,7 +202,7 @@ def test_every_learner_of_every_suite_can_be_built(suite: LearnerStudy) -> None:
     assert {"constant", "repeat the last label"} <= {policy.label for policy in suite.policies} or suite.grid == {}
 
 
-def test_every_learner_of_p4_is_told_one_width_per_set() -> None:
+def test_every_learner_of_the_forks_paper_has_one_width_per_set() -> None:
     for name, (examples, budget) in SETS.items():
         policies = policies_at_best_width(name, budget, examples)
         assert [policy.label for policy in policies[:16]] == list(learner_policies(budget))
@@ -213,7 +215,9 @@ def test_every_learner_of_p4_is_told_one_width_per_set() -> None:
 
 
 def test_only_widths_are_tuned_and_the_recommended_learner_is_left_alone() -> None:
-    study = small(policies=(*FEW, Policy("KernelNewton", "KernelNewton", tuned=False)), grid={"width": (0.5, 1.0)})
+    study = small_study(
+        policies=(*FEW, Policy("KernelNewton", "KernelNewton", tuned=False)), grid={"width": (0.5, 1.0)}
+    )
     rows = tune(study, policies=select(study, ["RBP", "constant", "KernelNewton"]), seeds=1, quiet=True).rows
     assert [(row["policy"], row["params"]["width"]) for row in rows] == [("RBP", 0.5), ("RBP", 1.0)]
 
@@ -253,7 +257,7 @@ def test_a_study_of_learners_is_reported_and_rebuilt(tmp_path: Path, figure: Fig
     several = tuple(
         Policy(f"FORKS {n}", "FORKS", {"budget": n, "update_every": n}, "FORKS", tuned=False) for n in (10, 20, 40)
     )
-    results = run(small(figure=figure, policies=(*several, *FEW[1:])), quiet=True)
+    results = run(small_study(figure=figure, policies=(*several, *FEW[1:])), quiet=True)
     table = report.keep(results, tmp_path)
     assert report.rebuild(tmp_path) == table
     assert all(policy.label in table for policy in (*several, *FEW[1:]))
@@ -267,22 +271,22 @@ def test_decompositions_and_tuning_are_drawn(tmp_path: Path) -> None:
     study = replace(find("tisvd"), stream=lambda seed: InMemoryStream(rows, np.ones(len(rows))))  # type: ignore[type-var]
     assert "TISVD" in report.keep(run(study, rounds=40, seeds=1, quiet=True), tmp_path)
     assert is_picture(tmp_path / "figure.png")
-    found = tune(small(grid={"width": (0.5, 1.0, 2.0)}), policies=FEW[:2], seeds=1, quiet=True)
+    found = tune(small_study(grid={"width": (0.5, 1.0, 2.0)}), policies=FEW[:2], seeds=1, quiet=True)
     assert "at the grid's edge" in report.keep_tuning(found, tmp_path)
     assert is_picture(tmp_path / "figure.png")
 
 
-def test_tables_show_the_rates_of_p4_beside_ours() -> None:
+def test_tables_show_the_rates_of_the_forks_paper_beside_ours() -> None:
     assert rate_in_paper("learners-german-published", "FORKS") == "26.4"
     assert rate_in_paper("learners-ijcnn1", "RBP") == "21.0"
     assert rate_in_paper("learners-german-2", "FORKS") == "3.0"
     assert rate_in_paper("learners-german-1", "RBP") == rate_in_paper("learners-drift", "FORKS") == ""
-    rows = run(small(name="learners-german", buffering=True), quiet=True).rows
+    rows = run(small_study(name="learners-german", buffering=True), quiet=True).rows
     forks, rbp, *_ = learner_lines(rows)
     assert (forks["Wen, Zhang et al., %"], rbp["Wen, Zhang et al., %"]) == ("26.4", "38.8")
     assert forks["without buffering, %"] < forks["mistakes, %"]
     assert forks["mistakes, %"] == f"{50 * (rows[0]['mistake_rate'] + rows[4]['mistake_rate']):.2f}"
-    assert "without buffering, %" not in learner_lines(run(small(), seeds=1, quiet=True).rows)[0]
+    assert "without buffering, %" not in learner_lines(run(small_study(), seeds=1, quiet=True).rows)[0]
 
 
 def test_every_part_of_the_benchmark_measures_something() -> None:

@@ -109,7 +109,7 @@ def test_a_data_set_that_cannot_be_played_is_refused(rows: np.ndarray, labels: l
         Dataset.from_arrays("bad", rows, labels)
 
 
-def test_a_foreign_figure_is_told_by_its_object_and_never_looked_for_by_a_name_in_a_file(tmp_path: Path) -> None:
+def test_a_foreign_figure_is_given_as_an_object_and_never_looked_up_by_a_name_in_a_file(tmp_path: Path) -> None:
     known = "find('digits').figure"
     text = f"from onepass.lab import Figure, find\nLOOK = Figure('looks', {known}.lines, {known}.draw)\n"
     module("looks", text)
@@ -133,7 +133,7 @@ def test_a_foreign_figure_is_told_by_its_object_and_never_looked_for_by_a_name_i
         (["--policies", "some:OFUL", "--jobs", "0"], "jobs must be at least 1, got 0"),
     ],
 )
-def test_what_a_name_does_not_stand_for_is_said_in_one_sentence(
+def test_a_name_that_stands_for_nothing_usable_is_refused_in_one_sentence(
     arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     module("some", "from onepass import OFUL\nNUMBER = 3\n")
@@ -150,7 +150,7 @@ def test_what_a_name_does_not_stand_for_is_said_in_one_sentence(
         ("nowhere:Name", "there is no module 'nowhere'"),
     ],
 )
-def test_a_problem_that_is_none_is_said_in_one_sentence(
+def test_a_problem_that_is_none_is_refused_in_one_sentence(
     name: str, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     module("some", "NUMBER = 3\ndef nothing(seed):\n    return None\n")

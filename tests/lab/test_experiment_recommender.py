@@ -44,7 +44,7 @@ POPULARITY = Recommender("Popularity", Popularity)
 DAY = 86_400.0
 
 
-def small(seed: int = 0, n: int = 1500) -> Interactions:
+def small_interactions(seed: int = 0, n: int = 1500) -> Interactions:
     """Ninety users of three tastes and thirty items over eight months; the last users come late."""
     rng = np.random.default_rng(seed)
     times = np.sort(rng.integers(0, 240, n)) * DAY + 1.4e9
@@ -56,10 +56,10 @@ def small(seed: int = 0, n: int = 1500) -> Interactions:
 
 def study(*policies: Policy, **changes: object) -> RecommenderStudy:
     given = {"rounds": 9, "seeds": 1, "grid": {"exploration": (-0.1, 0.3), "reg": (0.37, 4.0)}, **changes}
-    return RecommenderStudy("small", "a small one", small, 4, policies or (LINUCB, POPULARITY), **given)
+    return RecommenderStudy("small", "a small one", small_interactions, 4, policies or (LINUCB, POPULARITY), **given)
 
 
-def whole(rows: list[dict], users: str = "known") -> dict[str, dict]:
+def rows_of_all_steps(rows: list[dict], users: str = "known") -> dict[str, dict]:
     return {row["policy"]: row for row in rows if row["month"] == "all" and row["users"] == users}
 
 
@@ -76,7 +76,7 @@ def test_metrics_equal_their_definitions() -> None:
 
 
 def test_nothing_after_the_warm_up_touches_features_arms_or_what_is_learned_first() -> None:
-    one = small()
+    one = small_interactions()
     end = warm_up(one)
     rng = np.random.default_rng(1)
     order = end + rng.permutation(len(one.users) - end)
@@ -96,7 +96,7 @@ def test_nothing_after_the_warm_up_touches_features_arms_or_what_is_learned_firs
 
 
 def test_features_are_the_truncated_svd_of_the_last_ratings() -> None:
-    log = small().part(slice(1200))
+    log = small_interactions().part(slice(1200))
     matrix = np.zeros((90, 33))
     for user, item, rating in zip(log.users, log.items, log.ratings):
         matrix[user, item] = rating
@@ -110,7 +110,7 @@ def test_features_are_the_truncated_svd_of_the_last_ratings() -> None:
 
 @pytest.mark.parametrize("unit", ["month", "week"])
 def test_steps_are_in_time_order_and_hold_every_later_interaction(unit: str) -> None:
-    data = small()
+    data = small_interactions()
     end = warm_up(data)
     cut = calendar_periods(data.times[end:], unit)
     assert [part.start for _, part in cut[1:]] == [part.stop for _, part in cut[:-1]]
@@ -173,7 +173,7 @@ def test_means_and_errors_are_over_users_and_steps() -> None:
     results = run(study(Policy("spy", Spy)), rounds=3, quiet=True)
     problem = study().problem(0)
     hits = [[float(bool(own & set(range(10)))) for own in step.relevant] for step in problem.steps[:3]]
-    row = whole(results.rows)["spy"]
+    row = rows_of_all_steps(results.rows)["spy"]
     assert row["hit_at_10"] == pytest.approx(np.mean([np.mean(own) for own in hits]))
     assert row["hit_at_10_pooled"] == pytest.approx(np.mean([hit for own in hits for hit in own]))
     weights = [1 / (3 * len(own)) for own in hits for _ in own]
@@ -190,7 +190,7 @@ def test_means_and_errors_are_over_users_and_steps() -> None:
     months = [row for row in results.rows if row["month"] != "all"]
     assert [row["hit_at_10"] for row in months] == pytest.approx([np.mean(own) for own in hits])
     cold = [float(bool(own & set(range(10)))) for step in problem.steps[:3] for own in step.cold]
-    assert whole(results.rows, "cold")["spy"]["hit_at_10_pooled"] == pytest.approx(np.mean(cold))
+    assert rows_of_all_steps(results.rows, "cold")["spy"]["hit_at_10_pooled"] == pytest.approx(np.mean(cold))
 
 
 def dense_hits(problem: object, reg: float, exploration: float) -> list[float]:
@@ -238,16 +238,16 @@ def test_hits_are_those_of_dense_models_on_the_products_and_row_by_row_changes_n
 def test_a_policy_is_not_changed_by_its_company() -> None:
     bold = LINUCB.with_params(exploration=2.0)
     bold = Recommender("bold", bold.recipe, bold.params)
-    together = whole(run(study(LINUCB, bold), quiet=True).rows)
+    together = rows_of_all_steps(run(study(LINUCB, bold), quiet=True).rows)
     assert together["LinUCB"]["ndcg_at_10"] != together["bold"]["ndcg_at_10"]
     for policy in (LINUCB, bold):
-        alone = whole(run(study(policy), quiet=True).rows)[policy.label]
+        alone = rows_of_all_steps(run(study(policy), quiet=True).rows)[policy.label]
         assert alone["ndcg_at_10"] == together[policy.label]["ndcg_at_10"]
 
 
 def test_tuning_sees_the_warm_up_alone(tmp_path: Path) -> None:
     one = study(LINUCB, Recommender("CBRAP", CBRAP, {"size": 6, **RULE}))
-    problem, data = one.problem(FIRST_TUNING_SEED), small()
+    problem, data = one.problem(FIRST_TUNING_SEED), small_interactions()
     last = data.times[warm_up(data) - 1]
     assert problem.steps[-1].name <= str(np.datetime64(int(last), "s").astype("datetime64[M]"))
     assert sum(len(step.log.users) for step in problem.steps) + len(problem.warm.users) <= warm_up(data)
@@ -261,7 +261,7 @@ def test_tuning_sees_the_warm_up_alone(tmp_path: Path) -> None:
 
 def test_other_settings_of_the_problem_belong_to_the_policy() -> None:
     policies = sweep(LINUCB, factors=(2, 3)) + sweep(LINUCB, arms=(12,))
-    rows = whole(run(study(*policies), rounds=2, quiet=True).rows)
+    rows = rows_of_all_steps(run(study(*policies), rounds=2, quiet=True).rows)
     assert [row["context_dim"] for row in rows.values()] == [4, 9, 16]
     assert rows["LinUCB arms=12"]["arms"] == 12
     assert rows["LinUCB factors=3"]["params"]["factors"] == 3
@@ -313,10 +313,10 @@ def test_ctrl_c_keeps_the_steps_that_are_done() -> None:
                 press_ctrl_c()
             return super().recommend(contexts, k, arms, exclude)
 
-    one = RecommenderStudy("small", "", small, 4, (Policy("spy", Interrupting),), 9)
+    one = RecommenderStudy("small", "", small_interactions, 4, (Policy("spy", Interrupting),), 9)
     trial_rows = run(one, quiet=True)
     assert trial_rows.interrupted
-    assert whole(trial_rows.rows)["spy"]["rounds"] == 1
+    assert rows_of_all_steps(trial_rows.rows)["spy"]["rounds"] == 1
 
 
 @pytest.fixture
@@ -360,7 +360,7 @@ def test_interactions_are_read_in_time_order(files: Path, monkeypatch: pytest.Mo
     assert [column.tolist() for column in data] == [[1, 0, 0], [0, 1, 0], [1.0, 4.0, 5.0], [20.0, 30.0, 30.0]]
 
 
-def here(name: str) -> bool:
+def is_available(name: str) -> bool:
     folder = os.environ.get("ONEPASS_DATA")
     forms = INTERACTIONS[name].forms
     return folder is not None and any(all((Path(folder) / file).is_file() for file in form.files) for form in forms)
@@ -373,11 +373,11 @@ def here(name: str) -> bool:
 def test_hits_on_real_interactions_are_those_measured(
     name: str, hit: float, unseen: float, popularity: tuple[float, float]
 ) -> None:
-    if not here(name):
+    if not is_available(name):
         pytest.skip(f"the files of {name} are not in $ONEPASS_DATA")
     found = find(name)
     full = found.policies[4]
-    rows = whole(run(found, policies=select(found, ["LinUCB", full.label, "Popularity"]), quiet=True).rows)
+    rows = rows_of_all_steps(run(found, policies=select(found, ["LinUCB", full.label, "Popularity"]), quiet=True).rows)
     assert rows["LinUCB"]["hit_at_10"] == pytest.approx(hit, abs=1e-3)
     assert rows["LinUCB"]["hit_at_10_unseen"] == pytest.approx(unseen, abs=1e-3)
     assert rows["Popularity"]["hit_at_10"] == pytest.approx(popularity[0], abs=1e-3)
@@ -387,7 +387,7 @@ def test_hits_on_real_interactions_are_those_measured(
 
 
 def test_scores_of_psi_above_the_rank_of_the_data_are_the_exact_ones_on_magazine() -> None:
-    if not here("magazine"):
+    if not is_available("magazine"):
         pytest.skip("the files of magazine are not in $ONEPASS_DATA")
     found = find("magazine")
     trial = found.trial(select(found, ["LinUCB", "PSILinUCB rank=48"]), 0)

@@ -20,11 +20,11 @@ run(study(sys.argv[1]), cache_folder=Path(sys.argv[1], "kept"), quiet=True)
 """
 
 
-def untimed(rows):
+def without_seconds(rows):
     return [{name: value for name, value in row.items() if "second" not in name} for row in rows]
 
 
-def begun(folder):
+def seeds_played(folder):
     """The seeds that were begun."""
     return sorted(path.name for path in Path(folder).glob("began-*"))
 
@@ -37,7 +37,7 @@ def test_a_run_that_was_killed_plays_only_what_it_had_not_finished(tmp_path):
     assert process.poll() is None
     process.kill()
     process.wait()
-    assert begun(place) == ["began-0", "began-1"]
+    assert seeds_played(place) == ["began-0", "began-1"]
     for path in place.glob("began-*"):
         path.unlink()
 
@@ -50,13 +50,13 @@ def test_a_run_that_was_killed_plays_only_what_it_had_not_finished(tmp_path):
         quiet=True,
         callback=lambda _: published.append(len(list(place.glob("kept/*")))),
     )
-    assert begun(place) == ["began-1", "began-2"]  # what was finished is not played again
+    assert seeds_played(place) == ["began-1", "began-2"]  # what was finished is not played again
     assert published == [3]  # files are there until the results are
     assert not (place / "kept").exists()
 
     whole = run(study(place), quiet=True)
-    assert untimed(again.rows) == untimed(whole.rows)
-    assert untimed(again.curves) == untimed(whole.curves)
+    assert without_seconds(again.rows) == without_seconds(whole.rows)
+    assert without_seconds(again.curves) == without_seconds(whole.curves)
 
 
 def test_what_was_played_otherwise_is_not_taken(tmp_path):
@@ -95,5 +95,5 @@ def test_tuning_goes_on_too(tmp_path):
         tune(first, seeds=2, quiet=True, cache_folder=tmp_path / "kept", callback=stop)
     again = tune(first, seeds=2, quiet=True, cache_folder=tmp_path / "kept")
     assert again.rows == [{**row, "params": dict(row["params"])} for row in again.rows]
-    assert untimed(again.rows) == untimed(whole.rows)
+    assert without_seconds(again.rows) == without_seconds(whole.rows)
     assert not (tmp_path / "kept").exists()

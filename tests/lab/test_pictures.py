@@ -59,7 +59,7 @@ def row(policy: str, place: int, seed: int, at: int) -> dict[str, Any]:
     }
 
 
-def made(figure: str) -> Any:
+def make_rows(figure: str) -> Any:
     rows = [row(policy, i, seed, at) for i, policy in enumerate(POLICIES) for seed in (0, 1) for at in (100, 200, 400)]
     if figure == "bake-off":
         known = {"OFUL": "ContextualBandit", "LinTS": "VW"}
@@ -102,7 +102,7 @@ def test_no_two_policies_of_a_study_look_alike(kind):
 
 @pytest.mark.parametrize("figure", FIGURES)
 def test_pictures_are_read_at_half_their_size_and_name_each_curve_where_it_ends(figure):
-    picture = draw(*made(figure))
+    picture = draw(*make_rows(figure))
     assert picture.get_size_inches()[0] <= WIDEST
     letters = [text for text in picture.findobj(Text) if text.get_text().strip() and text.get_visible()]
     assert min(text.get_fontsize() for text in letters) >= SMALL
@@ -115,7 +115,7 @@ def test_pictures_are_read_at_half_their_size_and_name_each_curve_where_it_ends(
 
 
 def test_curves_that_are_equal_in_every_number_are_named_together_and_flat_bars_are_points_on_a_log_axis():
-    picture = draw(*made("regret"))
+    picture = draw(*make_rows("regret"))
     regret, _, memory = picture.axes
     assert "OFUL = LinUCB" in [text.get_text() for text in regret.texts]
     assert memory.get_xscale() == "log"
@@ -124,7 +124,7 @@ def test_curves_that_are_equal_in_every_number_are_named_together_and_flat_bars_
 
 
 def test_report_with_pdf_leaves_the_picture_and_each_panel_alone_for_papers(tmp_path: Path):
-    _, rows, curves = made("pareto")
+    _, rows, curves = make_rows("pareto")
     for file, found in ((ROWS, rows), (CURVES, curves)):
         write(
             [{name: value for name, value in one.items() if not isinstance(value, list)} for one in found],

@@ -84,7 +84,7 @@ def _unpack_entry(data: bytes, source: str) -> Entry:
     """Return the entry that `pack_entry` wrote, from the bytes of its frame; ValueError for other bytes."""
     header, arrays = files.read(data, source)
     if header["kind"] != KIND:
-        raise ValueError(f"{source} holds no change")
+        raise ValueError(f"{source} is damaged: it holds {check.quote(header['kind'])}, expected a '{KIND}'")
     extra = header["extra"]
     kind = np.dtype(extra["dtype"])
     begun = EMPTY._replace(rows=np.zeros((0, 0), kind), right=np.zeros((0, 0), kind))

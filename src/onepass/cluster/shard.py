@@ -194,7 +194,7 @@ def start_shard(models: Disjoint | Hybrid, file: Any) -> Shard:
         return Shard(models)
     found = files.load(file)
     if not isinstance(found, Shard):
-        raise ValueError(f"{check.quote_path(file)} holds no shard")
+        raise ValueError(f"{check.quote_path(file)} holds {type(found).__name__}, expected Shard")
     return found
 
 

@@ -149,7 +149,10 @@ class ShardedBandit(SharedObject):
             place = journal.checkpoint_folder(current.number)
             front = load(place / BANDIT)
             if not isinstance(front, Coordinator):
-                raise ValueError(f"{check.quote_path(place / BANDIT)} holds no bandit on shards")
+                raise ValueError(
+                    f"{check.quote_path(place / BANDIT)} holds {type(front).__name__}, expected the Coordinator of a "
+                    "sharded bandit"
+                )
             self = cls.__new__(cls)
             self._start(front, _make_transport(ray), journal, checkpoint_every)
             for number, seq in current.shards.items():
