@@ -1,4 +1,4 @@
-"""Shared by the tests of models per arm: data, bandits, and what they have learned."""
+"""Data and bandits for the tests of models per arm."""
 
 from functools import cache
 from itertools import cycle, pairwise
@@ -14,7 +14,7 @@ CUTTING = [op.FrequentDirections(dim=DIM, size=s, reg=0.37, compensation=c) for 
 
 
 def data(count, rank=DIM, seed=0, names=NAMES):
-    """Rows (count, DIM) of a given rank, rewards (count,), and the arm of each row."""
+    """Return rows (count, DIM) of a given rank, rewards (count,), and the arm of each row."""
     rng = np.random.default_rng(seed)
     rows = rng.standard_normal((count, rank)) @ (np.eye(DIM) if rank == DIM else rng.standard_normal((rank, DIM)))
     rewards = rows @ rng.standard_normal(DIM) + 0.1 * rng.standard_normal(count)
@@ -22,7 +22,7 @@ def data(count, rank=DIM, seed=0, names=NAMES):
 
 
 def slices(count, sizes=(1, 1, 17, 2, 40, 1, 5)):
-    """Uneven batches of `count` rows."""
+    """Return slices of uneven batches of `count` rows."""
     edges, step = [0], cycle(sizes)
     while edges[-1] < count:
         edges.append(min(edges[-1] + next(step), count))
@@ -45,14 +45,14 @@ def hybrid(reg=0.37, exploration=0.5, **options):
 
 
 def fingerprint(bandit):
-    """Everything that learning could change, as plain bytes."""
+    """Return everything that learning could change, as plain bytes."""
     leaves = [(name, np.asarray(value)) for name, value in states.leaves(bandit.copy().model.contents().state)]
     saved = [(name, value.tolist() if value.dtype == object else value.tobytes()) for name, value in leaves]
     return saved, bandit.arms, bandit.n_learned, bandit._rng.bit_generator.state
 
 
 def assert_close(got, want, tolerance=1e-9):
-    """Relative to the largest entry."""
+    """Assert equality up to a tolerance relative to the largest entry."""
     np.testing.assert_allclose(got, want, rtol=0.0, atol=tolerance * np.abs(want).max())
 
 
@@ -60,7 +60,7 @@ def assert_close(got, want, tolerance=1e-9):
 
 
 def factor_data(count, seed=0, signed=True):
-    """left (count, LEFT), right (count, RIGHT), rewards, names, {name: factor}; signed: each row scales its factor."""
+    """Return left (count, LEFT), right (count, RIGHT), rewards, names, {name: factor}; `signed` scales rows of right."""
     rng = np.random.default_rng(seed)
     arms = {name: rng.standard_normal(RIGHT) for name in (*NAMES, "e", "zero")}
     arms["zero"] = np.zeros(RIGHT)
@@ -95,7 +95,7 @@ KINDS = {
 
 @cache
 def example_bandit(kind):
-    """A bandit that has learned, lost an arm, and knows one that has not learned: to be copied by who changes it."""
+    """Return a bandit that has learned, lost an arm, and has an arm without data. Copy it before you change it."""
     bandit = KINDS[kind]()
     if kind == "factors":
         left, right, pays, who, _ = factor_data(120)

@@ -1,4 +1,4 @@
-"""Shared by the tests of learners on a budget: streams, learners, and how a state is changed."""
+"""Streams and learners for the tests of learners on a budget."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ CLASSIFYING = ("hinge", "squared_hinge", "logistic")
 
 
 def stream(count=400, dim=3, seed=0, loss="hinge"):
-    """Rows and targets: two classes that no plane separates, or a smooth function with noise."""
+    """Return rows and targets: two classes that no plane separates, or a smooth function with noise."""
     rng = np.random.default_rng(seed)
     rows = rng.standard_normal((count, dim))
     f = np.sin(2.0 * rows[:, 0]) + rows[:, 1] * rows[:, 2] + 0.2 * rng.standard_normal(count)
@@ -17,7 +17,7 @@ def stream(count=400, dim=3, seed=0, loss="hinge"):
 
 
 def repeating(count, distinct, seed=0, dim=3):
-    """A stream that draws from so many distinct points, each with its class."""
+    """Return a stream drawn from `distinct` points, each with its class."""
     rows, targets = stream(distinct, dim, seed=seed)
     drawn = np.random.default_rng(seed + 1).integers(distinct, size=count)
     return rows[drawn], targets[drawn]
@@ -28,13 +28,13 @@ def decisions(learner, rows, targets):
 
 
 def place(budget, seed):
-    """The library's random places in a full budget, as a function of the turn."""
+    """Return a function from the turn to the library's random index in a full budget."""
     full = make_budget(budget, 1, 1.0)._replace(used=budget)
     return lambda turn: int(free_or_random_index(full, seed, turn))
 
 
 def expansion(learner):
-    """A copy of the points in use and their weights."""
+    """Return copies of the points in use and of their weights."""
     budget = learner._state.budget
     return budget.points[: budget.used].copy(), budget.weights[: budget.used].copy()
 

@@ -1,4 +1,4 @@
-"""Calls that nobody should make: any argument of any public thing, and what is good for each by its name."""
+"""Random bad calls: arguments of any kind for every public name, and good arguments by name."""
 
 import inspect
 import warnings
@@ -16,7 +16,7 @@ class Rows(np.ndarray):
 
 
 class Loud:
-    """No number, no sequence, and proud of it."""
+    """Object that is neither a number nor a sequence, and has a negative length."""
 
     def __len__(self):
         return -1
@@ -70,11 +70,11 @@ GOOD = {
     "second": [op.Fourier(dim=DIM, size=4)], "names": [["a", "b", "c", "d"]], "rounds": [3], "width": [1.0],
 }  # fmt: skip
 
-LEFT_OUT = {  # what has no arguments to be wrong, or writes where its argument says
+LEFT_OUT = {  # names without arguments that could be wrong
     "Design", "Estimator", "FeatureMap", "Kernel", "savable", "Decision", "Recommendation", "Posterior", "Validation",
     "Factors",
 }  # fmt: skip
-METHODS_LEFT_OUT = {  # what writes files, and the contract between members and their families
+METHODS_LEFT_OUT = {  # methods that write files, or that only the library calls
     "save", "restore", "contents", "set_params", "set_fit_request", "get_metadata_routing", "consistent", "fits",
     "learn_checked", "attribute", "decide_checked", "decide_dense", "make_learners",
     "begin_with_dim", "set_state", "learned", "started", "begin", "named",
@@ -90,15 +90,15 @@ def parameters(function):
 
 
 def arguments(rng, function):
-    """Arguments for a call: at least one drawn from the bad ones, the others good, left out or bad."""
-    positional, named, known = [], {}, parameters(function)
-    if not known:
+    """Draw arguments for a call: at least one is bad, the others are good, left out or bad."""
+    positional, named, accepted = [], {}, parameters(function)
+    if not accepted:
         return positional, named
-    spoiled = rng.integers(len(known))
-    for i, parameter in enumerate(known):
+    bad = rng.integers(len(accepted))
+    for i, parameter in enumerate(accepted):
         required = parameter.default is inspect.Parameter.empty
         chance = rng.random()
-        if i == spoiled or chance < 0.1:
+        if i == bad or chance < 0.1:
             value = BAD[rng.integers(len(BAD))]
         elif required or chance < 0.4:
             pool = GOOD.get(parameter.name)
@@ -126,7 +126,7 @@ PUBLIC = sorted(
 
 
 def methods(owner):
-    """Public methods of an owner."""
+    """Return the names of the public methods of an object."""
     found = []
     for name in dir(type(owner)):
         if not name.startswith("_") and name not in METHODS_LEFT_OUT:

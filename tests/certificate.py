@@ -13,7 +13,7 @@ DAY = timedelta(days=1)
 
 
 def certificate(folder):
-    """The paths of a certificate of 127.0.0.1 and of its key, as PEM."""
+    """Write a certificate for 127.0.0.1 and its key as PEM, and return their paths."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
     made = (

@@ -1,4 +1,4 @@
-"""How often: a test that repeats something takes the small number in `make test`, the large one in `make test-long`."""
+"""Numbers of repetitions: small in `make test`, large in `make test-long`."""
 
 import os
 from itertools import combinations, product
@@ -7,13 +7,15 @@ LONG = os.environ.get("ONEPASS_TEST_LONG", "") not in ("", "0")
 
 
 def repetitions(short, long):
-    """`short`, or `long` under `make test-long`: kills, files, calls, seeds, examples."""
+    """Return `short`, or `long` under `make test-long`."""
     return long if LONG else short
 
 
 def pairs(*axes):
-    """Combinations of a value of each axis: under `make test-long` all of them, else so few that any two values of two
-    axes still meet in one.
+    """Return combinations of a value of each axis.
+
+    Under `make test-long` these are all combinations. Otherwise they are few, and any two values of two axes still
+    occur together.
     """
     every = list(product(*axes))
     if LONG or len(axes) < 3:

@@ -1,4 +1,4 @@
-"""How often limits of a value miss it, over many logs at once: loggers that learn and that do not, looks on the way."""
+"""Misses of confidence intervals over many logs, at the end and on the way, for loggers that learn or do not."""
 
 import sys
 from itertools import pairwise
@@ -21,8 +21,10 @@ ALONE = ("bernstein", "clopper-pearson", "cressie-read", "normal", "bootstrap")
 
 
 def logs(game, learns, runs, rows, seed):
-    """Weights and rewards (runs, rows), the value, the largest weight. A logger that learns takes the arm whose mean is
-    highest so far, but for its floor; one that does not draws evenly, or in "hidden" the first arm but for its floor.
+    """Return weights and rewards (runs, rows), the value, and the largest weight.
+
+    A logger that learns plays the arm with the highest mean so far, and every arm with the floor's probability. Another
+    logger draws evenly, or in "hidden" plays the first arm except for the floor.
     """
     means, policy, floor = (np.array(part) for part in GAMES[game])
     rng, arms = np.random.default_rng(seed), len(means)
@@ -44,8 +46,10 @@ def logs(game, learns, runs, rows, seed):
 
 
 def misses(game, learns, runs, rows, looks, bootstrap=100, seed=0):
-    """Of each interval at 95%, how many of the runs it misses in: at the end, at any of the looks on the way. In
-    "hidden" propensities alone are known, hence no largest weight: there are no bets."""
+    """Count for each interval at 95 % the runs in which it misses, at the end and at any look on the way.
+
+    In "hidden" only propensities are known and there is no largest weight, so there are no bets.
+    """
     w, r, value, bound = logs(game, learns, runs, rows, seed)
     ends = np.linspace(0, rows, looks + 1).astype(int)
     found = {name: [0, 0] for name in (*TOGETHER, *ALONE)}

@@ -1,4 +1,4 @@
-"""Files that nobody wrote: damaged ones, and crafted ones whose digest is right."""
+"""Bad files: damaged ones, and crafted ones with a correct digest."""
 
 import json
 
@@ -14,7 +14,7 @@ DEEP = json.loads("[" * 60 + "]" * 60)
 
 
 def tower(height):
-    """Kernels upon kernels."""
+    """Return nested kernels."""
     return {"kind": "Scaled", "kernel": tower(height - 1), "scale": 1.0} if height else {"kind": "RBF"}
 
 
@@ -31,7 +31,7 @@ VALUES = [
 
 
 def header_paths(value, above=()):
-    """Paths of everything in a header."""
+    """Yield the paths of all values in a header."""
     pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, part in list(pairs)[:40]:
         yield (*above, key)
@@ -64,7 +64,7 @@ NUMBERS = [0.0, -0.0, 1.0, -1.0, 1e-320, 1e-160, 1e150, 1e300, -1e300, 1.7e308, 
 
 
 def reshape_array(rng, array):
-    """The same kind of array in another shape."""
+    """Return an array of the same dtype in another shape."""
     shape = list(array.shape) or [1]
     axis = rng.integers(len(shape))
     shape[axis] = int([0, 1, shape[axis] + 1, max(shape[axis] - 1, 0), 2 * shape[axis], 500][rng.integers(6)])
@@ -81,7 +81,7 @@ def reshape_array(rng, array):
 
 
 def refill_array(rng, array):
-    """The same array with other numbers."""
+    """Return an array of the same shape with other numbers."""
     out, flat = array.copy(), None
     flat = out.reshape(-1)
     if not flat.size:
@@ -127,7 +127,7 @@ def change_arrays(rng, header, tensors):
 
 
 def resize_all(rng, header, tensors):
-    """One length everywhere, in the header too: what fits together in all but what it means."""
+    """Replace one length everywhere, in the header, too: the sizes still agree with each other."""
     lengths = sorted({n for array in tensors.values() for n in array.shape})
     if not lengths:
         return
@@ -148,7 +148,7 @@ WAYS = (change_header, change_header, change_arrays, change_arrays, change_array
 
 
 def craft_file(rng, data):
-    """A file changed in one to three places, its digest right."""
+    """Return a file that is changed in one to three places and has a correct digest."""
     header, tensors = files.read(data)
     tensors = dict(tensors)
     header = {key: header[key] for key in ("kind", "params", "extra", "version")}
@@ -158,13 +158,13 @@ def craft_file(rng, data):
 
 
 def encode_file(header, tensors):
-    """A file with this header and these arrays, its digest right."""
+    """Return a file with this header, these arrays and a correct digest."""
     tensors = {name: np.ascontiguousarray(array).reshape(array.shape) for name, array in tensors.items()}
     return save(tensors, metadata={"onepass": json.dumps(header), "digest": files._digest(tensors, header)})
 
 
 def damage_file(rng, data, others):
-    """A file with flipped bits, cut, lengthened, or with a piece of another one in it."""
+    """Return a file with flipped bits, cut, lengthened, or with a piece of another file in it."""
     out, way = bytearray(data), rng.integers(5)
     if way == 0:
         for _ in range(rng.integers(1, 9)):

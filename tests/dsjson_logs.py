@@ -8,8 +8,10 @@ TOPICS = ["sport", "news", "food"]
 
 
 def lines(count, seed=0, named=True, begin=0):
-    """`count` decisions of a logger that draws from known chances. Actions are named by their tags, or not at all.
-    Young people like sport, others news."""
+    """Yield `count` decisions of a logger with known probabilities.
+
+    With `named`, actions have tags as names. Young people like sport, others news.
+    """
     rng = np.random.default_rng(seed)
     for number in range(begin, begin + count):
         age = int(rng.integers(15, 75))
@@ -38,6 +40,6 @@ def lines(count, seed=0, named=True, begin=0):
 
 
 def write_log(path, count, **options):
-    """A file of such lines."""
+    """Write such lines to a file, and return its path."""
     path.write_text("".join(json.dumps(one) + "\n" for one in lines(count, **options)))
     return path

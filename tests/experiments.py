@@ -1,4 +1,4 @@
-"""Shared by the tests of experiments: policies whose regret is known, and problems small enough to check by hand."""
+"""Policies of known regret and small problems for the tests of experiments."""
 
 import os
 import signal
@@ -22,7 +22,7 @@ def press_ctrl_c() -> None:
 
 
 class Scripted:
-    """A bandit that always plays one arm; it remembers what it was offered."""
+    """Bandit that always plays one arm, and remembers the contexts."""
 
     def __init__(self, *, dim: int, seed: int, arm: int = 0, reg: float = 1.0, exploration: float = 0.1) -> None:
         self.arm, self.offered = arm, []
@@ -39,7 +39,7 @@ class Scripted:
 
 
 class Until(Scripted):
-    """One that cannot play seed 1 until there is a file `now` in a folder; here, as workers import it by its name."""
+    """Bandit that cannot play seed 1 until a folder has a file `now`. It is here because workers import it by name."""
 
     def __init__(self, *, dim: int, seed: int, folder: str) -> None:
         super().__init__(dim=dim, seed=seed)
@@ -48,7 +48,7 @@ class Until(Scripted):
 
 
 class Staircase:
-    """Three arms that always pay 0, 1 and 2; `interrupt` is the (seed, round) at which Ctrl-C is pressed."""
+    """Problem of three arms that always pay 0, 1 and 2. `interrupt` is the (seed, round) of a Ctrl-C."""
 
     arms, dim = 3, 2
 
@@ -66,8 +66,10 @@ class Staircase:
 
 
 class Waiting(Staircase):
-    """A staircase that says in a folder which seed is played, and waits in seed 1 until there is a file `now`: in its
-    second block, for the first is looked at before any seed is played."""
+    """Staircase that writes the seed being played to a folder, and waits in seed 1 until there is a file `now`.
+
+    It does so in its second block, because the first block is read before any seed is played.
+    """
 
     def __init__(self, seed: int, folder: str) -> None:
         super().__init__(seed)
@@ -82,7 +84,7 @@ class Waiting(Staircase):
 
 
 class Breaking(Staircase):
-    """A staircase that cannot be made for one seed; here, since a helper process imports this file by its name."""
+    """Staircase that cannot be made for one seed. It is here because worker processes import it by name."""
 
     def __init__(self, seed: int, at: int) -> None:
         super().__init__(seed)
@@ -91,7 +93,7 @@ class Breaking(Staircase):
 
 
 class Dying(Staircase):
-    """A staircase whose second block ends any process but `parent`."""
+    """Staircase whose second block kills any process but `parent`."""
 
     def __init__(self, seed: int, parent: int) -> None:
         super().__init__(seed)
@@ -104,7 +106,7 @@ class Dying(Staircase):
 
 
 class Telling(Staircase):
-    """A slow staircase that leaves the number of the process that plays it in a folder."""
+    """Slow staircase that writes the id of its process to a folder."""
 
     def __init__(self, seed: int, folder: str) -> None:
         super().__init__(seed)
@@ -116,7 +118,7 @@ class Telling(Staircase):
 
 
 def worst_and_best(**changes: Any) -> Experiment:
-    """The staircase with a policy that always loses 2 and one that never loses."""
+    """Return the staircase with a policy that always loses 2 and one that never loses."""
     policies = (Policy("worst", Scripted, {"arm": 0}), Policy("best", Scripted, {"arm": 2}))
     return Experiment(
         **{
@@ -127,7 +129,7 @@ def worst_and_best(**changes: Any) -> Experiment:
 
 
 def study(folder, **changes):
-    """Three seeds; the second one waits for ever until there is a file `now` in the folder."""
+    """Return an experiment of three seeds, the second of which waits until the folder has a file `now`."""
     policies = (Policy("Up", Scripted, {"arm": 2}), Policy("Down", Scripted))
     return Experiment(
         "stairs", "", partial(Waiting, folder=str(folder)), policies, **{"rounds": 100, "seeds": 3, **changes}

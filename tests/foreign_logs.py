@@ -1,4 +1,4 @@
-"""Logs in foreign formats, made up: events with features of all kinds, and lines of other tools."""
+"""Made-up logs of other tools: events with features of all kinds."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ HOUR = 3_600_000_000  # microseconds
 
 
 def features(rng, arms):
-    """A decision's features: strings, numbers, booleans, nested objects, arrays, names to leave out."""
+    """Return features of a decision: strings, numbers, booleans, nested objects, arrays, and names to leave out."""
     return {
         "GUser": {"id": f"u{rng.integers(5)}", "age": int(rng.integers(20, 60)), "pro": bool(rng.integers(2))},
         "hour": float(rng.integers(1, 24)),
@@ -23,7 +23,7 @@ def features(rng, arms):
 
 
 def events(count, arms=4, seed=0, slots=0):
-    """Events whose rewards depend on topics; slots: how many a decision has, 0: one, of the other kind of line."""
+    """Yield events whose rewards depend on topics. `slots` is the number per decision, 0 for a line without."""
     rng = np.random.default_rng(seed)
     for number in range(count):
         contexts, name, time = features(rng, arms), f"e{number}", 1_700_000_000_000_000 + number * HOUR

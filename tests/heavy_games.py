@@ -1,4 +1,4 @@
-"""Shared by the tests of heavy-tailed rewards: streams, games, and what an estimator has learned."""
+"""Streams and games for the tests of heavy-tailed rewards."""
 
 import numpy as np
 
@@ -26,7 +26,7 @@ SIX = {
 
 
 def stream(count=1000, seed=0, rank=DIM):
-    """Rows (count, DIM) of lengths 0.2 to 1.5, rewards with Student t noise of 1.5 degrees of freedom."""
+    """Return rows (count, DIM) of lengths 0.2 to 1.5, and rewards with Student t noise of 1.5 degrees of freedom."""
     rng = np.random.default_rng(seed)
     rows = rng.standard_normal((count, rank)) @ (np.eye(DIM) if rank == DIM else rng.standard_normal((rank, DIM)))
     rows *= rng.uniform(0.2, 1.5, (count, 1)) / np.linalg.norm(rows, axis=1, keepdims=True)
@@ -34,7 +34,7 @@ def stream(count=1000, seed=0, rank=DIM):
 
 
 def game(rounds=630, seed=0, arms=ARMS, dim=DIM, df=1.5):
-    """The same arms every round (rounds, arms, dim), what each would pay, and what each falls short by on average."""
+    """Return contexts (rounds, arms, dim), equal in all rounds, rewards (rounds, arms), and mean regrets (arms,)."""
     rng = np.random.default_rng(seed)
     rows = rng.standard_normal((arms, dim))
     rows *= rng.uniform(0.8, 1.0, (arms, 1)) / np.linalg.norm(rows, axis=1, keepdims=True)
@@ -45,7 +45,7 @@ def game(rounds=630, seed=0, arms=ARMS, dim=DIM, df=1.5):
 
 
 def state_after(state, rows, rewards, nus=None):
-    """The state after all rows; nus: noise scales told, NaN where none is."""
+    """Return the state after all rows. `nus` are noise scales of the rows, NaN for none."""
     for i in range(len(rows)):
         if nus is not None and nus[i] > 0.0:
             state = contract.set_next_noise(state, float(nus[i]))
@@ -54,14 +54,14 @@ def state_after(state, rows, rewards, nus=None):
 
 
 def fingerprint(bandit):
-    """Everything that learning could change, as plain bytes."""
+    """Return everything that learning could change, as plain bytes."""
     leaves = [(name, np.asarray(value)) for name, value in states.leaves(bandit.copy().model.contents().state)]
     saved = [(name, value.tolist() if value.dtype == object else value.tobytes()) for name, value in leaves]
     return saved, bandit.n_learned, bandit._rng.bit_generator.state
 
 
 def assert_close(got, want, tolerance=1e-8):
-    """Relative to the largest entry."""
+    """Assert equality up to a tolerance relative to the largest entry."""
     np.testing.assert_allclose(got, want, rtol=0.0, atol=tolerance * np.abs(want).max())
 
 

@@ -5,12 +5,12 @@ from contextlib import contextmanager
 
 
 class Interrupted(Exception):
-    """What the handlers of these tests raise."""
+    """Exception that the handlers of these tests raise."""
 
 
 @contextmanager
 def raise_on_signal(number):
-    """A handler that raises once for every `listen[0] = True`."""
+    """Install a handler that raises once for every `listen[0] = True`."""
     listen = [False]
 
     def handle(number, frame):
@@ -27,7 +27,7 @@ def raise_on_signal(number):
 
 @contextmanager
 def alarms():
-    """The signals of a timer, as timeouts use them."""
+    """Send the signals of a timer, as timeouts do."""
     with raise_on_signal(signal.SIGALRM) as listen:
         signal.setitimer(signal.ITIMER_REAL, 0.001, 0.0013)
         try:

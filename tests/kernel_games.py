@@ -1,4 +1,4 @@
-"""Shared by the tests of kernel bandits: kernels, bandits, histories and how posteriors are compared."""
+"""Kernels, bandits, histories and comparisons for the tests of kernel bandits."""
 
 import numpy as np
 from sklearn.gaussian_process import kernels as sk
@@ -30,17 +30,17 @@ SMOOTH = op.Matern(2.5, 0.3)
 
 
 def points(count=ARMS, seed=0, dim=2):
-    """Points of the unit cube."""
+    """Return points of the unit cube."""
     return np.random.default_rng(seed).random((count, dim))
 
 
 def value(rows):
-    """The function to be maximized, between -1 and 1."""
+    """Return the function to maximize, between -1 and 1."""
     return np.sin(5.0 * rows[:, 0]) * np.cos(3.0 * rows[:, -1])
 
 
 def history(arms, count=300, seed=1, noise=0.1):
-    """Plays with many replays of a few arms, and noisy rewards."""
+    """Return plays, which repeat a few arms often, and noisy rewards."""
     rng = np.random.default_rng(seed)
     plays = np.minimum(rng.geometric(0.08, count) - 1, len(arms) - 1)
     return plays, value(arms)[plays] + noise * rng.standard_normal(count) + 0.5
@@ -53,7 +53,7 @@ def learn_rows(naive, rows, rewards):
 
 
 def assert_close(got, want, tolerance=1e-8):
-    """Relative to the largest entry, or to 1."""
+    """Assert equality up to a tolerance relative to the largest entry, or to 1."""
     np.testing.assert_allclose(got, want, rtol=0.0, atol=tolerance * max(np.abs(want).max(), 1.0))
 
 
@@ -63,20 +63,20 @@ def assert_posterior_close(posterior, want, tolerance=1e-8):
 
 
 def are_equal(one, other):
-    """Bit for bit."""
+    """Return True if all arrays are equal bit for bit."""
     return all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
 
 
-def learn(bandit, what, reward):
+def learn(bandit, arm, reward):
     """Learn rewards of arms, indices where they are fixed and rows where they change."""
     if getattr(bandit.model, "fixed", False):
-        bandit.learn(None, reward, what)
+        bandit.learn(None, reward, arm)
     else:
-        bandit.learn(what, reward)
+        bandit.learn(arm, reward)
 
 
 def play(bandit, reward, rounds):
-    """Decide and learn so many times on fixed arms; reward(arm) is what an arm pays. The arms chosen."""
+    """Decide and learn for some rounds on fixed arms, with the rewards reward(arm). Return the chosen arms."""
     arms = np.empty(rounds, np.int64)
     for t in range(rounds):
         arms[t] = arm = bandit.decide().arm
@@ -85,7 +85,7 @@ def play(bandit, reward, rounds):
 
 
 def run(bandit, rounds, seed=5, sets=None):
-    """What decide and learn give for so many rounds: arms, scores."""
+    """Decide and learn for some rounds. Return the arms and scores."""
     rng, out = np.random.default_rng(seed), []
     for _ in range(rounds):
         rows = None if sets is None else sets(rng)
@@ -103,7 +103,7 @@ def are_equal_runs(one, other):
 
 
 def draw_arm_set(rng):
-    """A changing arm set; some arms appear again and again."""
+    """Draw an arm set, some arms of which are always the same."""
     return np.vstack([rng.random((6, 2)), points(3)])
 
 

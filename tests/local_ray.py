@@ -1,4 +1,4 @@
-"""A Ray of this machine for tests: its own, with a token; its workers find our helpers."""
+"""A local Ray cluster for tests, with a token. Its workers find the helpers of the tests."""
 
 import logging
 import os
@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-TOKEN = secrets.token_hex(32)  # one a process, which remembers the first, whatever Ray it starts next
+TOKEN = secrets.token_hex(32)  # one per process, because Ray keeps the first token of a process
 
 
 @contextmanager
 def local_ray() -> Iterator[Any]:
-    """The package, connected to a Ray that ends with this."""
+    """Give the package `ray`, connected to a cluster that ends with the context."""
     paths = [str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_AUTH_MODE", "token")
@@ -25,7 +25,7 @@ def local_ray() -> Iterator[Any]:
 
         ray.init(
             "local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR
-        )  # never one that somebody else has started here
+        )  # never a cluster that is already running
         try:
             yield ray
         finally:

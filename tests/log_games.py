@@ -28,7 +28,7 @@ def names(kind):
 
 
 def decide_round(model, t, kind="disjoint"):
-    """The record of decision t."""
+    """Decide round t, and return the record of the decision."""
     contexts = rows(t)
     decision = model.decide(contexts, names(kind), 1 + t % 2, id=f"{t}")
     fields = {"contexts": contexts, "subject": f"user {t % 7}"}
@@ -36,14 +36,17 @@ def decide_round(model, t, kind="disjoint"):
 
 
 def make_join(record, t, batch=None):
-    """The rewards of decision t as a join."""
+    """Return the rewards of decision t as a join."""
     paid = [reward(t, place) for place in record.places]
     return Join(loop="game", time=1_000 * t + 7, id=record.id, rewards=paid, batch=batch)
 
 
 def play_game(store, rounds, kind="disjoint", fold=None, begin=0, checkpoints=False):
-    """Play from a round on: the last three decisions have no rewards at any time, joins come in batches of three, and
-    there is a checkpoint now and then, where they are wanted; the fold. What is in the store is not decided again."""
+    """Play a game from a round on, and return the fold.
+
+    Decisions of the store are not repeated. Joins come in batches of three, so the last three decisions never have
+    rewards. With `checkpoints` there is a checkpoint every twelve rounds.
+    """
     fold = Fold(store, "game", bandit(kind)) if fold is None else fold
     for t in range(begin, rounds):
         if not store.find("game", f"{t}"):
@@ -59,7 +62,7 @@ def play_game(store, rounds, kind="disjoint", fold=None, begin=0, checkpoints=Fa
 
 
 def resume_game(store, rounds):
-    """Go on with a game that ended anywhere."""
+    """Go on with a game that stopped at any moment."""
     fold = Fold.resume(store, "game", bandit())
     fold.advance()
     made = sum(1 for _ in store.read(kinds=["decision"], loop="game"))

@@ -1,9 +1,9 @@
-"""What a process does that forks writers on a store and kills them, and with PostgreSQL the server too.
+"""Driver that forks writers on a store and kills them, and with PostgreSQL the server, too.
 
     python log_killing.py FOLDER KILLS LONGEST     KILLS writers on SQLite, then on PostgreSQL, there KILLS servers too
 
 One process forks the others, so that they need not import again. Each goes on with the game of log_games, while two
-threads append batches of their own and tell what was acknowledged; what was refused they append again.
+threads append batches of their own and report which were acknowledged. They append refused batches again.
 """
 
 import json
@@ -30,13 +30,13 @@ from postgres_server import unsynced
 
 SIZE = 5  # records of a batch
 WRITERS = 2
-PAUSE = 0.01  # seconds before what was refused is appended again
+PAUSE = 0.01  # seconds before a refused batch is appended again
 FOREVER = 10**9  # rounds
 wal_checkpointer.PIECE, wal_checkpointer.WHOLE = 200, 400  # pages: so small that every life copies its log many times
 
 
 def retry(act):
-    """Until the store does it: a server that was killed is started again."""
+    """Repeat a call until the store does it, since a killed server is started again."""
     while True:
         try:
             return act()
@@ -57,7 +57,7 @@ def noise(store, pipe, life, who):
 
 
 def live(opened, pipe, life):
-    """What a writer does until it is killed."""
+    """Write until the process is killed."""
     try:
         store = retry(opened)
         for who in range(WRITERS):
@@ -70,7 +70,10 @@ def live(opened, pipe, life):
 
 
 def run_life(opened, server, life, longest, rng):
-    """A life, and what it told: lines of a name and places. With a server that is killed too, before or with it."""
+    """Start a writer, kill it, and return the lines it wrote, each a name and sequence numbers.
+
+    A server is killed, too, before the writer or with it.
+    """
     ours, theirs = os.pipe()
     child = os.fork()
     if child == 0:
@@ -94,7 +97,7 @@ def run_life(opened, server, life, longest, rng):
 
 
 def find_losses(store, told):
-    """What was acknowledged and is not there, what is half there or there twice, and damage."""
+    """Return acknowledged batches that are lost, incomplete or stored twice, and damage."""
     wrong = [f"{damage}" for damage in store.check()]
     for line in told:
         name, seqs = json.loads(line)
@@ -110,7 +113,7 @@ def find_losses(store, told):
 
 
 def compare_game(store):
-    """What of the game is not that of one which was never interrupted, and its rounds."""
+    """Return differences of the game from an uninterrupted one, and its number of rounds."""
     wrong = []
     rounds = sum(1 for _ in store.read(kinds=["decision"], loop="game")) + 3
     ours, twin = resume_game(store, rounds), play_game(MemoryStore(), rounds)
@@ -127,7 +130,7 @@ def compare_game(store):
 
 
 def suite(opened, server, kills, longest):
-    """wrong: by life; acknowledged: batches; rounds: of the game."""
+    """Return the errors by life, the number of acknowledged batches, and the rounds of the game."""
     rng, wrong, acknowledged = np.random.default_rng(0), [], 0
     for life in range(kills):
         told = run_life(opened, server, life, longest, rng)

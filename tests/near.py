@@ -1,4 +1,4 @@
-"""Pages whose examples print figures: they run as doctests do, and figures may differ a little between machines."""
+"""Doctests of pages whose examples print figures, which may differ a little between machines."""
 
 import doctest
 import re
@@ -7,13 +7,13 @@ from pathlib import Path
 from types import ModuleType
 
 NUMBER = re.compile(r"[-+]?\d[\d_,]*\.?\d*(?:e[-+]?\d+)?")
-SESSION = "a_page"  # what the module of its names is called
-SHARE = 0.25  # of a figure: one decision that another processor rounds otherwise changes all that come after it
+SESSION = "a_page"  # name of the module that holds the names of a page
+SHARE = 0.25  # relative tolerance: one decision rounded otherwise by another processor changes all later ones
 LAST = 1.5  # units of the last digit that is printed
 
 
 def are_near(want: str, got: str) -> bool:
-    """Whether a number that was printed is near the one that the page shows."""
+    """Return True if a printed number is near the number on the page."""
     digits = want.partition("e")[0].partition(".")[2]
     first, second = float(want.replace(",", "")), float(got.replace(",", ""))
     return abs(first - second) <= max(SHARE * abs(first), LAST * 10.0 ** -len(digits)) or first == second
@@ -28,12 +28,12 @@ class NumberTolerantChecker(doctest.OutputChecker):
 
 
 def run(page: Path) -> doctest.TestResults:
-    """The examples of a page, one after the other, in one session; what failed is printed."""
-    session = ModuleType(SESSION)  # a module, so that what a page defines can be pickled
+    """Run the examples of a page in one session, and print failures."""
+    session = ModuleType(SESSION)  # a module, so that classes of a page can be pickled
     sys.modules[SESSION] = session
     try:
         test = doctest.DocTestParser().get_doctest(page.read_text(), {}, page.name, str(page), 0)
-        test.globs = session.__dict__  # itself, for a doctest copies what it is given
+        test.globs = session.__dict__  # set afterwards, because a doctest copies its globals
         return doctest.DocTestRunner(checker=NumberTolerantChecker(), verbose=False).run(test, clear_globs=False)
     finally:
         del sys.modules[SESSION]

@@ -38,7 +38,7 @@ PRIORS = {
 
 @cache
 def thompson_probabilities(campaign: str, rounds: int = 100_000) -> np.ndarray:
-    """Its probabilities (K, 3) of every item in every slot, by that many simulated rounds from obp's seed."""
+    """Return the probabilities (K, 3) of every item in every slot, from simulated rounds with obp's seed."""
     alpha, beta = (np.array(text.split(), float) for text in PRIORS[campaign])
     values = np.random.RandomState(12345).beta(alpha, beta, size=(rounds, len(alpha)))
     best = np.argsort(-values, axis=1)[:, :SLOTS]
@@ -47,7 +47,7 @@ def thompson_probabilities(campaign: str, rounds: int = 100_000) -> np.ndarray:
 
 @cache
 def load_log(logger: str, campaign: str) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Items, slots, clicks and propensities of 10,000 rows, in time order."""
+    """Return items, slots, clicks and propensities of 10,000 rows, in time order."""
     path = Path(os.environ["ONEPASS_DATA"]) / "open-bandit" / logger / campaign / f"{campaign}.csv.xz"
     with lzma.open(path, "rt") as file:
         rows = sorted(csv.DictReader(file), key=lambda row: row["timestamp"])

@@ -1,4 +1,4 @@
-"""Requests that schemathesis makes of an operation: until there are so many of them, or until the time is over."""
+"""Requests that schemathesis makes of an operation, up to a number of them or a time."""
 
 import time
 from collections import Counter
@@ -16,12 +16,12 @@ JSON = "application/json"
 PATIENCE = 300.0  # seconds for an answer
 FIT, WRONG = GenerationMode.POSITIVE, GenerationMode.NEGATIVE
 MODES = {FIT: "fit", WRONG: "do not fit"}
-BATCH = 50  # requests between two looks at the clock, which only large counts are ended by
-SECONDS = 5.0  # for the large count of one operation: ten minutes for all of them
+BATCH = 50  # requests between two looks at the clock
+SECONDS = 5.0  # limit for one operation under `make test-long`: ten minutes for all of them
 
 
 def cases(document, chosen):
-    """Operations of a document as (path, method, mode). chosen: whether a path is."""
+    """Return operations of a document as (path, method, mode). `chosen(path)` selects paths."""
     return [
         (path, method, mode)
         for path, methods in document["paths"].items()
@@ -35,8 +35,10 @@ def cases(document, chosen):
 
 
 def count_answers(operation, mode, examples, put_right):
-    """How often each status was answered. put_right: gives a case what the document does not say; told the case and
-    whether to fit it whole."""
+    """Send requests to an operation, and count the answers by status.
+
+    `put_right(case, whole)` adds to a case what the document does not specify. It completes the case if `whole`.
+    """
     counts, end = Counter(), time.monotonic() + SECONDS
 
     def ask(case, whole):

@@ -1,4 +1,4 @@
-"""One small learned owner of every kind that a file can hold, and what it takes to use any of them."""
+"""One small object of every kind that a file can hold, which has learned something, and functions that use it."""
 
 import numpy as np
 
@@ -66,13 +66,13 @@ SKETCH = {"budget": 6, "rank": 3, "sketch_size": 6, "sample_size": 5, "blocks": 
 
 
 def records(size):
-    """That know names, share places, and have seen numbers."""
+    """Return Records that know names, share columns, and have seen numbers."""
     rows = [{"a": f"v{k}", "n": 1.5 * k, "tags": ["x", "y"]} for k in range(size)]
     return op.Records(size=size, hashed=2, standardize=True).learn(rows)
 
 
 def interaction_bandit():
-    """With arms that have had rewards."""
+    """Return an InteractionBandit whose arms have had rewards."""
     bandit = op.InteractionBandit(records(8), records(6), recent=3)
     for k in range(5):
         decision = bandit.decide({"a": f"v{k}", "n": k}, {f"arm {k}": {"a": "v1"}, 7: {"n": 2.0}}, id=str(k))
@@ -81,7 +81,7 @@ def interaction_bandit():
 
 
 def record_bandit(arms):
-    """A recommended bandit of requests that are records, whose dictionary has grown after its warm-up."""
+    """Return a maker of a ContextualBandit on dictionaries, whose vocabulary has grown after its warm-up."""
 
     def make():
         bandit = op.ContextualBandit(context=records(8), item=records(6), warm_up=4, n_landmarks=3)
@@ -94,7 +94,7 @@ def record_bandit(arms):
 
 
 def bandit_with_partial_views():
-    """A recommended bandit whose views are being made again of its first rows."""
+    """Return a ContextualBandit that is about to rebuild its views from its first rows."""
     rng, bandit = np.random.default_rng(5), op.ContextualBandit()
     bandit.learn(rng.standard_normal((257, DIM)), rng.random(257), (np.arange(257) % 3).tolist())
     return bandit

@@ -1,4 +1,4 @@
-"""Waiting for other threads and processes until something holds, on however loaded a machine."""
+"""Waiting for other threads and processes, also on a loaded machine."""
 
 import threading
 import time
@@ -11,24 +11,25 @@ BEGIN = 1_700_000_000  # seconds of Unix time: any
 
 
 def until(holds, pause=LOOK):
-    """What `holds` gives, as soon as it is true."""
+    """Wait until `holds()` is true, and return its value."""
     end = time.monotonic() + PATIENCE
-    while not (found := holds()):
+    while not (value := holds()):
         assert time.monotonic() < end, "this never came"
         time.sleep(pause)
-    return found
+    return value
 
 
 class HeldClock:
-    """A clock of a loop that stands until a test lets time pass: what is said to be in time is, however loaded the
-    machine. Microseconds, each given once, so a read takes one; what is 10 ms away needs 10,000 reads.
+    """Clock of a loop that stands still until a test lets time pass, so that deadlines do not depend on the machine.
+
+    It returns microseconds of Unix time. Every read takes one microsecond, so that no time is returned twice.
     """
 
     def __init__(self):
         self._now, self._lock = BEGIN * SECOND, threading.Lock()
 
     def __call__(self, after=None):
-        """The time; told the last time in its log, as a loop begins it: this clock."""
+        """Return the time, or with `after`, the last time of a log, go on behind it and return the clock itself."""
         with self._lock:
             if after is not None:
                 self._now = max(self._now, after)
@@ -43,12 +44,12 @@ class HeldClock:
 
 
 def wait_until_learned(loop):
-    """Wait until all that was decided is joined and learned; with a held clock, let time pass before."""
+    """Wait until all decisions are joined and learned. With a HeldClock, let time pass before."""
     until(lambda: not len(loop.joiner) and not loop.learner.lag and loop.learner.seen >= last_join(loop.store))
 
 
 def let_deadlines_pass(loop):
-    """Let deadlines pass on a held clock; all is joined and learned."""
+    """Let deadlines pass on a HeldClock, and wait until all decisions are joined and learned."""
     loop.clock.forward(1.0)
     wait_until_learned(loop)
 

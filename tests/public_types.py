@@ -1,6 +1,6 @@
-"""`make types`: what pyright, strict about packages, does not know of the public names; as many as EXPECTED.
+"""`make types`: public names whose types pyright does not know, at most EXPECTED.
 
-It is no test of `make test`: pyright brings node, 270 MB. Classes of scikit-learn have no types.
+This is no test of `make test`, because pyright brings node, 270 MB. Classes of scikit-learn have no types.
 """
 
 import inspect
@@ -19,7 +19,7 @@ EXPECTED = 6  # two classes of scikit-learn, which has no types
 
 
 def public_objects() -> dict[str, Any]:
-    """Every public name of `onepass` and of its public submodules, as written after `onepass.`, with its object."""
+    """Map every public name of `onepass` and its public submodules, as written after `onepass.`, to its object."""
     names = {name: getattr(onepass, name) for name in onepass.__all__}
     for place in onepass.SUBMODULES:
         module = getattr(onepass, place)
@@ -28,7 +28,7 @@ def public_objects() -> dict[str, Any]:
 
 
 def public(objects: dict[str, Any]) -> dict[str, str]:
-    """Every name under which pyright may report a symbol, with its public name."""
+    """Map every name under which pyright may report a symbol to its public name."""
     reported = {}
     for name, thing in objects.items():
         reported |= {f"onepass.{name}": name, f"onepass.public.{name}": name}
@@ -38,7 +38,7 @@ def public(objects: dict[str, Any]) -> dict[str, str]:
 
 
 def unknown(objects: dict[str, Any]) -> Counter[str]:
-    """How many errors pyright reports, by public name."""
+    """Count the errors of pyright by public name."""
     source = str(Path(onepass.__file__).parents[1])  # pyright does not look where an editable installation points to
     report = subprocess.run(
         [sys.executable, "-m", "pyright", "--pythonpath", sys.executable, *ASKED],

@@ -1,4 +1,4 @@
-"""A service in a process of its own, on loopback, as a user starts it."""
+"""A service in its own process, on loopback, as a user starts it."""
 
 import json
 import os
@@ -38,7 +38,7 @@ ATTEMPTS = 200  # at something that must be done before a deadline
 
 
 def write_settings(folder, top="", keys="", wait=0.2):
-    """The settings of a loop as a file."""
+    """Write the settings of a loop to a file, and return its path."""
     folder.mkdir(exist_ok=True)
     path = folder / "news.toml"
     path.write_text(LOOP.format(top=top, wait=wait, keys="") + keys)
@@ -46,13 +46,13 @@ def write_settings(folder, top="", keys="", wait=0.2):
 
 
 def is_timely(records):
-    """Whether nothing about a decision came after its deadline."""
+    """Return True if no record about a decision came after its deadline."""
     due = next(one["extra"]["due"] for one in records if one["kind"] == "decision")
     return all(one["time"] <= due for one in records if one["kind"] in ("outcome", "activation"))
 
 
 class RunningService:
-    """A running service: `client` asks it; `stop` ends it."""
+    """Running service. `client` sends requests, and `stop` ends it."""
 
     def __init__(self, data, *paths, key=None, options=(), verify=True):
         command = [sys.executable, "-m", "onepass", "serve", "--data", str(data), "--port", "0", *options]
@@ -72,7 +72,7 @@ class RunningService:
         self.client = httpx.Client(base_url=self.address, headers=headers, timeout=PATIENCE, verify=verify)
 
     def stop(self):
-        """End it by a signal as a system does; its exit code."""
+        """Stop the service by a signal, as a system does, and return its exit code."""
         self.client.close()
         self.process.terminate()
         code = self.process.wait(PATIENCE)
@@ -81,13 +81,15 @@ class RunningService:
         return code
 
     def log(self, id, loop="news"):
-        """The records about a decision."""
+        """Return the records about a decision."""
         lines = self.client.get(f"/v1/{loop}/log", params={"limit": 100_000}).text.splitlines()
         return [record for record in map(json.loads, lines) if record.get("id") == id]
 
     def in_time(self, name, act, loop="news", parts=("",)):
-        """An id for which `act` was done before its deadline, by the log's times: machines may be slow. parts: what is
-        added to the id for other decisions that are made of it."""
+        """Repeat `act(id)` until it is done before its deadline, by the times of the log, and return the id.
+
+        `parts` are suffixes of the ids of decisions that are derived from it.
+        """
         for number in range(ATTEMPTS):
             id = f"{name}.{number}"
             act(id)
@@ -96,7 +98,7 @@ class RunningService:
         raise AssertionError(f"nothing was in time for {name}")
 
     def ready(self, loop="news"):
-        """Wait until everything that was taken is joined and learned."""
+        """Wait until all accepted decisions are joined and learned."""
         while True:
             text = self.client.get("/metrics").text
             found = dict(
@@ -109,8 +111,7 @@ class RunningService:
 
 @contextmanager
 def loops_in(place, clock=Clock):
-    """Starts loops of this process with their models in folders there, and stops them in the end. clock: as `Loop`
-    takes it."""
+    """Give a function that starts loops in this process, with models in `place`, and stop them at the end."""
     loops = []
 
     def start(settings, store, folder="models"):

@@ -18,14 +18,14 @@ def recipe():
 
 
 def batch(seq: int):
-    """The rows of a change: rows, rewards, names of arms."""
+    """Return the rows, rewards and names of arms of one change."""
     rng = np.random.default_rng(seq)
     n = int(rng.integers(1, 7))
     return rng.standard_normal((n, DIM)), rng.random(n), [f"arm {a}" for a in rng.integers(0, ARMS, n)]
 
 
 def assert_same(many, rounds: int) -> None:
-    """AssertionError unless the bandit is the one that has learned all changes, once each, in one process."""
+    """Assert that a bandit equals one that has learned all changes once each, in one process."""
     one = recipe()
     for seq in range(1, rounds + 1):
         one.learn(*batch(seq))
@@ -39,7 +39,7 @@ def assert_same(many, rounds: int) -> None:
 
 
 class Mortal:
-    """A bandit whose process is killed after a batch that it has learned, once for every file in a folder."""
+    """Bandit whose process is killed after a batch, once for every file in a folder."""
 
     def __init__(self, bandit, tokens: str):
         self.bandit, self.tokens, self.batches = bandit, tokens, 0

@@ -1,4 +1,4 @@
-"""Games of threads: one learns at full speed, others score, one saves and copies; a twin knows all states."""
+"""Games of threads: one learns at full speed, others score, one saves and copies. A second object knows all states."""
 
 import contextlib
 import functools
@@ -28,7 +28,7 @@ POINTS = rng.standard_normal((40, 2))
 
 
 class Kind(NamedTuple):
-    """How an object begins, its i-th write, and what is asked of it: an array."""
+    """How to make an object, its i-th write, and a read that returns an array."""
 
     make: Callable[[], Any]
     write: Callable[[Any, int], Any]
@@ -36,7 +36,7 @@ class Kind(NamedTuple):
 
 
 def rows_at(i: int) -> slice | int:
-    """The rows of the i-th call: every tenth takes eight of them."""
+    """Return the rows of the i-th call. Every tenth call takes eight rows."""
     return slice(i, i + 8) if i % 10 == 9 else i
 
 
@@ -51,7 +51,7 @@ def shared_kind(make):
 
 
 def names_at(i: int) -> Any:
-    """Arms of a call, ever new ones among them: the arrays of all arms grow."""
+    """Return the arms of a call, with new ones among them, so that the arrays of all arms grow."""
     return [i % 7, 100 + i, 200 + i, 300 + i, 400 + i, i % 3, i % 5, 6] if i % 10 == 9 else i % 11
 
 
@@ -71,7 +71,7 @@ def clicks(make):
 
 @functools.cache
 def records_of_decisions():
-    """Decisions about dictionaries, of a bandit that learns nothing."""
+    """Return decisions about dictionaries, of a bandit that learns nothing."""
     bandit, topics = op.InteractionBandit(), ("sport", "news", "art")
     return [
         bandit.decide(
@@ -184,7 +184,7 @@ ALL = {**BANDITS, **KERNELS, **LEARNERS, **PARTS}
 
 
 def history(kind: Kind) -> dict[bytes, list[int]]:
-    """What every state answers, and after how many calls: some come back to an answer they gave before."""
+    """Map the answer of every state to the numbers of calls after which it is given."""
     one = kind.make()
     found = {kind.read(one).tobytes(): [0]}
     for i in range(CALLS):
@@ -195,7 +195,7 @@ def history(kind: Kind) -> dict[bytes, list[int]]:
 
 @contextlib.contextmanager
 def switching():
-    """Threads take turns often."""
+    """Let threads take turns often."""
     usual = sys.getswitchinterval()
     sys.setswitchinterval(SWITCH)
     try:
@@ -205,7 +205,7 @@ def switching():
 
 
 def run_together(*jobs: Callable[[], None]) -> list[BaseException]:
-    """Run all of them in threads of their own, begun at once; what they raised."""
+    """Run jobs in threads that start together, and return the errors they raised."""
     raised, begin = [], threading.Barrier(len(jobs))
 
     def run(job):
@@ -225,8 +225,9 @@ def run_together(*jobs: Callable[[], None]) -> list[BaseException]:
 
 
 def play_beside_readers(kind: Kind, known: dict[bytes, list[int]], path: Any) -> dict[str, int]:
-    """One stream beside readers and one who saves; how many scores, copies and files were looked at. AssertionError for
-    one that no state gives, or that is older than what the same reader has seen before.
+    """Learn one stream while other threads read and save, and return the numbers of scores and files checked.
+
+    Raises AssertionError for a score that no state gives, or that is older than the reader's last one.
     """
     one, over = kind.make(), threading.Event()
     seen = {"scores": 0, "files": 0}
@@ -262,7 +263,7 @@ def play_beside_readers(kind: Kind, known: dict[bytes, list[int]], path: Any) ->
 
 
 def for_seconds(seconds: float, game: Callable[[], dict[str, int]], least: dict[str, int]) -> dict[str, int]:
-    """The game again and again, also until there is as much of everything as `least` says; the sums of its counts."""
+    """Repeat a game for some seconds, and until its counts reach `least`. Return the sums of its counts."""
     total: dict[str, int] = {}
     begun = time.monotonic()
     while (

@@ -1,4 +1,4 @@
-"""What it is worth to be told the noise of every row: Wang et al.'s problem, one round in ten as noisy as ever.
+"""Regret with and without the noise of every row: Wang et al.'s problem, with full noise in one round of ten.
 
 `python tests/variance_games.py` prints the figures of docs/claims.md, a few minutes.
 """
@@ -14,7 +14,7 @@ NOISY = 0.1  # share of rounds whose noise is not made smaller
 
 
 def world(seed, quiet, rounds):
-    """Contexts and rewards of 50 fixed arms in 2 dimensions, their means, and every round's share of the noise."""
+    """Return contexts and rewards of 50 fixed arms in 2 dimensions, their means, and the noise share of every round."""
     rng = np.random.default_rng(seed)
     rows, theta = (x / np.linalg.norm(x, axis=-1, keepdims=True) for x in (rng.uniform(-1, 1, n) for n in ((50, 2), 2)))
     shares = np.where(rng.random(rounds) < NOISY, 1.0, quiet)
@@ -24,7 +24,7 @@ def world(seed, quiet, rounds):
 
 
 def regrets(seed, quiet, rounds=18_000):
-    """Regret where the noise of every row is told, its largest alone, or nothing; and of OFUL."""
+    """Return the regret of HvtUCB given the noise of every row, its largest, or none, and that of OFUL."""
     contexts, rewards, means, shares = world(seed, quiet, rounds)
     told = {"every row's": NU * shares[:, None], "the largest": np.full((rounds, 1), NU)}
     arms = {

@@ -4,7 +4,7 @@ import numpy as np
 
 
 def wide(count=12_000, dim=300, seed=0):
-    """Binary rows, 4% ones, 3% positive: a linear truth with pairwise terms and noise."""
+    """Return binary rows (4 % ones) and labels (3 % positive): a linear truth with pairwise terms and noise."""
     rng = np.random.default_rng(seed)
     often = np.arange(1.0, dim + 1.0) ** -0.7
     often = np.minimum(12.0 * often / often.sum(), 0.5)

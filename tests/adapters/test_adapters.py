@@ -35,7 +35,7 @@ def mabs():
     return MAB, mabwiser.MAB, mabwiser.LearningPolicy
 
 
-def test_expectations_and_choices_are_those_of_mabwiser(mabs):
+def test_expectations_and_choices_equal_mabwisers(mabs):
     theirs, ours, policy = mabs
     contexts, arms, rewards = game(0, 80)
     later, more, paid = game(1, 40)
@@ -51,7 +51,7 @@ def test_expectations_and_choices_are_those_of_mabwiser(mabs):
         assert pair[0].predict(later[:1]) == pair[1].predict(later[:1])
 
 
-def test_every_answer_is_that_of_mabwiser_to_the_last_draw(mabs):
+def test_every_answer_and_draw_equals_mabwisers(mabs):
     """Draws too, of arms that learned in the first call, later, or not yet; that come, go and begin anew."""
     theirs, ours, policy = mabs
     kinds = [
@@ -86,7 +86,7 @@ def test_every_answer_is_that_of_mabwiser_to_the_last_draw(mabs):
             np.testing.assert_allclose(others, values, rtol=1e-9, atol=1e-9)
 
 
-def test_many_rows_are_scored_in_blocks_and_bad_ones_refused(mabs, monkeypatch):
+def test_rows_are_scored_in_blocks_and_bad_rows_refused(mabs, monkeypatch):
     _, ours, policy = mabs
     from onepass.adapters import mabwiser_scores
 
@@ -106,7 +106,7 @@ def test_many_rows_are_scored_in_blocks_and_bad_ones_refused(mabs, monkeypatch):
             mab.predict(bad)
 
 
-def test_arms_come_and_go_and_other_policies_stay_theirs(mabs):
+def test_arms_are_added_and_removed_and_other_policies_stay_mabwisers(mabs):
     _, ours, policy = mabs
     contexts, arms, rewards = game(0, 80)
     mab = ours(list(range(ARMS)), policy.LinUCB(alpha=0.1))
@@ -174,7 +174,7 @@ def half_of_it(arms, decisions, rewards, predictions, arm_to_stats, stat, start_
     return {arm: {"sum": 0.5 * predictions.count(arm) * arm_to_stats[arm][stat]} for arm in arms}
 
 
-def test_the_simulator_of_mabwiser_keeps_the_same_books_of_our_bandits(mabs, tmp_path):
+def test_mabwisers_simulator_records_the_same_results(mabs, tmp_path):
     """One by one, in batches, at once."""
     theirs, ours, policy = mabs
     from onepass.adapters.mabwiser import NeighborhoodPolicy
@@ -197,7 +197,7 @@ def test_the_simulator_of_mabwiser_keeps_the_same_books_of_our_bandits(mabs, tmp
     assert "confusion matrix" in (tmp_path / "log").read_text()
 
 
-def test_our_bandits_are_plotted_by_the_simulator_and_take_frames(mabs, monkeypatch):
+def test_mabwisers_simulator_plots_results_and_data_frames_are_accepted(mabs, monkeypatch):
     _, ours, policy = mabs
     pandas, pyplot = pytest.importorskip("pandas"), pytest.importorskip("matplotlib.pyplot")
     shown = []
@@ -212,7 +212,7 @@ def test_our_bandits_are_plotted_by_the_simulator_and_take_frames(mabs, monkeypa
     assert len(mab.predict(pandas.DataFrame(contexts))) == 40
 
 
-def test_the_example_of_mabwiser_runs_on_with_one_changed_import(mabs):
+def test_mabwisers_example_runs_with_one_changed_import(mabs):
     """Advertisements: 15 of them shown, revenues, three features of the user; what its script prints, by both."""
     theirs, ours, policy = mabs
     ads = [1, 1, 1, 2, 4, 5, 3, 3, 2, 1, 4, 5, 3, 2, 5]
@@ -232,7 +232,7 @@ def test_the_example_of_mabwiser_runs_on_with_one_changed_import(mabs):
         assert said[0] == said[1]
 
 
-def test_recommendations_of_mab2rec_are_the_same(mabs):
+def test_recommendations_equal_mab2recs(mabs):
     theirs = pytest.importorskip("mab2rec")
     from onepass.adapters import mab2rec
 
@@ -289,7 +289,7 @@ def test_river_learns_from_dictionaries(river):
     assert sum(model.predict_proba_one(x).values()) == pytest.approx(1.0)
 
 
-def test_a_policy_of_river_pulls_the_arm_that_a_context_asks_for(river):
+def test_a_policy_of_river_pulls_the_best_arm_of_a_context(river):
     policy, rng, right = river.LinearPolicy(exploration=0.5), np.random.default_rng(0), 0
     for t in range(200):
         context = {"user": str(rng.choice(["ann", "bob"]))}
@@ -362,7 +362,7 @@ def test_a_learner_of_coba_beats_random_in_its_own_experiment():
 # ---- Optuna ----
 
 
-def test_the_sampler_finds_what_optuna_asks_for_and_knows_failures():
+def test_the_sampler_finds_the_optimum_and_learns_failures():
     optuna = pytest.importorskip("optuna")
     from onepass.adapters.optuna import BanditSampler
 

@@ -29,7 +29,7 @@ def labelled(seed: int, count: int) -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.mark.parametrize("reg", [0.2, 5.0])
 @pytest.mark.parametrize("intercept", [False, True])
-def test_it_plays_its_labels_as_dense_models_would(reg, intercept):
+def test_predictions_equal_dense_models(reg, intercept):
     rows, labels = labelled(0, 90)
     model = BanditClassifier(0.4, reg=reg, fit_intercept=intercept)
     model.partial_fit(rows[:50], labels[:50], LABELS).partial_fit(rows[50:], labels[50:])
@@ -45,7 +45,7 @@ def test_it_plays_its_labels_as_dense_models_would(reg, intercept):
     assert (model.predict(rows) == LABELS[np.argmax(means, axis=0)]).all()
 
 
-def test_it_keeps_the_checks_of_scikit_learn():
+def test_the_classifier_passes_the_checks_of_scikit_learn():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         check_estimator(BanditClassifier(), on_skip=None)
@@ -62,7 +62,7 @@ def test_a_search_finds_how_much_to_explore_and_two_classes_have_one_score():
     assert ((two.decision_function(rows) > 0.0) == two.predict(rows)).all()
 
 
-def test_labels_that_were_not_announced_are_refused_and_nothing_has_changed():
+def test_unknown_labels_are_refused_and_change_nothing():
     rows, labels = labelled(2, 30)
     model = BanditClassifier().partial_fit(rows, labels, ["a", "b", "c"])
     before = model.decision_function(rows)

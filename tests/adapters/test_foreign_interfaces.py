@@ -60,7 +60,7 @@ def test_the_interface_of_contextualbandits_scores_as_dense_ridge_regression(reg
     np.testing.assert_allclose(fresh, dense_scores(X[:5], a[:5], r[:5], rows, 0.7, reg), rtol=1e-9, atol=1e-12)
 
 
-def test_the_interface_of_contextualbandits_refuses_what_does_not_fit():
+def test_the_interface_of_contextualbandits_refuses_bad_arguments():
     X, a, r = log(0, 5)
     model = contextualbandits.LinUCB(K)
     with pytest.raises(ValueError, match="fit must come before predict"):
@@ -71,7 +71,7 @@ def test_the_interface_of_contextualbandits_refuses_what_does_not_fit():
         contextualbandits.LinUCB(0)
 
 
-def test_contextualbandits_itself_scores_alike_without_a_constant():
+def test_scores_equal_contextualbandits_without_a_constant():
     theirs = pytest.importorskip("contextualbandits.online")
     X, a, r = log(2, 200)
     given = {"alpha": 0.5, "lambda_": 1.3, "fit_intercept": False}
@@ -82,7 +82,7 @@ def test_contextualbandits_itself_scores_alike_without_a_constant():
     np.testing.assert_allclose(ours.decision_function(rows), other.decision_function(rows), rtol=1e-6)
 
 
-def test_distributions_for_obp_are_those_that_decisions_are_drawn_from():
+def test_distributions_for_obp_equal_the_probabilities_of_decisions():
     X, a, r = log(0, 80)
     policy = obp.Policy(op.LinUCB(dim=DIM, model="disjoint", exploration=op.InverseGap()), K)
     for x, action, reward in zip(X, a, r, strict=True):
@@ -108,7 +108,7 @@ def test_replay_for_obp_learns_the_rounds_in_which_it_agrees():
             naive.learn(x, reward, int(action))
 
 
-def test_lists_for_obp_show_different_actions_and_learn_by_their_place():
+def test_lists_for_obp_show_different_actions_and_learn_by_position():
     X, a, r = log(1, 60)
     policy = obp.Policy(op.LinUCB(dim=DIM, model="disjoint", exploration=0.1), K, len_list=2)
     found = obp.run_bandit_simulation(

@@ -30,7 +30,7 @@ def test_frames_between_steps_change_nothing_and_their_names_are_known(output):
         framed.predict(frame[["b", "a", "c"]])
 
 
-def test_rows_on_disk_that_nobody_may_write_to_are_learned_as_they_are(tmp_path):
+def test_read_only_rows_on_disk_are_learned(tmp_path):
     np.save(tmp_path / "rows.npy", ROWS)
     disk = np.load(tmp_path / "rows.npy", mmap_mode="r")
     assert not disk.flags.writeable

@@ -38,7 +38,7 @@ def run_study(sampler, space, value, trials, **options):
     return study
 
 
-def test_the_log_of_expected_improvement_is_that_of_quadrature_and_ranks_far_from_the_best():
+def test_log_improvement_equals_quadrature_and_ranks_far_below_the_best():
     deviation, grid = 0.7, np.linspace(-12.0, 12.0, 400_001)
     density = np.exp(-0.5 * grid**2) / np.sqrt(2.0 * np.pi) * (grid[1] - grid[0])
     for mean in (-3.0, -0.8, -0.6, 0.0, 2.0):
@@ -50,7 +50,7 @@ def test_the_log_of_expected_improvement_is_that_of_quadrature_and_ranks_far_fro
     assert (np.diff(far) > 0.0).all()
 
 
-def test_the_candidate_of_the_largest_improvement_is_near_the_best_point_of_all():
+def test_the_best_candidate_is_near_the_best_point():
     rng, peak = np.random.default_rng(0), np.array([0.3, 0.8])
 
     def moments(points):
@@ -67,7 +67,7 @@ def test_neighbours_move_at_least_one_coordinate_and_stay_in_the_cube():
     assert (found != centres[np.arange(1_000) % 2]).any(axis=1).all()
 
 
-def test_units_bend_the_bad_half_and_failures_are_the_median():
+def test_the_scale_compresses_bad_values_and_failures_get_the_median():
     scale = surrogate.value_scale(np.array([-100.0, 0.0, np.nan, 1.0, 3.0]))
     assert scale == (0.5, pytest.approx(np.sqrt((0.5**2 + 2.5**2) / 2.0)))
     values = np.array([-1e6, -3.0, 0.5, 0.6, 3.0, 50.0])
@@ -78,7 +78,7 @@ def test_units_bend_the_bad_half_and_failures_are_the_median():
     assert scale.transform(np.array([np.nan]))[0] == 0.0
 
 
-def test_a_fit_finds_the_setting_that_matters_and_the_noise():
+def test_a_fit_finds_the_relevant_setting_and_the_noise():
     rng = np.random.default_rng(0)
     rows = rng.random((60, 2))
     kernel, noise = surrogate.fit_kernel(rows, np.sin(6.0 * rows[:, 0]) + 0.1 * rng.standard_normal(60), [0, 60])
@@ -86,7 +86,7 @@ def test_a_fit_finds_the_setting_that_matters_and_the_noise():
     assert 0.003 < noise < 0.03
 
 
-def test_of_what_was_tried_nothing_is_hoped_for():
+def test_points_tried_before_have_no_improvement():
     bandit, rows = op.GPUCB(None, op.Matern(2.5, 0.3), reg=0.04), np.array([[0.1], [0.5], [0.9]])
     for row, value in zip(rows, (0.0, 1.0, 0.5), strict=True):
         bandit.learn(row, value)
@@ -98,7 +98,7 @@ def test_of_what_was_tried_nothing_is_hoped_for():
     assert log_improvement(means, deviations, 1.0)[0] == -np.inf
 
 
-def test_widths_beside_running_trials_are_those_after_them_whatever_they_pay():
+def test_widths_given_running_trials_equal_widths_after_them():
     rng = np.random.default_rng(0)
     model, rows = surrogate.Surrogate(4, 0), rng.random((12, 2))
     model.learn(rows, rows[:, 0])
@@ -119,7 +119,7 @@ def surrogate_of(values, points):
     return model
 
 
-def test_values_stand_still_where_a_tenth_is_that_of_others():
+def test_values_have_plateaus_if_a_tenth_of_them_is_repeated():
     rng = np.random.default_rng(0)
     smooth, steps = rng.random(50), np.round(rng.random(50), 1)
     apart = np.arange(80)
@@ -130,7 +130,7 @@ def test_values_stand_still_where_a_tenth_is_that_of_others():
     ).has_plateaus()  # failures are no values
 
 
-def test_the_same_settings_that_paid_two_values_are_noise_and_not_steps():
+def test_different_values_of_one_setting_are_noise_and_no_plateau():
     steps = np.round(np.random.default_rng(0).random(50), 1)
     again = [*range(50), 0]
     assert surrogate_of([*steps, steps[0]], again).has_plateaus()
@@ -139,7 +139,7 @@ def test_the_same_settings_that_paid_two_values_are_noise_and_not_steps():
 
 
 @pytest.mark.parametrize("name", SPACE)
-def test_shares_of_a_parameter_are_those_of_its_values_and_all_values_have_some(name):
+def test_shares_and_values_are_inverse_and_cover_all_values(name):
     one, at = SPACE[name], np.linspace(0.0, 1.0, 1_001)
     found = optuna_adapter.values_from_shares(one, at)
     assert all(one._contains(value) for value in found)
@@ -151,7 +151,7 @@ def test_shares_of_a_parameter_are_those_of_its_values_and_all_values_have_some(
     assert len(np.unique(found)) == levels
 
 
-def test_a_kernel_sees_two_choices_at_distance_one_and_values_that_are_tried_alike_as_one():
+def test_two_choices_have_distance_one_and_rounded_values_coincide():
     rows = optuna_adapter.kernel_rows(
         {"choice": SPACE["choice"], "int": SPACE["int"]}, np.array([[0.1, 0.5], [0.5, 0.5]])
     )
@@ -160,7 +160,7 @@ def test_a_kernel_sees_two_choices_at_distance_one_and_values_that_are_tried_ali
     np.testing.assert_array_equal(near[0], near[1])
 
 
-def test_the_best_of_a_mixed_space_is_found_one_by_one_and_in_parallel():
+def test_the_best_of_a_mixed_space_is_found_sequentially_and_in_parallel():
     def paid(found):
         wrong = (found["choice"] is not None) + abs(found["fives"] - 10) / 20 + abs(found["steps"] - 0.5)
         return -wrong - (np.log10(found["log"]) / 3.0 - 0.3) ** 2
@@ -177,7 +177,7 @@ def test_the_best_of_a_mixed_space_is_found_one_by_one_and_in_parallel():
         assert study.best_value > -0.02
 
 
-def test_many_at_once_are_spread_out():
+def test_parallel_trials_are_spread_out():
     study = run_study(BanditSampler(seed=0, n_startup_trials=4), SQUARE, lambda one: one["x"], 8)
     several = [study.ask(SQUARE) for _ in range(4)]
     places = np.array([[one.params["x"], one.params["y"]] for one in several])
@@ -185,7 +185,7 @@ def test_many_at_once_are_spread_out():
     assert apart.min() > 0.02
 
 
-def test_failures_are_known_and_avoided():
+def test_failures_are_avoided():
     def paid(found):  # what pays most crashes
         return None if found["x"] > 0.7 else found["x"]
 
@@ -210,7 +210,7 @@ def test_noise_does_not_flatter_the_best_trial():
     assert np.mean(chosen) > np.mean(luckiest)
 
 
-def test_the_best_trial_is_the_luckiest_before_the_posterior_is_known():
+def test_the_best_trial_is_optunas_during_startup():
     sampler = BanditSampler(seed=0)
     study = optuna.create_study(sampler=sampler)
     with pytest.raises(ValueError, match="No trials are completed"):
@@ -220,7 +220,7 @@ def test_the_best_trial_is_the_luckiest_before_the_posterior_is_known():
     assert sampler.best_trial(study).value == 1.0
 
 
-def test_a_study_that_is_loaded_goes_on_where_it_was(tmp_path):
+def test_a_loaded_study_continues(tmp_path):
     def paid(one):
         return (one["x"] - 0.3) ** 2 + (one["y"] - 0.6) ** 2
 
@@ -233,7 +233,7 @@ def test_a_study_that_is_loaded_goes_on_where_it_was(tmp_path):
     assert again.best_value < 1e-3
 
 
-def test_every_setting_of_a_small_space_of_steps_is_tried_but_for_what_tpe_draws():
+def test_almost_every_setting_of_a_small_discrete_space_is_tried():
     space = {"c": CategoricalDistribution(["p", "q"]), "n": IntDistribution(1, 8)}
     study = run_study(BanditSampler(seed=0, n_startup_trials=8), space, lambda one: float(one["n"] // 3), 40)
     assert len({tuple(trial.params.items()) for trial in study.trials}) >= 15  # of 16
@@ -251,7 +251,7 @@ def test_the_best_of_twenty_plateaus_is_found():
     assert sum(study.best_value == best for study in studies) >= 5
 
 
-def test_what_a_sampler_is_not_for_is_refused_in_a_sentence():
+def test_bad_arguments_and_studies_are_refused():
     with pytest.raises(ValueError, match="n_startup_trials must be"):
         BanditSampler(n_startup_trials=1)
     with pytest.raises(ValueError, match="one objective"):

@@ -75,7 +75,7 @@ def test_json_puts_one_object_per_policy_and_seed_and_nothing_else_on_stdout(
     assert "| policy" in captured.err
 
 
-def test_out_says_where_results_go_and_report_makes_them_again(
+def test_out_sets_the_folder_of_results_and_report_rebuilds_them(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     assert onepass("run", "digits", "--rounds", "50", "--seeds", "1", "--policies", "OFUL", "--out", "here/there") == 0
@@ -117,7 +117,7 @@ def test_tune_then_run_tuned(capsys: pytest.CaptureFixture[str], tmp_path: Path)
         (["report", "nowhere"], "there is no results.parquet in nowhere"),
     ],
 )
-def test_what_cannot_be_done_is_one_sentence_and_exit_code_2(
+def test_an_error_is_one_sentence_and_exit_code_2(
     arguments: list[str], message: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     assert onepass(*arguments) == 2
@@ -147,7 +147,7 @@ def test_a_missing_data_set_is_one_sentence_and_exit_code_2(
     assert "put openml/spambase.csv.xz or uci/spambase.data into the folder" in capsys.readouterr().err
 
 
-def test_ctrl_c_writes_what_is_done_and_says_so(
+def test_ctrl_c_keeps_finished_results(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     stopped = worst_and_best(environment=lambda seed: Staircase(seed, interrupt=(1, 50)), seeds=3)
@@ -159,7 +159,7 @@ def test_ctrl_c_writes_what_is_done_and_says_so(
     assert (tmp_path / "results" / "staircase" / "figure.png").is_file()
 
 
-def test_ctrl_c_before_anything_is_done_says_so(
+def test_ctrl_c_before_any_result_is_reported(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stopped = worst_and_best(environment=lambda seed: Staircase(seed, interrupt=(0, 0)))
