@@ -60,7 +60,7 @@ def assert_close(got, want, tolerance=1e-9):
 
 
 def factor_data(count, seed=0, signed=True):
-    """Return left (count, LEFT), right (count, RIGHT), rewards, names, {name: factor}; `signed` scales rows of right."""
+    """Return left (count, LEFT), right (count, RIGHT), rewards, names, {name: factor}; `signed` scales rows."""
     rng = np.random.default_rng(seed)
     arms = {name: rng.standard_normal(RIGHT) for name in (*NAMES, "e", "zero")}
     arms["zero"] = np.zeros(RIGHT)
