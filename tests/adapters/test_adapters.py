@@ -148,7 +148,7 @@ def agree(one, other) -> bool:
     return one == other or one == pytest.approx(other, rel=1e-9, abs=1e-9, nan_ok=True)
 
 
-def simulated(mab, kinds, names, batch, **options):
+def run_simulator(mab, kinds, names, batch, **options):
     """MABWiser's simulator after a quiet run: its handlers are those of the root logger."""
     from mabwiser.simulator import Simulator
 
@@ -191,7 +191,7 @@ def test_mabwisers_simulator_records_the_same_results(mabs, tmp_path):
         (near, numbers, 9, {}),
     ]
     for kinds, names, batch, options in cases:
-        right, found = (simulated(mab, kinds, names, batch, **options) for mab in (theirs, ours))
+        right, found = (run_simulator(mab, kinds, names, batch, **options) for mab in (theirs, ours))
         for book in BOOKS:
             assert agree(getattr(right, book), getattr(found, book)), (batch, book)
     assert "confusion matrix" in (tmp_path / "log").read_text()
@@ -203,7 +203,7 @@ def test_mabwisers_simulator_plots_results_and_data_frames_are_accepted(mabs, mo
     shown = []
     monkeypatch.setattr(pyplot, "show", lambda: shown.append(len(pyplot.gca().lines) + len(pyplot.gca().patches)))
     for batch in (0, 9):
-        simulated(ours, [(policy.LinUCB(),)], range(ARMS), batch).plot(is_per_arm=True)
+        run_simulator(ours, [(policy.LinUCB(),)], range(ARMS), batch).plot(is_per_arm=True)
     assert shown == [ARMS, ARMS]
     contexts, arms, rewards = game(0, 40)
     mab = ours(list(range(ARMS)), policy.LinTS(alpha=0.5))

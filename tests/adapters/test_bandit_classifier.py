@@ -20,7 +20,7 @@ from onepass.adapters.bandit_classifier import BanditClassifier
 LABELS = np.array(["a", "b", "c"])
 
 
-def labelled(seed: int, count: int) -> tuple[np.ndarray, np.ndarray]:
+def make_labelled_rows(seed: int, count: int) -> tuple[np.ndarray, np.ndarray]:
     """Rows and the label of the largest of three sums of theirs."""
     rng = np.random.default_rng(seed)
     rows = rng.standard_normal((count, 4))
@@ -30,7 +30,7 @@ def labelled(seed: int, count: int) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("reg", [0.2, 5.0])
 @pytest.mark.parametrize("intercept", [False, True])
 def test_predictions_equal_dense_models(reg, intercept):
-    rows, labels = labelled(0, 90)
+    rows, labels = make_labelled_rows(0, 90)
     model = BanditClassifier(0.4, reg=reg, fit_intercept=intercept)
     model.partial_fit(rows[:50], labels[:50], LABELS).partial_fit(rows[50:], labels[50:])
     full = np.hstack([rows, np.ones((90, 1))]) if intercept else rows
@@ -52,7 +52,7 @@ def test_the_classifier_passes_the_checks_of_scikit_learn():
 
 
 def test_a_search_finds_how_much_to_explore_and_two_classes_have_one_score():
-    rows, labels = labelled(1, 300)
+    rows, labels = make_labelled_rows(1, 300)
     pipeline = make_pipeline(StandardScaler(), BanditClassifier(op.InverseGap(), random_state=3))
     search = GridSearchCV(pipeline, {"banditclassifier__exploration": [0.3, 1000.0]}, cv=3).fit(rows * 100.0, labels)
     assert search.best_params_ == {"banditclassifier__exploration": 0.3}
@@ -63,7 +63,7 @@ def test_a_search_finds_how_much_to_explore_and_two_classes_have_one_score():
 
 
 def test_unknown_labels_are_refused_and_change_nothing():
-    rows, labels = labelled(2, 30)
+    rows, labels = make_labelled_rows(2, 30)
     model = BanditClassifier().partial_fit(rows, labels, ["a", "b", "c"])
     before = model.decision_function(rows)
     for wrong in (np.repeat("d", 30), np.repeat("", 30)):

@@ -33,8 +33,8 @@ def run_study(sampler, space, value, trials, **options):
     study = optuna.create_study(sampler=sampler, **options)
     for _ in range(trials):
         trial = study.ask(space)
-        paid = value(trial.params)
-        study.tell(trial, paid, state=None if paid is not None else optuna.trial.TrialState.FAIL)
+        observed = value(trial.params)
+        study.tell(trial, observed, state=None if observed is not None else optuna.trial.TrialState.FAIL)
     return study
 
 
@@ -161,17 +161,17 @@ def test_two_choices_have_distance_one_and_rounded_values_coincide():
 
 
 def test_the_best_of_a_mixed_space_is_found_sequentially_and_in_parallel():
-    def paid(found):
+    def value_of(found):
         wrong = (found["choice"] is not None) + abs(found["fives"] - 10) / 20 + abs(found["steps"] - 0.5)
         return -wrong - (np.log10(found["log"]) / 3.0 - 0.3) ** 2
 
     space = {name: SPACE[name] for name in ("log", "steps", "fives", "choice")}
-    alone = run_study(BanditSampler(seed=3), space, paid, 48, direction="maximize")
+    alone = run_study(BanditSampler(seed=3), space, value_of, 48, direction="maximize")
     several = optuna.create_study(sampler=BanditSampler(seed=3), direction="maximize")
     for _ in range(12):
         trials = [several.ask(space) for _ in range(4)]
         for trial in trials:
-            several.tell(trial, paid(trial.params))
+            several.tell(trial, value_of(trial.params))
     for study in (alone, several):
         assert study.best_params["choice"] is None
         assert study.best_value > -0.02
@@ -186,10 +186,10 @@ def test_parallel_trials_are_spread_out():
 
 
 def test_failures_are_avoided():
-    def paid(found):  # what pays most crashes
+    def value_of(found):  # what pays most crashes
         return None if found["x"] > 0.7 else found["x"]
 
-    study = run_study(BanditSampler(seed=1), {"x": FloatDistribution(0.0, 1.0)}, paid, 28, direction="maximize")
+    study = run_study(BanditSampler(seed=1), {"x": FloatDistribution(0.0, 1.0)}, value_of, 28, direction="maximize")
     assert 0.6 < study.best_params["x"] <= 0.7
 
 
@@ -221,15 +221,15 @@ def test_the_best_trial_is_optunas_during_startup():
 
 
 def test_a_loaded_study_continues(tmp_path):
-    def paid(one):
+    def value_of(one):
         return (one["x"] - 0.3) ** 2 + (one["y"] - 0.6) ** 2
 
     storage = f"sqlite:///{tmp_path / 'study'}"
-    run_study(BanditSampler(seed=0), SQUARE, paid, 20, storage=storage, study_name="a")
+    run_study(BanditSampler(seed=0), SQUARE, value_of, 20, storage=storage, study_name="a")
     again = optuna.load_study(study_name="a", storage=storage, sampler=BanditSampler(seed=1))
     for _ in range(5):
         trial = again.ask(SQUARE)
-        again.tell(trial, paid(trial.params))
+        again.tell(trial, value_of(trial.params))
     assert again.best_value < 1e-3
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import onepass as op
-from calling import GOOD, OWNERS, PUBLIC, arguments, methods, parameters
+from bad_calls import GOOD, OBJECTS, PUBLIC, arguments, methods, parameters
 from counts import repetitions
 from onepass.foundation import compile_notice as waiting
 
@@ -21,7 +21,7 @@ REFUSALS = (ValueError, TypeError, FloatingPointError, FileNotFoundError)
 
 @pytest.fixture(scope="module")
 def whole():
-    return {name: op.to_bytes(make()) for name, make in OWNERS.items()}
+    return {name: op.to_bytes(make()) for name, make in OBJECTS.items()}
 
 
 def worded(refusal):

@@ -10,7 +10,7 @@ import pytest
 
 import onepass as op
 from onepass.foundation import state as states
-from owners import OWNERS, ROWS, use
+from saved_objects import OBJECTS, ROWS, use
 
 WAYS = {
     "copy": lambda owner: owner.copy(),
@@ -19,7 +19,7 @@ WAYS = {
     "pickle": lambda owner: pickle.loads(pickle.dumps(owner)),
     "bytes": lambda owner: op.from_bytes(op.to_bytes(owner)),
 }
-every_owner = pytest.mark.parametrize("name", OWNERS)
+every_owner = pytest.mark.parametrize("name", OBJECTS)
 
 
 def written(owner):
@@ -29,7 +29,7 @@ def written(owner):
 
 @every_owner
 def test_whatever_way_an_owner_is_copied_it_goes_on_bit_for_bit(name):
-    owner = OWNERS[name]()
+    owner = OBJECTS[name]()
     whole = written(owner)
     twins = {way: make(owner) for way, make in WAYS.items()}
     use(owner)
@@ -42,7 +42,7 @@ def test_whatever_way_an_owner_is_copied_it_goes_on_bit_for_bit(name):
 
 
 def test_the_same_owner_gives_the_same_bytes():
-    assert written(OWNERS["OFUL"]()) == written(OWNERS["OFUL"]())
+    assert written(OBJECTS["OFUL"]()) == written(OBJECTS["OFUL"]())
 
 
 def read_only(tree):
@@ -60,7 +60,7 @@ def read_only(tree):
 def test_a_state_in_foreign_memory_is_taken_into_memory_of_its_own(name):
     from onepass.foundation import files
 
-    owner = OWNERS[name]()
+    owner = OBJECTS[name]()
     whole, part = owner.contents(), getattr(owner, "model", owner)  # of a bandit its model has the state
     params, extra, state = part.contents()
     twin = files.restore(type(part), params, extra, read_only(state))
@@ -132,11 +132,11 @@ SIZES = {  # headers that ask for much
 
 @pytest.mark.parametrize("name", SIZES)
 def test_the_header_is_held_against_the_arrays_before_anything_is_allocated(name):
-    from crafting import encode_file
+    from bad_files import encode_file
     from onepass.foundation import files
 
     params, extra = SIZES[name]
-    data = op.to_bytes(OWNERS[name]())
+    data = op.to_bytes(OBJECTS[name]())
     header, tensors = files.read(data)
     header["params"].update(params)
     header["extra"].update(extra)

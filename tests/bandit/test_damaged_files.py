@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import onepass as op
+from bad_files import craft_file, damage_file
 from counts import repetitions
-from crafting import craft_file, damage_file
-from owners import OWNERS, use
+from saved_objects import OBJECTS, use
 
 FILES = repetitions(400, 2_000)  # of each sort
 SLACK = 3_000_000  # bytes that a load may take beside twice its file: imports at first use, parsed parameters
@@ -19,7 +19,7 @@ SECONDS = 1.0  # of processor time
 
 @pytest.fixture(scope="module")
 def whole():
-    return {name: op.to_bytes(make()) for name, make in OWNERS.items()}
+    return {name: op.to_bytes(make()) for name, make in OBJECTS.items()}
 
 
 def answered(data):

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import onepass as op
-from interrupting import Interrupted, alarms, raise_on_signal
+from interrupting_signals import Interrupted, alarms, raise_on_signal
 from onepass.foundation.deferred_signals import defer_signals
 from onepass.learner.contract import learn_examples
 from onepass.model.shared_loop import learn_rows

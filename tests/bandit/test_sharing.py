@@ -15,7 +15,7 @@ import pytest
 
 import onepass as op
 from counts import repetitions
-from interrupting import Interrupted, alarms
+from interrupting_signals import Interrupted, alarms
 from onepass.foundation.rw_lock import SharedObject, composite, reading, writing
 from patience import PATIENCE
 from thread_games import ASKED, ROWS, SKETCH, run_together, switching

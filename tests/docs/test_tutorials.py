@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-import near
+import page_doctests
 from counts import repetitions
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -20,7 +20,7 @@ CHEAP = ["heavy_tails", "recommending"]  # under half a second each, with code t
 @pytest.mark.parametrize("tutorial", repetitions(CHEAP, ALL))
 def test_a_tutorial_runs_and_prints_what_it_shows(tutorial):
     begun = time.process_time()
-    found = near.run(DOCS / "tutorials" / f"{tutorial}.md")
+    found = page_doctests.run(DOCS / "tutorials" / f"{tutorial}.md")
     assert time.process_time() - begun < A_MINUTE_OF_TWO_CORES  # with what is compiled the first time
     assert found.attempted > 5
     assert found.failed == 0
@@ -40,4 +40,4 @@ def test_there_are_ten():
     ],
 )
 def test_figures_may_differ_a_little_and_words_may_not(want, got, same):
-    assert near.NumberTolerantChecker().check_output(want, got, 0) == same
+    assert page_doctests.NumberTolerantChecker().check_output(want, got, 0) == same

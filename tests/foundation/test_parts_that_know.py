@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import onepass as op
-from crafting import encode_file
+from bad_files import encode_file
 from onepass.foundation import files
 from onepass.foundation import state as states
 from onepass.foundation.registry import list_classes

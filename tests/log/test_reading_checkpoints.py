@@ -16,7 +16,7 @@ from onepass.log.verification import verify
 from onepass.service.messages import ApiError
 from onepass.service.settings import make_bandit, read_file
 from patience import until
-from reading_games import RULES, request
+from reader_games import RULES, request
 
 
 @pytest.fixture

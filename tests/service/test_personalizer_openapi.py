@@ -15,7 +15,7 @@ from onepass.service.openapi import document
 from onepass.service.personalizer.app import FIRST, LATER, OPERATIONS
 from onepass.service.personalizer.description import TEXTS
 from onepass.service.settings import parse_settings
-from openapi_asking import FIT, HOST, JSON, MODES, PATIENCE, cases, count_answers
+from openapi_requests import FIT, HOST, JSON, MODES, PATIENCE, cases, count_answers
 from patience import until
 
 EXAMPLES = repetitions(1, 2_000)

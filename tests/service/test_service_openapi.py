@@ -18,7 +18,7 @@ from onepass.service.messages import DecideRequest
 from onepass.service.openapi import document
 from onepass.service.overview_thread import OverviewThread
 from onepass.service.settings import parse_settings
-from openapi_asking import FIT, HOST, JSON, MODES, PATIENCE, cases, count_answers
+from openapi_requests import FIT, HOST, JSON, MODES, PATIENCE, cases, count_answers
 from patience import until
 
 EXAMPLES = repetitions(5, 2_000)

@@ -8,7 +8,7 @@ import pandas as pd
 from scipy.sparse import csr_array
 
 import onepass as op
-from owners import DIM, NAMES, OWNERS, REWARDS, ROWS, SIGNS
+from saved_objects import DIM, NAMES, OBJECTS, REWARDS, ROWS, SIGNS
 
 
 class Rows(np.ndarray):
@@ -136,4 +136,4 @@ def methods(owner):
     return found
 
 
-__all__ = ["OWNERS", "PUBLIC", "arguments", "methods"]
+__all__ = ["OBJECTS", "PUBLIC", "arguments", "methods"]

@@ -104,7 +104,7 @@ def with_features(k):
     return {f"arm {k % 3}": {"a": "v1"}, 7: {"n": 2.0}}
 
 
-OWNERS = {
+OBJECTS = {
     "Exact": design(lambda: op.Exact(dim=DIM, reg=0.37)),
     "Exact, float32": design(lambda: op.Exact(dim=DIM, reg=0.37, dtype="float32")),
     "FrequentDirections": design(lambda: op.FrequentDirections(dim=DIM, size=1, reg=0.37, compensation=0.5)),
