@@ -25,7 +25,9 @@ def arguments(function: ast.FunctionDef) -> list[ast.arg]:
     return [one for one in found if one is not None and one.arg not in ("self", "cls")]
 
 
-@pytest.mark.parametrize("folder", ["arena", "model/shared_loop", "design", "estimator", "exploration", "features"])
+@pytest.mark.parametrize(
+    "folder", ["arena", "model/shared_loop", "design", "dynamics", "estimator", "exploration", "features"]
+)
 def test_at_least_95_percent_of_the_arguments_and_results_of_compiled_folders_have_hints(folder):
     found = functions(folder)
     hints = [one.annotation is not None for function in found for one in arguments(function)]

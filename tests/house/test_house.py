@@ -14,7 +14,7 @@ ROOT = Path(onepass.__file__).parent
 ROOMS = (
     "__main__", "cli", "precompile", "lab", "cluster", "service", "", "public", "explain", "extend", "evaluation",
     "adapters", "testing", "log", "recipes", "tuning", "learner", "bandit", "model", "arena",
-    "estimator", "exploration", "design", "features", "client", "foundation",
+    "dynamics", "estimator", "exploration", "design", "features", "client", "foundation",
 )  # fmt: skip
 
 

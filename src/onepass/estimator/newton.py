@@ -93,13 +93,23 @@ def power_of_two(value: float) -> float:
 def project_onto_ball(design: Any, theta: np.ndarray, bound: float) -> bool:
     """The A-norm projection of theta on ||theta|| <= bound, in place; whether it was outside.
 
-    theta' = (A + mu I)^-1 A theta with the mu at which ||theta'|| = bound, in the eigenvectors of A. Eigenvalues and
-    lengths in units of powers of two near the largest, so that no square overflows.
+    theta' = (A + mu I)^-1 A theta with the mu at which ||theta'|| = bound, in the eigenvectors of A.
+    """
+    if not float(dot(theta, theta)) > bound * bound:
+        return False
+    values, vectors, rest = spectrum(design)
+    return project_by_spectrum(values, vectors, rest, theta, bound)
+
+
+@compiled
+def project_by_spectrum(values: np.ndarray, vectors: np.ndarray, rest: float, theta: np.ndarray, bound: float) -> bool:
+    """`project_onto_ball` for an A whose spectrum is known (`contract.spectrum`).
+
+    Eigenvalues and lengths are in units of powers of two near the largest, so that no square overflows.
     """
     square = float(dot(theta, theta))
     if not square > bound * bound:
         return False
-    values, vectors, rest = spectrum(design)
     inside = dot(vectors, theta)
     outside = dot(inside, vectors)
     total = 0.0

@@ -93,11 +93,27 @@ def reset_noise(noise: Noise) -> Noise:
 
 
 @compiled
+def median_steps(unusual: float) -> tuple[float, float]:
+    """Return the factors by which the running median rises and falls at the next unusual reward."""
+    step = 1.0 / np.sqrt(unusual + 2.0)
+    return np.exp(step), np.exp(-step)
+
+
+@compiled
 def update_noise(noise: Noise, reward: float, residual: float, leverage: float, t: int) -> tuple[Noise, bool]:
     """The noise after the t-th row, told nothing for the next; and whether its reward is usual.
 
     The first residual that is not zero begins the median, and is left out of the mean.
     """
+    rise, fall = median_steps(noise.unusual)
+    return update_noise_by(noise, reward, residual, leverage, t, rise, fall)
+
+
+@compiled
+def update_noise_by(
+    noise: Noise, reward: float, residual: float, leverage: float, t: int, rise: float, fall: float
+) -> tuple[Noise, bool]:
+    """`update_noise` with known `median_steps`, which are equal for many noises of equally many rows."""
     away, size, mean, square = min(abs(residual), 1.0 / LEAST), noise.size, noise.mean, noise.square
     unusual, usual, votes, first = noise.unusual, noise.usual, noise.votes, noise.first
     second, more, common = noise.second, noise.more, False
@@ -123,9 +139,9 @@ def update_noise(noise: Noise, reward: float, residual: float, leverage: float, 
             unusual += 1.0
             mean += (min(away, most) - mean) / (unusual + 1.0)
             if away > size:
-                size *= np.exp(1.0 / np.sqrt(unusual + 1.0))
+                size *= rise
             elif away < size:
-                size = max(size * np.exp(-1.0 / np.sqrt(unusual + 1.0)), LEAST)
+                size = max(size * fall, LEAST)
         part = away * away / (1.0 + leverage)
         square += ((part if common else min(part, most * most)) - square) / t
         most = OUTLIER * TYPICAL * max(size, SHARE * mean)

@@ -6,6 +6,7 @@ OPENBLAS_NUM_THREADS=1 before Python starts (`make bench` does).
 - shared_model.py: a round with one model
 - decisions.py: exploration rules
 - tails.py: heavy-tailed rewards
+- dynamics.py: system identification
 - kernels.py: kernel bandits
 - learners.py: online kernel learners
 - arms.py: models per arm
@@ -18,6 +19,7 @@ OPENBLAS_NUM_THREADS=1 before Python starts (`make bench` does).
 
 from onepass.lab.benchmark.arms import speed_lines as arms_table
 from onepass.lab.benchmark.decisions import speed_lines as decisions_table
+from onepass.lab.benchmark.dynamics import speed_lines as dynamics_table
 from onepass.lab.benchmark.kernels import regret as kernels_regret
 from onepass.lab.benchmark.kernels import speed_lines as kernels_table
 from onepass.lab.benchmark.learners import regret as learners_regret
@@ -39,6 +41,7 @@ def speed() -> str:
         shared_table,
         decisions_table,
         tails_table,
+        dynamics_table,
         kernels_table,
         learners_table,
         arms_table,
