@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import onepass as op
-from counts import many
+from counts import repetitions
 from dense_system import one_pass_huber
 from dynamics_games import INPUTS, STATES, coverage, draw_system, errors, theory_for, trajectory
 from onepass.dynamics import SystemIdentification, responses
@@ -121,8 +121,8 @@ def test_the_baselines_are_ridge_regression_and_adaptive_huber_regression():
 @pytest.mark.parametrize("delta", [0.05, 0.2])
 @pytest.mark.parametrize(("kind", "df"), [("huber", 2.1), ("huber", 1.5), ("huber", None), ("ridge", None)])
 def test_the_ellipsoid_covers_the_system_in_all_rounds(kind, df, delta, capsys):
-    games = many(100, 1000)
-    missed, largest = coverage(kind, df, delta, games, steps=many(30, 60))
+    games = repetitions(100, 1000)
+    missed, largest = coverage(kind, df, delta, games, steps=repetitions(30, 60))
     with capsys.disabled():
         print(f"\n{kind}, df {df}, delta {delta}: {missed} of {games} missed; largest error / radius {largest:.4f}")
     assert missed <= delta * games
@@ -131,7 +131,7 @@ def test_the_ellipsoid_covers_the_system_in_all_rounds(kind, df, delta, capsys):
 @pytest.mark.parametrize(("df", "most"), [(2.1, 0.7), (1.5, 0.4), (None, 1.1)])
 def test_the_final_error_is_below_that_of_ridge_regression_under_heavy_tails_and_near_it_otherwise(df, most):
     """Medians of 20 seeds over 10,000 steps; measured: 0.50, 0.18 and 1.00."""
-    huber, ridge = np.median(errors(df, many(5, 20), many(4000, 10_000)), axis=0)
+    huber, ridge = np.median(errors(df, repetitions(5, 20), repetitions(4000, 10_000)), axis=0)
     assert huber <= most * ridge
 
 
