@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from onepass.public import __all__ as __all__
 
 __version__ = "0.3.0"
-SUBMODULES = ("estimator", "explain", "extend", "learner", "model")  # public, imported when first used
+SUBMODULES = ("dynamics", "estimator", "explain", "extend", "learner", "model")  # public, imported when first used
 
 if "numba" in sys.modules:  # another one is refused at once, where that costs nothing
     import_module("onepass.foundation")

@@ -67,7 +67,7 @@ def test_every_public_name_is_in_the_reference_once():
         if name.startswith("reference/")
         for found in re.findall(r"^\.\. auto(?:class|function):: onepass\.([\w.]+)$", text, re.M)
     ]
-    modules = (onepass.estimator, onepass.explain, onepass.extend, onepass.learner, onepass.model)
+    modules = (onepass.dynamics, onepass.estimator, onepass.explain, onepass.extend, onepass.learner, onepass.model)
     inside = {f"{module.__name__.split('.')[1]}.{name}" for module in modules for name in module.__all__}
     others = {"learner.learner.Validation", "adapters.optuna.BanditSampler"}
     assert Counter(named) == Counter({*onepass.__all__, *inside, *others} - {"model.Model"})
@@ -78,7 +78,8 @@ def test_every_public_name_is_in_the_reference_once():
 RUN = {  # by which test the blocks of Python of a page run
     "test_documents": "cluster decisions faq features first_loop forgetting heavy_tails how/heavy_tails how/linear"
     " kernel_bandits kernel_learners log recommender saving sketches tasks tour which",
-    "test_site_examples": "adapters clicks evaluation formats merging news personalizer recommended threads tuning",
+    "test_site_examples": "adapters clicks evaluation formats merging news personalizer recommended systems"
+    " threads tuning",
     "test_client": "client",
     "test_experiment_own": "experiments",
     "test_explanations": "explanations",

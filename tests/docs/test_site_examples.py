@@ -1,7 +1,7 @@
 """Blocks of Python on the pages that are no sessions: those of a page run from the first to the last, after what a
 reader has at hand.
 
-Three of them in `make test`; all in `make docs` and `make test-long`.
+Four of them in `make test`; all in `make docs` and `make test-long`.
 """
 
 import doctest
@@ -43,8 +43,8 @@ def of_tuning():
 
 HAD = {"adapters": of_adapters, "clicks": lambda: {"op": op}, "formats": of_formats, "tuning": of_tuning}
 NEEDS = {"adapters": "mabwiser", "tuning": "optuna"}  # packages of others, which `make test` does without
-CHEAP = ["clicks", "formats", "news"]
-ALL = ["adapters", "clicks", "evaluation", "formats", "merging", "news", "recommended", "threads", "tuning"]
+CHEAP = ["clicks", "formats", "news", "systems"]
+ALL = ["adapters", "clicks", "evaluation", "formats", "merging", "news", "recommended", "systems", "threads", "tuning"]
 HERE = [page for page in repetitions(CHEAP, ALL) if page not in NEEDS or find_spec(NEEDS[page])]
 
 

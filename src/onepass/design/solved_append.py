@@ -36,6 +36,16 @@ def scale_row(row: np.ndarray, weight: float) -> np.ndarray:
     return scaled
 
 
+@compiled
+def append_with_leverages(state: Any, rows: np.ndarray) -> tuple[Any, np.ndarray]:
+    """Append rows (t, dim) one after the other; returns the state, and x^T A^-1 x (t,) of each before it was there."""
+    leverages = np.empty(rows.shape[0])
+    for i in range(rows.shape[0]):
+        leverages[i] = dot(rows[i], solve(state, rows[i]))
+        state = append(state, rows[i])
+    return state, leverages
+
+
 @solve_in_halves.for_state(ExactState)
 def solve_exact_in_halves(state: ExactState, row: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return R^T x and R R^T x."""
