@@ -40,14 +40,39 @@ Kind = tuple[bool, bool]  # whether arms share one model, and whether contexts a
 @final
 @savable
 class AutoModel(Model):
-    """The model that the data asks for, as long as there is none.
+    """A model that has learned nothing yet and becomes the model that its first data asks for.
 
-    dim, n_landmarks, reg, warm_up, memory_limit, alarm_threshold, seed: as of `AveragedModels`.
-    model: "disjoint" (of every arm, features are left out), "interaction" (one of all arms), None (default): as said
-    above.
-    context, item: the `Records` of requests and of arms, learned further in copies; None (default): 256 wide. With
-        more than 300 places of requests models are crossed.
-    Contexts and arms are as `AveragedModels` or `InteractionModel` take them. ValueError for values out of range.
+    Contexts and arms are given as to `AveragedModels` or `InteractionModel`.
+
+    Parameters
+    ----------
+    dim : int, default None
+        Number of columns of row contexts, as for `AveragedModels`.
+    n_landmarks : int, default 150
+        Number of landmarks, as for `AveragedModels`.
+    reg : float, default 0.1
+        Penalty on every parameter, above 0.
+    warm_up : int, default 256
+        Number of rows from which scales and landmarks are made, at least 1.
+    memory_limit : float, default 64.0
+        Megabytes, above 0, as for `AveragedModels`.
+    alarm_threshold : float, default 50.0
+        Threshold of the drift alarm, above 0; None means no alarm.
+    seed : int, default 0
+        Seed of landmarks, at least 0.
+    model : {"disjoint", "interaction"}, default None
+        "disjoint" becomes `AveragedModels` and ignores features of arms. "interaction" becomes an `InteractionModel`.
+        None lets the first data choose.
+    context : Records, default None
+        Feature map of requests; a copy learns further. None means 256 places. More than 300 places become an
+        `InteractionModel`.
+    item : Records, default None
+        Feature map of arms; a copy learns further. None means 256 places.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
     """
 
     def __init__(
@@ -131,7 +156,6 @@ class AutoModel(Model):
         return self._kind_of(False, not has_names_only(decision), len(decision.candidates or ()))
 
     def can_become(self, other: Model) -> bool:
-        """Return True for an automatic model of equal parameters, and for a model of one of its kinds."""
         found = [self, *map(self._model_of, ((False, True), (False, False), (True, False)))]
         return any(has_equal_arguments(one, other) for one in found)
 
@@ -163,7 +187,6 @@ class AutoModel(Model):
     # ---- decisions ----
 
     def encode(self, context: Any, arms: Any) -> Request:
-        """Return the request of the model that a context and arms ask for, beside that model."""
         count = len(self._index) if arms is None else len(arms) if hasattr(arms, "__len__") else 0
         model = self._model_of(self._kind(context, have_features(arms), count))
         request = model.encode(context, arms)
@@ -203,7 +226,6 @@ class AutoModel(Model):
         return RULE
 
     def active_rule(self, rule: Rule, request: Request | None = None) -> Rule:
-        """Return the rule; the default one of the model that a request is for, where it is the default one."""
         if request is None or rule.exploration is not RULE:
             return rule
         return make_rule(_inner(request)[0].default_exploration())
@@ -224,7 +246,6 @@ class AutoModel(Model):
     def update(
         self, batch: Batch, rewards: np.ndarray, *, nu: Any = None, time: Any = None, residuals: bool = False
     ) -> Model:
-        """Return a model of the kind that the batch asks for, which has learned it."""
         kind, inner = batch.rows
         return self._new_model(kind).update(inner, rewards, nu=nu, time=time, residuals=residuals)
 
@@ -256,7 +277,6 @@ class AutoModel(Model):
         return self.copy()
 
     def params(self) -> dict[str, Any]:
-        """What the constructor was given."""
         parts = {"model": self._kind_name, "context": self._context, "item": self._item}
         return {"dim": self.dim, **self._options, **parts}
 
@@ -265,7 +285,6 @@ class AutoModel(Model):
 
     @classmethod
     def from_contents(cls, params: dict[str, Any], extra: dict[str, Any], held: files.StateSource) -> Self:
-        """From what a file, copy or pickle holds, `params`, `extra` and `held`; ValueError where that does not fit."""
         model = cls(**{name: build(part) for name, part in params.items()})
         for name in held.take((object_array([]),), lambda found: True)[0].tolist():
             model.add_arm(name)

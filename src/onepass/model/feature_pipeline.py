@@ -52,13 +52,16 @@ class FeaturePipeline:
 
     @property
     def statistics(self) -> tuple[Any, ...]:
-        """What the map has learned; () for one at rest."""
+        """Statistics that the map has learned; () for a map that never changes."""
         return self.map.mutable_arrays(self.state)
 
     # ---- contexts ----
 
     def rows(self, contexts: Any, dims: tuple[int, ...], some: bool = True) -> np.ndarray:
-        """Checked rows x, with as many axes as they were given; ValueError for NaN, a wrong shape, or (some) none."""
+        """Return checked rows x with as many axes as were given.
+
+        ValueError for NaN, a wrong shape, or (`some`) no row.
+        """
         if isinstance(contexts, Factors):
             check_sides(self.map, contexts, self.dtype, False)
             raise ValueError(f"contexts must be rows (u, v) of length {self.map.input_dim} here, not Factors")
@@ -75,22 +78,22 @@ class FeaturePipeline:
         return out
 
     def sides(self, contexts: Any, pairs: bool) -> tuple[np.ndarray, np.ndarray]:
-        """Checked u (n, d_u) and v (m, d_a) of an `Factors`, or of rows x = (u, v), one (dim,) or many (n, dim)."""
+        """Return checked u (n, d_u) and v (m, d_a) of `Factors`, or of rows x = (u, v), one (dim,) or many (n, dim)."""
         if not isinstance(contexts, Factors):
             contexts = split_sides(self.map, self.rows(contexts, (1, 2), False).reshape(-1, self.map.input_dim))
         return check_sides(self.map, contexts, self.dtype, pairs)
 
     def pairs(self, contexts: Any, some: bool = True) -> tuple[bool, np.ndarray]:
-        """Whether it is a single row, and rows x (n, dim) to be learned, also of an `Factors`, taken in pairs."""
+        """Return whether one row is given, and rows x (n, dim) to be learned; `Factors` are taken in pairs."""
         if isinstance(contexts, Factors):
             return np.ndim(contexts.left) == 1, np.hstack(self.sides(contexts, True))
         rows = self.rows(contexts, (1, 2), some)
         return rows.ndim == 1, rows if rows.ndim == 2 else rows.reshape(1, -1)
 
     def rows_of_arms(self, contexts: Any, request: int | None, places: np.ndarray, count: int) -> np.ndarray:
-        """The rows x of the arms at `places`, (dim,) or (k, dim), a copy, of checked contexts for `count` arms.
+        """Return a copy of the rows x of the arms at `places`, (dim,) or (k, dim), from checked contexts.
 
-        request: which of n, None where there is one.
+        `count` is the number of arms, `request` the index of the decision, None if there is one.
         """
         if isinstance(contexts, Factors):
             left = np.asarray(contexts.left if request is None else contexts.left[request], self.dtype)
@@ -116,7 +119,7 @@ class FeaturePipeline:
     # ---- maps ----
 
     def transform(self, rows: np.ndarray) -> np.ndarray:
-        """z of checked rows (..., dim), shape (..., width). Nothing changes."""
+        """Map checked rows (..., dim) to z of shape (..., width). Nothing changes."""
         if self._plain:
             return rows
         flat = rows if rows.ndim == 2 else rows.reshape(-1, rows.shape[-1])
@@ -125,12 +128,14 @@ class FeaturePipeline:
         return z if rows.ndim == 2 else z.reshape(*rows.shape[:-1], z.shape[1])
 
     def transform_pairs(self, user: np.ndarray, right: np.ndarray) -> np.ndarray:
-        """z (K, width) of one user u (d_u,) and K arms v (K, d_a)."""
+        """Map one user u (d_u,) and K arms v (K, d_a) to z (K, width)."""
         return self.transform(np.hstack([np.broadcast_to(user, (len(right), user.size)), right]))
 
     def advance(self, rows: np.ndarray) -> np.ndarray:
-        """z of checked rows (n, dim) that are learned now; a map that learns moves. ValueError, and it has not moved,
-        where z is not finite."""
+        """Map checked rows (n, dim) that are learned now to z; a map that learns is updated.
+
+        ValueError if z is not finite; the map has not changed then.
+        """
         if self._plain:
             return rows
         state = self.state
@@ -144,7 +149,7 @@ class FeaturePipeline:
             raise
 
     def at_rest(self) -> "FeaturePipeline":
-        """The map as it is now, which stays so; itself where it never moves."""
+        """Return a copy of the map that never changes; the map itself if it does not learn."""
         if not self.moves:
             return self
         twin = copy(self)
@@ -154,7 +159,7 @@ class FeaturePipeline:
     # ---- files ----
 
     def fits(self, learned: tuple[Any, ...]) -> bool:
-        """Whether what a file holds fits this map."""
+        """Return True if the statistics of a file fit this map."""
         return has_valid_arrays(self.map, self.statistics, learned)
 
     def restore(self, learned: tuple[Any, ...]) -> None:

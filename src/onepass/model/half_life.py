@@ -31,7 +31,7 @@ class Clock:
 
     @property
     def params(self) -> dict[str, Any]:
-        """What the constructor was given."""
+        """Return the arguments of the constructor."""
         return {"half_life": self.half_life, "unit": self.unit}
 
     @property
@@ -40,7 +40,7 @@ class Clock:
         return timedelta(seconds=self.half_life) if self.timed else self.half_life
 
     def tick(self, position: float) -> int:
-        """The tick of a round or of a time in seconds."""
+        """Return the tick of a round or of a time in seconds."""
         return floor(position * TICKS / self.half_life)
 
     def rounds_left(self, rounds: int) -> int:
@@ -52,7 +52,7 @@ class Clock:
         return last + 1 - rounds
 
     def tick_of_time(self, time: Any) -> int:
-        """The tick of a time as a user tells it; ValueError for none, and for what is no time."""
+        """Return the tick of a time that a user gave; ValueError if it is missing or no time."""
         if time is None:
             raise ValueError("time must be given where half_life is a timedelta: Unix seconds, or a datetime")
         if isinstance(time, datetime):
@@ -66,7 +66,7 @@ class Clock:
 
 
 def make_clock(half_life: Any) -> Clock | None:
-    """The clock of a half-life: rounds, a timedelta, or None for none. ValueError for other values."""
+    """Make the clock of a half-life: rounds, a timedelta, or None for no clock. ValueError for other values."""
     if half_life is None or isinstance(half_life, Clock):
         return half_life
     if isinstance(half_life, timedelta):
@@ -84,10 +84,18 @@ def check_forgets(estimator: Estimator) -> None:
 
 
 class ForgettingClock:
-    """How far a model has forgotten: by a clock, or not at all.
+    """The extent to which a model has forgotten.
 
-    clock: None where nothing is forgotten; tick: up to which was forgotten, None where no time was told yet; passed:
-    rows learned by this clock (arms that are imported bring none); weight: of all rows learned, what is left.
+    Parameters
+    ----------
+    clock : Clock or None
+        None if nothing is forgotten.
+    tick : int or None
+        Tick up to which the model has forgotten; None if no time was given yet.
+    passed : int
+        Number of rows learned by this clock. Imported arms add none.
+    weight : float
+        Sum of the present weights of all rows learned.
     """
 
     def __init__(self, clock: Clock | None) -> None:
@@ -95,7 +103,7 @@ class ForgettingClock:
         self.tick: int | None = None if clock is not None and clock.timed else 0
 
     def copy(self) -> "ForgettingClock":
-        """The same, which goes on by itself."""
+        """Return an independent copy."""
         twin = ForgettingClock(self.clock)
         twin.tick, twin.passed, twin.weight = self.tick, self.passed, self.weight
         return twin

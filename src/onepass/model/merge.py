@@ -16,7 +16,7 @@ from onepass.foundation.registry import has_equal_arguments
 
 
 def design_prior(estimator: Estimator) -> Any:
-    """What a bandit of this estimator begins with, if its design holds rows already; () where A = reg I."""
+    """Return the state with which an estimator begins if its design holds rows already; () if A = reg I."""
     if states.is_abstract() or not estimator.design.has_learned:
         return ()
     initial = estimator.begin()
@@ -24,15 +24,17 @@ def design_prior(estimator: Estimator) -> Any:
 
 
 def initial_state(estimator: Estimator, before: Any) -> Any:
-    """The state that a bandit began with; before: what `known_before` said then."""
+    """Return the state with which a bandit began; `before` is what `design_prior` returned then."""
     if before != ():
         return before
     return estimator.begin()._replace(design=estimator.design.begin())
 
 
 class Parts(NamedTuple):
-    """What two models must share to be merged: estimator, features, what these have learned, what they began with, and
-    the clock by which they forget."""
+    """What two models must have in common to be merged.
+
+    These are the estimator, the features and their statistics, the initial state, and the clock by which they forget.
+    """
 
     estimator: Any
     features: Any
@@ -59,6 +61,9 @@ def check_mergeable(mine: Parts, its: Parts, name: str = "other") -> None:
 
 
 def merge_shared(estimator: Estimator, before: Any, learned: Any, other: Any, since: Any) -> Any:
-    """The state of the shared model; since: what both began with, () where nobody says so. `other` is used up."""
+    """Return the state of the union of two shared models. `other` is used up.
+
+    `since` is the state with which both began; () if it is not given.
+    """
     start = initial_state(estimator, before) if since == () else since
     return estimators.merge(states.copy(learned), other, start)

@@ -26,7 +26,7 @@ def name_list(arms: Any, count: int | None = None, argument: str = "arms") -> li
 
 
 def distinct_names(arms: Any, count: int | None = None) -> list[Any]:
-    """The same for arms that are offered: hashable, and each once."""
+    """Return the names of arms on offer: hashable, and each once."""
     names = name_list(arms, count)
     check_hashable(names)
     if len(set(names)) != len(names):
@@ -35,7 +35,7 @@ def distinct_names(arms: Any, count: int | None = None) -> list[Any]:
 
 
 def first_duplicate(names: list[Any]) -> Any:
-    """The first name that has been there before."""
+    """Return the first name that appears a second time."""
     seen: set[Any] = set()
     for name in names:
         if name in seen:
@@ -66,10 +66,10 @@ def full_mask(count: int) -> np.ndarray:
 
 
 def eligible_arms(eligible: Any, names: list[Any] | None, count: int, k: int) -> np.ndarray:
-    """Who may be chosen, (1, K), or (k, K) where every slot has a choice of its own.
+    """Return the eligible mask, (1, K), or (k, K) if every slot has its own.
 
-    eligible: None (all); booleans (K,) or (k, K); names (indices where arms have none), or k collections of them.
-    ValueError for names that are not offered, for a wrong shape, and where slots cannot all be filled.
+    `eligible` is None (all arms), booleans (K,) or (k, K), or names (indices if arms have none), or k collections of
+    names. ValueError for names that are not on offer, for a wrong shape, and if slots cannot all be filled.
     """
     if eligible is None:
         return full_mask(count)
@@ -113,7 +113,7 @@ def eligible_places(eligible: Any, names: list[Any] | None, count: int, k: int) 
 
 
 def _as_booleans(eligible: Any, count: int, k: int) -> np.ndarray | None:
-    """A mask that was given as one; None for names."""
+    """Return a mask that was given as booleans; None for names."""
     if isinstance(eligible, str) or not (hasattr(eligible, "dtype") or isinstance(eligible, list | tuple)):
         return None
     if not hasattr(eligible, "dtype"):

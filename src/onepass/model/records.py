@@ -93,8 +93,10 @@ def record_of_row(row: Any) -> dict[str, float]:
 
 
 def arms_of(arms: Any) -> tuple[list[Any] | None, list[Any]]:
-    """Return names, None where arms have none, and records; ValueError for arms of no such kind, twice the same, or
-    none."""
+    """Return names and records of arms; names are None if arms have none.
+
+    ValueError if arms are of no such kind, appear twice, or are missing.
+    """
     if isinstance(arms, Mapping):
         names, records = list(arms), list(map(_features_of, arms.values()))
         check_hashable(names)  # and each equal to itself

@@ -57,14 +57,24 @@ NO_SCALES = np.empty(0)  # of rows that are told none
 @final
 @savable
 class SharedModel(Model):
-    """One parameter for all arms.
+    """One model for all arms.
 
-    estimator: what is learned, on which design, e.g. ``Ridge(FrequentDirections(dim=784, size=32))``.
-    features: a map of contexts to the design's rows (default None: rows as they are).
-    half_life: after how many rows, or after which time (a timedelta), a row counts half, above 0 (default None: nothing
-        is forgotten).
-    A context is (K, dim), a row per arm, or `Factors` of left (d_u,) and right (K, d_a) with `OuterProduct` features; n
-    decisions take (n, K, dim), or left (n, d_u). ValueError for parts that do not fit.
+    A context is rows (K, dim), one for each arm, or, with `OuterProduct` features, `Factors` of left (d_u,) and right
+    (K, d_a). n decisions take (n, K, dim), or left (n, d_u).
+
+    Parameters
+    ----------
+    estimator : Estimator
+        Estimator and its design, such as ``Ridge(FrequentDirections(dim=784, size=32))``.
+    features : FeatureMap, default None
+        Map of contexts to the rows of the design. None takes rows as they are.
+    half_life : int or timedelta, default None
+        Number of rows, or time, after which a row counts half, above 0. None forgets nothing.
+
+    Raises
+    ------
+    ValueError
+        If the parts do not fit together.
     """
 
     common_draw = True
@@ -180,16 +190,15 @@ class SharedModel(Model):
         )
 
     def _uses_factors(self, right: np.ndarray) -> bool:
-        """Whether K rows of a user are worth scoring in the d_a dimensions that they lie in."""
+        """Return True if it is cheaper to score K rows of a user in the d_a dimensions that they lie in."""
         return bool(self._pipeline.factors) and right.shape[0] > right.shape[1] and not self.estimator.repeats_arms
 
     def _size(self, count: int, rule: Rule) -> tuple[int, bool]:
-        """Normals that a draw takes for K rows, and whether the rows are drawn jointly (see shared_loop.py)."""
+        """Return the number of normals in a draw for K rows, and whether rows are drawn jointly (shared_loop.py)."""
         joint = count <= min(rule.pairs, self._width)
         return (count if joint else self._width), joint
 
     def scores(self, request: Request, rule: Rule, rng: np.random.Generator) -> np.ndarray:
-        """One draw serves all rows."""
         normals = noise_once(1, self._width, rng, 1)[0] if rule.pairs else np.zeros((0, 0))
         given = self._learned, rule.rule, self._age.rounds(self.n_learned), self._tally
         flat: Any = request.each
@@ -316,8 +325,23 @@ class SharedModel(Model):
         return np.concatenate(arms)
 
     def merge(self, other: Self, since: Self | None) -> Self:
-        """Exact for `Ridge`, `OnlineNewton` with step 1, on `Exact` designs, `TruncatedRidge` and `MedianOfMeans`; on
-        sketches that merge the certificates add."""
+        """Return the union of two models.
+
+        It is exact for `Ridge`, `OnlineNewton` with step 1, `TruncatedRidge` and `MedianOfMeans` on `Exact` designs. On
+        sketches that can be merged, the certificates add.
+
+        Parameters
+        ----------
+        other : SharedModel
+            The other model.
+        since : SharedModel or None
+            The state from which both models began; None if they began with nothing.
+
+        Returns
+        -------
+        SharedModel
+            The union.
+        """
         every: list[Self] = [self, other] if since is None else [self, other, since]
         for name, one in zip(("other", "since"), every[1:], strict=False):
             check_mergeable(self._parts(), one._parts(), name)
@@ -358,7 +382,6 @@ class SharedModel(Model):
 
     @reading
     def memory_usage(self) -> int:
-        """Return the bytes of all arrays of the state, the feature map's included."""
         return states.nbytes((self._pipeline.state, self._learned))
 
     def __repr__(self) -> str:
@@ -377,7 +400,6 @@ class SharedModel(Model):
         return twin
 
     def params(self) -> dict[str, Any]:
-        """What the constructor was given."""
         return {"estimator": self.estimator, "features": self.features, "half_life": self._age.clock}
 
     def contents(self) -> files.Contents:
@@ -386,7 +408,6 @@ class SharedModel(Model):
 
     @classmethod
     def from_contents(cls, params: dict[str, Any], extra: dict[str, Any], held: files.StateSource) -> Self:
-        """From what a file, copy or pickle holds, `params`, `extra` and `held`; ValueError where that does not fit."""
         model = cls(**{name: build(part) for name, part in params.items()})
         found = unpack_state(held, model._learned, model._pipeline, model.estimator)
         model._learned, model._before = found.model, found.before

@@ -8,7 +8,7 @@ from onepass.model.feature_pipeline import FeaturePipeline
 
 
 class SavedShared(NamedTuple):
-    """What goes into a file where the feature map learns as well, or the design began with rows: before, else ()."""
+    """Contents of a file if the feature map learns as well, or if the design began with rows (`before`, else ())."""
 
     model: Any
     features: Any
@@ -21,7 +21,10 @@ def pack_state(learned: Any, pipeline: FeaturePipeline, before: Any) -> Any:
 
 
 def unpack_state(held: files.StateSource, learned: Any, pipeline: FeaturePipeline, estimator: Estimator) -> SavedShared:
-    """What a file or a copy holds; learned: as it begins. ValueError where the parts contradict each other."""
+    """Return the contents of a file or copy; ValueError if its parts contradict each other.
+
+    `learned` is the state of a model that has not learned.
+    """
     before = learned if any(name.startswith("before.") for name in held.arrays) else ()
     fits = estimator.consistent
     if not pipeline.moves and before == ():

@@ -50,8 +50,10 @@ AGAIN = -1  # any arm
 
 @compiled
 def multiplier(estimator: Any, rule: Any, rounds: int) -> float:
-    """beta: the rule's number, times the theoretical radius where it asks for that, else times the estimator's unit,
-    where that is known."""
+    """Return beta: the rule's number times a radius or unit.
+
+    The factor is the theoretical radius if the rule asks for it, else the estimator's unit if that is known.
+    """
     asked = strength(rule)
     if asked.theory.size == 0:
         nu = noise_unit(estimator)
@@ -62,7 +64,7 @@ def multiplier(estimator: Any, rule: Any, rounds: int) -> float:
 
 @compiled
 def sample_means(rule: Any, means: np.ndarray, beta: float, shifts: np.ndarray) -> np.ndarray:
-    """The means under theta + d and theta - d, (M, K), for shifts (pairs, K) = d^T x."""
+    """Return the means under theta + d and theta - d, (M, K), for shifts (pairs, K) = d^T x."""
     pairs, count = shifts.shape[0], min(draws(rule), 2 * shifts.shape[0])
     samples = np.empty((count, means.size))
     for m in range(count):
@@ -76,9 +78,9 @@ def sample_means(rule: Any, means: np.ndarray, beta: float, shifts: np.ndarray) 
 def row_statistics(
     estimator: Any, rule: Any, rounds: int, tally: Tally, rows: np.ndarray, normals: np.ndarray, joint: bool
 ) -> ArmStatistics:
-    """What the rule sees of the rows (K, features).
+    """Return the statistics of the rows (K, features) that a rule needs.
 
-    normals (pairs, size), of which K make a draw if `joint`, else `features`.
+    normals (pairs, size): K of them make a draw if `joint`, else `features`.
     """
     design = estimator.design
     means, widths = dot(rows, parameter(estimator)).astype(np.float64), np.zeros(rows.shape[0])
@@ -195,8 +197,10 @@ def decide_outer(
 def learn_rows(
     estimator: Any, counts: bool, tally: Tally, rows: np.ndarray, rewards: np.ndarray, nus: np.ndarray
 ) -> tuple[Any, Tally]:
-    """The estimator after rows (n, features), rewards (n,) and their noise scales, (n,) or none; and the tally, if that
-    `counts`: deviations of a batch are those from the means before it."""
+    """Return the estimator after rows (n, features), rewards (n,) and noise scales, (n,) or none, and the tally.
+
+    If it `counts`, the tally gains the deviations of a batch from the means before the batch.
+    """
     if counts:
         means = dot(rows, parameter(estimator))
         for i in range(rows.shape[0]):

@@ -32,7 +32,10 @@ class Weights(NamedTuple):
 
 
 def request_rows(pipeline: FeaturePipeline, contexts: Any) -> np.ndarray:
-    """Checked rows x (K, dim), or (1, dim) of all arms alike, of a single decision. ValueError for more of them."""
+    """Return checked rows x of a single decision, (K, dim), or (1, dim) for all arms.
+
+    ValueError for several decisions.
+    """
     if not isinstance(contexts, Factors):
         rows = pipeline.rows(contexts, (1, 2))
         return rows.reshape(-1, rows.shape[-1])
@@ -43,7 +46,7 @@ def request_rows(pipeline: FeaturePipeline, contexts: Any) -> np.ndarray:
 
 
 def weights_of_shared(learned: Any, z: np.ndarray) -> list[list[Weights]]:
-    """Of one arm or two, z (m, D), by an estimator's state."""
+    """Return the weights of one arm or two, z (m, D), in a shared model."""
     total = np.ascontiguousarray(sum(sign * row for sign, row in zip(SIGNS, z, strict=False)), z.dtype)
     return [[Weights("shared", parameter(learned), contract.solve(learned.design, total))] for _ in z]
 

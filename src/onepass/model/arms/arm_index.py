@@ -26,7 +26,7 @@ class ArmIndex:
         self._last_request: tuple[Any, list[Any], np.ndarray] | None = None  # what was asked for, its names and records
 
     def copy(self) -> "ArmIndex":
-        """The same names and records."""
+        """Return a copy with the same names and ids."""
         return ArmIndex(self._arm_ids)
 
     def __len__(self) -> int:
@@ -62,14 +62,14 @@ class ArmIndex:
         self._last_request = None
 
     def lookup(self, arm: Hashable) -> int:
-        """The record of an arm; ValueError if it is not known."""
+        """Return the id of an arm; ValueError if it is not known."""
         check_hashable([arm])
         if arm not in self._arm_ids:
             raise ValueError(f"arm {quote(arm)} is not known; known are {len(self)} arms, see bandit.arms")
         return self._arm_ids[arm]
 
     def find(self, arm: Hashable) -> int:
-        """The record of an arm; NONE if it is not known."""
+        """Return the id of an arm; NONE if it is not known."""
         return self._arm_ids.get(arm, NONE)
 
     def check_untrained(self, arm: Hashable) -> None:
@@ -81,7 +81,7 @@ class ArmIndex:
             )
 
     def assign(self, arm: Hashable, arm_id: int) -> None:
-        """The arm has learned, and its model is at this record."""
+        """Note that an arm has learned and that its model has this id."""
         self._arm_ids[arm], self._last_request = arm_id, None
 
     def request(self, arms: Any) -> tuple[list[Any], np.ndarray]:

@@ -19,8 +19,19 @@ from onepass.model.merge import Parts, check_mergeable
 
 
 class ArmContents(NamedTuple):
-    """rows learned; arm, prior: as a store exports them; direction (d_a,) of a reduced factor; features: what the map
-    has learned."""
+    """Everything that one arm has learned.
+
+    Parameters
+    ----------
+    rows : int
+        Number of rows learned.
+    arm, prior : Any
+        State and prior of the arm, as a store exports them.
+    direction : array of shape (d_a,)
+        Direction of a reduced factor.
+    features : Any
+        State of the feature map.
+    """
 
     rows: int
     arm: Any
@@ -32,11 +43,24 @@ class ArmContents(NamedTuple):
 @final
 @savable
 class ArmModel(files.Owner):
-    """One arm of models per arm, on its own: what `ArmModels.export_arm` gives and `ArmModels.import_arm` takes.
+    """One arm of models per arm, exported by `ArmModels.export_arm` and imported by `ArmModels.import_arm`.
 
-    estimator: the `Disjoint` of its bandit; features: its feature map, or None. `save`, `onepass.to_bytes`, pickles and
-    copies as of any owner. ValueError for a hybrid model, whose shared part knows the arm as well.
+    It is saved, copied and sent like every other object: `save`, `onepass.to_bytes`, pickle.
 
+    Parameters
+    ----------
+    estimator : Disjoint
+        The estimator of its bandit.
+    features : FeatureMap, default None
+        The feature map of its bandit.
+
+    Raises
+    ------
+    ValueError
+        If the estimator is `Hybrid`: its shared part has learned from the arm as well.
+
+    Examples
+    --------
     >>> import onepass as op
     >>> here, there = (op.Bandit(op.Disjoint(op.Ridge(op.Exact(dim=2)))) for _ in range(2))
     >>> here.learn([1.0, 0.0], 1.0, arm="left")
@@ -80,12 +104,22 @@ class ArmModel(files.Owner):
 
     @classmethod
     def from_contents(cls, params: dict[str, Any], extra: dict[str, Any], held: files.StateSource) -> Self:
-        """From what a file, copy or pickle holds, `params`, `extra` and `held`; ValueError where that does not fit."""
         model = cls(**{name: build(part) for name, part in params.items()})
         return model.set_state(held.take(model._state, model._fits))
 
     def set_state(self, held: Any) -> Self:
-        """This one, once it holds what a store has exported: `held`, taken as it is."""
+        """Set the state to what a store has exported, without a copy.
+
+        Parameters
+        ----------
+        held : Any
+            The exported state.
+
+        Returns
+        -------
+        ArmModel
+            The object itself.
+        """
         self._state = held
         return self
 
@@ -109,7 +143,7 @@ class ArmModel(files.Owner):
 def export_arm(
     estimator: Any, features: FeatureMap | None, learned: ArmModelsState, arm_id: int, moved: tuple[Any, ...]
 ) -> ArmModel:
-    """The arm at a record, NONE: as it begins."""
+    """Return the arm with an id; NONE stands for an arm that has not learned."""
     store = learned.store
     arm, prior = store.export_arm(arm_id), store.export_arm(NONE)
     held = ArmContents(arm.rows, arm, prior, direction_of(learned, arm_id), states.copy_arrays(moved))
@@ -124,7 +158,10 @@ def check_arm_model(
     moved: tuple[Any, ...],
     model: Any,
 ) -> ArmContents:
-    """What a model holds, for a bandit of these parts. ValueError if it is of other parts, TypeError if it is none."""
+    """Return the contents of a model for a bandit of these parts.
+
+    ValueError if it was made of other parts, TypeError if it is no `ArmModel`.
+    """
     if not isinstance(model, ArmModel):
         raise TypeError(f"model must be an ArmModel, as export_arm gives it, got {type(model).__name__}")
     mine = Parts((estimator.arms, estimator.shared, estimator.compact), features, moved, learned.store.export_arm(NONE))
@@ -135,7 +172,7 @@ def check_arm_model(
 
 
 def import_arm(learned: ArmModelsState, index: ArmIndex, arm: Hashable, held: ArmContents) -> ArmModelsState:
-    """The models, with one more arm."""
+    """Return the models with one more arm."""
     if not held.rows:  # an arm that has not learned has no record
         index.add_names([arm])
         return learned

@@ -53,14 +53,23 @@ from onepass.model.weights import request_rows, sides_of
 class ArmModels(Model):
     """One model per arm.
 
-    estimator: `Disjoint` or `Hybrid`.
-    features: a map of contexts to the designs' rows (default None: rows as they are).
-    half_life: after how many rows, or after which time (a timedelta), a row counts half, above 0 (default None: nothing
-        is forgotten). Models are then kept as one state per arm, not in an arena; an arm that nobody asks for forgets
-        when it is next asked for, in one step. Hybrid: see `older`.
-    A context is (dim,), the same for all arms, or (K, dim), a row per arm; n decisions take (n, 1, dim) or (n, K, dim);
-    as factors (`features=OuterProduct(...)`): `Factors` of left (d_u,) or (n, d_u) and right (K, d_a). ValueError for
-    parts that do not fit.
+    A context is a row (dim,) for all arms, or rows (K, dim), one for each arm. n decisions take (n, 1, dim) or
+    (n, K, dim). With `features=OuterProduct(...)` a context is `Factors` of left (d_u,) or (n, d_u) and right (K, d_a).
+
+    Parameters
+    ----------
+    estimator : Disjoint or Hybrid
+        Estimator of every arm, and of the shared part of a hybrid model.
+    features : FeatureMap, default None
+        Map of contexts to the rows of the designs. None takes rows as they are.
+    half_life : int or timedelta, default None
+        Number of rows, or time, after which a row counts half, above 0. Every arm then has a state of its own, outside
+        the arena, and forgets when it is next used. None forgets nothing.
+
+    Raises
+    ------
+    ValueError
+        If the parts do not fit together.
     """
 
     def __init__(self, estimator: Disjoint | Hybrid, features: FeatureMap | None = None, half_life: Any = None) -> None:
@@ -112,7 +121,6 @@ class ArmModels(Model):
         self._index.add(arm)
 
     def remove_arm(self, arm: Hashable) -> None:
-        """Forget an arm and all it has learned (a shared part keeps what it learned). ValueError if it is not known."""
         arm_id = self._index.lookup(arm)
         if arm_id != NONE:
             self._learned.store.release(arm_id)
@@ -120,45 +128,117 @@ class ArmModels(Model):
 
     @reading
     def parameter_of(self, arm: Hashable) -> np.ndarray:
-        """theta_a (features,), for hybrid parameters beta + theta_a; the prior's zero for an arm that has not learned.
+        """Return theta_a, or beta + theta_a of a hybrid model.
 
-        ValueError if the arm is not known, or for a hybrid model of contexts given as factors; FloatingPointError when
-        it is not finite.
+        Parameters
+        ----------
+        arm : hashable
+            Name of the arm.
+
+        Returns
+        -------
+        array of shape (features,)
+            The parameter; zeros, the prior mean, if the arm has not learned.
+
+        Raises
+        ------
+        ValueError
+            If the arm is not known, or if contexts of a hybrid model are factors.
+        FloatingPointError
+            If the parameter is not finite.
         """
         return check_finite_parameter(parameter_of(self._learned, self._pipeline, self._index.lookup(arm), self._width))
 
     @reading
     def models_of(self, arms: Any = None) -> tuple[np.ndarray, np.ndarray]:
-        """theta_a (K, features) and A_a^-1 (K, features, features) of `arms` (names, each once; default: all known).
+        """Return the parameters and inverse designs of arms, theta_a and A_a^-1.
 
-        A draw of Thompson sampling is from N(theta_a, beta^2 A_a^-1), a width is sqrt(x^T A_a^-1 x). An arm that has
-        not learned is as the prior has it. O(features^3) an arm. ValueError for hybrid models, names that are not
-        hashable or there twice, and none; FloatingPointError where one is not finite.
+        A draw of Thompson sampling is from N(theta_a, beta^2 A_a^-1), and a width is sqrt(x^T A_a^-1 x). An arm that
+        has not learned has its prior. Cost: O(features^3) an arm.
+
+        Parameters
+        ----------
+        arms : sequence of hashable, default None
+            Names of the arms, each once. None means all known arms.
+
+        Returns
+        -------
+        thetas : array of shape (K, features)
+            Parameters.
+        inverses : array of shape (K, features, features)
+            Inverse designs.
+
+        Raises
+        ------
+        ValueError
+            For hybrid models, if a name is not hashable or appears twice, and if there is no arm.
+        FloatingPointError
+            If a parameter is not finite.
         """
         thetas, inverses = models_of(self._learned, self._index.request(arms)[1])
         return check_finite_parameter(thetas), check_finite_parameter(inverses)
 
     @reading
     def rows_of(self, arm: Hashable) -> int:
-        """Rows learned from an arm; ValueError if it is not known."""
+        """Return the number of rows learned from an arm.
+
+        Parameters
+        ----------
+        arm : hashable
+            Name of the arm.
+
+        Returns
+        -------
+        int
+            Number of rows.
+
+        Raises
+        ------
+        ValueError
+            If the arm is not known.
+        """
         arm_id = self._index.lookup(arm)
         return self._learned.store.export_arm(arm_id).rows
 
     @reading
     def export_arm(self, arm: Hashable) -> ArmModel:
-        """A copy of what an arm has learned: for `import_arm` of another model, for files and `to_bytes`.
+        """Return a copy of what an arm has learned, for `import_arm` of another model, for files and for `to_bytes`.
 
-        ValueError if the arm is not known, and for hybrid models, whose shared part knows the arm as well.
+        Parameters
+        ----------
+        arm : hashable
+            Name of the arm.
+
+        Returns
+        -------
+        ArmModel
+            The copy.
+
+        Raises
+        ------
+        ValueError
+            If the arm is not known, and for hybrid models, whose shared part has learned from the arm as well.
         """
         arm_id = self._index.lookup(arm)
         return export_arm(self.estimator, self.features, self._learned, arm_id, self._pipeline.statistics)
 
     @writing
     def import_arm(self, arm: Hashable, model: ArmModel) -> None:
-        """Give an arm that has not learned yet what another one of that or any name has learned elsewhere, bit for bit.
+        """Give an arm that has not learned yet what an exported arm has learned, bit for bit.
 
-        model: what `export_arm` of a model with the same parts gave. ValueError, and nothing has changed, where the
-        parts differ, or if the arm has learned already; TypeError for what is no `ArmModel`.
+        Parameters
+        ----------
+        arm : hashable
+            Name of the arm; it need not be the name that was exported.
+        model : ArmModel
+            Result of `export_arm` of a model with equal parts.
+
+        Raises
+        ------
+        ValueError
+            If the parts differ, or if the arm has learned already. Nothing has changed then.
+        TypeError
+            If `model` is no `ArmModel`.
         """
         self._index.check_untrained(arm)
         held = check_arm_model(self.estimator, self.features, self._learned, self._pipeline.statistics, model)
@@ -193,7 +273,6 @@ class ArmModels(Model):
             raise ValueError("exploration must be a number beside half_life: only the radius of Ridge is known then")
 
     def encode(self, context: Any, arms: Any) -> Request:
-        """Return, for every decision, means and squared widths by the arms' models, and rows of the shared one."""
         names, arm_ids = self._index.request(arms)
         single, means, squares, adjusted = evaluate(self._learned, self._pipeline, context, arm_ids)
         each: list[Any] = [(means[i], squares[i], adjusted[i] if adjusted else None) for i in range(len(means))]
@@ -222,7 +301,7 @@ class ArmModels(Model):
         return known[1]
 
     def _older(self, ticks: int) -> Self:
-        """A model for readers; arms alone forget as they are asked for."""
+        """Return a model for readers that has forgotten so many ticks; arms forget when they are read."""
         twin, (store, shared, _) = self._twin(), self._learned
         assert isinstance(store, ListStore)
         store = store.advance(0, own=shared != ())
@@ -280,13 +359,11 @@ class ArmModels(Model):
         self._age.add_ticks(ticks)
 
     def check_rounds(self, contexts: Any, rewards: Any, nu: Any) -> tuple[np.ndarray, np.ndarray, Any]:
-        """Check recorded rounds; contexts may be (T, 1, dim), the same for all arms, which are named 0 .. K - 1."""
         return *check_rounds(self._pipeline, contexts, rewards, nu), None
 
     def play(
         self, contexts: np.ndarray, rewards: np.ndarray, nu: Any, rule: Rule, rng: np.random.Generator
     ) -> np.ndarray | None:
-        """One compiled loop where the arms are disjoint in an arena and the feature map is at rest."""
         straight = self.family is None or not (rule.rewards or rule.residual)
         store = self._learned.store
         if not (straight and self._learned.shared == () and isinstance(store, PackedStore)) or self._pipeline.moves:
@@ -310,9 +387,24 @@ class ArmModels(Model):
         return np.concatenate(arms) if arms else np.empty(0, np.int64)
 
     def merge(self, other: Self, since: Self | None) -> Self:
-        """Arms that only `other` knows are moved as they are, bit for bit. An arm of both is united: exactly for
-        `Ridge` and `TruncatedRidge` on `Exact` designs; on sketches that merge the certificates add. Hybrid: exact on
-        `Exact` designs; with sketches no arm may be one of both."""
+        """Return the union of two models.
+
+        Arms that only `other` has are copied bit for bit. For an arm of both models, the union is exact for `Ridge` and
+        `TruncatedRidge` on `Exact` designs. On sketches that can be merged, the certificates add. A hybrid model is
+        exact on `Exact` designs; with sketches no arm may be in both models.
+
+        Parameters
+        ----------
+        other : ArmModels
+            The other model.
+        since : ArmModels or None
+            The state from which both models began; None if they began with nothing.
+
+        Returns
+        -------
+        ArmModels
+            The union.
+        """
         every: list[Self] = [self, other] if since is None else [self, other, since]
         for name, one in zip(("other", "since"), every[1:], strict=False):
             check_mergeable(self._parts(), one._parts(), name)
@@ -358,8 +450,13 @@ class ArmModels(Model):
 
     @reading
     def error_bound(self) -> float:
-        """Return the largest certified ||A_a - A_hat_a||_2 of all arms; infinite behind features without
-        certificates."""
+        """Return the largest certified ||A_a - A_hat_a||_2 of all arms.
+
+        Returns
+        -------
+        float
+            The bound; infinite if the features have no certificate.
+        """
         if not self._pipeline.map.certified:
             return float("inf")
         shared = 0.0 if self._learned.shared == () else float(contract.error_bound(self._learned.shared.design))
@@ -373,7 +470,6 @@ class ArmModels(Model):
 
     @reading
     def memory_usage(self) -> int:
-        """Return the bytes of all arrays of the state, the feature map's included."""
         learned = self._learned
         return states.nbytes((self._pipeline.state, learned.store.state, learned.shared, (learned.direction,)))
 
@@ -386,7 +482,6 @@ class ArmModels(Model):
     # ---- copies and files ----
 
     def freeze(self) -> Self:
-        """Return a copy of the arms that have changed since the last copy; it shares the others."""
         twin, learned = self._twin(), self._learned
         store, shared = learned.store.snapshot(), states.copy(learned.shared)
         twin._learned = learned._replace(store=store, shared=shared, direction=learned.direction.copy())
@@ -400,7 +495,6 @@ class ArmModels(Model):
         return twin
 
     def params(self) -> dict[str, Any]:
-        """What the constructor was given."""
         return {"estimator": self.estimator, "features": self.features, "half_life": self._age.clock}
 
     def contents(self) -> files.Contents:
@@ -411,7 +505,6 @@ class ArmModels(Model):
 
     @classmethod
     def from_contents(cls, params: dict[str, Any], extra: dict[str, Any], held: files.StateSource) -> Self:
-        """From what a file, copy or pickle holds, `params`, `extra` and `held`; ValueError where that does not fit."""
         model = cls(**{name: build(part) for name, part in params.items()})
         found: SavedArmModels = unpack_state(held, model._learned, model._pipeline, model.estimator)
         model._learned.store.restore(found.store)

@@ -14,8 +14,21 @@ from onepass.model.feature_pipeline import FeaturePipeline
 
 
 class SavedArmModels(NamedTuple):
-    """What is written: names, the record of each (NONE: never learned from), and all states, that of the feature map as
-    far as it has learned; before: what the shared part knew before its first row, () for nothing."""
+    """Contents of a file of models per arm.
+
+    Parameters
+    ----------
+    names : array of object
+        Names of the arms.
+    arm_ids : array of int
+        Id of every arm's model; NONE if the arm has not learned.
+    direction : array of shape (ids, d_a)
+        Directions by which rows of arms were reduced.
+    shared, store, features : Any
+        States of the shared part, of the arms, and of the feature map.
+    before : Any
+        State with which the shared part began; () for A = reg I.
+    """
 
     names: np.ndarray
     arm_ids: np.ndarray
@@ -42,7 +55,10 @@ def pack_state(learned: ArmModelsState, index: ArmIndex, pipeline: FeaturePipeli
 def unpack_state(
     held: files.StateSource, learned: ArmModelsState, pipeline: FeaturePipeline, estimator: Disjoint | Hybrid
 ) -> SavedArmModels:
-    """What a file or a copy holds; learned: as it begins. ValueError where the parts contradict each other."""
+    """Return the contents of a file or copy; ValueError if its parts contradict each other.
+
+    `learned` is the state of a model that has not learned.
+    """
     initial = SavedArmModels(
         names=object_array([]),
         arm_ids=np.zeros(0, np.int64),

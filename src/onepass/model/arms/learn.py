@@ -16,7 +16,7 @@ from onepass.model.feature_pipeline import FeaturePipeline
 
 
 def allocate_arm(learned: ArmModelsState, index: ArmIndex, name: Hashable) -> tuple[ArmModelsState, int]:
-    """The record of an arm that is about to learn, and the models with room for it."""
+    """Return the models with room for an arm that is about to learn, and its id."""
     arm_id = index.find(name)
     if arm_id == NONE:
         arm_id = learned.store.allocate()
@@ -48,7 +48,10 @@ def learn(
 
 
 def check_pairs(pipeline: FeaturePipeline, contexts: Any) -> tuple[bool, np.ndarray, np.ndarray]:
-    """Whether it is a single row that is learned; checked rows (n, dim) and none, or factors (n, d_u), (n, d_a)."""
+    """Check contexts that are learned: whether there is a single row, and the rows.
+
+    They are rows (n, dim) and none, or factors (n, d_u) and (n, d_a).
+    """
     if pipeline.factors:
         return np.ndim(contexts.left if isinstance(contexts, Factors) else contexts) == 1, *pipeline.sides(
             contexts, True
@@ -58,7 +61,7 @@ def check_pairs(pipeline: FeaturePipeline, contexts: Any) -> tuple[bool, np.ndar
 
 
 def check_rounds(pipeline: FeaturePipeline, contexts: Any, rewards: Any, nu: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Checked contexts (T, K or 1, dim) and rewards (T, K) of recorded rounds. ValueError for others."""
+    """Check contexts (T, K or 1, dim) and rewards (T, K) of recorded rounds; ValueError if they do not fit."""
     if pipeline.factors:
         raise ValueError("play takes full contexts, not factors; use decide and learn")
     if nu is not None:
@@ -81,10 +84,10 @@ def learn_rows(
     values: np.ndarray,
     names: list[Any],
 ) -> ArmModelsState:
-    """The models after checked rows x (n, dim), right (n, 0), or factors rows (n, d_u), right (n, d_a).
+    """Return the models after checked rows x (n, dim), right (n, 0), or factors rows (n, d_u), right (n, d_a).
 
-    values (n,): rewards; names: of the arms. ValueError, and nothing has changed, where a factor has turned or a
-    feature is not finite.
+    values (n,) are the rewards, and names are those of the arms. ValueError if a factor has turned or a feature is not
+    finite; nothing has changed then.
     """
     codes: dict[Hashable, int] = {}
     group = np.array([codes.setdefault(name, len(codes)) for name in names], np.int64)

@@ -38,8 +38,19 @@ class NamedModels(NamedTuple):
 
 
 class MergePlan(NamedTuple):
-    """What the first of two bandits becomes: names to meet, arms (name, record of the other one) to carry over, arms
-    (name, record or NONE, model, direction) that change, and the shared state."""
+    """Changes that turn the first of two models into the union.
+
+    Parameters
+    ----------
+    meets : list
+        Names of arms to add.
+    carried : list of (name, id)
+        Arms to copy from the other model.
+    changed : list of (name, id or NONE, model, direction)
+        Arms that change.
+    shared : Any
+        The shared state of the union.
+    """
 
     names: list[Any]
     carried: list[tuple[Any, int]]
@@ -48,7 +59,7 @@ class MergePlan(NamedTuple):
 
 
 def direction_of(learned: ArmModelsState, arm_id: int) -> np.ndarray:
-    """The direction of an arm whose rows were reduced, (d_a,); zeros where it has none yet."""
+    """Return the direction (d_a,) of an arm whose rows were reduced; zeros if it has none yet."""
     width = learned.direction.shape[1]
     return learned.direction[arm_id].copy() if width and arm_id != NONE else np.zeros(width)
 
@@ -56,7 +67,10 @@ def direction_of(learned: ArmModelsState, arm_id: int) -> np.ndarray:
 def align_direction(
     learned: ArmModelsState, other: ArmModelsState, arm_id: int, its: int, name: Any
 ) -> tuple[Any, np.ndarray]:
-    """The arm of the other bandit, in the direction that it has here; and that direction. ValueError if it turned."""
+    """Return the other model's arm in the direction that it has here, and this direction.
+
+    ValueError if the arm has turned.
+    """
     arm = other.store.export_arm(its)
     mine, theirs = direction_of(learned, arm_id), direction_of(other, its)
     if not mine.any() or not theirs.any():
@@ -68,14 +82,14 @@ def align_direction(
 
 
 def is_same_arm(learned: ArmModelsState, arm_id: int, other: ArmModelsState, its: int) -> bool:
-    """Whether an arm has learned the same in two bandits."""
+    """Return True if an arm has learned the same rows in two models."""
     return states.equal(learned.store.export_arm(arm_id), other.store.export_arm(its))
 
 
 def iter_changed_arms(
     mine: NamedModels, its: NamedModels, since: NamedModels | None
 ) -> Iterator[tuple[Any, int, int, int]]:
-    """Of every arm that the other one has learned more about: its name and records here, there and at the start."""
+    """Yield arms that the other model knows more about: name, and ids here, there and at the start."""
     for name, arm_id in zip(its.arm_index.names, its.arm_index.arm_ids.tolist(), strict=True):
         before = NONE if since is None else since.arm_index.find(name)
         if arm_id == NONE:
@@ -87,7 +101,7 @@ def iter_changed_arms(
 def plan_arm_merge(
     mine: NamedModels, its: NamedModels, since: NamedModels | None, estimator: Any, shared: Any
 ) -> MergePlan:
-    """What the union of two bandits is; nothing changes. shared: of both, their arms apart, () where disjoint."""
+    """Return the plan of a union; nothing changes. `shared` is the shared state of the union, () if disjoint."""
     store, found = mine.learned.store, list(iter_changed_arms(mine, its, since))
     carried = [(name, arm_id) for name, own, arm_id, before in found if own == before == NONE]
     both = [entry for entry in found if not entry[1] == entry[3] == NONE]
@@ -114,7 +128,7 @@ def plan_arm_merge(
 def plan_merge(
     mine: NamedModels, its: NamedModels, since: NamedModels | None, estimator: Any, before: Any
 ) -> MergePlan:
-    """The union of two bandits' models, the shared part of hybrid ones included; before: what that knew at first."""
+    """Return the plan of a union with its shared part, which began with `before`."""
     shared: Any = mine.learned.shared
     if shared != ():
         start = () if since is None else since.learned.shared
@@ -123,8 +137,10 @@ def plan_merge(
 
 
 def correct_shared(shared: Any, corrections: list[Any]) -> Any:
-    """The shared state of a hybrid model, A and b changed by the sums of (T, t). ValueError unless it is exact,
-    TypeError unless it is ridge regression, which has a b."""
+    """Return the shared state of a hybrid model with A and b changed by the sums of (T, t).
+
+    ValueError unless the design is exact, TypeError unless the estimator is ridge regression, which has a b.
+    """
     if not isinstance(shared, RidgeState):
         raise estimators.path_dependence_error(
             f"{type(shared).__name__.removesuffix('State')} beside arms that both know"
@@ -153,7 +169,7 @@ def apply_merge(mine: NamedModels, its: ArmModelsState, union: MergePlan) -> Arm
 
 
 def set_directions(held: np.ndarray, directions: list[tuple[int, np.ndarray]]) -> np.ndarray:
-    """The directions (records, d_a), with those of some records."""
+    """Return the directions (ids, d_a) with new values for some ids."""
     if not held.shape[1] or not directions:
         return held
     last = max(arm_id for arm_id, _ in directions)

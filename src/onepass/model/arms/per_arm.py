@@ -67,20 +67,20 @@ class PerArm:
     _store: Callable[[], ModelStore] | None = None  # makes stores of another kind
 
     def store(self) -> ModelStore:
-        """An empty store for the arms."""
+        """Return an empty store for the arms."""
         if self._store is not None:
             return self._store()
         extra = 0 if self.shared is None else self.shared.design.dim
         return (PackedStore if self.compact else ListStore)(self.arms, extra, self.threads)
 
     def separate(self) -> Self:
-        """The same with one state per arm."""
+        """Return a copy that keeps one state per arm."""
         same = copy(self)
         same.compact = False
         return same
 
     def with_store(self, store: Callable[[], ModelStore]) -> Self:
-        """The same with stores that `store` makes."""
+        """Return a copy that keeps its arms in stores made by `store`."""
         same = copy(self)
         same._store = store
         return same
@@ -90,14 +90,23 @@ class PerArm:
 class Disjoint(PerArm):
     """One model per arm: r = x^T theta_a.
 
-    estimator: what every arm begins with, e.g. ``Ridge(ProjectorSplitting(dim=169, rank=16))``; rows that its design
-        holds already are every arm's prior.
-    compact: keep all arms in one arena that grows with what was learned (Ridge, OnlineNewton, OnePassHuber and
-        OnePassGLM without a ball, on Exact, FrequentDirections or ProjectorSplitting; designs and estimators of your
-        own that declare their rules), or False: one state per arm, as all others do; default None: an arena where it
-        can.
-    threads: for large batches, at least 1; default None: as many as there are processors. Results do not depend on it.
-    ValueError for what is not an estimator.
+    Parameters
+    ----------
+    estimator : Estimator
+        Estimator with which every arm begins, such as ``Ridge(ProjectorSplitting(dim=169, rank=16))``. Rows that its
+        design holds already are the prior of every arm.
+    compact : bool, default None
+        True keeps all arms in one arena that grows with what is learned. `Ridge`, `OnlineNewton`, `OnePassHuber` and
+        `OnePassGLM` without a ball can do so on `Exact`, `FrequentDirections` and `ProjectorSplitting`; designs and
+        estimators of your own can if they declare their rules. False keeps one state per arm. None takes an arena
+        where it can.
+    threads : int, default None
+        Number of threads for large batches, at least 1. None takes one per processor. Results do not depend on it.
+
+    Raises
+    ------
+    ValueError
+        If `estimator` is no estimator, or cannot use an arena although `compact` is True.
     """
 
     compact: bool
@@ -108,7 +117,13 @@ class Disjoint(PerArm):
         self.compact, self.threads = _check_options(self.arms, compact, threads)
 
     def params(self) -> dict[str, Any]:
-        """What the constructor was given."""
+        """Return the arguments of the constructor.
+
+        Returns
+        -------
+        dict
+            Arguments by name.
+        """
         return {"estimator": self.arms, "compact": self.compact, "threads": self.threads}
 
     def __repr__(self) -> str:
@@ -117,12 +132,25 @@ class Disjoint(PerArm):
 
 @savable
 class Hybrid(PerArm):
-    """A shared and a per-arm part: r = x^T (beta + theta_a).
+    """A shared part and a part for each arm: r = x^T (beta + theta_a).
 
-    shared, arms: `Ridge`, the shared part also `OnlineNewton`, on designs for rows of the same width (for contexts
-        given as factors: `arms` of the reduced width) and of one dtype.
-    compact, threads: as for `Disjoint`. ValueError for other estimators: the arms are eliminated by the algebra of
-        ridge regression, and what they leave to the shared part are rows of a least-squares problem, for either.
+    Parameters
+    ----------
+    shared : Ridge or OnlineNewton
+        Estimator of beta.
+    arms : Ridge
+        Estimator of every theta_a, on a design for rows of the same width and dtype. If contexts are factors, the
+        width is the reduced one.
+    compact : bool, default None
+        As for `Disjoint`.
+    threads : int, default None
+        As for `Disjoint`.
+
+    Raises
+    ------
+    ValueError
+        For other estimators. The arms are eliminated by the algebra of ridge regression; what they leave to the shared
+        part are rows of a least-squares problem.
     """
 
     shared: Any
@@ -139,7 +167,13 @@ class Hybrid(PerArm):
         self.compact, self.threads = _check_options(self.arms, compact, threads)
 
     def params(self) -> dict[str, Any]:
-        """What the constructor was given."""
+        """Return the arguments of the constructor.
+
+        Returns
+        -------
+        dict
+            Arguments by name.
+        """
         return {"shared": self.shared, "arms": self.arms, "compact": self.compact, "threads": self.threads}
 
     def __repr__(self) -> str:
@@ -147,8 +181,16 @@ class Hybrid(PerArm):
 
 
 class ArmModelsState(NamedTuple):
-    """store: the arms' models; shared: the state of the shared estimator, () if disjoint; direction: of every record,
-    the unit vector v_a / ||v_a|| with which its rows were reduced (records, d_a), d_a = 0 where nothing is reduced.
+    """State of models per arm.
+
+    Parameters
+    ----------
+    store : ModelStore
+        The arms' models.
+    shared : Any
+        State of the shared estimator; () if disjoint.
+    direction : array of shape (ids, d_a)
+        Unit vector v_a / ||v_a|| by which the rows of every arm were reduced; d_a = 0 if nothing is reduced.
     """
 
     store: ModelStore

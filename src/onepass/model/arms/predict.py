@@ -20,8 +20,10 @@ from onepass.model.feature_pipeline import FeaturePipeline, split_sides
 def evaluate(
     learned: ArmModelsState, pipeline: FeaturePipeline, contexts: Any, arm_ids: np.ndarray
 ) -> tuple[bool, np.ndarray, np.ndarray, list[np.ndarray]]:
-    """Whether it is a single decision; means and x^T A^-1 x of the arms' models (n, K); hybrid: n times (K, k) rows
-    of the shared model."""
+    """Return whether there is a single decision, and means and x^T A^-1 x of the arms, (n, K).
+
+    For a hybrid model the last item lists n arrays of rows (K, k) of the shared model.
+    """
     store, shared, count = learned.store, learned.shared, len(arm_ids)
     if isinstance(contexts, Factors):
         left, right = pipeline.sides(contexts, False)
@@ -60,8 +62,10 @@ def evaluate(
 def evaluate_rows(
     learned: ArmModelsState, arm_ids: np.ndarray, rows: np.ndarray, extra: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Means and squares (K,) for rows (K or 1, width), and the rows of the shared model (K, k), which starts from
-    extra (default: the rows themselves)."""
+    """Return means and squares (K,) for rows (K or 1, width), and the rows of the shared model (K, k).
+
+    The rows of the shared model start from `extra`; None stands for the rows themselves.
+    """
     if learned.shared == ():
         extra = np.empty((len(arm_ids), 0), rows.dtype)
     elif extra is None:
@@ -91,10 +95,11 @@ def arm_statistics(
     rows: np.ndarray | None,
     normals: np.ndarray,
 ) -> ArmStatistics:
-    """What a rule sees of arms with means and squares x^T A_a^-1 x (K,).
+    """Return the statistics of arms with means and squares x^T A_a^-1 x (K,).
 
-    rows (K, k): of the shared model of a hybrid one, which adds its part to the means. normals (pairs, K, and those of
-    the shared model): arms share no data, so draws from N(theta_a, A_a^-1) are independent: one normal an arm will do.
+    rows (K, k) belong to the shared part of a hybrid model, which adds its part to the means. normals (pairs, K, and
+    those of the shared model): arms share no data, so draws from N(theta_a, A_a^-1) are independent, and one normal for
+    each arm is enough.
     """
     shared, count, wanted = learned.shared, len(arm_ids), explores.strength
     widths, shifts = np.sqrt(np.maximum(squares, 0.0)), normals
@@ -119,8 +124,10 @@ def reward_residuals(
     record_of: Callable[[Any], int],
     expected: Callable[[np.ndarray], np.ndarray],
 ) -> np.ndarray:
-    """Rewards (n,) less their means under the models as they are, of contexts that are learned and the names of their
-    arms; expected: from scores x^T theta to means, which leaves those of a hybrid model as they are."""
+    """Return rewards (n,) less their means under the present models.
+
+    `expected` turns scores x^T theta into means; scores of a hybrid model are means already.
+    """
     if isinstance(contexts, Factors):
         contexts = np.hstack([np.atleast_2d(contexts.left), np.atleast_2d(contexts.right)])
     rows, out = pipeline.rows(contexts, (1, 2)).reshape(-1, pipeline.map.input_dim), values.astype(np.float64)

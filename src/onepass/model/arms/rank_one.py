@@ -26,8 +26,11 @@ def lengths_along(directions: np.ndarray, places: np.ndarray, right: np.ndarray)
 
 
 def directions_for(held: np.ndarray, arm_ids: list[int], group: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Directions (arms, d_a) of the arms that rows right (n, d_a) belong to: row i to arm group[i], which has
-    records[group[i]] (NONE: never learned from), whose direction, if it has one, is in held."""
+    """Return the directions (arms, d_a) of the arms that rows right (n, d_a) belong to.
+
+    Row i belongs to arm group[i], whose id is arm_ids[group[i]], NONE if it has not learned. The direction of an arm
+    that has one is in `held`.
+    """
     norms = np.linalg.norm(right.astype(np.float64), axis=1)
     directions = np.zeros((len(arm_ids), right.shape[1]))
     some = np.flatnonzero(norms > 0.0)

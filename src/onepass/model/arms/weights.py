@@ -19,7 +19,10 @@ from onepass.model.weights import SIGNS, Weights
 def arm_weights(
     learned: ArmModelsState, arm_ids: np.ndarray, z: np.ndarray, sides: Factors | None
 ) -> list[list[Weights]]:
-    """Of one arm or two, z (m, D), by models per arm; sides: u and v of each where arms know ||v|| u."""
+    """Return the weights of one arm or two, z (m, D), in models per arm.
+
+    `sides` holds u and v of each if arms know ||v|| u.
+    """
     store, shared, rows = learned.store, learned.shared, z
     whole = lambda vector, i: vector  # noqa: E731
     if sides is not None:
@@ -44,7 +47,7 @@ def arm_weights(
 
 
 def axes_of(learned: ArmModelsState, arm_ids: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """The unit vector along which every arm knows its side v, (m, d_a): of one never learned from, its v's own."""
+    """Return the unit vectors (m, d_a) along which arms know their side v; v itself for an arm that has not learned."""
     norms = np.linalg.norm(right.astype(np.float64), axis=1, keepdims=True)
     axes = np.divide(right, norms, out=np.zeros(right.shape), where=norms > 0.0)
     for i, arm_id in enumerate(arm_ids):

@@ -43,24 +43,39 @@ RULE = OptimisticGap()
 @final
 @savable
 class AveragedModels(Model):
-    """Several models of every arm, which is known by its name.
+    """Several models of every arm, averaged with weights by how well they predict.
 
-    dim: of contexts that are rows, from 1 to 2,000, or to what `memory_limit` allow, 27,777 at the defaults: the first
-        rows and two spans fit into them (default None: that of the first row learned).
-    n_landmarks: of the kernel's features, from 0 (the columns alone) to 2,000 (default 150); fewer where
-        `memory_limit` says.
-    reg: penalty on every parameter, above 0 (default 0.1).
-    warm_up: rows from which scales and landmarks are made, again after 1, 2, 4, ... of them, from 1 (default 256).
-    memory_limit: that the models of all arms known may take when landmarks are chosen, above 0 (default 64.0); arms
-        that come later, and columns of records, take more.
-    alarm_threshold: of the alarm that forgets all after a change for the worse, above 0 (default 50.0); None: no alarm.
-    seed: of landmarks, at least 0 (default 0).
-    context: the `Records` of contexts that are records, at most 300 wide, learned further in a copy (default None:
-        contexts are rows).
-    ignore_features: True to leave out features of arms (default False: they are refused).
-    A context is a row (dim,), the same for all arms, or (K, dim), a row per arm, and n decisions take (n, 1, dim) or
-    (n, K, dim); or it is a dictionary, and n decisions take a list of them, or a frame. ValueError for values out of
-    range.
+    A context is a row (dim,) for all arms, or rows (K, dim), one for each arm; n decisions take (n, 1, dim) or
+    (n, K, dim). Or it is a dictionary; n decisions take a list of dictionaries, or a frame.
+
+    Parameters
+    ----------
+    dim : int, default None
+        Number of columns of row contexts, from 1 to 27,777 at the default `memory_limit`, or 2,000 if that is more.
+        None takes the width of the first row learned.
+    n_landmarks : int, default 150
+        Number of landmarks of the kernel features, from 0 (the columns alone) to 2,000. `memory_limit` may reduce it.
+    reg : float, default 0.1
+        Penalty on every parameter, above 0.
+    warm_up : int, default 256
+        Number of rows, at least 1, from which scales and landmarks are made. They are made again after 1, 2, 4, ... of
+        these rows.
+    memory_limit : float, default 64.0
+        Megabytes (10^6 bytes), above 0, that the models of all known arms may take when landmarks are chosen. Arms that
+        come later, and columns of records, take more.
+    alarm_threshold : float, default 50.0
+        Threshold, above 0, of the alarm that forgets all models after a change for the worse. None means no alarm.
+    seed : int, default 0
+        Seed of landmarks, at least 0.
+    context : Records, default None
+        Feature map of dictionary contexts, at most 300 wide; a copy learns further. None means that contexts are rows.
+    ignore_features : bool, default False
+        True ignores features of arms; False refuses them.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
     """
 
     def __init__(
@@ -125,8 +140,6 @@ class AveragedModels(Model):
         self._mixtures.index.add(arm)
 
     def remove_arm(self, arm: Hashable) -> None:
-        """Forget an arm and all it has learned; its place is taken by the next new one. ValueError if it is not
-        known."""
         self._mixtures.remove(arm)
 
     def _names(self, arms: Any) -> Any:
@@ -162,7 +175,6 @@ class AveragedModels(Model):
     # ---- decisions ----
 
     def encode(self, context: Any, arms: Any) -> Request:
-        """Return rows (n, K or 1, dim), and slots of arms."""
         names, slots = self._mixtures.index.request(self._names(arms))
         single, rows, given = self._contexts.requests(context, len(names))
         each: Any = rows
@@ -206,7 +218,6 @@ class AveragedModels(Model):
         return self
 
     def check_rounds(self, contexts: Any, rewards: Any, nu: Any) -> tuple[np.ndarray, np.ndarray, Any]:
-        """Check recorded rounds; contexts may be (T, 1, dim), the same for all arms, which are named 0 .. K - 1."""
         if nu is not None:
             raise ValueError(f"nu must be None for this model, got {quote(nu)}")
         return *self._contexts.game(contexts, rewards), None
@@ -229,16 +240,21 @@ class AveragedModels(Model):
 
     @reading
     def choices(self) -> dict[str, Any]:
-        """Return {"model": "rows", or "records", "weights": of the models by their names, "landmarks": of each view,
-        "directions": that wide rows are mapped on, 0: they are not wide, "residual": sigma, the unit of exploration,
-        "prior": mean of an unknown arm, "unit": D of the rewards, "alarms": how often all was forgotten,
-        "bytes_per_arm": memory}; {} before the first row."""
+        """Return what the model has chosen so far.
+
+        Returns
+        -------
+        dict
+            Empty before the first row. "model": "rows" or "records"; "weights": weights of the models by name;
+            "landmarks": of each view; "directions": number of directions that wide rows are mapped on, 0 for rows that
+            are not wide; "residual": sigma, the unit of exploration; "prior": mean of an unknown arm; "unit": D of the
+            rewards; "alarms": how often all was forgotten; "bytes_per_arm": memory of an arm.
+        """
         found = self._mixtures.choices()
         return {"model": self._contexts.model, **found} if found else {}
 
     @reading
     def memory_usage(self) -> int:
-        """Return the bytes of all arrays, and of the names in the dictionary of records."""
         records = self._contexts.records
         return states.nbytes((self._mixtures.models, self._mixtures.remaking)) + (
             0 if records is None else records.memory_usage()
@@ -268,7 +284,6 @@ class AveragedModels(Model):
         return self.copy()
 
     def params(self) -> dict[str, Any]:
-        """What the constructor was given."""
         settings = self._mixtures.settings._asdict()
         return {"dim": self._dim, **settings, "context": self._contexts.records, "ignore_features": self._ignores}
 
@@ -278,7 +293,6 @@ class AveragedModels(Model):
 
     @classmethod
     def from_contents(cls, params: dict[str, Any], extra: dict[str, Any], held: files.StateSource) -> Self:
-        """From what a file, copy or pickle holds, `params`, `extra` and `held`; ValueError where that does not fit."""
         model = cls(**{name: build(part) for name, part in params.items()})
         model._contexts.restore(extra)
         if model._mixtures.models == () and model.dim > 0:

@@ -54,17 +54,29 @@ NO_UNIFORMS = np.zeros(2)  # of who looks at scores alone
 class InteractionModel(Model):
     """One linear model of the features of requests, of arms, and of all pairs of them.
 
-    context, item: the `Records` of requests and of arms, learned further in copies (None, the default: 256 wide, with
-        standardized numbers, and 16 bands a number of arms).
-    recent: arms whose own appeal, beside that of their features, is kept: those learned last, at least 1 (default
-        1000).
-    dim: of requests that are rows of numbers (default None: any).
-    arms: names that are offered where none are named, each then an arm's only feature (default: none).
-    A context is a dictionary, or a row (dim,), which is read as {"x0": ..., "x1": ..., ...}; n decisions take a list of
-    dictionaries, a frame, or rows (n, 1, dim). Arms are {name: record or row}, names, or records without names. Memory
-    80 bytes times the product of both widths; a decision costs the product of the terms of the request and of all arms,
-    a reward that of those of one. Nothing is forgotten but what arms are in themselves. ValueError for parts that do
-    not fit.
+    A context is a dictionary, or a row (dim,), which is read as {"x0": ..., "x1": ..., ...}. n decisions take a list of
+    dictionaries, a frame, or rows (n, 1, dim). Arms are {name: record or row}, names, or records without names.
+
+    Nothing is forgotten but the appeal of single arms. Memory: 80 bytes times the product of both widths. Cost: a
+    decision takes the product of the numbers of terms of the request and of all arms, a reward that of one arm.
+
+    Parameters
+    ----------
+    context : Records, default None
+        Feature map of requests; a copy learns further. None means 256 places with standardized numbers.
+    item : Records, default None
+        Feature map of arms; a copy learns further. None means 256 places, and 16 bands for each number.
+    recent : int, default 1000
+        Number of arms, at least 1, whose own appeal beside that of their features is kept: those learned last.
+    dim : int, default None
+        Number of columns if requests are rows. None allows any.
+    arms : sequence of hashable, default ()
+        Names on offer if a decision names none. The name is then the arm's only feature.
+
+    Raises
+    ------
+    ValueError
+        If the parts do not fit together.
     """
 
     compares = False
@@ -112,11 +124,21 @@ class InteractionModel(Model):
         return self._recent.names
 
     def add_arm(self, arm: Hashable) -> None:
-        """Refuse: an arm is known once it is learned from."""
         raise ValueError("arm must be offered with its features: such arms are known once they are learned from")
 
     def remove_arm(self, arm: Hashable) -> None:
-        """Forget what an arm is in itself, beside its features. ValueError if that is not kept."""
+        """Forget the appeal of an arm beside that of its features.
+
+        Parameters
+        ----------
+        arm : hashable
+            Name of the arm.
+
+        Raises
+        ------
+        ValueError
+            If nothing is kept about the arm.
+        """
         check_hashable([arm])
         if arm not in self._recent.names:
             known = len(self._recent.names)
@@ -126,7 +148,6 @@ class InteractionModel(Model):
     # ---- decisions ----
 
     def encode(self, context: Any, arms: Any) -> Request:
-        """Return records of the requests with their pairs; of the arms records, pairs, and places of their own."""
         names, items = arms_of(self._offered if arms is None and self._offered else arms)
         single, records = requests_of(context, self.dim)
         each = [(record, self.context.pairs(record)) for record in records]
@@ -166,7 +187,6 @@ class InteractionModel(Model):
         return found
 
     def scores(self, request: Request, rule: Rule, rng: np.random.Generator) -> np.ndarray:
-        """One draw serves all requests."""
         normals, eligible = noise_once(min(rule.pairs, 1), request.size, rng, 1)[0], full_mask(request.size)
         each = range(len(request.each))
         return np.stack([self._choose(request, i, rule, normals, eligible, NO_UNIFORMS, False)[2] for i in each])
@@ -203,7 +223,6 @@ class InteractionModel(Model):
         return self
 
     def check_rounds(self, contexts: Any, rewards: Any, nu: Any) -> tuple[np.ndarray, np.ndarray, Any]:
-        """Check recorded rounds, contexts (T, 1, dim); the arms are named 0 .. K - 1."""
         rows = check.array("contexts", contexts, self.dtype, (3,), self.dim)
         if rows.shape[1] != 1 or nu is not None:
             raise ValueError(f"contexts must be (T, 1, dim) and nu None, got shape {rows.shape} and nu {quote(nu)}")
@@ -233,8 +252,14 @@ class InteractionModel(Model):
 
     @reading
     def choices(self) -> dict[str, Any]:
-        """Return {"model": "interaction", "weights": of the priors, "residual": sigma, the unit of exploration,
-        "terms": names learned of requests and of arms}."""
+        """Return what the model has chosen so far.
+
+        Returns
+        -------
+        dict
+            "model": "interaction"; "weights": weights of the priors; "residual": sigma, the unit of exploration;
+            "terms": the names learned of requests and of arms.
+        """
         weights, sigma = prior_weights(self._learned)
         by_prior = {f"{prior:g}": round(float(weight), 3) for prior, weight in zip(PRIORS, weights, strict=True)}
         known = self.context.n_names, self.item.n_names
@@ -242,7 +267,6 @@ class InteractionModel(Model):
 
     @reading
     def memory_usage(self) -> int:
-        """Return the bytes of all arrays, and of the names in the dictionaries."""
         return states.nbytes(self._learned) + self.context.memory_usage() + self.item.memory_usage()
 
     def summary(self) -> str:
@@ -262,7 +286,6 @@ class InteractionModel(Model):
         return self.copy()
 
     def params(self) -> dict[str, Any]:
-        """What the constructor was given, but arms."""
         return {"context": self.context, "item": self.item, "recent": self.recent, "dim": self.dim}
 
     def contents(self) -> files.Contents:
@@ -272,7 +295,6 @@ class InteractionModel(Model):
 
     @classmethod
     def from_contents(cls, params: dict[str, Any], extra: dict[str, Any], held: files.StateSource) -> Self:
-        """From what a file, copy or pickle holds, `params`, `extra` and `held`; ValueError where that does not fit."""
         model = cls(**{name: build(part) for name, part in params.items()})
         initial = model._learned, model._recent.to_arrays(), (object_array([]),)
         learned, recent, (offered,) = held.take(

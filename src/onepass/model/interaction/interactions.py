@@ -40,9 +40,12 @@ TOTALS = 3  # of what is counted: rows, squared lengths of users, of items
 
 
 class InteractionState(NamedTuple):
-    """cells (1 + users, 1 + items, 2 priors): weights, then variances; own (recent, 2 priors): of items themselves;
+    """State of an interaction model.
+
+    cells (1 + users, 1 + items, 2 priors): weights, then variances; own (recent, 2 priors): of items themselves;
     losses (priors,): sums of e^2 / (1 + the constant's variance), for where all rewards lie is no loss; squares
-    (priors,): of e^2 / (1 + h); totals (3,): rows, squared lengths of users, of items."""
+    (priors,): of e^2 / (1 + h); totals (3,): rows, squared lengths of users, of items.
+    """
 
     cells: np.ndarray
     own: np.ndarray
@@ -52,7 +55,7 @@ class InteractionState(NamedTuple):
 
 
 class InteractionRow(NamedTuple):
-    """What a row is: places and values of the user's terms and of the item's, and the item's place among `own`."""
+    """One row: places and values of the user's terms and of the item's, and the item's place among `own`."""
 
     user: np.ndarray
     user_values: np.ndarray
@@ -62,7 +65,7 @@ class InteractionRow(NamedTuple):
 
 
 def init_state(users: int, items: int, recent: int) -> InteractionState:
-    """The state before the first reward."""
+    """Return the state before the first reward."""
     priors = len(PRIORS)
     cells, own = zeros(1 + users, 1 + items, 2 * priors), zeros(recent, 2 * priors)
     if not is_abstract():
@@ -80,8 +83,7 @@ def reset_arm(state: InteractionState, place: int) -> None:
 
 
 def rescale(state: InteractionState, users: list[tuple[int, float]], items: list[tuple[int, float]]) -> None:
-    """Divide the weights of terms whose values have been multiplied, (place, by what), in place: means stay as they
-    are."""
+    """Divide the weights of terms whose values were multiplied, (place, factor), in place; means stay as they are."""
     priors = state.losses.size
     for place, factor in users:
         state.cells[1 + place, :, :priors] /= factor
@@ -91,7 +93,7 @@ def rescale(state: InteractionState, users: list[tuple[int, float]], items: list
 
 @compiled
 def prior_weights(state):
-    """The weights of the priors, (priors,), and sigma."""
+    """Return the weights of the priors, (priors,), and sigma."""
     out, rows = np.ones(state.losses.size), state.totals[0]
     least = state.losses.min()
     for s in range(out.size):
@@ -108,7 +110,7 @@ def prior_weights(state):
 
 @compiled
 def length(total, rows, values):
-    """What inputs are divided by: their length in root mean square so far, that of these values where it is unknown."""
+    """Return the divisor of inputs: their root mean square length so far, or the length of these values at first."""
     square = total / rows if rows > 0.0 else 0.0
     if square == 0.0:
         for i in range(values.size):
@@ -118,7 +120,7 @@ def length(total, rows, values):
 
 @compiled
 def measure(state, row, means, squares):
-    """The mean and width^2 of a row under every prior, (priors,) each."""
+    """Return the mean and width^2 of a row under every prior, (priors,) each."""
     priors, rows = state.losses.size, state.totals[0]
     by_user = 1.0 / length(state.totals[1], rows, row.user_values)
     by_item = 1.0 / length(state.totals[2], rows, row.item_values)
@@ -143,8 +145,10 @@ def measure(state, row, means, squares):
 
 @compiled
 def sums_of_request(state, weights, user, user_values, places):
-    """What the request says of every place that items have: their index (1 + items,) among sums (places, 2 priors), of
-    u w and of u^2 p. Priors without weight are left out."""
+    """Return the sums of u w and of u^2 p over a request's terms, for every place of the items.
+
+    They are the index (1 + items,) of every place among sums (places, 2 priors). Priors without weight are left out.
+    """
     priors, rows = state.losses.size, state.totals[0]
     by_user, index = 1.0 / length(state.totals[1], rows, user_values), np.full(state.cells.shape[1], -1)
     found, count = np.zeros(1 + places.size, np.int64), 1
@@ -168,7 +172,7 @@ def sums_of_request(state, weights, user, user_values, places):
 
 @compiled
 def look(state, rule, user, user_values, starts, places, values, own, normals):
-    """What a rule sees of K items. What items have in common is summed over the request's terms once, for all."""
+    """Return the statistics of K items. Terms that items share are summed over the request once, for all."""
     count, priors = own.size, state.losses.size
     weights, sigma = prior_weights(state)
     means, widths = np.zeros(count), np.zeros(count)
@@ -204,8 +208,11 @@ def look(state, rule, user, user_values, starts, places, values, own, normals):
 
 @compiled
 def decide_request(state, rule, user, user_values, starts, places, values, own, normals, eligible, uniforms, greedy):
-    """Arms (k,), their distributions (k, K), scores, means and widths of K items: item a has values[j] at places[j] for
-    j from starts[a] to starts[a + 1]. normals (pairs, K), lots (2 k,), among (1 or k, K)."""
+    """Return arms (k,), their distributions (k, K), and scores, means and widths of K items.
+
+    Item a has values[j] at places[j] for j from starts[a] to starts[a + 1]. normals (pairs, K), uniforms (2 k,),
+    eligible (1 or k, K).
+    """
     seen = look(state, rule, user, user_values, starts, places, values, own, normals)
     arms, p, scores = rank_and_fill(rule, seen, eligible, uniforms, greedy)
     return arms, p, scores, seen.means, seen.widths

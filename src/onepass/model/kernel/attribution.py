@@ -25,8 +25,10 @@ SIGNS = np.array([1.0, -1.0])  # of an arm, and of the other
 
 
 class Expansion(NamedTuple):
-    """Of one arm or two: names (used,) of the dictionary's points; gram (used, m): k_U; prior (m, m): k / reg of the
-    arms; centre, scale: c and s."""
+    """One arm, or two, in terms of the points of the dictionary.
+
+    names (used,): of the points; gram (used, m): k_U; prior (m, m): k / reg of the arms; centre, scale: c and s.
+    """
 
     names: tuple[str, ...]
     gram: np.ndarray
@@ -50,7 +52,10 @@ def make_expansion(
 
 
 def attribute_arms(of: Expansion, weights: np.ndarray, solved: np.ndarray, count: int) -> list[list[Side]]:
-    """The first `count` arms in terms of the points; weights (used, 2): of means and ones; solved (used,): C near."""
+    """Return the first `count` arms in terms of the points.
+
+    weights (used, 2) are those of means and ones; solved (used,): C near.
+    """
     own, square = weights[:, 0] - of.centre * weights[:, 1], of.scale**2
     names, known = ("intercept", "prior", *of.names), of.prior[:count, :count] @ SIGNS[:count]
     mean, width = np.concatenate([[of.centre, 0.0], own]), square * np.concatenate([[0.0, 1.0], -solved])

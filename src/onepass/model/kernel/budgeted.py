@@ -62,21 +62,30 @@ ROUNDINGS = 16.0  # of a sum of squares that cancels, as `variance_factor` count
 @savable
 @dataclass(frozen=True, kw_only=True)
 class Budget:
-    """How a dictionary is drawn.
+    """Rules for drawing the dictionary of a budgeted kernel model.
 
-    oversampling: qbar, above 0 (default 10.0): a drawing has in expectation at most qbar (d + v) points (or the one
-        that is kept when all are lost), d the `effective_dimension` and v the variance of the played point, both
-        *before* that play: the variances under the new dictionary may be less. Points that join until the next drawing
-        come on top, in expectation at most qbar times their variances then, and 3% that were there before, where
-        staleness is above 1. For theorem 3.1, of variances and of sizes, it must be `bkb_oversampling`, with
-        staleness=1, redundancy=0 and incremental=False; far less does: what holds is in `variance_factor`.
-    staleness: at least 1 (default 2.0), inf: never drawn again; 1 is the paper's algorithm, O((A + u) m^2) a round for
-        u distinct points played.
-    redundancy: from 0 (the paper) to below 1 (default 0.001): the share of a point's variance that must lie outside the
-        span of the dictionary for it to join.
-    incremental: drawings only thin the dictionary that is, and add the new play; no theorem, and no faster by orders,
-        but no point comes back that was not played again (default False).
-    ValueError for arguments out of range.
+    Parameters
+    ----------
+    oversampling : float, default 10.0
+        The number qbar, above 0. A new dictionary has in expectation at most qbar (d + v) points, where d is the
+        `effective_dimension` and v the variance of the played point, both before that play. It keeps one point if all
+        are lost. Points that join until the next drawing come on top. Theorem 3.1, about variances and sizes, needs
+        `bkb_oversampling` with ``staleness=1``, ``redundancy=0`` and ``incremental=False``. Far less is enough in
+        practice: `KernelModel.variance_factor` certifies what holds.
+    staleness : float, default 2.0
+        Factor, at least 1, by which variances may fall before a new dictionary is drawn. 1 is the paper's algorithm,
+        O((A + u) m^2) a round for u distinct points played. inf never draws again.
+    redundancy : float, default 0.001
+        Share of a point's variance, from 0 to below 1, that must lie outside the span of the dictionary for the point
+        to join. 0 is the paper's algorithm.
+    incremental : bool, default False
+        True only thins the present dictionary and adds the new play. No theorem holds then, and it is not faster by
+        orders of magnitude, but no point comes back that was not played again.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
     """
 
     oversampling: float = 10.0
@@ -97,7 +106,13 @@ class Budget:
             raise ValueError(f"incremental must be True or False, got {quote(self.incremental)}")
 
     def params(self) -> dict[str, Any]:
-        """Return the arguments of the constructor, as plain data."""
+        """Return the arguments of the constructor, as plain data.
+
+        Returns
+        -------
+        dict
+            Arguments by name.
+        """
         return asdict(self)
 
 
@@ -148,7 +163,7 @@ class BudgetedPosterior(KernelPosterior):
         play_and_join(state, row, rest, *counts)
 
     def _thin_copies(self, state: KernelState, places: Any, chances: Any) -> Any:
-        """The copies of points that stay when their plays are to be there with these chances, and what these become."""
+        """Return the copies of points that stay if their plays are kept with these chances, and the new chances."""
         copies, before = state.copies[:, places]
         before = np.where(copies > 0.0, before, 1.0)
         now = np.minimum(chances, before)
@@ -156,7 +171,7 @@ class BudgetedPosterior(KernelPosterior):
             return 1.0 * self.coins.binomial(copies.astype(np.int64), now / before), now
 
     def _with_play(self, place: int, reward: float) -> KernelState:
-        """A play on the same dictionary, counted and nothing else, for `_rebuild_on`."""
+        """Count a play on the same dictionary, and nothing else, for `_rebuild_on`."""
         old = self.state
         state = old._replace(plays=old.plays.copy(), sums=old.sums.copy(), tally=old.tally.copy())
         state.plays[place] += 1.0
@@ -165,10 +180,10 @@ class BudgetedPosterior(KernelPosterior):
         return state
 
     def _draw_dictionary(self, place: int, reward: float, joins: bool) -> tuple[KernelState, np.ndarray]:
-        """A play, counted, and the places of a new dictionary, drawn with the variances before it (Calandriello et al.:
-        cached, and no less than after it).
+        """Count a play, and return the places of a new dictionary.
 
-        joins: whether the play does, where the drawing is incremental.
+        It is drawn with the variances before the play, which are cached and not smaller than those after it
+        (Calandriello et al.). `joins` says whether the play joins an incremental dictionary.
         """
         state = self._with_play(place, reward)
         state.tally[STALE] = 0.0
@@ -189,8 +204,10 @@ class BudgetedPosterior(KernelPosterior):
         return state, seen[drawn] if drawn.any() else seen[[chance.argmax()]]
 
     def _keeps_dictionary(self, chosen: np.ndarray, place: int) -> bool:
-        """Whether a dictionary that was drawn is the one that is, but for the played point, redundant ones, and, where
-        it is drawn lazily anyway, a few that may stay: more points than were drawn are no less accurate.
+        """Return True if a drawn dictionary is the present one.
+
+        The played point and redundant points do not count, nor, if drawings are lazy, a few points that may stay: more
+        points than were drawn are no less accurate.
         """
         s = self.state
         members, drawn, there = s.members[: s.n_rows], *np.zeros((2, s.size), np.bool_)
@@ -203,11 +220,11 @@ class BudgetedPosterior(KernelPosterior):
         return bool((rest <= np.maximum(IN_SPAN * s.prior[others], self._min_residual(others))).all())
 
     def _min_residual(self, places: Any) -> Any:
-        """The part of a point's k(x, x) that must lie outside the span of the others."""
+        """Return the part of a point's k(x, x) that must lie outside the span of the others."""
         return self._budget.redundancy * self.reg * self.state.variances[places]
 
     def _rebuild_on(self, state: KernelState, places: np.ndarray, least: np.ndarray | float) -> KernelState:
-        """The same plays on the dictionary of these places, less those of which others leave no more than `least`."""
+        """Return the plays on a dictionary of these places, without those of which others leave at most `least`."""
         points, size = state.points[: state.size], state.size
         kept, lower = pivot_cholesky(self.kernel, kernel_matrix(self.kernel, points[places], points[places]), least)
         used, members, room = len(kept), places[kept], max(len(state.members), len(kept) + ROOM)
@@ -274,8 +291,10 @@ class BudgetedPosterior(KernelPosterior):
         return self._draws(self.column(gram), prior, rng, count)
 
     def radius(self, theory: Theory) -> float:
-        """Calandriello et al. theorem 4.1 for its oversampling, at epsilon = 1/2, from its proof: D.1, with the / reg
-        that it drops, and Det^1/2 for its Det. At less oversampling a heuristic.
+        """Return the radius of Calandriello et al. theorem 4.1 for its oversampling, at epsilon = 1/2.
+
+        It follows the proof, D.1, with the / reg that it drops, and Det^1/2 for its Det. With less oversampling it is a
+        heuristic.
 
         beta = R sqrt(a (1 + log(1 + kappa^2 t / reg)) sum of sigma~^2 + 2 log(1 / delta))
                + (1 + 1 / sqrt(1 - epsilon)) sqrt(reg) H
@@ -286,14 +305,14 @@ class BudgetedPosterior(KernelPosterior):
         return float(theory.noise * spread + (1.0 + (1.0 - EPSILON) ** -0.5) * self.reg**0.5 * theory.parameter_bound)
 
     def variance_factor(self) -> float:
-        """A certified f with sigma^2 / f <= sigma~^2 <= f sigma^2 at every point, whatever the dictionary.
+        """Return a certified f with sigma^2 / f <= sigma~^2 <= f sigma^2 at every point, for any dictionary.
 
         f = (1 + sqrt(tau))^2 (1 + rho) / (1 - rho), tau = sum over plays of (k(x, x) - z^T z) / reg: of the trace of
         K - Z Z^T, which bounds its norm. (With E what is outside, (Z + E)^T (Z + E) <= (1 + c) Z^T Z + (1 + 1 / c) tau
         reg I, c = sqrt(tau), and the other way round.)
         rho is rounding. z^T z = a^T K_S a, a = L^-T z, is off by w = (sum of |a_i| sqrt(k_ii))^2 roundings, relative to
         sigma^2 by no more than the sum of w over the plays, over reg, plus the trace of the inverse of K_S in units of
-        its diagonal; and every play rounds once. f is (1 + rho) / (1 - rho) where all points played are in S, and inf
+        its diagonal; and every play rounds once. f is (1 + rho) / (1 - rho) if all points played are in S, and inf
         from rho = 1, where nothing is certified: from a sum of k(x, x) / reg over the plays of about 1e14.
         Cost O(u m^2).
         """

@@ -14,7 +14,7 @@ LARGEST = check.LARGEST["d"]  # of kernel values
 
 
 def check_table(arms: Any) -> np.ndarray:
-    """The rows (A, dim) of a fixed set of arms; (0, 0) for None: arms that change."""
+    """Return the rows (A, dim) of a fixed set of arms; (0, 0) for None, which stands for arms that change."""
     if arms is None:
         return np.empty((0, 0))
     if callable(arms):
@@ -39,7 +39,7 @@ def check_points(name: str, rows: Any, dims: tuple[int, ...], width: int | None,
 
 
 def check_arm_indices(arm: Any, count: int) -> tuple[bool, list[Any]]:
-    """Whether several arms were given, and all of them: indices below `count`."""
+    """Return whether several arms were given, and all of them as indices below `count`."""
     if isinstance(arm, np.ndarray) and arm.ndim == 0:
         arm = arm.item()
     many = isinstance(arm, Sequence | np.ndarray) or hasattr(arm, "to_list")
@@ -48,7 +48,7 @@ def check_arm_indices(arm: Any, count: int) -> tuple[bool, list[Any]]:
 
 
 def check_kernel_values(kernel: Kernel, values: np.ndarray) -> np.ndarray:
-    """The values of a kernel, if they can be worked with."""
+    """Return the values of a kernel if they are finite."""
     if not (np.abs(values) <= LARGEST).all():
         raise ValueError(
             f"kernel must be finite and at most {LARGEST:.0e} on the arms, got {quote(kernel)}; scale them"

@@ -27,7 +27,7 @@ def residual_variance(state, place):
 
 @compiled
 def update_posterior(state, place, reward, rest, reg):
-    """A play of a point with the dictionary as it is, rest: `outside`."""
+    """Add a play of a point with the dictionary as it is; rest: `outside`."""
     used = int(state.tally[USED])
     root, z = state.root[:used], np.empty(used)
     for i in range(used):
@@ -45,7 +45,7 @@ def update_posterior(state, place, reward, rest, reg):
 
 @compiled
 def add_to_dictionary(state, row, place, reward, rest, reg):
-    """The dictionary gains the point at `place`, which is then played; row: k(x_place, table), rest: `outside`.
+    """Add the point at `place`, which is then played, to the dictionary; row: k(x_place, table), rest: `outside`.
 
     z gains the coordinate g = (k(x, .) - z(x)^T z) / sqrt(rest), 0 in the dictionary; V a row w = sum of z g over all
     plays and a column, V^-1 the square of (R, -V^-1 w / sqrt(s); 0, 1 / sqrt(s)), s = reg + sum of g^2 - w^T V^-1 w.
@@ -97,7 +97,7 @@ def add_to_dictionary(state, row, place, reward, rest, reg):
 
 @compiled
 def count_play(state, stale, place, copies, chance):
-    """The counters of a play; copies, chance: of the point, where the dictionary is drawn incrementally."""
+    """Update the counters of a play; copies, chance: of the point, if the dictionary is drawn incrementally."""
     state.tally[STALE] += stale
     if state.copies.shape[0] > 0:
         state.copies[0, place], state.copies[1, place] = copies, chance
@@ -105,7 +105,7 @@ def count_play(state, stale, place, copies, chance):
 
 @compiled
 def play_outside_dictionary(state, least, stale, place, reward, reg, copies, chance):
-    """A play under the dictionary as it is, and 0; or nothing, and `outside`, where that is below 0 or above least."""
+    """Play under the present dictionary and return 0, or return `outside` if it is below 0 or above `least`."""
     rest = residual_variance(state, place)
     if rest < 0.0 or rest > least:
         return rest
@@ -116,7 +116,7 @@ def play_outside_dictionary(state, least, stale, place, reward, reg, copies, cha
 
 @compiled
 def play_and_join(state, row, rest, stale, place, reward, reg, copies, chance):
-    """A play of a point that joins the dictionary, or, with an empty row, one that has nothing outside it."""
+    """Play a point that joins the dictionary, or, with an empty row, one that has nothing outside it."""
     if row.size > 0:
         add_to_dictionary(state, row, place, reward, rest, reg)
     else:

@@ -45,22 +45,35 @@ from onepass.model.names import distinct_names
 @final
 @savable
 class KernelModel(Model):
-    """A posterior of f under a kernel.
+    """A posterior of a function f under a kernel: exact, or on a dictionary of some points.
 
-    arms: (A, dim), a fixed set, whose arms are its indices: the context is then None, and `learn` is told the arm;
-        default None: arms that change, rows (K, dim), or (n, K, dim) for n decisions.
-    kernel: see onepass.features.kernels, a scikit-learn kernel, or a function k(X, Y); default None: Matern 5/2 with
-        the median distance of the arms.
-    reg: lambda, the noise's variance where the kernel's is that of the function, above 0 (default 0.01).
-    budget: a `Budget`: of a dictionary of some points; default None: the exact posterior, on all points played.
-    normalize: centre and scale rewards by their running mean and deviation; default None: where fit_after is set.
-    fit_after: plays, at least 0 (default 0, never): until so many are learned, arms are chosen uniformly at random
-        (those of a maximizer are not); then reg and the kernel's parameters are chosen by marginal likelihood, or
-        later, while all rewards are equal.
-    seed: of dictionaries, at least 0 (default 0).
-    Widths are sigma, in units of rewards, sigma^2 <= k(x, x) / reg; sqrt(reg) sigma are standard deviations of the
-    posterior, and an exploration's number is kept in them where reg is fitted. ValueError for arguments out of range
-    and kernels that are not positive definite.
+    Widths are sigma, in units of rewards, with sigma^2 <= k(x, x) / reg. sqrt(reg) sigma is the standard deviation of
+    the Gaussian process; the number of an exploration counts in it if reg is fitted.
+
+    Parameters
+    ----------
+    arms : array of shape (A, dim), default None
+        A fixed set of arms, known by their indices. The context is then None, and `learn` takes the arm. None means
+        that arms change: a context is rows (K, dim), or (n, K, dim) for n decisions.
+    kernel : Kernel, scikit-learn kernel or callable k(X, Y), default None
+        The kernel, see `onepass.features.kernels`. None takes Matern 5/2 with the median distance of the arms.
+    reg : float, default 0.01
+        Ridge lambda, above 0: the variance of the noise if the kernel's variance is that of the function.
+    budget : Budget, default None
+        Rules for a dictionary of some points. None keeps the exact posterior, on all points played.
+    normalize : bool, default None
+        True centres and scales rewards by their running mean and deviation. None means True if `fit_after` is set.
+    fit_after : int, default 0
+        Number of plays, at least 0, after which reg and the kernel's parameters are chosen by marginal likelihood, or
+        later, as long as all rewards are equal. Until then arms are chosen uniformly at random, unless a maximizer
+        looks for them. 0 means never.
+    seed : int, default 0
+        Seed of dictionaries, at least 0.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range, or the kernel is not positive definite.
     """
 
     def __init__(
@@ -135,22 +148,49 @@ class KernelModel(Model):
 
     @property
     def dictionary_size(self) -> int:
-        """How many points the posterior rests on: without a budget all distinct points played."""
+        """Number of points that the posterior rests on; all distinct points played without a budget."""
         return self._posterior.state.n_rows
 
     @reading
     def effective_dimension(self) -> float:
-        """Sum over all plays of the variance of their point now (Calandriello et al. eq. 5): degrees of freedom."""
+        """Return the effective dimension of the plays (Calandriello et al. eq. 5), or degrees of freedom.
+
+        It is the sum over all plays of the present variance of their point.
+
+        Returns
+        -------
+        float
+            The effective dimension, at least 0.
+        """
         return self._posterior.effective_dimension
 
     @reading
     def information_gain(self) -> float:
-        """log det(I + K / reg) / 2 of the plays: what they tell about f, in nats; of what a budget makes of K."""
+        """Return log det(I + K / reg) / 2, the information that the plays carry about f.
+
+        With a budget, K is the approximation of the dictionary.
+
+        Returns
+        -------
+        float
+            The gain in nats, at least 0.
+        """
         return float(self._posterior.state.tally[LOG_DET]) / 2.0
 
     @reading
     def posterior(self, rows: Any = None) -> Posterior:
-        """Means, variances and deviations of rows (n, dim); None: of all arms, or, where they change, points played."""
+        """Return means, variances and deviations of f at some points.
+
+        Parameters
+        ----------
+        rows : array of shape (n, dim), default None
+            The points. None means all arms, or all points played if arms change.
+
+        Returns
+        -------
+        Posterior
+            Arrays of shape (n,).
+        """
         found = self._posterior.look(rows if rows is None else self._rows("rows", rows, (2,)))
         centre, scale = reward_units(self._posterior.state, self.normalize)
         means, deviations = in_reward_units(*found[:3], centre, scale * self.reg**0.5)
@@ -158,26 +198,57 @@ class KernelModel(Model):
 
     @reading
     def variance_factor(self) -> float:
-        """A certified f with sigma^2 / f <= sigma~^2 <= f sigma^2 at every point, whatever the dictionary.
+        """Return a certified f with sigma^2 / f <= sigma~^2 <= f sigma^2 at every point, for any dictionary.
 
-        inf where nothing is certified; see BudgetedPosterior. O(u m^2) for u points played. ValueError without a
-        budget.
+        The proof is in model/kernel/budgeted.py. Cost: O(u m^2) for u points played.
+
+        Returns
+        -------
+        float
+            The factor, at least 1; inf if nothing is certified.
+
+        Raises
+        ------
+        ValueError
+            If the model has no budget.
         """
         return self._posterior.variance_factor()
 
     @reading
     def nystrom(self) -> Nystrom:
-        """The feature map of the dictionary as it is, for linear bandits. ValueError before the first play."""
+        """Return the feature map of the present dictionary, for linear bandits.
+
+        Returns
+        -------
+        Nystrom
+            The map.
+
+        Raises
+        ------
+        ValueError
+            Before the first play.
+        """
         if not self.dictionary_size:
             raise ValueError("nystrom needs a dictionary: learn a play first")
         return Nystrom(self.dictionary, self.kernel, reduced=True)
 
     @writing
     def refit(self, kernel: Any, reg: float) -> None:
-        """All plays so far under another kernel and reg, as if they had been learned so, by one factorization.
+        """Change kernel and reg as if all plays had been learned with them. Cost: one factorization.
 
-        kernel, reg: as the constructor takes them; a fit that `fit_after` still had before it is not made any more.
-        ValueError, and nothing has changed, for others and for kernels that are not positive definite.
+        A fit that `fit_after` still had before it is not made any more.
+
+        Parameters
+        ----------
+        kernel : Kernel, scikit-learn kernel or callable
+            The new kernel.
+        reg : float
+            The new lambda, above 0.
+
+        Raises
+        ------
+        ValueError
+            If an argument is out of range, or the kernel is not positive definite. Nothing has changed then.
         """
         found, reg = as_kernel(kernel), check.positive("reg", reg)
         state = self._posterior.state
@@ -205,7 +276,7 @@ class KernelModel(Model):
         return PosteriorUCB()
 
     def require_fit(self, exploration: Exploration) -> None:
-        """Any exploration will do; with a `Theory` nothing is proved where rewards are normalized."""
+        pass  # any exploration will do; with a `Theory` nothing is proved if rewards are normalized
 
     def active_rule(self, rule: Rule, request: Request | None = None) -> Rule:
         if request is None and self.fixed:
@@ -325,10 +396,26 @@ class KernelModel(Model):
             self._fits, self._first = False, NO_PLAYS
 
     def merge(self, other: Self, since: Self | None) -> Self:
-        """Learn the plays of `other`; since: None. Exact: the posterior is that of all plays, in any order.
+        """Learn the plays of another model. The result is the posterior of all plays, in any order.
 
-        TypeError with a budget, whose dictionary depends on the order; ValueError for another kernel, reg, normalize or
-        set of arms, and while kernel and reg are still to be chosen (fit_after).
+        Parameters
+        ----------
+        other : KernelModel
+            The other model, without a budget.
+        since : None
+            No common start is possible.
+
+        Returns
+        -------
+        KernelModel
+            The union.
+
+        Raises
+        ------
+        TypeError
+            If a model has a budget: its dictionary depends on the order.
+        ValueError
+            If kernel, reg, normalize or the arms differ, or kernel and reg are still to be chosen (`fit_after`).
         """
         if self.budget is not None or other.budget is not None:
             raise TypeError("kernel models with a budget cannot be merged: their dictionaries depend on the order")
@@ -367,7 +454,6 @@ class KernelModel(Model):
 
     @reading
     def memory_usage(self) -> int:
-        """Bytes of all arrays held; Thompson sampling on fixed arms holds a factor of the kernel matrix."""
         return self._posterior.memory_usage()
 
     def summary(self) -> str:
@@ -386,7 +472,6 @@ class KernelModel(Model):
         return twin
 
     def params(self) -> dict[str, Any]:
-        """What the constructor was given, but for the arms, as plain data; ValueError for kernels with a function."""
         return {name: to_plain(part) for name, part in self._arguments.items()}
 
     def contents(self) -> files.Contents:
@@ -397,7 +482,6 @@ class KernelModel(Model):
 
     @classmethod
     def from_contents(cls, params: dict[str, Any], extra: dict[str, Any], held: files.StateSource) -> Self:
-        """From what a file, copy or pickle holds, `params`, `extra` and `held`; ValueError where that does not fit."""
         fixed = check.choice("fixed", extra["fixed"], (False, True))
         arms = held.arrays["state.points"] if fixed else None
         model = cls(arms, **{name: build(part) for name, part in params.items()})

@@ -16,11 +16,31 @@ from onepass.foundation.check import quote
 
 
 def bkb_oversampling(rounds: int, *, delta: float = 0.1, epsilon: float = 0.5) -> float:
-    """The least `oversampling` of `BKB` that theorem 3.1 proves enough: 6 a log(4 T / delta) / epsilon^2.
+    """Return the smallest `oversampling` of `BKB` that theorem 3.1 proves enough: 6 a log(4 T / delta) / epsilon^2.
 
-    rounds: T, at least 1. delta: the probability of failure, above 0 and below 1. epsilon: above 0 and below 1;
-    variances are then within a factor a = (1 + epsilon) / (1 - epsilon) of the exact ones. ValueError for others.
+    Variances are then within a factor a = (1 + epsilon) / (1 - epsilon) of the exact ones.
 
+    Parameters
+    ----------
+    rounds : int
+        Number of rounds T, at least 1.
+    delta : float, default 0.1
+        Probability of failure, above 0 and below 1.
+    epsilon : float, default 0.5
+        Accuracy, above 0 and below 1.
+
+    Returns
+    -------
+    float
+        The oversampling qbar.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+
+    Examples
+    --------
     >>> import onepass as op
     >>> round(op.model.bkb_oversampling(1000))  # 72 log(4 T / delta) at epsilon = 1/2, where a = 3
     763
@@ -32,13 +52,36 @@ def bkb_oversampling(rounds: int, *, delta: float = 0.1, epsilon: float = 0.5) -
 def bkb_size_bound(
     effective_dimension: float, oversampling: float, *, reg: float, variance: float = 1.0, epsilon: float = 0.5
 ) -> float:
-    """What theorem 3.1 bounds the size of BKB's dictionary by: 3 (1 + variance / reg) a qbar d_eff.
+    """Return the bound of theorem 3.1 on the size of BKB's dictionary: 3 (1 + variance / reg) a qbar d_eff.
 
-    effective_dimension: d_eff of the plays, at least 0, of the exact posterior (`GPUCB.effective_dimension`), or a
-    times that of a BKB for which the theorem holds. oversampling: qbar, above 0, at least `bkb_oversampling(...)` for
-    the theorem. reg: lambda, above 0. variance: kappa^2, the largest k(x, x), above 0. epsilon: above 0 and below 1,
-    as in `bkb_oversampling`. ValueError for others. It says something where very many points are played.
+    The bound says something if very many points are played.
 
+    Parameters
+    ----------
+    effective_dimension : float
+        Effective dimension of the plays, at least 0: of the exact posterior, or a times that of a BKB for which the
+        theorem holds.
+    oversampling : float
+        The number qbar, above 0; the theorem needs at least `bkb_oversampling`.
+    reg : float
+        Ridge lambda, above 0.
+    variance : float, default 1.0
+        The largest k(x, x), kappa^2, above 0.
+    epsilon : float, default 0.5
+        Accuracy, above 0 and below 1, as in `bkb_oversampling`.
+
+    Returns
+    -------
+    float
+        The bound on the number of points.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+
+    Examples
+    --------
     >>> import onepass as op
     >>> op.model.bkb_size_bound(20.0, 500.0, reg=0.5)
     270000.0
@@ -58,6 +101,6 @@ def _check_open_interval(name: str, value: Any) -> float:
 
 
 def _variance_factor(epsilon: Any) -> float:
-    """a = (1 + epsilon) / (1 - epsilon)."""
+    """Return a = (1 + epsilon) / (1 - epsilon)."""
     epsilon = _check_open_interval("epsilon", epsilon)
     return (1.0 + epsilon) / (1.0 - epsilon)

@@ -29,7 +29,7 @@ def _bounds_around(value: Any) -> Any:
 
 
 def to_sklearn(kernel: Kernel) -> Any:
-    """The same kernel as a scikit-learn object."""
+    """Convert a kernel to a scikit-learn object."""
     try:
         from sklearn.gaussian_process import kernels as sk
     except ModuleNotFoundError:
@@ -78,7 +78,7 @@ def from_sklearn(kernel: Kernel, found: Any) -> Kernel:
 def fit_kernel(
     kernel: Kernel, reg: float, rows: np.ndarray, rewards: np.ndarray, normalize: bool
 ) -> tuple[Kernel, float]:
-    """The kernel, with a variance of its own, and reg that maximize the marginal likelihood of rewards (n,) at rows."""
+    """Return the kernel, with a variance of its own, and reg that maximize the marginal likelihood of rewards (n,)."""
     import warnings
 
     from sklearn.exceptions import ConvergenceWarning

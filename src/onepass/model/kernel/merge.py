@@ -32,7 +32,7 @@ def check_mergeable(mine: Contents, its: Contents) -> None:
 
 
 def merge_tallies(mine: np.ndarray, its: np.ndarray) -> np.ndarray:
-    """The tally of both: plays, mean and scatter of the rewards."""
+    """Return the tally of both: plays, mean and scatter of the rewards."""
     tally, gap, rounds = mine.copy(), its[CENTRE] - mine[CENTRE], mine[ROUNDS] + its[ROUNDS]
     if rounds:
         tally[CENTRE] += gap * its[ROUNDS] / rounds
@@ -42,7 +42,7 @@ def merge_tallies(mine: np.ndarray, its: np.ndarray) -> np.ndarray:
 
 
 def merge_plays(state: KernelState, other: KernelState, reg: float, fixed: bool) -> KernelState:
-    """A copy of the first state with the plays of both; its rows, root and posterior are to be made anew."""
+    """Return a copy of the first state with the plays of both; its rows, root and posterior must be made anew."""
     if not state.points.shape[1] or not other.points.shape[1]:  # where arms change, no row has been seen
         return states.copy(state if state.points.shape[1] else other)
     state, count = states.copy(state), other.size

@@ -63,9 +63,16 @@ class KernelState(NamedTuple):
 
 
 class Posterior(NamedTuple):
-    """Of every point: means (in units of rewards), variances sigma^2 = (k - ...) / reg, and deviations.
+    """Posterior of f at n points.
 
-    deviations: the standard deviations of the Gaussian process, sqrt(reg) sigma, in units of rewards.
+    Parameters
+    ----------
+    means : array of shape (n,)
+        Means, in units of rewards.
+    variances : array of shape (n,)
+        Variances sigma^2 = (k(x, x) - ...) / reg.
+    deviations : array of shape (n,)
+        Standard deviations of the Gaussian process, sqrt(reg) sigma, in units of rewards.
     """
 
     means: np.ndarray
@@ -94,14 +101,14 @@ def init_state(points: np.ndarray, prior: np.ndarray, reg: float, copies: int) -
 
 
 def pad_array(array: np.ndarray, *shape: int) -> np.ndarray:
-    """The array in the corner of a larger one of zeros."""
+    """Return the array in the corner of a larger one of zeros."""
     out = np.zeros(shape, array.dtype)
     out[tuple(slice(n) for n in array.shape)] = array
     return out
 
 
 def ensure_capacity(state: KernelState) -> KernelState:
-    """The state with room for one more row."""
+    """Return the state with room for one more row."""
     if state.n_rows < len(state.members):
         return state
     capacity = int(GROWTH * state.n_rows) + ROOM
@@ -113,7 +120,7 @@ def ensure_capacity(state: KernelState) -> KernelState:
 
 
 def append_point(state: KernelState, point: np.ndarray, prior: float, reg: float) -> KernelState:
-    """The state with one more point in its table; the caller fills its column of `rows` and its posterior."""
+    """Return the state with one more point in its table; the caller fills its column of `rows` and its posterior."""
     size, capacity = state.size, len(state.plays)
     if size == capacity:
         capacity = int(GROWTH * size) + ROOM
@@ -134,7 +141,7 @@ def append_point(state: KernelState, point: np.ndarray, prior: float, reg: float
 
 @compiled
 def record_play(state, covariance, own, place, reward, reg):
-    """A play of the point at `place`: its posterior covariance with all points; own: with itself."""
+    """Record a play of the point at `place`: its posterior covariance with all points; own: with itself."""
     gap, lack = reward - state.means[place], 1.0 - state.ones[place]
     scale = 1.0 / (reg + own)
     for a in range(state.size):
@@ -159,7 +166,7 @@ def count_reward(tally, reward):
 
 
 def reward_units(state: KernelState, normalize: bool) -> tuple[float, float]:
-    """What rewards are centred and scaled by: 0 and 1 unless normalized."""
+    """Return centre and scale of the rewards: 0 and 1 unless normalized."""
     if not normalize or state.n_learned == 0:
         return 0.0, 1.0
     centre, deviation = float(state.tally[CENTRE]), float(np.sqrt(state.tally[SCATTER] / state.n_learned))
@@ -187,7 +194,7 @@ def combine_rows(weights, rows):
 
 @compiled
 def combine_rows_twice(first, second, rows):
-    """`combined` of two weights, in one pass over the rows: where they are larger than a cache, half the time.
+    """Compute `combined` of two weights in one pass over the rows: half the time if rows are larger than a cache.
 
     Four rows at a time, so that the two sums are read and written a fourth as often.
     """
@@ -223,7 +230,7 @@ NO_PLAYS = Plays(np.empty(0, np.int64), np.empty(0))
 
 
 class SavedKernelModel(NamedTuple):
-    """What a file holds: the state, and `Plays`."""
+    """Contents of a file: the state, and `Plays`."""
 
     state: KernelState
     places: np.ndarray
@@ -231,7 +238,7 @@ class SavedKernelModel(NamedTuple):
 
 
 def consistent(held: SavedKernelModel, fixed: bool, fit_after: int) -> bool:
-    """Whether the shapes and counters of a file fit together; fixed: arms are, so that the table has no room."""
+    """Return True if the shapes and counters of a file fit together; `fixed`: the table has no room for more arms."""
     s = held.state
     capacity, rows = len(s.plays), len(s.members)
     columns = (s.sums, s.prior, s.means, s.ones, s.variances)
