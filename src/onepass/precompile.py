@@ -31,7 +31,7 @@ def shared(bandit: Any) -> None:
 
 
 def per_arm(bandit: Any) -> None:
-    """The same for models per arm, and recommend."""
+    """Call everything for models per arm, and recommend."""
     rows = np.random.default_rng(0).standard_normal((4, DIM))
     bandit.learn(rows, [0.0, 1.0, 0.0, 1.0], arm=["a", "b", "a", "b"])
     bandit.learn(rows[0], 1.0, arm=bandit.decide(rows[0]).arm)
@@ -145,7 +145,7 @@ def main(names: Collection[str] = ()) -> int:
 
 
 def show(done: int, count: int, name: str) -> None:
-    """The bar; one line on a terminal, else one line every job."""
+    """Show the bar; one line on a terminal, else one line every job."""
     filled = WIDTH * done // count
     bar = f"[{'#' * filled}{'.' * (WIDTH - filled)}] {done}/{count} {name}"
     terminal = sys.stderr.isatty()

@@ -34,13 +34,13 @@ def removal_error(state: Any) -> ValueError:
 
 @generic
 def append(state: Any, row: np.ndarray) -> Any:
-    """The state after A += x x^T for one row x, shape (dim,)."""
+    """Return the state after A += x x^T for one row x, shape (dim,)."""
     raise unregistered_error(state, "append")
 
 
 @partial(generic, default=True)
 def append_rows(state: Any, rows: np.ndarray) -> Any:
-    """The state after A += X^T X for a batch of rows X, shape (n, dim). Default: one row after the other."""
+    """Return the state after A += X^T X for a batch of rows X, shape (n, dim). Default: one row after the other."""
     for i in range(rows.shape[0]):
         state = append(state, rows[i])
     return state
@@ -88,13 +88,13 @@ def roots(state: Any, z: np.ndarray) -> np.ndarray:
 
 @generic
 def log_det(state: Any) -> float:
-    """log det A."""
+    """Return log det A."""
     raise unregistered_error(state, "log_det")
 
 
 @generic
 def error_bound(state: Any) -> float:
-    """A certified bound on ||A - A_hat||_2, a sketch's own rounding included: infinite where nothing can be certified.
+    """Return a certified bound on ||A - A_hat||_2, a sketch's own rounding included; infinite if there is none.
 
     Zero for an exact design, whose rounding is watched and repaired (exact.py).
     """
@@ -128,8 +128,10 @@ def spectrum(state: Any) -> tuple[np.ndarray, np.ndarray, float]:
 
 @partial(generic, default=True)
 def matrix(state: Any) -> np.ndarray:
-    """The dense (dim, dim) matrix A_hat that the state stands for; for tests and small dimensions. Default: made from
-    its spectrum, cost O(dim^3)."""
+    """Return the dense (dim, dim) matrix A_hat that the state stands for; for tests and small dimensions.
+
+    The default makes it from the spectrum. Cost: O(dim^3).
+    """
     values, vectors, rest = spectrum(state)
     directions = vectors.astype(np.float64)
     core = dot(directions.T * (values - rest), directions)
@@ -146,8 +148,11 @@ def sums(state: Any) -> Sums:
 
 @partial(generic, default=True)
 def prior(state: Any) -> Prior:
-    """Return the start of an arm, where this is the design of every arm: A_hat on the directions that are not like the
-    rest, and what was cut to get there. Default: from the spectrum."""
+    """Return the start of an arm if this is the design of every arm.
+
+    It holds A_hat on the directions that differ from the rest, and what was cut to get there. The default uses the
+    spectrum.
+    """
     values, vectors, rest = spectrum(state)
     space = subspace_from_spectrum(vectors, values, rest, ROUNDINGS * float(np.finfo(vectors.dtype).eps) * rest)
     return Prior(space=space, sums=sums(state))
@@ -155,32 +160,38 @@ def prior(state: Any) -> Prior:
 
 @generic
 def decay(state: Any, factor: float) -> Any:
-    """The state of reg I + factor (A - reg I), factor from 0 to 1: rows are forgotten, reg is not (decay.py)."""
+    """Return the state of reg I + factor (A - reg I), factor from 0 to 1: rows are forgotten, reg is not (decay.py)."""
     raise unregistered_error(state, "decay")
 
 
 @partial(generic, default=True)
 def regularization(state: Any) -> float:
-    """reg. Default: that of the settings."""
+    """Return reg. Default: that of the settings."""
     return state.settings.reg
 
 
 @generic
 def merge(state: Any, other: Any) -> Any:
-    """The state of both streams together; defined where the certificate survives."""
+    """Return the state of both streams together; defined if the certificate survives."""
     raise unregistered_error(state, "merge")
 
 
 @generic
 def add_matrix(state: Any, change: np.ndarray) -> Any:
-    """A + change, (dim, dim) and symmetric, of which A - reg I stays positive semi-definite; exact designs only."""
+    """Return A + change for a symmetric (dim, dim) change; A - reg I must stay positive semi-definite.
+
+    Exact designs only.
+    """
     raise unregistered_error(state, "adjusted")
 
 
 @generic
 def subtract_start(state: Any, start: Any) -> Any:
-    """A - A_start + reg I: of the rows learned since the state was `start`. Registered where that is exact; for others
-    the state itself, if nothing had been learned then, or ValueError."""
+    """Return A - A_start + reg I, the rows learned since the state was `start`.
+
+    Registered for designs that can do so exactly. Others return the state itself if nothing had been learned at the
+    start, else raise ValueError.
+    """
     known = prior(start)
     if known.space.used > 0 or max(known.sums) > 0.0:
         raise removal_error(start)

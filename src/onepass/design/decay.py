@@ -46,8 +46,10 @@ WELL_CONDITIONED = 1e6  # of trace A / reg: up to there A knows its least eigenv
 
 @compiled
 def gram_factor(state: ExactState) -> np.ndarray:
-    """F with F^T F = A - reg I, of a state that has none yet: from A, or where that has lost small eigenvalues beside
-    large ones from the root. (dim, dim)."""
+    """Return F (dim, dim) with F^T F = A - reg I of a state that has none yet.
+
+    It is computed from A, or from the root if A has lost small eigenvalues beside large ones.
+    """
     gram, reg, trace = contract.matrix(state), state.settings.reg, 0.0
     for j in range(gram.shape[0]):
         trace += gram[j, j]
@@ -67,7 +69,7 @@ def gram_factor(state: ExactState) -> np.ndarray:
 
 @compiled
 def scale_exact(state: ExactState, factor: float, reg: float) -> ExactState:
-    """reg I + factor (A - present reg I)."""
+    """Return reg I + factor (A - present reg I)."""
     if state.factored == 0:
         fill(state.gram, gram_factor(state))
     else:
@@ -115,8 +117,10 @@ def scale_left(space: Subspace, factor: float) -> Subspace:
 
 @compiled
 def scale_space(space: Subspace, factor: float, reg: float) -> Subspace:
-    """reg I + factor (A - reg I) on a space, in place: its spectrum beyond the ridge, and what the ridge has beyond
-    reg, times the factor."""
+    """Compute reg I + factor (A - reg I) on a space, in place.
+
+    Its spectrum beyond the ridge, and the part of the ridge beyond reg, are multiplied by the factor.
+    """
     used, ridge = space.used, reg + factor * (space.ridge - reg)
     turn, spectrum = np.empty((used, used), space.basis.dtype), np.empty(used)
     if used > 0:
@@ -146,8 +150,10 @@ def decay_frequent_directions(state: FrequentDirectionsState, factor: float) -> 
 
 @contract.decay.for_state(ProjectorSplittingState)
 def decay_splitting(state: ProjectorSplittingState, factor: float) -> ProjectorSplittingState:
-    """U and V anew from the spectrum, which both span together: up to twice as many directions, once some were
-    truncated; then the largest `rank` stay."""
+    """Compute U and V anew from the spectrum, which both span together.
+
+    These are up to twice as many directions once some were truncated; the largest `rank` stay.
+    """
     rule = state.settings
     values, vectors, before = contract.spectrum(state)
     ridge, sums = rule.reg + factor * (before - rule.reg), scale_sums(state.sums, factor)

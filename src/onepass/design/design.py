@@ -27,7 +27,10 @@ class Design(files.Owner):
 
     @abstractmethod
     def begin(self) -> Any:
-        """The state of A = reg I. Arrays by `onepass.foundation.state.zeros` take no memory while a file is read."""
+        """Return the state of A = reg I.
+
+        Arrays from `onepass.foundation.state.zeros` take no memory while a file is read.
+        """
 
     @property
     def state(self) -> Any:
@@ -40,7 +43,7 @@ class Design(files.Owner):
 
     @reading
     def initial_state(self) -> Any:
-        """The state at one moment, in arrays of its own: where an estimator, an arm or a learner starts from."""
+        """Return the present state in arrays of its own, from which an estimator, an arm or a learner starts."""
         return self.begin() if self._state is None else state.copy(self._state)
 
     @property
@@ -70,7 +73,7 @@ class Design(files.Owner):
 
     @writing
     def append(self, rows: Any) -> Self:
-        """A += X^T X for rows X, (dim,) or (n, dim). ValueError, and no change, for NaN or a wrong shape."""
+        """Add rows X, (dim,) or (n, dim): A += X^T X. ValueError, and no change, for NaN or a wrong shape."""
         checked = self._rows("rows", rows)
         with defer_signals():
             if np.ndim(rows) == 1:
@@ -81,9 +84,10 @@ class Design(files.Owner):
 
     @writing
     def decay(self, factor: Any) -> Self:
-        """A <- reg I + factor (A - reg I): what was learned counts less from now on. factor: from 0.0 (forget all) to
-        1.0 (nothing); the certificate shrinks alike. ValueError for other factors, TypeError for designs of your own
-        that do not say how (`onepass.design.contract.decay`).
+        """Make past rows count less: A <- reg I + factor (A - reg I).
+
+        The factor is from 0.0 (forget all) to 1.0 (forget nothing). The certificate shrinks alike. ValueError for other
+        factors, TypeError for designs of your own without `onepass.design.contract.decay`.
         """
         factor = check.fraction("factor", factor)
         with defer_signals():
@@ -108,7 +112,7 @@ class Design(files.Owner):
 
     @reading
     def log_det(self) -> float:
-        """log det A."""
+        """Return log det A."""
         return float(contract.log_det(self.state))
 
     @reading
@@ -118,7 +122,7 @@ class Design(files.Owner):
 
     @reading
     def matrix(self) -> np.ndarray:
-        """The dense (dim, dim) matrix that the state stands for."""
+        """Return the dense (dim, dim) matrix that the state stands for."""
         return contract.matrix(self.state)
 
     def merge(self, other: "Design") -> Self:
@@ -156,7 +160,7 @@ class Design(files.Owner):
 
     @reading
     def copy(self) -> Self:
-        """An independent copy."""
+        """Return an independent copy."""
         return files.restore(type(self), dict(self.params), {}, self._state)
 
     @reading
@@ -180,7 +184,7 @@ class Design(files.Owner):
 
 
 def check_common(dim: Any, reg: Any, dtype: Any) -> dict[str, Any]:
-    """The checked parameters that every design has."""
+    """Return the checked parameters that every design has."""
     dim = check.integer("dim", dim, 1)
     reg, kind = check.positive("reg", reg, "the design matrix is reg I + sum of x x^T"), check.dtype(dtype)
     least = LEAST_REG * float(np.finfo(kind).tiny)

@@ -1,5 +1,6 @@
-"""Dyadic block sketching (DBSLinUCB, Wen, Yin et al. algorithms 1 and 4): a sketch that grows until its error is below
-a bound.
+"""Dyadic block sketching (DBSLinUCB): a sketch that grows until its error is below a bound.
+
+Wen, Yin et al. algorithms 1 and 4.
 
     A = (reg + compensation * shed) I + sum over blocks S_i^T S_i,     ||X^T X - sum S_i^T S_i||_2 <= shed <= 2 error
 
@@ -74,7 +75,9 @@ class DyadicSettings(NamedTuple):
 
 
 class DyadicState(NamedTuple):
-    """block: the active sketch, which has received `rows` rows of squared norms `mass`; whole: all blocks together, its
+    """State of dyadic blocks.
+
+    block: the active sketch, which has received `rows` rows of squared norms `mass`; whole: all blocks together, its
     first spectrum.size directions the frozen ones; spectrum (frozen directions,): eigenvalues of the frozen blocks' sum
     of S_i^T S_i; frozen: how many blocks, sums: of theirs, with the mass of all rows.
     """
@@ -108,7 +111,7 @@ def replace_parts(
     rows: int,
     sums: Sums,
 ) -> DyadicState:
-    """The state with other parts; its frozen blocks stay."""
+    """Return the state with other parts; its frozen blocks stay."""
     return DyadicState(
         block=block,
         whole=whole,
@@ -125,7 +128,7 @@ def replace_parts(
 
 @compiled
 def tidy_block(state: DyadicState) -> FrequentDirectionsState:
-    """The active block without the directions that are nothing but rounding, if all that it may shed allows it.
+    """Return the active block without directions that are only rounding, if its budget allows that.
 
     What it sheds in all stays below error size / size_i, as by the rule of masses: so does the sum over blocks.
     """
@@ -174,7 +177,7 @@ def freeze(state: DyadicState) -> DyadicState:
 
 @compiled
 def mass_budget(state: DyadicState) -> float:
-    """error * size: what a block may take, and all that it sheds times its size."""
+    """Return error * size, the mass that a block may take and the bound on what it sheds times its size."""
     return state.settings.error * state.settings.size
 
 
@@ -194,7 +197,7 @@ def can_take(state: DyadicState, row: np.ndarray, squared_norm: float) -> bool:
 
 @compiled
 def add_row(state: DyadicState, row: np.ndarray, squared_norm: float) -> DyadicState:
-    """A row of the exact phase; the dense root takes over at dim / 2 directions."""
+    """Add a row in the exact phase; the dense root takes over at dim / 2 directions."""
     whole, dense, phase, sums = state.whole, state.dense, state.phase, add_mass(state.sums, squared_norm)
     dim = whole.basis.shape[1]
     if phase == DENSE:
@@ -217,7 +220,7 @@ def is_roomy(block: FrequentDirectionsState) -> bool:
 
 @compiled
 def tidy(state: DyadicState) -> DyadicState:
-    """The state with its active block tidied, and the space that answers made anew if that took directions out."""
+    """Return the state with a tidy active block; the answering space is made anew if directions went."""
     block = tidy_block(state)
     whole = state.whole
     if state.frozen > 0 and block.space.used < state.block.space.used:
@@ -250,7 +253,7 @@ def append(state: DyadicState, row: np.ndarray) -> DyadicState:
 
 @compiled
 def answering_space(state: DyadicState) -> Subspace:
-    """The subspace that answers while there is no dense root."""
+    """Return the subspace that answers while there is no dense root."""
     return state.block.space if state.phase == SKETCHED and state.frozen == 0 else state.whole
 
 
@@ -301,7 +304,10 @@ def sums_of_all_blocks(state: DyadicState) -> Sums:
 
 @contract.matrix.for_state(DyadicState)
 def matrix(state: DyadicState) -> np.ndarray:
-    """ridge I, the frozen spectrum, and the active block's rows; the inverse root only where no rows are kept."""
+    """Return the sum of ridge I, the frozen spectrum and the active block's rows.
+
+    The inverse root is used only if no rows are kept.
+    """
     if state.phase == DENSE:
         return contract.matrix(state.dense)
     if state.phase == ADDED:

@@ -44,9 +44,10 @@ def rebuild(whole: Subspace, spectrum: np.ndarray, block: FrequentDirectionsStat
 
 @compiled
 def join_blocks(whole: Subspace, spectrum: np.ndarray, rows: np.ndarray, ridge: float) -> tuple[Subspace, np.ndarray]:
-    """The frozen blocks and more rows: their common space with a diagonal root, and the eigenvalues of S^T S on it.
+    """Return the common space of the frozen blocks and more rows, and the eigenvalues of S^T S on it.
 
-    From the rows, not from the root: the root knows an eigenvalue v of S^T S to eps v sqrt(v / ridge) only.
+    The space has a diagonal root. It comes from the rows, not from the root, which knows an eigenvalue v of S^T S to
+    eps v sqrt(v / ridge) only.
     """
     frozen, held, dim = spectrum.size, rows.shape[0], whole.basis.shape[1]
     if frozen + held == 0:
@@ -85,7 +86,7 @@ def rows_above_ridge(values: np.ndarray, vectors: np.ndarray, ridge: float) -> n
 
 @compiled
 def stack_rows(whole: Subspace, spectrum: np.ndarray, block: FrequentDirectionsState) -> np.ndarray:
-    """The rows of all blocks together, the frozen ones by their common spectrum."""
+    """Return the rows of all blocks together, the frozen ones by their common spectrum."""
     frozen, rows = spectrum.size, sketch_rows(block)
     out = np.empty((frozen + rows.shape[0], whole.basis.shape[1]), whole.basis.dtype)
     fill(out[:frozen], rows_above_ridge(spectrum, whole.basis[:frozen], 0.0))
@@ -104,7 +105,7 @@ def with_ridge(whole: Subspace, ridge: float) -> Subspace:
 
 @compiled
 def with_room(whole: Subspace) -> Subspace:
-    """The subspace with room for one more direction.
+    """Return the subspace with room for one more direction.
 
     `whole` may hold more directions than frozen and active blocks count together: rows that are nearly in the span of
     the one need not be in the span of the other.
@@ -115,7 +116,7 @@ def with_room(whole: Subspace) -> Subspace:
 
 @compiled
 def densify(whole: Subspace) -> ExactState:
-    """The subspace as an exact design."""
+    """Convert a subspace to an exact design."""
     dense = init_exact_like(whole.basis, whole.ridge)
     identity = np.eye(dense.root.shape[0], dtype=dense.root.dtype)
     for j in range(dense.root.shape[0]):

@@ -33,7 +33,7 @@ def regularization_of_dyadic(state: DyadicState) -> float:
 
 @compiled
 def restart_blocks(state: DyadicState) -> DyadicState:
-    """A first block with all that is held."""
+    """Return a first block with everything that is held."""
     rule, like, mass = state.block.settings, state.whole.basis, state.sums.mass
     rows, sums = sketch_rows_of_all(state), sums_with_dust(state)
     block = init_sketch_like(like, state.settings.size, rule.reg, rule.compensation)

@@ -28,7 +28,7 @@ def sketch_rows_of_all(state: DyadicState) -> np.ndarray:
 
 @compiled
 def sums_with_dust(state: DyadicState) -> Sums:
-    """The sums of all blocks, and what was left out of them as dust."""
+    """Return the sums of all blocks, and what was left out of them as dust."""
     sums, left = add_sums(state.sums, state.block.sums), state.block.space.left
     left += state.whole.left if state.phase == ADDED else 0.0
     return Sums(mass=state.sums.mass, shed=sums.shed, weighted=sums.weighted, dust=saturating_add(sums.dust, left))
@@ -36,7 +36,7 @@ def sums_with_dust(state: DyadicState) -> Sums:
 
 @compiled
 def merge_exact(state: DyadicState, rows: np.ndarray, sums: Sums) -> DyadicState:
-    """The exact phase takes rows in, of a stream that shed `sums`; what was compensated there joins the ridge."""
+    """Add the rows of a stream that shed `sums` to a state in the exact phase; its compensation joins the ridge."""
     for i in range(rows.shape[0]):
         state = add_row(state, rows[i], 0.0)
     whole, dense, both, left = state.whole, state.dense, add_sums(state.sums, sums), state.whole.left
@@ -53,7 +53,7 @@ def merge_exact(state: DyadicState, rows: np.ndarray, sums: Sums) -> DyadicState
 
 @contract.merge.for_state(DyadicState)
 def merge(state: DyadicState, other: DyadicState) -> DyadicState:
-    """The one that has come further takes in the other."""
+    """Merge two states: the one with more rows takes in the other."""
     mine, its = (state.phase, state.frozen, state.rows), (other.phase, other.frozen, other.rows)
     base, guest = (state, other) if mine >= its else (other, state)
     if guest.sums.mass == 0.0:

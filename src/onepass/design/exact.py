@@ -67,7 +67,7 @@ def certificate_exact(rule: ExactRule, sums: Sums, rounded: float) -> float:
 
 
 def init_exact(dim: int, reg: float, dtype: np.dtype) -> ExactState:
-    """A = reg I."""
+    """Return the state of A = reg I."""
     return ExactState(
         root=identity(dim, 1.0 / math.sqrt(reg), dtype),
         gram=identity(dim, reg, dtype),
@@ -94,7 +94,7 @@ def is_valid_exact(s: ExactState, dim: int) -> bool:
 
 @compiled
 def init_exact_like(like: np.ndarray, reg: float) -> ExactState:
-    """A = reg I for rows of the width and dtype of `like`, shape (n, dim)."""
+    """Return the state of A = reg I for rows of the width and dtype of `like`, shape (n, dim)."""
     dim = like.shape[1]
     gram, root = np.zeros((dim, dim), like.dtype), np.zeros((dim, dim), like.dtype)
     for i in range(dim):
@@ -114,7 +114,7 @@ def init_exact_like(like: np.ndarray, reg: float) -> ExactState:
 
 @compiled
 def replace_counters(state: ExactState, waiting: int, repairs: int, log_det: float) -> ExactState:
-    """The state, whose arrays were written in place, with other counters."""
+    """Return the state, whose arrays were written in place, with other counters."""
     return ExactState(
         root=state.root,
         gram=state.gram,
@@ -143,7 +143,7 @@ def refactorize(gram: np.ndarray, reg: float) -> tuple[np.ndarray, float]:
 
 @compiled
 def stack_factor(factor: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """A triangle T with T^T T = F^T F + X^T X, for a factor F (dim, dim) and rows X."""
+    """Return a triangle T with T^T T = F^T F + X^T X, for a factor F (dim, dim) and rows X."""
     dim = factor.shape[0]
     both = np.empty((dim + rows.shape[0], dim), factor.dtype)
     fill(both[:dim], factor)
@@ -267,7 +267,7 @@ def spectrum(state: ExactState) -> tuple[np.ndarray, np.ndarray, float]:
 
 @contract.merge.for_state(ExactState)
 def merge(state: ExactState, other: ExactState) -> ExactState:
-    """A + (A' - reg I): the other's eigenvectors, scaled by sqrt(eigenvalue - reg), are rows like any other."""
+    """Return A + (A' - reg I): the other's eigenvectors, scaled by sqrt(eigenvalue - reg), are rows like any other."""
     vectors, singular, _ = svd(other.root)
     rows = np.zeros_like(other.root)
     for i in range(singular.size):

@@ -1,5 +1,6 @@
-"""Frequent Directions and its robust form (Liberty 2013; Luo et al. 2019; Chen et al. 2020; Wen, Yin et al. algorithms
-2 and 3).
+"""Frequent Directions and its robust form.
+
+Liberty 2013; Luo et al. 2019; Chen et al. 2020; Wen, Yin et al. algorithms 2 and 3.
 
     A = (reg + compensation * shed) I + S^T S,      0 <= X^T X - S^T S <= shed I
 
@@ -108,7 +109,7 @@ def ridge_after_cuts(rule: FrequentDirectionsRule, ridge: float, sums: Sums) -> 
 def subtract_eigenvalue(
     rule: Any, spectrum: np.ndarray, sums: Sums, place: int, eps: float
 ) -> tuple[np.ndarray, float, Sums]:
-    """The place-th eigenvalue (from 1) is subtracted from all, and the place - 1 directions above it are kept."""
+    """Subtract the place-th eigenvalue (from 1) from all, and keep the place - 1 directions above it."""
     taken = spectrum[place - 1]
     kept = np.empty(place - 1)
     for i in range(kept.size):
@@ -120,12 +121,12 @@ def subtract_eigenvalue(
 
 @compiled
 def ridge_of(rule: Any, shed: float) -> float:
-    """The ridge reg + compensation shed."""
+    """Return the ridge reg + compensation shed."""
     return rule.reg + rule.compensation * shed
 
 
 def init_sketch(dim: int, size: int, reg: float, compensation: float, dtype: np.dtype) -> FrequentDirectionsState:
-    """An empty sketch of rows of this width; it never holds more directions than dimensions."""
+    """Return an empty sketch of rows of this width; it never holds more directions than dimensions."""
     capacity = min(2 * size, dim)
     return FrequentDirectionsState(
         space=init_subspace(dim, capacity, reg, dtype),
@@ -137,7 +138,10 @@ def init_sketch(dim: int, size: int, reg: float, compensation: float, dtype: np.
 
 @compiled
 def init_sketch_like(like: np.ndarray, size: int, reg: float, compensation: float) -> FrequentDirectionsState:
-    """An empty sketch for rows of the width and dtype of `like`; it never holds more directions than dimensions."""
+    """Return an empty sketch for rows of the width and dtype of `like`.
+
+    It never holds more directions than dimensions.
+    """
     capacity, _ = capacities(size, like.shape[1])
     return FrequentDirectionsState(
         space=init_subspace_like(like, capacity, reg),
@@ -149,7 +153,7 @@ def init_sketch_like(like: np.ndarray, size: int, reg: float, compensation: floa
 
 @compiled
 def with_sketch(state: FrequentDirectionsState, space: Subspace, sums: Sums) -> FrequentDirectionsState:
-    """The state with another space (its triangle is written in place) and other sums."""
+    """Return the state with another space (its triangle is written in place) and other sums."""
     return FrequentDirectionsState(space=space, triangle=state.triangle, sums=sums, settings=state.settings)
 
 
@@ -161,13 +165,13 @@ def capacities(size: int, dim: int) -> tuple[int, int]:
 
 @compiled
 def negligible_share(eps: float) -> float:
-    """The share of the largest eigenvalue below which another one is rounding."""
+    """Return the share of the largest eigenvalue below which another one is rounding."""
     return max(NEGLIGIBLE, (IN_SINGLE * eps) ** 2)
 
 
 @compiled
 def first_below(values: np.ndarray, size: int, least: float) -> int:
-    """The first place j >= size (from 1) with values_j <= least, for descending values; 0 if there is none."""
+    """Return the first place j >= size (from 1) with values_j <= least, for descending values; 0 if there is none."""
     for j in range(size, values.size + 1):
         if values[j - 1] <= least:
             return j
@@ -185,7 +189,7 @@ def decompose(state: FrequentDirectionsState) -> tuple[np.ndarray, np.ndarray]:
 
 @compiled
 def eps_of(state: FrequentDirectionsState) -> float:
-    """The rounding unit of the state's arrays."""
+    """Return the rounding unit of the state's arrays."""
     return float(np.finfo(state.triangle.dtype).eps)
 
 
@@ -193,7 +197,7 @@ def eps_of(state: FrequentDirectionsState) -> float:
 def replace_spectrum(
     state: FrequentDirectionsState, vectors: np.ndarray, kept: np.ndarray, ridge: float, sums: Sums
 ) -> FrequentDirectionsState:
-    """The state after a cut of its spectrum; vectors: all eigenvectors, in coordinates of Q."""
+    """Return the state after a cut of its spectrum; vectors: all eigenvectors, in coordinates of Q."""
     directions = vectors[: kept.size].astype(state.triangle.dtype)
     space = with_spectrum(state.space, directions, kept, ridge)
     state.triangle.fill(0.0)
@@ -224,7 +228,7 @@ def shrink(state: FrequentDirectionsState) -> FrequentDirectionsState:
 
 @compiled
 def with_room(state: FrequentDirectionsState) -> FrequentDirectionsState:
-    """The state, its buffer grown if a cut at a late place has left little room."""
+    """Return the state with a larger buffer if a cut at a late place has left little room."""
     capacity, dim = state.space.basis.shape
     first, grown = capacities(state.settings.size, dim)
     if capacity == grown or capacity - state.space.used > grown - first:

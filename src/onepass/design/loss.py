@@ -10,7 +10,7 @@ from onepass.design.contract import error_bound, spectrum, sums
 
 
 def relative_loss(state: Any, reg: float) -> float:
-    """The larger of all cuts and of the average eigenvalue that is missing, over the present ridge.
+    """Return the larger of all cuts and of the average eigenvalue that is missing, over the present ridge.
 
     0 where the certificate is at most reg: for exact designs at no cost. Else one `spectrum`.
     """

@@ -1,5 +1,6 @@
-"""Projector splitting (PSI-LinUCB, Shustova et al.): a low-rank root of the inverse, kept by a dynamical low-rank
-integrator.
+"""Projector splitting (PSI-LinUCB, Shustova et al.): a low-rank root of the inverse.
+
+A dynamical low-rank integrator keeps it.
 
     L^-1 = (I - U V^T) / sqrt(ridge),   A^-1 = L^-T L^-1;   one row x, with y = L^-1 x, s = sqrt(1 + ||y||^2):
     U gains the column y / (s (s + 1)),   V gains (I - V U^T) y                               (Shustova et al. eq.
@@ -105,7 +106,7 @@ def shrinkage(value: float, ridge: float) -> float:
 
 @compiled
 def with_columns(state: ProjectorSplittingState, used: int, ridge: float, sums: Sums) -> ProjectorSplittingState:
-    """The state, whose columns were written in place, with other counters."""
+    """Return the state, whose columns were written in place, with other counters."""
     return ProjectorSplittingState(
         left=state.left, right=state.right, used=used, ridge=ridge, sums=sums, settings=state.settings
     )
@@ -146,8 +147,9 @@ def join(state: ProjectorSplittingState, q: np.ndarray, scale: np.ndarray, mass:
 
 @compiled
 def integrate(state: ProjectorSplittingState) -> None:
-    """One splitting step (Shustova et al. algorithm 3): from the first `rank` columns by the increment that the others
-    are.
+    """Take one splitting step (Shustova et al. algorithm 3).
+
+    It starts from the first `rank` columns; the other columns are the increment.
     """
     rank, used = state.settings.rank, state.used
     left, right = state.left[:rank], state.right[:rank]
@@ -189,7 +191,7 @@ def truncate_factors(state: ProjectorSplittingState) -> float:
 
 @compiled
 def eps_of(state: ProjectorSplittingState) -> float:
-    """The rounding unit of the state's arrays."""
+    """Return the rounding unit of the state's arrays."""
     return float(np.finfo(state.left.dtype).eps)
 
 
@@ -206,7 +208,10 @@ def movement_bound(state: ProjectorSplittingState, lost: float) -> float:
 
 @compiled
 def sums_after_truncation(state: ProjectorSplittingState, lost: float) -> Sums:
-    """The sums after a singular value `lost` of U V^T was truncated: dust or, once it was more than that, shed."""
+    """Return the sums after a singular value `lost` of U V^T was truncated.
+
+    It counts as dust or, once it was more than that, as shed.
+    """
     sums = state.sums
     if sums.shed == 0.0 and lost <= TOLERANCE * eps_of(state):
         return add_dust(sums, movement_bound(state, lost))
@@ -313,7 +318,7 @@ def root(state: ProjectorSplittingState, z: np.ndarray) -> np.ndarray:
 
 @contract.log_det.for_state(ProjectorSplittingState)
 def log_det(state: ProjectorSplittingState) -> float:
-    """dim log ridge - 2 log |det(I - V^T U)|, of at least the ridge. Cost O(dim rank^2)."""
+    """Return dim log ridge - 2 log |det(I - V^T U)|, of at least the ridge. Cost O(dim rank^2)."""
     total = state.left.shape[1] * np.log(state.ridge)
     if state.used == 0:
         return total

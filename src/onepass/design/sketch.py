@@ -42,7 +42,7 @@ class SketchState(NamedTuple):
 
 
 def init_rule_sketch(dim: int, cutting: Truncation, reg: float, dtype: np.dtype) -> SketchState:
-    """A = reg I for rows of this width; abstract where states are (foundation/state.py)."""
+    """Return A = reg I for rows of this width; abstract if states are abstract (foundation/state.py)."""
     return SketchState(
         space=init_subspace(dim, min(cutting.limit, dim), reg, dtype),
         sums=Sums(mass=0.0, shed=0.0, weighted=0.0, dust=0.0),
@@ -78,7 +78,7 @@ def matrix(state: SketchState) -> np.ndarray:
 
 @contract.merge.for_state(SketchState)
 def merge(state: SketchState, other: SketchState) -> SketchState:
-    """The other's directions, each as long as the root of its eigenvalue beyond the ridge, are rows like any other."""
+    """Merge two sketches: the other's directions, times the root of their eigenvalue beyond the ridge, are rows."""
     values, vectors, ridge = spectrum_in(other.space)
     mass = state.sums.mass + other.sums.mass
     for i in range(values.size):

@@ -37,7 +37,7 @@ class Subspace(NamedTuple):
 
 
 def init_subspace(dim: int, capacity: int, ridge: float, dtype: np.dtype) -> Subspace:
-    """An empty subspace of rows of this width: A = ridge I."""
+    """Return an empty subspace of rows of this width: A = ridge I."""
     basis, root = zeros(capacity, dim, dtype=dtype), zeros(capacity, capacity, dtype=dtype)
     return Subspace(basis=basis, root=root, used=0, ridge=ridge, log_det=dim * math.log(ridge), left=0.0)
 
@@ -51,7 +51,7 @@ def is_valid_subspace(s: Subspace, dim: int) -> bool:
 
 @compiled
 def init_subspace_like(like: np.ndarray, capacity: int, ridge: float) -> Subspace:
-    """An empty subspace for rows of the width and dtype of `like`, shape (n, dim): A = ridge I."""
+    """Return an empty subspace for rows of the width and dtype of `like`, shape (n, dim): A = ridge I."""
     return Subspace(
         basis=np.zeros((capacity, like.shape[1]), like.dtype),
         root=np.zeros((capacity, capacity), like.dtype),
@@ -64,7 +64,7 @@ def init_subspace_like(like: np.ndarray, capacity: int, ridge: float) -> Subspac
 
 @compiled
 def add_direction(space: Subspace, residual: np.ndarray, length: float) -> Subspace:
-    """The space with one more direction, a residual of that length; A stays. The caller has made room."""
+    """Return the space with one more direction, a residual of that length; A stays. The caller has made room."""
     basis, root, used = space.basis, space.root, space.used
     for j in range(residual.size):
         basis[used, j] = residual[j] / length
@@ -76,7 +76,7 @@ def add_direction(space: Subspace, residual: np.ndarray, length: float) -> Subsp
 
 @compiled
 def raise_log_det(space: Subspace, q: float) -> Subspace:
-    """The space whose root has taken in a row of x^T A^-1 x = q: log det A grows by log(1 + q)."""
+    """Return the space whose root has taken in a row of x^T A^-1 x = q: log det A grows by log(1 + q)."""
     return Subspace(
         basis=space.basis,
         root=space.root,
@@ -89,7 +89,7 @@ def raise_log_det(space: Subspace, q: float) -> Subspace:
 
 @compiled
 def record_omission(space: Subspace, coordinates: np.ndarray, length: float) -> Subspace:
-    """The space without what a row had outside it, `length` long."""
+    """Return the space without what a row had outside it, `length` long."""
     return Subspace(
         basis=space.basis,
         root=space.root,
@@ -121,7 +121,7 @@ def grow(space: Subspace, row: np.ndarray) -> tuple[Subspace, np.ndarray]:
 
 @compiled
 def extend(space: Subspace, row: np.ndarray) -> tuple[Subspace, np.ndarray]:
-    """A += x x^T. Returns the space and the coordinates of x."""
+    """Add a row, A += x x^T, and return the space and the coordinates of x."""
     space, coordinates = grow(space, row)
     return raise_log_det(space, update_root(space.root[: space.used], coordinates)), coordinates
 
@@ -139,7 +139,7 @@ def enlarge(space: Subspace, capacity: int) -> Subspace:
 
 @compiled
 def with_spectrum(space: Subspace, directions: np.ndarray, spectrum: np.ndarray, ridge: float) -> Subspace:
-    """A = ridge I + sum of spectrum_i q_i q_i^T, in place; directions (k, used): q_i in coordinates of Q."""
+    """Set A = ridge I + sum of spectrum_i q_i q_i^T, in place; directions (k, used): q_i in coordinates of Q."""
     basis, root, keep = space.basis, space.root, spectrum.size
     fill(basis[:keep], dot(directions, basis[: space.used]))
     root.fill(0.0)
@@ -153,7 +153,10 @@ def with_spectrum(space: Subspace, directions: np.ndarray, spectrum: np.ndarray,
 
 @compiled
 def subspace_from_spectrum(vectors: np.ndarray, values: np.ndarray, ridge: float, least: float) -> Subspace:
-    """A = ridge I + sum of (values_i - ridge) v_i v_i^T as a space of the directions where that is above `least`."""
+    """Return A = ridge I + sum of (values_i - ridge) v_i v_i^T as a space.
+
+    It has the directions whose value is above `least`.
+    """
     kept = 0
     for i in range(values.size):
         kept += abs(values[i] - ridge) > least
@@ -218,8 +221,10 @@ def inverse_quadratic_in(space: Subspace, rows: np.ndarray) -> np.ndarray:
 
 @compiled
 def inverse_gram_in(space: Subspace, rows: np.ndarray) -> np.ndarray:
-    """X A^-1 X^T = E E^T / ridge + T T^T with P = X Q^T, E = X - P Q, T = P R; E E^T = X X^T - P P^T while that has its
-    digits."""
+    """Return X A^-1 X^T = E E^T / ridge + T T^T with P = X Q^T, E = X - P Q, T = P R.
+
+    E E^T = X X^T - P P^T while that has its digits.
+    """
     basis, root = space.basis[: space.used], space.root[: space.used]
     projected = dot(rows, basis.T)
     inside = dot(projected, root)
@@ -268,7 +273,7 @@ def spectrum_in(space: Subspace) -> tuple[np.ndarray, np.ndarray, float]:
 
 @compiled
 def matrix_in(space: Subspace) -> np.ndarray:
-    """ridge I + Q^T ((R R^T)^-1 - ridge I) Q."""
+    """Return ridge I + Q^T ((R R^T)^-1 - ridge I) Q."""
     values, vectors, ridge = spectrum_in(space)
     directions = vectors.astype(np.float64)
     return ridge * np.eye(directions.shape[1]) + dot(directions.T * (values - ridge), directions)

@@ -58,25 +58,25 @@ def is_valid_sums(sums: Sums) -> bool:
 
 @compiled
 def init_sums() -> Sums:
-    """The sums of no rows and no cuts."""
+    """Return the sums of no rows and no cuts."""
     return Sums(mass=0.0, shed=0.0, weighted=0.0, dust=0.0)
 
 
 @compiled
 def add_mass(sums: Sums, mass: float) -> Sums:
-    """The sums after rows of squared norms `mass`."""
+    """Return the sums after rows of squared norms `mass`."""
     return Sums(mass=sums.mass + mass, shed=sums.shed, weighted=sums.weighted, dust=sums.dust)
 
 
 @compiled
 def saturating_add(total: float, part: float) -> float:
-    """total + part, at most UNKNOWN."""
+    """Return total + part, at most UNKNOWN."""
     return min(total + part, UNKNOWN)
 
 
 @compiled
 def add_sums(first: Sums, second: Sums) -> Sums:
-    """The sums of two streams together."""
+    """Return the sums of two streams together."""
     return Sums(
         mass=first.mass + second.mass,
         shed=saturating_add(first.shed, second.shed),
@@ -87,7 +87,7 @@ def add_sums(first: Sums, second: Sums) -> Sums:
 
 @compiled
 def scale_sums(sums: Sums, factor: float) -> Sums:
-    """The sums once everything counts `factor` times; what is unknown stays so."""
+    """Return the sums once everything counts `factor` times; what is unknown stays so."""
     return Sums(
         mass=factor * sums.mass,
         shed=factor * sums.shed if sums.shed < UNKNOWN else sums.shed,
@@ -98,7 +98,7 @@ def scale_sums(sums: Sums, factor: float) -> Sums:
 
 @compiled
 def add_dust(sums: Sums, dust: float) -> Sums:
-    """The sums after that much more rounding."""
+    """Return the sums after that much more rounding."""
     return Sums(mass=sums.mass, shed=sums.shed, weighted=sums.weighted, dust=saturating_add(sums.dust, dust))
 
 
@@ -106,7 +106,7 @@ def add_dust(sums: Sums, dust: float) -> Sums:
 def truncate(
     rule: Any, spectrum: np.ndarray, ridge: float, sums: Sums, dim: int, precision: float, eps: float
 ) -> tuple[np.ndarray, float, Sums]:
-    """The spectrum that is kept (k,), the ridge and the sums after a cut.
+    """Return the spectrum that is kept (k,), the ridge and the sums after a cut.
 
     spectrum (n,): the eigenvalues of A_hat - ridge I, descending, each known to `precision`; the first k <= n
     directions are kept; dim: width of a row; eps: of the dtype. Returned arrays are new ones.
@@ -116,14 +116,16 @@ def truncate(
 
 @partial(generic, default=True)
 def certificate(rule: Any, sums: Sums, rounded: float) -> float:
-    """A bound on ||A - A_hat||_2 from the sums and from what rounding adds: infinite once anything was shed."""
+    """Return a bound on ||A - A_hat||_2 from the sums and from what rounding adds: infinite once anything was shed."""
     return np.inf if sums.shed > 0.0 or sums.dust >= UNKNOWN else sums.dust + rounded
 
 
 @partial(generic, default=True)
 def ridge_after(rule: Any, ridge: float, sums: Sums) -> float:
-    """The ridge once all cuts came to `sums`, where they are those of two streams: it stays, unless the rule puts back
-    what was cut."""
+    """Return the ridge once all cuts came to `sums`, which may be those of two streams.
+
+    It stays unless the rule puts back what was cut.
+    """
     return ridge
 
 
@@ -162,8 +164,10 @@ def plan_truncation(space: Subspace, rule: Any, sums: Sums) -> tuple[np.ndarray,
 
 @compiled
 def truncation_rise(kept: np.ndarray, ridge: float, spectrum: np.ndarray, before: float) -> float:
-    """The least rise >= 0 with A' <= A + rise I, where a cut has left `kept` above `ridge` of `spectrum` above
-    `before`."""
+    """Return the smallest rise >= 0 with A' <= A + rise I.
+
+    A cut has left `kept` above `ridge` of `spectrum` above `before`.
+    """
     most = max(ridge - before, 0.0)
     for i in range(kept.size):
         most = max(most, (kept[i] - spectrum[i]) + (ridge - before))

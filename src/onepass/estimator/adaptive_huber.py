@@ -71,7 +71,7 @@ class AdaptiveHuberState(NamedTuple):
 
 @compiled
 def guard_of(tail: Tail, practice: Practice, s: Scales, width: float) -> float:
-    """The least rho: HEAVY-OFUL's two bounds under the theorem, else Wang et al.'s with the practical radius."""
+    """Return the least rho: HEAVY-OFUL's two bounds under the theorem, else Wang et al.'s with the practical radius."""
     if practice.radius >= 0.0:
         return rho_bound(tail, practice, s, practice.radius, width)
     one = 1.0 + tail.epsilon
@@ -82,7 +82,7 @@ def guard_of(tail: Tail, practice: Practice, s: Scales, width: float) -> float:
 
 @compiled
 def append_to_state(state: AdaptiveHuberState, row: np.ndarray, reward: float) -> AdaptiveHuberState:
-    """The state with one more row in H and in the history; theta as it was."""
+    """Return the state with one more row in H and in the history; theta as it was."""
     design, theta, (tail, practice) = state.design, state.theta, state.settings
     t, before = state.history.used + 1, state.noise
     if practice.radius >= 0.0 and first_was_outlier(
@@ -112,8 +112,10 @@ def unit_of_adaptive(state: AdaptiveHuberState) -> float:
 
 @compiled
 def minimize(state: AdaptiveHuberState) -> None:
-    """theta in place to within nu / sqrt(T) of the minimizer in the norm of H, from where it is; 1 / sqrt(T) in the
-    theorem."""
+    """Move theta, in place, to within nu / sqrt(T) of the minimizer in the norm of H.
+
+    It starts from the present theta. The theorem has 1 / sqrt(T).
+    """
     history, theta, tail = state.history, state.theta, state.settings.tail
     used = history.used
     rows, values, marks = history.rows[:used], history.values[:used], history.marks[:used]
@@ -148,7 +150,7 @@ def update_adaptive(state: AdaptiveHuberState, row: np.ndarray, reward: float) -
 
 @update_rows.for_state(AdaptiveHuberState)
 def update_adaptive_rows(state: AdaptiveHuberState, rows: np.ndarray, rewards: np.ndarray) -> AdaptiveHuberState:
-    """A batch is remembered row by row and minimized over once."""
+    """Append a batch row by row, and minimize once."""
     for i in range(rows.shape[0]):
         state = append_to_state(state, rows[i], float(rewards[i]))
     if rows.shape[0] > 0:

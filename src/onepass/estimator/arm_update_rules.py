@@ -52,7 +52,7 @@ def row_factor(rule: Any, memory: np.ndarray) -> float:
 
 @partial(generic, default=True)
 def pull_to_undo(rule: Any, memory: np.ndarray) -> float:
-    """The pull along the row that was kept, theta += pull A^-1 x, that is to be taken back now. Default: 0, none."""
+    """Return the pull along the first row, theta += pull A^-1 x, that must be undone now. Default: 0, none."""
     return 0.0
 
 
@@ -69,7 +69,7 @@ def record_cut(rule: Any, memory: np.ndarray, rise: float, square: float) -> Non
 
 @partial(generic, default=True)
 def radius_of_steps(rule: Any, memory: np.ndarray, gained: float, reg: float, constants: Constants) -> float:
-    """The arm's confidence radius. Default: infinite, none is known.
+    """Return the arm's confidence radius. Default: infinite, none is known.
 
     gained: log det A - log det(reg I) of what the arm began with; for `RidgeSums`: of what it has learned.
     """

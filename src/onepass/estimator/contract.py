@@ -22,13 +22,13 @@ def path_dependence_error(kind: str) -> TypeError:
 
 @generic
 def update(state: Any, row: np.ndarray, reward: float) -> Any:
-    """The state after one row (dim,) and its reward. Every estimator registers this one."""
+    """Return the state after one row (dim,) and its reward. Every estimator registers this one."""
     raise TypeError(f"update is not defined for {type(state).__name__}; register it with update.for_state(...)")
 
 
 @partial(generic, default=True)
 def update_rows(state: Any, rows: np.ndarray, rewards: np.ndarray) -> Any:
-    """The state after a batch: rows (n, dim), rewards (n,); one after the other unless a state knows better."""
+    """Return the state after a batch: rows (n, dim), rewards (n,); one after the other unless a state knows better."""
     for i in range(rows.shape[0]):
         state = update(state, rows[i], float(rewards[i]))
     return state
@@ -36,19 +36,19 @@ def update_rows(state: Any, rows: np.ndarray, rewards: np.ndarray) -> Any:
 
 @partial(generic, default=True)
 def parameter(state: Any) -> np.ndarray:
-    """The present estimate theta, shape (dim,); the field `theta` unless a state computes it."""
+    """Return the present estimate theta, shape (dim,); the field `theta` unless a state computes it."""
     return state.theta.copy()
 
 
 @generic
 def forget(state: Any, factor: float) -> Any:
-    """The state whose rows count `factor` times what they did: of A and of all that stands beside it (0 to 1)."""
+    """Return the state whose rows count `factor` times as much, from 0 to 1: A and everything beside it."""
     raise TypeError(f"forget is not defined for {type(state).__name__}; register it with forget.for_state(...)")
 
 
 @partial(generic, default=True)
 def radius(state: Any, rounds: int, noise: float, parameter_bound: float, row_bound: float, delta: float) -> float:
-    """beta with ||theta_* - theta||_A <= beta in every round with probability 1 - delta; infinite where unknown.
+    """Return beta with ||theta_* - theta||_A <= beta in every round with probability 1 - delta; infinite if unknown.
 
     rounds: rows learned.
 
@@ -60,7 +60,7 @@ def radius(state: Any, rounds: int, noise: float, parameter_bound: float, row_bo
 
 @partial(generic, default=True)
 def set_next_noise(state: Any, nu: float) -> Any:
-    """The state told the noise scale nu of the next row, where it uses one."""
+    """Return the state with the noise scale nu of the next row, if the estimator uses one."""
     return state
 
 
@@ -75,14 +75,17 @@ def required_row(state: Any, rows: np.ndarray) -> int:
 
 @partial(generic, default=True)
 def noise_unit(state: Any) -> float:
-    """Return the multiplier of a number given for exploration: the size of the noise where widths are in units of rows
-    alone, 0 where nothing is known of it yet. Default: 1, such a number is in units of rewards itself."""
+    """Return the multiplier of a number given for exploration.
+
+    It is the size of the noise if widths are in units of rows alone, 0 while that is unknown. The default 1 means that
+    the number is in units of rewards.
+    """
     return 1.0
 
 
 @generic
 def merge(state: Any, other: Any, start: Any) -> Any:
-    """The state after the rows of both, each counted once; `start`: what both of them began with.
+    """Return the state after the rows of both, each counted once; `start`: what both of them began with.
 
     For Python alone, registered by `merge.register(State)`: only where the order of rows is of no consequence.
     """

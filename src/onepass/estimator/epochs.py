@@ -41,7 +41,7 @@ def required_index(epoch: Epoch, rows: np.ndarray) -> int:
 
 @compiled
 def add_play(epoch: Epoch, row: np.ndarray, reward: float) -> Epoch:
-    """The epoch with one more reward; it is full when `played` is r."""
+    """Return the epoch with one more reward; it is full when `played` is r."""
     for j in range(row.size):
         epoch.row[j] = row[j]
     epoch.rewards[epoch.played] = reward
@@ -50,13 +50,13 @@ def add_play(epoch: Epoch, row: np.ndarray, reward: float) -> Epoch:
 
 @compiled
 def reset_epoch(epoch: Epoch) -> Epoch:
-    """An epoch in which nothing has been played yet."""
+    """Return an epoch in which nothing has been played yet."""
     return Epoch(row=epoch.row, rewards=epoch.rewards, played=0)
 
 
 @compiled
 def first_violation(epoch: Epoch, rows: np.ndarray) -> int:
-    """The first of the rows (n, dim) that would break off the epoch it falls into; -1 if there is none."""
+    """Return the first of the rows (n, dim) that would break off the epoch it falls into; -1 if there is none."""
     row, played = epoch.row, epoch.played
     for i in range(rows.shape[0]):
         if played > 0 and not equal_rows(row, rows[i]):

@@ -36,7 +36,7 @@ class Estimator(ABC):
 
     @abstractmethod
     def begin(self) -> Any:
-        """A state of its own; the design given is copied and stays as it is."""
+        """Return a state of its own; the design given is copied and stays as it is."""
 
     def arm_learning(self) -> ArmLearning | None:
         """Return the way arms of an arena learn; None: an arm is a whole state of this estimator instead."""
@@ -88,5 +88,5 @@ def check_design(design: Any, kind: Any = Design) -> Any:
 
 
 def init_design_and_theta(design: Design) -> tuple[Any, np.ndarray]:
-    """A state of the design to start from, and a zero vector of its width and dtype."""
+    """Return a state of the design to start from, and a zero vector of its width and dtype."""
     return design.initial_state(), states.zeros(design.dim, dtype=design.dtype)

@@ -57,7 +57,7 @@ def potential(family: Any, z: float) -> float:
 
 @generic
 def max_slope(family: Any, bound: float) -> float:
-    """The largest mu'(z) over |z| <= bound."""
+    """Return the largest mu'(z) over |z| <= bound."""
     raise _undefined(family, "max_slope")
 
 
@@ -69,20 +69,25 @@ def concordance(family: Any) -> float:
 
 @partial(generic, default=True)
 def has_log_concave_slope(family: Any) -> bool:
-    """True if log mu' is concave everywhere and m is the law's, as radii need it (docs/clicks.md). Default: False."""
+    """Return True if log mu' is concave everywhere and m is the law's, as radii need it (docs/clicks.md).
+
+    Default: False.
+    """
     return False
 
 
 @partial(generic, default=True)
 def dispersion(family: Any, noise: float) -> float:
-    """The factor of the variance that rewards are sub-Gaussian (or better) with: noise^2 where the family says nothing
-    of it. Default: 1, for the family's own law."""
+    """Return the factor of the variance with which rewards are sub-Gaussian or better.
+
+    It is noise^2 for a family without a law. Default: 1, for the family's own law.
+    """
     return 1.0
 
 
 @partial(generic, default=True)
 def reward_range(family: Any) -> tuple[float, float]:
-    """The smallest and the largest reward. Default: any."""
+    """Return the smallest and the largest reward. Default: any."""
     return -np.inf, np.inf
 
 
@@ -148,7 +153,7 @@ for _family in (IdentityLink, Logistic, Poisson):
 
 @compiled
 def clip_exponent(z: float) -> float:
-    """z as an exponent."""
+    """Return z clipped to the range of exponents."""
     return min(max(z, -MOST), MOST)
 
 
@@ -264,7 +269,7 @@ FAMILIES = {"logistic": Logistic(), "poisson": Poisson(), "identity": IdentityLi
 
 
 def family_of(given: Any) -> Any:
-    """A family by its name, or one of one's own; ValueError for what is neither."""
+    """Return a family by its name, or a family of the user's; ValueError for anything else."""
     if isinstance(given, str) and given in FAMILIES:
         return FAMILIES[given]
     if isinstance(given, tuple) and is_registered(mean, given):
@@ -274,7 +279,7 @@ def family_of(given: Any) -> Any:
 
 
 def name_of(family: Any) -> str:
-    """The name of a family."""
+    """Return the name of a family."""
     return next((name for name, known in FAMILIES.items() if type(known) is type(family)), type(family).__name__)
 
 

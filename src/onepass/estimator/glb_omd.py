@@ -80,7 +80,7 @@ class GLBOMDState(NamedTuple):
 
 @compiled
 def solve_implicit(family: Any, z: float, target: float, reach: float) -> float:
-    """The s with s = z + reach (target - mu(s)); it lies between z and z + reach (target - mu(z)).
+    """Return the s with s = z + reach (target - mu(s)); it lies between z and z + reach (target - mu(z)).
 
     Newton's method, and a half where it leaves what is left of the interval or its steps do not shrink by half.
     """
@@ -119,7 +119,7 @@ def pull(settings: GLBOMDSettings, z: float, q: float, reward: float) -> float:
 
 @compiled
 def project_onto_tilted_ball(design: Any, theta: np.ndarray, row: np.ndarray, weight: float, bound: float) -> None:
-    """The projection of theta on ||theta|| <= bound in the norm of M = A + weight x x^T, in place.
+    """Project theta on ||theta|| <= bound in the norm of M = A + weight x x^T, in place.
 
     theta' = (M + mu I)^-1 M theta with the mu at which ||theta'|| = bound, in the eigenvectors of A, where x x^T is one
     rank more (Sherman and Morrison); mu is found by halving.
@@ -185,7 +185,7 @@ def update_glb_omd(state: GLBOMDState, row: np.ndarray, reward: float) -> GLBOMD
 def step_by_glb_omd(
     rule: GLBOMDRule, memory: np.ndarray, dim: int, z: float, q: float, t: int, reward: float
 ) -> tuple[float, float]:
-    """The step of an arm; the weight is taken after it."""
+    """Return the step of an arm; the weight is taken after it."""
     step = pull(rule.settings, z, q, reward)
     return slope(rule.settings.family, z + step * q), step
 
@@ -226,7 +226,7 @@ def radius_of_glb_omd(
 
 
 def least_reg(family: Any, theory: Theory) -> float:
-    """The reg above which the theorem holds: eta R L^3 2 S max mu', 0 for rewards as they are."""
+    """Return the reg above which the theorem holds: eta R L^3 2 S max mu', 0 for rewards as they are."""
     curved, length, bound = concordance(family), theory.row_bound, theory.parameter_bound
     eta = 1.0 + curved * length * bound
     return float(eta * curved * length**3 * 2.0 * bound * max_slope(family, length * bound))

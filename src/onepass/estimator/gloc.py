@@ -56,7 +56,7 @@ def update_gloc(state: GLOCState, row: np.ndarray, reward: float) -> GLOCState:
 
 @forget.for_state(GLOCState)
 def forget_gloc(state: GLOCState, factor: float) -> GLOCState:
-    """The regression forgets its rows, the online learner its past, then into the ball."""
+    """Forget the rows of the regression and the past of the online learner, then project into the ball."""
     design, moment = forget_rows(state.design, state.online, factor), state.moment
     project_onto_ball(design, state.online, state.settings.bound)
     for j in range(moment.size):

@@ -42,8 +42,11 @@ class Tail(NamedTuple):
 
 
 class Practice(NamedTuple):
-    """For constants from proofs: radius of the guard (0: none, negative: the theorem's beta), clip (times tau_0), floor
-    (least tau, in predictive deviations)."""
+    """Settings in place of constants from proofs.
+
+    Radius of the guard (0: none, negative: the theorem's beta), clip (times tau_0), floor (least tau, in predictive
+    deviations).
+    """
 
     radius: float
     clip: float
@@ -77,7 +80,7 @@ class Scales(NamedTuple):
 
 @compiled
 def power(epsilon: float) -> float:
-    """p = (1 - eps) / (2 (1 + eps))."""
+    """Return p = (1 - eps) / (2 (1 + eps))."""
     return (1.0 - epsilon) / (2.0 * (1.0 + epsilon))
 
 
@@ -90,7 +93,7 @@ def horizon_and_delta(tail: Tail, t: int) -> tuple[float, float]:
 
 @compiled
 def scales(tail: Tail, t: int, dim: int) -> Scales:
-    """The scales of round t >= 1, with sigma_min = 1 / sqrt(T); growth of round 0 is 1, not Wang et al.'s 0."""
+    """Return the scales of round t >= 1, with sigma_min = 1 / sqrt(T); growth of round 0 is 1, not Wang et al.'s 0."""
     horizon, delta = horizon_and_delta(tail, t)
     p, logarithm = power(tail.epsilon), np.log(2.0 * horizon * horizon / delta)
     spread = tail.row_bound * horizon
@@ -101,7 +104,7 @@ def scales(tail: Tail, t: int, dim: int) -> Scales:
 
 @compiled
 def with_bounds(tail: Tail, parameter_bound: float, row_bound: float, delta: float) -> Tail:
-    """The tail with the constants of a rule; delta as in tau_0."""
+    """Return the tail with the constants of a rule; delta as in tau_0."""
     return Tail(
         epsilon=tail.epsilon,
         horizon=tail.horizon,
@@ -123,8 +126,9 @@ def rho_bound(tail: Tail, practice: Practice, s: Scales, beta: float, width: flo
 def normalize_row(
     tail: Tail, practice: Practice, s: Scales, noise: Noise, known: Noise, common: bool, width: float, least: float
 ) -> tuple[float, float, float]:
-    """rho >= least, w = width / (rho sqrt(a)) and the mark of a row of width ||x||_{V^-1}, for the noise as it was told
-    and as it is `known` with the row's reward, which may be common.
+    """Return rho >= least, w = width / (rho sqrt(a)) and the mark of a row of width ||x||_{V^-1}.
+
+    `noise` is the noise as it was told, `known` the noise that knows the row's reward, which may be common.
 
     Residuals are clipped at the mark, tau sigma with tau = max(clip tau_0 t^p sqrt(1 + w^2) / w, floor sqrt(1 + w^2)).
     In the theorem sigma = rho = max(nu, sigma_min, least). In practice sigma is what the row was told, nu as given, or

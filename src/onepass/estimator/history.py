@@ -31,7 +31,7 @@ class History(NamedTuple):
 
 
 def init_history(like: np.ndarray) -> History:
-    """An empty history for rows of the width and dtype of `like` (dim,)."""
+    """Return an empty history for rows of the width and dtype of `like` (dim,)."""
     kind = like.dtype
     return History(
         rows=zeros(FIRST, like.size, dtype=kind),
@@ -43,8 +43,10 @@ def init_history(like: np.ndarray) -> History:
 
 @compiled
 def rescale(history: History, scale: float) -> None:
-    """Rows, values and marks times `scale`, in place: losses of z = value - x^T theta, quadratic up to the mark and
-    linear beyond, then count scale^2 times what they did."""
+    """Multiply rows, values and marks by `scale`, in place.
+
+    Losses of z = value - x^T theta, quadratic up to the mark and linear beyond, then count scale^2 times as much.
+    """
     for i in range(history.used):
         history.values[i] *= scale
         history.marks[i] *= scale
@@ -54,7 +56,7 @@ def rescale(history: History, scale: float) -> None:
 
 @compiled
 def append_row(history: History, row: np.ndarray, value: float, mark: float) -> History:
-    """The history with one more row."""
+    """Return the history with one more row."""
     rows, values, marks, used = history.rows, history.values, history.marks, history.used
     if used == rows.shape[0]:
         rows = np.zeros((2 * used, row.size), row.dtype)

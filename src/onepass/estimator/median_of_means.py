@@ -98,7 +98,7 @@ def update_means(state: MedianOfMeansState, row: np.ndarray, reward: float) -> M
 
 @forget.for_state(MedianOfMeansState)
 def forget_means(state: MedianOfMeansState, factor: float) -> MedianOfMeansState:
-    """The rewards of the arm being played are not learned yet, so they stay."""
+    """Forget past epochs; rewards of the arm being played are not learned yet and stay."""
     design, moments = decay(state.design, factor), state.moments
     for k in range(moments.shape[0]):
         for j in range(moments.shape[1]):
@@ -126,7 +126,7 @@ def radius_of_means(
 
 @merge.register(MedianOfMeansState)
 def merge_means(state: MedianOfMeansState, other: MedianOfMeansState, start: MedianOfMeansState) -> MedianOfMeansState:
-    """A and all b_j are sums over epochs; ValueError while the other one is in the midst of an epoch."""
+    """Merge two states: A and all b_j are sums over epochs. ValueError if the other state is within an epoch."""
     if other.epoch.played or start.epoch.played:
         raise ValueError("other must have finished its epoch: an arm whose rewards are not complete cannot be merged")
     design = contract.merge(state.design, contract.subtract_start(other.design, start.design))

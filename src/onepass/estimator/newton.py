@@ -22,7 +22,7 @@ from onepass.foundation.linalg import dot, norm_limit, secular_shift
 
 @compiled
 def step_along(theta: np.ndarray, direction: np.ndarray, pull: float) -> bool:
-    """theta += pull * direction in place, unless it would leave what products can hold; whether it was done."""
+    """Add pull * direction to theta in place and return True, unless products could then overflow."""
     most, square = norm_limit(theta), 0.0
     for j in range(theta.size):
         entry = theta[j] + pull * direction[j]
@@ -36,7 +36,7 @@ def step_along(theta: np.ndarray, direction: np.ndarray, pull: float) -> bool:
 
 @compiled
 def assign_if_finite(theta: np.ndarray, found: np.ndarray) -> bool:
-    """theta = found, in place, unless products could not hold it; whether it was done."""
+    """Set theta in place and return True, unless products could then overflow."""
     most, square = norm_limit(theta), 0.0
     for j in range(theta.size):
         square += float(found[j]) * float(found[j])
@@ -51,7 +51,10 @@ def assign_if_finite(theta: np.ndarray, found: np.ndarray) -> bool:
 def newton_step(
     design: Any, theta: np.ndarray, row: np.ndarray, direction: np.ndarray, pull: float, weight: float
 ) -> Any:
-    """theta += pull * direction in place, A += weight x x^T; returns the design. direction: A_old^-1 x."""
+    """Take the step theta += pull * direction in place, A += weight x x^T, and return the design.
+
+    direction: A_old^-1 x.
+    """
     scaled, size = np.empty_like(row), np.sqrt(weight)
     for j in range(row.size):
         scaled[j] = size * row[j]
@@ -63,14 +66,14 @@ def newton_step(
 def step_on_squared_loss(
     design: Any, theta: np.ndarray, row: np.ndarray, direction: np.ndarray, target: float, weight: float
 ) -> Any:
-    """The step on the squared loss: theta goes by A^-1 (target - x^T theta) x. direction: A_old^-1 x."""
+    """Take the step on the squared loss: theta moves by A^-1 (target - x^T theta) x. direction: A_old^-1 x."""
     pull = (target - float(dot(row, theta))) / (1.0 + weight * max(float(dot(row, direction)), 0.0))
     return newton_step(design, theta, row, direction, pull, weight)
 
 
 @compiled
 def forget_rows(design: Any, theta: np.ndarray, factor: float) -> Any:
-    """theta in place once rows count `factor` times what they did; returns the design A' = reg I + factor (A - reg I).
+    """Change theta in place as if rows counted `factor` times, and return the design A' = reg I + factor (A - reg I).
 
     theta is the minimizer of ||. - theta||_A^2 / 2, of which reg / 2 ||.||^2 is no data and stays. So A' theta' =
     factor A theta, and as A' - factor A = (1 - factor) reg I, on sketches too: theta' = theta - (1 - factor) reg A'^-1
@@ -85,13 +88,13 @@ def forget_rows(design: Any, theta: np.ndarray, factor: float) -> Any:
 
 @compiled
 def power_of_two(value: float) -> float:
-    """The power of two above a positive number, or at it."""
+    """Return the power of two above a positive number, or at it."""
     return math.ldexp(1.0, math.frexp(value)[1])
 
 
 @compiled
 def project_onto_ball(design: Any, theta: np.ndarray, bound: float) -> bool:
-    """The A-norm projection of theta on ||theta|| <= bound, in place; whether it was outside.
+    """Project theta on ||theta|| <= bound in the norm of A, in place, and return True if it was outside.
 
     theta' = (A + mu I)^-1 A theta with the mu at which ||theta'|| = bound, in the eigenvectors of A.
     """

@@ -37,8 +37,11 @@ SHARE = 0.1  # of the mean: far below the median's share of it, 0.8 for Gaussian
 
 
 class Noise(NamedTuple):
-    """nu: of every row (0: estimated); next: told for the next row (else 0); what runs: size, mean, square; unusual
-    rewards; the candidates usual and second, with votes and more; first: the first e that was not zero."""
+    """Running estimate of the noise scale.
+
+    nu: of every row (0: estimated); next: told for the next row (else 0); what runs: size, mean, square; unusual
+    rewards; the candidates usual and second, with votes and more; first: the first e that was not zero.
+    """
 
     nu: float
     next: float
@@ -64,7 +67,7 @@ def outlier_scale(noise: Noise) -> float:
 
 @compiled
 def noise_level(noise: Noise) -> float:
-    """nu as given, else as estimated; 0: nothing is known."""
+    """Return nu as given, else as estimated; 0 if nothing is known."""
     return noise.nu if noise.nu > 0.0 else np.sqrt(noise.square)
 
 
@@ -76,7 +79,7 @@ def first_was_outlier(noise: Noise) -> bool:
 
 @compiled
 def reset_noise(noise: Noise) -> Noise:
-    """The noise once the first residual is taken back: only what rewards are usual is still known."""
+    """Return the noise after the first residual is undone: only the usual rewards are still known."""
     return Noise(
         nu=noise.nu,
         next=noise.next,
@@ -101,7 +104,7 @@ def median_steps(unusual: float) -> tuple[float, float]:
 
 @compiled
 def update_noise(noise: Noise, reward: float, residual: float, leverage: float, t: int) -> tuple[Noise, bool]:
-    """The noise after the t-th row, told nothing for the next; and whether its reward is usual.
+    """Return the noise after the t-th row, with no scale for the next row, and whether its reward is usual.
 
     The first residual that is not zero begins the median, and is left out of the mean.
     """
@@ -164,7 +167,7 @@ def update_noise_by(
 
 @compiled
 def with_nu(noise: Noise, nu: float) -> Noise:
-    """The noise, told nu for the next row."""
+    """Return the noise with the scale nu for the next row."""
     return Noise(
         nu=noise.nu,
         next=nu,
@@ -182,7 +185,7 @@ def with_nu(noise: Noise, nu: float) -> Noise:
 
 @compiled
 def unpack_noise(nu: float, memory: np.ndarray) -> Noise:
-    """The noise of an arm whose numbers are kept in an array (9 or more,)."""
+    """Return the noise of an arm whose numbers are kept in an array (9 or more,)."""
     return Noise(
         nu=nu,
         next=0.0,

@@ -43,7 +43,7 @@ class OfflineGLMState(NamedTuple):
 
 @compiled
 def minimize(state: OfflineGLMState) -> OfflineGLMState:
-    """The state at the minimum."""
+    """Return the state at the minimum."""
     design, theta, history, family = state.design, state.theta, state.history, state.settings.family
     used = history.used
     rows, weights = history.rows[:used], history.marks
@@ -81,7 +81,7 @@ def update_offline(state: OfflineGLMState, row: np.ndarray, reward: float) -> Of
 
 @update_rows.for_state(OfflineGLMState)
 def update_offline_rows(state: OfflineGLMState, rows: np.ndarray, rewards: np.ndarray) -> OfflineGLMState:
-    """A batch is remembered row by row and minimized over once."""
+    """Append a batch row by row, and minimize once."""
     history = state.history
     for i in range(rows.shape[0]):
         history = append_row(history, rows[i], float(rewards[i]), 0.0)

@@ -64,8 +64,11 @@ DELTAS = 4  # Wang et al.'s lemma 1 holds with probability 1 - 4 delta
 
 
 class OnePassHuberState(NamedTuple):
-    """design: V; theta (dim,); rows learned; noise, of which nu is a setting; start (dim,): the row of noise.first;
-    settings."""
+    """State of one-pass Huber regression.
+
+    design: V; theta (dim,); rows learned; noise, of which nu is a setting; start (dim,): the row of noise.first;
+    settings.
+    """
 
     design: Any
     theta: np.ndarray
@@ -139,7 +142,10 @@ def unit_of_huber(state: OnePassHuberState) -> float:
 def step_by_winsor(
     rule: Winsor, memory: np.ndarray, dim: int, mean: float, square: float, t: int, reward: float
 ) -> tuple[float, float]:
-    """The step; memory (10 + dim,): the running noise, what the row is to be kept times, and the row of noise.first."""
+    """Return the step of an arm.
+
+    memory (10 + dim,): the running noise, the factor of the first row, and the row of noise.first.
+    """
     before = unpack_noise(rule.nu, memory)
     rho, w, residual, noise = clip_residual(rule.tail, rule.practice, before, t, dim, np.sqrt(square), reward, mean)
     pack_noise(noise, memory)
@@ -163,8 +169,11 @@ def pull_to_undo_of_winsor(rule: Winsor, memory: np.ndarray) -> float:
 
 @unit_of_steps.for_state(Winsor)
 def unit_of_winsors(rule: Winsor, memory: np.ndarray, rows: np.ndarray) -> float:
-    """Pooled: the root mean square over the rows of all arms, so that an arm with few rows knows the noise as well.
-    Shares of the largest are added as integers: the sum is the same in whatever order arms are held."""
+    """Return the pooled noise scale: the root mean square over the rows of all arms.
+
+    An arm with few rows then knows the noise as well. Shares of the largest are added as integers, so that the sum does
+    not depend on the order of the arms.
+    """
     if rule.practice.radius < 0.0:
         return 1.0
     if rule.nu > 0.0:

@@ -43,7 +43,7 @@ def update_median(state: OnePassMedianState, row: np.ndarray, reward: float) -> 
 
 @forget.for_state(OnePassMedianState)
 def forget_median(state: OnePassMedianState, factor: float) -> OnePassMedianState:
-    """The rewards of the arm being played are not learned yet, so they stay."""
+    """Forget past epochs; rewards of the arm being played are not learned yet and stay."""
     design = forget_rows(state.design, state.theta, factor)
     project_onto_ball(design, state.theta, state.settings.parameter_bound)
     return OnePassMedianState(design=design, theta=state.theta, epoch=state.epoch, settings=state.settings)

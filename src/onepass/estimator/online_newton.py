@@ -51,8 +51,11 @@ class OnlineNewtonSettings(NamedTuple):
 
 
 class Energy(NamedTuple):
-    """Sums that bound V: gained, the sum of log(1 + q), of the rows that A begins with, too; rise, the sum of what cuts
-    raised A by; lift, the sum of rise ||theta||^2."""
+    """Sums that bound V.
+
+    gained: the sum of log(1 + q), of the rows that A begins with, too; rise: the sum by which cuts raised A; lift: the
+    sum of rise ||theta||^2.
+    """
 
     gained: float
     rise: float
@@ -76,7 +79,7 @@ class OnlineNewtonRule(NamedTuple):
 
 @compiled
 def energy_radius(energy: Energy, reg: float, noise: float, parameter_bound: float, delta: float) -> float:
-    """The root of the bound on V."""
+    """Return the root of the bound on V."""
     rows = noise * noise * (energy.gained + 2.0 * np.log(1.0 / delta))
     cuts = parameter_bound * np.sqrt(energy.rise) + np.sqrt(energy.lift)
     return np.sqrt(rows + reg * parameter_bound * parameter_bound + cuts * cuts)
@@ -110,7 +113,7 @@ def radius_of_newton(
 def step_by_newton(
     rule: OnlineNewtonRule, memory: np.ndarray, dim: int, mean: float, square: float, t: int, reward: float
 ) -> tuple[float, float]:
-    """The step of an arm; memory (3,): its `Energy`."""
+    """Return the step of an arm; memory (3,): its `Energy`."""
     weight = 1.0 / rule.step
     memory[0] += np.log1p(square)
     return weight, (reward - mean) / (1.0 + weight * square)

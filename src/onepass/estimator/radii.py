@@ -43,7 +43,7 @@ class Constants(NamedTuple):
 
 @partial(generic, default=True)
 def radius_by(rule: Any, facts: Facts, constants: Constants) -> float:
-    """beta for a design of that cutting rule; infinite where none is known."""
+    """Return beta for a design of that cutting rule; infinite where none is known."""
     return np.inf
 
 
@@ -51,7 +51,7 @@ def radius_by(rule: Any, facts: Facts, constants: Constants) -> float:
 def confidence_radius(
     design: Any, rounds: int, noise: float, parameter_bound: float, row_bound: float, delta: float
 ) -> float:
-    """beta with ||theta_* - theta||_A <= beta with probability 1 - delta; infinite where none is known."""
+    """Return beta with ||theta_* - theta||_A <= beta with probability 1 - delta; infinite where none is known."""
     return np.inf
 
 
@@ -65,8 +65,9 @@ def determinant_radius(reg: float, facts: Facts, constants: Constants) -> float:
 
 @compiled
 def sketch_radius(reg: float, compensation: float, facts: Facts, constants: Constants) -> float:
-    """Radii of SOFUL and DBSLinUCB-FD (Wen, Yin et al. theorem 2) and, when compensated, of CBSCFD and DBSLinUCB-RFD
-    (theorem 6).
+    """Return the radius of a sketch.
+
+    SOFUL and DBSLinUCB-FD: Wen, Yin et al. theorem 2. CBSCFD and DBSLinUCB-RFD, which compensate: theorem 6.
 
     shed = sigma, the sum of all cuts; weighted: sum over cuts of place * cut, at most what they took of the trace;
     directions = m: how many S may span, of all blocks together. Wen, Yin et al. take 2 l of the active block, which its
@@ -90,7 +91,7 @@ def radius_of_exact(rule: ExactRule, facts: Facts, constants: Constants) -> floa
 
 @radius_by.for_state(ProjectorSplittingRule)
 def radius_of_splitting(rule: ProjectorSplittingRule, facts: Facts, constants: Constants) -> float:
-    """A theorem while nothing was truncated, a heuristic after."""
+    """Return the radius: a theorem while nothing was truncated, a heuristic afterwards."""
     return determinant_radius(rule.reg, facts, constants)
 
 

@@ -37,7 +37,7 @@ class TruncatedRidgeState(NamedTuple):
 
 @compiled
 def refit(state: TruncatedRidgeState) -> None:
-    """theta anew, in place, from the whole history."""
+    """Compute theta anew, in place, from the whole history."""
     settings, theta, used = state.settings, state.theta, state.history.used
     tail = settings.tail
     horizon, delta = horizon_and_delta(tail, used)
@@ -72,7 +72,7 @@ def update_truncated(state: TruncatedRidgeState, row: np.ndarray, reward: float)
 
 @update_rows.for_state(TruncatedRidgeState)
 def update_truncated_rows(state: TruncatedRidgeState, rows: np.ndarray, rewards: np.ndarray) -> TruncatedRidgeState:
-    """A batch is remembered row by row and fitted once."""
+    """Append a batch row by row, and fit once."""
     history, design = state.history, state.design
     for i in range(rows.shape[0]):
         history, design = append_row(history, rows[i], float(rewards[i]), 0.0), append(design, rows[i])
@@ -97,7 +97,7 @@ def forget_truncated(state: TruncatedRidgeState, factor: float) -> TruncatedRidg
 def merge_truncated(
     state: TruncatedRidgeState, other: TruncatedRidgeState, start: TruncatedRidgeState
 ) -> TruncatedRidgeState:
-    """The history is a set of rows: those that the other one has learned since the start are learned."""
+    """Merge two states: the history is a set of rows, so the other's rows since the start are learned."""
     new = slice(start.history.used, other.history.used)
     return update_rows(state, other.history.rows[new].copy(), other.history.values[new].copy())
 

@@ -37,8 +37,10 @@ CERTAIN = 1e-3  # of log p: nearer to p = 1 the mixture is 1/2 to three digits
 
 
 class _RankSum:
-    """One Shiryaev-Roberts sum M_t on ranks. sum: M_t; since: how many values ago the change began, if there was one;
-    most: CUSUM's C_t."""
+    """One Shiryaev-Roberts sum M_t on ranks.
+
+    sum: M_t; since: number of values since the change began, if there was one; most: CUSUM's C_t.
+    """
 
     def __init__(self, length: int) -> None:
         self._values, self._length = list[float](), length
@@ -85,8 +87,10 @@ class EDetector:
         self._count, self.since = 0, 0
 
     def add(self, value: float) -> bool:
-        """Add a value, and return whether it raises an alarm; `since` then says how many values ago the change began,
-        this one included."""
+        """Add a value, and return True if it raises an alarm.
+
+        `since` is then the number of values since the change began, this one included.
+        """
         self._first.add(value, self._rng.random())
         if self._count >= self.length // 2:
             self._second.add(value, self._rng.random())
@@ -97,7 +101,7 @@ class EDetector:
 
 
 def e_value(p: float) -> float:
-    """The mixture of k p^(k - 1) over k from 0 to 1: its mean over uniform p is 1."""
+    """Return the mixture of k p^(k - 1) over k from 0 to 1: its mean over uniform p is 1."""
     if p <= 0.0:
         return float("inf")
     size = -log(p)

@@ -20,7 +20,7 @@ KEY = 16  # bytes of a Philox key
 
 @lru_cache(maxsize=64)
 def empty_normals(size: int) -> np.ndarray:
-    """Normals (0, size) of a rule without draws."""
+    """Return normals (0, size) for a rule without draws."""
     return np.zeros((0, size))
 
 
@@ -35,9 +35,9 @@ def noise_once(pairs: int, size: int, rng: np.random.Generator, slots: int) -> t
 def noise(
     pairs: int, size: int, rng: np.random.Generator, rounds: int = 1, slots: int = 1
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The random numbers of `rounds` rounds: normals (rounds, pairs, size), and lots (rounds, 2 slots), uniform.
+    """Draw the random numbers of `rounds` rounds: normals (rounds, pairs, size) and uniforms (rounds, 2 slots).
 
-    pairs: of draws +- d that a rule takes, 0 where it takes none; size: of the normal vector behind a draw.
+    pairs is the number of draws +- d of a rule, 0 for none; size is that of the normal vector of a draw.
     """
     if pairs == 0:
         return np.zeros((rounds, 0, size)), uniforms(rng, (rounds, 2 * slots))
@@ -54,7 +54,7 @@ def normal_cdf(values: np.ndarray) -> np.ndarray:
 
 
 def normals(rng: np.random.Generator, shape: int | tuple[int, ...]) -> np.ndarray:
-    """Standard normals; by one thread at a time, so that no child is forked meanwhile."""
+    """Draw standard normals; one thread at a time, so that no child is forked meanwhile."""
     with DRAWING:
         return rng.standard_normal(shape)
 
@@ -66,18 +66,18 @@ def uniforms(rng: np.random.Generator, shape: int | tuple[int, ...]) -> np.ndarr
 
 
 def uniform(rng: np.random.Generator) -> float:
-    """The one of `uniforms(rng, 1)`, in half of its time."""
+    """Return the number of `uniforms(rng, 1)`, in half of its time."""
     with DRAWING:
         return rng.random()
 
 
 def make_key(salt: int, identity: str) -> str:
-    """The key of a decision's random numbers: a keyed hash of its identity, in hexadecimal digits."""
+    """Return the key of a decision's random numbers: a keyed hash of its identity, in hexadecimal digits."""
     return hashlib.blake2b(identity.encode(), key=str(salt).encode()[-64:], digest_size=KEY).hexdigest()
 
 
 class Unseeded(ISeedSequence):
-    """What makes a bit generator whose state is set afterwards, without asking the system for entropy."""
+    """A seed for a bit generator whose state is set afterwards: the system is not asked for entropy."""
 
     def generate_state(self, n_words: int, dtype: Any = np.uint32) -> np.ndarray:
         return np.zeros(n_words, dtype)
@@ -87,7 +87,7 @@ UNSEEDED: Any = Unseeded()
 
 
 def make_generator(key: str) -> np.random.Generator:
-    """The generator of a key: `Philox(key=...)`, which draws 20 µs of entropy that it does not use, bit for bit."""
+    """Return the generator of a key, bit for bit `Philox(key=...)`, without the 20 µs of entropy that Philox draws."""
     bits, words = np.random.Philox(UNSEEDED), np.frombuffer(bytes.fromhex(key)[::-1], "<u8")
     begun = bits.state
     begun["state"]["key"] = words

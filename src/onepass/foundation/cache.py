@@ -42,8 +42,11 @@ UNKEPT = (
 
 
 def folders() -> Iterator[Path]:
-    """NUMBA_CACHE_DIR where it is set, and nowhere else; or beside the sources, in the user's cache folder, in a
-    private temporary folder."""
+    """Yield the folders of compiled code.
+
+    NUMBA_CACHE_DIR if it is set, and nothing else. Otherwise a folder beside the sources, the user's cache folder, and
+    a private temporary folder.
+    """
     told = os.environ.get("NUMBA_CACHE_DIR")
     if told:
         yield Path(told, "onepass")
@@ -58,7 +61,7 @@ def folders() -> Iterator[Path]:
 
 
 def _private_folder() -> Path | None:
-    """A folder for temporary files that nobody else can write to: what is read from it is run."""
+    """Return a temporary folder that nobody else can write to, for what is read from it is run."""
     user = os.getuid() if hasattr(os, "getuid") else None
     try:
         folder = Path(tempfile.gettempdir(), "onepass" if user is None else f"onepass-{user}")
@@ -71,7 +74,7 @@ def _private_folder() -> Path | None:
 
 
 def count_entries(suffix: str) -> int:
-    """How many files with names that end so are kept, whatever their folder."""
+    """Return the number of kept files whose names end in `suffix`, in all folders."""
     return len({path.name for folder in folders() for path in folder.glob(f"*{suffix}")})
 
 
@@ -79,7 +82,7 @@ def count_entries(suffix: str) -> int:
 
 
 def read_entry(name: str) -> bytes | None:
-    """The content, from the first folder that has it whole."""
+    """Return the content from the first folder that has it whole."""
     for folder in folders():
         with contextlib.suppress(OSError):
             whole = (folder / name).read_bytes()
@@ -108,7 +111,7 @@ def _add_digest(content: bytes) -> bytes:
 
 
 def _write_file(path: Path, whole: bytes) -> None:
-    """The file, or OSError and nothing left behind."""
+    """Write the file, or raise OSError and leave nothing behind."""
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f"{path.name}.{uuid.uuid4().hex[:8]}.part")
     try:
@@ -134,7 +137,7 @@ def _remove_old_parts(folder: Path) -> None:
 
 
 def compile_message() -> str:
-    """What is said when compiling takes long."""
+    """Return the message shown if compiling takes long."""
     seconds = read_entry(SECONDS)
     took = "some ten seconds" if seconds is None else f"{float(seconds):.0f} s the last time"
     return f"compiling for this machine, which takes a while once ({took}); `python -m onepass compile` does it ahead"

@@ -16,13 +16,13 @@ LONGEST_PATH = 300  # of a path, of which a reader needs the end
 
 
 def quote(value: Any, longest: int = LONGEST) -> str:
-    """A value as a message quotes it: in one line, cut where it is long."""
+    """Quote a value for a message: in one line, cut if it is long."""
     text = " ".join(repr(value).split())
     return text if len(text) <= longest else f"{text[:longest]}..."
 
 
 def quote_path(path: Any) -> str:
-    """A path as a message quotes it."""
+    """Quote a path for a message."""
     return quote(str(path), LONGEST_PATH)
 
 

@@ -14,7 +14,7 @@ LEAST_SINGULAR = 1e-150  # of an inverse root: its inverse square, an eigenvalue
 
 @compiled
 def eigenvalue(singular):
-    """The eigenvalue 1 / s^2 of A that belongs to a singular value s of R, R R^T = A^-1; finite for s = 0 too."""
+    """Return the eigenvalue 1 / s^2 of A for a singular value s of R, R R^T = A^-1; finite for s = 0 too."""
     inverse = 1.0 / max(float(singular), LEAST_SINGULAR)
     return inverse * inverse
 
@@ -86,7 +86,7 @@ def shift_root(root, v, u, q, weight):
 
 @compiled
 def update_root_rows(root, rows):
-    """The same for a batch of rows (B, k) by matrix products: R <- R - (R Q^T) C Q. Returns the gain of log det A.
+    """Update the root for a batch of rows (B, k): R <- R - (R Q^T) C Q. Returns the gain of log det A.
 
     V = rows R = P diag(s) Q, C = diag(1 - 1 / sqrt(1 + s^2)). The symmetric root of I + V^T V, not Shustova et al.'s
     Cholesky factor, so that repeated rows do not inflate the rank; by an SVD, not the Gram matrix of V, so that rows of

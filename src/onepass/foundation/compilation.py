@@ -55,7 +55,7 @@ for _path in sorted(cache.PACKAGE.rglob("*.py")):
 
 
 def _type_name(kind: types.Type) -> str:
-    """A type in words, states by module and name."""
+    """Describe a type; states are named by module and class."""
     members = getattr(kind, "types", None)
     if members is None:
         return str(kind)
@@ -64,7 +64,10 @@ def _type_name(kind: types.Type) -> str:
 
 
 def _importable(kind: types.Type) -> bool:
-    """Whether another process finds the very same state classes: not those of a script, a notebook or an exec."""
+    """Return True if another process finds the very same state classes.
+
+    Those of a script, a notebook or an exec are not found.
+    """
     owner = getattr(kind, "instance_class", None)
     if owner is not None:
         home = sys.modules.get(owner.__module__)
@@ -74,7 +77,7 @@ def _importable(kind: types.Type) -> bool:
 
 
 def _is_our_type(kind: types.Type) -> bool:
-    """Whether only code of this package is called for this type: numbers, arrays, and our own states."""
+    """Return True if only code of this package is called for this type: numbers, arrays, and our own states."""
     owner, members = getattr(kind, "instance_class", None), getattr(kind, "types", None)
     if members is None:
         return isinstance(kind, PLAIN)
@@ -82,7 +85,7 @@ def _is_our_type(kind: types.Type) -> bool:
 
 
 def is_ours(owner: Any) -> bool:
-    """Whether a class or function is this package's."""
+    """Return True if a class or function belongs to this package."""
     return owner.__module__.partition(".")[0] == __name__.partition(".")[0]
 
 
@@ -90,12 +93,12 @@ def is_ours(owner: Any) -> bool:
 
 
 def entry_suffix() -> str:
-    """How the names of entries end that were made of the sources as they are now."""
+    """Return the suffix of entries that were made from the present sources."""
     return f".{sources.hexdigest()[:8]}.compiled"
 
 
 class Entries(NullCache):
-    """What numba asks for kept code: that of one function, for all types of arguments."""
+    """Entries of the cache for one function and all types of arguments, as numba asks for them."""
 
     def __init__(self, function: Callable, prefix: str):
         self.function = function
@@ -108,7 +111,7 @@ class Entries(NullCache):
         return str(next(cache.folders(), ""))
 
     def name(self, sig: Any, codegen: Any) -> str | None:
-        """The file's name: everything that the code depends on; None where no other process could use it."""
+        """Return the file's name: everything that the code depends on; None if no other process could use it."""
         if not all(map(_importable, sig)):
             return None
         cells = tuple(cell.cell_contents for cell in self.function.__closure__ or ())
@@ -173,7 +176,7 @@ def include_source(function: Callable) -> None:
 
 
 def attach_cache(dispatcher: Any, prefix: str) -> Any:
-    """The dispatcher with this cache; a function without a source file has none. prefix: of its files' names."""
+    """Give a dispatcher this cache, unless its function has no source file. prefix: of its files' names."""
     function = dispatcher.py_func
     if not is_ours(function):  # somebody else's code becomes part of what our loops call
         foreign.update(_text(function))

@@ -16,7 +16,7 @@ _depth, _began, _before = 0, 0.0, 0.0
 
 
 def set_quiet(chosen: bool) -> None:
-    """Whether nothing is to be said, as by a program with a progress bar of its own."""
+    """Switch messages off, for a program with a progress bar of its own, or on again."""
     global _quiet
     _quiet = chosen
 

@@ -1,5 +1,6 @@
-"""Words at the ends of curves, in place of a legend: they move apart where they would overlap, and a thin line leads to
-what they name.
+"""Labels at the ends of curves, in place of a legend.
+
+They move apart where they would overlap, and a thin line leads from each to its curve.
 
 The places are the least squares ones: labels of heights h in the order of their curves, each at least (h + h') / 2 from
 the next, inside the panel where there is room. In z_i = place_i less the heights below it that is isotonic regression.
@@ -76,7 +77,7 @@ def label_positions(wanted: list[float], heights: list[float]) -> np.ndarray:
 
 
 def readable_color(color: str) -> str:
-    """The colour, "#rrggbb", as dark as words on white must be."""
+    """Darken a colour, "#rrggbb", until words on white can be read."""
     rgb = np.array([int(color[i : i + 2], 16) for i in (1, 3, 5)], np.float64)
     while contrast(rgb) < READABLE:
         rgb *= DARKER
@@ -84,7 +85,7 @@ def readable_color(color: str) -> str:
 
 
 def contrast(rgb: np.ndarray) -> float:
-    """Of a colour, 0 to 255 a part, to white: WCAG 2's ratio of relative luminances."""
+    """Return the contrast of a colour, 0 to 255 a part, to white: WCAG 2's ratio of relative luminances."""
     share = np.asarray(rgb, np.float64) / 255.0
     linear = np.where(share <= 0.04045, share / 12.92, ((share + 0.055) / 1.055) ** 2.4)
     return float(1.05 / (linear @ [0.2126, 0.7152, 0.0722] + 0.05))

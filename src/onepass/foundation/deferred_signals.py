@@ -1,5 +1,6 @@
-"""Ctrl-C and timeouts wait until what has begun is done: arrays written in place must not be ahead of the counters
-beside them.
+"""Ctrl-C and timeouts wait until an update is complete.
+
+Arrays that are written in place must not be ahead of the counters beside them.
 
 Needed where compiled code returns the next state: a signal between that and its assignment would leave arrays ahead.
 Not where the counters are in an array too and one call writes all, as in model/kernel/state.py.
@@ -19,11 +20,12 @@ _KEPT = tuple(int(getattr(signals, name)) for name in _NAMES if hasattr(signals,
 
 
 class defer_signals:
-    """Signals whose handlers may raise are kept until the end of the block, then handled as they would have been: those
-    of Ctrl-C, of `kill` and of timers, where a Python function handles them. Elsewhere than in the main thread, where
-    Python handles none, nothing is done. About 1.5 µs.
+    """Defer signals whose handlers may raise to the end of the block.
 
-    A handler of any other signal should not raise: in the wrong moment it would leave these kept for ever.
+    These are Ctrl-C, `kill` and timers, if a Python function handles them. Outside the main thread, where Python
+    handles no signals, nothing is done. Cost: about 1.5 µs.
+
+    A handler of any other signal should not raise: in the wrong moment the deferred ones would be lost.
     """
 
     __slots__ = ("_came", "_usual")

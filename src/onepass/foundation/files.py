@@ -46,7 +46,7 @@ Fits = Callable[[Any], bool]
 
 
 class Contents(NamedTuple):
-    """What is written of an owner: the arguments of its constructor, what else is plain data, and its arrays."""
+    """Contents of an owner: the arguments of its constructor, other plain data, and its arrays."""
 
     params: dict[str, Any]
     extra: dict[str, Any]
@@ -62,7 +62,7 @@ class StateSource(Protocol):
         ...
 
     def take(self, template: Any, fits: Fits) -> Any:
-        """The state, shaped like `template`; ValueError unless it does and `fits`."""
+        """Return the state, shaped like `template`; ValueError unless it does and `fits`."""
         ...
 
 
@@ -96,7 +96,7 @@ class FromFile(NamedTuple):
 
 
 def _value(array: np.ndarray, begun: Any) -> Any:
-    """An array of a file as a leaf of a state, where one that has begun has the leaf `begun`."""
+    """Return an array of a file as a leaf of a state; `begun` is the leaf of a new state."""
     model = np.asarray(begun)
     if model.dtype == object:
         return object_array([_object(value) for value in json.loads(array.astype(np.uint8, casting="no").tobytes())])
@@ -111,28 +111,34 @@ def _value(array: np.ndarray, begun: Any) -> Any:
 
 
 class Owner(SharedObject, ABC):
-    """An owner of state: copied, pickled, saved by what its `contents` say. Any number of threads may use it: methods
-    that change it are `writing`, others `reading` (rw_lock.py).
+    """Base of objects with a state: copied, pickled and saved by their `contents`.
+
+    Any number of threads may use an owner: methods that change it are `writing`, others `reading` (rw_lock.py).
     """
 
     @abstractmethod
     def contents(self) -> Contents:
-        """What is written of it, arrays as they are: `taken` is for who keeps them."""
+        """Return what is written of the owner, arrays as they are; use `taken` to keep them."""
 
     @classmethod
     @abstractmethod
     def from_contents(cls, params: dict[str, Any], extra: dict[str, Any], held: StateSource) -> Self:
-        """The inverse of `contents`, from `params`, `extra` and `held`, the arrays; ValueError where these do not fit
-        together. States that begin are abstract."""
+        """Rebuild an owner from `params`, `extra` and the arrays `held`, the inverse of `contents`.
+
+        ValueError if they do not belong together. New states are abstract meanwhile.
+        """
 
     @property
     def has_learned(self) -> bool:
-        """Whether it holds more than its parameters tell, to be written where it is an argument of another owner."""
+        """Return True if the owner holds more than its parameters.
+
+        It is then written where it is an argument of another owner.
+        """
         return False
 
     @reading
     def copy(self) -> Self:
-        """An independent copy, which goes on alike."""
+        """Return an independent copy."""
         return restore(type(self), *self.contents())
 
     def __copy__(self) -> Self:
@@ -155,7 +161,10 @@ class Owner(SharedObject, ABC):
 
 @reading
 def snapshot(owner: Any) -> Contents:
-    """The contents of an owner at one moment, in arrays of their own; parts that go on learning as they are now."""
+    """Return the contents of an owner at one moment, in arrays of their own.
+
+    Parts that go on learning are copied as they are now.
+    """
     contents = owner.contents()
     params = {
         name: part.copy() if isinstance(part, Owner) and part.has_learned else part
@@ -165,7 +174,7 @@ def snapshot(owner: Any) -> Contents:
 
 
 def restore(kind: Any, params: dict[str, Any], extra: dict[str, Any], state: Any) -> Any:
-    """An owner from the contents of another one, in memory of its own."""
+    """Rebuild an owner from the contents of another one, in memory of its own."""
     with abstract():
         return kind.from_contents(params, extra, InMemory(state))
 
@@ -213,7 +222,7 @@ def to_bytes(owner: Any) -> bytes:
 
 
 def pack(kind: str, contents: Contents) -> bytes:
-    """The bytes of contents that a registered class of this name is restored from."""
+    """Return contents as bytes, from which a registered class of this name is restored."""
     parts: list[Owner] = []
     params = {name: to_plain(value, parts) for name, value in contents.params.items()}
     extra = {name: to_plain(value) for name, value in contents.extra.items()}
@@ -251,14 +260,14 @@ def serialize(tensors: dict[str, np.ndarray], metadata: dict[str, str]) -> bytes
 
 
 def _array_from_leaf(leaf: Any) -> np.ndarray:
-    """A leaf as an array of a file: objects as JSON text."""
+    """Convert a leaf to an array of a file; objects become JSON text."""
     if isinstance(leaf, np.ndarray) and leaf.dtype == object:
         return np.frombuffer(json.dumps([_plain_object(value) for value in leaf]).encode(), np.uint8)
     return np.ascontiguousarray(leaf).reshape(np.shape(leaf))
 
 
 def _plain_object(value: Any) -> Any:
-    """An object as JSON: strings, numbers, booleans, None, and tuples of them; ValueError for others."""
+    """Convert an object to JSON: strings, numbers, booleans, None, and tuples of them; ValueError for others."""
     if isinstance(value, np.bool_ | np.integer | np.floating | np.str_):
         value = value.item()
     if isinstance(value, tuple):
@@ -269,7 +278,7 @@ def _plain_object(value: Any) -> Any:
 
 
 def _object(value: Any) -> Any:
-    """The inverse of `_plain_object`."""
+    """Invert `_plain_object`."""
     if isinstance(value, dict):
         return tuple(_object(part) for part in value["tuple"])
     if isinstance(value, list) or value != value:
@@ -327,7 +336,7 @@ def _other_writer(source: str, version: int, reason: str) -> ValueError:
 
 
 def _array(part: dict[str, Any]) -> np.ndarray:
-    """An array of a file, in memory of its own."""
+    """Return an array of a file, in memory of its own."""
     if part["dtype"] not in DTYPES:
         raise ValueError(f"arrays of {part['dtype']} are none of ours")
     data = part["data"] if isinstance(part["data"], bytearray) else bytearray(part["data"])
@@ -338,7 +347,7 @@ def _array(part: dict[str, Any]) -> np.ndarray:
 
 
 def _sentence(trouble: BaseException) -> str:
-    """What went wrong, in a line."""
+    """Return the error in one line."""
     return (str(trouble).splitlines() or [type(trouble).__name__])[0][:LONGEST]
 
 
@@ -417,18 +426,18 @@ def _build_owner(data: bytes, source: str) -> Any:
 
 
 class Parts(NamedTuple):
-    """What owners among the arguments know that are not built yet, by their places: what is plain data, and arrays."""
+    """Plain data and arrays of owners among the arguments that are not built yet, by their places."""
 
     left: dict[int, tuple[dict[str, Any], FromFile]]
 
     def build(self, kind: Any, given: dict[str, Any], place: Any) -> Any:
-        """The owner whose place this is; KeyError where it is another's."""
+        """Build the owner at a place; KeyError if the place belongs to another."""
         extra, held = self.left.pop(place)
         return kind.from_contents(given, extra, held)
 
 
 def _split_parts(tensors: dict[str, np.ndarray], extras: list[dict[str, Any]]) -> tuple[dict[str, np.ndarray], Parts]:
-    """The arrays of the owner itself, and those of its parts; KeyError or ValueError for one of neither."""
+    """Split arrays into those of the owner and those of its parts; KeyError or ValueError for any other array."""
     own: dict[str, np.ndarray] = {}
     each: list[dict[str, np.ndarray]] = [{} for _ in extras]
     for name, array in tensors.items():

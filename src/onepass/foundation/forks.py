@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 
 class ForkHooks(NamedTuple):
-    """What is done before a fork, and afterwards in the parent and in the child."""
+    """Functions to call before a fork, and afterwards in the parent and in the child."""
 
     close: Callable[[], None]
     open: Callable[[], None]
@@ -22,7 +22,7 @@ _locks: list[Any] = []
 
 
 def open_at_fork(lock: Any) -> Any:
-    """The lock, which `os.fork` waits for, and which is open in the child."""
+    """Return the lock: `os.fork` waits for it, and it is open in the child."""
     _locks.append(lock)
     return lock
 

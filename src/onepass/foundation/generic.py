@@ -72,8 +72,10 @@ def direct(function: Any, *like: Any) -> Callable:
 
 
 def call_direct(code: dict[Any, Callable] | None, function: Any, *given: Any) -> Any:
-    """Call a compiled function by code that is kept for the types of its first call here (`direct`); None: as usual,
-    where types may be other ones."""
+    """Call a compiled function by the code for the types of its first call here (`direct`).
+
+    None for `code` calls it as usual, so that types may differ.
+    """
     if code is None:
         return function(*given)
     found = code.get(function)
@@ -94,12 +96,12 @@ def verify_direct_calls() -> None:
 
 
 def is_registered(function: Any, state: Any) -> bool:
-    """Whether a generic function is registered for the type of a state."""
+    """Return True if a generic function is registered for the type of a state."""
     return function.dispatch(type(state)) is not function.dispatch(object)
 
 
 def generic(function: Callable, *, default: bool = False) -> Any:
-    """A function that dispatches on the type of its first argument, in Python and in compiled code alike.
+    """Make a function that dispatches on the type of its first argument, in Python and in compiled code alike.
 
     default: the body serves, compiled, every type that nobody has registered; else it says that there is none.
     """

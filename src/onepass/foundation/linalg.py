@@ -64,7 +64,7 @@ def fill(target, source):
 
 @compiled
 def double_capacity(rows):
-    """The same rows in an array twice as long, zeros after them."""
+    """Return the rows in an array twice as long, followed by zeros."""
     out = np.zeros((2 * rows.shape[0], rows.shape[1]))
     for i in range(rows.shape[0]):
         for j in range(rows.shape[1]):
@@ -129,7 +129,7 @@ def squared_distances(x, y):
 
 @compiled
 def span_tolerance(eps):
-    """The share of ||x|| outside a span that counts as nothing; eps: of the arrays' dtype."""
+    """Return the share of ||x|| outside a span that counts as nothing; eps: of the arrays' dtype."""
     return min(IN_SPAN * float(eps), IN_SPAN_AT_MOST)
 
 
@@ -191,24 +191,24 @@ def split(basis, row):
 
 @compiled
 def omission_error(coordinates, length):
-    """How far x x^T moves, in its 2-norm, when what x has outside a span, `length` long, is not kept."""
+    """Return the change of x x^T, in its 2-norm, if the part of x outside a span, `length` long, is dropped."""
     return length * (2.0 * vector_norm(coordinates) + length)
 
 
 @compiled
 def product_rounding(eps, mass, reg):
-    """What products add to a bound of ||A - A_hat||_2 when rows of squared norms `mass` in all went into a sketch.
+    """Return the rounding that products add to a bound of ||A - A_hat||_2 for rows of total squared norm `mass`.
 
-    Where an inverse root is kept instead of A, ||A|| is known to as many roundings: so is reg.
+    If an inverse root is kept instead of A, ||A|| is known to as many roundings: so is reg.
     """
     return float(eps) * 2.0 * ROUNDINGS * (mass + reg) if mass > 0.0 else 0.0
 
 
 @compiled
 def inverse_root_error(eps, mass, reg):
-    """The same where an inverse root is all that is kept, which knows an eigenvalue v to eps v sqrt(v / reg).
+    """Return the rounding if only an inverse root is kept, which knows an eigenvalue v to eps v sqrt(v / reg).
 
-    Infinite where that would be more than a tenth of v: singular values of the root are roundings then.
+    Infinite if that would be more than a tenth of v: singular values of the root are roundings then.
     """
     lost = np.sqrt(1.0 + mass / reg)
     return product_rounding(eps, mass, reg) * lost if eps * lost < KNOWN else np.inf
@@ -216,7 +216,10 @@ def inverse_root_error(eps, mass, reg):
 
 @compiled
 def norm_limit(like):
-    """The greatest norm of rows and parameters in the dtype of `like`: sums of 10^8 products of two are finite."""
+    """Return the largest norm of rows and parameters in the dtype of `like`.
+
+    Sums of 10^8 products of two of them are finite.
+    """
     return ROOM * np.sqrt(float(np.finfo(like.dtype).max))
 
 
@@ -235,7 +238,7 @@ def first_nonfinite(rows, most):
 
 @compiled
 def secular_shift(inside, values, bound):
-    """The mu >= 0 with sum of (inside_i values_i / (values_i + mu))^2 = bound^2, when the sum at mu = 0 is larger.
+    """Return the mu >= 0 with sum of (inside_i values_i / (values_i + mu))^2 = bound^2, if the sum at mu = 0 is larger.
 
     Newton's method on 1 / norm(mu) - 1 / bound, which is concave in mu: it climbs from 0 and never overshoots. Parts
     are squared in units of the largest, so that none overflows or is lost.
@@ -259,7 +262,9 @@ def secular_shift(inside, values, bound):
 
 @compiled
 def tisvd(vectors, values, left, right, rank):
-    """Truncated incremental SVD of a symmetric positive semi-definite M: the leading `rank` of M + a b^T + b a^T.
+    """Return the leading `rank` of M + a b^T + b a^T for a symmetric positive semi-definite M.
+
+    This is truncated incremental SVD.
 
     M = sum of values_i v_i v_i^T, vectors (k, n) as orthonormal rows; a = left, b = right, (n,). With P an orthonormal
     basis of what a and b have outside the span of V, M + a b^T + b a^T = [V P] H [V P]^T, and H of k + 2 rows is

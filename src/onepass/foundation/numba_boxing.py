@@ -36,7 +36,7 @@ def _box_array(kind: Any, value: Any, context: Any) -> Any:
 
 
 def _box_namedtuple(kind: Any, value: Any, context: Any) -> Any:
-    """What `kind.instance_class(*value)` gives; numba's way for classes derived from one, which may do more."""
+    """Box a value as `kind.instance_class(*value)`; numba's own way is for derived classes, which may do more."""
     if kind.instance_class.__bases__ != (tuple,):
         return box_namedtuple(kind, value, context)
     api = _Constants(context)

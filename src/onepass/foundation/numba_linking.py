@@ -35,7 +35,7 @@ class Part(JITCodeLibrary):
             self._finalized = True
 
     def get_pointer_to_function(self, name: str) -> int:
-        """The address, 0 where this library has no function of that name."""
+        """Return the address; 0 if this library has no function of that name."""
         self._ensure_finalized()
         if not self.whole and self._defines(name):
             self.whole = True
@@ -63,13 +63,13 @@ class Part(JITCodeLibrary):
         """Later."""
 
     def serialize_using_object_code(self) -> tuple:
-        """What the cache keeps."""
+        """Return what the cache keeps."""
         return super().serialize_using_object_code() if self.whole else self.serialize_using_bitcode()
 
 
 @contextlib.contextmanager
 def link_lazily() -> Iterator[None]:
-    """What is compiled or loaded meanwhile is a `Part`; for who holds numba's compiler lock.
+    """Make everything compiled or loaded in this block a `Part`; the caller holds numba's compiler lock.
 
     numba times every function, with all that it calls, by telling it of every call of LLVM: within functions that are
     compiled because others call them, the timers of those hear nothing.

@@ -11,9 +11,9 @@ class NoSuchName(ValueError):
 
 
 def import_reference(reference: str) -> Any:
-    """The object MODULE:NAME: MODULE as Python imports it, the current folder included; NAME may have dots.
+    """Import the object MODULE:NAME; Python finds MODULE, the current folder included, and NAME may have dots.
 
-    NoSuchName for what is none, ModuleNotFoundError where there is no such module, and whatever else the module raises.
+    NoSuchName if there is no such name, ModuleNotFoundError if there is no such module, and whatever the module raises.
     """
     module, _, name = reference.partition(":")
     if not module or module.startswith("."):

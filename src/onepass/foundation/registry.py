@@ -71,7 +71,7 @@ def list_classes(family: type) -> list[type]:
 
 
 def find_class(name: Any) -> type:
-    """The class registered under a name; ValueError if there is none."""
+    """Return the class registered under a name; ValueError if there is none."""
     if name not in _known and name not in _lazy:
         _import_all_classes()
     if name in _lazy:
@@ -82,7 +82,7 @@ def find_class(name: Any) -> type:
 
 
 def class_name(owner: Any) -> str:
-    """The name under which an object's class is registered; ValueError if it is not."""
+    """Return the name under which an object's class is registered; ValueError if it is not."""
     kind = type(owner)
     if _known.get(kind.__name__) is not kind and kind.__name__ not in _lazy:
         raise ValueError(
@@ -93,7 +93,7 @@ def class_name(owner: Any) -> str:
 
 
 def to_plain(value: Any, parts: list[Any] | None = None) -> Any:
-    """An argument as plain data: a registered instance by its kind and parameters, anything else as it is.
+    """Convert an argument to plain data: a registered instance to its kind and parameters, anything else stays.
 
     parts: takes the instances that know more than their parameters tell; each says its place there. None: they do not.
     """
@@ -110,14 +110,14 @@ def to_plain(value: Any, parts: list[Any] | None = None) -> Any:
 
 
 def has_equal_arguments(one: Any, other: Any) -> bool:
-    """Whether two instances of registered classes were built with equal arguments; tuples of them, part by part."""
+    """Return True if two instances of registered classes, or tuples of them, were built with equal arguments."""
     if isinstance(one, tuple) and isinstance(other, tuple):
         return len(one) == len(other) and all(map(has_equal_arguments, one, other))
     return one is other or (type(one) is type(other) and bool(to_plain(one) == to_plain(other)))
 
 
 def build(value: Any, part: Callable[[type, dict[str, Any], Any], Any] | None = None) -> Any:
-    """The inverse of `plain`, of nested instances too; ValueError for a kind that is not registered.
+    """Invert `to_plain`, of nested instances too; ValueError for a kind that is not registered.
 
     part: gives an instance that knows something, from its class, its arguments and its place.
     """

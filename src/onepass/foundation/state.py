@@ -28,7 +28,7 @@ def abstract() -> Iterator[None]:
 
 
 def is_abstract() -> bool:
-    """Whether states that begin now are abstract."""
+    """Return True if new states are abstract now."""
     return _abstract.get()
 
 
@@ -58,12 +58,12 @@ def lazy_zeros(*shape: int, dtype: Any = np.float64) -> np.ndarray:
 
 
 def full(value: float, *shape: int, dtype: Any = np.float64) -> np.ndarray:
-    """The same for another value; where it is infinite, so may be what is learned there."""
+    """Return an array filled with a value, as `zeros`; if the value is infinite, learned entries may be, too."""
     return np.broadcast_to(np.array(value, dtype), shape) if is_abstract() else np.full(shape, value, dtype)
 
 
 def identity(dim: int, scale: float, dtype: Any = np.float64) -> np.ndarray:
-    """scale I (dim, dim) that a state begins with; a stand-in where states are abstract."""
+    """Return scale I (dim, dim) for a new state; a stand-in if states are abstract."""
     out = zeros(dim, dim, dtype=dtype)
     if not is_abstract():
         np.fill_diagonal(out, scale)
@@ -71,7 +71,7 @@ def identity(dim: int, scale: float, dtype: Any = np.float64) -> np.ndarray:
 
 
 def is_state(value: Any) -> bool:
-    """Whether `value` is a NamedTuple, or a plain tuple of states."""
+    """Return True if `value` is a NamedTuple, or a plain tuple of states."""
     return isinstance(value, tuple)
 
 
@@ -89,7 +89,7 @@ def leaves(state: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def rebuild(template: Any, values: dict[str, Any], prefix: str = "") -> Any:
-    """The state shaped like `template` with the leaves in `values`."""
+    """Return the state shaped like `template` with the leaves in `values`."""
     fields = [
         rebuild(value, values, f"{prefix}{name}.") if is_state(value) else values[prefix + name]
         for name, value in zip(_names(template), template, strict=True)
@@ -98,17 +98,17 @@ def rebuild(template: Any, values: dict[str, Any], prefix: str = "") -> Any:
 
 
 def copy_arrays(state: Any) -> Any:
-    """The same state in arrays of its own: writable, aligned and C-contiguous, wherever those given come from."""
+    """Return the state in new arrays: writable, aligned and C-contiguous."""
     return rebuild(state, {k: np.array(v, order="C") if isinstance(v, np.ndarray) else v for k, v in leaves(state)})
 
 
 def copy(state: Any) -> Any:
-    """An independent copy: arrays are copied, scalars shared. The state itself where states are abstract."""
+    """Return an independent copy: arrays are copied, scalars shared. An abstract state is returned itself."""
     return state if is_abstract() else copy_arrays(state)
 
 
 def equal(one: Any, other: Any) -> bool:
-    """Whether two states hold the same numbers."""
+    """Return True if two states hold the same numbers."""
     mine, its = dict(leaves(one)), dict(leaves(other))
     return mine.keys() == its.keys() and all(np.array_equal(mine[path], its[path]) for path in mine)
 
@@ -119,7 +119,10 @@ def nbytes(state: Any) -> int:
 
 
 def object_array(values: list[Any]) -> np.ndarray:
-    """A leaf that holds Python objects: strings, numbers, booleans, None and tuples of them where it is written."""
+    """Return a leaf that holds Python objects.
+
+    If it is written to a file, they must be strings, numbers, booleans, None and tuples of them.
+    """
     out = np.empty(len(values), object)
     for i, value in enumerate(values):
         out[i] = value
@@ -127,7 +130,7 @@ def object_array(values: list[Any]) -> np.ndarray:
 
 
 def has_same_layout(state: Any, begun: Any, besides: tuple[str, ...] = ()) -> bool:
-    """Whether shapes and scalars are those of a state that has begun, but for leaves whose path begins so."""
+    """Return True if shapes and scalars are those of a new state, except for leaves under the paths in `besides`."""
     return all(
         path.startswith(besides) or (value.shape == other.shape if isinstance(other, np.ndarray) else value == other)
         for (path, value), (_, other) in zip(leaves(state), leaves(begun), strict=True)
@@ -135,8 +138,9 @@ def has_same_layout(state: Any, begun: Any, besides: tuple[str, ...] = ()) -> bo
 
 
 def has_same_shapes(state: Any, begun: Any, besides: tuple[str, ...] = ()) -> bool:
-    """Whether arrays have the shapes of a state that has begun, and counters are not negative, but for leaves whose
-    path begins so.
+    """Return True if arrays have the shapes of a new state and counters are not negative.
+
+    Leaves under the paths in `besides` are not compared.
     """
     return all(
         path.startswith(besides)

@@ -44,7 +44,7 @@ class PenalizedFit(NamedTuple):
 
 @compiled
 def transform_rows(state, rows):
-    """phi of every row but for its last entry, (n, dim) -> (n, k - 1)."""
+    """Return phi of every row but for its last entry, (n, dim) -> (n, k - 1)."""
     own, found = copy_scratch(state), np.empty((rows.shape[0], state.phi.size - 1))
     for i in range(rows.shape[0]):
         fill_features(own, rows[i])
@@ -53,7 +53,7 @@ def transform_rows(state, rows):
 
 
 def _cache_blocks(blocks: Blocks, count: int, size: int) -> Blocks:
-    """The same blocks of features (count, size), made once if they are small."""
+    """Return the blocks of features (count, size), computed once if they are small."""
     if 8 * count * size > HELD:
         return blocks
     held = list(blocks())
@@ -61,13 +61,13 @@ def _cache_blocks(blocks: Blocks, count: int, size: int) -> Blocks:
 
 
 def _logistic_losses(f: np.ndarray, signs: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """c l(f, y), the logistic loss."""
+    """Return c l(f, y), the logistic loss."""
     found: np.ndarray = weights * np.logaddexp(0.0, -signs * f)
     return found
 
 
 def _logistic_derivatives(f: np.ndarray, signs: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """c l'(f, y) and c l''(f, y)."""
+    """Return c l'(f, y) and c l''(f, y)."""
     p = 0.5 - 0.5 * np.tanh(0.5 * signs * f)
     return -weights * signs * p, weights * p * (1.0 - p)
 
@@ -75,7 +75,7 @@ def _logistic_derivatives(f: np.ndarray, signs: np.ndarray, weights: np.ndarray)
 def _objective_and_derivatives(
     blocks: Blocks, w: np.ndarray, signs: np.ndarray, weights: np.ndarray, reg: float
 ) -> tuple[float, np.ndarray, np.ndarray]:
-    """The objective, its gradient (k,) and its Hessian (k, k) at w."""
+    """Return the objective, its gradient (k,) and its Hessian (k, k) at w."""
     total, gradient, hessian = 0.5 * reg * float(w @ w), reg * w, reg * np.eye(len(w))
     for place, phi in blocks():
         f = phi @ w
@@ -114,8 +114,9 @@ def fit_at_penalty(
 def search_penalty(
     blocks: Blocks, w: np.ndarray, signs: np.ndarray, weights: np.ndarray, reg: float, chosen: bool, steps: int
 ) -> list[PenalizedFit] | None:
-    """Of every class, w (classes, k) and signs (n, classes), at the penalty chosen for all, or, if not `chosen`, at
-    `reg`; None where an H is not positive definite there.
+    """Return the fit of every class, w (classes, k) and signs (n, classes), at the penalty chosen for all.
+
+    It is `reg` if nothing is `chosen`. None if an H is not positive definite there.
     """
     found: dict[int, list[PenalizedFit]] = {}
 

@@ -49,7 +49,7 @@ def kernel_expansion(budget, x):
 
 @compiled
 def put_example(budget, place, x, weight):
-    """An example at this place: the next free one, or instead of the one that is there."""
+    """Put an example at a place: the next free one, or in place of another example."""
     for j in range(x.size):
         budget.points[place, j] = x[j]
     budget.weights[place] = weight
@@ -65,7 +65,7 @@ def put_example(budget, place, x, weight):
 
 @compiled
 def double_room(budget):
-    """The same examples with room for twice as many."""
+    """Return the examples with room for twice as many."""
     weights = np.zeros(2 * budget.weights.size)
     for i in range(budget.used):
         weights[i] = budget.weights[i]
@@ -80,7 +80,7 @@ def double_room(budget):
 
 @compiled
 def free_or_random_index(budget, seed, turn):
-    """The next free place, or a uniformly random one where there is none: a hash of the seed and the turn."""
+    """Return the next free place, or a uniformly random one if there is none: a hash of the seed and the turn."""
     count = budget.weights.size
     if budget.used < count:
         return budget.used
@@ -95,7 +95,7 @@ def make_budget(count: int, dim: int, width: float) -> Budget:
 
 
 def check_kernel_width(width: Any) -> float:
-    """The checked width of a kernel, whose square must be a number."""
+    """Return the checked width of a kernel, whose square must be a number."""
     found = check.positive("width", width)
     if not LEAST_WIDTH <= found <= 1.0 / LEAST_WIDTH:
         raise ValueError(f"width must be from 1e-150 to 1e150, got {quote(width)}")
@@ -103,12 +103,12 @@ def check_kernel_width(width: Any) -> float:
 
 
 def check_sizes(budget: Any, width: Any) -> dict[str, Any]:
-    """The checked parameters of every learner with a budget."""
+    """Return the checked parameters of every learner with a budget."""
     return {"budget": check.integer("budget", budget, 2), "width": check_kernel_width(width)}
 
 
 def check_shrinkage(reg: Any, step: float) -> float:
-    """The checked reg of weights that shrink by 1 - step reg."""
+    """Return the checked reg of weights that shrink by 1 - step reg."""
     found = check.real("reg", reg)
     if not 0.0 <= found * step < 1.0:
         raise ValueError(f"reg must be from 0 to below 1 / step, got {quote(reg)}")

@@ -32,12 +32,12 @@ def growing_budget_fits(learner: Any, s: Any, begun: Any) -> bool:
 
 
 def buffer_fits(buffer: Any, mapped: bool) -> bool:
-    """A buffer is turned into a map as soon as it is full."""
+    """Return True if a buffer is not full; a full one becomes a map at once."""
     return 0 <= buffer.used <= buffer.weights.size and mapped == (buffer.used == buffer.weights.size)
 
 
 def sketch_fits(sketch: Any, dim: int) -> bool:
-    """The parts of a sketched Nystrom map that grow."""
+    """Return True if the growing parts of a sketched Nystrom map fit together."""
     size, rank = sketch.pp.shape[0], sketch.features.z.shape[1]
     return (
         sketch.points.shape == (max(len(sketch.points), 1), dim)

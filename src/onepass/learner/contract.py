@@ -18,7 +18,7 @@ def decision(state, x: np.ndarray) -> float:
 
 @generic
 def step(state, x: np.ndarray, y: float):
-    """The state after the example (x, y), and f(x) as it was before."""
+    """Return the state after the example (x, y), and f(x) as it was before."""
     raise _unknown(state, "step")
 
 
@@ -33,7 +33,7 @@ def learn_examples(state, rows, targets):
 
 @compiled
 def decide_rows(state, rows):
-    """f of every row, (n, dim) -> (n,). Nothing of the state is written: many threads may decide at once."""
+    """Return f of every row, (n, dim) -> (n,). Nothing of the state is written: many threads may decide at once."""
     out, own = np.empty(rows.shape[0]), copy_scratch(state)
     for i in range(rows.shape[0]):
         out[i] = decision(own, rows[i])

@@ -31,7 +31,7 @@ RIDGE = 1e-6  # in squares of f
 
 
 def has_moved(s: Any) -> bool:
-    """Whether the last rows, in `early`, are elsewhere than the landmarks."""
+    """Return True if the last rows, in `early`, are far from the landmarks."""
     rows = s.buffer_rows
     cut = ((rows < s.low) | (rows > s.high)).any(axis=1)
     near = squared_distances(np.ascontiguousarray(np.clip(rows, s.low, s.high) * s.inverse_scale), s.map.points)
@@ -40,7 +40,7 @@ def has_moved(s: Any) -> bool:
 
 
 def refresh_landmarks(s: Any, p: dict[str, Any], rank: int, design: Any, near: float) -> Any:
-    """The state on landmarks half of which are among the last rows; these are to be learned again.
+    """Return the state on landmarks half of which are among the last rows; these are to be learned again.
 
     p: parameters of `KernelNewton`; design: as it begins; near: NEAR of the vote.
     """

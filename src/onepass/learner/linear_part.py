@@ -29,7 +29,7 @@ class LinearPart(NamedTuple):
 
 
 def make_linear_part(rows: np.ndarray, deviations: np.ndarray, constant: np.ndarray, standardize: bool) -> LinearPart:
-    """That of the first rows (n, dim), g = 1. deviations, constant (dim,): of the columns."""
+    """Return the linear part of the first rows (n, dim), with g = 1. deviations, constant (dim,): of the columns."""
     dim = rows.shape[1]
     if not standardize:
         middle, inverse, unseen, reach = np.zeros(dim), np.ones(dim), np.zeros(dim, bool), 0.0

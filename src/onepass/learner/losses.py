@@ -31,7 +31,7 @@ class Loss(NamedTuple):
 
 
 def make_loss(name: str, width: float, allowed: tuple[str, ...] = CLASSIFICATION + REGRESSION) -> Loss:
-    """The loss of that name; ValueError for names that are not allowed and a width that is not positive."""
+    """Return the loss of that name; ValueError for names that are not allowed and a width that is not positive."""
     known = CLASSIFICATION + REGRESSION
     return Loss(known.index(check.choice("loss", name, allowed)), check.positive("loss_width", width))
 
@@ -103,7 +103,7 @@ def implicit_slope(loss, f, y, q):
 
 @compiled
 def step_curvature(loss, f, y, gradient):
-    """The curvature that a step takes over at its f: l'' where there is one, else l'^2, as online Newton steps do."""
+    """Return the curvature that a step takes at its f: l'' if there is one, else l'^2, as online Newton steps do."""
     if loss.kind == LOGISTIC:
         p = abs(gradient)
         return p * (1.0 - p)

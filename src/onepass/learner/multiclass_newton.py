@@ -58,7 +58,7 @@ def copy_scratch_multiclass(state):
 
 @compiled
 def _target_sign(place, found):
-    """The target of a class: whether it is that of the example."""
+    """Return the target of a class: 1 if it is the class of the example, else -1."""
     return 1.0 if place == found else -1.0
 
 
@@ -77,7 +77,7 @@ def _fill_decisions(state, x):
 
 @compiled
 def _step_all(state, x, target, times):
-    """The state after an example of the class `target`, which counts so many times; f before it in state.f."""
+    """Return the state after an example of the class `target`, which counts so many times; f before it in state.f."""
     near = _fill_decisions(state, x)
     newton, votes, f, slopes, vote_design = state.newton, state.votes, state.f, state.slopes, state.vote_design
     design, phi, w, classes = newton.design, newton.phi, newton.w, state.f.size
@@ -123,7 +123,7 @@ def _learn_all(state, rows, targets, weights):
 
 @compiled
 def _decide_all(state, rows):
-    """f of every row and class, (n, dim) -> (n, classes). Nothing of the state is written."""
+    """Return f of every row and class, (n, dim) -> (n, classes). Nothing of the state is written."""
     decisions, own = np.empty((rows.shape[0], state.f.size)), copy_scratch(state)
     for i in range(rows.shape[0]):
         _fill_decisions(own, rows[i])
@@ -169,7 +169,7 @@ class MulticlassNewton(KernelNewton):
         return out
 
     def predict(self, X: Any) -> np.ndarray:
-        """The place of the class of every row of X, (n, dim) -> (n,)."""
+        """Return the place of the class of every row of X, (n, dim) -> (n,)."""
         return self.decision_function(X).argmax(axis=1).astype(np.float64)
 
     def mistakes(self, decisions: np.ndarray, targets: np.ndarray) -> np.ndarray:

@@ -1,5 +1,6 @@
-"""The online Newton step of Wen, Zhang et al., algorithm 1, on features phi of which some k may be in use; nothing is
-allocated.
+"""The online Newton step of Wen, Zhang et al., algorithm 1.
+
+It works on features phi of which some k may be in use, and allocates nothing.
 
     g = l'(f) phi,  u = A^-1 phi:   w <- w - step A^-1 g,   w <- w - h(w^T phi) / (phi^T u) u,
                                     A <- A + curvature g g^T;   h(z) = sign(z) max(|z| - bound, 0)
@@ -76,7 +77,7 @@ def online_newton_step(state, phi, gradient, curvature):
 
 @compiled
 def reset_newton(state, k):
-    """A = alpha I, w = 0, in k dimensions."""
+    """Reset the state to A = alpha I, w = 0, in k dimensions."""
     for i in range(k):
         state.w[i] = 0.0
         for j in range(k):
@@ -85,7 +86,7 @@ def reset_newton(state, k):
 
 @compiled
 def add_dimension(state, k):
-    """A dimension after the k in use: A gains alpha on the diagonal, w a zero."""
+    """Add a dimension after the k in use: A gains alpha on the diagonal, w a zero."""
     state.w[k] = 0.0
     for i in range(k):
         state.root[i, k], state.root[k, i] = 0.0, 0.0
@@ -107,7 +108,7 @@ def init_newton(size: int, params: dict[str, Any]) -> Newton:
 
 
 def check_settings(alpha: float, curvature: float, bound: float) -> dict[str, float]:
-    """The checked parameters of the step."""
+    """Return the checked parameters of the step."""
     return {
         "alpha": check.positive("alpha", alpha),
         "curvature": check_curvature("curvature", curvature),
@@ -116,7 +117,7 @@ def check_settings(alpha: float, curvature: float, bound: float) -> dict[str, fl
 
 
 def check_curvature(name: str, value: float) -> float:
-    """A checked curvature."""
+    """Return a checked curvature."""
     found = check.real(name, value)
     if found < 0.0:
         raise ValueError(f"{name} must be at least 0, got {quote(value)}")

@@ -16,7 +16,9 @@ NO_CLASS = -1.0  # of the example before, where there was none among several cla
 
 
 class KernelNewtonState(NamedTuple):
-    """map, of rank features; design: A; w, phi (rank + 2,), of several classes w (classes, rank + 2); inverse_scale,
+    """State of a kernel Newton learner.
+
+    map, of rank features; design: A; w, phi (rank + 2,), of several classes w (classes, rank + 2); inverse_scale,
     scaled (dim,), the latter scratch.
 
     low, high (dim,): where features are cut; center, spread: of the targets, which are learned in these units.
@@ -115,7 +117,7 @@ def decision(state, x):
 
 @compiled
 def advance_state(state, design, x, target, vote, times):
-    """The state with this design once x was learned, which is now the example before, with this vote."""
+    """Return the state with this design after x was learned; x is now the previous example, with this vote."""
     seen = state.n_seen
     for j in range(x.size):
         state.last[j] = state.scaled[j]

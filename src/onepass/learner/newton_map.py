@@ -19,7 +19,7 @@ MAPS = tuple(CHANGING_LEAVES)
 
 
 def make_map(p: dict[str, Any], rank: int, rows: np.ndarray, width: float) -> Any:
-    """The map of these scaled rows; p: `features`, `size` and `seed`."""
+    """Return the map of these scaled rows; p: `features`, `size` and `seed`."""
     if p["features"] == "fourier":
         return make_fourier(p["size"], rows.shape[1], width, p["seed"])
     if is_abstract():
@@ -45,7 +45,7 @@ def make_map(p: dict[str, Any], rank: int, rows: np.ndarray, width: float) -> An
 
 
 def map_fits(p: dict[str, Any], found: Any, dim: int, rank: int) -> bool:
-    """Whether a map from a file is one for rows of this width."""
+    """Return True if a map from a file fits rows of this width."""
     if p["features"] == "nystrom":
         return landmarks_fit(found, dim, p["size"], rank)
     if p["features"] == "sketched":

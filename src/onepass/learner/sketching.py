@@ -67,7 +67,7 @@ def two_stage_decision(buffer, features, phi, mapped, w, x):
 
 @compiled
 def count_regular_round(schedule, mapped, gradient):
-    """Whether neither the buffer nor the map changes; then the round is counted."""
+    """Count a round in which neither the buffer nor the map changes, and return True for such a round."""
     counts, loss = schedule.counts, gradient != 0.0
     if loss:
         after = schedule.every if schedule.every > 0 else schedule.share * (counts[0] + 1)
@@ -80,7 +80,7 @@ def count_regular_round(schedule, mapped, gradient):
 
 @compiled
 def absorb_example(state, x, weight):
-    """The state after a round that is not regular: x joins the buffer with this weight, or the sketches."""
+    """Return the state after a round that is not regular: x joins the buffer with this weight, or the sketches."""
     buffer, sketch, mapped, counts = state.buffer, state.sketch, state.mapped, state.schedule.counts
     if mapped:
         sketch = absorb(sketch, x)
@@ -161,7 +161,7 @@ def check_sketch_sizes(
     update_every: int | float,
     seed: int,
 ) -> dict[str, Any]:
-    """The checked sizes, by default those of Wen, Zhang et al.: s_p = B, s_m = s_p / 5, k = B / 10."""
+    """Return the checked sizes, by default those of Wen, Zhang et al.: s_p = B, s_m = s_p / 5, k = B / 10."""
     budget = check.integer("budget", budget, 2)
     size = check.integer("sketch_size", budget if sketch_size is None else sketch_size, 1)
     sample = check.integer("sample_size", max(size // 5, 1) if sample_size is None else sample_size, 1, 2 * budget)

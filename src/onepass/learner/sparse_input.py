@@ -55,8 +55,9 @@ def _to_csr(name: str, X: Any) -> Any:
 
 
 def split_rows(rows: Any, columns: int) -> Iterator[tuple[slice, Any]]:
-    """Places and rows, in order, of what `checked` returned; sparse ones as many as may be dense at once in so many
-    columns.
+    """Yield places and rows of what `checked` returned, in order.
+
+    Sparse rows come in groups that may be dense at once in so many columns.
     """
     count = rows.shape[0]
     step = AT_ONCE if isinstance(rows, np.ndarray) else min(max(BLOCK // (8 * columns), 1), AT_ONCE)
@@ -71,8 +72,9 @@ def to_dense(rows: Any) -> np.ndarray:
 
 
 def _hash_columns(places: np.ndarray, columns: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Where a count sketch puts these columns, and with which sign: the finalizer of SplitMix64 (Steele, Lea and Flood
-    2014) of their numbers.
+    """Return the places of columns in a count sketch, and their signs.
+
+    They are the finalizer of SplitMix64 (Steele, Lea and Flood 2014) of the columns' numbers.
     """
     with np.errstate(over="ignore"):
         z = (places.astype(np.uint64) + np.uint64(1)) * GOLDEN + np.uint64(seed) * MIX[0]
@@ -83,7 +85,10 @@ def _hash_columns(places: np.ndarray, columns: int, seed: int) -> tuple[np.ndarr
 
 
 def count_sketch(rows: Any, columns: int, seed: int) -> np.ndarray:
-    """The count sketch of rows: every column added to, or taken from, one of so many. O(non-zeros) for sparse rows."""
+    """Return the count sketch of rows: every column is added to, or subtracted from, one of `columns` sums.
+
+    Cost: O(non-zeros) for sparse rows.
+    """
     count, dim = rows.shape
     out = np.zeros((count, columns))
     if isinstance(rows, np.ndarray):

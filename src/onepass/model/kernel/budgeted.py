@@ -1,5 +1,6 @@
-"""BKB (Calandriello et al., algorithm 1): GP-UCB on a dictionary S of played points, drawn by their own posterior
-variances.
+"""BKB (Calandriello et al., algorithm 1): GP-UCB on a dictionary S of played points.
+
+Points are drawn by their own posterior variances.
 
     z(x) = L^-1 k_S(x), L L^T = K_S        V = reg I + sum of z z^T over all plays = (R R^T)^-1        rows: z
     mean = z^T V^-1 sum of z y             sigma~^2 = (k(x, x) - z^T z) / reg + z^T V^-1 z

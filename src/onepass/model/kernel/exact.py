@@ -1,5 +1,6 @@
-"""Exact GP-UCB (Srinivas et al. 2010; Calandriello et al. eq. 1 to 3), the strong way: one pass over u rows a play, u
-distinct points.
+"""Exact GP-UCB (Srinivas et al. 2010; Calandriello et al. eq. 1 to 3).
+
+A play is one pass over u rows, for u distinct points.
 
     K_U + reg N^-1 = (R R^T)^-1      U: the distinct points played, N: how often; rows: K(U, table)
     new point    w = R R^T k_U(x),                       covariance = k(x, table) - w^T rows,      R grows by a column
