@@ -25,6 +25,7 @@ PAGES = [
     "faq",
     "features",
     "first_loop",
+    "frames",
     "saving",
     "sketches",
     "forgetting",

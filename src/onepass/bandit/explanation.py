@@ -22,6 +22,7 @@ from onepass.bandit.decision import Decision
 from onepass.features.attribution import is_constant
 from onepass.foundation import check
 from onepass.foundation.check import quote
+from onepass.foundation.html import make_html
 from onepass.model.contract import Side, Sides
 
 SHOWN = 5  # terms that `str` shows
@@ -140,6 +141,13 @@ class Difference(NamedTuple):
         said = [f"{_pair(term.values)}, weight {_pair(term.weights)}" for term in self.top(SHOWN)]
         return _table(head, self, said)
 
+    def _repr_html_(self) -> str:
+        head = ("part", "feature", "values", "weights", "contribution", "share of width^2")
+        title = f"{self.arm} against {self.other}: mean {self.mean:+.4g}, width {self.width:.4g}"
+        rows = [(t.part, t.name, _pair(t.values), _pair(t.weights), t.contribution, t.share) for t in self.top(SHOWN)]
+        rest = len(self.terms) - len(rows)
+        return make_html(title, head, rows, [f"and {rest} more"] if rest > 0 else [])
+
 
 class Explanation(NamedTuple):
     """Explanation of an arm's score, mean and width in a context, by the present model.
@@ -204,6 +212,15 @@ class Explanation(NamedTuple):
         note = f" before the {self.link} link" if self.link else ""
         found = _table(repr(self.arm), self, said, note)
         return found if self.difference is None else f"{found}\n{self.difference}"
+
+    def _repr_html_(self) -> str:
+        head = ("part", "feature", "value", "weight", "contribution", "share of width^2")
+        note = f" before the {self.link} link" if self.link else ""
+        title = f"{self.arm}: mean {self.mean:.4g}, width {self.width:.4g}{note}"
+        rows = [(t.part, t.name, t.value, t.weight, t.contribution, t.share) for t in self.top(SHOWN)]
+        rest = len(self.terms) - len(rows)
+        found = make_html(title, head, rows, [f"and {rest} more"] if rest > 0 else [])
+        return found if self.difference is None else found + self.difference._repr_html_()
 
 
 def make_explanation(arms: Sequence[Any], scores: Sequence[float], sides: Sides, link: str = "") -> Explanation:

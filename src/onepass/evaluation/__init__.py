@@ -5,7 +5,7 @@ number holds when.
 """
 
 from onepass.evaluation.average_sequence import AverageSequence
-from onepass.evaluation.baseline_policies import ConstantPolicy, LoggingPolicy, UniformPolicy
+from onepass.evaluation.baseline_policies import ConstantPolicy, LoggingPolicy, RowPolicy, UniformPolicy
 from onepass.evaluation.betting import BettingSequence
 from onepass.evaluation.comparison import Comparison, Difference, compare
 from onepass.evaluation.diagnosis import Diagnosis, diagnose
@@ -13,6 +13,8 @@ from onepass.evaluation.doubly_robust import doubly_robust_interval
 from onepass.evaluation.estimators import ESTIMATORS, Estimator, get_estimator
 from onepass.evaluation.evaluate import Estimate, Evaluation, evaluate
 from onepass.evaluation.events import logs_from_events
+from onepass.evaluation.fixed_sample import power, sample_size
+from onepass.evaluation.frames import DirtyRow, DirtyRows
 from onepass.evaluation.linear_policy import LinearPolicy
 from onepass.evaluation.log import Log
 from onepass.evaluation.moments import Moments, compute_moments
@@ -34,6 +36,8 @@ __all__ = [
     "ConstantPolicy",
     "Diagnosis",
     "Difference",
+    "DirtyRow",
+    "DirtyRows",
     "Estimate",
     "Estimator",
     "Evaluation",
@@ -46,6 +50,7 @@ __all__ = [
     "Range",
     "RegressorModel",
     "RidgeModel",
+    "RowPolicy",
     "Sample",
     "SlateEvaluation",
     "TuningResult",
@@ -62,7 +67,9 @@ __all__ = [
     "logs_from_events",
     "make_sample",
     "pool_logs",
+    "power",
     "progressive",
+    "sample_size",
     "tune",
     "tune_estimator",
 ]  # fmt: skip

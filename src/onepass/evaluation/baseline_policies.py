@@ -1,4 +1,7 @@
-"""Baseline policies without a model, to compare with on any log."""
+"""Policies without a model, to compare with on any log: baselines, and functions of a row."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -66,6 +69,75 @@ class ConstantPolicy:
         if place < block.n_arms:
             p[_eligible_mask(block)[:, place] > 0.0] = np.eye(block.n_arms)[place]
         return p
+
+
+class RowPolicy:
+    """Policy that is a function of one row of a frame, or of one dictionary of a context.
+
+    Parameters
+    ----------
+    function : callable
+        Function of a row, {column: cell}, that returns the name or index of an arm, or the probabilities of arms as
+        {name: probability}. Of a log that was not made from a frame it gets the dictionary of the request.
+
+    Examples
+    --------
+    >>> from onepass.evaluation import Log, RowPolicy
+    >>> visits = {"arm": ["a", "b"], "reward": [0, 1], "propensity": [0.5, 0.5], "device": ["phone", "desk"]}
+    >>> policy = RowPolicy(lambda row: "a" if row["device"] == "phone" else {"a": 0.2, "b": 0.8})
+    >>> policy.action_probabilities(Log.from_frame(visits)).tolist()
+    [[1.0, 0.0], [0.2, 0.8]]
+    """
+
+    def __init__(self, function: Callable[[dict[str, Any]], Any]) -> None:
+        if not callable(function):
+            raise ValueError(f"function must be callable, got {quote(function)}")
+        self.function = function
+
+    def action_probabilities(self, block: Log) -> np.ndarray:
+        """Return the probabilities of a block.
+
+        Parameters
+        ----------
+        block : Log
+            Block of n decisions.
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+            Action probabilities.
+
+        Raises
+        ------
+        ValueError
+            If the log has no rows of a frame or dictionaries, or the function returns an arm that the log does not
+            have.
+        """
+        p = np.zeros((len(block), block.n_arms))
+        for place, row in enumerate(_row_dicts(block)):
+            found = self.function(row)
+            for arm, share in found.items() if isinstance(found, Mapping) else ((found, 1.0),):
+                p[place, _row_arm(arm, block)] += check.fraction("probability", share)
+        return p
+
+
+def _row_dicts(block: Log) -> list[dict[str, Any]]:
+    """Return the rows of a block as dictionaries. Raises ValueError if it has none."""
+    if block.columns is not None:
+        cells = [column.tolist() for column in block.columns.values()]
+        return [dict(zip(block.columns, row, strict=True)) for row in zip(*cells, strict=True)]
+    contexts = [] if block.requests is None else [one.context for one in block.requests]
+    if not contexts or not all(isinstance(one, dict) for one in contexts):
+        raise ValueError("log must have rows of a frame (Log.from_frame) or dictionaries for a function of rows")
+    return contexts
+
+
+def _row_arm(arm: Any, block: Log) -> int:
+    """Return the index of an arm that a function of rows chose. Raises ValueError if the log does not have it."""
+    found = _arm_index(arm if isinstance(arm, str) else check.integer("arm", arm, 0), block.names)
+    if found >= block.n_arms:
+        raise ValueError(f"arm must be one of {block.n_arms} arms, got {quote(arm)}")
+    return found
 
 
 def _arm_index(arm: int | str, names: tuple[str, ...] | None) -> int:

@@ -19,30 +19,33 @@ A candidate is better if its lower limit is above 0, neither side is refused, an
 policy is known. m candidates have alpha / m each. So with probability 1 - alpha no candidate is called better that is
 not, whenever one looks.
 
-    fixed sample    S(w) - S(u) +- z deviations,    S(w) = sum w r / sum w        for one look at a planned end
-
-With clicks, each side gets half a success and half a failure more. So few clicks, or few rows without one, do not feign
-a small variance. For two arms of an experiment this is the textbook interval of two proportions. It needs one logging
-policy that did not learn, a planned number of rows, and enough of both outcomes: it holds asymptotically.
+Limits for a finished experiment of a planned size are in fixed_sample.py.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from onepass.evaluation import intervals
 from onepass.evaluation.diagnosis import Diagnosis, diagnose
 from onepass.evaluation.evaluate import BLOCK, open_fraction
+from onepass.evaluation.fixed_sample import (
+    LOGGER_CHANGED,
+    adjusted_gain,
+    cross_predict,
+    gain_interval,
+    logger_change,
+)
 from onepass.evaluation.log import Log
 from onepass.evaluation.policies import make_policy, policy_changes
 from onepass.evaluation.reward_range import Interval, Range, check_rewards, make_range
 from onepass.evaluation.running_averages import RunningAverages
 from onepass.evaluation.weight_bound import WeightBound
+from onepass.foundation import check
+from onepass.foundation.html import make_html
 
 FIRST = 0.8  # of an alpha: the part of the first scale of weights, the ones above it share the rest by halves
-HALF = 0.5  # of a success and of a failure, that clicks have more
 ROUNDED = 1e-12  # of a bound: what rounding may add to a weight
 CONDITIONS = (
     "fixed sample: for one look, at a number of decisions that was planned before, of one logging policy that did not "
@@ -72,12 +75,14 @@ class PolicyWeights(NamedTuple):
     bounds : bounds of the weights, None if not known.
     unsupported : mean mass of the policy on arms that the logger never chose, NaN if not known.
     changes : True if the policy changes from row to row.
+    values : predicted values (n,) of the policy, None without a model.
     """
 
     weights: np.ndarray
     bounds: WeightLimits | None
     unsupported: float
     changes: bool
+    values: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -94,12 +99,16 @@ class Difference:
         Limits of the gain that hold at every time.
     fixed_sample : Interval or None
         Limits for one look at a planned end, of a logging policy that did not learn. None if a side is refused or
-        learns.
+        learns, or if the log shows that its logger changed.
     better : bool
         True if the lower limit at all times is above 0, the present policy's weights are bounded, and no side is
         refused.
     diagnosis : Diagnosis
         Diagnosis of the candidate's weights.
+    adjusted : Interval or None
+        Fixed-sample limits of `adjusted_gain`. None without a model, or if `fixed_sample` is None.
+    adjusted_gain : float or None
+        Gain with regression adjustment for contexts. None where `adjusted` is.
     """
 
     name: str
@@ -108,6 +117,8 @@ class Difference:
     fixed_sample: Interval | None
     better: bool
     diagnosis: Diagnosis
+    adjusted: Interval | None = None
+    adjusted_gain: float | None = None
 
 
 @dataclass(frozen=True)
@@ -126,6 +137,12 @@ class Comparison:
         Diagnosis of the present policy's weights.
     bound_known : bool
         True if the largest possible weight of the present policy is known. If not, no candidate is called better.
+    rows : int
+        Number of decisions, with dirty rows of a frame that were left out.
+    planned : int or None
+        Number of decisions that was planned before the test began. None if it was not given.
+    logger_changed : bool
+        True if the log shows that its logger changed on the way; then there are no fixed-sample limits.
     """
 
     differences: tuple[Difference, ...]
@@ -133,44 +150,108 @@ class Comparison:
     level: float
     present: Diagnosis
     bound_known: bool
+    rows: int = 0
+    planned: int | None = None
+    logger_changed: bool = False
+
+    def _answer(self) -> str:
+        none = "none is certainly better than the present policy"
+        return f"{none if self.best is None else f'best: {self.best}'} (level {self.level:g})"
+
+    def _notes(self) -> list[str]:
+        """Return sentences on what the numbers rest on."""
+        notes = []
+        if self.present.verdict != "ok":
+            notes.append(f"the present policy is {self.present.verdict}: {self.present.reasons[0]}")
+        if not self.bound_known:
+            notes.append("how large weights of the present policy can be is not known: give weight_bound")
+        if self.logger_changed:
+            notes.append(LOGGER_CHANGED)
+        if any(one.fixed_sample is not None for one in self.differences):
+            notes.append(CONDITIONS)
+            if self.planned is not None and self.planned != self.rows:
+                notes.append(f"{self.planned:,} decisions were planned, and there are {self.rows:,}: rely on the limits"
+                             " at any time")  # fmt: skip
+            elif self.planned is not None:
+                notes.append(f"all {self.planned:,} planned decisions are there")
+        return notes
+
+    def _repr_html_(self) -> str:
+        head = ["candidate", "gain", "limits at any time", "fixed sample", "verdict"]
+        adjusted = any(one.adjusted is not None for one in self.differences)
+        rows = []
+        for one in self.differences:
+            why = "better" if one.better else "; ".join((one.diagnosis.verdict, *one.diagnosis.reasons[:1]))
+            rows.append([one.name, one.gain, _format_ends(one.limits), _format_ends(one.fixed_sample), why])
+            if adjusted:
+                rows[-1].append("-" if one.adjusted_gain is None else one.adjusted_gain)
+                rows[-1].append(_format_ends(one.adjusted))
+        return make_html(self._answer(), head + ["adjusted gain", "adjusted"] * adjusted, rows, self._notes())
+
+    def plot(self, axes: Any = None) -> Any:
+        """Draw the gains with their limits, and write the numbers beside them.
+
+        Parameters
+        ----------
+        axes : matplotlib.axes.Axes, default None
+            Axes to draw on. None makes a figure.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The axes.
+
+        Raises
+        ------
+        ModuleNotFoundError
+            If matplotlib is not installed.
+        """
+        from onepass.evaluation.plots import draw_differences
+
+        return draw_differences(self, axes)
 
     def __str__(self) -> str:
-        none = "none is certainly better than the present policy"
-        lines = [f"{none if self.best is None else f'best: {self.best}'} (level {self.level:g})"]
+        adjusted = any(one.adjusted is not None for one in self.differences)
+        lines = [self._answer()]
         lines.append(f"{'candidate':<20}{'gain':>12}  {'limits at any time':<26}  fixed sample")
         for one in self.differences:
             why = "" if one.diagnosis.verdict == "ok" else f"  {one.diagnosis.verdict}: {one.diagnosis.reasons[0]}"
-            ends = f"{one.limits.lower:+.5g} to {one.limits.upper:+.5g}"
-            fixed = "-" if one.fixed_sample is None else "{:+.5g} to {:+.5g}".format(*one.fixed_sample)
-            lines.append(f"{one.name:<20}{one.gain:+12.6g}  {ends:<26}  {fixed}{why}")
-        if self.present.verdict != "ok":
-            lines.append(f"the present policy is {self.present.verdict}: {self.present.reasons[0]}")
-        if not self.bound_known:
-            lines.append("how large weights of the present policy can be is not known: give weight_bound")
-        if any(one.fixed_sample is not None for one in self.differences):
-            lines.append(CONDITIONS)
+            fixed = _format_ends(one.fixed_sample)
+            lines.append(f"{one.name:<20}{one.gain:+12.6g}  {_format_ends(one.limits):<26}  {fixed}{why}")
+            if adjusted and one.adjusted_gain is not None:
+                name = "  with covariates"
+                lines.append(f"{name:<20}{one.adjusted_gain:+12.6g}  {'':<26}  {_format_ends(one.adjusted)}")
+        lines += self._notes()
         return "\n".join(lines)
+
+
+def _format_ends(limits: Interval | None) -> str:
+    """Format limits of a gain."""
+    return "-" if limits is None else f"{limits.lower:+.5g} to {limits.upper:+.5g}"
 
 
 def compare(
     log: Log,
-    candidates: dict[str, Any],
+    candidates: Mapping[str, Any] | Sequence[str],
     *,
     present: Any = None,
     reward_range: tuple[float, float] = (0.0, 1.0),
     level: float = 0.95,
     weight_bound: float | None = None,
+    model: Any = None,
+    planned: int | None = None,
 ) -> Comparison:
     """Compare candidates with the present policy on one log.
 
-    Cost O(n) per candidate.
+    Cost O(n) per candidate. The result has limits that hold at every time, and fixed-sample limits for a test of
+    planned size.
 
     Parameters
     ----------
     log : Log
         Log of decisions.
-    candidates : dict of str to policy
-        Policies by name, as for `evaluate`.
+    candidates : dict of str to policy, or sequence of str
+        Policies by name, as for `evaluate`. Or names of arms, each a policy that always chooses this arm.
     present : policy, default None
         Policy to beat. None: the policy that wrote the log.
     reward_range : tuple of float, default (0.0, 1.0)
@@ -179,6 +260,11 @@ def compare(
         Probability that no candidate is called better that is not, above 0 and below 1.
     weight_bound : float, default None
         Largest possible weight, at least 1. None: taken from the log, as for `evaluate`.
+    model : regressor, default None
+        Reward model for regression adjustment of fixed-sample limits: a scikit-learn regressor, or `RidgeModel()`.
+        None: no adjustment. Each row is predicted by a model of other rows.
+    planned : int, default None
+        Number of decisions that was planned before the test began (`sample_size`). The result says whether it was kept.
 
     Returns
     -------
@@ -192,10 +278,20 @@ def compare(
     """
     if not candidates:
         raise ValueError("candidates must hold at least one policy by name")
+    policies = candidates if isinstance(candidates, Mapping) else {str(name): name for name in candidates}
     rewards, alpha = make_range(reward_range), 1.0 - open_fraction("level", level)
-    base = logging_policy_weights(len(log)) if present is None else policy_weights(log, present, weight_bound)
-    each = {name: policy_weights(log, policy, weight_bound) for name, policy in candidates.items()}
-    return summarize_comparison(each, base, log.rewards, rewards, alpha)
+    planned = None if planned is None else check.integer("planned", planned, 1)
+    predicted = None if model is None else cross_predict(log, model)
+    chosen = None if predicted is None else predicted[np.arange(len(log)), log.arms]
+    if present is None:
+        base = logging_policy_weights(len(log))._replace(values=chosen)
+    else:
+        base = policy_weights(log, present, weight_bound, predicted)
+    each = {name: policy_weights(log, policy, weight_bound, predicted) for name, policy in policies.items()}
+    changed = logger_change(log)
+    found = summarize_comparison(each, base, log.rewards, rewards, alpha, chosen, changed)
+    dirty = 0 if log.dirty is None else len(log.dirty)
+    return replace(found, rows=len(log) + dirty, planned=planned, logger_changed=changed)
 
 
 def logging_policy_weights(rows: int) -> PolicyWeights:
@@ -204,10 +300,17 @@ def logging_policy_weights(rows: int) -> PolicyWeights:
 
 
 def summarize_comparison(
-    candidates: Mapping[str, PolicyWeights], base: PolicyWeights, earned: np.ndarray, rewards: Range, alpha: float
+    candidates: Mapping[str, PolicyWeights],
+    base: PolicyWeights,
+    earned: np.ndarray,
+    rewards: Range,
+    alpha: float,
+    predicted: np.ndarray | None = None,
+    logger_changed: bool = False,
 ) -> Comparison:
     """Compare candidates with the present policy `base` by their weights and the rewards `earned` (n,).
 
+    `predicted` (n,) are rewards of the chosen arms by a model. There is no fixed sample if `logger_changed`.
     Raises ValueError if a reward is out of range.
     """
     found = []
@@ -216,15 +319,21 @@ def summarize_comparison(
     for name, one in candidates.items():
         diagnosis, part = diagnose(one.weights, one.unsupported), alpha / len(candidates)
         believed = "refused" not in (diagnosis.verdict, present.verdict)
-        still = believed and not (one.changes or base.changes)
+        still = believed and not (one.changes or base.changes or logger_changed)
         limits = _unscale(
             Interval(lower_gain(one, base, r, part / 2.0), -lower_gain(base, one, r, part / 2.0)), rewards
         )
         fixed = _unscale(gain_interval(one.weights, base.weights, r, part), rewards) if still else None
         gain = float(((one.weights - base.weights) * r).mean()) * rewards.span
-        found.append(Difference(name, gain, limits, fixed, believed and known and limits.lower > 0.0, diagnosis))
+        ahead, adjusted = None, None
+        if still and predicted is not None and one.values is not None and base.values is not None:
+            others, rest = base.values / rewards.span, (earned - predicted) / rewards.span
+            ahead, narrow = adjusted_gain(one.weights, base.weights, one.values / rewards.span, others, rest, part)
+            ahead, adjusted = ahead * rewards.span, _unscale(narrow, rewards)
+        better = believed and known and limits.lower > 0.0
+        found.append(Difference(name, gain, limits, fixed, better, diagnosis, adjusted, ahead))
     best = max((one for one in found if one.better), key=lambda one: one.limits.lower, default=None)
-    return Comparison(tuple(found), None if best is None else best.name, 1.0 - alpha, present, known)
+    return Comparison(tuple(found), None if best is None else best.name, 1.0 - alpha, present, known, len(earned))
 
 
 def _unscale(limits: Interval, rewards: Range) -> Interval:
@@ -265,29 +374,14 @@ def _lower_mean(x: np.ndarray, alpha: float) -> float:
     return averages.lower(0, alpha)
 
 
-def gain_interval(w: np.ndarray, u: np.ndarray, r: np.ndarray, alpha: float) -> Interval:
-    """Return limits of the difference of self-normalized values for one look at a planned end; r (n,) in [0, 1]."""
-    more = HALF if bool(((r == 0.0) | (r == 1.0)).all()) else 0.0
-    (one, terms, rest), (two, others, left) = _self_normalize(w, r, more), _self_normalize(u, r, more)
-    return intervals.normal_interval(
-        one - two, float(np.sqrt(((terms - others) ** 2).sum() + rest + left)), Range(-1.0, 1.0), alpha
-    )
+def policy_weights(
+    log: Log, policy: Any, weight_bound: float | None, predicted: np.ndarray | None = None
+) -> PolicyWeights:
+    """Compute the weights of a policy on a log, and its values by predicted rewards (n, K).
 
-
-def _self_normalize(w: np.ndarray, r: np.ndarray, more: float) -> tuple[float, np.ndarray, float]:
-    """Return S(w), terms (n,), and a remainder of the variance.
-
-    S(w) gets `more` successes and failures with the weight of an effective row. Its variance is the sum of squares of
-    the terms plus the remainder, which belongs to the added rows.
+    Raises ValueError if a weight exceeds `weight_bound`.
     """
-    row = float((w @ w) / w.sum())
-    total = float(w.sum()) + 2.0 * more * row
-    value = (float(w @ r) + more * row) / total
-    return value, w * (r - value) / total, more * ((1.0 - value) ** 2 + value**2) * (row / total) ** 2
-
-
-def policy_weights(log: Log, policy: Any, weight_bound: float | None) -> PolicyWeights:
-    """Compute the weights of a policy on a log. Raises ValueError if one exceeds `weight_bound`."""
+    values = None if predicted is None else np.empty(len(log))
     chooses, bound, out, missing = make_policy(policy, log), WeightBound(weight_bound), np.empty(len(log)), 0.0
     max_weights, whole = np.ones(len(log)), None if log.distributions is not None else log.support
     for place, block in enumerate(log.blocks(BLOCK)):
@@ -298,9 +392,11 @@ def policy_weights(log: Log, policy: Any, weight_bound: float | None) -> PolicyW
         most = bound.update(block, p, out[rows])
         max_weights[rows] = 1.0 if most is None else most
         missing += float((p * ~(block.support if whole is None else whole)).sum())
+        if values is not None and predicted is not None:
+            values[rows] = (p * predicted[rows]).sum(axis=1)
     learns = policy_changes(policy) or log.distributions is not None  # an even logger does not
     bounds = _make_weight_limits(out, max_weights, bound, learns)
-    return PolicyWeights(out, bounds, missing / max(len(log), 1), policy_changes(policy))
+    return PolicyWeights(out, bounds, missing / max(len(log), 1), policy_changes(policy), values)
 
 
 def _make_weight_limits(

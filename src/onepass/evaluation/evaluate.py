@@ -25,6 +25,7 @@ from onepass.evaluation.sample import Sample, make_sample
 from onepass.evaluation.slope import tune_estimator
 from onepass.evaluation.weight_bound import WeightBound
 from onepass.foundation import check
+from onepass.foundation.html import make_html
 
 BLOCK = 10_000  # rows that are looked at together
 TUNED = ("clipped", "switch", "dros", "subgaussian", "subgaussian-dr")
@@ -136,6 +137,38 @@ class Evaluation:
             },
             "intervals": {name: list(one) for name, one in self.intervals.items()},
         }
+
+    def plot(self, axes: Any = None) -> Any:
+        """Draw the value with its limits, and write the numbers beside them.
+
+        Parameters
+        ----------
+        axes : matplotlib.axes.Axes, default None
+            Axes to draw on. None makes a figure.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The axes.
+
+        Raises
+        ------
+        ModuleNotFoundError
+            If matplotlib is not installed.
+        """
+        from onepass.evaluation.plots import draw_values
+
+        return draw_values({"policy": self}, axes)
+
+    def _repr_html_(self) -> str:
+        d, value = self.diagnosis, "no value" if self.value is None else f"{self.value:.6g} by {self.estimator}"
+        title = f"{self.verdict}: {value}, limits at any time {self.limits.lower:.6g} to {self.limits.upper:.6g}"
+        rows: list[tuple[str, Any, str]] = [
+            (name, one.value, f"+- {one.deviation:.2g}") for name, one in self.estimates.items()
+        ]
+        rows += [(name, "", f"{one.lower:.6g} to {one.upper:.6g}") for name, one in self.intervals.items()]
+        worth = f"{d.rows:,} rows, worth {d.effective:,.0f} of the policy; logged {self.logged:.6g}"
+        return make_html(title, ("estimator or limits", "value", "deviation or limits"), rows, (*d.reasons, worth))
 
     def __str__(self) -> str:
         d = self.diagnosis

@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from onepass.evaluation.baseline_policies import ConstantPolicy, LoggingPolicy, UniformPolicy
 from onepass.evaluation.evaluate import Evaluation
 from onepass.evaluation.events import logs_from_events
 from onepass.evaluation.log import Log
-from onepass.evaluation.policies import reads_contexts
+from onepass.evaluation.policies import read_policy, reads_contexts
 from onepass.evaluation.store_events import events_from_store
 from onepass.evaluation.streaming import evaluate_many
 from onepass.foundation.check import quote
@@ -23,15 +22,9 @@ def parse_policy(text: str) -> Any:
     ARM is the name of an arm, or its index from 0. MODULE:NAME is a function of contexts, an object with
     `action_probabilities`, or probabilities. Raises ValueError for another description.
     """
-    from onepass.foundation.files import load
-
     name, colon, rest = text.partition(":")
-    if text in ("uniform", "logged"):
-        return UniformPolicy() if text == "uniform" else LoggingPolicy()
-    if name == "always" and rest:
-        return ConstantPolicy(rest)
-    if Path(text).is_file():
-        return load(text)
+    if text in ("uniform", "logged") or (name == "always" and rest) or Path(text).is_file():
+        return read_policy(text)
     if colon and rest.isidentifier():
         return _import_object("policy", text)
     raise ValueError(

@@ -1,17 +1,19 @@
 """A log of decisions as columns: chosen arms, propensities, rewards, and contexts.
 
-It is made from decisions of onepass (`Log.from_decisions`), from columns (the constructor), or from obp's dictionary
-(`Log.from_obp`).
+It is made from a frame (`Log.from_frame`), from decisions of onepass (`Log.from_decisions`), from columns (the
+constructor), or from obp's dictionary (`Log.from_obp`).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from onepass.bandit.request import Request
+from onepass.evaluation.frames import DirtyRows, FrameColumns, fixed_split, split_from
 from onepass.foundation import check
 from onepass.foundation.check import quote
+from onepass.foundation.html import make_html
 
 NUMBER = np.dtype(np.float64)
 
@@ -41,6 +43,13 @@ class Log:
         Names of all arms, in the order of their indices. None: the sorted names in `arms`, if it has names.
     requests : sequence of onepass.bandit.request.Request, default None
         Contexts and arms that are records (n,), for policies that take them.
+    columns : mapping of str to array of shape (n,), default None
+        Further columns, which `RowPolicy` reads.
+
+    Attributes
+    ----------
+    dirty : DirtyRows or None
+        Report of the rows of a frame that were left out. None for a log that was not made from a frame.
 
     Raises
     ------
@@ -61,7 +70,9 @@ class Log:
         eligible: Any = None,
         names: Any = None,
         requests: Any = None,
+        columns: Mapping[str, Any] | None = None,
     ):
+        self.dirty: DirtyRows | None = None
         self.rewards = check.finite("rewards", check.array("rewards", rewards, NUMBER, (1,)))
         self.names: tuple[str, ...] | None = _arm_names(arms) if names is None else tuple(str(name) for name in names)
         self.arms = _check_indices("arms", _arm_indices(arms, self.names), len(self.rewards))
@@ -73,6 +84,7 @@ class Log:
         self.slots = None if slots is None else _check_indices("slots", slots, len(self.rewards))
         self.contexts = None if contexts is None else check.array("contexts", contexts, NUMBER, (2, 3))
         self.requests = None if requests is None else _check_requests(requests, len(self.rewards), self.n_arms)
+        self.columns = None if columns is None else _check_columns(columns, len(self.rewards))
         self.distributions, self.eligible = None, None if eligible is None else np.asarray(eligible)
         if self.eligible is not None:
             fits = self.eligible.shape == (len(self), self.n_arms) and self.eligible.dtype == bool
@@ -109,6 +121,7 @@ class Log:
             eligible=take(self.eligible),
             names=self.names,
             requests=take(self.requests),
+            columns=None if self.columns is None else {name: one[rows] for name, one in self.columns.items()},
         )
 
     def blocks(self, size: int) -> Iterator["Log"]:
@@ -133,6 +146,112 @@ class Log:
         if self.distributions is not None:
             return self.distributions > 0.0
         return (np.bincount(self.arms, minlength=self.n_arms) > 0)[None]
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        arm: str = "arm",
+        reward: str = "reward",
+        propensity: str | float | Mapping[Any, float] = "propensity",
+        context: str | Sequence[str] | None = None,
+        arms: Sequence[Any] | None = None,
+        probabilities: Sequence[str] | None = None,
+        id: str | None = None,
+        default: float | None = None,
+        reward_range: tuple[float, float] | None = None,
+        bad: str = "refuse",
+    ) -> "Log":
+        """Return the log of a frame with one decision a row.
+
+        Rows with a missing or impossible cell are dirty. `dirty` of the log reports each with its number and reason.
+
+        Parameters
+        ----------
+        frame : pandas or polars frame, or mapping of columns
+            The decisions in their order.
+        arm : str, default "arm"
+            Column of the chosen arm. If it holds text, arms have names; numbers are indices from 0.
+        reward : str, default "reward"
+            Column of the reward.
+        propensity : str, float or mapping of arm to float, default "propensity"
+            Column of the probability with which the arm was chosen. For a fixed split, the probability of each arm, or
+            one number for all.
+        context : str or sequence of str, default None
+            Columns that describe the decision. Columns of numbers become rows of numbers. If one is text, every
+            decision has a dictionary. One column of dictionaries or JSON objects is taken as it is.
+        arms : sequence, default None
+            Names of all arms, in their order. None: the sorted names in the column. Give them to find misspelt arms.
+        probabilities : sequence of str, default None
+            Columns of the logger's probabilities of all arms, in the order of `arms`. None: not known, unless every arm
+            has one propensity and these add up to 1, as in a fixed split.
+        id : str, default None
+            Column of an identity. A row with the identity of an earlier row is dirty.
+        default : float, default None
+            Reward of rows with an empty cell. None: such rows are dirty.
+        reward_range : tuple of float, default None
+            Least and largest possible reward. Rows outside are dirty. None: no limits.
+        bad : {"refuse", "skip"}, default "refuse"
+            "refuse" raises ValueError with the report of dirty rows. "skip" leaves them out.
+
+        Returns
+        -------
+        Log
+            Log of the clean rows, with all columns of the frame for `RowPolicy`.
+
+        Raises
+        ------
+        ValueError
+            If a column is missing, a row is dirty and `bad` is "refuse", or no row is clean.
+
+        Examples
+        --------
+        >>> from onepass.evaluation import Log
+        >>> visits = {"page": ["old", "new", ""], "bought": [0, 1, 1], "p": [0.5, 0.5, 0.5]}
+        >>> log = Log.from_frame(visits, arm="page", reward="bought", propensity="p", bad="skip")
+        >>> log.names, len(log), log.dirty.rows
+        (('new', 'old'), 2, (DirtyRow(row=2, reason='page is missing', value=''),))
+        """
+        skip = check.choice("bad", bad, ("refuse", "skip")) == "skip"
+        columns, split = FrameColumns(frame), None
+        chosen, names = columns.arms(arm, arms)
+        count = max(int(chosen.max(initial=-1)) + 1, 1) if names is None else len(names)
+        rewards = columns.rewards(reward, default, reward_range)
+        if isinstance(propensity, str):
+            p = columns.propensities(propensity)
+        else:
+            split = split_from(propensity, names, count)
+            p = split[np.maximum(chosen, 0)]
+        contexts, records = (None, None) if context is None else columns.contexts(context)
+        chances = [columns.numbers(name, columns.column("probabilities", name)) for name in probabilities or ()]
+        if id is not None:
+            columns.repeats(id)
+        rows, dirty = columns.clean(), columns.report(chosen)
+        if (len(dirty) and not skip) or not rows.any():
+            raise ValueError(f"frame must have rows without faults; pass bad='skip' to leave out the others\n{dirty}")
+        if split is None and not chances:
+            split = fixed_split(chosen[rows], p[rows], count)
+        offered = list(range(count)) if names is None else list(names)
+        log = cls(
+            arms=chosen[rows],
+            rewards=rewards[rows],
+            propensities=p[rows],
+            n_arms=count,
+            contexts=None if contexts is None else contexts[rows],
+            distributions=np.stack(chances, axis=1)[rows]
+            if chances
+            else None
+            if split is None
+            else np.tile(split, (int(rows.sum()), 1)),
+            names=names,
+            requests=None
+            if records is None
+            else [Request(records[row], offered) for row in np.flatnonzero(rows).tolist()],
+            columns=columns.select(rows),
+        )
+        log.dirty = dirty
+        return log
 
     @classmethod
     def from_decisions(cls, decisions: Sequence[Any], rewards: Any, n_arms: int | None = None) -> "Log":
@@ -219,6 +338,26 @@ class Log:
 
     def __repr__(self) -> str:
         return f"Log({len(self)} decisions among {self.n_arms} arms)"
+
+    def _repr_html_(self) -> str:
+        rows = []
+        for arm in range(self.n_arms):
+            own = self.arms == arm
+            mean = float(self.rewards[own].mean()) if own.any() else float("nan")
+            p = float(self.propensities[own].mean()) if own.any() else float("nan")
+            rows.append((self.names[arm] if self.names else arm, int(own.sum()), p, mean))
+        head = ("arm", "decisions", "mean propensity", "mean reward")
+        found = make_html(f"{len(self):,} decisions among {self.n_arms} arms", head, rows)
+        return found + self.dirty._repr_html_() if self.dirty else found
+
+
+def _check_columns(columns: Mapping[str, Any], rows: int) -> dict[str, np.ndarray]:
+    """Return columns as arrays (rows,), or raise ValueError."""
+    found = {str(name): np.asarray(column) for name, column in columns.items()}
+    wrong = [name for name, column in found.items() if len(column) != rows]
+    if wrong:
+        raise ValueError(f"columns must have one entry a row ({rows}), and {wrong[0]} has {len(found[wrong[0]])}")
+    return found
 
 
 def _names_if_equal(decisions: Sequence[Any]) -> list[str] | None:

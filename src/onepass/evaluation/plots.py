@@ -1,7 +1,7 @@
-"""Plots of evaluations, comparisons and learning curves, as PNG, PDF or SVG.
+"""Plots of evaluations, comparisons and learning curves: on Matplotlib axes, or as PNG, PDF or SVG.
 
-matplotlib is imported with the first plot. The colours are those of Okabe and Ito, which colour-blind readers can tell
-apart.
+`draw_` functions return axes, `plot_` functions save a file. matplotlib is imported with the first plot. The colours
+are those of Okabe and Ito, which colour-blind readers can tell apart.
 """
 
 from collections.abc import Mapping
@@ -11,8 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from onepass.evaluation.comparison import Comparison
-from onepass.evaluation.evaluate import Evaluation
 from onepass.foundation.curve_labels import arrange_labels, label_curve
 
 HEIGHT, WIDTH = 0.45, 7.0  # inches: of a row, of a picture
@@ -24,79 +22,110 @@ SEVERAL = (BLUE, ORANGE, GREEN, RED, PINK, SKY, GREY, BLACK)
 DASHES = ("-", "--", ":", "-.")
 
 
-def _make_figure() -> tuple[Any, Any]:
-    """Return an empty figure and its axes. Raises ModuleNotFoundError with the package to install."""
+def _make_axes(height: float, shown: bool) -> Any:
+    """Return empty axes of a new figure, which notebooks show if `shown`.
+
+    Raises ModuleNotFoundError with the package to install.
+    """
     try:
+        from matplotlib import pyplot
         from matplotlib.figure import Figure
     except ModuleNotFoundError:
         raise ModuleNotFoundError(
             "pictures need matplotlib: pip install onepass[experiment]", name="matplotlib"
         ) from None
-    figure = Figure(figsize=(WIDTH, 4.0), layout="constrained")
-    axes = figure.add_subplot()
+    size = (WIDTH, height)
+    axes = (pyplot.figure if shown else Figure)(figsize=size, layout="constrained").add_subplot()
     axes.spines[["top", "right"]].set_visible(False)
-    return figure, axes
+    return axes
 
 
-def _save_figure(figure: Any, path: str | Path) -> Path:
-    """Save a figure and return its path."""
-    figure.savefig(path, dpi=DOTS)
+def _write_value(axes: Any, value: float, limits: Any, place: int, sign: str = "") -> None:
+    """Write a value and its limits above the line that shows them."""
+    text = f"{value:{sign}.4g}  ({limits[0]:{sign}.4g} to {limits[1]:{sign}.4g})"
+    axes.annotate(text, (value, place), (0, 5), textcoords="offset points", ha="center", fontsize="small")
+
+
+def _save_figure(axes: Any, path: str | Path) -> Path:
+    """Save the figure of axes and return its path."""
+    axes.figure.savefig(path, dpi=DOTS)
     return Path(path)
 
 
-def plot_values(found: Mapping[str, Evaluation], path: str | Path) -> Path:
-    """Plot values of policies, their limits that hold at any time, and the mean reward of the logger.
+def draw_values(found: Mapping[str, Any], axes: Any = None) -> Any:
+    """Draw values of policies, their limits that hold at any time, and the mean reward of the logger.
 
-    `found` maps names to evaluations; refused ones show their limits only. The ending of `path` selects the file type.
+    `found` maps names to evaluations; refused ones show their limits only. Numbers stand beside the lines. Returns
+    Matplotlib axes: `axes`, or new ones if it is None.
     """
-    figure, axes = _make_figure()
-    figure.set_figheight(1.2 + HEIGHT * len(found))
+    axes = _make_axes(1.2 + HEIGHT * len(found), shown=True) if axes is None else axes
     for place, one in enumerate(found.values()):
         axes.plot(one.limits, [place, place], color=GREY if one.value is None else BLUE, linewidth=2)
         if one.value is not None:
             axes.plot(one.value, place, "o", color=BLUE)
+            _write_value(axes, one.value, one.limits, place)
     logged = next(iter(found.values())).logged
     axes.axvline(logged, color="black", linestyle=":")
     axes.annotate(
-        "logged", (logged, 1.0), (0, 3), xycoords=axes.get_xaxis_transform(), textcoords="offset points", ha="center"
-    )
+        f"logged {logged:.4g}", (logged, 1.0), (0, 3), xycoords=axes.get_xaxis_transform(),
+        textcoords="offset points", ha="center",
+    )  # fmt: skip
     axes.set_yticks(
         range(len(found)), [name if one.value is not None else f"{name} (refused)" for name, one in found.items()]
     )
     axes.set_ylim(len(found) - 0.5, -0.5)
     axes.set_xlabel("reward a decision")
-    return _save_figure(figure, path)
+    return axes
 
 
-def plot_differences(comparison: Comparison, path: str | Path) -> Path:
-    """Plot gains of candidates over the present policy, with their limits.
+def draw_differences(comparison: Any, axes: Any = None) -> Any:
+    """Draw gains of candidates over the present policy: limits at any time, and thicker the fixed-sample limits.
 
-    The ending of `path` selects the file type.
+    Numbers stand beside the lines. Returns Matplotlib axes: `axes`, or new ones if it is None.
     """
-    figure, axes = _make_figure()
-    figure.set_figheight(1.2 + HEIGHT * len(comparison.differences))
-    for place, one in enumerate(comparison.differences):
+    differences = comparison.differences
+    axes = _make_axes(1.2 + HEIGHT * len(differences), shown=True) if axes is None else axes
+    for place, one in enumerate(differences):
         color = BLUE if one.better else GREY
         axes.plot(one.limits, [place, place], color=color, linewidth=2)
+        if one.fixed_sample is not None:
+            axes.plot(one.fixed_sample, [place, place], color=color, linewidth=5, alpha=0.4)
         axes.plot(one.gain, place, "o", color=color)
+        _write_value(axes, one.gain, one.limits, place, "+")
     axes.axvline(0.0, color="black", linestyle=":")
-    axes.set_yticks(range(len(comparison.differences)), [one.name for one in comparison.differences])
-    axes.set_ylim(len(comparison.differences) - 0.5, -0.5)
+    axes.set_yticks(range(len(differences)), [one.name for one in differences])
+    axes.set_ylim(len(differences) - 0.5, -0.5)
     axes.set_xlabel("gain over the present policy, a decision")
-    return _save_figure(figure, path)
+    return axes
 
 
-def plot_curves(found: Mapping[str, np.ndarray], path: str | Path) -> Path:
-    """Plot learning curves (points, 2) by name: mean w r over all rows so far.
+def draw_curves(found: Mapping[str, np.ndarray], axes: Any = None) -> Any:
+    """Draw learning curves (points, 2) by name: mean w r over all rows so far.
 
-    The ending of `path` selects the file type.
+    Returns Matplotlib axes: `axes`, or new ones if it is None.
     """
-    figure, axes = _make_figure()
+    axes = _make_axes(4.0, shown=True) if axes is None else axes
     for (dash, color), (name, curve) in zip(product(DASHES, SEVERAL), found.items()):
         so_far = np.cumsum(curve[:, 1] * np.diff(curve[:, 0], prepend=0.0)) / curve[:, 0]
         axes.plot(curve[:, 0], so_far, color=color, linestyle=dash)
         label_curve(axes, name, (float(curve[-1, 0]), float(so_far[-1])), color)
     axes.set_xlabel("decisions")
     axes.set_ylabel("reward a decision so far")
-    arrange_labels(figure)
-    return _save_figure(figure, path)
+    arrange_labels(axes.figure)
+    return axes
+
+
+def plot_values(found: Mapping[str, Any], path: str | Path) -> Path:
+    """Save the picture of `draw_values`. The ending of `path` selects the file type."""
+    return _save_figure(draw_values(found, _make_axes(1.2 + HEIGHT * len(found), shown=False)), path)
+
+
+def plot_differences(comparison: Any, path: str | Path) -> Path:
+    """Save the picture of `draw_differences`. The ending of `path` selects the file type."""
+    axes = _make_axes(1.2 + HEIGHT * len(comparison.differences), shown=False)
+    return _save_figure(draw_differences(comparison, axes), path)
+
+
+def plot_curves(found: Mapping[str, np.ndarray], path: str | Path) -> Path:
+    """Save the picture of `draw_curves`. The ending of `path` selects the file type."""
+    return _save_figure(draw_curves(found, _make_axes(4.0, shown=False)), path)

@@ -2,6 +2,7 @@
 
 A policy is one of:
 
+- text: the name of an arm, "uniform", "logged", "always:ARM", or the path of a saved bandit;
 - an array of probabilities (K,) or (n, K), or with slots (K, L) or (n, K, L);
 - a function that returns (n, K) for the contexts (n, ...) of a block, or for its requests (n,) if features are records;
 - an object whose `action_probabilities(block)` returns (n, K) (baseline_policies.py);
@@ -9,10 +10,12 @@ A policy is one of:
 """
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from onepass.evaluation.baseline_policies import ConstantPolicy, LoggingPolicy, UniformPolicy
 from onepass.evaluation.log import NUMBER, Log
 from onepass.foundation import check
 from onepass.foundation.check import quote
@@ -21,8 +24,29 @@ SUM = 1e-6  # how far from 1 probabilities may add up
 Policy = Callable[[Log, int], np.ndarray]  # a block and the place of its first row to probabilities (n, K)
 
 
+def read_policy(given: Any) -> Any:
+    """Return the policy that text or a path describes, and any other policy as it is.
+
+    Text is "uniform", "logged", "always:ARM", the path of a saved bandit, or else the name of an arm.
+    """
+    if not isinstance(given, str | Path):
+        return given
+    text = str(given)
+    if text in ("uniform", "logged"):
+        return UniformPolicy() if text == "uniform" else LoggingPolicy()
+    name, _, rest = text.partition(":")
+    if name == "always" and rest:
+        return ConstantPolicy(rest)
+    if isinstance(given, Path) or Path(text).is_file():
+        from onepass.foundation.files import load
+
+        return load(given)
+    return ConstantPolicy(text)
+
+
 def make_policy(given: Any, log: Log) -> Policy:
     """Return a policy as a function of blocks. Raises ValueError if it is none, or an array does not fit the log."""
+    given = ConstantPolicy(given) if isinstance(given, str) and given in (log.names or ()) else read_policy(given)
     if hasattr(given, "action_probabilities"):
         return lambda block, start: _check_probabilities(given.action_probabilities(block), block)
     if hasattr(given, "decide"):
@@ -69,7 +93,7 @@ def _check_probabilities(probabilities: Any, block: Log) -> np.ndarray:
 
 def policy_changes(policy: Any) -> bool:
     """Return True if a policy changes from row to row, as a learning policy does: then it has no one value."""
-    return bool(getattr(policy, "changes", False))
+    return bool(getattr(read_policy(policy), "changes", False))
 
 
 def bandit_probabilities(bandit: Any, block: Log) -> np.ndarray:
@@ -80,13 +104,20 @@ def bandit_probabilities(bandit: Any, block: Log) -> np.ndarray:
     if block.requests is not None:
         return _request_probabilities(bandit, block)
     contexts = policy_input(block)
-    names = None if contexts.ndim == 3 else range(block.n_arms)
+    names = None if contexts.ndim == 3 else arm_names(block, bandit)
     requests = contexts if contexts.ndim == 3 else contexts[:, None]
     found = np.empty((len(block), block.n_arms))
     for among, rows in _eligible_groups(block):
         ids = [f"row {i}" for i in rows.tolist()]
         found[rows] = bandit.decide(requests[rows], names, id=ids, eligible=among).probabilities
     return found
+
+
+def arm_names(block: Log, bandit: Any) -> list[Any]:
+    """Return the arms of a log as a bandit knows them: by name, or by index if the bandit has learned indices only."""
+    places, known = list(range(block.n_arms)), set(getattr(bandit, "arms", ()))
+    by_index = block.names is None or (known and not known & set(block.names) and known & set(places))
+    return places if by_index else list(block.names or ())
 
 
 def _request_probabilities(bandit: Any, block: Log) -> np.ndarray:
@@ -100,9 +131,11 @@ def _request_probabilities(bandit: Any, block: Log) -> np.ndarray:
 
 def reads_contexts(policy: Any) -> bool:
     """Return True if a policy reads more of a log than the set of arms."""
+    policy = read_policy(policy)
     return (
         hasattr(policy, "bandit")
         or hasattr(policy, "decide")
+        or hasattr(policy, "function")
         or (callable(policy) and not hasattr(policy, "action_probabilities"))
     )
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from onepass.evaluation.log import Log
-from onepass.evaluation.policies import make_policy, policy_input
+from onepass.evaluation.policies import arm_names, make_policy, policy_input
 from onepass.evaluation.sample import Sample, make_sample
 from onepass.foundation import check
 
@@ -61,21 +61,21 @@ class LearningPolicy:
             p[rows] = make_policy(self.bandit, part)(part, start)
             if block.contexts is None:
                 self.bandit.learn(
-                    [request.context for request in contexts[rows]], part.rewards, arm=_arms_to_learn(part)
+                    [request.context for request in contexts[rows]], part.rewards, arm=_arms_to_learn(part, self.bandit)
                 )
             elif contexts.ndim == 3:
                 self.bandit.learn(contexts[rows][np.arange(len(part)), part.arms], part.rewards)
             else:
-                self.bandit.learn(contexts[rows], part.rewards, arm=_arms_to_learn(part))
+                self.bandit.learn(contexts[rows], part.rewards, arm=_arms_to_learn(part, self.bandit))
             start += len(part)
         return p
 
 
-def _arms_to_learn(log: Log) -> list[Any]:
-    """Return the chosen arms as `learn` takes them: by name or features if the log has requests, else by index."""
+def _arms_to_learn(log: Log, bandit: Any) -> list[Any]:
+    """Return the chosen arms as `learn` takes them: features if the log has requests with them, else names."""
     if log.requests is None:
-        places: list[Any] = log.arms.tolist()
-        return places
+        names = arm_names(log, bandit)
+        return [names[place] for place in log.arms.tolist()]
     return [request.arm(place) for request, place in zip(log.requests, log.arms.tolist(), strict=True)]
 
 

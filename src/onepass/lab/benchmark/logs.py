@@ -87,10 +87,11 @@ def measure_policies(size: int = ROWS) -> tuple[float, float, float, float, floa
     spent = time.perf_counter() - began - stream.seconds
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
     blocks = list(Stream(logger, size // SHARE))
-    log = ev.Log(**{
+    columns: dict[str, Any] = {
         name: np.concatenate([getattr(block, name) for block in blocks])
         for name in ("arms", "rewards", "propensities", "contexts", "distributions")
-    }, n_arms=ARMS)  # fmt: skip
+    }
+    log = ev.Log(**columns, n_arms=ARMS)
     policy, predicted = frozen["policy 0"], np.zeros((len(log), ARMS))
     whole, bare = (SHARE * _obp_seconds(log, policy, predicted, repeats) for repeats in (REPEATS, 0))
     began = time.perf_counter()

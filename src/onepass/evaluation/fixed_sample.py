@@ -1,0 +1,288 @@
+"""Differences of two policies for a finished experiment: one look, at a number of decisions planned beforehand.
+
+    S(w) - S(u) +- z deviations,    S(w) = sum w r / sum w        u, w: weights of the two policies
+
+With clicks, each side gets half a success and half a failure more. So few clicks, or few rows without one, do not feign
+a small variance. For two arms of an experiment this is the textbook interval of two proportions. With covariates x and
+a model q of rewards the reward r is replaced by what the model does not explain (regression adjustment, as in CUPED):
+
+    V(w) + sum w (r - q) / sum w,     V(w) = mean of sum over arms a of policy(a | x) q(x, a)
+
+Each row is predicted by a model of other rows, so the adjustment shifts nothing: with propensities that are right the
+difference is unbiased whatever q is, and narrower by sqrt(1 - R^2) if q explains a share R^2 of the variance.
+
+All of this needs one logging policy that did not learn, and enough of both outcomes: it holds asymptotically. A log
+whose logger changed is recognized in most cases (`logger_change`). Sources: Agresti and Caffo (2000), Lin (2013),
+Robins, Rotnitzky and Zhao (1994).
+"""
+
+import copy
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from onepass.evaluation import intervals
+from onepass.evaluation.log import Log
+from onepass.evaluation.reward_models import make_reward_model
+from onepass.evaluation.reward_range import Interval, Range
+from onepass.features.records import Records
+from onepass.foundation import check
+
+HALF = 0.5  # of a success and of a failure, that clicks have more
+FOLDS = 5  # parts of a log, each predicted by a model of the others
+WIDTH = 64  # columns for contexts that are dictionaries
+SURE = 4.0  # standard errors of a trend of the logger's probabilities that is no accident
+EQUAL = 1e-9  # by which equal probabilities may differ
+LOGGER_CHANGED = "no fixed sample: the logging policy changed while it wrote the log"
+
+
+def gain_interval(w: np.ndarray, u: np.ndarray, r: np.ndarray, alpha: float) -> Interval:
+    """Return limits of the difference of self-normalized values for one look at a planned end; r (n,) in [0, 1]."""
+    more = HALF if bool(((r == 0.0) | (r == 1.0)).all()) else 0.0
+    (one, terms, rest), (two, others, left) = _self_normalize(w, r, more), _self_normalize(u, r, more)
+    return intervals.normal_interval(
+        one - two, float(np.sqrt(((terms - others) ** 2).sum() + rest + left)), Range(-1.0, 1.0), alpha
+    )
+
+
+def _self_normalize(w: np.ndarray, r: np.ndarray, more: float) -> tuple[float, np.ndarray, float]:
+    """Return S(w), terms (n,), and a remainder of the variance.
+
+    S(w) gets `more` successes and failures with the weight of an effective row. Its variance is the sum of squares of
+    the terms plus the remainder, which belongs to the added rows.
+    """
+    row = float((w @ w) / w.sum())
+    total = float(w.sum()) + 2.0 * more * row
+    value = (float(w @ r) + more * row) / total
+    return value, w * (r - value) / total, more * ((1.0 - value) ** 2 + value**2) * (row / total) ** 2
+
+
+def adjusted_gain(
+    w: np.ndarray, u: np.ndarray, values: np.ndarray, others: np.ndarray, rest: np.ndarray, alpha: float
+) -> tuple[float, Interval]:
+    """Return the difference with regression adjustment, and its limits for one look at a planned end.
+
+    Parameters
+    ----------
+    w : weights (n,) of the candidate.
+    u : weights (n,) of the present policy.
+    values : predicted values (n,) of the candidate.
+    others : predicted values (n,) of the present policy.
+    rest : rewards less their predictions (n,), of rewards in [0, 1].
+    alpha : error probability.
+    """
+    one, two = float(w @ rest / w.sum()), float(u @ rest / u.sum())
+    ahead = values - others
+    gain = float(ahead.mean()) + one - two
+    terms = (ahead - ahead.mean()) / len(w) + w * (rest - one) / w.sum() - u * (rest - two) / u.sum()
+    return gain, intervals.normal_interval(gain, float(np.sqrt((terms**2).sum())), Range(-1.0, 1.0), alpha)
+
+
+def cross_predict(log: Log, model: Any) -> np.ndarray:
+    """Return predicted rewards (n, K), each row by a model of the other parts of the log.
+
+    Contexts that are dictionaries become columns. All columns are standardized.
+    """
+    log = _standardize(log)
+    out, parts = np.zeros((len(log), log.n_arms)), np.arange(len(log)) % FOLDS
+    for part in range(min(FOLDS, len(log))):
+        fitted = make_reward_model(copy.deepcopy(model))
+        fitted.fit(log[parts != part])
+        out[parts == part] = fitted.predict(log[parts == part])
+    return out
+
+
+def _standardize(log: Log) -> Log:
+    """Return a log with standardized columns of numbers as contexts. Raises ValueError if it has no contexts."""
+    rows = log.contexts
+    if rows is None and log.requests is not None:
+        each = [dict(one.context) for one in log.requests]
+        rows = Records(size=WIDTH).learn(each).transform(each)
+    if rows is None:
+        raise ValueError("log must have contexts for an adjustment: pass context= to Log.from_frame, or model=None")
+    axes = tuple(range(rows.ndim - 1))
+    spread = rows.std(axis=axes)
+    scaled = (rows - rows.mean(axis=axes)) / np.where(spread > 0.0, spread, 1.0)
+    return Log(
+        arms=log.arms, rewards=log.rewards, propensities=log.propensities, n_arms=log.n_arms, contexts=scaled,
+        eligible=log.eligible,
+    )  # fmt: skip
+
+
+def logger_change(log: Log) -> bool:
+    """Return True if the log shows that its logger changed on the way.
+
+    It did if equal contexts had different probabilities, or if probabilities have a trend over the rows. A logger with
+    contexts that never repeat, and without a trend, passes.
+    """
+    p = log.propensities[:, None] if log.distributions is None else log.distributions
+    order = np.arange(len(log), dtype=float)
+    groups = _equal_contexts(log)
+    for arm in range(log.n_arms if log.distributions is None else 1):
+        own = log.arms == arm if log.distributions is None else np.ones(len(log), bool)
+        if own.sum() < 2:
+            continue
+        first = np.unique(groups[own], return_index=True, return_inverse=True)
+        if (abs(p[own] - p[own][first[1]][first[2]]) > EQUAL).any():
+            return True
+        for column in p[own].T:
+            if np.ptp(column) > EQUAL and abs(np.corrcoef(column, order[own])[0, 1]) * np.sqrt(own.sum()) > SURE:
+                return True
+    return False
+
+
+def _equal_contexts(log: Log) -> np.ndarray:
+    """Return a number (n,) for each row, equal for rows with equal contexts, slots and arms on offer."""
+    columns: list[Any] = [np.zeros(len(log), int).tolist()]
+    if log.slots is not None:
+        columns.append(log.slots.tolist())
+    if log.eligible is not None:
+        columns.append([row.tobytes() for row in log.eligible])
+    if log.contexts is not None:
+        columns.append([row.tobytes() for row in log.contexts])
+    if log.requests is not None:
+        columns.append([repr((one.context, one.arms, one.eligible)) for one in log.requests])
+    known: dict[Any, int] = {}
+    return np.array([known.setdefault(row, len(known)) for row in zip(*columns, strict=True)], int)
+
+
+def sample_size(
+    mean: float,
+    gain: float,
+    *,
+    deviation: float | None = None,
+    shares: tuple[float, float] = (0.5, 0.5),
+    r_squared: float = 0.0,
+    level: float = 0.95,
+    power: float = 0.8,
+    comparisons: int = 1,
+) -> int:
+    """Return how many decisions a test with a fixed end needs to find a gain.
+
+        n = (1 - R^2) (var_0 / share_0 + var_1 / share_1) ((z(level) + z(power)) / gain)^2
+
+    Parameters
+    ----------
+    mean : float
+        Mean reward of the present arm.
+    gain : float
+        Smallest gain of the other arm that is to be found, not 0.
+    deviation : float, default None
+        Standard deviation of a reward. None: rewards are clicks, with variance mean (1 - mean) for each arm.
+    shares : tuple of float, default (0.5, 0.5)
+        Probabilities of the two arms, above 0. They add up to less than 1 if there are more arms.
+    r_squared : float, default 0.0
+        Share of the variance that covariates explain, below 1 (`compare` with a `model`).
+    level : float, default 0.95
+        Confidence level of the interval.
+    power : float, default 0.8
+        Probability that the interval excludes 0 if the gain is as given.
+    comparisons : int, default 1
+        Number of candidates that share the error probability.
+
+    Returns
+    -------
+    int
+        Number of decisions of the whole test.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+
+    Examples
+    --------
+    >>> from onepass.evaluation import sample_size
+    >>> sample_size(0.04, 0.01)
+    13484
+    >>> sample_size(0.04, 0.01, r_squared=0.5)
+    6742
+    """
+    one, z = _gain_deviation(mean, gain, deviation, shares, r_squared), _quantile(level, comparisons)
+    return int(np.ceil((one * (z + stats.norm.ppf(_open("power", power))) / gain) ** 2))
+
+
+def power(
+    rows: int,
+    mean: float,
+    gain: float,
+    *,
+    deviation: float | None = None,
+    shares: tuple[float, float] = (0.5, 0.5),
+    r_squared: float = 0.0,
+    level: float = 0.95,
+    comparisons: int = 1,
+) -> float:
+    """Return the probability that a test of `rows` decisions finds a gain.
+
+    Parameters
+    ----------
+    rows : int
+        Number of decisions of the whole test, at least 1.
+    mean : float
+        Mean reward of the present arm.
+    gain : float
+        True gain of the other arm, not 0.
+    deviation : float, default None
+        Standard deviation of a reward. None: rewards are clicks.
+    shares : tuple of float, default (0.5, 0.5)
+        Probabilities of the two arms, above 0.
+    r_squared : float, default 0.0
+        Share of the variance that covariates explain, below 1.
+    level : float, default 0.95
+        Confidence level of the interval.
+    comparisons : int, default 1
+        Number of candidates that share the error probability.
+
+    Returns
+    -------
+    float
+        Probability that the interval excludes 0, on the side of the gain.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+
+    Examples
+    --------
+    >>> from onepass.evaluation import power
+    >>> round(power(13484, 0.04, 0.01), 3)
+    0.8
+    """
+    one, z = _gain_deviation(mean, gain, deviation, shares, r_squared), _quantile(level, comparisons)
+    return float(stats.norm.cdf(abs(gain) * np.sqrt(check.integer("rows", rows, 1)) / one - z))
+
+
+def _gain_deviation(
+    mean: float, gain: float, deviation: float | None, shares: tuple[float, float], r_squared: float
+) -> float:
+    """Return the deviation of a gain times the square root of the number of decisions."""
+    if check.real("gain", gain) == 0.0:
+        raise ValueError("gain must not be 0")
+    explained = check.fraction("r_squared", r_squared)
+    if explained == 1.0:
+        raise ValueError("r_squared must be below 1, got 1.0")
+    two = [check.positive("shares", share) for share in shares]
+    if len(two) != 2 or sum(two) > 1.0 + EQUAL:
+        raise ValueError(f"shares must be two probabilities that add up to at most 1, got {check.quote(shares)}")
+    if deviation is not None:
+        each = [check.positive("deviation", deviation) ** 2] * 2
+    else:
+        means = [_open("mean", mean), _open("mean + gain", mean + gain)]
+        each = [one * (1.0 - one) for one in means]
+    return float(np.sqrt((1.0 - explained) * (each[0] / two[0] + each[1] / two[1])))
+
+
+def _quantile(level: float, comparisons: int) -> float:
+    """Return the quantile of two-sided limits that `comparisons` candidates share."""
+    alpha = (1.0 - _open("level", level)) / check.integer("comparisons", comparisons, 1)
+    return float(stats.norm.isf(alpha / 2.0))
+
+
+def _open(name: str, value: float) -> float:
+    """Return a float above 0 and below 1, or raise ValueError."""
+    if not 0.0 < check.real(name, value) < 1.0:
+        raise ValueError(f"{name} must be above 0 and below 1, got {check.quote(value)}")
+    return float(value)

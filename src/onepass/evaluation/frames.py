@@ -1,0 +1,337 @@
+"""Columns of a frame as columns of a log, and a report of the rows that cannot be used.
+
+    a row is dirty if    its arm, reward, propensity or context is missing, or is no arm, number, probability or JSON
+
+Rows are counted from 0, as frames do. Every dirty row is reported once, with the first column that is wrong.
+"""
+
+import json
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import stats
+
+from onepass.foundation import check
+from onepass.foundation.check import quote
+from onepass.foundation.html import make_html
+
+SHOWN = 5  # rows that a report lists of each reason
+MOSTLY = 0.9  # share of the cells of a column of text that are numbers in a column of numbers with dirty cells
+EXACT = 1e-9  # how exactly probabilities of a fixed split add up to 1
+SURE = 1e-3  # probability of a difference between arms, by chance, below which dirty rows are no accident
+
+
+class DirtyRow(NamedTuple):
+    """Row of a frame that cannot be used.
+
+    Parameters
+    ----------
+    row : int
+        Number of the row, from 0. In a CSV file with a header it is line `row` + 2.
+    reason : str
+        Reason, which names the column.
+    value : Any
+        Cell of that column.
+    """
+
+    row: int
+    reason: str
+    value: Any
+
+
+@dataclass(frozen=True)
+class DirtyRows:
+    """Report of the dirty rows of a frame.
+
+    Parameters
+    ----------
+    rows : tuple of DirtyRow
+        One entry for each dirty row, in order.
+    total : int
+        Number of rows of the frame.
+    warning : str or None
+        Sentence if arms lost different shares of their rows, so that the remaining rows are no fair sample.
+    """
+
+    rows: tuple[DirtyRow, ...]
+    total: int
+    warning: str | None = None
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[DirtyRow]:
+        return iter(self.rows)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Number of dirty rows by reason, the most frequent first."""
+        return dict(Counter(one.reason for one in self.rows).most_common())
+
+    def _summary(self) -> str:
+        return f"{len(self):,} of {self.total:,} rows are dirty"
+
+    def _examples(self) -> Iterator[tuple[int, str, str, str]]:
+        """Yield count, reason, row numbers and an example of each reason."""
+        for reason, count in self.counts.items():
+            rows = [one for one in self.rows if one.reason == reason]
+            numbers = ", ".join(str(one.row) for one in rows[:SHOWN]) + (", ..." if count > SHOWN else "")
+            yield count, reason, numbers, quote(rows[0].value, 40)
+
+    def __str__(self) -> str:
+        lines = [self._summary()]
+        for count, reason, numbers, example in self._examples():
+            lines.append(f"{count:>7,}  {reason}: {example} (rows {numbers})")
+        return "\n".join(lines if self.warning is None else [*lines, self.warning])
+
+    def _repr_html_(self) -> str:
+        head = ("dirty rows", "reason", "row numbers", "example")
+        return make_html(self._summary(), head, self._examples(), [] if self.warning is None else [self.warning])
+
+
+class FrameColumns:
+    """Columns of a frame that are checked one after the other, and the dirty rows found so far.
+
+    `frame` is a pandas or polars frame, or a mapping of columns.
+    """
+
+    def __init__(self, frame: Any) -> None:
+        names = getattr(frame, "columns", None)
+        self._columns = {str(name): _to_array(frame[name]) for name in (frame if names is None else names)}
+        sizes = {len(column) for column in self._columns.values()}
+        if len(sizes) != 1:
+            raise ValueError(f"frame must have columns of one length, got {sorted(sizes)}")
+        self.total = sizes.pop()
+        self._first: dict[int, DirtyRow] = {}
+
+    def column(self, argument: str, name: str) -> np.ndarray:
+        """Return a column. Raises ValueError if the frame has none of this name."""
+        if name not in self._columns:
+            raise ValueError(
+                f"{argument} must be a column of the frame ({', '.join(self._columns)}), got {quote(name)}"
+            )
+        return self._columns[name]
+
+    def mark(self, rows: np.ndarray, reason: str, column: np.ndarray) -> None:
+        """Mark rows (n,) of booleans as dirty, unless they are already."""
+        for row in np.flatnonzero(rows).tolist():
+            self._first.setdefault(row, DirtyRow(row, reason, _plain(column[row])))
+
+    def numbers(self, name: str, column: np.ndarray) -> np.ndarray:
+        """Return a column as floats, NaN in rows that it marks as dirty."""
+        out, missing, text = _to_numbers(column)
+        self.mark(missing, f"{name} is missing", column)
+        self.mark(text, f"{name} is not a number", column)
+        self.mark(np.isinf(out), f"{name} is not finite", column)
+        return out
+
+    def rewards(self, name: str, default: float | None, limits: tuple[float, float] | None) -> np.ndarray:
+        """Return rewards; `default` in empty cells, and dirty rows outside of `limits`."""
+        column = self.column("reward", name)
+        missing = _missing(column)
+        if default is not None and missing.any():
+            column = column.astype(object)
+            column[missing] = default
+        out = self.numbers(name, column)
+        if limits is not None:
+            outside = (out < limits[0]) | (out > limits[1])
+            self.mark(outside, f"{name} is outside of {limits[0]:g} to {limits[1]:g}", column)
+        return out
+
+    def propensities(self, name: str) -> np.ndarray:
+        """Return probabilities above 0 and at most 1; other rows are dirty."""
+        column = self.column("propensity", name)
+        out = self.numbers(name, column)
+        self.mark((out <= 0.0) | (out > 1.0), f"{name} is no probability above 0 and at most 1", column)
+        return out
+
+    def arms(self, name: str, names: Sequence[Any] | None) -> tuple[np.ndarray, tuple[str, ...] | None]:
+        """Return arms as indices (n,), -1 if dirty, and their names, None if the column holds indices."""
+        column = self.column("arm", name)
+        missing = _missing(column)
+        self.mark(missing, f"{name} is missing", column)
+        numbers, _, text = _to_numbers(column)
+        if names is None and not text.any():
+            whole = (numbers >= 0.0) & (numbers == np.floor(numbers))
+            self.mark(~missing & ~whole, f"{name} is no index from 0", column)
+            return np.where(whole, numbers, -1.0).astype(int), None
+        cells = np.array([None if gone else str(_plain(cell)) for cell, gone in zip(column, missing)], object)
+        known = tuple(sorted(set(cells[~missing]))) if names is None else tuple(map(str, names))
+        places = {one: place for place, one in enumerate(known)}
+        out = np.array([places.get(cell, -1) for cell in cells], int)
+        self.mark((out < 0) & ~missing, f"{name} is none of the arms", column)
+        return out, known
+
+    def repeats(self, name: str) -> None:
+        """Mark rows whose identity an earlier row has."""
+        column, seen = self.column("id", name), set[str]()
+        self.mark(_missing(column), f"{name} is missing", column)
+        again = np.zeros(len(column), bool)
+        for row, cell in enumerate(column.tolist()):
+            again[row] = str(cell) in seen
+            seen.add(str(cell))
+        self.mark(again, f"{name} is that of an earlier row", column)
+
+    def contexts(self, names: str | Sequence[str]) -> tuple[np.ndarray | None, list[dict[str, Any]] | None]:
+        """Return rows of numbers (n, d), or else a dictionary for each row (text, or one column of JSON)."""
+        each = [names] if isinstance(names, str) else list(names)
+        columns = [self.column("context", name) for name in each]
+        if len(each) == 1 and (read := _json_reader(columns[0])) is not None:
+            return None, self._read_json(each[0], columns[0], read)
+        features: list[np.ndarray] = []
+        for name, column in zip(each, columns, strict=True):
+            if _is_numeric(column):
+                features.append(self.numbers(name, column))
+            else:
+                self.mark(_missing(column), f"{name} is missing", column)
+                features.append(column)
+        if all(column.dtype.kind == "f" for column in features):
+            return np.stack(features, axis=1), None
+        cells = [column.tolist() for column in features]
+        return None, [dict(zip(each, row, strict=True)) for row in zip(*cells, strict=True)]
+
+    def _read_json(self, name: str, column: np.ndarray, read: Callable[[Any], Any]) -> list[dict[str, Any]]:
+        """Return the dictionaries of a column; other rows are dirty, and have an empty one."""
+        missing, wrong, out = _missing(column), np.zeros(len(column), bool), []
+        for row, cell in enumerate(column.tolist()):
+            found: Any = {}
+            if not missing[row]:
+                try:
+                    found = read(cell)
+                except ValueError:
+                    found = None
+            wrong[row] = not isinstance(found, dict)
+            out.append({} if wrong[row] else found)
+        self.mark(missing, f"{name} is missing", column)
+        self.mark(wrong, f"{name} is no JSON object", column)
+        return out
+
+    def report(self, arms: np.ndarray) -> DirtyRows:
+        """Return the report of all dirty rows. `arms` (n,) are indices, -1 for rows without a valid arm."""
+        rows = tuple(self._first[row] for row in sorted(self._first))
+        return DirtyRows(rows, self.total, _loss_warning(arms, self.clean()))
+
+    def clean(self) -> np.ndarray:
+        """Return booleans (n,), true for rows that are not dirty."""
+        out = np.ones(self.total, bool)
+        out[list(self._first)] = False
+        return out
+
+    def select(self, rows: np.ndarray) -> dict[str, np.ndarray]:
+        """Return the cells of all columns in the rows (n,) of booleans."""
+        return {name: column[rows] for name, column in self._columns.items()}
+
+
+def _loss_warning(arms: np.ndarray, clean: np.ndarray) -> str | None:
+    """Return a sentence if the arms lost different shares of their rows, more than chance explains."""
+    known = arms >= 0
+    kept, lost = (np.bincount(arms[known & which], minlength=1) for which in (clean, ~clean))
+    size = max(len(kept), len(lost))
+    table = np.array([np.resize(np.append(one, np.zeros(size, int)), size) for one in (kept, lost)])
+    table = table[:, table.sum(axis=0) > 0]
+    if table.shape[1] < 2 or table[1].sum() == 0 or table[0].sum() == 0:
+        return None
+    if float(stats.chi2_contingency(table, correction=False).pvalue) >= SURE:
+        return None
+    return "arms lost different shares of their rows: the remaining rows may be no fair sample"
+
+
+def fixed_split(arms: np.ndarray, propensities: np.ndarray, count: int) -> np.ndarray | None:
+    """Return the probabilities (count,) of a fixed split, None if the propensities do not tell it.
+
+    They do if every arm has one propensity in all of its rows, and these add up to 1.
+    """
+    out = np.zeros(count)
+    out[arms] = propensities
+    return out if np.array_equal(out[arms], propensities) and abs(out.sum() - 1.0) < EXACT else None
+
+
+def split_from(given: Any, names: tuple[str, ...] | None, count: int) -> np.ndarray:
+    """Return the probabilities (count,) of a split that is given by arm, or as one number for all arms."""
+    if isinstance(given, Mapping):
+        by_name = {str(name): check.fraction("propensity", value) for name, value in given.items()}
+        known = tuple(map(str, range(count))) if names is None else names
+        if set(by_name) != set(known):
+            raise ValueError(f"propensity must have each arm ({', '.join(known)}) once, got {quote(dict(given))}")
+        out = np.array([by_name[name] for name in known])
+    else:
+        out = np.full(count, check.fraction("propensity", given))
+    if abs(out.sum() - 1.0) > EXACT:
+        raise ValueError(f"propensity must add up to 1 over {count} arms, got {out.sum():g}")
+    return out
+
+
+def _to_array(series: Any) -> np.ndarray:
+    """Return a column as an array: numbers and booleans as they are, all else as objects."""
+    found = np.asarray(series.to_numpy() if hasattr(series, "to_numpy") else series)
+    if found.ndim != 1:
+        found = np.empty(len(series), object)
+        found[:] = list(series)
+    return found if found.dtype.kind in "biuf" else found.astype(object)
+
+
+def _missing(column: np.ndarray) -> np.ndarray:
+    """Return booleans (n,), true for empty cells: None, "", NaN and pandas' NA."""
+    if column.dtype.kind != "O":
+        return np.isnan(column) if column.dtype.kind == "f" else np.zeros(len(column), bool)
+    return np.array([_is_empty(cell) for cell in column.tolist()], bool)
+
+
+def _is_empty(cell: Any) -> bool:
+    """Return True for an empty cell."""
+    if cell is None or (isinstance(cell, float) and math.isnan(cell)):
+        return True
+    return cell == "" if isinstance(cell, str) else type(cell).__name__ in ("NAType", "NaTType")
+
+
+def _to_numbers(column: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return a column as floats, NaN where it has none; the rows (n,) that are empty, and those that are no number."""
+    missing = _missing(column)
+    if column.dtype.kind != "O":
+        return column.astype(float), missing, np.zeros(len(column), bool)
+    out = np.full(len(column), np.nan)
+    for row, cell in enumerate(column.tolist()):
+        if not missing[row]:
+            try:
+                out[row] = float(cell)
+            except (TypeError, ValueError):
+                continue
+    return out, missing, np.isnan(out) & ~missing
+
+
+def _is_numeric(column: np.ndarray) -> bool:
+    """Return True for a column of numbers, or one of text of which nearly all cells are numbers."""
+    if column.dtype.kind != "O":
+        return True
+    _, missing, text = _to_numbers(column)
+    given = len(column) - int(missing.sum())
+    return given > 0 and int(text.sum()) < (1.0 - MOSTLY) * given
+
+
+def _json_reader(column: np.ndarray) -> Callable[[Any], Any] | None:
+    """Return the function that reads the cells of a column of dictionaries or JSON, None for another column."""
+    first = next((cell for cell in column.tolist() if not _is_empty(cell)), None)
+    if isinstance(first, dict):
+        return lambda cell: cell
+    return _read_json if isinstance(first, str) and first.lstrip().startswith("{") else None
+
+
+def _read_json(cell: Any) -> Any:
+    """Return what JSON text holds. Raises ValueError for other text, and for numbers that are not finite."""
+    if not isinstance(cell, str):
+        raise ValueError(f"JSON must be text, got {quote(cell)}")
+    return json.loads(cell, parse_constant=_refuse_constant)
+
+
+def _refuse_constant(name: str) -> Any:
+    """Raise ValueError for NaN and Infinity, which are no JSON."""
+    raise ValueError(f"JSON has no {name}")
+
+
+def _plain(cell: Any) -> Any:
+    """Return a cell as a Python object."""
+    return cell.item() if isinstance(cell, np.generic) else cell
