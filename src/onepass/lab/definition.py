@@ -64,6 +64,8 @@ class Study(Protocol):
         Parameters that `tune` searches, with their values.
     timed : bool
         True if seconds are the result. The seeds then run one after the other by default.
+    alone : bool, optional
+        True if every policy plays alone, so that an interrupted run continues policy by policy.
     """
 
     @property

@@ -77,7 +77,7 @@ def run(
             callback(results)
         return results
     step = experiment.step_size(rounds)
-    tasks = [Task(tuple(policies), seed, f"seed {seed}") for seed in seeds]
+    tasks = [Task(own, seed, f"seed {seed}") for seed in seeds for own in split_policies(experiment, policies)]
     with Meter(experiment.name, len(tasks) * -(-rounds // step), quiet) as meter:
         cache = TaskCache(cache_folder, experiment, tasks, rounds)
         if ray is None:
@@ -93,6 +93,11 @@ def run(
     if not results.interrupted:
         cache.clear()
     return results
+
+
+def split_policies(experiment: Study, policies: Sequence[Policy]) -> list[tuple[Policy, ...]]:
+    """Return the policies that share a task: all of them, or each alone if the study has `alone` set."""
+    return [(policy,) for policy in policies] if getattr(experiment, "alone", False) else [tuple(policies)]
 
 
 def warm_up(experiment: Study, policies: Sequence[Policy], quiet: bool) -> bool:

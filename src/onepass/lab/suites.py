@@ -16,6 +16,7 @@ from onepass.lab.kernels import suites as kernels
 from onepass.lab.learners import suites as learners
 from onepass.lab.matrices import suites as matrices
 from onepass.lab.news import suites as news
+from onepass.lab.noisy import study as noisy
 from onepass.lab.recommender import suites as recommender
 from onepass.lab.tuners import study as tuners
 
@@ -27,7 +28,7 @@ GROUPS: Mapping[str, Sequence[Study]] = {
     "Contextual bandits: worlds that change": drift.SUITES,
     "Contextual bandits: clicks and counts": clicks.SUITES,
     "Arms with features: click rates": news.SUITES,
-    "Contextual bandits: nothing tuned": bakeoff.SUITES,
+    "Contextual bandits: nothing tuned": (*bakeoff.SUITES, *noisy.SUITES),
     "Sketched matrices: errors": matrices.SUITES,
     "Recommenders: hits, month by month": recommender.SUITES,
     "Kernel bandits: regret": kernels.SUITES,

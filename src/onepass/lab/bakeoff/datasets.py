@@ -26,12 +26,17 @@ def _numeric_columns(values: list[str]) -> np.ndarray:
     return np.where(np.isnan(found), np.nanmedian(found), found)[:, None]
 
 
+def read_columns(columns: list[list[str]]) -> np.ndarray:
+    """Convert columns of texts and numbers to an array with a row per line."""
+    return np.hstack([_numeric_columns(column) for column in columns])
+
+
 def read_table(paths: list[Path]) -> Examples:
     """Read comma-separated words and numbers below a header, with the class in the last column."""
     lines = lzma.decompress(paths[0].read_bytes()).decode().splitlines()[1:]
     table = [[cell.strip().strip("'\"") for cell in line.split(",")] for line in lines if line]
     *rows, labels = zip(*table, strict=True)
-    return np.hstack([_numeric_columns(list(column)) for column in rows]), np.array(labels)
+    return read_columns([list(column) for column in rows]), np.array(labels)
 
 
 TABLES = (
@@ -100,7 +105,8 @@ GENERATED: dict[str, Callable[[np.random.Generator], Examples]] = {
     "generated-crossed": _feature_products,
     "generated-words": _short_texts,
 }
-NAMES = (*LOADED, *BUNDLED, *TABLES, *GENERATED)
+SHUFFLED = "electricity-shuffled"  # the rows of electricity in random order, so that the last label says nothing
+NAMES = (*LOADED, *BUNDLED, *TABLES, *GENERATED, SHUFFLED)
 IN_ORDER = (*ORDERED, "generated-changing", "generated-turning")
 
 
@@ -118,6 +124,9 @@ def load_set(name: str) -> Dataset:
         from sklearn import datasets
 
         return make_dataset(name, *getattr(datasets, f"load_{name}")(return_X_y=True))
+    if name == SHUFFLED:
+        ordered = load_set("electricity")
+        return Dataset(name, ordered.rows, ordered.labels)
     if name not in TABLES:
         raise ExperimentError(f"there is no set '{name}': choose one of {', '.join(NAMES)}")
     _, paths = find_files(name, Source(0, (), (Form((f"openml/{name}.csv.xz",), read_table),), ()))

@@ -11,6 +11,7 @@ from onepass.lab.tables import group_rows
 
 OURS, ARGMAX, PEER = "ContextualBandit", "ContextualBandit argmax", "VW"
 TUNED = ("LinUCB", "LinTS", "CBSCFD", "PSILinUCB")
+FOREST = "forest"
 OTHERS = ("mabwiser", "contextualbandits")
 
 
@@ -47,6 +48,8 @@ def lines(rows: Sequence[Row]) -> list[Line]:
         ours, argmax = rates(own, [OURS]).get(OURS), rates(own, [ARGMAX]).get(ARGMAX)
         label, theirs = _fewest_mistakes(rates(own, [PEER]))
         linear, tuned = _fewest_mistakes(rates(own, TUNED))
+        forest = rates(own, [FOREST]).get(FOREST)
+        better = min((rate for rate in (theirs, forest) if rate is not None), default=None)
         _, others = _fewest_mistakes(rates(own, OTHERS))
         spent = [row["microseconds_per_round"] for row in own if row["policy"] == OURS]
         out.append(
@@ -64,6 +67,8 @@ def lines(rows: Sequence[Row]) -> list[Line]:
                 "best linear of ours, %": _format_percent(tuned),
                 "which one": linear,
                 "ours / it": _format_ratio(ours, tuned),
+                "forest, %": _format_percent(forest),
+                "ours / better of forest and VW": _format_ratio(ours, better) if forest is not None else "",
                 "best other, %": _format_percent(others),
                 "µs a round": f"{fmean(spent):,.0f}" if spent else "",
             }
@@ -81,14 +86,26 @@ def shares(rows: Sequence[Row], label: str) -> dict[str, float]:
     return found
 
 
+def forest_shares(rows: Sequence[Row], label: str) -> dict[str, float]:
+    """Return the mistakes of a policy divided by those of the better of the forest and Vowpal Wabbit, by data set."""
+    found = {}
+    for name, own in group_rows(rows, _set_name).items():
+        mine, (_, theirs) = rates(own, [label]).get(label), _fewest_mistakes(rates(own, [PEER]))
+        forest = rates(own, [FOREST]).get(FOREST)
+        if mine and theirs and forest:
+            found[name] = mine / min(theirs, forest)
+    return found
+
+
 def halves(found: dict[str, float]) -> tuple[list[float], list[float]]:
     """Split values by data set: sets that the defaults were chosen on, and all other sets.
 
-    The defaults were chosen on the 1st, 3rd, ... set in alphabetical order.
+    The defaults were chosen on the 1st, 3rd, ... set in alphabetical order. A set that was added later belongs to
+    neither.
     """
-    from onepass.lab.bakeoff.datasets import NAMES
+    from onepass.lab.bakeoff.datasets import NAMES, SHUFFLED
 
-    order = sorted(NAMES)
+    order = sorted(set(NAMES) - {SHUFFLED})
     return [found[n] for n in order[::2] if n in found], [found[n] for n in order[1::2] if n in found]
 
 
@@ -111,6 +128,12 @@ def note(rows: Sequence[Row]) -> str:
                 f"{label}: {whole} of the mistakes of Vowpal Wabbit's best of 18 settings for each set, geometric mean "
                 f"of {len(found)} sets; {on_chosen} on the {len(chosen)} that it was chosen on, {on_others} on the "
                 f"other {len(others)}."
+            )
+        against = forest_shares(rows, label)
+        if against:
+            said.append(
+                f"{label}: {_format_geometric_mean(list(against.values()))} of the mistakes of the better of forest "
+                f"and Vowpal Wabbit's best, geometric mean of {len(against)} sets."
             )
     return "\n".join(said)
 

