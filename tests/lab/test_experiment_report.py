@@ -49,6 +49,19 @@ def test_a_report_is_rebuilt_from_the_parquet_files_alone(
     assert all(label in table for label in labels)
 
 
+def test_a_report_beside_other_folders_has_their_other_policies_and_seeds(tmp_path: Path) -> None:
+    base = find("digits")
+    small = Experiment(base.name, "", base.environment, select(base, ["OFUL"]), 50, 2, REGRET)
+    one, other = tmp_path / "one", tmp_path / "other"
+    report.keep(run(small, seeds=[0], quiet=True), one)
+    report.keep(run(small, quiet=True), other)
+    joined, whole = (
+        text.splitlines()[-1].split("|")[1:5] for text in (report.rebuild(one, beside=[other]), report.rebuild(other))
+    )
+    assert joined == whole
+    assert joined != report.rebuild(one).splitlines()[-1].split("|")[1:5]
+
+
 @pytest.mark.parametrize("name", ["matrix-approximation", "inverse-error-flat"])
 def test_matrix_studies_are_reported_too(tmp_path: Path, name: str) -> None:
     study = find(name)

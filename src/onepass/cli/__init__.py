@@ -196,11 +196,19 @@ def report_command(
         typer.Option(metavar="MODULE:NAME", help="Function of your own that makes the table and the picture."),
     ] = None,
     pdf: Annotated[bool, typer.Option("--pdf", help="Also write the picture and each of its panels as PDF.")] = False,
+    beside: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="DIR", help="Add the other policies and seeds of this folder of `run`. May be repeated."),
+    ] = None,
 ) -> None:
     """Make the tables and pictures of results again."""
     from onepass.lab import plugins, report
 
-    print(report.rebuild(folder, figure=None if figure is None else plugins.load_figure(figure), paper=pdf))
+    print(
+        report.rebuild(
+            folder, figure=None if figure is None else plugins.load_figure(figure), paper=pdf, beside=beside or ()
+        )
+    )
 
 
 @app.command()

@@ -1,13 +1,13 @@
 """Folders of results: Parquet files, and the table and picture that are made from them."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TextIO
 
 from onepass.lab.drawing import save, save_panels
 from onepass.lab.errors import ExperimentError
-from onepass.lab.figure import Figure
+from onepass.lab.figure import Figure, Row
 from onepass.lab.grid_best import TUNING
 from onepass.lab.results import CURVES, ROWS, Results, read, write
 from onepass.lab.suites import SUITES
@@ -67,11 +67,13 @@ def keep_tuning(results: Results, folder: Path) -> str:
     return rebuild(folder, TUNED_FILE, TUNING)
 
 
-def rebuild(folder: Path, file: str = "", figure: Figure | None = None, paper: bool = False) -> str:
+def rebuild(
+    folder: Path, file: str = "", figure: Figure | None = None, paper: bool = False, beside: Sequence[Path] = ()
+) -> str:
     """Make the table and the picture of a folder again from its Parquet files, and return the table.
 
     `figure=None` uses the figure that the rows name. `paper=True` also writes figure.pdf, and each panel without the
-    title as figure-PANEL.pdf.
+    title as figure-PANEL.pdf. Rows of the folders `beside` are added, unless their policy and seed are known already.
     """
     if not file:
         file = next((name for name in (ROWS, TUNED_FILE) if (folder / name).is_file()), ROWS)
@@ -79,6 +81,8 @@ def rebuild(folder: Path, file: str = "", figure: Figure | None = None, paper: b
     if not rows:
         raise ExperimentError(f"{folder / file} has no rows: run the experiment again")
     curves = read(folder / CURVES) if file == ROWS else []
+    for other in beside:
+        rows, curves = _add_rows(rows, read(other / file)), _add_rows(curves, read(other / CURVES))
     figure = figure or _figure_by_name(rows[0]["figure"], folder)
     text = format_table(figure, rows)
     (folder / TABLE).write_text(text + "\n", encoding="utf-8")
@@ -87,6 +91,12 @@ def rebuild(folder: Path, file: str = "", figure: Figure | None = None, paper: b
         save(figure, rows, curves, folder / PAPER)
         save_panels(figure, rows, curves, folder / Path(PAPER).stem)
     return text
+
+
+def _add_rows(rows: list[Row], others: Sequence[Row]) -> list[Row]:
+    """Return the rows and those of other policies or seeds."""
+    known = {(row["policy"], row["seed"]) for row in rows}
+    return [*rows, *(row for row in others if (row["policy"], row["seed"]) not in known)]
 
 
 def figures() -> dict[str, Figure]:
