@@ -66,3 +66,11 @@ def test_shares_are_of_the_best_setting_of_each_set():
     assert figures.shares(rows, ours) == {"iris": 0.5, "wine": 2.0}
     assert "1.000 of the mistakes" in figures.note(rows)
     assert figures.draw(rows, []).axes
+    rows += [row("iris", "forest", "forest", 0.05), row("wine", "forest", "forest", 0.2)]
+    assert figures.forest_shares(rows, ours) == {"iris": 2.0, "wine": 2.0}
+    assert [line["forest, %"] for line in figures.lines(rows)] == ["5.00", "20.00"]
+
+
+def test_a_set_that_was_added_later_belongs_to_neither_half():
+    chosen, others = figures.halves(dict.fromkeys(NAMES, 1.0))
+    assert len(chosen) == len(others) == 18 == (len(NAMES) - 1) / 2

@@ -5,12 +5,13 @@ from functools import partial
 import numpy as np
 import pytest
 
+from onepass.lab.bakeoff.forest import Forest
 from onepass.lab.errors import ExperimentError
 from onepass.lab.noisy import figures
 from onepass.lab.noisy.game import logged_game
 from onepass.lab.noisy.generated import GENERATED, clipped_mean, continuous_game, costs_game, linear_means
 from onepass.lab.noisy.names import CHOOSE, KINDS, NAMES, REPORT
-from onepass.lab.noisy.players import GREEDY, OURS, THOMPSON_FREE, UCB_FREE, WABBIT, policies
+from onepass.lab.noisy.players import GREEDY, OURS, THOMPSON_FREE, UCB_FREE, WABBIT, ContextFree, policies
 from onepass.lab.noisy.real import REAL, class_game
 from onepass.lab.noisy.study import NoisyBakeOff, NoisyTrial
 from onepass.lab.noisy.worlds import make_game
@@ -104,6 +105,32 @@ def test_every_policy_plays_every_round_and_the_bars_are_computed_from_the_rows(
     assert line["world"] == "flip20-vehicle"
     assert line["orders"] == "1"
     assert "geometric mean" in figures.note(results.rows)
+
+
+def test_context_free_ucb_plays_the_bound_that_ten_naive_lines_find():
+    rng = np.random.default_rng(2)
+    player, paid = ContextFree(arms=3, seed=0, width=0.7), [[], [], []]
+    for t in range(60):
+        arm = player.choose(np.zeros(2))
+        if t >= 3:
+            means = np.array([np.mean(own) for own in paid])
+            residuals = np.concatenate([np.array(own) - np.mean(own) for own in paid])
+            s = np.sqrt((residuals**2).sum() / max(t - 3, 1))
+            bounds = means + 0.7 * s * np.sqrt(np.log(t) / np.array([len(own) for own in paid]))
+            assert bounds[arm] == pytest.approx(bounds.max())
+        paid[arm].append(float(rng.normal(0.2 * arm)))
+        player.learn(np.zeros(2), arm, paid[arm][-1])
+    assert min(len(own) for own in paid) > 1
+
+
+def test_forests_find_the_side_of_a_step_and_count_their_rows():
+    rng = np.random.default_rng(4)
+    rows = rng.uniform(-1.0, 1.0, (300, 3))
+    rewards = np.stack([rows[:, 0] > 0.2, rows[:, 0] <= 0.2], axis=1) + 0.1 * rng.standard_normal((300, 2))
+    player = Forest(arms=2, seed=0, trees=8, drawn=3)
+    arms = player.play(rows, rewards)
+    assert [len(forest.rows) for forest in player.forests] == np.bincount(arms).tolist()
+    assert np.mean(arms[150:] == (rows[150:, 0] <= 0.2)) > 0.9
 
 
 def row(world, policy, group, order, reward, kind="flipped"):
