@@ -150,6 +150,8 @@ def test_a_ratio_is_of_gains_against_the_best_rival_in_hindsight_where_this_gain
     assert found["a"].ratio(OURS, (WABBIT,)).value == pytest.approx(0.5)
     assert found["b"].ratio(OURS, (WABBIT,)) is None
     assert found["b"].ratio(OURS, figures.RIVALS).value == pytest.approx(4.0)
+    unfinished = [*rows, row("a", "VW x", WABBIT, 1, 0.9), row("a", OURS, OURS, 1, 0.9)]
+    assert figures.lines(unfinished) == figures.lines(rows)
     (line,) = [text for text in figures.bars(rows) if "greedy linear" in text]
     assert f"{np.sqrt(0.5 * 4.0):.3f} over 2 worlds" in line
     assert "holds" in line

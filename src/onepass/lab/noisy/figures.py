@@ -55,11 +55,22 @@ def paired_ratio(ours: Sequence[float], theirs: Sequence[float]) -> Ratio:
     return Ratio(ratio, ratio - reach, ratio + reach)
 
 
+def common_orders(rows: Sequence[Row]) -> list[Row]:
+    """Return the rows of the orders that our policy and all rivals of the bar have played, or else all rows.
+
+    An interrupted run ends in the middle of an order, and the best of many settings is only fair on the same orders.
+    """
+    bar = [row for row in rows if row["group"] in (OURS, *RIVALS)]
+    played = [{row["order"] for row in own} for own in group_rows(bar, lambda row: row["policy"]).values()]
+    common = set.intersection(*played) if played else set()
+    return [row for row in rows if row["order"] in common] or list(rows)
+
+
 class World:
-    """Rows of one world: gains over a uniform choice by policy and order."""
+    """Rows of one world in the orders that all have played: gains over a uniform choice by policy and order."""
 
     def __init__(self, name: str, rows: Sequence[Row]) -> None:
-        self.name, self.rows = name, rows
+        self.name, self.rows = name, (rows := common_orders(rows))
         self.range = fmean(row["high"] - row["low"] for row in rows)
         self.groups = {row["policy"]: row["group"] for row in rows}
         self.gains = {
