@@ -101,6 +101,7 @@ def jobs() -> Iterator[tuple[str, Callable[[], None]]]:
         yield name, partial(call, shared, name, dim=DIM, **options)
     for name in PER_ARM:
         yield f"{name} per arm", partial(call, per_arm, name, dim=DIM, model="disjoint", **SHARED[name])
+    yield "ItemHeads", partial(call, per_arm, "ItemHeads", dim=DIM)
     yield "ItemModels", partial(call, per_arm, "ItemModels", dim=DIM)
     yield "ContextualBandit", partial(call, recommended, "ContextualBandit")
     yield "InteractionBandit", partial(call, crossed, "InteractionBandit")

@@ -20,6 +20,7 @@ from onepass.design.contract import append, append_rows, matrix, solve, spectrum
 from onepass.design.solved_append import append_solved, solve_in_halves
 from onepass.estimator import contract
 from onepass.estimator.adaptive_huber import AdaptiveHuberState
+from onepass.estimator.heads import solve_heads
 from onepass.estimator.heavy_tails import Clipping, normalize_row, rho_bound, scales, with_bounds
 from onepass.estimator.newton import project_by_spectrum, step_along
 from onepass.estimator.noise_scale import (
@@ -251,12 +252,7 @@ def update_ridge_rows(
 
 @coefficients.for_state(RidgeResponses)
 def coefficients_of_ridge(state: RidgeResponses) -> np.ndarray:
-    out = np.empty_like(state.moment)
-    for i in range(out.shape[0]):
-        solved = solve(state.design, state.moment[i])
-        for j in range(out.shape[1]):
-            out[i, j] = solved[j]
-    return out
+    return solve_heads(state.design, state.moment)
 
 
 @radius.for_state(RidgeResponses)

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from onepass.model.auto import AutoModel as AutoModel
     from onepass.model.averaged.averaged_models import AveragedModels as AveragedModels
     from onepass.model.contract import Model as Model
+    from onepass.model.heads.arm_heads import ArmHeads as ArmHeads
     from onepass.model.interaction.interaction_model import InteractionModel as InteractionModel
     from onepass.model.kernel.budgeted import Budget as Budget
     from onepass.model.kernel.kernel_model import KernelModel as KernelModel
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from onepass.model.shared import SharedModel as SharedModel
 
 __all__ = [
+    "ArmHeads",
     "ArmModel",
     "ArmModels",
     "AutoModel",
@@ -33,6 +35,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "ArmHeads": "onepass.model.heads.arm_heads",
     "ArmModel": "onepass.model.arms.arm_model",
     "ArmModels": "onepass.model.arms.arm_models",
     "AutoModel": "onepass.model.auto",

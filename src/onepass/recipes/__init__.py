@@ -2,6 +2,7 @@
 
 from onepass.recipes.generalized import GLBOMD, GLOC
 from onepass.recipes.heavy_tailed import CRMM, CRTM, MENU, TOFU, HeavyOFUL, HvtUCB
+from onepass.recipes.item_heads import ItemHeads
 from onepass.recipes.item_models import ItemModels
 from onepass.recipes.kernel import BKB, GPUCB
 from onepass.recipes.linear import OFUL, LinTS, LinUCB
@@ -27,6 +28,7 @@ __all__ = [
     "HeavyOFUL",
     "HvtUCB",
     "InteractionBandit",
+    "ItemHeads",
     "ItemModels",
     "LinTS",
     "LinUCB",

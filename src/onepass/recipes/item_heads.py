@@ -1,0 +1,83 @@
+"""One design for all items, for logs of taken items: ItemHeads."""
+
+from typing import Any
+
+from onepass.bandit.bandit import Bandit
+from onepass.design.design import Design
+from onepass.design.exact import Exact
+from onepass.exploration.exploration import Exploration
+from onepass.exploration.ucb import UCB
+from onepass.features.concatenate import Concatenate
+from onepass.features.intercept import Intercept
+from onepass.features.unit_length import UnitLength
+from onepass.foundation.check import quote
+from onepass.model.heads.arm_heads import ArmHeads
+from onepass.recipes.compose import Explore
+
+FEW = 10.0  # rows that a mean weighs against; 1 to 100 are alike on five logs (docs/recommender.md)
+
+
+def ItemHeads(
+    *,
+    dim: int,
+    reg: float = FEW,
+    exploration: Explore = 0.0,
+    seed: int = 0,
+    dtype: str = "float64",
+    half_life: Any = None,
+    design: Design | None = None,
+) -> Bandit:
+    """Make a bandit whose items share one design on z = (1, x / ||x||), with one right-hand side per item.
+
+    It is for logs that hold what was taken and nothing of what was not. Each row counts as a reward for the item that
+    was taken, and as a 0 for every other item. An item's mean is the expected reward from it when somebody with the
+    features x takes something. An unknown user is the row 0, and is shown what most have taken.
+
+    Parameters
+    ----------
+    dim : int
+        Width of a user's row x, at least 1. The length of a row does not count.
+    reg : float, default 10.0
+        Ridge lambda of A = reg I + sum of z z^T, above 0.
+    exploration : float or Exploration, default 0.0
+        A number is beta, the multiplier of the width; below 0 is pessimism. Or a rule, such as `InverseGap()`.
+    seed : int, default 0
+        Seed, at least 0, that breaks ties.
+    dtype : {"float64", "float32"}, default "float64"
+        "float32" halves the memory.
+    half_life : float or timedelta, default None
+        Number of rows, or time, after which a row counts half. With a timedelta, `learn` and `decide` need the
+        argument `time`. None forgets nothing.
+    design : Design, default None
+        Design of the dim + 1 numbers z, such as a sketch for wide rows; it has its own `reg` and `dtype`. None takes
+        `Exact`.
+
+    Returns
+    -------
+    Bandit
+        The bandit, which has learned nothing yet.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+
+    Notes
+    -----
+    O(dim^2) a row and O(dim) an item. `ItemModels` has a design for each item, O(dim^2) an item.
+
+    Examples
+    --------
+    >>> import onepass as op
+    >>> bandit = op.ItemHeads(dim=2)
+    >>> bandit.learn([[1.0, 0.0], [2.0, 0.0], [0.0, 1.0], [0.0, 5.0]], [1.0] * 4, ["a", "b", "b", "b"])
+    >>> bandit.recommend([[9.0, 0.0], [0.0, 0.0]], k=1, exclude=[["b"], []]).arms
+    [['a'], ['b']]
+    """
+    features = Concatenate(Intercept(dim=dim), UnitLength(dim=dim))
+    if design is None:
+        design = Exact(dim=features.output_dim, reg=reg, dtype=dtype)
+    elif reg != FEW or dtype != "float64":
+        raise ValueError(f"reg and dtype must be those of design, got design={quote(design)}")
+    rule = exploration if isinstance(exploration, Exploration) else UCB(exploration)
+    return Bandit(ArmHeads(design, features, half_life), rule, seed=seed, name="ItemHeads")
