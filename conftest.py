@@ -4,7 +4,7 @@ missing."""
 from importlib.util import find_spec
 
 # Modules of onepass.adapters, named as what they adapt.
-TO_PEERS = ("coba", "gymnasium", "mab2rec", "mabwiser", "optuna", "river")
+TO_PEERS = ("coba", "gymnasium", "litellm", "mab2rec", "mabwiser", "optuna", "river")
 
 
 def pytest_ignore_collect(collection_path):

@@ -79,8 +79,8 @@ RUN = {  # by which test the blocks of Python of a page run
     "test_documents": "cluster decisions faq features first_loop forgetting frames heavy_tails how/heavy_tails"
     " how/linear"
     " kernel_bandits kernel_learners log recommender saving sketches tasks tour which",
-    "test_site_examples": "adapters clicks evaluation formats merging news personalizer recommended systems"
-    " threads tuning",
+    "test_site_examples": "adapters clicks evaluation formats merging news personalizer recommended"
+    " route_prompts systems threads tuning",
     "test_client": "client",
     "test_experiment_own": "experiments",
     "test_explanations": "explanations",

@@ -42,9 +42,16 @@ def of_tuning():
 
 
 HAD = {"adapters": of_adapters, "clicks": lambda: {"op": op}, "formats": of_formats, "tuning": of_tuning}
-NEEDS = {"adapters": "mabwiser", "tuning": "optuna"}  # packages of others, which `make test` does without
+NEEDS = {  # packages of others, which `make test` does without
+    "adapters": "mabwiser",
+    "route_prompts": "litellm",
+    "tuning": "optuna",
+}
 CHEAP = ["clicks", "formats", "news", "systems"]
-ALL = ["adapters", "clicks", "evaluation", "formats", "merging", "news", "recommended", "systems", "threads", "tuning"]
+ALL = [
+    *("adapters", "clicks", "evaluation", "formats", "merging", "news", "recommended", "route_prompts", "systems"),
+    *("threads", "tuning"),
+]
 HERE = [page for page in repetitions(CHEAP, ALL) if page not in NEEDS or find_spec(NEEDS[page])]
 
 
