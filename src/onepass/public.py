@@ -24,6 +24,7 @@ from onepass.exploration.inverse_gap import InverseGap
 from onepass.exploration.optimistic_gap import OptimisticGap
 from onepass.exploration.softmax import Softmax
 from onepass.exploration.thompson import SingleDrawThompson, Thompson
+from onepass.exploration.top_two import TopTwo
 from onepass.exploration.ucb import UCB
 from onepass.features.chain import Chain
 from onepass.features.concatenate import Concatenate
@@ -71,6 +72,7 @@ from onepass.recipes import (
 
 if TYPE_CHECKING:
     from onepass.adapters.scikit_learn import OnlineKernelClassifier, OnlineKernelRegressor
+    from onepass.evaluation.ab_test import ABTest
 
 __all__ = [
     "BKB",
@@ -87,6 +89,7 @@ __all__ = [
     "SOFUL",
     "TOFU",
     "UCB",
+    "ABTest",
     "Bandit",
     "Chain",
     "Concatenate",
@@ -141,6 +144,7 @@ __all__ = [
     "Standardize",
     "Theory",
     "Thompson",
+    "TopTwo",
     "UnitLength",
     "WeightUCB",
     "from_bytes",
@@ -151,16 +155,21 @@ __all__ = [
 ]
 
 WITH_SCIKIT_LEARN = ("OnlineKernelClassifier", "OnlineKernelRegressor")
+LATE = (*WITH_SCIKIT_LEARN, "ABTest")
 
 
 def __getattr__(name: str) -> Any:
-    """The scikit-learn estimators are imported when they are asked for: importing onepass stays light without it."""
+    """Import classes that need much more than bandits when they are asked for: importing onepass stays light."""
     if name in WITH_SCIKIT_LEARN:
         from onepass.adapters import scikit_learn
 
         return getattr(scikit_learn, name)
+    if name in LATE:
+        from onepass.evaluation.ab_test import ABTest
+
+        return ABTest
     raise AttributeError(f"module 'onepass' has no attribute {name!r}")
 
 
-for _name in WITH_SCIKIT_LEARN:
+for _name in LATE:
     register_lazy(_name, partial(__getattr__, _name))

@@ -20,6 +20,7 @@ def test_examples_run(script, capsys):
 
 
 PAGES = [
+    "ab_test",
     "cluster",
     "decisions",
     "faq",

@@ -16,7 +16,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 SITE = os.environ.get("ONEPASS_SITE")  # folder of the built site: `make docs` names it
 CODE = re.compile(r"^```.*?^```$", re.M | re.S)
 FIRST_PAGE = {
-    "A/B test": "evaluation",
+    "A/B test": "ab_test",
     "propensity": "concepts/propensity",
     "cold start": "tutorials/recommending",
     "delayed reward": "first_loop",

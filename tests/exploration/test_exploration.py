@@ -25,6 +25,7 @@ RULES = {
     "Thompson": op.Thompson(0.5),
     "Thompson 1": op.Thompson(0.5, draws=1, uniform_share=0.1),
     "SingleDrawThompson": op.SingleDrawThompson(0.5),
+    "TopTwo": op.TopTwo(0.7, exploration=0.5),
 }
 DRAWN = 200_000
 MANY_ARMS = repetitions(50_000, DRAWN)  # draws of one of 1,000 arms

@@ -7,6 +7,7 @@
 import difflib
 from collections.abc import Mapping, Sequence
 
+from onepass.lab.ab_tests import study as ab_tests
 from onepass.lab.bakeoff import study as bakeoff
 from onepass.lab.bandits import clicks, drift, frontiers, heavy, outliers, sketches
 from onepass.lab.bandits import suites as bandits
@@ -29,6 +30,7 @@ GROUPS: Mapping[str, Sequence[Study]] = {
     "Contextual bandits: clicks and counts": clicks.SUITES,
     "Arms with features: click rates": news.SUITES,
     "Contextual bandits: nothing tuned": (*bakeoff.SUITES, *noisy.SUITES),
+    "A/B tests: decisions to the right stop": ab_tests.SUITES,
     "Sketched matrices: errors": matrices.SUITES,
     "Recommenders: hits, month by month": recommender.SUITES,
     "Kernel bandits: regret": kernels.SUITES,

@@ -1,0 +1,1 @@
+"""Experiments that look for the best of five arms while the level moves."""

@@ -1,0 +1,144 @@
+"""Players of an A/B test: `ABTest`, and track-and-stop, which knows no moving level and no contexts.
+
+Track-and-stop (Garivier and Kaufmann 2016) draws arms in the proportions that are optimal for the present estimates.
+It stops when the generalized likelihood ratio against every other arm exceeds a threshold:
+
+    proven       log(2 t (K - 1) / delta), for which wrong stops are at most delta (their theorem 10)
+    practical    log((K - 1) (1 + log t) / delta), which nobody has proven
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from onepass.evaluation.ab_test import ABTest
+from onepass.lab.ab_tests.worlds import World
+
+GROWTH = 0.01  # of the decisions so far: size of a block
+FIRST_FIT, REFIT = 500, 1.5  # rows of the first fit of the reward model, and growth until the next
+STEPS = 30  # of bisection
+LEADER_SHARES = np.linspace(0.08, 0.8, 37)
+
+
+class Outcome(NamedTuple):
+    """Outcome of a game.
+
+    Parameters
+    ----------
+    decisions : number of decisions at the stop, or at the end.
+    stopped : True if the player stopped before the end.
+    right : True if the leader at that time is the best arm.
+    covered : True if all limits of all contrasts held at all times.
+    width : width of the leader's narrowest limits at the end, NaN for a player without limits.
+    regret : sum of best rate less rate of the chosen arm.
+    """
+
+    decisions: int
+    stopped: bool
+    right: bool
+    covered: bool
+    width: float
+    regret: float
+
+
+class ClickModel:
+    """Logistic regression on contexts and arms, fitted now and then on all rows so far."""
+
+    def __init__(self, count: int) -> None:
+        self._count, self._rows = count, 0
+        self._fitted: Any = None
+        self._next = FIRST_FIT
+        self._x: list[np.ndarray] = []
+        self._y: list[np.ndarray] = []
+
+    def predict(self, contexts: np.ndarray) -> np.ndarray | None:
+        """Return predicted clicks (n, K), None before the first fit."""
+        if self._fitted is None:
+            return None
+        each = [self._columns(contexts, np.full(len(contexts), arm)) for arm in range(self._count)]
+        return np.stack([self._fitted.predict_proba(x)[:, 1] for x in each], axis=1)
+
+    def _columns(self, contexts: np.ndarray, arms: np.ndarray) -> np.ndarray:
+        return np.hstack([contexts, np.eye(self._count)[arms]])
+
+    def learn(self, contexts: np.ndarray, arms: np.ndarray, clicks: np.ndarray) -> None:
+        """Keep rows, and fit again if there are enough new ones."""
+        from sklearn.linear_model import LogisticRegression
+
+        self._x.append(self._columns(contexts, arms))
+        self._y.append(clicks)
+        self._rows += len(clicks)
+        if self._rows >= self._next and len(np.unique(y := np.concatenate(self._y))) == 2:
+            self._fitted = LogisticRegression(C=10.0).fit(np.concatenate(self._x), y)
+            self._next = int(self._rows * REFIT)
+
+
+def play_ab_test(
+    world: World, limit: int, tolerance: float, seed: int, adjusts: bool = True, stops: bool = True
+) -> Outcome:
+    """Play `ABTest` until it stops, or to the limit; `adjusts` lets it use contexts."""
+    count, rng = len(world.rates), np.random.default_rng([seed, 3])
+    study = ABTest(None, range(count), tolerance, seed=seed)
+    model = ClickModel(count) if adjusts else None
+    weights, truth, covered, regret = np.zeros((count, count)), np.zeros((count, count)), True, 0.0
+    while study.n_learned < limit and (study.stopped_at is None or not stops):
+        contexts, rates = world.block(min(max(int(GROWTH * study.n_learned), 1), limit - study.n_learned))
+        p = study.probabilities
+        arms = rng.choice(count, len(rates), p=p)
+        clicks = (rng.random(len(rates)) < rates[np.arange(len(rates)), arms]) * 1.0
+        means = None if model is None or contexts is None else model.predict(contexts)
+        study.learn_rows(arms, clicks, p, means)
+        if model is not None and contexts is not None:
+            model.learn(contexts, arms, clicks)
+        pair = np.minimum(p[:, None], p[None])
+        weights += len(rates) * pair
+        truth += pair * (rates[:, :, None] - rates[:, None, :]).sum(axis=0)
+        regret += float((rates[:, world.best] - rates[np.arange(len(rates)), arms]).sum())
+        covered = covered and _covers(study, truth / weights)
+    answer = study.answer
+    width = min(one.limits.upper - one.limits.lower for one in answer.contrasts)
+    return Outcome(study.n_learned, answer.enough, answer.leader == world.best, covered, width, regret)
+
+
+def _covers(study: ABTest, truth: np.ndarray) -> bool:
+    """Return True if all limits contain the true contrasts (K, K)."""
+    return all(one.limits.contains(truth[one.arm, one.other]) for one in study.contrasts())
+
+
+def play_track_and_stop(world: World, limit: int, tolerance: float, seed: int, proven: bool = True) -> Outcome:
+    """Play track-and-stop for an arm that is at most `tolerance` worse than the best, with certainty .95."""
+    count, rng, delta = len(world.rates), np.random.default_rng([seed, 3]), 0.05
+    rows, clicks, shares, t, regret = np.zeros(count), np.zeros(count), np.full(count, 1.0 / count), 0, 0.0
+    while True:
+        _, rates = world.block(min(max(int(GROWTH * t), 1), limit - t))
+        size = len(rates)
+        wanted = np.maximum(shares * (t + size), np.sqrt(t + size) - count / 2.0)
+        need = np.maximum(wanted - rows, 0.0) + 1e-9
+        arms = rng.choice(count, size, p=need / need.sum())
+        came = (rng.random(size) < rates[np.arange(size), arms]) * 1.0
+        rows, clicks, t = rows + np.bincount(arms, minlength=count), clicks + np.bincount(arms, came, count), t + size
+        regret += float((rates[:, world.best] - rates[np.arange(size), arms]).sum())
+        mean = (clicks + 0.5) / (rows + 1.0)
+        variance, best = mean * (1.0 - mean), int(mean.argmax())
+        others = np.arange(count) != best
+        gap = mean[best] - mean[others] + tolerance
+        ratio = (gap**2 / (2.0 * (variance[best] / (rows[best] + 1.0) + variance[others] / (rows[others] + 1.0)))).min()
+        odds = 2.0 * t if proven else 1.0 + np.log(t)
+        stopped = bool(ratio > np.log(odds * (count - 1) / delta))
+        if stopped or t >= limit:
+            return Outcome(t, stopped, best == world.best, True, float("nan"), regret)
+        shares = optimal_shares(best, others, gap, variance)
+
+
+def optimal_shares(best: int, others: np.ndarray, gap: np.ndarray, variance: np.ndarray) -> np.ndarray:
+    """Return the shares (K,) of arms that make the least likelihood ratio the largest, for normal rewards."""
+    lead = LEADER_SHARES[:, None]
+    low, high = np.zeros(len(lead)), (gap**2 * lead / variance[best]).min(axis=1)
+    for _ in range(STEPS):
+        middle = (low + high) / 2.0
+        total = (variance[others] / (gap**2 / middle[:, None] - variance[best] / lead)).sum(axis=1) + lead[:, 0]
+        low, high = np.where(total > 1.0, low, middle), np.where(total > 1.0, middle, high)
+    place, shares = int(low.argmax()), np.zeros(len(variance))
+    shares[best] = lead[place, 0]
+    shares[others] = variance[others] / np.maximum(gap**2 / low[place] - variance[best] / lead[place, 0], 1e-12)
+    return shares / shares.sum()
