@@ -24,6 +24,7 @@ from onepass.lab import (
     run,
     select,
 )
+from onepass.lab.ab_tests.study import ABTestStudy
 from onepass.lab.bakeoff.study import BakeOff
 from onepass.lab.bandits.environments import gaussian_rows
 from onepass.lab.datasets import SOURCES
@@ -233,5 +234,7 @@ def test_every_policy_of_every_suite_can_be_built(suite: Experiment | MatrixStud
     where = {NewsStudy: {"seed": 0}, BakeOff: {**where, "arms": 3}}.get(type(suite), where)
     if isinstance(suite, TunerStudy):
         where = {"settings": PROBLEMS[suite.problem]().settings, "seed": 0}
+    if isinstance(suite, ABTestStudy):
+        where = {"tolerance": suite.tolerance, "seed": 0}
     for policy in suite.policies:
         policy.build(**where)

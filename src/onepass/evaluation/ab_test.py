@@ -502,7 +502,7 @@ class ABTest(files.Owner):
 
     @classmethod
     def from_contents(cls, params: dict[str, Any], extra: dict[str, Any], held: files.StateSource) -> Self:
-        """Rebuild the experiment from saved parts. Raises ValueError if they do not belong together."""
+        """Rebuild the experiment from `params`, `extra` and `held`; ValueError if they do not belong together."""
         given = dict(params)
         bandit = build(given.pop("bandit"))
         given["reward_range"] = tuple(given["reward_range"])
