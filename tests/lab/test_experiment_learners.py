@@ -1,5 +1,6 @@
 import os
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,16 @@ from onepass.lab.learners.suites import (
     policies_at_best_width,
     policies_of_paper,
 )
-from onepass.lab.learners.tisvd import FIRST, TISVD, DecompositionTrial, FullEigh, FullSVD, RandomizedSVD
+from onepass.lab.learners.tisvd import (
+    FIRST,
+    TISVD,
+    DecompositionTrial,
+    FullEigh,
+    FullSVD,
+    RandomizedSVD,
+    SketchedKernel,
+    SymmetricTISVD,
+)
 from onepass.lab.results import CURVES, ROWS, read
 
 STUDIES = [suite for suite in SUITES if isinstance(suite, LearnerStudy)]
@@ -228,20 +238,23 @@ def test_only_widths_are_tuned_and_the_recommended_learner_is_left_alone() -> No
 def test_the_sketch_is_that_of_the_kernel_matrix_and_its_changes_add_up() -> None:
     rows = np.random.default_rng(0).standard_normal((FIRST + 40, 3))
     stream = InMemoryStream(rows, np.ones(len(rows)))
-    policies = (Policy("TISVD", TISVD, {"rank": 20}), Policy("full SVD", FullSVD, {"rank": 20}),
-                Policy("eigh", FullEigh, {"rank": 20}),
+    policies = (Policy("TISVD", TISVD, {"rank": 20}), Policy("TISVD of FORKS", SymmetricTISVD, {"rank": 20}),
+                Policy("full SVD", FullSVD, {"rank": 20}), Policy("eigh", FullEigh, {"rank": 20}),
                 Policy("randomized SVD", RandomizedSVD, {"rank": 20}))  # fmt: skip
-    study = DecompositionStudy("d", "", lambda seed: stream, policies, 40, 1, size=50, width=2.0)
+    source = partial(SketchedKernel, lambda seed: stream, width=2.0)
+    study = DecompositionStudy("d", "", source, policies, 40, 1, size=50)
     trial = study.trial(policies, 0)
     assert isinstance(trial, DecompositionTrial)
     trial.step(0, 40)
     kernel = np.exp(-((rows[:, None] - rows[None]) ** 2).sum(axis=2) / 8.0)
-    np.testing.assert_allclose(trial.matrix, trial.hashes.T @ kernel @ trial.hashes, atol=1e-9)
+    sketch = trial.source
+    np.testing.assert_allclose(sketch.matrix, sketch.hashes.T @ kernel @ sketch.hashes, atol=1e-9)
     errors = {row["policy"]: row["spectral_error"] for row in trial.rows()}
-    singular = np.linalg.svd(trial.matrix)[1]
+    singular = np.linalg.svd(sketch.matrix)[1]
     assert errors["full SVD"] == pytest.approx(singular[20] / singular[0])
     assert errors["eigh"] == pytest.approx(errors["full SVD"])
     assert errors["full SVD"] <= errors["TISVD"] < 0.2
+    assert errors["TISVD of FORKS"] == pytest.approx(errors["TISVD"], rel=1e-6)
     assert errors["full SVD"] <= errors["randomized SVD"] < 1.5 * errors["full SVD"]
 
 
@@ -267,8 +280,7 @@ def test_a_study_of_learners_is_reported_and_rebuilt(tmp_path: Path, figure: Fig
 
 
 def test_decompositions_and_tuning_are_drawn(tmp_path: Path) -> None:
-    rows = np.random.default_rng(0).standard_normal((FIRST + 40, 3))
-    study = replace(find("tisvd"), stream=lambda seed: InMemoryStream(rows, np.ones(len(rows))))  # type: ignore[type-var]
+    study = find("tisvd")
     assert "TISVD" in report.keep(run(study, rounds=40, seeds=1, quiet=True), tmp_path)
     assert is_picture(tmp_path / "figure.png")
     found = tune(small_study(grid={"width": (0.5, 1.0, 2.0)}), policies=FEW[:2], seeds=1, quiet=True)

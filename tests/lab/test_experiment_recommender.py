@@ -34,7 +34,7 @@ from onepass.lab.recommender.interactions import (
     prepare,
     warm_up,
 )
-from onepass.lab.recommender.policies import CBRAP, Popularity, PSILinUCBFull, Random
+from onepass.lab.recommender.policies import CBRAP, LinUCBFull, Popularity, PSILinUCBFull, Random
 from onepass.lab.recommender.suites import sweep
 from onepass.lab.seeds import FIRST_TUNING_SEED
 
@@ -227,12 +227,21 @@ def test_hits_are_those_of_dense_models_on_the_products_and_row_by_row_changes_n
         Recommender("rows", "LinUCB", LINUCB.params, batch=1),
         Recommender("full", PSILinUCBFull, {"rank": 5, **RULE}),
         Recommender("fours", PSILinUCBFull, {"rank": 5, **RULE}, batch=4),
+        Recommender("full width", LinUCBFull, RULE),
     )
     rows = run(study(*policies), rounds=3, quiet=True).rows
     wanted = dense_hits(study().problem(0), 0.37, -0.1)[:3]
     for policy in policies:
         own = [row["hit_at_10"] for row in rows if row["policy"] == policy.label and row["month"] != "all"]
         assert own == pytest.approx(wanted), policy.label
+
+
+def test_models_of_full_width_that_do_not_fit_into_memory_are_refused() -> None:
+    policy = LinUCBFull(dim=(3, 4), memory_limit=2 * 8 * 12**2)
+    rows = Factors(np.ones((3, 3)), np.ones((3, 4)))
+    policy.learn(Factors(rows.left[:2], rows.right[:2]), np.ones(2), np.array([0, 1]))
+    with pytest.raises(ValueError, match="3 arms of 12 x 12 numbers"):
+        policy.learn(rows, np.ones(3), np.array([0, 1, 2]))
 
 
 def test_a_policy_is_not_changed_by_its_company() -> None:

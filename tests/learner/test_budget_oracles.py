@@ -152,6 +152,26 @@ def test_forks_on_truncated_sketches_is_newton_steps_with_resets(update_every, s
     np.testing.assert_allclose(found, want, rtol=0, atol=1e-8)
 
 
+@pytest.mark.parametrize("options", [{"project": "next"}, {"count": "examples"}])
+def test_forks_projects_on_the_next_example_or_counts_examples_as_the_naive_one_does(options):
+    rows, targets = stream(800)
+    sizes = {"budget": 40, "rank": 6, "sketch_size": 30, "sample_size": 12, "blocks": 3}
+    steps = STEPS[2]
+    learner = op.learner.FORKS(**sizes, **steps, **options, update_every=23, width=1.2, seed=2)
+    found, places = decisions(learner, rows, targets), learner._state.sketching.landmark_indices
+    made = Absorbing(places, 30, 6, 3, 2, 1.2)
+    changed = {"project_next": "project" in options, "by_example": "count" in options}
+    want = dense.forks(rows, targets, places, 40, 23, 1.2, "hinge", **steps, made=made, **changed)
+    np.testing.assert_allclose(found, want, rtol=0, atol=1e-8)
+    first = 800 - sum(learner._state.sketching.schedule.counts[2:]) if "count" in options else 200
+    if "project" in options:
+        assert np.abs(found[first:]).max() == steps["bound"]
+    else:
+        assert (
+            learner._state.sketching.sketch.used == 80 + (800 - (np.cumsum(targets * found < 1.0) < 80).sum() - 1) // 23
+        )
+
+
 def test_an_update_after_a_share_of_all_examples_counts_those_without_a_loss_and_those_before_the_map():
     rows, targets = stream(600)
     learner = op.learner.FORKS(budget=10, update_every=0.1, width=1.0)

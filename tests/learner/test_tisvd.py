@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import onepass as op
 from onepass.foundation.linalg import tisvd
 
 
@@ -66,3 +67,54 @@ def test_repeated_and_zero_updates_add_no_direction(scale):
         np.testing.assert_allclose(values, [times * row @ row], rtol=1e-12)
         vectors, values = tisvd(vectors, values, zero, row, 5)
         np.testing.assert_allclose(values, [times * row @ row], rtol=1e-12)
+
+
+# --- any matrix, any update
+
+
+def test_the_general_decomposition_is_the_best_of_its_rank_of_every_update():
+    rng = np.random.default_rng(5)
+    matrix = rng.standard_normal((9, 7))
+    decomposition, held = op.learner.TISVD(4, matrix), best_of_rank(matrix, 4)
+    for columns in (1, 3, 2, 5):
+        left, right = rng.standard_normal((9, columns)), rng.standard_normal((7, columns))
+        held = best_of_rank(held + left @ right.T, 4)
+        np.testing.assert_allclose(decomposition.update(left, right).approximation(), held, atol=1e-10)
+    np.testing.assert_allclose(decomposition.left.T @ decomposition.left, np.eye(4), atol=1e-12)
+    np.testing.assert_allclose(decomposition.right.T @ decomposition.right, np.eye(4), atol=1e-12)
+
+
+def best_of_rank(matrix, rank):
+    left, singular, right = np.linalg.svd(matrix)
+    return (left[:, :rank] * singular[:rank]) @ right[:rank]
+
+
+def test_the_general_decomposition_handles_an_indefinite_symmetric_matrix():
+    rng = np.random.default_rng(6)
+    decomposition, held = op.learner.TISVD(rank=3), np.zeros((8, 8))
+    for _ in range(20):
+        a, b = rng.standard_normal((2, 8))
+        held = best_of_rank(held + np.outer(a, b) + np.outer(b, a), 3)
+        decomposition.update(np.stack([a, b], axis=1), np.stack([b, a], axis=1))
+        np.testing.assert_allclose(decomposition.approximation(), held, atol=1e-9)
+
+
+@pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
+def test_repeated_zero_and_dependent_columns_add_no_direction(scale):
+    rng = np.random.default_rng(3)
+    a, b = scale * rng.standard_normal(6), rng.standard_normal(5)
+    decomposition = op.learner.TISVD(rank=5).update(np.zeros(6), b)
+    assert decomposition.values.size == 0
+    for times in range(1, 4):
+        decomposition.update(np.stack([a, 2.0 * a, 0.0 * a], axis=1), np.stack([b, -b, b], axis=1))
+        assert (decomposition.values > 1e-12 * scale).sum() == 1
+        np.testing.assert_allclose(decomposition.approximation(), -times * np.outer(a, b), rtol=1e-9, atol=1e-20)
+
+
+def test_the_general_decomposition_refuses_what_does_not_fit():
+    decomposition = op.learner.TISVD(2, np.eye(3))
+    with pytest.raises(ValueError, match="must have 3 and 3 rows"):
+        decomposition.update(np.ones((3, 2)), np.ones((3, 1)))
+    with pytest.raises(ValueError, match="finite"):
+        decomposition.update([1.0, np.nan, 0.0], np.ones(3))
+    np.testing.assert_array_equal(decomposition.values, [1.0, 1.0])

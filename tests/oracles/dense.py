@@ -159,6 +159,39 @@ class SpectralTruncation:
         self.matrix = self.ridge * np.eye(len(self.matrix)) + (self.directions.T * above) @ self.directions
 
 
+class ProjectorSplitting:
+    """Shustova et al. algorithms 2 to 4 with dense matrices; a batch is added before the first SVD cuts anything."""
+
+    def __init__(self, dim, rank, reg, cholesky=False):
+        self.left = self.right = np.zeros((dim, 0))
+        self.more, self.rank, self.reg, self.cholesky, self.lossy = np.zeros((dim, dim)), rank, reg, cholesky, False
+
+    @property
+    def lower(self):
+        return np.eye(len(self.more)) - self.left @ self.right.T - self.more
+
+    def add(self, rows):
+        q, r = np.linalg.qr(self.lower @ rows.T / np.sqrt(self.reg))
+        values, vectors = np.linalg.eigh(np.eye(len(r)) + r @ r.T)
+        m = np.linalg.cholesky(np.eye(len(r)) + r @ r.T) if self.cholesky else (vectors * np.sqrt(values)) @ vectors.T
+        self.more = self.more + q @ (m - np.eye(len(r))) @ np.linalg.inv(m) @ q.T @ self.lower
+
+    def compress(self):
+        if self.lossy:
+            u, s = np.linalg.qr(self.left + self.more @ self.right)
+            s = s - u.T @ self.more @ self.right
+            v, s = np.linalg.qr(self.right @ s.T + self.more.T @ u)
+            self.left, self.right = u @ s.T, v
+        else:
+            u, s, v = np.linalg.svd(self.left @ self.right.T + self.more)
+            self.left, self.right = u[:, : self.rank] * s[: self.rank], v[: self.rank].T
+            self.lossy = s[self.rank] > 1e-9
+        self.more = np.zeros_like(self.more)
+
+    def inverse(self):
+        return self.lower.T @ self.lower / self.reg
+
+
 # ---- heavy tails (ALGORITHMS section 4; Wang et al.) ----
 
 

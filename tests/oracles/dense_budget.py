@@ -158,34 +158,40 @@ def skegd(X, y, places, budget, update_every, width, loss, step, made):
 
 
 def forks(
-    X, y, places, budget, update_every, width, loss, step, alpha, curvature, bound, made, decaying=0.0, old_map=False
+    X, y, places, budget, update_every, width, loss, step, alpha, curvature, bound, made, decaying=0.0, old_map=False,
+    by_example=False, project_next=False
 ):  # fmt: skip
     """Wen, Zhang et al. algorithm 1 on the maps made(points, landmarks), A inverted every round, update_every as in
     `is_due`.
 
     A round of an update: the decision, the new map and the reset, the step on the new map; old_map: the step before.
+    by_example: update_every counts examples; project_next: w is projected before it decides, not after a step.
     """
     decisions, kept, _ = buffered(X, y, width, 2 * budget, loss, step)
     landmarks = X[[kept[p] for p in places]]
-    Z, since = made(X[kept], landmarks), 0
-    A, w = alpha * np.eye(Z.shape[1]), np.zeros(Z.shape[1])
+    Z, since, examples = made(X[kept], landmarks), 0, 0
+    A, w, most = alpha * np.eye(Z.shape[1]), np.zeros(Z.shape[1]), np.inf if project_next else bound
 
     def stepped(A, w, t, f):
         phi = Z.T @ gaussian(landmarks, X[t : t + 1], width)[:, 0]
         added = curvature + decaying / np.sqrt(1 + since)
-        return newton(A, w, phi, LOSSES[loss][1](f, y[t]), step, added, bound)
+        return newton(A, w, phi, LOSSES[loss][1](f, y[t]), step, added, most)
 
     if not old_map:
         A, w = stepped(A, w, len(decisions) - 1, 0.0)
     for t in range(len(decisions), len(X)):
-        decisions.append(w @ Z.T @ gaussian(landmarks, X[t : t + 1], width)[:, 0])
-        if LOSSES[loss][1](decisions[t], y[t]) == 0.0:
-            continue
-        since += 1
-        if old_map or not is_due(update_every, since, t + 1):
+        phi = Z.T @ gaussian(landmarks, X[t : t + 1], width)[:, 0]
+        if project_next:
+            w = projected(A, w, phi, bound)
+        decisions.append(w @ phi)
+        examples += 1
+        loses = LOSSES[loss][1](decisions[t], y[t]) != 0.0
+        since += loses
+        due = is_due(update_every, examples if by_example else since, t + 1) and (loses or by_example)
+        if loses and (old_map or not due):
             A, w = stepped(A, w, t, decisions[t])
-        if is_due(update_every, since, t + 1):
-            kept, since = [*kept, t], 0
+        if due:
+            kept, since, examples = [*kept, t], 0, 0
             Z = made(X[kept], landmarks)
             A, w = alpha * np.eye(Z.shape[1]), np.zeros(Z.shape[1])
             if not old_map:
@@ -195,11 +201,16 @@ def forks(
 
 def newton(A, w, phi, gradient, step, curvature, bound):
     """w - step g A^-1 phi; the nearest in the norm of A with |w^T phi| <= bound; then A + curvature g^2 phi phi^T."""
-    inverse = np.linalg.inv(A)
-    w = w - step * gradient * inverse @ phi
-    if abs(w @ phi) > bound:
-        w = w - (w @ phi - np.sign(w @ phi) * bound) / (phi @ inverse @ phi) * inverse @ phi
+    w = projected(A, w - step * gradient * np.linalg.inv(A) @ phi, phi, bound)
     return A + curvature * gradient**2 * np.outer(phi, phi), w
+
+
+def projected(A, w, phi, bound):
+    """The nearest w in the norm of A with |w^T phi| <= bound."""
+    if abs(w @ phi) <= bound:
+        return w
+    direction = np.linalg.inv(A) @ phi
+    return w - (w @ phi - np.sign(w @ phi) * bound) / (phi @ direction) * direction
 
 
 def pros_n_kons(

@@ -12,7 +12,9 @@ rank(X) <= rank.
 
 Differences from Shustova et al. Its algorithm 2 throws away the batch on which the first compression happens: here the
 increment is added first. Its theorems misprint L_0: L_0^-1 = I / sqrt(reg). Its Cholesky factor of a batch inflates the
-rank when rows repeat: here the symmetric root, rank-revealing (Gram of the batch, null directions dropped).
+rank when rows repeat: here the symmetric root, rank-revealing (Gram of the batch, null directions dropped), unless
+factor="cholesky". Batches of more than rank rows are cut into pieces of rank rows. Its algorithm 6 takes a splitting
+step at every row once there was an SVD: schedule="row"; schedule="batch" takes one for all columns beyond rank.
 
 reg must be of the order of the spectrum. The singular values of U V^T are 1 - sqrt(reg / (reg + s)) for the
 eigenvalues s of X^T X, all near 1 once s >> reg: the truncation then keeps arbitrary directions. compensate=True orders
@@ -43,7 +45,16 @@ from onepass.design.truncation import (
 from onepass.foundation import check
 from onepass.foundation.cholesky_updates import eigenvalue
 from onepass.foundation.generic import compiled
-from onepass.foundation.linalg import NEGLIGIBLE, dot, fill, inverse_root_error, orthonormal, squared_norms, svd
+from onepass.foundation.linalg import (
+    NEGLIGIBLE,
+    dot,
+    fill,
+    inverse_root_error,
+    orthonormal,
+    semidefinite_root,
+    squared_norms,
+    svd,
+)
 from onepass.foundation.registry import savable
 from onepass.foundation.state import zeros
 
@@ -52,11 +63,16 @@ TOLERANCE = 5e3  # roundings below which a direction of U V^T that is cut counts
 
 
 class ProjectorSplittingRule(NamedTuple):
-    """rank r; compensate: put what was cut back into the ridge; reg."""
+    """rank r; compensate: put what was cut back into the ridge; reg.
+
+    cholesky: the factor of a batch is triangular; every_row: a splitting step at every row.
+    """
 
     rank: int
     compensate: bool
     reg: float
+    cholesky: bool
+    every_row: bool
 
 
 class ProjectorSplittingState(NamedTuple):
@@ -134,14 +150,14 @@ def unwhiten(state: ProjectorSplittingState, z: np.ndarray) -> np.ndarray:
 
 
 @compiled
-def join(state: ProjectorSplittingState, q: np.ndarray, scale: np.ndarray, mass: float) -> ProjectorSplittingState:
-    """Append the increment Q diag(scale) Q^T (I - U V^T) for rows q (m, dim), orthogonal to each other."""
+def join(state: ProjectorSplittingState, q: np.ndarray, scaled: np.ndarray, mass: float) -> ProjectorSplittingState:
+    """Append the increment `scaled`^T q (I - U V^T) for rows q and scaled (m, dim)."""
     left, right, used = state.left, state.right, state.used
     seen = dot(dot(q, left[:used].T), right[:used])
     for i in range(q.shape[0]):
         for j in range(q.shape[1]):
             right[used + i, j] = q[i, j] - seen[i, j]
-            left[used + i, j] = q[i, j] * scale[i]
+            left[used + i, j] = scaled[i, j]
     return with_columns(state, used + q.shape[0], state.ridge, add_mass(state.sums, mass))
 
 
@@ -187,6 +203,44 @@ def truncate_factors(state: ProjectorSplittingState) -> float:
             state.left[i, j] = left[i, j] * singular[i]
             state.right[i, j] = right[i, j]
     return float(singular[rank]) if rank < singular.size else 0.0
+
+
+@compiled
+def symmetric_factor(whitened: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Rows Q and (Q^T C)^T for Y = P diag(s) Q, C = 1 - 1 / sqrt(1 + s^2); null directions are left out."""
+    _, singular, q = svd(whitened)
+    kept, scaled = 0, q.copy()
+    for i in range(singular.size):
+        s = np.sqrt(1.0 + float(singular[i]) ** 2)
+        scale = float(singular[i]) ** 2 / (s * (s + 1.0))
+        for j in range(q.shape[1]):
+            scaled[i, j] *= scale
+        if singular[i] > NEGLIGIBLE * np.finfo(whitened.dtype).eps * singular[0]:
+            kept += 1
+    return q[:kept], scaled[:kept]
+
+
+@compiled
+def triangular_factor(whitened: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Rows Q and (Q^T C)^T for Y^T = Q^T R, I + R R^T = M M^T, C = (M - I) M^-1 (Shustova et al. algorithm 4)."""
+    q, r = orthonormal(whitened)
+    size = q.shape[0]
+    gram = dot(r, r.T).astype(np.float64)
+    for i in range(size):
+        gram[i, i] += 1.0
+    m, inverse = semidefinite_root(gram), np.zeros((size, size))
+    for j in range(size):  # M inverse = I, by forward substitution
+        inverse[j, j] = 1.0 / m[j, j]
+        for i in range(j + 1, size):
+            total = 0.0
+            for k in range(j, i):
+                total -= m[i, k] * inverse[k, j]
+            inverse[i, j] = total / m[i, i]
+    core = np.zeros((size, size), whitened.dtype)  # C^T, C = I - M^-1
+    for i in range(size):
+        for j in range(size):
+            core[j, i] = (1.0 if i == j else 0.0) - inverse[i, j]
+    return q, dot(core, q)
 
 
 @compiled
@@ -272,25 +326,27 @@ def append(state: ProjectorSplittingState, row: np.ndarray) -> ProjectorSplittin
     s = np.sqrt(1.0 + squared_norms(y)[0])
     if s == 1.0:  # the row is lost beside A
         return with_columns(state, state.used, state.ridge, add_dust(add_mass(state.sums, mass), mass))
-    state = join(state, y, np.full(1, 1.0 / (s * (s + 1.0))), mass)
-    return compress(state) if state.used == state.left.shape[0] else state
+    scaled, scale = y.copy(), 1.0 / (s * (s + 1.0))
+    for j in range(row.size):
+        scaled[0, j] *= scale
+    state = join(state, y, scaled, mass)
+    steps = state.settings.every_row and state.sums.shed > 0.0
+    return compress(state) if steps or state.used == state.left.shape[0] else state
 
 
 @contract.append_rows.for_state(ProjectorSplittingState)
 def append_rows(state: ProjectorSplittingState, rows: np.ndarray) -> ProjectorSplittingState:
-    """Batches of at most `rank` rows: Y = P diag(s) Q, C = 1 - 1 / sqrt(1 + s^2), increment Q^T C Q (I - U V^T)."""
+    """Batches of at most `rank` rows; row by row where every row takes a splitting step."""
+    if state.settings.every_row:
+        for i in range(rows.shape[0]):
+            state = append(state, rows[i])
+        return state
     for start in range(0, rows.shape[0], state.settings.rank):
         batch = rows[start : start + state.settings.rank]
         state = compress(state)
-        _, singular, q = svd(whiten(state, batch))
-        kept = 0
-        scale = np.empty(singular.size)
-        for i in range(singular.size):
-            s = np.sqrt(1.0 + float(singular[i]) ** 2)
-            scale[i] = float(singular[i]) ** 2 / (s * (s + 1.0))
-            if singular[i] > NEGLIGIBLE * np.finfo(rows.dtype).eps * singular[0]:
-                kept += 1
-        state = join(state, q[:kept], scale, np.sum(squared_norms(batch)))
+        whitened = whiten(state, batch)
+        q, scaled = triangular_factor(whitened) if state.settings.cholesky else symmetric_factor(whitened)
+        state = join(state, q, scaled, np.sum(squared_norms(batch)))
         state = compress(state)
     return state
 
@@ -376,13 +432,24 @@ class ProjectorSplitting(Design):
         Regularization in units of ||x||^2 and of the order of the spectrum, above 0.
     compensate : bool, default False
         Order by the spectrum of A, and put the mass that was cut back as a multiple of I.
+    factor : {"symmetric", "cholesky"}, default "symmetric"
+        Factor of a batch: the symmetric root, or the triangular one of Shustova et al. algorithm 4. Both are exact
+        until something is cut. The symmetric root drops repeated rows of a batch, the triangular one does not.
+    schedule : {"batch", "row"}, default "batch"
+        When the splitting step is taken once something was cut. "batch" collects up to `rank` rows for one step,
+        "row" takes a step at every row (Shustova et al. algorithm 6) and ignores `factor`.
     dtype : {"float64", "float32"}, default "float64"
         Dtype of all arrays.
 
     Raises
     ------
     ValueError
-        If an argument is out of its range.
+        If an argument is out of its range, or if `compensate` or `factor="cholesky"` is combined with
+        `schedule="row"`.
+
+    Notes
+    -----
+    Cost O(dim rank) a row, amortized; O(dim rank^2) a row with `schedule="row"`. Memory 4 rank dim numbers.
 
     Examples
     --------
@@ -393,22 +460,43 @@ class ProjectorSplitting(Design):
     """
 
     def __init__(
-        self, *, dim: int, rank: int, reg: float = 1.0, compensate: bool = False, dtype: str = "float64"
+        self,
+        *,
+        dim: int,
+        rank: int,
+        reg: float = 1.0,
+        compensate: bool = False,
+        factor: str = "symmetric",
+        schedule: str = "batch",
+        dtype: str = "float64",
     ) -> None:
         self.params: dict[str, Any] = check_common(dim, reg, dtype)
         hint = "use Exact when the rank is that of the data"
         self.params["rank"] = check.integer("rank", rank, 1, self.dim, hint)
         self.params["compensate"] = bool(check.choice("compensate", compensate, (False, True)))
+        self.params["factor"] = check.choice("factor", factor, ("symmetric", "cholesky"))
+        self.params["schedule"] = check.choice("schedule", schedule, ("batch", "row"))
+        if schedule == "row" and (compensate or factor == "cholesky"):
+            raise ValueError(
+                "schedule must be 'batch' where compensate is True or factor is 'cholesky': a step at every row has "
+                "neither a cut to put back nor a batch to factor"
+            )
 
     def begin(self) -> ProjectorSplittingState:
-        rank, reg, compensate = self.params["rank"], self.params["reg"], self.params["compensate"]
+        p, rank, reg = self.params, self.params["rank"], self.params["reg"]
         return ProjectorSplittingState(
             left=zeros(2 * rank, self.dim, dtype=self.dtype),
             right=zeros(2 * rank, self.dim, dtype=self.dtype),
             used=0,
             ridge=reg,
             sums=Sums(mass=0.0, shed=0.0, weighted=0.0, dust=0.0),
-            settings=ProjectorSplittingRule(rank=rank, compensate=compensate, reg=reg),
+            settings=ProjectorSplittingRule(
+                rank=rank,
+                compensate=p["compensate"],
+                reg=reg,
+                cholesky=p["factor"] == "cholesky",
+                every_row=p["schedule"] == "row",
+            ),
         )
 
     def truncation(self) -> Truncation:

@@ -68,6 +68,7 @@ STYLES = {
     "KernelNewton Fourier 400": (GREEN, "--"),
     "KernelNewton FD 30": (GREEN, (0, (1, 1.2))),
     "TISVD": (BLUE, "-"),
+    "TISVD of FORKS": (GREEN, "-"),
     "full SVD": (BLACK, "-"),
     "randomized SVD": (ORANGE, "-"),
     "HvtUCB FD": (ORANGE, "-"),

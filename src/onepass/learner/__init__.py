@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from onepass.learner.pros_n_kons import PROSNKONS as PROSNKONS
     from onepass.learner.rbp import RBP as RBP
     from onepass.learner.skegd import SkeGD as SkeGD
+    from onepass.learner.tisvd import TISVD as TISVD
 
 __all__ = [
     "BOGD",
@@ -39,6 +40,7 @@ __all__ = [
     "NOGD",
     "PROSNKONS",
     "RBP",
+    "TISVD",
     "Projectron",
     "SkeGD",
 ]
@@ -54,6 +56,7 @@ _MODULES = {
     "RBP": "onepass.learner.rbp",
     "Projectron": "onepass.learner.projectron",
     "SkeGD": "onepass.learner.skegd",
+    "TISVD": "onepass.learner.tisvd",
 }
 
 

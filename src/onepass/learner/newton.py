@@ -49,10 +49,10 @@ def inner_product(a, b):
 
 
 @compiled
-def online_newton_step(state, phi, gradient, curvature):
-    """One step for l'(f) = gradient at features phi (k,); w and root in place."""
+def solve_features(state, phi):
+    """Leave R^T phi in v and A^-1 phi in u (k,); return phi^T A^-1 phi."""
     k = phi.size
-    w, root, v, u = state.w[:k], state.root, state.v[:k], state.u[:k]
+    root, v, u = state.root, state.v, state.u
     for j in range(k):
         v[j] = 0.0
     for i in range(k):
@@ -63,16 +63,28 @@ def online_newton_step(state, phi, gradient, curvature):
         for j in range(k):
             total += root[i, j] * v[j]
         u[i] = total
-    q = inner_product(v, v)
+    return inner_product(v[:k], v[:k])
+
+
+@compiled
+def project_weights(state, phi, f, q, bound):
+    """Move w, with w^T phi = f, to the nearest with |w^T phi| <= bound in the norm of A; u = A^-1 phi and q: solved."""
+    over = abs(f) - bound
+    if over > 0.0:
+        for j in range(phi.size):
+            state.w[j] -= np.sign(f) * over / q * state.u[j]
+
+
+@compiled
+def online_newton_step(state, phi, gradient, curvature):
+    """One step for l'(f) = gradient at features phi (k,); w and root in place."""
+    k = phi.size
+    w, q = state.w[:k], solve_features(state, phi)
     if q > 0.0:
         for j in range(k):
-            w[j] -= state.step * gradient * u[j]
-        f = inner_product(w, phi)
-        over = abs(f) - state.bound
-        if over > 0.0:
-            for j in range(k):
-                w[j] -= np.sign(f) * over / q * u[j]
-        shift_root(root, v, u, q, curvature * gradient * gradient)
+            w[j] -= state.step * gradient * state.u[j]
+        project_weights(state, phi, inner_product(w, phi), q, state.bound)
+        shift_root(state.root, state.v[:k], state.u[:k], q, curvature * gradient * gradient)
 
 
 @compiled

@@ -2,7 +2,8 @@
 
 The first 2 B examples with a loss are kept, f = sum of a_i k(x_i, x) with a_i = -step l'(f). Once there are so many,
 they are sketched. From then on f = w^T phi(x), and an example with a loss joins the sketches whenever enough losses
-have passed since the last one did: `update_every` losses, or a share of all examples seen so far.
+have passed since the last one did: `update_every` losses, or a share of all examples seen so far. FORKS can count
+examples in place of losses: then every `update_every`-th example joins, with a loss or without.
 """
 
 from typing import Any, NamedTuple
@@ -22,7 +23,8 @@ from onepass.learner.newton import inner_product
 
 
 class UpdateSchedule(NamedTuple):
-    """counts (2,): examples seen, and losses since the map was made or updated; every: losses, or share: of the seen.
+    """counts (3,): examples seen, and losses and examples since the map was made or updated; every: losses, or
+    share: of the seen; by_example: examples in place of losses.
 
     Counters in an array, so that a regular round needs no new state: that took a third of its time.
     """
@@ -30,6 +32,7 @@ class UpdateSchedule(NamedTuple):
     counts: np.ndarray
     every: int
     share: float
+    by_example: bool
 
 
 class Sketching(NamedTuple):
@@ -69,12 +72,16 @@ def two_stage_decision(buffer, features, phi, mapped, w, x):
 def count_regular_round(schedule, mapped, gradient):
     """Count a round in which neither the buffer nor the map changes, and return True for such a round."""
     counts, loss = schedule.counts, gradient != 0.0
-    if loss:
+    if not mapped:
+        if loss:
+            return False
+    elif loss or schedule.by_example:
         after = schedule.every if schedule.every > 0 else schedule.share * (counts[0] + 1)
-        if not mapped or counts[1] + 1 >= after:
+        if counts[2 if schedule.by_example else 1] + 1 >= after:
             return False
     counts[0] += 1
     counts[1] += loss
+    counts[2] += 1
     return True
 
 
@@ -101,7 +108,7 @@ def absorb_example(state, x, weight):
                 True,
             )
     counts[0] += 1
-    counts[1] = 0
+    counts[1], counts[2] = 0, 0
     return Sketching(
         buffer=buffer,
         landmark_indices=state.landmark_indices,
@@ -140,7 +147,10 @@ def init_sketching(params: dict[str, Any], dim: int) -> Sketching:
     every = params["update_every"]
     whole = isinstance(every, int)
     schedule = UpdateSchedule(
-        counts=zeros(2, dtype=np.int64), every=every if whole else 0, share=0.0 if whole else every
+        counts=zeros(3, dtype=np.int64),
+        every=every if whole else 0,
+        share=0.0 if whole else every,
+        by_example=params.get("count") == "examples",
     )
     return Sketching(
         buffer=buffer,

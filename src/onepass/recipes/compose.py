@@ -43,6 +43,7 @@ def compose(
     features: Any = None,
     estimate: Callable[[Design], Estimator] = Ridge,
     half_life: Any = None,
+    compact: bool | None = None,
 ) -> Bandit:
     """Compose the bandit of a recipe.
 
@@ -71,6 +72,8 @@ def compose(
         Function design -> estimator.
     half_life : float or timedelta, default None
         Half-life of rows.
+    compact : bool, default None
+        Keep the models of arms in an arena. None does so if it can.
 
     Returns
     -------
@@ -90,10 +93,10 @@ def compose(
     if model == "shared":
         learner = estimate(make(*full))
     elif model == "disjoint":
-        learner = Disjoint(estimate(make(*own)))
+        learner = Disjoint(estimate(make(*own)), compact=compact)
     else:
         shared: Any = estimate(make(*full))
-        learner = Hybrid(shared=shared, arms=Ridge(make(*own)))
+        learner = Hybrid(shared=shared, arms=Ridge(make(*own)), compact=compact)
     rule = exploration
     if not isinstance(rule, Exploration):
         rule = SingleDrawThompson(rule) if thompson else UCB(rule)

@@ -92,6 +92,7 @@ def BKB(
     staleness: float = 2.0,
     redundancy: float = 0.001,
     incremental: bool = False,
+    epsilon: float = 0.5,
     normalize: bool | None = None,
     fit_after: int = 0,
     seed: int = 0,
@@ -125,6 +126,9 @@ def BKB(
         join it.
     incremental : bool, default False
         Let drawings only thin the present dictionary and add the new play.
+    epsilon : float, default 0.5
+        Accuracy of the theorems, above 0 and below 1, used by `exploration=Theory(...)`: variances are within a
+        factor (1 + epsilon) / (1 - epsilon) of the exact ones.
     normalize : bool, default None
         Center and scale rewards by their running mean and deviation. None does so if `fit_after` is set.
     fit_after : int, default 0
@@ -146,7 +150,7 @@ def BKB(
 
     Notes
     -----
-    O(A m) a round. `onepass.model.Budget` documents the four parameters of the dictionary,
+    O(A m) a round. `onepass.model.Budget` documents the five parameters of the dictionary,
     `onepass.model.bkb_oversampling` the values of the theorems. In Thompson sampling, draws have the posterior's
     covariance in the span of the dictionary, and independent parts with the variances outside it.
 
@@ -165,7 +169,13 @@ def BKB(
     >>> bool(abs(5.0 * arms[bandit.decide().arm, 0] - np.pi / 2) < 0.1)
     True
     """
-    budget = Budget(oversampling=oversampling, staleness=staleness, redundancy=redundancy, incremental=incremental)
+    budget = Budget(
+        oversampling=oversampling,
+        staleness=staleness,
+        redundancy=redundancy,
+        incremental=incremental,
+        epsilon=epsilon,
+    )
     model = KernelModel(arms, kernel, reg=reg, budget=budget, normalize=normalize, fit_after=fit_after, seed=seed)
     return Bandit(model, _rule(exploration), seed=seed, name="BKB")
 

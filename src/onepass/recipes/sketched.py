@@ -13,6 +13,7 @@ from onepass.design.exact import Exact
 from onepass.design.frequent_directions import FrequentDirections
 from onepass.design.projector_splitting import ProjectorSplitting
 from onepass.features.projection import GaussianProjection
+from onepass.foundation import check
 from onepass.recipes.compose import Dim, Explore, Make, cap_size, compose, least_squares_estimator
 
 
@@ -309,7 +310,7 @@ def DBSLinUCB(
 
     References
     ----------
-    Wen, Yin et al., algorithms 2 and 3.
+    Wen, Yin et al., algorithms 1, 4 and 5.
     """
 
     def design(d: int, most: int) -> Design:
@@ -326,6 +327,9 @@ def PSILinUCB(
     dim: Dim,
     rank: int,
     compensate: bool = False,
+    integrator: bool = False,
+    factor: str = "symmetric",
+    schedule: str = "batch",
     reg: float = 1.0,
     exploration: Explore = 0.1,
     estimator: str = "ridge",
@@ -348,6 +352,15 @@ def PSILinUCB(
         `SketchWarning` says so (docs/sketches.md).
     compensate : bool, default False
         Put the cut mass back as a multiple of I.
+    integrator : bool, default False
+        Update the models of arms by the projector-splitting integrator of Shustova et al. (their algorithms 2 and 3),
+        with two factors for each arm. By default arms keep the symmetric root, cut by the spectrum of A: half the
+        memory, and far smaller errors below the rank of the data (docs/recommender.md). A shared model always uses
+        the integrator, unless it is compensated.
+    factor : {"symmetric", "cholesky"}, default "symmetric"
+        Factor of a batch where the integrator is used. "cholesky" is algorithm 4 of Shustova et al.
+    schedule : {"batch", "row"}, default "batch"
+        When the integrator takes a step. "row" is algorithm 6 of Shustova et al., with a step for every row.
     reg : float, default 1.0
         Ridge lambda of A = reg I + sum of x x^T, above 0: the variance of the noise divided by the prior
         variance of an entry of theta.
@@ -376,7 +389,8 @@ def PSILinUCB(
     Raises
     ------
     ValueError
-        If an argument is out of range.
+        If an argument is out of range, if `integrator` or `schedule="row"` is combined with `compensate`, or if
+        `factor` or `schedule` is given for models of arms without `integrator`.
 
     Notes
     -----
@@ -386,9 +400,21 @@ def PSILinUCB(
     ----------
     Shustova et al.
     """
+    if integrator and compensate:
+        raise ValueError("integrator must be False where compensate is True, which cuts by the spectrum of A")
+    if model != "shared" and not integrator and (factor != "symmetric" or schedule != "batch"):
+        raise ValueError("integrator must be True for models of arms with a factor or a schedule of the integrator")
 
     def design(d: int, most: int) -> Design:
-        return ProjectorSplitting(dim=d, rank=cap_size("rank", rank, most), reg=reg, compensate=compensate, dtype=dtype)
+        return ProjectorSplitting(
+            dim=d,
+            rank=cap_size("rank", rank, most),
+            reg=reg,
+            compensate=compensate,
+            factor=factor,
+            schedule=schedule,
+            dtype=dtype,
+        )
 
     return compose(
         "PSILinUCB",
@@ -399,4 +425,5 @@ def PSILinUCB(
         seed,
         estimate=least_squares_estimator(estimator),
         half_life=half_life,
+        compact=False if check.choice("integrator", integrator, (False, True)) else None,
     )

@@ -233,5 +233,5 @@ SUITES: tuple[Study, ...] = (
         )
         for loss, source in zip(DRIFT_LOSSES, ("Wen, Zhang et al. figures 3a and 5", "Wen, Zhang et al. figure 3b"))
     ),
-    tisvd.SUITE,
+    *tisvd.SUITES,
 )

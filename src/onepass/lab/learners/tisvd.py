@@ -1,18 +1,21 @@
-"""Decompositions of the sketch of a growing kernel matrix: TISVD updates against full recomputation.
+"""Decompositions of a matrix that low-rank updates change: TISVD against full recomputation.
 
-M_n = S^T K_n S, (s, s), of the first n points; point n + 1 changes it by a b^T + b a^T
+gaussian   M_0 (100, 100) of N(0, 1); an update adds B^T C, B and C (3, 100) of N(0, 1)
+kernel     M_n = S^T K_n S, (s, s), of the first n points; point n + 1 changes it by a b^T + b a^T
 error = ||M_n - M~_n|| / ||M_n||
 
-Source: Wen, Zhang et al. figure 4.
+Source: Wen, Zhang et al. figure 4, which is the first.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
+from onepass import learner
 from onepass.features.sketched_nystrom import sjlt_row
 from onepass.foundation.linalg import tisvd
 from onepass.lab.definition import CHECKPOINTS, Trial, curve_rows, final_rows
@@ -23,18 +26,32 @@ from onepass.lab.line_styles import assign_styles
 from onepass.lab.policy import Policy
 from onepass.lab.tables import group_rows, mean_cell, policy_label
 
-FIRST = 200  # number of points in the sketch before the first update
+FIRST = 200  # number of points in the sketched kernel before the first update
 
 
 class TISVD:
-    """Leading eigenpairs, updated from the change alone: O(s k^2) an update."""
+    """Leading singular triplets, updated from the change alone: O(s k^2) an update."""
+
+    def __init__(self, *, rank: int, matrix: np.ndarray) -> None:
+        self.held = learner.TISVD(rank, matrix)
+
+    def update(self, matrix: np.ndarray, left: np.ndarray, right: np.ndarray) -> None:
+        self.held.update(left, right)
+
+    def approximation(self) -> np.ndarray:
+        return self.held.approximation()
+
+
+class SymmetricTISVD:
+    """Leading eigenpairs of a positive semi-definite M, updated from a b^T + b a^T: the compiled form of FORKS."""
 
     def __init__(self, *, rank: int, matrix: np.ndarray) -> None:
         self.rank = rank
         values, vectors = np.linalg.eigh(matrix)
         self.values, self.vectors = values[: -rank - 1 : -1].copy(), vectors[:, : -rank - 1 : -1].T.copy()
 
-    def update(self, matrix: np.ndarray, a: np.ndarray, b: np.ndarray) -> None:
+    def update(self, matrix: np.ndarray, left: np.ndarray, right: np.ndarray) -> None:
+        a, b = left[:, 0].copy(), left[:, 1].copy()
         self.vectors, self.values = tisvd(self.vectors, self.values, a, b, self.rank)
 
     def approximation(self) -> np.ndarray:
@@ -46,11 +63,11 @@ class FullSVD:
 
     def __init__(self, *, rank: int, matrix: np.ndarray) -> None:
         self.rank = rank
-        self.update(matrix, matrix[0], matrix[0])
+        self.update(matrix, matrix, matrix)
 
-    def update(self, matrix: np.ndarray, a: np.ndarray, b: np.ndarray) -> None:
-        left, self.values, right = np.linalg.svd(matrix)
-        self.left, self.right = left[:, : self.rank], right[: self.rank]
+    def update(self, matrix: np.ndarray, left: np.ndarray, right: np.ndarray) -> None:
+        u, self.values, v = np.linalg.svd(matrix)
+        self.left, self.right = u[:, : self.rank], v[: self.rank]
 
     def approximation(self) -> np.ndarray:
         return (self.left * self.values[: self.rank]) @ self.right
@@ -61,9 +78,9 @@ class FullEigh:
 
     def __init__(self, *, rank: int, matrix: np.ndarray) -> None:
         self.rank = rank
-        self.update(matrix, matrix[0], matrix[0])
+        self.update(matrix, matrix, matrix)
 
-    def update(self, matrix: np.ndarray, a: np.ndarray, b: np.ndarray) -> None:
+    def update(self, matrix: np.ndarray, left: np.ndarray, right: np.ndarray) -> None:
         values, vectors = np.linalg.eigh(matrix)
         self.values, self.vectors = values[-self.rank :], vectors[:, -self.rank :]
 
@@ -76,9 +93,9 @@ class RandomizedSVD:
 
     def __init__(self, *, rank: int, matrix: np.ndarray) -> None:
         self.rank, self.random = rank, np.random.RandomState(0)
-        self.update(matrix, matrix[0], matrix[0])
+        self.update(matrix, matrix, matrix)
 
-    def update(self, matrix: np.ndarray, a: np.ndarray, b: np.ndarray) -> None:
+    def update(self, matrix: np.ndarray, left: np.ndarray, right: np.ndarray) -> None:
         from sklearn.utils.extmath import randomized_svd
 
         self.left, self.values, self.right = randomized_svd(matrix, self.rank, random_state=self.random)
@@ -114,16 +131,67 @@ def _draw_decomposition(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
         set_log_scale(axes, "y")
         axes.set(xlabel="updates", ylabel=name)
         axes.set_xlim(0, max(row["round"] for row in curves))
-    set_title(figure, rows, "decompositions of the sketch")
+    set_title(figure, rows, "decompositions under low-rank updates")
     return figure
 
 
 DECOMPOSITION = Figure("decomposition", _decomposition_lines, _draw_decomposition)
 
 
+class GaussianMatrix:
+    """Gaussian matrix (size, size) and its Gaussian updates of rank 3."""
+
+    def __init__(self, seed: int, size: int, rounds: int) -> None:
+        self.rng = np.random.default_rng(seed)
+        self.matrix = self.rng.standard_normal((size, size))
+
+    def grow(self) -> tuple[np.ndarray, np.ndarray]:
+        """Change the matrix by left right^T, and return both factors (size, 3)."""
+        left, right = self.rng.standard_normal((2, len(self.matrix), 3))
+        self.matrix += left @ right.T
+        return left, right
+
+
+class SketchedKernel:
+    """Sketch of the Gaussian kernel matrix of a stream's points, with one SJLT block.
+
+    Parameters
+    ----------
+    stream : callable
+        `stream(seed)` returns the stream of a seed, whose rows are the points.
+    seed : int
+        Seed of the stream and of the sketch.
+    size : int
+        Number of columns of the sketch.
+    rounds : int
+        Number of updates.
+    width : float, default 4.0
+        Width of the kernel.
+    """
+
+    def __init__(self, stream: Callable[[int], Stream], seed: int, size: int, rounds: int, width: float = 4.0) -> None:
+        self.precision = 0.5 / width**2
+        self.examples = stream(seed).examples(0, FIRST + rounds).rows
+        self.hashes = np.array([sjlt_row(i, size, 1, seed) for i in range(len(self.examples))])
+        self.matrix, self.count = np.zeros((size, size)), 0
+        for _ in range(FIRST):
+            self.grow()
+
+    def grow(self) -> tuple[np.ndarray, np.ndarray]:
+        """Add a point to the sketch, and return the factors (size, 2) of the change a b^T + b a^T."""
+        n = self.count
+        squares = ((self.examples[:n] - self.examples[n]) ** 2).sum(axis=1)
+        a = self.hashes[n]
+        b = self.hashes[:n].T @ np.exp(-self.precision * squares) + 0.5 * a
+        left, right = np.stack([a, b], axis=1), np.stack([b, a], axis=1)
+        self.matrix += left @ right.T
+        self.count += 1
+        return left, right
+
+
 @dataclass(frozen=True)
 class DecompositionStudy:
-    """Study of decompositions of a sketched Gaussian kernel matrix; the sketch has one SJLT block.
+    """Study of decompositions of a matrix that low-rank updates change.
 
     Parameters
     ----------
@@ -131,8 +199,9 @@ class DecompositionStudy:
         Name on the command line and in the rows.
     description : str
         One line for `onepass list`.
-    stream : callable
-        `stream(seed)` returns the stream of a seed, whose rows are the points of the kernel matrix.
+    source : callable
+        `source(seed, size, rounds)` returns an object with `matrix`, of shape (size, size), and a method `grow`, which
+        changes it by left right^T and returns both factors.
     policies : tuple of Policy
         Decompositions that play unless others are given.
     rounds : int
@@ -140,9 +209,7 @@ class DecompositionStudy:
     seeds : int
         Number of seeds unless another is given.
     size : int, default 100
-        Number of columns of the sketch.
-    width : float, default 4.0
-        Width of the Gaussian kernel.
+        Number of rows and columns.
     figure : Figure
         Table and picture of the results. The default is the figure of errors and seconds over updates.
     timed : bool, default True
@@ -153,12 +220,11 @@ class DecompositionStudy:
 
     name: str
     description: str
-    stream: Callable[[int], Stream]
+    source: Callable[[int, int, int], Any]
     policies: tuple[Policy, ...]
     rounds: int
     seeds: int
     size: int = 100
-    width: float = 4.0
     figure: Figure = DECOMPOSITION
     timed: bool = True
     grid: Mapping[str, Sequence[float]] = field(default_factory=dict)
@@ -167,49 +233,37 @@ class DecompositionStudy:
         return DecompositionTrial(self, policies, seed)
 
     def warm_up(self, policy: Policy) -> None:
-        matrix, a = np.diag(np.arange(1.0, 101.0)), np.linspace(-1.0, 1.0, 100)
-        policy.build(matrix=matrix).update(matrix, a, a[::-1].copy())
+        matrix, change = np.diag(np.arange(1.0, 101.0)), np.linspace(-1.0, 1.0, 200).reshape(100, 2)
+        policy.build(matrix=matrix).update(matrix, change, change[:, ::-1].copy())
 
     def step_size(self, rounds: int) -> int:
         return -(-rounds // CHECKPOINTS)
 
 
 class DecompositionTrial:
-    """Trial on the sketch of one seed's stream; every method is updated with every change.
+    """Trial on the matrix of one seed; every method is updated with every change.
 
     Seconds are those of the updates.
     """
 
     def __init__(self, study: DecompositionStudy, policies: Sequence[Policy], seed: int) -> None:
         self.study, self.policies, self.seed = study, policies, seed
-        self.examples = study.stream(seed).examples(0, FIRST + study.rounds).rows
-        self.hashes = np.array([sjlt_row(i, study.size, 1, seed) for i in range(len(self.examples))])
-        self.matrix = np.zeros((study.size, study.size))
-        for n in range(FIRST):
-            self.grow(n)
-        self.known = [policy.build(matrix=self.matrix) for policy in policies]
+        self.source = study.source(seed, study.size, study.rounds)
+        self.known = [policy.build(matrix=self.source.matrix) for policy in policies]
         self.points: list[list[dict[str, Any]]] = [[] for _ in policies]
-
-    def grow(self, n: int) -> tuple[np.ndarray, np.ndarray]:
-        """Add point n to the sketch, and return a and b of the change."""
-        squares = ((self.examples[:n] - self.examples[n]) ** 2).sum(axis=1)
-        a = self.hashes[n]
-        b = self.hashes[:n].T @ np.exp(-0.5 * squares / self.study.width**2) + 0.5 * a
-        change = np.outer(a, b)
-        self.matrix += change + change.T
-        return a, b
 
     def step(self, start: int, rounds: int) -> None:
         seconds = [points[-1]["seconds"] if points else 0.0 for points in self.points]
-        for n in range(FIRST + start, FIRST + start + rounds):
-            a, b = self.grow(n)
+        for _ in range(rounds):
+            left, right = self.source.grow()
             for i, method in enumerate(self.known):
                 began = perf_counter()
-                method.update(self.matrix, a, b)
+                method.update(self.source.matrix, left, right)
                 seconds[i] += perf_counter() - began
-        scale = np.linalg.norm(self.matrix, 2)
+        matrix = self.source.matrix
+        scale = np.linalg.norm(matrix, 2)
         for points, method, spent in zip(self.points, self.known, seconds):
-            error = float(np.linalg.norm(self.matrix - method.approximation(), 2) / scale)
+            error = float(np.linalg.norm(matrix - method.approximation(), 2) / scale)
             points.append({"round": start + rounds, "seconds": spent, "spectral_error": error})
 
     def rows(self) -> list[dict[str, Any]]:
@@ -228,16 +282,32 @@ class DecompositionTrial:
         return curve_rows(self.policies, self.seed, self.points)
 
 
-SUITE = DecompositionStudy(
-    "tisvd",
-    "TISVD, eigh, full and randomized SVD of spambase's sketched kernel, rank 30 of 100 (Wen, Zhang et al. figure 4)",
-    random_order_factory("spambase"),
-    (
-        Policy("TISVD", TISVD, {"rank": 30}),
-        Policy("eigh", FullEigh, {"rank": 30}),
-        Policy("full SVD", FullSVD, {"rank": 30}),
-        Policy("randomized SVD", RandomizedSVD, {"rank": 30}),
+SUITES = (
+    DecompositionStudy(
+        "tisvd",
+        "TISVD, full and randomized SVD of a Gaussian matrix under updates of rank 3, rank 30 of 100 "
+        "(Wen, Zhang et al. figure 4)",
+        GaussianMatrix,
+        (
+            Policy("TISVD", TISVD, {"rank": 30}),
+            Policy("full SVD", FullSVD, {"rank": 30}),
+            Policy("randomized SVD", RandomizedSVD, {"rank": 30}),
+        ),
+        rounds=50_000,
+        seeds=1,
     ),
-    rounds=4_000,
-    seeds=3,
+    DecompositionStudy(
+        "tisvd-kernel",
+        "TISVD, eigh, full and randomized SVD of spambase's sketched kernel, rank 30 of 100",
+        partial(SketchedKernel, random_order_factory("spambase")),
+        (
+            Policy("TISVD of FORKS", SymmetricTISVD, {"rank": 30}),
+            Policy("TISVD", TISVD, {"rank": 30}),
+            Policy("eigh", FullEigh, {"rank": 30}),
+            Policy("full SVD", FullSVD, {"rank": 30}),
+            Policy("randomized SVD", RandomizedSVD, {"rank": 30}),
+        ),
+        rounds=4_000,
+        seeds=3,
+    ),
 )

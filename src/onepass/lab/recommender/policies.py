@@ -10,6 +10,7 @@ from onepass import (
     UCB,
     Bandit,
     Disjoint,
+    Exact,
     Factors,
     ItemModels,
     LinUCB,
@@ -18,6 +19,7 @@ from onepass import (
     Recommendation,
     Ridge,
 )
+from onepass.foundation import check
 from onepass.lab.policy import Policy
 
 
@@ -69,14 +71,64 @@ def PSILinUCBFull(*, dim: Any, rank: int, reg: float = 1.0, exploration: float =
     return Bandit(Disjoint(Ridge(design)), UCB(exploration), features=product, seed=seed, name="PSILinUCB")
 
 
-def PSILinUCBSplit(*, dim: Any, rank: int, reg: float = 1.0, exploration: float = 0.1, seed: int = 0) -> Bandit:
-    """Make PSI-LinUCB per arm by Shustova et al.'s own integrator, in the r' dimensions of users.
+class LinUCBFull:
+    """Exact models per arm in the full d_u d_a dimensions, a root of d x d numbers each (Shustova et al., LinUCB).
 
-    Every arm has a design of its own with two factors.
+    Parameters
+    ----------
+    dim : int or (int, int)
+        Widths of users and arms.
+    reg : float, default 1.0
+        Ridge.
+    exploration : float, default 0.1
+        Multiplier of the width.
+    memory_limit : float, default 4e9
+        Bytes that the models may take, above 0.
+    seed : int, default 0
+        Seed of ties.
+
+    Raises
+    ------
+    ValueError
+        If `learn` meets more arms than fit into the limit. Nothing is learned then.
     """
-    left, right = dim if isinstance(dim, tuple) else (dim, 1)
-    model = Disjoint(Ridge(ProjectorSplitting(dim=left, rank=min(rank, left), reg=reg)), compact=False)
-    return Bandit(model, UCB(exploration), features=OuterProduct(left=left, right=right), seed=seed, name="PSILinUCB")
+
+    def __init__(
+        self,
+        *,
+        dim: Any,
+        reg: float = 1.0,
+        exploration: float = 0.1,
+        memory_limit: float = 4e9,
+        seed: int = 0,
+    ) -> None:
+        left, right = dim if isinstance(dim, tuple) else (dim, 1)
+        product = OuterProduct(left=left, right=right, reduce=False)
+        model = Disjoint(Ridge(Exact(dim=product.output_dim, reg=reg)), compact=False)
+        self.bandit = Bandit(model, UCB(exploration), features=product, seed=seed, name="LinUCB")
+        self.width, self.limit = product.output_dim, check.positive("memory_limit", memory_limit)
+        self.known: set[int] = set()
+
+    def learn(self, contexts: Factors, rewards: np.ndarray, arm: np.ndarray) -> None:
+        arms = self.known | set(np.unique(arm).tolist())
+        needed = 8.0 * len(arms) * self.width**2
+        if needed > self.limit:
+            raise ValueError(
+                f"memory_limit must be at least {needed:.3g} bytes for {len(arms):,} arms of {self.width:,} x "
+                f"{self.width:,} numbers, got {self.limit:.3g}; use fewer arms or factors, or LinUCB with model="
+                "'disjoint', which is the same in d_u dimensions"
+            )
+        self.known = arms
+        self.bandit.learn(contexts, rewards, arm=arm)
+
+    def recommend(self, contexts: Factors, k: int, arms: Any, exclude: Any = None) -> Recommendation:
+        return self.bandit.recommend(contexts, k, arms=arms, exclude=exclude)
+
+    def memory_usage(self) -> int:
+        return self.bandit.memory_usage()
+
+    def error_bound(self) -> float:
+        return self.bandit.error_bound()
 
 
 class CBRAP:

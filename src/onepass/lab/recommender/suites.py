@@ -11,9 +11,9 @@ from onepass.lab.recommender.interactions import load
 from onepass.lab.recommender.policies import (
     CBRAP,
     ItemModelsPolicy,
+    LinUCBFull,
     Popularity,
     PSILinUCBFull,
-    PSILinUCBSplit,
     Random,
     Recommender,
 )
@@ -38,15 +38,23 @@ def _full_psi_policy(rank: int) -> Recommender:
     return Recommender(f"PSILinUCB rank={rank}", PSILinUCBFull, {"rank": rank, **RULE}, "PSILinUCB")
 
 
+def _integrator_policy(rank: int) -> Recommender:
+    """Return PSI-LinUCB as printed: the integrator, and the triangular factor of a batch."""
+    label, options = f"PSILinUCB as printed rank={rank}", {"integrator": True, "factor": "cholesky"}
+    return replace(_per_arm_policy(label, "PSILinUCB", rank=rank, **options), group="PSILinUCB as printed")
+
+
 def recommenders(ranks: Sequence[int], size: int, **rule: float) -> tuple[Recommender, ...]:
     """Return all policies with a model per arm, and those without tuning.
 
-    LinUCB is exact in r' dimensions, PSI-LinUCB has the full r'^2 dimensions, and sketches have `size` rows.
+    LinUCB is exact in r' dimensions. PSI-LinUCB has the full r'^2 dimensions, PSI-LinUCB as printed r', where
+    scores are the same. Sketches have `size` rows.
     """
     found = (
         _per_arm_policy("LinUCB", "LinUCB"),
         replace(_per_arm_policy("LinUCB row by row", "LinUCB"), batch=1),
         *(_full_psi_policy(rank) for rank in ranks),
+        *(_integrator_policy(rank) for rank in ranks),
         _per_arm_policy("CBSCFD", "CBSCFD", size=size),
         Recommender("CBRAP", CBRAP, {"size": 2 * size, **RULE}),
         _per_arm_policy("DBSLinUCB", "DBSLinUCB", size=size, error=8.0),
@@ -75,7 +83,8 @@ def sweep(group: Recommender, **values: Sequence[int]) -> tuple[Recommender, ...
     )
 
 
-def _sweep_problem(**values: Sequence[int]) -> tuple[Recommender, ...]:
+def _sweep_problem(full: Sequence[int], **values: Sequence[int]) -> tuple[Recommender, ...]:
+    """Return policies at several values of a parameter of the problem; LinUCB in full width at those in `full`."""
     group = (
         _per_arm_policy("LinUCB", "LinUCB"),
         replace(_per_arm_policy("LinUCB row by row", "LinUCB"), batch=1),
@@ -83,7 +92,9 @@ def _sweep_problem(**values: Sequence[int]) -> tuple[Recommender, ...]:
         _per_arm_policy("CBSCFD", "CBSCFD", size=16),
         Recommender("CBRAP", CBRAP, {"size": 32, **RULE}),
     )
-    return tuple(policy for own in group for policy in sweep(own, **values))
+    ((name, _),) = values.items()
+    wide = sweep(Recommender("LinUCB in full width", LinUCBFull, RULE), **{name: full})
+    return (*(policy for own in group for policy in sweep(own, **values)), *wide)
 
 
 MAGAZINE, MOVIELENS = partial(load, "magazine"), partial(load, "movielens-100k")
@@ -139,7 +150,7 @@ SUITES: tuple[Study, ...] = (
             _per_arm_policy("LinUCB", "LinUCB"),
             *sweep(replace(_full_psi_policy(16), label="PSILinUCB"), rank=RANKS),
             *sweep(_per_arm_policy("PSILinUCB compensated", "PSILinUCB", rank=16, compensate=True), rank=RANKS),
-            *sweep(Recommender("PSILinUCB by its integrator", PSILinUCBSplit, {"rank": 16, **RULE}), rank=RANKS),
+            *sweep(_per_arm_policy("PSILinUCB by its integrator", "PSILinUCB", integrator=True, rank=16), rank=RANKS),
             *sweep(_per_arm_policy("CBSCFD", "CBSCFD", size=16), size=RANKS),
         ),
         rounds=26,
@@ -163,7 +174,7 @@ SUITES: tuple[Study, ...] = (
         "time and memory against the dimension of contexts on magazine (Shustova et al. figure 1)",
         MAGAZINE,
         41,
-        _sweep_problem(factors=(5, 10, 20, 41, 70)),
+        _sweep_problem((5, 10), factors=(5, 10, 20, 41, 70)),
         rounds=26,
         figure=WIDTH,
         timed=True,
@@ -173,7 +184,7 @@ SUITES: tuple[Study, ...] = (
         "time and memory against the number of arms, the most frequent first, on magazine (Shustova et al. figure 2)",
         MAGAZINE,
         41,
-        _sweep_problem(arms=(100, 250, 500, 1000, 2257)),
+        _sweep_problem((50, 100), arms=(100, 250, 500, 1000, 2257)),
         rounds=26,
         figure=ARMS,
         timed=True,

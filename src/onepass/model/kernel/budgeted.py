@@ -39,6 +39,7 @@ from onepass.foundation.check import quote
 from onepass.foundation.registry import savable
 from onepass.model.kernel.checks import kernel_matrix, kernel_row, round_variance, table_variances
 from onepass.model.kernel.dictionary import play_and_join, play_outside_dictionary
+from onepass.model.kernel.leverage import check_open_interval
 from onepass.model.kernel.posterior import KernelPosterior
 from onepass.model.kernel.state import (
     LOG_DET,
@@ -51,8 +52,6 @@ from onepass.model.kernel.state import (
     init_state,
 )
 
-EPSILON = 0.5  # of Calandriello et al.'s theorems
-FACTOR = (1.0 + EPSILON) / (1.0 - EPSILON)  # their a
 STEEP = 1e9
 """Sum of k(x, x) / reg over the plays from which a joining point has V factored anew: `grown` subtracts numbers as
 large as that, and beside points of large k(x, x) small ones would lose their digits."""
@@ -82,6 +81,9 @@ class Budget:
     incremental : bool, default False
         True only thins the present dictionary and adds the new play. No theorem holds then, and it is not faster by
         orders of magnitude, but no point comes back that was not played again.
+    epsilon : float, default 0.5
+        Accuracy of the theorems, above 0 and below 1. The radius of `Theory` takes variances to be within a factor
+        (1 + epsilon) / (1 - epsilon) of the exact ones, as they are at the `bkb_oversampling` of the same epsilon.
 
     Raises
     ------
@@ -93,6 +95,7 @@ class Budget:
     staleness: float = 2.0
     redundancy: float = 0.001
     incremental: bool = False
+    epsilon: float = 0.5
 
     def __post_init__(self) -> None:
         stale = self.staleness
@@ -105,6 +108,7 @@ class Budget:
             raise ValueError("redundancy must be below 1, or nothing joins the dictionary, got 1.0")
         if not isinstance(self.incremental, bool):
             raise ValueError(f"incremental must be True or False, got {quote(self.incremental)}")
+        object.__setattr__(self, "epsilon", check_open_interval("epsilon", self.epsilon))
 
     def params(self) -> dict[str, Any]:
         """Return the arguments of the constructor, as plain data.
@@ -200,9 +204,33 @@ class BudgetedPosterior(KernelPosterior):
             state.copies[:, seen] = kept, chance
             drawn, chance = kept > 0.0, chance * there
         else:
-            with np.errstate(divide="ignore"):
-                drawn = uniforms(self.coins, len(seen)) < -np.expm1(state.plays[seen] * np.log1p(-chance))
+            drawn = self._draw_coins(state.plays[seen], chance)
         return state, seen[drawn] if drawn.any() else seen[[chance.argmax()]]
+
+    def redraw(self, budget: Budget) -> None:
+        """Draw the dictionary again from all plays so far, with present variances and another oversampling."""
+        state = self.state._replace(tally=self.state.tally.copy())
+        state.tally[STALE] = 0.0
+        seen = np.flatnonzero(state.plays * state.prior)
+        chance = np.minimum(budget.oversampling * state.variances[seen], 1.0)
+        self._budget = budget
+        if not seen.size:
+            return
+        if budget.incremental:
+            with DRAWING:
+                copies = 1.0 * self.coins.binomial(state.plays[seen].astype(np.int64), chance)
+            state = state._replace(copies=state.copies.copy())
+            state.copies[:, seen] = copies, chance
+            drawn = copies > 0.0
+        else:
+            drawn = self._draw_coins(state.plays[seen], chance)
+        chosen = seen[drawn] if drawn.any() else seen[[chance.argmax()]]
+        self.state = self._rebuild_on(state, chosen, self._min_residual(chosen))
+
+    def _draw_coins(self, plays: np.ndarray, chance: np.ndarray) -> np.ndarray:
+        """Draw which points join, each with probability 1 - (1 - chance)^plays."""
+        with np.errstate(divide="ignore"):
+            return uniforms(self.coins, len(plays)) < -np.expm1(plays * np.log1p(-chance))
 
     def _keeps_dictionary(self, chosen: np.ndarray, place: int) -> bool:
         """Return True if a drawn dictionary is the present one.
@@ -292,18 +320,20 @@ class BudgetedPosterior(KernelPosterior):
         return self._draws(self.column(gram), prior, rng, count)
 
     def radius(self, theory: Theory) -> float:
-        """Return the radius of Calandriello et al. theorem 4.1 for its oversampling, at epsilon = 1/2.
+        """Return the radius of Calandriello et al. theorem 4.1 for its oversampling, at the budget's epsilon.
 
         It follows the proof, D.1, with the / reg that it drops, and Det^1/2 for its Det. With less oversampling it is a
         heuristic.
 
         beta = R sqrt(a (1 + log(1 + kappa^2 t / reg)) sum of sigma~^2 + 2 log(1 / delta))
-               + (1 + 1 / sqrt(1 - epsilon)) sqrt(reg) H
+               + (1 + 1 / sqrt(1 - epsilon)) sqrt(reg) H,   a = (1 + epsilon) / (1 - epsilon)
         """
         kappa = float(self.state.prior[: self.state.size].max(initial=0.0))
         growth = 1.0 + np.log1p(kappa * self.state.n_learned / self.reg)
-        spread = np.sqrt(growth * FACTOR * self.effective_dimension + 2.0 * np.log(1.0 / theory.delta))
-        return float(theory.noise * spread + (1.0 + (1.0 - EPSILON) ** -0.5) * self.reg**0.5 * theory.parameter_bound)
+        epsilon = self._budget.epsilon
+        factor = (1.0 + epsilon) / (1.0 - epsilon)
+        spread = np.sqrt(growth * factor * self.effective_dimension + 2.0 * np.log(1.0 / theory.delta))
+        return float(theory.noise * spread + (1.0 + (1.0 - epsilon) ** -0.5) * self.reg**0.5 * theory.parameter_bound)
 
     def variance_factor(self) -> float:
         """Return a certified f with sigma^2 / f <= sigma~^2 <= f sigma^2 at every point, for any dictionary.

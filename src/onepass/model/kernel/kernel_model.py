@@ -4,10 +4,12 @@ What is known of f is a posterior, exact or on a dictionary (posterior.py), over
 fixed, or all distinct points played.
 """
 
+from dataclasses import replace
 from typing import Any, Self, final
 
 import numpy as np
 
+from onepass.exploration.confidence_width import Theory
 from onepass.exploration.contract import ArmStatistics, draws
 from onepass.exploration.exploration import Exploration
 from onepass.exploration.randomness import empty_normals
@@ -256,6 +258,81 @@ class KernelModel(Model):
         with defer_signals():
             self._posterior.refit(found, reg)
             self._fits, self._first = False, NO_PLAYS
+
+    @writing
+    def redraw(self, oversampling: float | None = None) -> None:
+        """Draw the dictionary again from all plays so far, by their present variances.
+
+        Use it with a larger `oversampling` where `variance_factor` shows that the dictionary is too small. Means and
+        variances are then those of the new dictionary.
+
+        Parameters
+        ----------
+        oversampling : float, default None
+            Factor qbar, above 0, of this drawing and of later ones. None keeps the present one.
+
+        Raises
+        ------
+        ValueError
+            If the model has no budget, or oversampling is not above 0. Nothing changes then.
+
+        Notes
+        -----
+        Cost O(A m^2 + m^3) for A points and a dictionary of m.
+
+        References
+        ----------
+        Calandriello et al. (2019), section 3.1.
+        """
+        if self.budget is None:
+            raise ValueError("redraw is of a model with a budget: an exact posterior leaves no play out")
+        budget = self.budget if oversampling is None else replace(self.budget, oversampling=oversampling)
+        with defer_signals():
+            self._posterior.redraw(budget)
+            self.budget, self._arguments = budget, {**self._arguments, "budget": budget}
+
+    @reading
+    def double_norm(self, theory: Theory) -> Theory:
+        """Double a guess of the function's norm until the plays so far do not contradict it.
+
+        A bound F on ||f|| is contradicted at a point x with |mean(x)| > F sqrt(k(x, x)) + beta sigma(x), beta the
+        radius for F: the function cannot be so large there. A true bound is contradicted with probability at most
+        delta.
+
+        Parameters
+        ----------
+        theory : Theory
+            Noise, delta and the guess `parameter_bound`.
+
+        Returns
+        -------
+        Theory
+            The same with parameter_bound 2^j times the guess, for the least j that is not contradicted at any arm or
+            point played.
+
+        Raises
+        ------
+        ValueError
+            If rewards are normalized: nothing is proved of their norm.
+
+        Examples
+        --------
+        >>> import onepass as op
+        >>> bandit = op.BKB([[0.0], [1.0]], op.RBF(1.0), reg=1.0)
+        >>> for _ in range(200):
+        ...     _ = bandit.learn(None, 10.0, 0)
+        >>> bandit.model.double_norm(op.Theory(noise=0.1, parameter_bound=1.0, row_bound=1.0)).parameter_bound
+        16.0
+        """
+        if self.normalize:
+            raise ValueError("normalize must be False for a norm: rewards that are scaled have one of their own")
+        state = self._posterior.state
+        means, prior, variances = (a[: state.size] for a in (state.means, state.prior, state.variances))
+        while (
+            np.abs(means) > theory.parameter_bound * prior**0.5 + self._posterior.radius(theory) * variances**0.5
+        ).any():
+            theory = replace(theory, parameter_bound=2.0 * theory.parameter_bound)
+        return theory
 
     # ---- decisions ----
 

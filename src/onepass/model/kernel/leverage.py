@@ -45,7 +45,7 @@ def bkb_oversampling(rounds: int, *, delta: float = 0.1, epsilon: float = 0.5) -
     >>> round(op.model.bkb_oversampling(1000))  # 72 log(4 T / delta) at epsilon = 1/2, where a = 3
     763
     """
-    rounds, delta = check.integer("rounds", rounds, 1), _check_open_interval("delta", delta)
+    rounds, delta = check.integer("rounds", rounds, 1), check_open_interval("delta", delta)
     return 6.0 * _variance_factor(epsilon) * log(4.0 * rounds / delta) / float(epsilon) ** 2
 
 
@@ -93,7 +93,8 @@ def bkb_size_bound(
     return 3.0 * (1.0 + ratio) * _variance_factor(epsilon) * check.positive("oversampling", oversampling) * dimension
 
 
-def _check_open_interval(name: str, value: Any) -> float:
+def check_open_interval(name: str, value: Any) -> float:
+    """Return a number above 0 and below 1. Raises ValueError for others."""
     number = check.real(name, value)
     if not 0.0 < number < 1.0:
         raise ValueError(f"{name} must be above 0 and below 1, got {quote(value)}")
@@ -102,5 +103,5 @@ def _check_open_interval(name: str, value: Any) -> float:
 
 def _variance_factor(epsilon: Any) -> float:
     """Return a = (1 + epsilon) / (1 - epsilon)."""
-    epsilon = _check_open_interval("epsilon", epsilon)
+    epsilon = check_open_interval("epsilon", epsilon)
     return (1.0 + epsilon) / (1.0 - epsilon)

@@ -90,6 +90,10 @@ class KernelPosterior(ABC):
     def variance_factor(self) -> float:
         """Return a certified factor between these variances and the exact ones."""
 
+    def redraw(self, budget: Any) -> None:
+        """Draw the dictionary again, where there is one."""
+        raise NotImplementedError
+
     @abstractmethod
     def weights(self, near: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return weights (used, 2) of k_U in means and ones, and C k (used,) of k = near (used,).
