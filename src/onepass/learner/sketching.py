@@ -23,9 +23,10 @@ from onepass.learner.newton import inner_product
 
 
 class UpdateSchedule(NamedTuple):
-    """counts (3,): examples seen, and losses and examples since the map was made or updated; every: losses, or
-    share: of the seen; by_example: examples in place of losses.
+    """Schedule of updates of the map, and its counters.
 
+    counts (3,): examples seen, and losses and examples since the map was made or updated; every: losses, or share: of
+    the seen; by_example: examples in place of losses.
     Counters in an array, so that a regular round needs no new state: that took a third of its time.
     """
 

@@ -135,7 +135,7 @@ def _check_factor(name: str, value: Any) -> np.ndarray:
 
 
 def _extend(basis: np.ndarray, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The basis with directions for what columns have outside its span, and the columns' coordinates."""
+    """Return the basis with directions for what columns have outside its span, and the columns' coordinates."""
     inside = basis.T @ columns
     residual = columns - basis @ inside
     again = basis.T @ residual

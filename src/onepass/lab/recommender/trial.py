@@ -17,7 +17,7 @@ from onepass import UCB, Factors
 from onepass.lab.policy import Policy
 from onepass.lab.recommender.interactions import UNKNOWN, Interactions, Problem, Step, metrics
 from onepass.lab.recommender.measure import measure_call
-from onepass.lab.recommender.policies import CBRAP, ItemModelsPolicy, Popularity, Recommender
+from onepass.lab.recommender.policies import CBRAP, ItemModelsPolicy, LinUCBFull, Popularity, Recommender
 from onepass.lab.seeds import FIRST_TUNING_SEED
 
 K = 10
@@ -185,7 +185,7 @@ def _with_exploration(model: Any, exploration: float | None) -> Any:
     """Return the learned model with another exploration, or the model itself if `exploration` is None."""
     if exploration is None:
         return model
-    if not isinstance(model, CBRAP | ItemModelsPolicy):
+    if not isinstance(model, CBRAP | ItemModelsPolicy | LinUCBFull):
         return model.with_exploration(UCB(exploration))
     twin = copy.copy(model)
     twin.bandit = _with_exploration(model.bandit, exploration)

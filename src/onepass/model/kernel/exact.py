@@ -12,7 +12,7 @@ replayed point's small covariance free of cancellation. The posterior is that of
 with alpha = reg, whose variance is reg times ours.
 """
 
-from typing import final
+from typing import Any, final
 
 import numpy as np
 from scipy.linalg import cholesky
@@ -154,6 +154,9 @@ class ExactPosterior(KernelPosterior):
         """R sqrt(log det(I + K / reg) + 2 log(1 / delta)) + sqrt(reg) H (Durand et al. 2018; any reg)."""
         spread = np.sqrt(self.state.tally[LOG_DET] + 2.0 * np.log(1.0 / theory.delta))
         return float(theory.noise * spread + self.reg**0.5 * theory.parameter_bound)
+
+    def redraw(self, budget: Any) -> None:
+        raise ValueError("redraw is of a model with a budget: an exact posterior leaves no play out")
 
     def variance_factor(self) -> float:
         raise ValueError("variance_factor is of a model with a budget: an exact posterior leaves no play out")

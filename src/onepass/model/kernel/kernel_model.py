@@ -284,9 +284,8 @@ class KernelModel(Model):
         ----------
         Calandriello et al. (2019), section 3.1.
         """
-        if self.budget is None:
-            raise ValueError("redraw is of a model with a budget: an exact posterior leaves no play out")
-        budget = self.budget if oversampling is None else replace(self.budget, oversampling=oversampling)
+        budget = self.budget or Budget()
+        budget = budget if oversampling is None else replace(budget, oversampling=oversampling)
         with defer_signals():
             self._posterior.redraw(budget)
             self.budget, self._arguments = budget, {**self._arguments, "budget": budget}

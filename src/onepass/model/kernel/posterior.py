@@ -90,9 +90,9 @@ class KernelPosterior(ABC):
     def variance_factor(self) -> float:
         """Return a certified factor between these variances and the exact ones."""
 
+    @abstractmethod
     def redraw(self, budget: Any) -> None:
-        """Draw the dictionary again, where there is one."""
-        raise NotImplementedError
+        """Draw the dictionary again, by another budget."""
 
     @abstractmethod
     def weights(self, near: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
