@@ -20,6 +20,9 @@ SHAPES = {
     "german": (1000, 24, 2),
     "svmguide3": (1243, 21, 2),
     "ijcnn1": (49990, 22, 2),
+    "cod-rna": (59535, 8, 2),
+    "w7a": (24692, 300, 2),
+    "cifar-10": (50000, 3072, 10),
 }
 
 
@@ -88,6 +91,33 @@ def test_a_missing_data_set_says_where_to_put_which_file(name: str, empty_machin
     assert "ONEPASS_DATA" in message
     assert str(empty_machine) in message
     assert all(file in message for form in SOURCES[name].forms for file in form.files)
+
+
+def test_libsvm_files_have_the_width_of_the_set_even_if_the_last_column_is_empty(
+    empty_machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (empty_machine / "libsvm").mkdir()
+    (empty_machine / "libsvm" / "w7a").write_text("-1 3:1 299:1\n+1 1:1\n-1 2:1\n")
+    with pytest.raises(ExperimentError, match=r"w7a is not w7a.*\(3, 300\).*\(24692, 300\)"):
+        load_uncached("w7a")
+    monkeypatch.setitem(SOURCES, "w7a", SOURCES["w7a"]._replace(counts=(3,)))
+    data = load_uncached("w7a")
+    assert data.rows.shape == (3, 300)
+    assert data.rows[0, 298] == 1.0
+    assert data.labels.tolist() == [0, 1, 0]
+
+
+def test_cifar_10_is_read_in_its_binary_form(empty_machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    table = rng.integers(256, size=(15, 3073), dtype=np.uint8)
+    table[:, 0] = np.arange(15) % 3
+    (empty_machine / "cifar-10-batches-bin").mkdir()
+    for i, part in enumerate(np.split(table, 5), 1):
+        (empty_machine / "cifar-10-batches-bin" / f"data_batch_{i}.bin").write_bytes(part.tobytes())
+    monkeypatch.setitem(SOURCES, "cifar-10", SOURCES["cifar-10"]._replace(counts=(5, 5, 5)))
+    data = load_uncached("cifar-10")
+    np.testing.assert_array_equal(data.rows, table[:, 1:])
+    np.testing.assert_array_equal(data.labels, table[:, 0])
 
 
 def test_the_official_form_is_read_from_the_cache_too(empty_machine: Path) -> None:

@@ -405,3 +405,42 @@ def test_scores_of_psi_above_the_rank_of_the_data_are_the_exact_ones_on_magazine
     asked = Factors(exact.problem.users[exact.problem.steps[3].users], exact.problem.arms)
     names = range(len(exact.problem.arms))
     assert np.abs(exact.model.score(asked, names) - full.model.score(asked, names)).max() < 1e-8
+
+
+# ---------------------------------------------------------------- data sets that are not here
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "content"),
+    [
+        ("movielens-1m", "ml-1m/ratings.dat", "2::10::5::978300760\n1::7::3::978302109\n2::7::4::978301968\n"),
+        (
+            "health-2023",
+            "amazon-2023/Health_and_Personal_Care.csv",
+            "user_id,parent_asin,rating,timestamp\nB,Y,5.0,978300760000\nA,X,3.0,978302109000\nB,X,4.0,978301968000\n",
+        ),
+    ],
+)
+def test_interactions_are_read_in_their_official_form(
+    name: str, file: str, content: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / file).parent.mkdir()
+    (tmp_path / file).write_text(content)
+    monkeypatch.setenv("ONEPASS_DATA", str(tmp_path))
+    if INTERACTIONS[name].counts:
+        with pytest.raises(ExperimentError, match=r"is not movielens-1m.*\(3, 2, 2\)"):
+            load.__wrapped__(name)
+        monkeypatch.setitem(INTERACTIONS, name, INTERACTIONS[name]._replace(counts=(3, 2, 2)))
+    log = load.__wrapped__(name)
+    assert (log.users.tolist(), log.items.tolist()) == ([1, 1, 0], [1, 0, 0])
+    assert (log.ratings.tolist(), log.times.tolist()) == ([5.0, 4.0, 3.0], [978300760.0, 978301968.0, 978302109.0])
+
+
+@pytest.mark.parametrize("name", ["movielens-1m", "health-2023", "beauty-2023", "magazine-2023"])
+def test_a_set_that_is_not_downloaded_says_where_to_get_it(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ONEPASS_DATA", str(tmp_path))
+    monkeypatch.setattr("onepass.lab.datasets.cache_folder", lambda: tmp_path)
+    with pytest.raises(DataNotFound, match=r"https://.*, and put .* into the folder"):
+        find(name).interactions()

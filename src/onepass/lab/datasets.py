@@ -3,8 +3,9 @@
 This module also finds the files of user-item interactions, which recommender/interactions.py reads.
 
 `digits` comes with scikit-learn. All others are looked for in the folder $ONEPASS_DATA, then in the user's cache, and
-are else downloaded from their official homes into that cache. MNIST's archives are checked by their published MD5
-sums. UCI and LIBSVM publish none, so all files are checked by shape and by the number of examples per class.
+are else downloaded from their official homes into that cache. Large ones are not downloaded: an error says where to get
+them. MNIST's archives are checked by their published MD5 sums. UCI and LIBSVM publish none, so files are checked by
+shape and by the number of examples, of each class where it is published.
 Training and test parts are merged (Wen, Yin et al. F.1). Rows stay as in the files: environments normalize them.
 """
 
@@ -13,7 +14,7 @@ import lzma
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -104,12 +105,17 @@ class Download(NamedTuple):
 
 
 class Source(NamedTuple):
-    """Description of a data set: expected width and class counts, its stored forms, and downloads of the last one."""
+    """Description of a data set: expected width and class counts, its stored forms, and downloads of the last one.
+
+    A single count is that of all examples, and no count checks nothing; `home` says where a user gets the files if
+    there are no downloads.
+    """
 
     dim: int
     counts: tuple[int, ...]
     forms: tuple[Form, ...]
-    downloads: tuple[Download, ...]
+    downloads: tuple[Download, ...] = ()
+    home: str = ""
 
 
 def _read_idx(paths: list[Path]) -> Examples:
@@ -129,12 +135,18 @@ def read_csv(label: int, header: bool) -> Callable[[list[Path]], Examples]:
     return read
 
 
-def _read_svmlight(paths: list[Path]) -> Examples:
-    """Read LIBSVM's format, `label index:value ...`; .gz and .bz2 are unpacked."""
+def _read_svmlight(paths: list[Path], width: int | None = None) -> Examples:
+    """Read LIBSVM's format, `label index:value ...`; .gz and .bz2 are unpacked; width: None for the largest index."""
     from sklearn.datasets import load_svmlight_file
 
-    rows, labels = load_svmlight_file(str(paths[0]))
+    rows, labels = load_svmlight_file(str(paths[0]), n_features=width)
     return rows.toarray(), labels
+
+
+def _read_cifar(paths: list[Path]) -> Examples:
+    """Read the binary form of CIFAR-10: a byte of the class and 3,072 of the picture for every example."""
+    table = np.concatenate([np.frombuffer(path.read_bytes(), dtype=np.uint8) for path in paths]).reshape(-1, 3073)
+    return table[:, 1:].astype(np.float64), table[:, 0]
 
 
 def _read_blocks_of_200(paths: list[Path]) -> Examples:
@@ -216,12 +228,32 @@ SOURCES = {
         (Form(("libsvm/ijcnn1.bz2",), _read_svmlight),),
         (Download("libsvm/ijcnn1.bz2", LIBSVM + "ijcnn1.bz2"),),
     ),
+    "cod-rna": Source(
+        8,
+        (59_535,),
+        (Form(("libsvm/cod-rna",), _read_svmlight),),
+        (Download("libsvm/cod-rna", LIBSVM + "cod-rna"),),
+    ),
+    "w7a": Source(
+        300,
+        (24_692,),
+        (Form(("libsvm/w7a",), partial(_read_svmlight, width=300)),),
+        (Download("libsvm/w7a", LIBSVM + "w7a"),),
+    ),
+    "cifar-10": Source(
+        3072,
+        (5_000,) * 10,
+        (Form(tuple(f"cifar-10-batches-bin/data_batch_{i}.bin" for i in range(1, 6)), _read_cifar),),
+        home="unpack the binary version from https://www.cs.toronto.edu/~kriz/cifar.html",
+    ),
 }
 NAMES = ("digits", *SOURCES)
 
 
-def _read_interactions(order: str, separator: str) -> Callable[[list[Path]], Examples]:
-    """Return a reader of tables without header, whose columns `order` names.
+def _read_interactions(
+    order: str, separator: str, header: bool = False, unit: float = 1.0
+) -> Callable[[list[Path]], Examples]:
+    """Return a reader of tables with or without a header, whose columns `order` names, and times in `unit` seconds.
 
     The reader returns rows (n, 4) of user, item, rating and time, and no labels. Users and items become indices of
     their sorted names. .gz and .xz are unpacked.
@@ -233,9 +265,10 @@ def _read_interactions(order: str, separator: str) -> Callable[[list[Path]], Exa
         unpack = {".xz": lzma.decompress, ".gz": gzip.decompress}.get(paths[0].suffix, bytes)
         names = order.split()
         try:
-            table = pl.read_csv(unpack(paths[0].read_bytes()), has_header=False, separator=separator, new_columns=names)
+            content = unpack(paths[0].read_bytes()).replace(separator.encode(), separator[:1].encode())
+            table = pl.read_csv(content, has_header=header, separator=separator[:1], new_columns=names)
             places = [(pl.col(name).rank("dense") - 1).cast(float) for name in ("user", "item")]
-            numbers = [pl.col(name).cast(float) for name in ("rating", "time")]
+            numbers = [pl.col("rating").cast(float), pl.col("time").cast(float) * unit]
             return table.select(*places, *numbers).to_numpy(), np.empty(0)
         except pl.exceptions.PolarsError as error:
             raise ValueError(str(error)) from error
@@ -245,6 +278,7 @@ def _read_interactions(order: str, separator: str) -> Callable[[list[Path]], Exa
 
 RATINGS = _read_interactions("item user rating time", ",")
 MOVIELENS = _read_interactions("user item rating time", "\t")
+RATINGS_2023 = _read_interactions("user item rating time", ",", header=True, unit=1e-3)
 INTERACTIONS = {  # counts: interactions, users, items
     "magazine": Source(
         4,
@@ -261,6 +295,25 @@ INTERACTIONS = {  # counts: interactions, users, items
         (Form(("movielens-100k/u.data.gz",), MOVIELENS), Form(("movielens-100k/u.data",), MOVIELENS)),
         (Download("movielens-100k/u.data", "https://files.grouplens.org/datasets/movielens/ml-100k/u.data"),),
     ),
+    "movielens-1m": Source(
+        4,
+        (1_000_209, 6_040, 3_706),
+        (Form(("ml-1m/ratings.dat",), _read_interactions("user item rating time", "::")),),
+        home="unpack ml-1m.zip from https://grouplens.org/datasets/movielens/1m/",
+    ),
+    **{
+        f"{name}-2023": Source(
+            4,
+            (),
+            (Form((f"amazon-2023/{file}.csv.gz",), RATINGS_2023), Form((f"amazon-2023/{file}.csv",), RATINGS_2023)),
+            home=f"get the ratings of {file} without filtering (0-core) from https://amazon-reviews-2023.github.io",
+        )
+        for name, file in (
+            ("health", "Health_and_Personal_Care"),
+            ("beauty", "All_Beauty"),
+            ("magazine", "Magazine_Subscriptions"),
+        )
+    },
 }
 
 
@@ -303,7 +356,8 @@ def load(name: str) -> Dataset:
     except (ValueError, OSError, EOFError, lzma.LZMAError) as error:
         raise ExperimentError(f"{join_paths(paths)} cannot be read ({error}): remove or replace it") from error
     shape, counts = rows.shape, tuple(np.unique(labels, return_counts=True)[1].tolist())
-    if shape != (sum(source.counts), source.dim) or counts != source.counts:
+    known = (len(rows),) if len(source.counts) == 1 else counts
+    if shape != (sum(source.counts), source.dim) or known != source.counts:
         raise ExperimentError(
             f"{join_paths(paths)} is not {name}: it has shape {shape} and {counts} examples per class "
             f"instead of {(sum(source.counts), source.dim)} and {source.counts}; remove or replace it"
@@ -340,17 +394,22 @@ def cache_folder() -> Path:
 
 def _download(name: str, source: Source) -> tuple[Form, list[Path]]:
     """Download the form that the data set's official home offers into the user's cache."""
+    folder = cache_folder()
+    files = " or ".join(join_paths(form.files) for form in source.forms)
+    if not source.downloads:
+        raise DataNotFound(
+            f"the data set '{name}' is not on this machine: {source.home}, and put {files} into the folder that the "
+            f"environment variable ONEPASS_DATA names, or into {folder}"
+        )
     import pooch
     import requests
 
-    folder = cache_folder()
     fetch = pooch.HTTPDownloader(timeout=20)
     try:
         for file, url, checksum in source.downloads:
             target = folder / file
             pooch.retrieve(url, checksum, fname=target.name, path=target.parent, downloader=fetch)
     except (requests.RequestException, OSError, ValueError) as error:
-        files = " or ".join(join_paths(form.files) for form in source.forms)
         raise DataNotFound(
             f"the data set '{name}' is not on this machine and could not be downloaded: put {files} into the folder "
             f"that the environment variable ONEPASS_DATA names, or into {folder}"

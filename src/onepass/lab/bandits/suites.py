@@ -195,6 +195,14 @@ SUITES: tuple[Study, ...] = (
         seeds=20,
     ),
     Experiment(
+        "cifar-10",
+        "the same on CIFAR-10: 3,072 features, 10 arms (Shustova et al. figures 11, 12)",
+        classification_factory("cifar-10"),
+        WIDE,
+        rounds=2000,
+        seeds=20,
+    ),
+    Experiment(
         "optdigits",
         "the same on optdigits: 64 features, 10 arms",
         classification_factory("optdigits"),

@@ -13,6 +13,7 @@ from onepass import FrequentDirections, KernelNewton
 from onepass.lab.definition import Study
 from onepass.lab.learners import tisvd
 from onepass.lab.learners.figures import BUDGET, UPDATES
+from onepass.lab.learners.kuairec import KuaiRec
 from onepass.lab.learners.streams import TUNING_SHARE, WatchRatios, flipped_blocks_factory, random_order_factory
 from onepass.lab.learners.study import Constant, LearnerStudy, RepeatLast
 from onepass.lab.policy import Policy
@@ -61,6 +62,8 @@ def learner_policies(budget: int) -> dict[str, Policy]:
 
 
 SETS = {"german": (1_000, 50), "svmguide3": (1_243, 50), "spambase": (4_601, 50), "ijcnn1": (49_990, 100)}
+ELSEWHERE = {"cod-rna": (59_535, 100), "w7a": (24_692, 100)}  # sets whose files are not here: widths are ijcnn1's
+RAW = ("ijcnn1", "w7a")  # sets that are not standardized
 WIDTHS = {  # the best widths of `onepass tune` are 2^(i / 2) for these i, in the order of SETS
     "RBP": (5, 4, 3, 0),
     "BPA-S": (4, 3, 4, 0),
@@ -82,11 +85,11 @@ WIDTHS = {  # the best widths of `onepass tune` are 2^(i / 2) for these i, in th
 
 
 def policies_at_best_width(name: str, budget: int, examples: int) -> tuple[Policy, ...]:
-    """Return every learner at the width that `onepass tune` found on other examples.
+    """Return every learner at the width that `onepass tune` found on other examples, on ijcnn1 for sets of `ELSEWHERE`.
 
     Sketches are updated as often as in the paper.
     """
-    place, found = list(SETS).index(name), []
+    place, found = list(SETS).index(name if name in SETS else "ijcnn1"), []
     for label, policy in learner_policies(budget).items():
         params: dict[str, Any] = {"width": 2.0 ** (WIDTHS[label][place] / 2)}
         if policy.accepts("update_every"):
@@ -126,9 +129,9 @@ def _adversarial_policies(rounds: int) -> tuple[Policy, ...]:
     return (*policies_of_paper(100, int(0.005 * (rounds - 100)), HOSTILE, **sizes)[:-2], RECOMMENDED[0], *BASELINES)
 
 
-def _policies_over_shares(policy: Policy) -> tuple[Policy, ...]:
-    """Return the policy once per share in `SHARES`: its sketch is updated after this share of spambase's examples."""
-    changed = ((share, {**policy.params, "update_every": int(share * 4_601)}) for share in SHARES)
+def _policies_over_shares(policy: Policy, examples: int) -> tuple[Policy, ...]:
+    """Return the policy once per share in `SHARES`: its sketch is updated after this share of all examples."""
+    changed = ((share, {**policy.params, "update_every": int(share * examples)}) for share in SHARES)
     return tuple(Policy(f"{policy.label} {share:g}", policy.recipe, own, policy.label, False) for share, own in changed)
 
 
@@ -166,7 +169,7 @@ def _dataset_study(name: str, part: str, examples: int, budget: int) -> LearnerS
     return LearnerStudy(
         f"learners-{name}",
         f"online kernel learners on {name}, tuned on 30% of the examples, counted on 70% (Wen, Zhang et al. table 1)",
-        random_order_factory(name, standardized=name != "ijcnn1", part=part),
+        random_order_factory(name, standardized=name not in RAW, part=part),
         policies_at_best_width(name, budget, examples),
         rounds=round(TUNING_SHARE * examples) if part == "tuning" else examples,
         seeds=20,
@@ -176,7 +179,7 @@ def _dataset_study(name: str, part: str, examples: int, budget: int) -> LearnerS
 SUITES: tuple[Study, ...] = (
     *(
         replace(_dataset_study(name, "evaluated", *sizes), tuning=_dataset_study(name, "tuning", *sizes))
-        for name, sizes in SETS.items()
+        for name, sizes in (SETS | ELSEWHERE).items()
     ),
     *(
         LearnerStudy(
@@ -189,13 +192,13 @@ SUITES: tuple[Study, ...] = (
             grid={},
             buffering=True,
         )
-        for name, (examples, budget) in SETS.items()
+        for name, (examples, budget) in (SETS | ELSEWHERE).items()
     ),
     *(
         LearnerStudy(
-            f"learners-german-{number}",
-            f"500 examples of german, each repeated {repeats} times, labels flipped in every other block ({source})",
-            flipped_blocks_factory("german", repeats),
+            f"learners-{name}-{number}",
+            f"500 examples of {name}, each repeated {repeats} times, labels flipped in every other block ({source})",
+            flipped_blocks_factory(name, repeats),
             _adversarial_policies(500 * repeats),
             rounds=500 * repeats,
             seeds=20,
@@ -203,22 +206,40 @@ SUITES: tuple[Study, ...] = (
             buffering=True,
         )
         for number, repeats, source in ((1, 10, "Wen, Zhang et al. table 2"), (2, 20, "Wen, Zhang et al. table 3"))
+        for name in ("german", "cod-rna")
     ),
-    LearnerStudy(
-        "learners-updates",
-        "mistakes and time over how often the sketch is updated, on spambase (Wen, Zhang et al. figure 2 on codrna)",
-        random_order_factory("spambase", part="evaluated"),
-        tuple(
-            policy
-            for known in policies_at_best_width("spambase", 50, 4_601)
-            if known.label in ("FORKS", "FORKS 100/50/30", "SkeGD")
-            for policy in _policies_over_shares(known)
-        ),
-        rounds=4_601,
-        seeds=20,
-        figure=UPDATES,
-        timed=True,
-        grid={},
+    *(
+        LearnerStudy(
+            f"learners-updates{suffix}",
+            f"mistakes and time over how often the sketch is updated, on {name} (Wen, Zhang et al. figure 2 on codrna)",
+            random_order_factory(name, part="evaluated"),
+            tuple(
+                policy
+                for known in policies_at_best_width(name, budget, examples)
+                if known.label in ("FORKS", "FORKS 100/50/30", "SkeGD")
+                for policy in _policies_over_shares(known, examples)
+            ),
+            rounds=examples,
+            seeds=20,
+            figure=UPDATES,
+            timed=True,
+            grid={},
+        )
+        for name, suffix, examples, budget in (("spambase", "", 4_601, 50), ("cod-rna", "-cod-rna", 59_535, 100))
+    ),
+    *(
+        LearnerStudy(
+            f"learners-kuairec{'' if loss == 'hinge' else '-squared-hinge'}",
+            f"4,494,578 watch ratios of KuaiRec in the order of time, budgets of 100 to 500, {loss.replace('_', ' ')} "
+            f"({source})",
+            KuaiRec,
+            _policies_over_budgets(loss),
+            rounds=4_494_578,
+            seeds=1,
+            figure=BUDGET,
+            grid=DRIFT_GRID,
+        )
+        for loss, source in zip(DRIFT_LOSSES, ("Wen, Zhang et al. figures 3a and 5", "Wen, Zhang et al. figure 3b"))
     ),
     *(
         LearnerStudy(

@@ -93,7 +93,7 @@ def load(name: str) -> Interactions:
     except (ValueError, OSError, EOFError) as error:
         raise ExperimentError(f"{join_paths(paths)} cannot be read ({error}): remove or replace it") from error
     counts = (len(table), *(len(np.unique(column)) for column in table.T[:2]))
-    if counts != source.counts:
+    if source.counts and counts != source.counts:
         raise ExperimentError(
             f"{join_paths(paths)} is not {name}: it has {counts} interactions, users and items "
             f"instead of {source.counts}; remove or replace it"

@@ -97,6 +97,12 @@ def _sweep_problem(full: Sequence[int], **values: Sequence[int]) -> tuple[Recomm
     return (*(policy for own in group for policy in sweep(own, **values)), *wide)
 
 
+ELSEWHERE = (  # data sets whose files are not here, with the factors of Shustova et al.
+    ("movielens-1m", 13, "3,706 films (MovieLens 1M), Shustova et al. figures 8a, 13a, 14a, 15a", (4, 8, 16), 4),
+    ("health-2023", 37, "health and personal care (Amazon 2023), Shustova et al. tables 3 to 5", (8, 16, 48), 16),
+    ("beauty-2023", 51, "beauty (Amazon 2023), Shustova et al. tables 4, 5", (8, 16, 48), 16),
+    ("magazine-2023", 41, "magazines (Amazon 2023), Shustova et al. tables 4, 5", (8, 16, 48), 16),
+)
 MAGAZINE, MOVIELENS = partial(load, "magazine"), partial(load, "movielens-100k")
 RANKS = (2, 4, 8, 12, 16, 24, 32, 48)
 
@@ -117,6 +123,17 @@ SUITES: tuple[Study, ...] = (
         (*recommenders((4, 8, 16), size=4, reg=10.0), Recommender("HvtUCB", "HvtUCB", {**PER_ARM, "reg": 10.0})),
         rounds=7,
         unit="week",
+    ),
+    *(
+        RecommenderStudy(
+            name,
+            f"top ten for known users, month by month: {what}",
+            partial(load, name),
+            factors,
+            recommenders(ranks, size=size),
+            rounds=60,
+        )
+        for name, factors, what, ranks, size in ELSEWHERE
     ),
     RecommenderStudy(
         "implicit",
