@@ -226,3 +226,13 @@ def test_merging_with_an_empty_sketch_changes_nothing(compensation):
 def test_merging_exact_designs_keeps_reg_under_huge_rows():
     one, two = (op.Exact(dim=2, reg=1e-5).append([1e6, 0.0]) for _ in range(2))
     np.testing.assert_allclose(one.merge(two).solve([0.0, 1.0]), [0.0, 1e5], rtol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("exponent", "scale", "wanted"), [(0.5, 3.0, 3.0), (0.8, 1.0, 1000**0.2), (0.65, 2.0, 2e0 * 1000**0.1)]
+)
+def test_the_error_of_remark_2_has_the_exponent_of_the_regret(exponent, scale, wanted):
+    assert op.Dyadic.choose_error(1000, exponent, scale) == pytest.approx(wanted)
+    for bad in ({"exponent": 0.4}, {"exponent": 1.0}, {"scale": 0.0}, {"rounds": 0}):
+        with pytest.raises(ValueError, match=next(iter(bad))):
+            op.Dyadic.choose_error(**{"rounds": 10, **bad})

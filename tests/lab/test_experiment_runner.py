@@ -29,6 +29,7 @@ from onepass.lab.bakeoff.study import BakeOff
 from onepass.lab.bandits.environments import gaussian_rows
 from onepass.lab.datasets import SOURCES
 from onepass.lab.matrices.figures import ERROR, INVERSE
+from onepass.lab.matrices.tails import Tail, TailStudy
 from onepass.lab.news.study import NewsStudy
 from onepass.lab.results import CURVES, ROWS, json_line, read, write
 from onepass.lab.tuners.problems import PROBLEMS
@@ -216,6 +217,26 @@ def test_errors_of_the_inverse_are_relative_to_the_true_inverse() -> None:
     assert found["exact", 0] < 1e-10
 
 
+def test_the_error_of_a_fixed_sketch_is_the_least_tail_over_the_ranks_below_its_size() -> None:
+    rows = np.random.default_rng(0).standard_normal((30, 8)) * 0.6 ** np.arange(8)
+    singular = np.linalg.svd(rows, compute_uv=False)
+    for size in (1, 3, 8):
+        wanted = min((singular[k:] ** 2).sum() / (size - k) for k in range(size))
+        assert Tail(dim=8, size=size).error(singular**2) == pytest.approx(wanted)
+    study = TailStudy(
+        "t", "", lambda seed, n: rows[:n], tuple(Policy(f"{n}", Tail, {"size": n}) for n in (2, 40)), 30, 1
+    )
+    results = run(study, quiet=True)
+    short, wide = results.rows
+    final = [point for point in results.curves if point["policy"] == "2"]
+    wanted = min((singular[k:] ** 2).sum() / (2 - k) for k in range(2))
+    assert short["exponent"] == pytest.approx(np.log(wanted) / np.log(30))
+    assert wide["exponent"] is None  # fewer rows than the sketch has
+    assert wide["crossing"] is None
+    after = [point["exponent"] for point in final if short["crossing"] and point["round"] >= short["crossing"]]
+    assert all(value > 1 / 3 for value in after)
+
+
 @pytest.mark.parametrize(
     "suite",
     [
@@ -226,11 +247,11 @@ def test_errors_of_the_inverse_are_relative_to_the_true_inverse() -> None:
     ],
     ids=lambda suite: suite.name,
 )
-def test_every_policy_of_every_suite_can_be_built(suite: Experiment | MatrixStudy) -> None:
+def test_every_policy_of_every_suite_can_be_built(suite: Experiment | MatrixStudy | TailStudy) -> None:
     name = suite.name.split("-reg")[0].split("-pareto")[0]
     dim = SOURCES[name].dim if name in SOURCES else 64 if name == "digits" else 500
     assert len({policy.label for policy in suite.policies}) == len(suite.policies)
-    where = {"dim": dim} if isinstance(suite, MatrixStudy) else {"dim": dim, "seed": 0}
+    where = {"dim": dim} if isinstance(suite, MatrixStudy | TailStudy) else {"dim": dim, "seed": 0}
     where = {NewsStudy: {"seed": 0}, BakeOff: {**where, "arms": 3}}.get(type(suite), where)
     if isinstance(suite, TunerStudy):
         where = {"settings": PROBLEMS[suite.problem]().settings, "seed": 0}

@@ -65,6 +65,7 @@ from onepass.foundation.registry import savable
 from onepass.foundation.state import zeros
 
 SKETCHED, ADDED, DENSE = 0, 1, 2
+COMPENSATIONS = {"fd": 0.0, "half": 0.5, "rfd": 1.0}  # share of the cut mass that comes back, by base
 
 
 class DyadicSettings(NamedTuple):
@@ -338,8 +339,9 @@ class Dyadic(Design):
         Half of the bound, in units of ||x||^2, above 0.
     reg : float, default 1.0
         Regularization in units of ||x||^2, above 0.
-    base : {"fd", "rfd"}, default "fd"
-        Sketch of a block: Frequent Directions, or their compensated form.
+    base : {"fd", "half", "rfd"}, default "fd"
+        Sketch of a block: Frequent Directions, or their robust form, which puts half of the cut mass (Luo et al. 2019)
+        or all of it back as a multiple of I.
     dtype : {"float64", "float32"}, default "float64"
         Dtype of all arrays.
 
@@ -366,14 +368,14 @@ class Dyadic(Design):
         self.params: dict[str, Any] = check_common(dim, reg, dtype)
         self.params["size"] = check.integer("size", size, 1, self.dim, "use Exact for a design without a sketch")
         self.params["error"] = check.positive("error", error)
-        self.params["base"] = check.choice("base", base, ("fd", "rfd"))
+        self.params["base"] = check.choice("base", base, tuple(COMPENSATIONS))
 
     def begin(self) -> DyadicState:
         p, dim, dtype = self.params, self.dim, self.dtype
         phase = SKETCHED if max_blocks(dim, p["size"]) > 1 else ADDED
         room, width = (0, dim) if phase == SKETCHED else (p["size"], 0)
         return DyadicState(
-            block=init_sketch(width, p["size"], p["reg"], 1.0 if p["base"] == "rfd" else 0.0, dtype),
+            block=init_sketch(width, p["size"], p["reg"], COMPENSATIONS[p["base"]], dtype),
             whole=init_subspace(dim, min(room, dim // 2), p["reg"], dtype),
             spectrum=zeros(0),
             dense=init_exact(0, p["reg"], dtype),
@@ -384,6 +386,44 @@ class Dyadic(Design):
             sums=Sums(mass=0.0, shed=0.0, weighted=0.0, dust=0.0),
             settings=DyadicSettings(size=p["size"], error=p["error"]),
         )
+
+    @staticmethod
+    def choose_error(rounds: int, exponent: float = 0.5, scale: float = 1.0) -> float:
+        """Return an error under which the regret of `DBSLinUCB` grows as rounds^exponent at most.
+
+        Parameters
+        ----------
+        rounds : int
+            Number of rounds T, at least 1.
+        exponent : float, default 0.5
+            Exponent g of the regret T^g, from 0.5 to below 1. 0.5 gives a constant error.
+        scale : float, default 1.0
+            Factor, above 0, in units of ||x||^2.
+
+        Returns
+        -------
+        float
+            scale * T^((2 g - 1) / 3).
+
+        Raises
+        ------
+        ValueError
+            If an argument is out of its range.
+
+        References
+        ----------
+        Wen, Yin et al., remark 2.
+
+        Examples
+        --------
+        >>> import onepass as op
+        >>> round(op.Dyadic.choose_error(1000, exponent=0.8), 6)
+        3.981072
+        """
+        rounds, exponent = check.integer("rounds", rounds, 1), check.real("exponent", exponent)
+        if not 0.5 <= exponent < 1.0:
+            raise ValueError(f"exponent must be at least 0.5 and below 1, got {check.quote(exponent)}")
+        return float(check.positive("scale", scale) * rounds ** ((2.0 * exponent - 1.0) / 3.0))
 
     @property
     def blocks(self) -> list[int]:

@@ -270,9 +270,9 @@ def DBSLinUCB(
     size : int
         Size of the first block, from 1 to dim.
     error : float
-        Half the bound, above 0, in units of ||x||^2.
-    base : {"fd", "rfd"}, default "fd"
-        Sketch of a block. "rfd" puts the cut mass back as a multiple of I.
+        Half the bound, above 0, in units of ||x||^2. `Dyadic.choose_error` gives the one of remark 2 of the paper.
+    base : {"fd", "half", "rfd"}, default "fd"
+        Sketch of a block. "rfd" puts the cut mass back as a multiple of I, "half" half of it.
     reg : float, default 1.0
         Ridge lambda of A = reg I + sum of x x^T, above 0: the variance of the noise divided by the prior
         variance of an entry of theta.
@@ -316,7 +316,7 @@ def DBSLinUCB(
     def design(d: int, most: int) -> Design:
         return Dyadic(dim=d, size=cap_size("size", size, most), error=error, reg=reg, base=base, dtype=dtype)
 
-    name = "DBSLinUCB" if base == "fd" else "DBSLinUCB-RFD"
+    name = {"fd": "DBSLinUCB", "half": "DBSLinUCB-half"}.get(base, "DBSLinUCB-RFD")
     return compose(
         name, dim, design, exploration, model, seed, estimate=least_squares_estimator(estimator), half_life=half_life
     )

@@ -5,12 +5,13 @@ another. Source: Wen, Yin et al. figures 3 and 6.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import product
 from statistics import fmean
 
 from onepass.lab.bandits.figures import draw_pareto
 from onepass.lab.bandits.study import Experiment
-from onepass.lab.bandits.suites import MNIST_BEST, classification_factory, shared_policies
+from onepass.lab.bandits.suites import MNIST_BEST, classification_factory, policies_over_sizes, shared_policies
 from onepass.lab.definition import Study
 from onepass.lab.drawing import canvas, name_ends, set_log_scale, set_title
 from onepass.lab.figure import Figure, Line, Picture, Row
@@ -127,6 +128,20 @@ def _first_blocks() -> tuple[Policy, ...]:
     )
 
 
+def _tuned_on_mnist(policies: Sequence[Policy]) -> tuple[Policy, ...]:
+    """Return the policies with the reg and exploration that `onepass tune mnist` found for their kind."""
+    best = (MNIST_BEST[policy.group or policy.label] for policy in policies)
+    return tuple(replace(policy, params={**policy.params, **own}) for policy, own in zip(policies, best))
+
+
+def _published_sizes() -> tuple[Policy, ...]:
+    """Return OFUL, SOFUL of three sizes and the dyadic sketch with the settings of Wen, Yin et al. table 2, tuned."""
+    found = policies_over_sizes((20, 100, 150), [(50, 8.0)])
+    return _tuned_on_mnist(
+        [policy for policy in found if (policy.group or policy.label) in ("OFUL", "SOFUL", "DBSLinUCB")]
+    )
+
+
 def _pareto_experiment(name: str, what: str, policies: tuple[Policy, ...], rounds: int) -> Experiment:
     """Make the experiment of regret against time and memory on a data set."""
     description = f"the least regret for its time and memory, over sizes, errors and reg, on {what} (figure 6)"
@@ -135,6 +150,30 @@ def _pareto_experiment(name: str, what: str, policies: tuple[Policy, ...], round
 
 
 SUITES: tuple[Study, ...] = (
+    Experiment(
+        "mnist-pareto",
+        "the least regret for its time and memory, over sizes and errors, tuned, on MNIST (figure 3 c, d)",
+        classification_factory("mnist"),
+        _tuned_on_mnist(
+            policies_over_sizes(
+                (10, 20, 50, 100, 150, 200, 300, 400, 500, 600),
+                [(50, 15.0), *product((50, 100, 200), (2.0, 8.0, 25.0))],
+            )
+        ),
+        rounds=2000,
+        seeds=5,
+        figure=FRONTIER,
+        timed=True,
+    ),
+    Experiment(
+        "mnist-sizes",
+        "OFUL, SOFUL of 20, 100 and 150 rows, and the dyadic sketch from 50 rows, tuned, on MNIST (figure 5, table 2)",
+        classification_factory("mnist"),
+        _published_sizes(),
+        rounds=2000,
+        seeds=5,
+        timed=True,
+    ),
     _pareto_experiment(
         "cnae-9", "856 word counts", _sketch_policies((10, 50, 100, 200), (25, 100), (2.0, 8.0, 25.0)), rounds=500
     ),

@@ -39,9 +39,23 @@ def shared_policies(size: int, blocks: int, error: float = 8.0) -> tuple[Policy,
     )
 
 
-def _policies_over_sizes(sizes: Sequence[int], dyadic: Sequence[tuple[int, float]]) -> tuple[Policy, ...]:
+def policies_over_sizes(sizes: Sequence[int], dyadic: Sequence[tuple[int, float]]) -> tuple[Policy, ...]:
     """Return OFUL, fixed sketches at every size, and dyadic ones at every (first block, error).
 
+    Parameters
+    ----------
+    sizes : sequence of int
+        Rows of fixed sketches.
+    dyadic : sequence of (int, float)
+        First block and error of dyadic sketches.
+
+    Returns
+    -------
+    tuple of Policy
+        Policies, grouped by kind.
+
+    Notes
+    -----
     Source: Wen, Yin et al. figure 3 c and d.
     """
     every = {policy.label: policy for policy in shared_policies(size=1, blocks=1)}
@@ -263,23 +277,10 @@ SUITES: tuple[Study, ...] = (
         grid={"exploration": EXPLORATIONS},
     ),
     Experiment(
-        "mnist-pareto",
-        "regret against time and memory on MNIST over sizes and errors (Wen, Yin et al. figure 3 c, d)",
-        classification_factory("mnist"),
-        _policies_over_sizes(
-            (10, 20, 50, 100, 150, 200, 300, 400, 500, 600),
-            [(50, 15.0), *product((50, 100, 200), (2.0, 8.0, 25.0))],
-        ),
-        rounds=2000,
-        seeds=5,
-        figure=PARETO,
-        timed=True,
-    ),
-    Experiment(
         "digits-pareto",
-        "the same on digits",
+        "regret against time and memory on digits over sizes and errors",
         classification_factory("digits"),
-        _policies_over_sizes((4, 8, 12, 16, 24, 32, 48), list(product((4, 8, 16), (1.0, 4.0, 16.0)))),
+        policies_over_sizes((4, 8, 12, 16, 24, 32, 48), list(product((4, 8, 16), (1.0, 4.0, 16.0)))),
         rounds=2000,
         seeds=5,
         figure=PARETO,

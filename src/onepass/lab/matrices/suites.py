@@ -11,6 +11,7 @@ from onepass.lab.datasets import load
 from onepass.lab.definition import Study
 from onepass.lab.matrices.figures import INVERSE, RANKS
 from onepass.lab.matrices.study import MatrixStudy
+from onepass.lab.matrices.tails import SUITE as TAILS
 from onepass.lab.policy import Policy, policies_over_reg, policy_variant
 from onepass.lab.recommender import interactions
 
@@ -19,6 +20,10 @@ FACTORS = 41  # number of features of users and arms, as in the recommender stud
 
 def _mnist_rows(seed: int, rounds: int) -> np.ndarray:
     return dataset_rows(load("mnist"), seed, rounds)
+
+
+def _cifar_rows(seed: int, rounds: int) -> np.ndarray:
+    return dataset_rows(load("cifar-10"), seed, rounds)
 
 
 def _approximation_designs() -> tuple[Policy, ...]:
@@ -72,6 +77,7 @@ def sketches(rank: int) -> tuple[Policy, ...]:
 
 
 SUITES: tuple[Study, ...] = (
+    TAILS,
     MatrixStudy(
         "matrix-approximation",
         "spectral error and its bound along 1,250 unit rows in 500 dimensions (Wen, Yin et al. figure 4)",
@@ -102,6 +108,15 @@ SUITES: tuple[Study, ...] = (
         "inverse-error-rank",
         "relative error of A^-1 over the size of the sketch, after 1,000 rows of MNIST (Shustova et al. figure 5)",
         _mnist_rows,
+        sketches_over_ranks((10, 20, 50, 100, 200, 400), (2.0, 20.0)),
+        rounds=1000,
+        seeds=3,
+        figure=RANKS,
+    ),
+    MatrixStudy(
+        "inverse-error-cifar-10",
+        "the same after 1,000 rows of CIFAR-10 (Shustova et al. figure 12)",
+        _cifar_rows,
         sketches_over_ranks((10, 20, 50, 100, 200, 400), (2.0, 20.0)),
         rounds=1000,
         seeds=3,

@@ -23,6 +23,7 @@ from onepass.lab.recommender.synthetic import implicit_interactions
 RULE = {"reg": 1.0, "exploration": -0.1}  # as in Shustova et al.; ALGORITHMS section 7
 
 PER_ARM = {"model": "disjoint"}
+AS_PRINTED: dict[str, Any] = {"integrator": True, "factor": "cholesky"}  # Shustova et al. algorithms 2 to 4
 UNTUNED = (
     Recommender("ItemModels", ItemModelsPolicy),
     Recommender("Popularity", Popularity),
@@ -40,8 +41,8 @@ def _full_psi_policy(rank: int) -> Recommender:
 
 def _integrator_policy(rank: int) -> Recommender:
     """Return PSI-LinUCB as printed: the integrator, and the triangular factor of a batch."""
-    label, options = f"PSILinUCB as printed rank={rank}", {"integrator": True, "factor": "cholesky"}
-    return replace(_per_arm_policy(label, "PSILinUCB", rank=rank, **options), group="PSILinUCB as printed")
+    label = f"PSILinUCB as printed rank={rank}"
+    return replace(_per_arm_policy(label, "PSILinUCB", rank=rank, **AS_PRINTED), group="PSILinUCB as printed")
 
 
 def recommenders(ranks: Sequence[int], size: int, **rule: float) -> tuple[Recommender, ...]:
@@ -134,6 +135,61 @@ SUITES: tuple[Study, ...] = (
             rounds=60,
         )
         for name, factors, what, ranks, size in ELSEWHERE
+    ),
+    *(
+        RecommenderStudy(
+            f"{name}-rank",
+            f"quality against rank, sketch size and projection: {what} (figures 6 to 8, 13 to 15)",
+            partial(load, name),
+            factors,
+            (
+                _per_arm_policy("LinUCB", "LinUCB"),
+                *sweep(replace(_full_psi_policy(16), label="PSILinUCB"), rank=RANKS),
+                *sweep(_per_arm_policy("PSILinUCB as printed", "PSILinUCB", rank=16, **AS_PRINTED), rank=RANKS),
+                *sweep(_per_arm_policy("CBSCFD", "CBSCFD", size=16), size=RANKS),
+                *sweep(Recommender("CBRAP", CBRAP, {"size": 32, **RULE}), size=RANKS),
+            ),
+            rounds=60,
+            figure=SIZE,
+        )
+        for name, factors, what, _, _ in ELSEWHERE
+    ),
+    RecommenderStudy(
+        "health-2023-width",
+        "time, memory and quality against the dimension of contexts (Shustova et al. figures 1, 9, table 3)",
+        partial(load, "health-2023"),
+        37,
+        _sweep_problem((5, 10), factors=(30, 50, 70, 130)),
+        rounds=60,
+        figure=WIDTH,
+        timed=True,
+    ),
+    RecommenderStudy(
+        "beauty-2023-arms",
+        "time and memory against the number of arms, the most frequent first (Shustova et al. figures 2, 10)",
+        partial(load, "beauty-2023"),
+        51,
+        _sweep_problem((50,), arms=(100, 1_000, 10_000, 50_000)),
+        rounds=60,
+        figure=ARMS,
+        timed=True,
+    ),
+    *(
+        RecommenderStudy(
+            f"{name}-2023-batch",
+            "batch size against rank for PSI-LinUCB (Shustova et al. figure 17)",
+            partial(load, f"{name}-2023"),
+            factors,
+            tuple(
+                policy
+                for rank in (8, 16, 48)
+                for policy in sweep(replace(_full_psi_policy(rank), group=""), batch=(1, 4, 16, 64, 256))
+            ),
+            rounds=60,
+            figure=BATCH,
+            timed=True,
+        )
+        for name, factors in (("health", 37), ("beauty", 51))
     ),
     RecommenderStudy(
         "implicit",
