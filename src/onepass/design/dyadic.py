@@ -403,7 +403,7 @@ class Dyadic(Design):
         Returns
         -------
         float
-            scale * T^((2 g - 1) / 3).
+            The error scale * T^((2 g - 1) / 3).
 
         Raises
         ------

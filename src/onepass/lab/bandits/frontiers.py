@@ -128,16 +128,16 @@ def _first_blocks() -> tuple[Policy, ...]:
     )
 
 
-def _tuned_on_mnist(policies: Sequence[Policy]) -> tuple[Policy, ...]:
+def _with_best_of_mnist(policies: Sequence[Policy]) -> tuple[Policy, ...]:
     """Return the policies with the reg and exploration that `onepass tune mnist` found for their kind."""
     best = (MNIST_BEST[policy.group or policy.label] for policy in policies)
     return tuple(replace(policy, params={**policy.params, **own}) for policy, own in zip(policies, best))
 
 
-def _published_sizes() -> tuple[Policy, ...]:
+def _sizes_of_table_2() -> tuple[Policy, ...]:
     """Return OFUL, SOFUL of three sizes and the dyadic sketch with the settings of Wen, Yin et al. table 2, tuned."""
     found = policies_over_sizes((20, 100, 150), [(50, 8.0)])
-    return _tuned_on_mnist(
+    return _with_best_of_mnist(
         [policy for policy in found if (policy.group or policy.label) in ("OFUL", "SOFUL", "DBSLinUCB")]
     )
 
@@ -154,7 +154,7 @@ SUITES: tuple[Study, ...] = (
         "mnist-pareto",
         "the least regret for its time and memory, over sizes and errors, tuned, on MNIST (figure 3 c, d)",
         classification_factory("mnist"),
-        _tuned_on_mnist(
+        _with_best_of_mnist(
             policies_over_sizes(
                 (10, 20, 50, 100, 150, 200, 300, 400, 500, 600),
                 [(50, 15.0), *product((50, 100, 200), (2.0, 8.0, 25.0))],
@@ -169,7 +169,7 @@ SUITES: tuple[Study, ...] = (
         "mnist-sizes",
         "OFUL, SOFUL of 20, 100 and 150 rows, and the dyadic sketch from 50 rows, tuned, on MNIST (figure 5, table 2)",
         classification_factory("mnist"),
-        _published_sizes(),
+        _sizes_of_table_2(),
         rounds=2000,
         seeds=5,
         timed=True,

@@ -48,7 +48,7 @@ class Tail:
 
 
 @cache
-def played_rows(seed: int, rounds: int) -> np.ndarray:
+def oful_rows(seed: int, rounds: int) -> np.ndarray:
     """Return the rows that OFUL plays on the synthetic problem of Wen, Yin et al., (rounds, 500)."""
     problem, bandit = Linear(100, 500, seed), OFUL(dim=500, seed=seed)
     rows, chunk = np.empty((rounds, 500)), problem.chunk(0, rounds)
@@ -181,7 +181,7 @@ def _crossing(points: Sequence[Mapping[str, Any]]) -> int | None:
 SUITE = TailStudy(
     "spectral-error",
     "growth of the spectral error of sketches of 50, 200 and 450 rows, synthetic (Wen, Yin et al. figure 1 c)",
-    played_rows,
+    oful_rows,
     tuple(Policy(f"size={size}", Tail, {"size": size}) for size in (50, 200, 450)),
     rounds=2000,
     seeds=3,
