@@ -7,6 +7,8 @@ import pytest
 from safetensors.numpy import save_file
 
 import onepass as op
+from bad_files import encode_file
+from onepass.foundation import files
 
 ROWS = np.random.default_rng(0).standard_normal((30, 6))
 DESIGNS = [
@@ -264,3 +266,24 @@ def test_two_classes_of_one_name_are_not_registered():
         @op.extend.savable
         class Exact(op.Exact):
             pass
+
+
+DAMAGES = {
+    "array 'log_det' is missing": lambda tensors: tensors.pop("log_det"),
+    "array 'more' is none of them": lambda tensors: tensors.update(more=np.zeros(2)),
+    r"array root has shape \(2, 3\), that of a new one is \(2, 2\)": lambda tensors: tensors.update(
+        root=np.zeros((2, 3))
+    ),
+    "array root is of float32 with 2 axes, expected float64 with 2 axes": lambda tensors: tensors.update(
+        root=tensors["root"].astype(np.float32)
+    ),
+    "waiting is -1, expected at least 0": lambda tensors: tensors.update(waiting=np.array(-1)),
+}
+
+
+@pytest.mark.parametrize("sentence", DAMAGES)
+def test_the_error_of_a_damaged_file_names_the_field_what_was_found_and_what_was_expected(sentence):
+    header, tensors = files.read(op.to_bytes(op.Exact(dim=2, reg=0.5)))
+    DAMAGES[sentence](tensors)
+    with pytest.raises(ValueError, match=f"^data is damaged: its arrays do not fit its parameters: {sentence}$"):
+        op.from_bytes(encode_file(header, tensors))

@@ -70,5 +70,8 @@ class RewardedIds:
         """Rebuild a set from the text of `to_text`; ValueError if the text is damaged."""
         held = np.frombuffer(base64.b64decode(text, validate=True), np.dtype("<u8")).tolist()
         if len(held) > LENGTH or len(set(held)) != len(held):
-            raise ValueError("the decisions that had a reward do not fit")
+            raise ValueError(
+                f"found {len(held):,} decisions with a reward, {len(set(held)):,} of them different, "
+                f"expected up to {LENGTH:,}, each once"
+            )
         return cls(held)

@@ -86,27 +86,43 @@ class FromFile(NamedTuple):
 
     def take(self, template: Any, fits: Fits) -> Any:
         expected = dict(leaves(template))
-        values = {name: _value(self.arrays[name], value) for name, value in expected.items() if name in self.arrays}
-        if values.keys() != self.arrays.keys() or values.keys() != expected.keys():
-            raise ValueError(MISFIT)
-        state = rebuild(template, values)
+        for name in expected.keys() ^ self.arrays.keys():
+            raise _misfit(f"array {quote(name)} is {'missing' if name in expected else 'none of them'}")
+        state = rebuild(template, {name: _value(name, self.arrays[name], begun) for name, begun in expected.items()})
         if not fits(state):
-            raise ValueError(MISFIT)
+            raise _misfit(_first_difference(state, template))
         return state
 
 
-def _value(array: np.ndarray, begun: Any) -> Any:
+def _misfit(detail: str) -> ValueError:
+    return ValueError(f"{MISFIT}: {detail}")
+
+
+def _first_difference(state: Any, template: Any) -> str:
+    """Name the first counter that cannot be, or the first array whose shape differs from that of a new state."""
+    pairs = [(path, value, begun) for (path, value), (_, begun) in zip(leaves(state), leaves(template), strict=True)]
+    for path, value, begun in pairs:
+        if type(begun) is int and value < 0:
+            return f"{path} is {value}, expected at least 0"
+    for path, value, begun in pairs:
+        if isinstance(begun, np.ndarray) and value.shape != begun.shape:
+            return f"array {path} has shape {value.shape}, that of a new one is {begun.shape}"
+    return "numbers that must agree differ"
+
+
+def _value(name: str, array: np.ndarray, begun: Any) -> Any:
     """Return an array of a file as a leaf of a state; `begun` is the leaf of a new state."""
     model = np.asarray(begun)
     if model.dtype == object:
         return object_array([_object(value) for value in json.loads(array.astype(np.uint8, casting="no").tobytes())])
     value = array if isinstance(begun, np.ndarray) else array.item() if array.ndim == 0 else None
     if array.dtype != model.dtype or array.ndim != model.ndim:
-        raise ValueError(MISFIT)
+        found, expected = (f"{one.dtype} with {one.ndim} axes" for one in (array, model))
+        raise _misfit(f"array {name} is of {found}, expected {expected}")
     if not np.isfinite(array).all():
         each = model[tuple(slice(1) if step == 0 else slice(None) for step in model.strides)]  # abstract ones are huge
         if not (np.isposinf(each).any() and (array > -np.inf).all()):
-            raise ValueError("not all of its numbers are finite")
+            raise ValueError(f"not all of its numbers are finite: array {name} has others")
     return value
 
 
@@ -282,7 +298,7 @@ def _object(value: Any) -> Any:
     if isinstance(value, dict):
         return tuple(_object(part) for part in value["tuple"])
     if isinstance(value, list) or value != value:
-        raise ValueError(MISFIT)
+        raise _misfit(f"{quote(value)} is no name of an arm")
     return value
 
 
@@ -415,13 +431,13 @@ def _build_owner(data: bytes, source: str) -> Any:
             own, parts = _split_parts(tensors, header.get("parts", []))
             params = {name: build(value, parts.build) for name, value in header["params"].items()}
             if parts.left:
-                raise ValueError(MISFIT)
+                raise _misfit("it has arrays of an argument that its parameters do not name")
             return owner.from_contents(params, header["extra"], FromFile(own))
     except UNFIT as trouble:
         reason = _sentence(trouble)
         if header["version"] < VERSION:
             raise _other_writer(source, header["version"], reason) from None
-        reason = reason if reason == MISFIT else f"its parameters are refused ({reason})"
+        reason = reason if reason.startswith(MISFIT) else f"its parameters are refused ({reason})"
         raise ValueError(f"{source} is damaged: {reason}") from None
 
 
@@ -447,7 +463,7 @@ def _split_parts(tensors: dict[str, np.ndarray], extras: list[dict[str, Any]]) -
         elif place in map(str, range(len(extras))):
             each[int(place)][path] = array
         else:
-            raise ValueError(MISFIT)
+            raise _misfit(f"array {quote(name)} belongs to no argument")
     return own, Parts(
         {i: (extra, FromFile(arrays)) for i, (extra, arrays) in enumerate(zip(extras, each, strict=True))}
     )

@@ -234,7 +234,17 @@ class Decision(Record, frozen=True, kw_only=True, tag_field="kind", tag="decisio
             or not 0.0 < self.passed <= 1.0
         )
         if wrong:
-            raise ValueError(f"decision {quote(self.id)} has parts that do not fit together")
+            sizes = {
+                "places": k,
+                "propensities": None if self.propensities is None else len(self.propensities),
+                "slots": None if self.slots is None else len(self.slots),
+                "arms": [len(row) for row in (*rows, self.offered) if row is not None],
+            }
+            raise ValueError(
+                f"decision {quote(self.id)} has parts that contradict each other: places must be one or more of the "
+                f"arms, propensities and slots one for each place, all rows as long as there are arms, and passed "
+                f"{self.passed!r} above 0 and at most 1; lengths are {sizes}"
+            )
 
     @property
     def unique_key(self) -> str:

@@ -160,7 +160,7 @@ class ForgettingClock:
             return
         tick, self.weight = extra["tick"], check.real("recalled", extra["recalled"])
         if self.weight < 0.0:
-            raise ValueError("the clock does not fit")
+            raise ValueError(f"the clock's weight is {self.weight}, expected at least 0")
         self.tick = tick if tick is None else check.integer("tick", tick, -check.MOST)
         self.passed = check.integer("passed", extra["passed"], 0)
 

@@ -219,7 +219,10 @@ class RecordContexts(Contexts):
         places, records = extra["places"], self._columns.records
         whole = len(set(places)) == len(places) == extra["width"] and all(type(place) is int for place in places)
         if not whole or not all(0 <= place < records.size for place in places):
-            raise ValueError("the columns of records do not fit")
+            raise ValueError(
+                f"the columns of records have {len(places)} places, expected {extra['width']} different ones "
+                f"from 0 to {records.size - 1}"
+            )
         self._columns = Columns(records, places)
 
 
