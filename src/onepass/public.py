@@ -18,6 +18,7 @@ from onepass.estimator.glb_omd import OnePassGLM
 from onepass.estimator.one_pass_huber import OnePassHuber
 from onepass.estimator.online_newton import OnlineNewton
 from onepass.estimator.ridge import Ridge
+from onepass.evaluation.guarded import Guarded
 from onepass.exploration.confidence_width import Theory
 from onepass.exploration.greedy import EpsilonGreedy, Greedy
 from onepass.exploration.inverse_gap import InverseGap
@@ -106,6 +107,7 @@ __all__ = [
     "FrequentDirections",
     "GaussianProjection",
     "Greedy",
+    "Guarded",
     "HeavyOFUL",
     "HvtUCB",
     "Hybrid",

@@ -27,6 +27,7 @@ PAGES = [
     "features",
     "first_loop",
     "frames",
+    "safe_baseline",
     "saving",
     "sketches",
     "forgetting",

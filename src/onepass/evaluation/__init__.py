@@ -15,6 +15,8 @@ from onepass.evaluation.evaluate import Estimate, Evaluation, evaluate
 from onepass.evaluation.events import logs_from_events
 from onepass.evaluation.fixed_sample import power, sample_size
 from onepass.evaluation.frames import DirtyRow, DirtyRows
+from onepass.evaluation.guarded import FieldArm, Guarded, GuardReport
+from onepass.evaluation.harm_test import AtLeast, AtMost
 from onepass.evaluation.linear_policy import LinearPolicy
 from onepass.evaluation.log import Log
 from onepass.evaluation.moments import Moments, compute_moments
@@ -30,6 +32,8 @@ from onepass.evaluation.tuning import TuningResult, tune
 
 __all__ = [
     "ESTIMATORS",
+    "AtLeast",
+    "AtMost",
     "AverageSequence",
     "BettingSequence",
     "Comparison",
@@ -41,6 +45,9 @@ __all__ = [
     "Estimate",
     "Estimator",
     "Evaluation",
+    "FieldArm",
+    "GuardReport",
+    "Guarded",
     "Interval",
     "LearningPolicy",
     "LinearPolicy",

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from onepass.evaluation.log import Log
+from onepass.exploration.random_split import hash_uniform
 from onepass.foundation import check
 
 ROUNDED = 1e-9  # of a probability: files give 1 less it
@@ -103,8 +104,6 @@ class _EventFilter:
 
         Raises ValueError if keep probabilities differ, or one is below the probability asked for.
         """
-        from onepass.log.canary_split import hash_uniform
-
         for event in events:
             passed, identity = event.decision.passed, event.decision.id
             if self.keep_probability is not None:

@@ -6,22 +6,8 @@ Both draw; a hash of the event selects whose arm is shown. So the mixture is exa
 can be evaluated on the same rows, with weights of at most 1 / (1 - share) and 1 / share.
 """
 
-import hashlib
-
+from onepass.exploration.random_split import hash_uniform, mix_probabilities
 from onepass.log.records import Decision
-
-BITS = 53  # of a number from 0 to 1
-
-
-def hash_uniform(text: str, purpose: bytes) -> float:
-    """Return a pseudo-random number in [0, 1), a function of the text and the purpose."""
-    digest = hashlib.blake2b(text.encode(), digest_size=8, person=purpose).digest()
-    return (int.from_bytes(digest, "little") >> (64 - BITS)) / 2.0**BITS
-
-
-def mix_probabilities(p: list[float], q: list[float], share: float) -> list[float]:
-    """Return the probabilities (K,) of the mixture."""
-    return [(1.0 - share) * one + share * other for one, other in zip(p, q, strict=True)]
 
 
 def is_canary(seed: int | str, identity: str, share: float) -> bool:

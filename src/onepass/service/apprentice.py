@@ -10,7 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 from onepass.bandit.decision import Decision
-from onepass.log.canary_split import hash_uniform, is_canary, mix_probabilities
+from onepass.exploration.random_split import hash_uniform, mix_probabilities
+from onepass.log.canary_split import is_canary
 from onepass.log.records import Canary
 from onepass.service.learner import Copy
 from onepass.service.messages import ApiError

@@ -1,0 +1,146 @@
+"""Sequential test of harm: a policy's outcome beside a ratio of the baseline's.
+
+    D = sign (p(a) / m(a) - ratio pi(a) / m(a)) y,     E[D | past] <= 0 while there is no harm,     0 <= y <= upper
+    wealth = mean over bets l of the product of (1 + l D),     l D >= -1/2,     harm once wealth >= 1 / alpha
+
+p, pi and m are the probabilities of the arm shown: of the policy, of the baseline and of the mixture that decided.
+Without harm the wealth is a supermartingale, so it ever reaches 1 / alpha with probability alpha at most (Ville 1939).
+Cost: O(1) a decision.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from onepass.foundation import check
+
+BETS = 2.0 ** -np.arange(1.0, 9.0)  # shares of the bet that could lose all
+
+
+@dataclass(frozen=True)
+class AtMost:
+    """Guardrail: the mean of an outcome is at most `ratio` times the baseline's.
+
+    Parameters
+    ----------
+    ratio : float, default 1.0
+        Largest ratio to the baseline's mean, above 0. 1.02 allows 2 % more.
+    upper : float, default 1.0
+        Largest possible value of the outcome, above 0. The smallest one is 0.
+    """
+
+    ratio: float = 1.0
+    upper: float = 1.0
+
+    sign = 1.0
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+
+@dataclass(frozen=True)
+class AtLeast:
+    """Guardrail: the mean of an outcome is at least `ratio` times the baseline's.
+
+    Parameters
+    ----------
+    ratio : float, default 1.0
+        Smallest ratio to the baseline's mean, above 0. 0.98 allows 2 % less.
+    upper : float, default 1.0
+        Largest possible value of the outcome, above 0. The smallest one is 0.
+    """
+
+    ratio: float = 1.0
+    upper: float = 1.0
+
+    sign = -1.0
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+
+def _check(guardrail: Any) -> None:
+    check.positive("ratio", guardrail.ratio)
+    check.positive("upper", guardrail.upper)
+
+
+class HarmTest:
+    """Test of one guardrail, looked at after every decision.
+
+    Parameters
+    ----------
+    guardrail : AtMost or AtLeast
+        The claim that is tested.
+    alpha : float
+        Probability of a false stop, above 0 and below 1.
+    log_wealth : array of shape (8,), default None
+        Logarithm of the wealth of every bet so far. None begins.
+
+    Attributes
+    ----------
+    is_harmful : bool
+        True once the claim has been rejected.
+    """
+
+    is_harmful: bool
+
+    def __init__(self, guardrail: AtMost | AtLeast, alpha: float, log_wealth: Any = None) -> None:
+        self.guardrail, self.alpha = guardrail, alpha
+        self.log_wealth = np.zeros(BETS.size) if log_wealth is None else np.asarray(log_wealth, np.float64)
+        self.is_harmful = self.evidence >= 1.0 / alpha
+
+    @property
+    def evidence(self) -> float:
+        """Wealth so far: at least 1 / alpha is a rejection."""
+        most = float(self.log_wealth.max())
+        return math.exp(min(most, 700.0)) * float(np.exp(self.log_wealth - most).mean())
+
+    def add(self, policy_weight: float, baseline_weight: float, share: float, value: float) -> None:
+        """Add the outcome of one decision.
+
+        Parameters
+        ----------
+        policy_weight, baseline_weight : float
+            p(a) / m(a) and pi(a) / m(a) of the arm shown, at least 0.
+        share : float
+            Share of the policy in the mixture m, above 0 and below 1, fixed before the arm was drawn.
+        value : float
+            The outcome, from 0 to `upper`.
+
+        Raises
+        ------
+        ValueError
+            If the value is out of range.
+        """
+        sign, ratio = self.guardrail.sign, self.guardrail.ratio
+        difference = sign * (policy_weight - ratio * baseline_weight) * self.check_value(value)
+        most = ratio / (1.0 - share) if sign > 0.0 else 1.0 / share  # the largest weight on the side where D < 0
+        self.log_wealth = self.log_wealth + np.log1p(BETS * difference / (most * self.guardrail.upper))
+        self.is_harmful = self.is_harmful or self.evidence >= 1.0 / self.alpha
+
+    def check_value(self, value: Any) -> float:
+        """Return a checked outcome.
+
+        Parameters
+        ----------
+        value : float
+            The outcome.
+
+        Returns
+        -------
+        float
+            The outcome.
+
+        Raises
+        ------
+        ValueError
+            If it is not from 0 to `upper`.
+        """
+        found = check.real("an outcome with a guardrail", value)
+        if not 0.0 <= found <= self.guardrail.upper:
+            raise ValueError(
+                f"an outcome with a guardrail must be from 0 to {self.guardrail.upper:g}, got {check.quote(found)}"
+            )
+        return found

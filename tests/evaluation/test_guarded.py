@@ -1,0 +1,182 @@
+"""A guarded bandit: the promise at every time, exact probabilities, guardrails, files, and bad input."""
+
+import numpy as np
+import pytest
+
+import onepass as op
+from counts import repetitions
+from onepass.evaluation import AtLeast, AtMost, FieldArm, Guarded
+from onepass.evaluation.harm_test import HarmTest
+
+ARMS = ["a", "b", "c"]
+
+
+class RuleInTurn(FieldArm):
+    """A rule that names the arm of each request in turn."""
+
+    def __init__(self, places):
+        super().__init__("rule")
+        self.places = places
+
+    def arm_of(self, context):
+        return ARMS[next(self.places)]
+
+
+def make_bandit(seed=0):
+    return op.Bandit(op.Disjoint(op.Ridge(op.Exact(dim=3))), op.UCB(0.3), seed=seed)
+
+
+def play(guarded, rewards, rows, delay=0):
+    """Play a table of rewards (T, K); return the indices shown."""
+    shown, waiting = [], []
+    for t, row in enumerate(rows):
+        decision = guarded.decide(row, ARMS, id=f"{t}")
+        shown.append(decision.index)
+        waiting.append((decision, float(rewards[t, decision.index])))
+        if len(waiting) > delay:
+            guarded.learn(*waiting.pop(0))
+    return np.array(shown)
+
+
+def make_world(seed, rounds, accuracy):
+    """Contexts, 0/1 rewards of three arms that a row explains, and a baseline that is right with this accuracy."""
+    rng = np.random.default_rng(seed)
+    rows = rng.standard_normal((rounds, 3))
+    best = rows.argmax(axis=1)
+    rewards = (np.arange(3) == best[:, None]).astype(float)
+    named = np.where(rng.random(rounds) < accuracy, best, rng.integers(3, size=rounds))
+    return rows, rewards, named
+
+
+def earned_and_promised(rewards, shown, named, loss=0.05):
+    each = np.arange(len(shown))
+    return np.cumsum(rewards[each, shown]), (1.0 - loss) * np.cumsum(rewards[each, named])
+
+
+@pytest.mark.parametrize("delay", [0, 7])
+def test_the_promise_holds_at_every_time_against_the_very_rewards_of_the_baseline(delay):
+    broken = 0
+    games = repetitions(6, 200)
+    for seed in range(games):
+        rows, rewards, named = make_world(seed, 500, 0.6)
+        guarded = Guarded(make_bandit(seed), RuleInTurn(iter(named)))
+        shown = play(guarded, rewards, rows, delay)
+        earned, promised = earned_and_promised(rewards, shown, named)
+        broken += bool((earned < promised - 1e-9).any())
+    assert broken <= 0.05 * games + 2.0 * (0.05 * games) ** 0.5
+
+
+def test_a_bandit_that_turns_wrong_cannot_break_the_promise():
+    rng = np.random.default_rng(3)
+    rows = rng.standard_normal((900, 3))
+    best = rows.argmax(axis=1)
+    rewards = np.where(np.arange(3) == best[:, None], 1.0, 0.0)
+    rewards[500:] = rewards[500:][:, [1, 2, 0]]  # names permuted
+    rewards[:, 0] = np.maximum(rewards[:, 0], 0.6)
+    guarded = Guarded(make_bandit(), "a")
+    shown = play(guarded, rewards, rows)
+    earned, promised = earned_and_promised(rewards, shown, np.zeros(900, int))
+    assert (earned >= promised - 1e-9).all()
+    assert (shown[:500] != 0).mean() > 0.05  # it did deviate before
+    assert guarded.report().reward == pytest.approx(earned[-1])
+
+
+def test_a_better_bandit_is_opened_until_the_baseline_has_its_least_share():
+    rows, rewards, _ = make_world(1, 1500, 0.0)
+    guarded = Guarded(make_bandit(), "a")
+    shown = play(guarded, rewards, rows)
+    last = rewards[np.arange(1500), shown][-300:].mean()
+    free = make_bandit()
+    got = []
+    for t, row in enumerate(rows):
+        decision = free.decide(row, ARMS, id=f"{t}")
+        got.append(rewards[t, decision.index])
+        free.learn(decision, float(rewards[t, decision.index]))
+    assert last >= 0.93 * np.mean(got[-300:])
+    assert guarded.report().share > 0.8
+
+
+def test_arms_are_drawn_from_the_recorded_mixture():
+    rows, rewards, _ = make_world(2, 700, 0.2)
+    guarded = Guarded(op.Bandit(op.Disjoint(op.Ridge(op.Exact(dim=3))), op.EpsilonGreedy(0.3)), "a")
+    play(guarded, rewards, rows)
+    assert guarded.report().share > 0.0
+    counts, n = np.zeros(3), 400
+    for i in range(n):
+        decision = guarded.copy().decide(rows[0], ARMS, id=f"x{i}")
+        assert decision.probabilities.sum() == pytest.approx(1.0)
+        assert decision.propensity == decision.probabilities[decision.index]
+        counts[decision.index] += 1
+    p = decision.probabilities
+    assert np.all(np.abs(counts / n - p) <= 4.0 * np.sqrt(p * (1.0 - p) / n) + 1e-12)
+
+
+def test_a_baseline_may_be_a_bandit_and_a_field():
+    baseline = make_bandit(7)
+    baseline.learn(np.eye(3), [1.0, 0.0, 0.0], arm=ARMS)
+    guarded = Guarded(make_bandit(), baseline)
+    decision = guarded.decide([1.0, 0.0, 0.0], ARMS)
+    assert decision.arm == "a"
+    named = Guarded(op.ContextualBandit(), FieldArm("rule"))
+    decision = named.decide({"rule": "b", "age": 3.0}, ARMS)
+    assert (decision.arm, decision.propensity) == ("b", 1.0)
+    with pytest.raises(ValueError, match="must be a dictionary with a field 'rule'"):
+        named.decide({"age": 3.0}, ARMS)
+
+
+def test_a_guarded_bandit_goes_on_where_its_file_ends():
+    rows, rewards, _ = make_world(5, 400, 0.0)
+    guarded = Guarded(make_bandit(), "a", loss=0.1)
+    play(guarded, rewards[:200], rows[:200], delay=3)
+    twin = op.from_bytes(op.to_bytes(guarded))
+    for t in range(200, 400):
+        one, other = guarded.decide(rows[t], ARMS, id=f"{t}"), twin.decide(rows[t], ARMS, id=f"{t}")
+        assert one.arm == other.arm
+        assert one.propensity == other.propensity
+        guarded.learn(one, float(rewards[t, one.index]))
+        twin.learn(other, float(rewards[t, other.index]))
+    assert guarded.report() == twin.report()
+
+
+@pytest.mark.parametrize("kind", [AtMost, AtLeast])
+def test_false_stops_of_a_guardrail_are_as_rare_as_stated_though_it_is_looked_at_always(kind):
+    rng, stops = np.random.default_rng(0), 0
+    games = repetitions(100, 1000)
+    for _ in range(games):
+        test = HarmTest(kind(1.0), 0.05)
+        for policy in rng.random(400) < 0.9:  # either shows its own arm; the outcome is the same for both
+            value = float(rng.random() < 0.3)
+            test.add(policy / 0.9, (not policy) / 0.1, 0.9, value)
+        stops += test.is_harmful
+    assert stops <= 0.05 * games + 2.0 * (0.05 * games) ** 0.5
+
+
+def test_harm_is_found():
+    rng, test = np.random.default_rng(1), HarmTest(AtMost(1.02), 0.05)
+    for policy in rng.random(1500) < 0.5:
+        test.add(policy / 0.5, (not policy) / 0.5, 0.5, float(rng.random() < (0.5 if policy else 0.3)))
+    assert test.is_harmful
+
+
+BAD = {
+    "bandit must be a Bandit": lambda: Guarded("a", "b"),
+    "baseline must be an arm": lambda: Guarded(make_bandit(), ["a"]),
+    "loss must be above 0 and below 1": lambda: Guarded(make_bandit(), "a", loss=1.0),
+    "certainty must be": lambda: Guarded(make_bandit(), "a", certainty=float("nan")),
+    "guardrails must be": lambda: Guarded(make_bandit(), "a", guardrails={"refund": AtMost()}),
+    "must be among the arms on offer": lambda: Guarded(make_bandit(), "z").decide([1.0, 0.0, 0.0], ARMS),
+    "must be eligible": lambda: Guarded(make_bandit(), "a").decide([1.0, 0.0, 0.0], ARMS, eligible=["b"]),
+    "reward must be from 0 to 1": lambda: (lambda g: g.learn(g.decide([1.0, 0.0, 0.0], ARMS), 1.5))(
+        Guarded(make_bandit(), "a")
+    ),
+    "ratio must be": lambda: AtMost(-1.0),
+    "contexts must be those of one decision": lambda: Guarded(make_bandit(), "a").decide(
+        np.ones((2, 1, 3)), ARMS, id=["x", "y"]
+    ),
+}
+
+
+@pytest.mark.parametrize("sentence", BAD)
+def test_bad_input_is_refused_with_a_reason(sentence):
+    with pytest.raises(ValueError, match=sentence):
+        BAD[sentence]()
