@@ -79,7 +79,7 @@ RUN = {  # by which test the blocks of Python of a page run
     "test_documents": "ab_test cluster decisions faq features first_loop forgetting frames heavy_tails how/heavy_tails"
     " how/linear"
     " kernel_bandits kernel_learners log recommender safe_baseline saving sketches tasks tour which",
-    "test_site_examples": "adapters clicks evaluation formats merging news personalizer recommended"
+    "test_site_examples": "adapters clicks evaluation formats merging news personalizer processes recommended"
     " route_prompts systems threads tuning",
     "test_client": "client",
     "test_experiment_own": "experiments",

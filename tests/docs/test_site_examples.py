@@ -47,10 +47,10 @@ NEEDS = {  # packages of others, which `make test` does without
     "route_prompts": "litellm",
     "tuning": "optuna",
 }
-CHEAP = ["clicks", "formats", "news", "systems"]
+CHEAP = ["clicks", "formats", "news", "processes", "systems"]
 ALL = [
-    *("adapters", "clicks", "evaluation", "formats", "merging", "news", "recommended", "route_prompts", "systems"),
-    *("threads", "tuning"),
+    *("adapters", "clicks", "evaluation", "formats", "merging", "news", "processes", "recommended", "route_prompts"),
+    *("systems", "threads", "tuning"),
 ]
 HERE = [page for page in repetitions(CHEAP, ALL) if page not in NEEDS or find_spec(NEEDS[page])]
 

@@ -4,13 +4,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from onepass.dynamics.adaptive_lqr import AdaptiveLQR as AdaptiveLQR
     from onepass.dynamics.system_identification import Ellipsoid as Ellipsoid
     from onepass.dynamics.system_identification import SystemIdentification as SystemIdentification
+    from onepass.dynamics.value_iteration import OptimisticValueIteration as OptimisticValueIteration
 
-__all__ = ["Ellipsoid", "SystemIdentification"]
+__all__ = ["AdaptiveLQR", "Ellipsoid", "OptimisticValueIteration", "SystemIdentification"]
 
 _MODULES = {
+    "AdaptiveLQR": "onepass.dynamics.adaptive_lqr",
     "Ellipsoid": "onepass.dynamics.system_identification",
+    "OptimisticValueIteration": "onepass.dynamics.value_iteration",
     "SystemIdentification": "onepass.dynamics.system_identification",
 }
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onepass.design.contract import append, append_rows, matrix, solve, spectrum
+from onepass.design.contract import append, append_rows, log_det, matrix, solve, spectrum
 from onepass.design.solved_append import append_solved, solve_in_halves
 from onepass.estimator import contract
 from onepass.estimator.adaptive_huber import AdaptiveHuberState
@@ -26,6 +26,7 @@ from onepass.estimator.newton import project_by_spectrum, step_along
 from onepass.estimator.noise_scale import (
     Noise,
     median_steps,
+    noise_level,
     outlier_scale,
     pack_noise,
     reset_noise,
@@ -94,6 +95,24 @@ def coefficients(state: Any) -> np.ndarray:
 def precision(state: Any) -> np.ndarray:
     """Return V, (D, D), in whose norm the radius is."""
     return matrix(state.design)
+
+
+@partial(generic, default=True)
+def count(state: Any) -> int:
+    """Return the number of rows learned."""
+    return state.rows
+
+
+@partial(generic, default=True)
+def log_det_of_precision(state: Any) -> float:
+    """Return log det V."""
+    return log_det(state.design)
+
+
+@generic
+def noise_scales(state: Any, squares: np.ndarray) -> np.ndarray:
+    """Return the size of the noise (n,) of every coordinate; squares (n,): the sum of squared responses."""
+    raise TypeError(f"noise_scales is not defined for {type(state).__name__}; use noise_scales.for_state(...)")
 
 
 @generic
@@ -231,6 +250,14 @@ def radius_of_huber(
     return confidence(tail, state.rows, dim)
 
 
+@noise_scales.for_state(HuberResponses)
+def noise_scales_of_huber(state: HuberResponses, squares: np.ndarray) -> np.ndarray:
+    out = np.empty(squares.size)
+    for i in range(out.size):
+        out[i] = noise_level(unpack_noise(state.nu, state.noise[i]))
+    return out
+
+
 @update.for_state(RidgeResponses)
 def update_ridge(state: RidgeResponses, row: np.ndarray, response: np.ndarray, nu: float) -> RidgeResponses:
     for i in range(response.size):
@@ -263,6 +290,18 @@ def radius_of_ridge(
     return confidence_radius(state.design, state.rows, noise, parameter_bound, row_bound, delta / state.moment.shape[0])
 
 
+@noise_scales.for_state(RidgeResponses)
+def noise_scales_of_ridge(state: RidgeResponses, squares: np.ndarray) -> np.ndarray:
+    """Root mean square of the residuals: their sum of squares and reg ||theta||^2 are squares - moment^T theta."""
+    out, theta = np.empty(squares.size), coefficients_of_ridge(state)
+    for i in range(out.size):
+        rest = squares[i]
+        for j in range(theta.shape[1]):
+            rest -= float(theta[i, j]) * float(state.moment[i, j])
+        out[i] = np.sqrt(max(rest, 0.0) / max(state.rows, 1))
+    return out
+
+
 @update.register(AdaptiveResponses)
 def update_adaptive(state: AdaptiveResponses, row: np.ndarray, response: np.ndarray, nu: float) -> AdaptiveResponses:
     columns = state.columns
@@ -284,6 +323,21 @@ def update_adaptive_rows(
 @coefficients.register(AdaptiveResponses)
 def coefficients_of_adaptive(state: AdaptiveResponses) -> np.ndarray:
     return np.stack([column.theta for column in state.columns])
+
+
+@count.register(AdaptiveResponses)
+def count_of_adaptive(state: AdaptiveResponses) -> int:
+    return int(state.columns[0].history.used)
+
+
+@log_det_of_precision.register(AdaptiveResponses)
+def log_det_of_adaptive(state: AdaptiveResponses) -> float:
+    return float(log_det(state.columns[0].design))
+
+
+@noise_scales.register(AdaptiveResponses)
+def noise_scales_of_adaptive(state: AdaptiveResponses, squares: np.ndarray) -> np.ndarray:
+    return np.array([contract.noise_unit(column) for column in state.columns])
 
 
 @precision.register(AdaptiveResponses)

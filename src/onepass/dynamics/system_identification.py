@@ -163,6 +163,7 @@ class SystemIdentification(files.Owner):
             "theory": theory,
         }
         self.theory, self._longest = theory, 0.0
+        self._squares = np.zeros(self.n_states)  # of all responses, by coordinate
         self._column = self._make_column(epsilon, nu, horizon, parameter_bound)
         self._state = self._begin()
 
@@ -237,6 +238,7 @@ class SystemIdentification(files.Owner):
             elif len(rows):
                 self._state = responses.update_rows(self._state, rows, after, nus)
             self._longest = max(self._longest, longest)
+            self._squares = self._squares + np.einsum("ij,ij->j", after, after, dtype=np.float64)
         return self
 
     def _rows(self, name: str, value: Any, width: int) -> np.ndarray:
@@ -270,6 +272,35 @@ class SystemIdentification(files.Owner):
         """
         theta = responses.coefficients(self._state)
         return theta[:, : self.n_states].copy(), theta[:, self.n_states :].copy()
+
+    @property
+    @reading
+    def n_learned(self) -> int:
+        """Number of transitions learned so far."""
+        return responses.count(self._state)
+
+    @reading
+    def noise_scales(self) -> np.ndarray:
+        """Return the size of the noise of every coordinate, in units of states.
+
+        Returns
+        -------
+        ndarray of shape (n_states,)
+            `nu` where it was given, else robust running scales; for ridge regression the root mean square of its
+            residuals. 0 where nothing is known yet.
+        """
+        return responses.noise_scales(self._state, self._squares)
+
+    @reading
+    def log_det(self) -> float:
+        """Return log det V, which grows with what is known of the system.
+
+        Returns
+        -------
+        float
+            The logarithm.
+        """
+        return responses.log_det_of_precision(self._state)
 
     @reading
     def radius(self) -> float:
@@ -321,8 +352,24 @@ class SystemIdentification(files.Owner):
         """
         return states.nbytes(self._state)
 
+    @property
+    def has_learned(self) -> bool:
+        """True: a system is written as a whole if it is an argument of another object that is saved."""
+        return True
+
+    def params(self) -> dict[str, Any]:
+        """Return the arguments of the constructor.
+
+        Returns
+        -------
+        dict
+            The arguments by name.
+        """
+        return dict(self._params)
+
     def contents(self) -> files.Contents:
-        return files.Contents(self._params, {"longest": self._longest}, self._state)
+        extra = {"longest": self._longest, "squares": self._squares.tolist()}
+        return files.Contents(self._params, extra, self._state)
 
     @classmethod
     def from_contents(cls, params: dict[str, Any], extra: dict[str, Any], held: files.StateSource) -> Self:
@@ -333,6 +380,10 @@ class SystemIdentification(files.Owner):
         if not (isinstance(longest, float) and longest >= 0.0):
             raise ValueError(f"longest must be a length, got {quote(longest)}")
         system._longest = longest
+        squares = check.finite("squares", check.array("squares", extra["squares"], np.dtype(np.float64), (1,)))
+        if squares.shape != (system.n_states,) or (squares < 0.0).any():
+            raise ValueError(f"squares must be {system.n_states} sums of squares, got {quote(squares.tolist())}")
+        system._squares = squares
         return system
 
     def _is_consistent(self, state: Any) -> bool:

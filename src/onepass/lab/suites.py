@@ -12,6 +12,7 @@ from onepass.lab.bakeoff import study as bakeoff
 from onepass.lab.bandits import clicks, drift, frontiers, heavy, outliers, sketches
 from onepass.lab.bandits import suites as bandits
 from onepass.lab.definition import Study
+from onepass.lab.dynamics import suites as dynamics
 from onepass.lab.errors import ExperimentError
 from onepass.lab.kernels import suites as kernels
 from onepass.lab.learners import suites as learners
@@ -34,6 +35,7 @@ GROUPS: Mapping[str, Sequence[Study]] = {
     "Sketched matrices: errors": matrices.SUITES,
     "Recommenders: hits, month by month": recommender.SUITES,
     "Kernel bandits: regret": kernels.SUITES,
+    "Worlds with a state: control and decision processes": dynamics.SUITES,
     "Samplers of Optuna: the best of few trials": tuners.SUITES,
     "Online kernel learners: mistakes": learners.SUITES,
 }

@@ -10,7 +10,7 @@ from onepass.design.solved_append import append_with_leverages
 from onepass.dynamics import SystemIdentification
 from onepass.lab.benchmark.shared_model import Line
 
-STATES, INPUTS, ROWS, REPEATS = 20, 10, 20_000, 7
+STATES, INPUTS, ROWS, REPEATS = 20, 10, 2_000, 100
 
 
 def step_microseconds(**options: Any) -> tuple[float, float]:

@@ -1,0 +1,339 @@
+"""Optimistic least-squares value iteration in linear Markov decision processes with heavy-tailed rewards.
+
+    reward of step h: <phi, theta_h> + noise,   E[V(s') | phi] linear in phi for every function V
+
+    w_h = Lambda_h^-1 sum phi V_{h+1}(s'),   Lambda_h = reg I + sum phi phi^T      over all transitions of step h
+    Q_h = min(phi^T (theta_h + w_h) + beta ||phi||_{V_h^-1} + beta_P ||phi||_{Lambda_h^-1},  (H - h) bound),  h = 0..H-1
+    V_h(s) = max over actions of Q_h
+
+Values are those of LSVI-UCB (Jin, Yang, Wang and Jordan 2020), whose rewards are known and bounded, with reg = 1 and
+beta_P = c m H sqrt(log(2 m T / delta)), T the number of steps and c an unknown absolute constant. Noisy rewards have a
+regression and a bonus of their own: one-pass Huber regression (Wang et al. 2025, section 5.1, name the use and print
+no algorithm), in place of the adaptive Huber regression of Huang et al. 2024. The plan is made anew only when the
+determinant of some V_h or Lambda_h has doubled, O(m H log K) times in K episodes (rare switching, Abbasi-Yadkori et al.
+2011). Rewards need one pass; w_h needs the transitions, which are kept.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from onepass.design.contract import log_det, matrix
+from onepass.design.exact import Exact
+from onepass.estimator import contract
+from onepass.estimator.estimator import Estimator
+from onepass.estimator.one_pass_huber import OnePassHuber
+from onepass.estimator.ridge import Ridge
+from onepass.foundation import check
+from onepass.foundation.check import quote
+from onepass.foundation.deferred_signals import defer_signals
+
+DOUBLED = float(np.log(2.0))  # growth of a log det after which the plan is made anew
+KINDS = ("huber", "ridge")
+
+
+class Plan(NamedTuple):
+    """Plan of one step: theta_h + w_h (m,), and the inverses of V_h and Lambda_h times their squared bonuses (m, m)."""
+
+    coefficients: np.ndarray
+    reward_bonus: np.ndarray
+    value_bonus: np.ndarray
+
+
+class StepData(NamedTuple):
+    """Transitions of one step: k rows (m,), and for each the features (A, m) of the next state, None at an end."""
+
+    rows: list[np.ndarray]
+    following: list[np.ndarray | None]
+
+
+class OptimisticValueIteration:
+    """LSVI-UCB for episodes of fixed length, whose rewards may have heavy tails.
+
+    Parameters
+    ----------
+    n_steps : int
+        Number H of steps of an episode, at least 1.
+    dim : int
+        Number m of features of a state and an action, at least 1.
+    estimator : {"huber", "ridge"}, default "huber"
+        Regression of rewards: one-pass Huber (Wang et al.) or ridge.
+    epsilon : float, default 1.0
+        As for `OnePassHuber`: moments of the noise of order 1 + epsilon are finite.
+    nu : float, default None
+        As for `OnePassHuber`: size of the noise of rewards, above 0. None means that it is estimated.
+    reward_bound : float, default 1.0
+        Largest mean of a reward, above 0. Means are assumed to be at least 0. Noise may be of any size.
+    exploration : float, default 3.0
+        Multiplier beta of the reward's width, in units of the noise for "huber" and of rewards for "ridge", at
+        least 0.
+    value_exploration : float, default 0.3
+        Multiplier beta_P in units of (H - h - 1) reward_bound, the range of the next value, at least 0.
+    reg : float, default 1.0
+        Ridge of both regressions, above 0.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
+
+    Notes
+    -----
+    The default multipliers are no theorem's, which are too large to be of use: `jin_multiplier` has theirs. A decision
+    costs O(A m^2) for A actions, a new plan O(K A m^2) for each step and K transitions. Memory grows by A m numbers for
+    every transition.
+
+    References
+    ----------
+    Jin, Yang, Wang and Jordan 2020; Wang, Zhang, Zhao and Zhou 2025, section 5.1.
+
+    Examples
+    --------
+    Two states, two actions; the second action leads to the second state, where rewards are 1 on average.
+
+    >>> import numpy as np
+    >>> from onepass.dynamics import OptimisticValueIteration
+    >>> rng = np.random.default_rng(0)
+    >>> features = np.eye(4).reshape(2, 2, 4)  # of states and actions
+    >>> agent = OptimisticValueIteration(3, 4)
+    >>> for episode in range(200):
+    ...     state = 0
+    ...     for h in range(3):
+    ...         action = agent.decide(h, features[state])
+    ...         reward = state + rng.standard_t(2.1)
+    ...         agent.learn(h, features[state, action], reward, features[action])
+    ...         state = action
+    ...     _ = agent.end_episode()
+    >>> agent.decide(0, features[0])
+    1
+    """
+
+    def __init__(
+        self,
+        n_steps: int,
+        dim: int,
+        *,
+        estimator: str = "huber",
+        epsilon: float = 1.0,
+        nu: float | None = None,
+        reward_bound: float = 1.0,
+        exploration: float = 3.0,
+        value_exploration: float = 0.3,
+        reg: float = 1.0,
+    ) -> None:
+        self.n_steps, self.dim = check.integer("n_steps", n_steps, 1), check.integer("dim", dim, 1)
+        self.kind: str = check.choice("estimator", estimator, KINDS)
+        self.reward_bound, self.reg = check.positive("reward_bound", reward_bound), check.positive("reg", reg)
+        self.exploration = check.real("exploration", exploration)
+        self.value_exploration = check.real("value_exploration", value_exploration)
+        for name, value in (("exploration", self.exploration), ("value_exploration", self.value_exploration)):
+            if value < 0.0:
+                raise ValueError(f"{name} must be at least 0, got {quote(value)}")
+        self._estimator = self._make_estimator(epsilon, nu)
+        self._rewards = [self._estimator.begin() for _ in range(self.n_steps)]
+        self._gram = self.reg * np.tile(np.eye(self.dim), (self.n_steps, 1, 1))  # Lambda_h
+        self._data = [StepData([], []) for _ in range(self.n_steps)]
+        self._planned = self._log_dets()
+        self._plans = self._make_plans()
+
+    def _make_estimator(self, epsilon: Any, nu: Any) -> Estimator:
+        design = Exact(dim=self.dim, reg=self.reg)
+        if self.kind == "huber":
+            return OnePassHuber(design, epsilon=epsilon, nu=nu)
+        if (epsilon, nu) != (1.0, None):
+            raise ValueError("epsilon and nu must be left out for ridge regression")
+        return Ridge(design)
+
+    def decide(self, step: int, phis: Any) -> int:
+        """Choose the action of largest optimistic value; the first of equals. Nothing changes.
+
+        Parameters
+        ----------
+        step : int
+            Step h of the episode, from 0 to n_steps - 1.
+        phis : array of shape (A, dim)
+            Features of the present state with every action.
+
+        Returns
+        -------
+        int
+            Index of the action.
+
+        Raises
+        ------
+        ValueError
+            If the step or a shape does not fit, or a number is not finite.
+        """
+        return int(np.argmax(self.values(step, phis)))
+
+    def values(self, step: int, phis: Any) -> np.ndarray:
+        """Return Q_h of every action, as the present plan has it.
+
+        Parameters
+        ----------
+        step : int
+            Step h of the episode, from 0 to n_steps - 1.
+        phis : array of shape (A, dim)
+            Features of a state with every action.
+
+        Returns
+        -------
+        ndarray of shape (A,)
+            Optimistic values, at most (n_steps - step) reward_bound.
+
+        Raises
+        ------
+        ValueError
+            If the step or a shape does not fit, or a number is not finite.
+        """
+        h = check.integer("step", step, 0, self.n_steps - 1)
+        return self._q(h, self._plans[h], self._rows("phis", phis, (2,)))
+
+    def learn(self, step: int, phi: Any, reward: float, next_phis: Any = None, nu: float | None = None) -> None:
+        """Learn one transition.
+
+        Parameters
+        ----------
+        step : int
+            Step h of the episode, from 0 to n_steps - 1.
+        phi : array of shape (dim,)
+            Features of the state and the action taken.
+        reward : float
+            Reward.
+        next_phis : array of shape (A, dim), default None
+            Features of the next state with every action. None where the episode has ended, as after the last step.
+        nu : float, default None
+            Size of the noise of this reward, for "huber" alone.
+
+        Raises
+        ------
+        ValueError
+            If the step or a shape does not fit, or a number is not finite. Nothing is learned then.
+        """
+        h = check.integer("step", step, 0, self.n_steps - 1)
+        row, value = self._rows("phi", phi, (1,)), check.real("reward", reward)
+        following = None if next_phis is None else self._rows("next_phis", next_phis, (2,)).copy()
+        told = None if nu is None else check.positive("nu", nu)
+        if told is not None and not self._estimator.takes_nu:
+            raise ValueError("nu must be None for ridge regression, which uses no noise scale")
+        with defer_signals():
+            state = self._rewards[h]
+            if told is not None:
+                state = contract.set_next_noise(state, told)
+            self._rewards[h] = contract.update(state, row, value)
+            self._gram[h] += np.outer(row, row)
+            self._data[h].rows.append(row.copy())
+            self._data[h].following.append(following)
+
+    def end_episode(self) -> bool:
+        """Make the plan anew if the determinant of a matrix has doubled since the last one.
+
+        Returns
+        -------
+        bool
+            True if there is a new plan.
+        """
+        now = self._log_dets()
+        if not (now > self._planned + DOUBLED).any():
+            return False
+        with defer_signals():
+            self._plans, self._planned = self._make_plans(), now
+        return True
+
+    def reward_parameters(self) -> np.ndarray:
+        """Return the estimates theta_h of rewards.
+
+        Returns
+        -------
+        ndarray of shape (n_steps, dim)
+            One row for every step.
+        """
+        return np.stack([contract.parameter(state) for state in self._rewards])
+
+    def _log_dets(self) -> np.ndarray:
+        """Return log det of V_h and of Lambda_h, (2, H)."""
+        return np.array([[log_det(state.design) for state in self._rewards], np.linalg.slogdet(self._gram)[1]])
+
+    def _make_plans(self) -> list[Plan]:
+        """Compute the plans from the last step to the first."""
+        plans: list[Plan] = []
+        for h in reversed(range(self.n_steps)):
+            state, inverse = self._rewards[h], np.linalg.inv(self._gram[h])
+            target = np.zeros(self.dim)
+            if plans:
+                for row, value in zip(self._data[h].rows, self._next_values(h, plans[-1]), strict=True):
+                    target += value * row
+            unit = contract.noise_unit(state) or 1.0
+            bonus = self.exploration * unit
+            following = self.value_exploration * (self.n_steps - h - 1) * self.reward_bound
+            plans.append(
+                Plan(
+                    contract.parameter(state) + inverse @ target,
+                    bonus**2 * np.linalg.inv(matrix(state.design)),
+                    following**2 * inverse,
+                )
+            )
+        return plans[::-1]
+
+    def _next_values(self, h: int, plan: Plan) -> np.ndarray:
+        """Return V_{h+1} of the states after the transitions of step h, 0 at ends."""
+        following = self._data[h].following
+        counts = [0 if phis is None else len(phis) for phis in following]
+        out, known = np.zeros(len(following)), np.flatnonzero(counts)
+        if known.size:
+            q = self._q(h + 1, plan, np.concatenate([phis for phis in following if phis is not None]))
+            starts = np.concatenate([[0], np.cumsum(np.asarray(counts)[known])[:-1]])
+            out[known] = np.maximum.reduceat(q, starts)
+        return out
+
+    def _q(self, h: int, plan: Plan, phis: np.ndarray) -> np.ndarray:
+        widths = sum(
+            np.sqrt(np.maximum(np.einsum("aj,aj->a", phis @ bonus, phis), 0.0))
+            for bonus in (plan.reward_bonus, plan.value_bonus)
+        )
+        return np.minimum(phis @ plan.coefficients + widths, (self.n_steps - h) * self.reward_bound)
+
+    def _rows(self, name: str, value: Any, dims: tuple[int, ...]) -> np.ndarray:
+        found = check.finite(name, check.array(name, value, np.dtype(np.float64), dims, self.dim))
+        if len(found) == 0:
+            raise ValueError(f"{name} must have at least one action")
+        return found
+
+    def __repr__(self) -> str:
+        return (
+            f"OptimisticValueIteration({self.n_steps}, {self.dim}, estimator={self.kind!r}, "
+            f"exploration={self.exploration}, value_exploration={self.value_exploration})"
+        )
+
+
+def jin_multiplier(n_steps: int, dim: int, n_episodes: int, delta: float, constant: float = 1.0) -> float:
+    """Return beta of Jin et al. theorem 3.1: constant * m H sqrt(log(2 m T / delta)), T = K H, for rewards up to 1.
+
+    Parameters
+    ----------
+    n_steps : int
+        Number H of steps of an episode, at least 1.
+    dim : int
+        Number m of features, at least 1.
+    n_episodes : int
+        Number K of episodes, at least 1.
+    delta : float
+        Probability of failure, above 0 and below 1.
+    constant : float, default 1.0
+        Absolute constant c of the theorem, above 0, which is not printed.
+
+    Returns
+    -------
+    float
+        The multiplier. `value_exploration` is in units of the range of the next value, so divide by n_steps.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
+    """
+    h, m = check.integer("n_steps", n_steps, 1), check.integer("dim", dim, 1)
+    k, c = check.integer("n_episodes", n_episodes, 1), check.positive("constant", constant)
+    if not 0.0 < check.real("delta", delta) < 1.0:
+        raise ValueError(f"delta must be above 0 and below 1, got {quote(delta)}")
+    return c * m * h * float(np.sqrt(np.log(2.0 * m * k * h / delta)))

@@ -1,0 +1,141 @@
+"""Linear Markov decision processes with noisy rewards: regret of optimistic value iteration on a chain and a grid.
+
+Features are one-hot over states and actions. Regret of an episode is the optimal value of the first state less that of
+the policy played, both computed from the true process. The chain is RiverSwim (Strehl and Littman 2008), in episodes.
+"""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from onepass.dynamics import OptimisticValueIteration
+from onepass.lab.bandits.noise import Noise
+from onepass.lab.dynamics.figures import make_figure
+from onepass.lab.dynamics.study import DynamicsStudy
+from onepass.lab.policy import Policy
+from onepass.lab.seeds import stream
+
+
+class Process(NamedTuple):
+    """Process of S states and A actions: transitions (S, A, S), mean rewards (S, A), length of an episode, start."""
+
+    transitions: np.ndarray
+    rewards: np.ndarray
+    n_steps: int
+    start: int
+
+
+def chain(n_states: int = 4, n_steps: int = 8) -> Process:
+    """Return RiverSwim: the current carries to the left, where little is paid; the far right pays 1."""
+    transitions, rewards = np.zeros((n_states, 2, n_states)), np.zeros((n_states, 2))
+    last = n_states - 1
+    for s in range(n_states):
+        transitions[s, 0, max(s - 1, 0)] = 1.0
+        transitions[s, 1, min(s + 1, last)] += 0.35 if s else 0.6
+        transitions[s, 1, s] += 0.6 if s else 0.4
+        transitions[s, 1, max(s - 1, 0)] += 0.05 if s else 0.0
+    rewards[0, 0], rewards[last, 1] = 0.005, 1.0
+    return Process(transitions, rewards, n_steps, 0)
+
+
+def grid(side: int = 3, n_steps: int = 6, slip: float = 0.1) -> Process:
+    """Return a square with a goal in the corner opposite the start, which pays 1 a step, and 0.2 beside the start.
+
+    A step goes astray, in an even direction, with probability `slip`.
+    """
+    moves = ((0, 1), (1, 0), (0, -1), (-1, 0))
+    transitions, rewards = np.zeros((side**2, 4, side**2)), np.zeros((side**2, 4))
+    for s in range(side**2):
+        for a in range(4):
+            for taken, move in enumerate(moves):
+                row, column = (min(max(at + by, 0), side - 1) for at, by in zip(divmod(s, side), move))
+                transitions[s, a, row * side + column] += slip / 4 + (1.0 - slip) * (taken == a)
+    rewards[side**2 - 1], rewards[1] = 1.0, 0.2
+    return Process(transitions, rewards, n_steps, 0)
+
+
+def evaluate(process: Process, actions: np.ndarray | None) -> float:
+    """Return the value of the start under actions (H, S), or the largest value if there are none."""
+    value = np.zeros(len(process.rewards))
+    for h in reversed(range(process.n_steps)):
+        q = process.rewards + process.transitions @ value
+        value = q.max(axis=1) if actions is None else q[np.arange(len(q)), actions[h]]
+    return float(value[process.start])
+
+
+def value_iteration(*, process: Process, **options: float | str) -> OptimisticValueIteration:
+    return OptimisticValueIteration(process.n_steps, process.rewards.size, **options)  # type: ignore[arg-type]
+
+
+class ProcessRun:
+    """An agent in a process; the value of its policy is computed whenever its plan changes."""
+
+    def __init__(self, policy: Policy, noise: Noise, seed: int, process: Process) -> None:
+        self.process, self.noise, self.rng = process, noise, stream(seed)
+        self.agent, shape = policy.build(process=process), process.rewards.shape
+        self.cumulated = np.cumsum(process.transitions, axis=2)
+        self.features = np.eye(process.rewards.size).reshape(*shape, -1)
+        self.best, self.regret = evaluate(process, None), 0.0
+        self.look()
+
+    def look(self) -> None:
+        self.actions = np.array(
+            [[self.agent.decide(h, phis) for phis in self.features] for h in range(self.process.n_steps)]
+        )
+        self.gap = self.best - evaluate(self.process, self.actions)
+
+    def advance(self, rounds: int) -> Mapping[str, float]:
+        process, last = self.process, self.process.n_steps - 1
+        for _ in range(rounds):
+            self.regret += self.gap
+            state, noise = process.start, self.noise.draw(self.rng, (process.n_steps,))
+            for h in range(process.n_steps):
+                action = self.actions[h, state]
+                reward = float(process.rewards[state, action] + noise[h])
+                following = int(np.searchsorted(self.cumulated[state, action, :-1], self.rng.random(), side="right"))
+                phis = None if h == last else self.features[following]
+                self.agent.learn(h, self.features[state, action], reward, phis)
+                state = following
+            if self.agent.end_episode():
+                self.look()
+        return {"cumulative_regret": self.regret}
+
+
+POLICIES = tuple(  # 3 for "huber" is in units of the noise, of which 0.3 are 1 in units of rewards
+    Policy(
+        f"{name}, exploration {value:g}",
+        value_iteration,
+        {"estimator": name, "exploration": value, "value_exploration": 0.3},
+        group=name,
+    )
+    for name, value in (("huber", 3.0), ("ridge", 1.0), ("ridge", 3.0))
+)
+FIGURE = make_figure("processes", "cumulative_regret", "cumulative regret", "episode", ",.1f")
+GRID = {"exploration": (0.1, 0.3, 1.0, 3.0, 10.0), "value_exploration": (0.03, 0.1, 0.3)}
+
+SUITES = (
+    DynamicsStudy(
+        "chain",
+        "a chain of four states (RiverSwim), episodes of 8 steps: regret of optimistic value iteration",
+        partial(ProcessRun, process=chain()),
+        POLICIES,
+        rounds=2_000,
+        seeds=10,
+        scale=0.3,
+        figure=FIGURE,
+        grid=GRID,
+    ),
+    DynamicsStudy(
+        "grid",
+        "a square of 9 places, episodes of 6 steps: regret of optimistic value iteration",
+        partial(ProcessRun, process=grid()),
+        POLICIES,
+        rounds=1_500,
+        seeds=10,
+        scale=0.3,
+        figure=FIGURE,
+        grid=GRID,
+    ),
+)
