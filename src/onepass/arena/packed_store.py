@@ -238,14 +238,15 @@ class PackedStore:
 
     def play(
         self, rule: Any, rounds: int, tally: Any, arm_ids: np.ndarray, contexts: np.ndarray, rewards: np.ndarray,
-        normals: np.ndarray, lots: np.ndarray,
+        normals: np.ndarray, lots: np.ndarray, scored: np.ndarray,
     ) -> tuple[Any, np.ndarray, np.ndarray]:  # fmt: skip
         """Play recorded rounds (simulate.py), and return the tally, the arms, and the arm ids (K,) afterwards."""
         missing = int(np.count_nonzero(arm_ids == NONE))
         fresh = np.array([self._allocate_id() for _ in range(missing)], np.int64)
         self._ensure_slots(simulate.count_slots_for_rounds(self.state, len(contexts), len(arm_ids)))
         settings = (self.state, self._rule, self._limit, self._arm_rule, rule, rounds, tally)
-        state, tally, arms, taken = simulate.play_rounds(*settings, arm_ids, fresh, contexts, rewards, normals, lots)
+        given = arm_ids, fresh, contexts, rewards, normals, lots, scored
+        state, tally, arms, taken = simulate.play_rounds(*settings, *given)
         self._commit(state.free, state.top, arm_ids[arm_ids != NONE].tolist())
         for arm_id in fresh[taken:][::-1].tolist():
             self._return_id(arm_id)

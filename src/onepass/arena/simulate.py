@@ -46,11 +46,12 @@ def arm_statistics(
 def play_rounds(
     arena: ArenaState, cutting: Any, limit: int, arm_rule: Any, rule: Any, rounds: int, tally: Tally,
     arm_ids: np.ndarray, fresh: np.ndarray, contexts: np.ndarray, rewards: np.ndarray, normals: np.ndarray,
-    lots: np.ndarray,
+    lots: np.ndarray, scored: np.ndarray,
 ) -> tuple[ArenaState, Tally, np.ndarray, int]:  # fmt: skip
     """Play rounds over contexts (T, K or 1, dim) and rewards (T, K).
 
-    `fresh` holds ids for arms without a model; `arm_ids` (K,) is updated in place. There must be room above `top` for
+    `fresh` holds ids for arms without a model; `arm_ids` (K,) is updated in place. scored (T, 3) takes mean and score
+    of the arm played, and the largest score; (0, 3) takes none. There must be room above `top` for
     everything that may be learned.
 
     Returns the arena, the tally, the arms (T,), which are -1 from the first score that is not finite, and the number of
@@ -60,10 +61,13 @@ def play_rounds(
     for t in range(contexts.shape[0]):
         rows = contexts[t]
         seen = arm_statistics(arena, cutting, limit, arm_rule, rule, rounds + t, tally, arm_ids, rows, normals[t])
-        arm, _ = sample_action(rule, seen, score(rule, seen), among, lots[t])
+        scores = score(rule, seen)
+        arm, _ = sample_action(rule, seen, scores, among, lots[t])
         if arm < 0:
             break
         arms[t] = arm
+        if scored.size > 0:
+            scored[t, 0], scored[t, 1], scored[t, 2] = seen.means[arm], scores[arm], scores.max()
         if arm_ids[arm] == NONE:
             arm_ids[arm], taken = fresh[taken], taken + 1
             free, top = init_arm(arena, arm_ids[arm])

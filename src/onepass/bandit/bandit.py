@@ -10,6 +10,7 @@ from onepass.bandit.decision import SAMPLED, Decision, Recommendation, stack_dec
 from onepass.bandit.explanation import Explanation, arms_to_explain, make_explanation
 from onepass.bandit.maximizer import maximize_score
 from onepass.bandit.recommend import recommend_top_k
+from onepass.bandit.regret_bound import RegretBound, RegretSum, bound_of_slot, bounds_of_rounds, is_bounded, make_bound
 from onepass.bandit.rewarded_ids import RewardedIds
 from onepass.bandit.sketch_warning import FIRST, next_look
 from onepass.bandit.snapshot import Snapshot
@@ -94,7 +95,7 @@ class Bandit(files.Owner):
         self.seed: int = check.integer("seed", seed, 0, None)
         self._adopt(make_model(model, features, half_life))
         self._explore(exploration)
-        self._rewarded = RewardedIds()
+        self._rewarded, self._regret = RewardedIds(), RegretSum()
         self._rng = np.random.default_rng(self.seed)
         self._next_look = FIRST
 
@@ -118,11 +119,12 @@ class Bandit(files.Owner):
     @writing
     def exploration(self, exploration: Exploration | None) -> None:
         self._explore(exploration)
+        self._regret = RegretSum()
 
     def _explore(self, exploration: Exploration | None) -> None:
         rule = make_rule(self._model.default_exploration() if exploration is None else exploration)
         self._model.require_fit(rule.exploration)
-        self._rule, self._given = rule, exploration
+        self._rule, self._given, self._bounded = rule, exploration, is_bounded(rule)
 
     @property
     def n_learned(self) -> int:
@@ -423,7 +425,15 @@ class Bandit(files.Owner):
         with defer_signals():
             if batch is not None:
                 self._update(batch, checked, None, time)
+                if self._bounded:
+                    self._add_regret(slots)
             self._rewarded.add(new)
+
+    def _add_regret(self, slots: list[tuple[Decision, int]]) -> None:
+        """Add the bounds of what was decided by the present rule."""
+        for decision, slot in slots:
+            if decision.rule == self._rule.text:
+                self._regret = self._regret.add(bound_of_slot(decision, slot, self._model.family))
 
     def _update(self, batch: Any, values: np.ndarray, nu: Any, time: Any) -> None:
         model = self._model.update(batch, values, nu=nu, time=time, residuals=self._rule.residual)
@@ -493,9 +503,13 @@ class Bandit(files.Owner):
         model = self._model
         rows, values, nus = model.check_rounds(contexts, rewards, nu)
         model.check_rewards(values)
-        arms = model.play(rows, values, nus, self._rule, self._rng)
+        scored = np.empty((len(rows) if self._bounded else 0, 3))
+        arms = model.play(rows, values, nus, self._rule, self._rng, scored)
         if arms is None:
             return self._play_one_by_one(rows, values, nus)
+        if scored.size:
+            played = scored[: np.count_nonzero(arms >= 0)]
+            self._regret = self._regret.add(bounds_of_rounds(played, model.mean_rewards).sum(), len(played))
         if self.n_learned >= self._next_look:
             self._next_look = next_look(model, self.name, self._next_look)
         if arms.size and arms[-1] < 0:
@@ -507,9 +521,12 @@ class Bandit(files.Owner):
         names = tuple(range(rewards.shape[1])) if self._model.has_named_arms else None
         common = rows.shape[1] == 1 and names is not None
         for t in range(len(rows)):
-            arms[t] = a = self.decide(rows[t, 0] if common else rows[t], names).index
+            decision = self.decide(rows[t, 0] if common else rows[t], names)
+            arms[t] = a = decision.index
             nu = float(nus[t, a]) if nus is not None and nus.size else None
             self.learn(rows[t, 0 if common else a], float(rewards[t, a]), None if names is None else int(a), nu=nu)
+            if self._bounded:
+                self._add_regret([(decision, 0)])
         return arms
 
     # ---- answers ----
@@ -604,6 +621,45 @@ class Bandit(files.Owner):
         return self._model.error_bound()
 
     @reading
+    def regret_bound(self) -> RegretBound:
+        """Bound the cumulative regret of all decisions learned so far, under `UCB(Theory(...))`.
+
+        Each row that is learned from a decision of this rule adds 2 beta sqrt(x^T A^-1 x), with radius and width as its
+        record holds them. Regret is against the best arm on offer. The sum holds at all times together if the
+        constants of `Theory` are right and its radius is proved (see the notes there).
+
+        Returns
+        -------
+        RegretBound
+            The bound `total`, the `probability` with which it holds, and the numbers of rows that it covers,
+            `n_decisions`, and of those that it says nothing about, `n_other_rows`: rows learned without a decision.
+
+        Raises
+        ------
+        ValueError
+            If the exploration is not `UCB` with a `Theory`.
+
+        Notes
+        -----
+        The sum begins anew when `exploration` is set. A decision that is learned twice counts twice, one without a
+        reward does not count. With a model for each arm the probability is 1 - K delta for K arms. Each merge adds two
+        sequences of radii, with a delta each.
+
+        Examples
+        --------
+        >>> import numpy as np, onepass as op
+        >>> rng = np.random.default_rng(0)
+        >>> bandit = op.OFUL(dim=2, exploration=op.Theory(noise=0.1, delta=0.05))
+        >>> for _ in range(100):
+        ...     decision = bandit.decide(np.eye(2))
+        ...     bandit.learn(decision, 0.8 * (decision.arm == 0) + 0.1 * rng.standard_normal())
+        >>> found = bandit.regret_bound()
+        >>> round(found.probability, 2), found.n_decisions, bool(found.total < 40)
+        (0.95, 100, True)
+        """
+        return make_bound(self._rule, self._regret, self.n_learned, self._model.n_ellipsoids)
+
+    @reading
     def memory_usage(self) -> int:
         """Return the memory of all arrays of the model and its feature map.
 
@@ -646,6 +702,7 @@ class Bandit(files.Owner):
         twin.sharing = self.sharing
         twin._rewarded = self._rewarded
         twin._explore(exploration)
+        twin._regret = RegretSum()
         twin._rng = np.random.default_rng(self.seed)
         return twin
 
@@ -725,6 +782,8 @@ class Bandit(files.Owner):
         with defer_signals():
             self._adopt(self._model.merge(other._model, None if since is None else since._model))
             self._rewarded.join(other._rewarded)
+            if (self._regret.rows, other._regret.rows) != (0, 0):
+                self._regret = self._regret.join(other._regret, None if since is None else since._regret)
             self._rule = self._rule._replace(code={})  # compiled for the types of the state before
         return self
 
@@ -747,7 +806,11 @@ class Bandit(files.Owner):
         return {"model": self._model, "exploration": self._given, "seed": self.seed, "name": self.name}
 
     def contents(self) -> files.Contents:
-        extra = {"rng": self._rng.bit_generator.state, "rewarded": self._rewarded.to_text()}
+        extra = {
+            "rng": self._rng.bit_generator.state,
+            "rewarded": self._rewarded.to_text(),
+            "regret": self._regret.to_plain(),
+        }
         return files.Contents(self._arguments(), extra, ())
 
     @classmethod
@@ -757,4 +820,5 @@ class Bandit(files.Owner):
         bandit = cls(**{name: build(part) for name, part in params.items()})
         bandit._rng.bit_generator.state = extra["rng"]
         bandit._rewarded = RewardedIds.from_text(extra["rewarded"])
+        bandit._regret = RegretSum.from_plain(extra["regret"])
         return bandit

@@ -30,6 +30,7 @@ from onepass.foundation.registry import savable
 GRID = 30.0  # of |z|, as far as families are looked at; 1 - mu of clicks is 1e-13 there
 FINE = 1e-4  # of z, over which the derivative of a potential is taken
 ROUGH = 1e-9  # of log mu', relative: rounding
+HALVINGS = 60  # of an interval of 1000: to the last digits
 MOST = 500.0  # of |z| where it is an exponent: exp(500) is 1e217, and sums and products of a few such are finite
 
 
@@ -121,6 +122,19 @@ def to_reward_scale(family: Any, seen: ArmStatistics) -> ArmStatistics:
     return ArmStatistics(
         means=means, widths=widths, samples=samples, beta=seen.beta, residual=seen.residual, rounds=seen.rounds
     )
+
+
+def mean_limits(family: Any, middle: float, upper: float) -> float:
+    """Return mu(2 z - z_up), rounded down, for z and z_up with mu(z) = middle and mu(z_up) = upper, by bisection."""
+    low, high = -MOST, MOST
+    for _ in range(HALVINGS):  # the largest z with a smaller mean
+        half = 0.5 * (low + high)
+        low, high = (half, high) if mean(family, half) < middle else (low, half)
+    z, low, high = low, low, MOST
+    for _ in range(HALVINGS):  # the smallest z_up with a larger mean
+        half = 0.5 * (low + high)
+        low, high = (low, half) if mean(family, half) > upper else (half, high)
+    return float(mean(family, 2.0 * z - high))
 
 
 class IdentityLink(NamedTuple):

@@ -43,6 +43,8 @@ from onepass.foundation import check, files
 from onepass.foundation.check import quote
 from onepass.foundation.registry import has_equal_arguments
 
+NO_SCORES = np.empty((0, 3))  # of rounds whose scores nobody asked for
+
 Choice = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]
 """Result of filling k slots from K arms.
 
@@ -498,8 +500,19 @@ class Model(files.Owner, ABC):
         """
         raise ValueError(f"recorded rounds are played by models of rows, not by {type(self).__name__}")
 
+    @property
+    def n_ellipsoids(self) -> int:
+        """Number of confidence ellipsoids that must hold together under a `Theory`. Default: 1."""
+        return 1
+
     def play(
-        self, contexts: np.ndarray, rewards: np.ndarray, nu: Any, rule: Rule, rng: np.random.Generator
+        self,
+        contexts: np.ndarray,
+        rewards: np.ndarray,
+        nu: Any,
+        rule: Rule,
+        rng: np.random.Generator,
+        scored: np.ndarray = NO_SCORES,
     ) -> np.ndarray | None:
         """Play recorded rounds in compiled code. The default has no such code.
 
@@ -515,6 +528,9 @@ class Model(files.Owner, ABC):
             The exploration rule.
         rng : numpy.random.Generator
             Source of all random numbers.
+        scored : array of shape (T, 3) or (0, 3)
+            Takes, in every round, mean and score of the arm played and the largest score, before a link. The default
+            is empty and takes none.
 
         Returns
         -------

@@ -34,6 +34,7 @@ from onepass.foundation.registry import build, savable
 from onepass.foundation.rw_lock import reading
 from onepass.model import shared_loop as loop
 from onepass.model.contract import (
+    NO_SCORES,
     Batch,
     Choice,
     Model,
@@ -300,7 +301,13 @@ class SharedModel(Model):
         return rows, values, nus
 
     def play(
-        self, contexts: np.ndarray, rewards: np.ndarray, nu: Any, rule: Rule, rng: np.random.Generator
+        self,
+        contexts: np.ndarray,
+        rewards: np.ndarray,
+        nu: Any,
+        rule: Rule,
+        rng: np.random.Generator,
+        scored: np.ndarray = NO_SCORES,
     ) -> np.ndarray | None:
         if self._pipeline.moves:
             return None
@@ -316,7 +323,7 @@ class SharedModel(Model):
                 with defer_signals():
                     self._learned, self._tally, found = loop.play_rounds(
                         self._learned, rule.rule, known, self._tally, rows[part], rewards[part], nu[part], normals,
-                        joint, uniforms,
+                        joint, uniforms, scored[part],
                     )  # fmt: skip
                     self.n_learned += int(np.count_nonzero(found >= 0))
                 arms.append(found)

@@ -217,9 +217,11 @@ def learn_rows(
 @compiled
 def play_rounds(
     estimator: Any, rule: Any, rounds: int, tally: Tally, contexts: np.ndarray, rewards: np.ndarray, nus: np.ndarray,
-    normals: np.ndarray, joint: bool, uniforms: np.ndarray,
+    normals: np.ndarray, joint: bool, uniforms: np.ndarray, scored: np.ndarray,
 ) -> tuple[Any, Tally, np.ndarray]:  # fmt: skip
     """Score, choose, learn over contexts (T, K, features), rewards (T, K), noise scales (T, K) or (0, 0).
+
+    scored (T, 3) takes mean and score of the arm played, and the largest score; (0, 3) takes none.
 
     From where a score was not finite arms are -1, from where an arm to be repeated was not offered, -2.
     """
@@ -228,7 +230,8 @@ def play_rounds(
         rows = contexts[t]
         seen = row_statistics(estimator, rule, rounds + t, tally, rows, normals[t], joint)
         view = on_rule_scale(link(estimator), rule, seen)
-        arm, _ = sample_action(rule, view, score(rule, view), eligible, uniforms[t])
+        scores = score(rule, view)
+        arm, _ = sample_action(rule, view, scores, eligible, uniforms[t])
         again = required_row(estimator, rows)
         if again != AGAIN and arm >= 0:
             arm = again
@@ -236,6 +239,8 @@ def play_rounds(
             arms[t:] = arm
             break
         arms[t] = arm
+        if scored.size > 0:
+            scored[t, 0], scored[t, 1], scored[t, 2] = seen.means[arm], scores[arm], scores.max()
         if nus.size > 0:
             estimator = set_next_noise(estimator, nus[t, arm])
         if needs_residual(rule):

@@ -1,5 +1,6 @@
 """Linear bandits for heavy-tailed rewards: HvtUCB and its baselines."""
 
+from collections.abc import Callable
 from typing import Any
 
 from onepass.bandit.bandit import Bandit
@@ -29,6 +30,11 @@ def _theory_option(exploration: Explore) -> dict[str, Any]:
         return {"theory": exploration}
     check.real("exploration", exploration, "use a number or onepass.Theory(...)")
     return {}
+
+
+def _wide_ridge_factory(dtype: str) -> Callable[[int, int], Design]:
+    """Return a factory of exact designs whose reg is their width, as in Wang et al.'s theorem 1."""
+    return lambda dim, most: Exact(dim=dim, reg=float(dim), dtype=dtype)
 
 
 def HvtUCB(
@@ -69,7 +75,8 @@ def HvtUCB(
     design : Design, default None
         Design as wide as the rows that are learned. A sketch makes a round O(dim size). None means `Exact`.
     reg : float, default None
-        Ridge of the exact design, above 0. None means 1.0. Must be None if `design` is given.
+        Ridge of the exact design, above 0. None means 1.0, and the design's width under `Theory`, as in the theorem.
+        Must be None if `design` is given.
     exploration : float, Theory or Exploration, default 1.5
         A number, multiplied by nu: score = mean + exploration nu width. `Theory` takes the paper's radius,
         threshold, step and ball.
@@ -119,6 +126,8 @@ def HvtUCB(
         return OnePassHuber(design, clip=clip, floor=floor, step=step, **tail, **_theory_option(exploration))
 
     make = design_factory(design, reg, dtype)
+    if design is None and reg is None and isinstance(exploration, Theory):
+        make = _wide_ridge_factory("float64" if dtype is None else dtype)
     return compose("HvtUCB", dim, make, exploration, model, seed, estimate=estimate, half_life=half_life)
 
 

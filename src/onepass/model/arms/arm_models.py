@@ -39,7 +39,7 @@ from onepass.model.arms.merge import NamedModels, apply_merge, correct_shared, p
 from onepass.model.arms.per_arm import ArmModelsState, Disjoint, Hybrid
 from onepass.model.arms.predict import arm_statistics, evaluate, models_of, parameter_of, reward_residuals
 from onepass.model.arms.weights import arm_weights
-from onepass.model.contract import Batch, Model, Request, Sides, check_finite_parameter, rows_of_slots
+from onepass.model.contract import NO_SCORES, Batch, Model, Request, Sides, check_finite_parameter, rows_of_slots
 from onepass.model.feature_pipeline import FeaturePipeline, split_sides
 from onepass.model.half_life import ForgettingClock, check_forgets, make_clock, synchronize
 from onepass.model.merge import Parts, check_mergeable, design_prior
@@ -361,8 +361,18 @@ class ArmModels(Model):
     def check_rounds(self, contexts: Any, rewards: Any, nu: Any) -> tuple[np.ndarray, np.ndarray, Any]:
         return *check_rounds(self._pipeline, contexts, rewards, nu), None
 
+    @property
+    def n_ellipsoids(self) -> int:
+        return max(1, len(self.arms))
+
     def play(
-        self, contexts: np.ndarray, rewards: np.ndarray, nu: Any, rule: Rule, rng: np.random.Generator
+        self,
+        contexts: np.ndarray,
+        rewards: np.ndarray,
+        nu: Any,
+        rule: Rule,
+        rng: np.random.Generator,
+        scored: np.ndarray = NO_SCORES,
     ) -> np.ndarray | None:
         straight = self.family is None or not (rule.rewards or rule.residual)
         store = self._learned.store
@@ -376,7 +386,9 @@ class ArmModels(Model):
             before = np.array([self._index.find(name) for name in range(count)], np.int64)
             with defer_signals():
                 known = rule.rule, self.n_learned, self._tally, before.copy()
-                self._tally, found, arm_ids = store.play(*known, rows[block], rewards[block], normals, uniforms)
+                self._tally, found, arm_ids = store.play(
+                    *known, rows[block], rewards[block], normals, uniforms, scored[block]
+                )
                 for name in dict.fromkeys(found[found >= 0].tolist()):
                     if before[name] == NONE:
                         self._index.assign(name, int(arm_ids[name]))

@@ -1,0 +1,111 @@
+"""Bound of the regret of the decisions that a bandit has learned, from its own confidence radii.
+
+    regret_t <= 2 beta_{t-1} ||x_t||_{A_{t-1}^-1}       while every theta_* is inside its ellipsoid
+
+All regret proofs of the papers begin here (Wen, Yin et al. eq. 16, Calandriello et al. D.2, Wang et al. C.1), and bound
+the sum further. Let U(x) = x^T theta + beta ||x|| and L(x) = x^T theta - beta ||x||. The best arm's mean is at most the
+largest U, the mean of the arm played at least its L, so a round costs at most max U - L(x_t), which is 2 beta ||x_t||
+where the arm of the largest U is played. With a link mu it is mu(max U) - mu(L(x_t)).
+
+A record of a decision under `UCB(Theory(...))` holds mean and U of every arm: one subtraction a row is all there is.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from onepass.estimator.families import mean_limits
+from onepass.exploration.rule import Rule
+from onepass.exploration.ucb import UCB
+from onepass.foundation import check
+
+
+class RegretBound(NamedTuple):
+    """Bound of the cumulative regret of learned decisions.
+
+    Parameters
+    ----------
+    total : float
+        The bound, in units of rewards; infinite where a radius was.
+    probability : float
+        Probability with which it holds, at all times together. 0.0 where nothing is proved: a `scale` below 1, or more
+        ellipsoids than delta allows.
+    n_decisions : int
+        Number of rows that it covers.
+    n_other_rows : int
+        Number of rows learned without a decision of this rule. Their regret is not bounded.
+    """
+
+    total: float
+    probability: float
+    n_decisions: int
+    n_other_rows: int
+
+
+class RegretSum(NamedTuple):
+    """Running sum of a bandit: total; rows in it; streams: how many sequences of rows had radii of their own."""
+
+    total: float = 0.0
+    rows: int = 0
+    streams: int = 1
+
+    def add(self, bounds: Any, rows: int = 1) -> "RegretSum":
+        return self._replace(total=self.total + float(bounds), rows=self.rows + rows)
+
+    def join(self, other: "RegretSum", since: "RegretSum | None") -> "RegretSum":
+        """Return the sum of both, rows of `since` once; rows after a merge have radii of a third sequence."""
+        total, rows = self.total + other.total, self.rows + other.rows
+        if since is not None and np.isfinite(since.total):
+            total, rows = max(total - since.total, 0.0), rows - since.rows
+        return RegretSum(total, rows, self.streams + other.streams + 1)
+
+    def to_plain(self) -> list[Any]:
+        return [self.total if np.isfinite(self.total) else None, self.rows, self.streams]
+
+    @classmethod
+    def from_plain(cls, value: Any) -> "RegretSum":
+        total, rows, streams = value
+        total = np.inf if total is None else check.real("regret", total)
+        if total < 0.0:
+            raise ValueError(f"regret must be at least 0, got {check.quote(total)}")
+        return cls(total, check.integer("rows", rows, 0), check.integer("streams", streams, 1))
+
+
+def is_bounded(rule: Rule) -> bool:
+    """Return True for upper confidence bounds with a theorem's radius."""
+    return isinstance(rule.exploration, UCB) and rule.exploration.theory is not None
+
+
+def bound_of_slot(decision: Any, slot: int, family: Any) -> float:
+    """Return the bound of the regret of one slot of a recorded decision."""
+    place = int(decision.places[slot])
+    middle, upper = float(decision.means[place]), float(decision.scores[place])
+    if decision.propensities[slot] == 1.0:
+        best = upper
+    else:
+        offered = decision.probabilities if decision.slots is None else decision.slots[slot]
+        best = float(decision.scores[offered > 0.0].max())
+    if family is None:
+        return best - (2.0 * middle - upper)
+    return best - mean_limits(family, middle, upper)
+
+
+def bounds_of_rounds(seen: np.ndarray, to_rewards: Any) -> np.ndarray:
+    """Return the bounds of rounds that compiled code has played.
+
+    seen (T, 3): x^T theta and U of the arm, the largest U; `to_rewards` is mu of an array.
+    """
+    middle, upper, best = seen.T
+    return to_rewards(best.copy()) - to_rewards(2.0 * middle - upper)
+
+
+def make_bound(rule: Rule, found: RegretSum, n_learned: int, n_ellipsoids: int) -> RegretBound:
+    """Return the result for a rule of upper confidence bounds with a theorem's radius; ValueError for others."""
+    theory = rule.exploration.theory
+    if theory is None or not is_bounded(rule):
+        raise ValueError(
+            f"exploration must be UCB(Theory(...)), whose radius bounds the regret, got {check.quote(rule.exploration)}"
+        )
+    proved = theory.scale >= 1.0
+    probability = max(0.0, 1.0 - theory.delta * n_ellipsoids * found.streams) if proved else 0.0
+    return RegretBound(found.total, probability, found.rows, max(n_learned - found.rows, 0))
