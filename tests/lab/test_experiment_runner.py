@@ -31,6 +31,8 @@ from onepass.lab.datasets import SOURCES
 from onepass.lab.matrices.figures import ERROR, INVERSE
 from onepass.lab.matrices.tails import Tail, TailStudy
 from onepass.lab.news.study import NewsStudy
+from onepass.lab.noisy.players import Units
+from onepass.lab.noisy.study import NoisyBakeOff
 from onepass.lab.results import CURVES, ROWS, json_line, read, write
 from onepass.lab.tuners.problems import PROBLEMS
 from onepass.lab.tuners.study import TunerStudy
@@ -253,6 +255,8 @@ def test_every_policy_of_every_suite_can_be_built(suite: Experiment | MatrixStud
     assert len({policy.label for policy in suite.policies}) == len(suite.policies)
     where = {"dim": dim} if isinstance(suite, MatrixStudy | TailStudy) else {"dim": dim, "seed": 0}
     where = {NewsStudy: {"seed": 0}, BakeOff: {**where, "arms": 3}}.get(type(suite), where)
+    if isinstance(suite, NoisyBakeOff):
+        where = {**where, "arms": 3, "units": Units(0.0, 1.0, 0.5, 0.5)}
     if isinstance(suite, TunerStudy):
         where = {"settings": PROBLEMS[suite.problem]().settings, "seed": 0}
     if isinstance(suite, ABTestStudy):
