@@ -3,7 +3,7 @@
 import heapq
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from itertools import pairwise
@@ -19,7 +19,7 @@ from onepass.arena.read_replicas import Replicas
 from onepass.arena.rewards import unit_of_arms
 from onepass.design.truncation import Truncation
 from onepass.estimator.estimator import ArmLearning, Estimator
-from onepass.foundation.generic import is_registered
+from onepass.foundation.generic import call_direct, is_registered
 
 BLOCK_BYTES = 32_000_000  # of rows learned at a time: slots are reserved for them, and most are given back
 LEAST_ROWS, MOST_ROWS = 64, 1024  # of a block; more where slots are many, as it reserves one a row
@@ -99,6 +99,7 @@ class PackedStore:
         )
         self._vacant_ids: list[int] = []  # a heap: the lowest is filled first, as after a file was read
         self._replicas = Replicas()  # for readers
+        self._code: dict[Any, Callable] = {}  # compiled for the types of this state
         self._count = 0  # records in use or vacant; the arrays may be longer
         self._free = 0  # slots that are known to be free, and perhaps more
 
@@ -115,6 +116,7 @@ class PackedStore:
 
     def restore(self, state: ArenaState) -> None:
         self.state, self._count, self._free, self._replicas = state, len(state.first), 0, Replicas()
+        self._code = {}
         self._vacant_ids = np.flatnonzero(state.rows < 0).tolist()
 
     def _grow(self, names: tuple[str, ...], length: int) -> None:
@@ -157,7 +159,7 @@ class PackedStore:
         """
         twin = copy(self)
         twin.state, twin.reader = self._replicas.acquire(self.state)
-        twin._vacant_ids, twin._replicas = list(self._vacant_ids), Replicas()
+        twin._vacant_ids, twin._replicas, twin._code = list(self._vacant_ids), Replicas(), {}
         return twin
 
     def _ensure_slots(self, slots: int, reuse: bool = False) -> None:
@@ -174,7 +176,8 @@ class PackedStore:
 
     def learn_one(self, arm_id: int, row: np.ndarray, reward: float) -> None:
         self._ensure_slots(2)
-        free, top = learning.learn_one(self.state, self._rule, self._limit, self._arm_rule, arm_id, row, reward)
+        given = self.state, self._rule, self._limit, self._arm_rule, arm_id, row, reward
+        free, top = call_direct(self._code if row.flags.carray else None, learning.learn_one, *given)
         self._commit(free, top, [arm_id])
 
     def learn(
@@ -263,7 +266,14 @@ class PackedStore:
     def evaluate(
         self, arm_ids: np.ndarray, rows: np.ndarray, extra: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        return *scoring.evaluate_arms(self.state, arm_ids, rows, extra), extra
+        return *self._evaluate_arms(arm_ids, rows, extra), extra
+
+    def _evaluate_arms(self, arm_ids: np.ndarray, rows: np.ndarray, extra: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        plain = arm_ids.flags.carray and rows.flags.carray and extra.flags.carray
+        found: tuple[np.ndarray, np.ndarray] = call_direct(
+            self._code if plain else None, scoring.evaluate_arms, self.state, arm_ids, rows, extra
+        )
+        return found
 
     def evaluate_users(
         self, arm_ids: np.ndarray, left: np.ndarray, right: np.ndarray | None = None
@@ -272,7 +282,7 @@ class PackedStore:
             return scoring.evaluate_factors(self.state, arm_ids, left, right)
         if len(left) > 1:
             return scoring.evaluate_users(self.state, arm_ids, left)
-        means, squares = scoring.evaluate_arms(self.state, arm_ids, left, np.empty((len(arm_ids), 0), left.dtype))
+        means, squares = self._evaluate_arms(arm_ids, left, np.empty((len(arm_ids), 0), left.dtype))
         return means[None], squares[None]
 
     def exploration_scales(self, arm_ids: np.ndarray, theory: np.ndarray) -> np.ndarray:

@@ -7,7 +7,7 @@ functions of others are concerned, all of theirs. A stale entry is never found.
 
 Private names of numba in use, which is why it is pinned: here `Dispatcher._cache`, `._compiler` and `.compile`,
 `CompileResult._reduce` and `._rebuild`; in numba_linking.py `JITCodeLibrary` and `event._registered`; in
-numba_boxing.py how results leave compiled code.
+numba_boxing.py how results leave compiled code; in numba_bookkeeping.py what its `REPLACED` lists.
 """
 
 import hashlib
@@ -31,6 +31,7 @@ from onepass.foundation import cache
 from onepass.foundation.compile_notice import time_compilation
 from onepass.foundation.deferred_signals import defer_signals
 from onepass.foundation.forks import open_at_fork
+from onepass.foundation.numba_bookkeeping import reduce_bookkeeping
 from onepass.foundation.numba_linking import link_lazily
 
 NEVER_COMPILED = {
@@ -192,7 +193,7 @@ def _defer_while_compiling(compile_or_load: Callable) -> Callable:
     """Signals are heard afterwards: an exception in a call of LLVM back to Python is lost, and the code with it."""
 
     def compile(sig: Any) -> Any:
-        with defer_signals(), global_compiler_lock, link_lazily():
+        with defer_signals(), global_compiler_lock, link_lazily(), reduce_bookkeeping():
             return compile_or_load(sig)
 
     return compile

@@ -55,6 +55,11 @@ from onepass.model.weights import request_rows, sides_of, weights_of_shared
 NO_SCALES = np.empty(0)  # of rows that are told none
 
 
+def _code_for(rule: Rule, *rows: np.ndarray) -> dict[Any, Callable] | None:
+    """Compiled code for arrays as models hold them; None for slices of others and for those that nobody may write."""
+    return rule.code if all(part.flags.carray for part in rows) else None
+
+
 @final
 @savable
 class SharedModel(Model):
@@ -168,16 +173,16 @@ class SharedModel(Model):
             if self._uses_factors(right):
                 size, joint = self._size(right.shape[1], rule)
                 normals, uniforms = noise_once(rule.pairs, size, rng, k)
-                places, p, scores, means, widths = loop.decide_outer(
-                    *given, user, right, normals, joint, eligible, uniforms, greedy
+                settings = (normals, joint, eligible, uniforms, greedy)
+                places, p, scores, means, widths = call_direct(
+                    _code_for(rule, user, right), loop.decide_outer, *given, user, right, *settings
                 )
                 return places, p, self.mean_rewards(scores, rule), self.mean_rewards(means), widths
             rows = self._pipeline.transform_pairs(user, right)
         size, joint = self._size(len(rows), rule)
         normals, uniforms = noise_once(rule.pairs, size, rng, k)
-        code = rule.code if rows.flags.c_contiguous else None
         places, p, scores, means, widths = call_direct(
-            code, loop.decide_rows, *given, rows, normals, joint, eligible, uniforms, greedy
+            _code_for(rule, rows), loop.decide_rows, *given, rows, normals, joint, eligible, uniforms, greedy
         )
         return places, p, self.mean_rewards(scores, rule), self.mean_rewards(means), widths
 
@@ -209,11 +214,13 @@ class SharedModel(Model):
         for rows in flat:
             if isinstance(rows, tuple) and self._uses_factors(rows[1]):
                 eligible = full_mask(len(rows[1]))
-                found.append(loop.decide_outer(*given, *rows, normals, False, eligible, np.zeros(2), False)[2])
+                settings: Any = (normals, False, eligible, np.zeros(2), False)
+                found.append(call_direct(_code_for(rule, *rows), loop.decide_outer, *given, *rows, *settings)[2])
                 continue
             rows = self._pipeline.transform_pairs(*rows) if isinstance(rows, tuple) else rows
             eligible = full_mask(len(rows))
-            found.append(loop.decide_rows(*given, rows, normals, False, eligible, np.zeros(2), False)[2])
+            settings = (rows, normals, False, eligible, np.zeros(2), False)
+            found.append(call_direct(_code_for(rule, rows), loop.decide_rows, *given, *settings)[2])
         return np.concatenate(found).reshape(len(request.each), request.size)
 
     def at(self, time: Any) -> Self:
