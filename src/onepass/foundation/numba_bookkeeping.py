@@ -13,9 +13,10 @@ These are private names of numba and llvmlite, as in compilation.py.
 
 import contextlib
 from collections.abc import Callable, Iterator
+from operator import attrgetter
 from typing import Any
 
-from llvmlite.binding.ffi import lib
+from llvmlite.binding import ffi
 from numba.core import event, ir
 from numba.core.lowering import BaseLower
 from numba.core.targetconfig import TargetConfig
@@ -23,6 +24,9 @@ from numba.extending import overload
 from numba.np import arrayobj
 
 LLVM = "numba:llvm_lock"  # the event of LLVM's calls
+
+values_of = attrgetter("_values")  # of flags, without those that have their default
+callbacks_of = attrgetter("_lock._cblist")  # of LLVM's library: who is told of its calls
 
 _hashes: dict[type, int] = {}  # of flags, by class
 _kinds: dict[type, Callable[[Any, list], None] | None] = {}  # how the variables of a part are found, by class
@@ -36,7 +40,7 @@ def _hash_flags(flags: Any) -> int:
 
 
 def _equal_flags(flags: Any, other: Any) -> Any:
-    if type(flags) is type(other) and flags._values == other._values:
+    if type(flags) is type(other) and values_of(flags) == values_of(other):
         return True
     return _usual_equality(flags, other)
 
@@ -109,15 +113,15 @@ REPLACED: tuple[tuple[Any, str, Any], ...] = (
 def reduce_bookkeeping() -> Iterator[None]:
     """Compile meanwhile with less of it; for who holds numba's compiler lock."""
     usual = [(owner, name, getattr(owner, name)) for owner, name, _ in REPLACED]
-    told = [] if event._registered[LLVM] else lib._lock._cblist[:]
+    told = [] if event._registered[LLVM] else callbacks_of(ffi.lib)[:]
     for owner, name, ours in REPLACED:
         setattr(owner, name, ours)
     for pair in told:
-        lib._lock.unregister(*pair)
+        ffi.unregister_lock_callback(*pair)
     try:
         yield
     finally:
         for owner, name, before in usual:
             setattr(owner, name, before)
         for pair in told:
-            lib._lock.register(*pair)
+            ffi.register_lock_callback(*pair)
