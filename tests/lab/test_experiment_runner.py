@@ -28,6 +28,7 @@ from onepass.lab.ab_tests.study import ABTestStudy
 from onepass.lab.bakeoff.study import BakeOff
 from onepass.lab.bandits.environments import gaussian_rows
 from onepass.lab.datasets import SOURCES
+from onepass.lab.dynamics.study import DynamicsStudy
 from onepass.lab.matrices.figures import ERROR, INVERSE
 from onepass.lab.matrices.tails import Tail, TailStudy
 from onepass.lab.news.study import NewsStudy
@@ -245,7 +246,7 @@ def test_the_error_of_a_fixed_sketch_is_the_least_tail_over_the_ranks_below_its_
         suite
         for suite in SUITES
         if suite.name != "mnist-pareto"
-        and not isinstance(suite, KernelStudy | StarvationStudy | LearnerStudy | DecompositionStudy)
+        and not isinstance(suite, KernelStudy | StarvationStudy | LearnerStudy | DecompositionStudy | DynamicsStudy)
     ],
     ids=lambda suite: suite.name,
 )
