@@ -82,6 +82,7 @@ RUN = {  # by which test the blocks of Python of a page run
     "test_site_examples": "adapters clicks evaluation formats merging news personalizer processes recommended"
     " route_prompts systems threads tuning",
     "test_client": "client",
+    "test_dsjson_page": "dsjson",
     "test_experiment_own": "experiments",
     "test_explanations": "explanations",
     "test_feature_map_skeleton": "feature_maps",

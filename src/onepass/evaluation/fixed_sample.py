@@ -34,7 +34,10 @@ FOLDS = 5  # parts of a log, each predicted by a model of the others
 WIDTH = 64  # columns for contexts that are dictionaries
 SURE = 4.0  # standard errors of a trend of the logger's probabilities that is no accident
 EQUAL = 1e-9  # by which equal probabilities may differ
-LOGGER_CHANGED = "no fixed sample: the logging policy changed while it wrote the log"
+LOGGER_CHANGED = (
+    "no fixed sample: the logging policy may have learned, for equal contexts had different probabilities, or "
+    "probabilities have a trend"
+)
 
 
 def gain_interval(w: np.ndarray, u: np.ndarray, r: np.ndarray, alpha: float) -> Interval:
