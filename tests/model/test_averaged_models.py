@@ -7,6 +7,7 @@ import onepass as op
 from dense_contextual import Mixture
 from onepass.model.averaged.mixture import MODELS, SIZE
 
+SMALL = {"n_landmarks": 5, "warm_up": 16}
 SINGLE = 2e-3  # of numbers near 1: float32 after 100 rows on features with condition numbers of 10^3
 
 
@@ -25,21 +26,27 @@ def played(bandit, rows, rewards):
     return rewards[np.arange(len(arms)), arms]
 
 
-@pytest.mark.parametrize(("shift", "reg"), [(0.0, 0.1), (50.0, 0.37)])
-def test_means_widths_and_residual_are_those_of_dense_regressions_on_the_same_views(shift, reg):
-    """Clicks, and rewards far from 0, which begin at their mean; views of 64 rows, then as they are."""
+@pytest.mark.parametrize(("shift", "reg", "rare"), [(0.0, 0.1, 0.0), (50.0, 0.37, 0.0), (0.5, 0.1, 0.1)])
+def test_means_widths_and_residual_are_those_of_dense_regressions_on_the_same_views(shift, reg, rare):
+    """Clicks, and rewards far from 0, which begin at their mean; an arm that pays rarely, and one that never paid;
+    views of 64 rows, then as they are."""
     rng = np.random.default_rng(3)
     rows, rewards = rng.standard_normal((100, 3)) * [1.0, 5.0, 0.2], shift + rng.standard_normal(100).round(1)
     arms, bandit = (
         rng.integers(3, size=100),
         op.ContextualBandit(n_landmarks=12, warm_up=64, reg=reg, alarm_threshold=None),
     )
+    if rare > 0.0:
+        arms[arms == 2], arms[::20] = 0, 2  # the third arm has five rows, all of them worth 0
+        rewards[arms == 1] = 40.0 * (rng.random((arms == 1).sum()) < rare)
+        rewards[arms == 2] = 0.0
     bandit.learn(rows, rewards, arms)
     state = bandit.model.state
     used = [m for m in range(len(MODELS)) if state.plan[m, SIZE] > 0]
     truth = Mixture(state.views, [MODELS[m] for m in used], 3, reg)
     truth.rewards = list(rewards[:64])  # the first rows are learned again by what is known after them
     truth.early = [list(rewards[:64][arms[:64] == arm][:5]) for arm in range(3)]
+    assert (rare > 0.0) == (bandit.model.state.tails.max() > 20.0)
     for x, arm, reward in zip(rows[:64], arms, rewards, strict=False):
         truth.learn(x, arm, reward)
     for x, arm, reward in zip(rows[64:], arms[64:], rewards[64:], strict=True):
@@ -131,6 +138,65 @@ def test_outliers_cost_little_and_clicks_are_never_clipped():
     clicks.play(rows[:300, None, :], (rng.random((300, 4)) < 0.04).astype(float))
     assert clicks.choices()["unit"] == 1.0
     assert clicks.choices()["prior"] == 0.0
+
+
+@pytest.mark.parametrize(("seed", "sign"), [(1, 1.0), (2, -1.0), (3, 1.0), (4, -1.0)])
+def test_rewards_of_a_trillion_that_do_not_recur_are_harmless(seed, sign):
+    """One in a hundred rewards is an error of 10^12: regret below a seventh of a uniform choice's."""
+    rng = np.random.default_rng(seed)
+    rows = rng.standard_normal((1_000, 5))
+    expected = rows @ rng.standard_normal((5, 4))
+    rewards = expected + rng.standard_normal(expected.shape)
+    rewards[rng.random(rewards.shape) < 0.01] = sign * 1e12
+    arms = op.ContextualBandit(**SMALL).play(rows[:, None, :], rewards)
+    regret = (expected.max(axis=1) - expected[np.arange(1_000), arms]).sum()
+    assert regret < (expected.max(axis=1) - expected.mean(axis=1)).sum() / 7.0
+
+
+def test_an_arm_that_rarely_pays_much_is_played_most():
+    """50 with probability .1 beside arms worth .5: in at least 40 % of the later rounds, over six games."""
+    shares = []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        rewards = rng.random((1_500, 5))
+        rewards[:, 2] = 50.0 * (rng.random(1_500) < 0.1)
+        arms = op.ContextualBandit(**SMALL, seed=seed).play(rng.standard_normal((1_500, 1, 4)), rewards)
+        shares.append((arms[1_000:] == 2).mean())
+    assert np.mean(shares) > 0.4
+
+
+def test_an_arm_that_rarely_loses_much_is_left():
+    """-50 with probability .2, else 1, beside an arm worth .5."""
+    rng = np.random.default_rng(7)
+    rewards = 0.5 + 0.1 * rng.standard_normal((1_000, 2))
+    rewards[:, 1] += np.where(rng.random(1_000) < 0.2, -50.0, 0.5)
+    arms = op.ContextualBandit(**SMALL).play(rng.standard_normal((1_000, 1, 4)), rewards)
+    assert (arms[500:] == 0).mean() > 0.9
+
+
+def test_models_learn_large_rewards_whole_where_an_arm_pays_them_often():
+    """An arm that pays 20 by the context's sign, beside one that pays up to 1 and is played most."""
+    rng, bandit = np.random.default_rng(5), op.ContextualBandit(**SMALL)
+    rows, rewards = rng.standard_normal((600, 3)), rng.random(600)
+    arms = (np.arange(600) % 5 == 0).astype(int)
+    rewards[arms == 1] = 20.0 * (rows[arms == 1, 0] > 0.0)
+    bandit.learn(rows, rewards, arms)
+    means = [bandit.decide([x, 0.0, 0.0], [0, 1]).means[1] for x in (-1.0, 1.0)]
+    assert bandit.choices()["unit"] < 0.5
+    assert means[1] - means[0] > 10.0
+
+
+def test_a_third_value_now_and_then_leaves_the_prior_at_the_smaller_one():
+    """One in fifty does, one in four does not."""
+    rng, priors = np.random.default_rng(6), []
+    rows, arms = rng.standard_normal((200, 3)), np.arange(200) % 3
+    for every in (50, 4):
+        bandit, rewards = op.ContextualBandit(**SMALL), (rng.random(200) < 0.7).astype(float)
+        rewards[3::every] = 0.5
+        bandit.learn(rows, rewards, arms)
+        priors.append(bandit.choices()["prior"])
+    assert priors[0] == 0.0
+    assert 0.3 < priors[1] < 0.9
 
 
 def test_a_thousand_equal_rewards_leave_the_unit_and_the_prior_as_they_were():

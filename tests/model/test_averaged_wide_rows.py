@@ -131,10 +131,11 @@ def test_a_cut_sketch_is_robust_frequent_directions_under_newton_steps():
     for _ in range(40):
         phi, reward = rng.standard_normal(dim).astype(np.float32), rng.standard_normal()
         step = design.solve(phi.astype(float))
-        h, e = phi @ step, reward - phi @ theta
+        h, whole = phi @ step, reward - phi @ theta
         bound = 0.5 * np.sqrt(1.0 + h)
-        e = np.clip(e, -bound, bound)
-        assert learn_sketch(sketches, 0, phi, middle, reg, reward, 0.5) == pytest.approx((e, h), rel=SINGLE, abs=SINGLE)
+        e = np.clip(whole, -bound, bound)
+        found = learn_sketch(sketches, 0, phi, middle, reg, reward, 0.5)
+        assert found == pytest.approx((e, h, whole - e), rel=SINGLE, abs=SINGLE)
         theta = theta + step * e / (1.0 + h)
         design.append(phi.astype(float))
     assert sketches.numbers[0, RIDGE] > reg

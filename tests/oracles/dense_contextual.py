@@ -40,17 +40,18 @@ class Ridge:
         return np.sqrt(kept) * (self.theta - level * self.tau), kept * self.covariance + (1.0 - kept) * prior
 
     def learn(self, phi, reward, now, level, bound):
+        """The residual, as clipped; h; and what was cut of the residual."""
         kept = 1.0 if self.last is None else (1.0 - self.drift) ** (now - self.last)
         theta, covariance = self.at(now, 0.0)
         tau = np.sqrt(kept) * self.tau
         left = 1.0 - phi @ tau
-        h, e = phi @ covariance @ phi, reward - phi @ theta - level * left
-        if bound > 0.0:
-            e = np.clip(e, -bound * np.sqrt(1.0 + h), bound * np.sqrt(1.0 + h))
+        h, whole = phi @ covariance @ phi, reward - phi @ theta - level * left
+        most = bound * np.sqrt(1.0 + h) if bound > 0.0 else np.inf
+        e = np.clip(whole, -most, most)
         self.covariance = np.linalg.inv(np.linalg.inv(covariance) + np.outer(phi, phi))
         self.theta, self.last = theta + self.covariance @ phi * (e + level * left), now
         self.tau = tau + self.covariance @ phi * left
-        return e, h
+        return e, h, whole - e
 
 
 class Mixture:
@@ -61,6 +62,8 @@ class Mixture:
         self.arms = {(a, m): None for a in range(arms) for m in range(len(models))}
         self.volumes, self.noises, self.rewards = np.zeros(len(models)), np.zeros(len(models)), []
         self.learned, self.early = np.zeros(arms), [[] for _ in range(arms)]
+        self.sizes, self.cuts = [[] for _ in range(arms)], [[] for _ in range(arms)]
+        self.given = [[] for _ in range(arms)]
 
     def phi(self, m, x):
         sees, part, _, reg, *_ = self.models[m]
@@ -70,10 +73,13 @@ class Mixture:
             own[-1] = np.sqrt(reg)
         return own
 
+    def fresh(self, m, n):
+        _, _, drift, reg, *_ = self.models[m]
+        return Ridge(n, reg or self.reg, drift)
+
     def model(self, a, m, n):
         if self.arms[a, m] is None:
-            _, _, drift, reg, *_ = self.models[m]
-            self.arms[a, m] = Ridge(n, reg or self.reg, drift)
+            self.arms[a, m] = self.fresh(m, n)
         return self.arms[a, m]
 
     def unit(self):
@@ -84,12 +90,50 @@ class Mixture:
         apart = np.abs(last - middle)
         return middle, np.median(apart[apart > 0.0]) if apart.any() else 0.0
 
+    def two(self):
+        """The commonest two of the first three values."""
+        return sorted(list(dict.fromkeys(self.rewards))[:3], key=lambda value: -self.rewards.count(value))[:2]
+
+    def has_many_values(self):
+        two = self.two()
+        return sum(reward not in two for reward in self.rewards) > 0.05 * len(self.rewards)
+
     def level(self):
-        values = sorted(set(self.rewards))
-        if len(values) < 3:
-            return min(values[0], 0.0) if len(values) == 1 else values[0] if values else 0.0
+        if not self.has_many_values():
+            two = self.two()
+            return min(*two, 0.0) if len(two) == 1 else min(two, default=0.0)
+        middle, spread = self.unit()
         first = [reward for rewards in self.early for reward in rewards]
-        return 0.0 if 2 * first.count(0.0) >= len(first) else np.mean([np.mean(one) for one in self.early if one])
+        held = [np.clip(one, middle - 10.0 * spread, middle + 10.0 * spread).mean() for one in self.early if one]
+        return 0.0 if 2 * first.count(0.0) >= len(first) else np.mean(held)
+
+    def size(self, reward):
+        middle, spread = self.unit()
+        return next((k for k in range(12) if abs(reward - middle) <= 3.0 * spread * 8.0**k), 12)
+
+    def clip(self, a):
+        found = [
+            k for k in range(1, 13) if sum(size >= k for size in self.sizes[a]) >= max(20, 0.2 * len(self.sizes[a]))
+        ]
+        return 3.0 * self.unit()[1] * 8.0 ** max(found, default=0)
+
+    def tail(self, a):
+        sizes, cuts, n = np.array(self.sizes[a]), np.array(self.cuts[a]), len(self.sizes[a])
+        for k in range(12, 0, -1):
+            count, counted = (sizes >= k).sum(), cuts[(sizes >= 1) & (sizes <= k)]
+            total, length = counted.sum(), np.abs(counted).sum()
+            if length > 0.0 and count >= (max(1, 0.025 * n) if total > 0.0 else max(5, 0.05 * n)):
+                return total * abs(total) / length / n
+        return 0.0
+
+    def says_little(self, a):
+        """Whether fewer than 12 rewards, all alike, are known of an arm, where those of others are not alike."""
+        own = self.given[a]
+        return (
+            self.has_many_values()
+            and len(set(own)) <= 1
+            and len(own) < min(12, self.count / (4 * sum(map(bool, self.given))))
+        )
 
     def paid(self, reward):
         self.rewards.append(reward)
@@ -97,9 +141,14 @@ class Mixture:
     def learn(self, x, a, reward):
         """By the unit that is known, and the level with this reward."""
         self.early[a] = [*self.early[a], reward][:5]
+        self.given[a].append(reward)
+        self.sizes[a].append(self.size(reward))
+        best = np.argmax(self.weights())
         for m in range(len(self.models)):
             phi = self.phi(m, x)
-            e, h = self.model(a, m, phi.size).learn(phi, reward, self.count, self.level(), 3.0 * self.unit()[1])
+            e, h, cut = self.model(a, m, phi.size).learn(phi, reward, self.count, self.level(), self.clip(a))
+            if m == best:
+                self.cuts[a].append(cut)
             self.noises[m] += e * e / (1.0 + h)
             self.volumes[m] += np.log(1.0 + h)
         self.count += 1
@@ -117,10 +166,13 @@ class Mixture:
         v = np.where(w >= 0.3 * w.max(), w, 0.0) / w[w >= 0.3 * w.max()].sum()
         means, squares = np.full(arms, self.level()), np.zeros(arms)
         for a in range(arms):
+            unknown = self.says_little(a)
+            means[a] += 0.0 if unknown else self.tail(a)
             for m in range(len(w)):
                 phi = self.phi(m, x)
-                theta, covariance = self.model(a, m, phi.size).at(self.count, self.level())
+                model = self.fresh(m, phi.size) if unknown else self.model(a, m, phi.size)
+                theta, covariance = model.at(self.count, self.level())
                 means[a] += w[m] * phi @ theta
-                precision = 1.0 / (phi @ covariance @ phi) + 0.01 * self.learned[a] / (phi @ phi)
+                precision = 1.0 / (phi @ covariance @ phi) + 0.01 * (not unknown) * self.learned[a] / (phi @ phi)
                 squares[a] += v[m] * self.models[m][4] ** 2 / precision
         return means, np.sqrt(squares), max(w @ np.sqrt(self.noises / self.count), 0.1 * self.unit()[1])

@@ -1,6 +1,6 @@
 """What the mean and the width of an arm are made of, column by column.
 
-    mean    = mu + sum_m w_m (sum_j (theta_mj - mu tau_mj) phi_mj)
+    mean    = mu + tail + sum_m w_m (sum_j (theta_mj - mu tau_mj) phi_mj)
     width^2 = sum_m v_m cut_m^2 sum_j phi_mj (P_m phi_m)_j
 
 cut_m: the stretch of widths, and what the arm's rows leave of them (mixture.py).
@@ -28,9 +28,11 @@ from onepass.model.averaged.mixture import (
     cut,
     features,
     kept_of,
+    places_of,
     weights,
     weights_of_widths,
 )
+from onepass.model.averaged.rare_rewards import tail_of
 from onepass.model.averaged.regression import length
 from onepass.model.averaged.rewards import prior
 from onepass.model.averaged.sketches import state_of
@@ -61,6 +63,9 @@ def side(state: Mixture, x: np.ndarray, slot: int, sign: float, names: tuple[str
     means, squares, slopes = np.zeros(dim + 2), np.zeros(dim + 2), np.zeros((2, dim + 2))
     if state != ():
         means[-1] = level = prior(state.rewards)
+        slot = int(places_of(state, np.array([slot]))[0])
+        if slot != NEVER:
+            means[-1] += tail_of(state.tails[slot], state.learned[slot])
         w = weights(state)
         for m, (weight, of_width) in enumerate(zip(w, weights_of_widths(w), strict=True)):
             if weight > 0.0:
@@ -94,7 +99,7 @@ def side(state: Mixture, x: np.ndarray, slot: int, sign: float, names: tuple[str
 def theta_and_solved(state: Mixture, m: int, slot: int, phi: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
     """Return theta - mu tau, and P phi, of an arm in model m, as they are now."""
     reg = state.settings[m, REG]
-    if slot == NEVER or state.last[slot] == NEVER:
+    if slot == NEVER:
         return np.zeros(phi.size), phi / reg
     if state.sketches.root.shape[1] > 0:
         space = state_of(state.sketches, slot, reg).space

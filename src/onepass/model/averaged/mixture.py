@@ -2,7 +2,7 @@
 
     l_m = n/2 log(S_m) + H_m / 2,   S_m = sum of e^2 / (1 + h),   H_m = sum of log(1 + h)
     w_m ~ pi_m exp(-TRUST l_m), below FEW of the largest: 0;   v: w of those above BELIEVED of the largest alone
-    mean_a = mu + sum_m w_m phi_m^T (theta_ma - mu tau_ma),   sigma = sum_m w_m sqrt(S_m / n)
+    mean_a = mu + sum_m w_m phi_m^T (theta_ma - mu tau_ma) + tail_a,   sigma = sum_m w_m sqrt(S_m / n)
     width_a^2 = sum_m v_m stretch_m^2 / (1 / h_ma + ANYWHERE n_a / ||phi||^2),   h_ma = phi^T P_ma phi
 
 l is minus the log marginal likelihood of a Gaussian linear model whose noise is not known; exponential weights with a
@@ -11,6 +11,7 @@ penalties, and a constant alone. They are for rewards that are mostly noise. At 
 constant that is believed explores nothing, and the rows that would show that the context matters never come.
 mu is what unknown arms are worth (rewards.py), which may move. Therefore tau is learned beside theta, on the constant
 target 1 by the same gain: means are those of a model whose prior mean has always been the mu of now, but for clipping.
+tail_a is what clips have cut of an arm's rewards, as far as such rewards recur (rare_rewards.py).
 Every model learns from every reward, of the arm that was played. A width is cut as if each of the arm's n_a rows had
 said a little of every direction: what has not been met in so many rows is not worth as many again. They are multiplied
 by sigma, and by no less than SHARE D (rewards.py): where nothing errs any more, what was not tried is still unknown.
@@ -29,14 +30,18 @@ import numpy as np
 
 from onepass.foundation.generic import compiled
 from onepass.foundation.state import lazy_zeros, zeros
+from onepass.model.averaged.rare_rewards import SIZES, add_cut, note_size, says_little, tail_of
 from onepass.model.averaged.regression import begin, guess, learn, length, look, unknown
 from onepass.model.averaged.rewards import (
+    ALIKE,
     FAR,
-    LEVEL,
+    MIDDLE,
     SEEN,
     SPREAD,
     Rewards,
+    has_many_values,
     no_rewards,
+    note_early,
     paid,
     prior,
     worse,
@@ -59,7 +64,6 @@ TRUST = 0.1  # of the evidence: .2 and .3 settle too early on one model (docs/re
 HUMBLE = 0.1  # prior weight of the models without kernel that were added for noise; .3: better in noise, worse without
 BELIEVED = 0.3  # of the largest weight: models from which widths are taken
 PRECISION = 1e-4  # of D: residuals below it are none
-FIRST_REWARDS = 5.0  # of every arm, that say what unknown arms are worth
 FEW = 0.05  # of the largest weight: models below are not asked; .01 to .1 are alike, and asking costs a product an arm
 ANYWHERE = 0.01  # of a row, that it says of every direction: .005 to .02 are alike, and without widths stay too long
 SHARE = 0.1  # of D, that a width counts: with 0 an arm that is right may stay untried, .2 explores for nothing
@@ -91,7 +95,6 @@ NAMES = (
 SEES, START, SIZE = range(3)  # columns of `Mixture.plan`
 REG, DRIFT, STRETCH, CONSTANT, WEIGHT = range(5)  # and of `Mixture.settings`
 NOISE, VOLUME = range(2)  # rows of `Mixture.scores`
-SUMMED, COUNTED, ZEROS = range(3)  # columns of `Mixture.early`
 CLOCK, KNOWN, ALARMS = range(3)  # entries of `Mixture.counts`
 FEW_COLUMNS = 256  # up to here sparse rows are mostly names, better served by all models (docs/recommended_measured.md)
 SPARSE_MODEL = 5  # the one where rows are sparse; elsewhere it says little that others do not
@@ -103,8 +106,9 @@ class Mixture(NamedTuple):
     (M, 5): reg, drift, stretch, feature of the constant (0: that of the view), pi; scores (2, M): S and H.
 
     Of arms in slots, all models one after the other: theta, tau (slots, T), inverse (slots, P). Of every arm: early
-    (slots, 3), the sum, the number and the zeros of its first rewards; last (slots,), the row with which it learned
-    last; learned (slots,), n_a.
+    (slots, 7), its first five rewards, how many there are, and how many were alike, -1: they are not all; last
+    (slots,), the row with which it learned last; learned (slots,), n_a; tails (slots, 3, 12), of rewards beyond clips
+    by their sizes the counts, what was cut, and the lengths of that.
     counts (3,): rows learned, rows since the last alarm, alarms; suspicion (1,): g.
     An arm that has not learned since it came, or since the last alarm, has last = -1: what stands in its slot is void.
     rows (R, d), arms, gains (R,): the first rows, those of the warm-up and some more, the slots that were played and
@@ -122,6 +126,7 @@ class Mixture(NamedTuple):
     early: np.ndarray
     last: np.ndarray
     learned: np.ndarray
+    tails: np.ndarray
     rewards: Rewards
     counts: np.ndarray
     suspicion: np.ndarray
@@ -207,8 +212,37 @@ def cut(square, norm, learned):
 
 
 @compiled
+def places_of(state, slots):
+    """Slots, NEVER for arms that have learned nothing, or count as if they had not."""
+    found, arms = slots.copy(), 0
+    for a in range(state.last.size):
+        arms += state.last[a] != NEVER
+    for a in range(slots.size):
+        slot = slots[a]
+        if slot != NEVER and (state.last[slot] == NEVER or counts_as_unknown(state, slot, arms)):
+            found[a] = NEVER
+    return found
+
+
+@compiled
+def counts_as_unknown(state, slot, arms):
+    """Whether the rewards of an arm that has learned say little; arms: how many have learned."""
+    alike, learned = state.early[slot, ALIKE], state.learned[slot]
+    return has_many_values(state.rewards) and says_little(alike, learned, state.counts[KNOWN], arms)
+
+
+@compiled
+def add_tails(state, slots, means):
+    """Add to means what clips have cut of rewards that recur."""
+    for a in range(slots.size):
+        if slots[a] != NEVER:
+            means[a] += tail_of(state.tails[slots[a]], state.learned[slots[a]])
+
+
+@compiled
 def survey(state, rows, slots):
     """Means and widths (K,) of arms in slots for rows (K, d), or (1, d) of all arms alike; and their unit."""
+    slots = places_of(state, slots)
     if state.sketches.root.shape[1] > 0:
         return survey_sketches(state, rows, slots)
     w, now, level = weights(state), state.counts[CLOCK], prior(state.rewards)
@@ -227,7 +261,7 @@ def survey(state, rows, slots):
                     norm = unknown(own, 1.0)
                     for a in range(first, last):
                         slot, square = slots[a], norm / reg
-                        if slot != NEVER and state.last[slot] != NEVER:
+                        if slot != NEVER:
                             theta, tau = state.theta[slot, t : t + n], state.tau[slot, t : t + n]
                             kept = kept_of(state.settings[m, DRIFT], state.last[slot], now)
                             means[a] += w[m] * guess(theta, tau, own, kept, level)
@@ -237,12 +271,13 @@ def survey(state, rows, slots):
                         if v[m] > 0.0:
                             widths[a] += v[m] * wide * wide * square
                 t, p = t + n, p + length(n)
+    add_tails(state, slots, means)
     return means, np.sqrt(widths), unit_of(state, w)
 
 
 @compiled
 def survey_sketches(state, rows, slots):
-    """The same of sketches."""
+    """The same of sketches; slots: NEVER for arms that count as unknown."""
     reg, wide = state.settings[SPARSE_MODEL, REG], state.settings[SPARSE_MODEL, STRETCH]
     means, widths = np.full(slots.size, prior(state.rewards)), np.zeros(slots.size)
     for i in range(rows.shape[0]):
@@ -250,11 +285,12 @@ def survey_sketches(state, rows, slots):
         places, values, norm = sparse_row(state.views[RAW], rows[i])
         for a in range(first, last):
             slot, square = slots[a], norm / reg
-            if slot != NEVER and state.last[slot] != NEVER:
+            if slot != NEVER:
                 mean, square = ask_sketch(state.sketches, slot, places, values, norm)
                 means[a] += mean
                 square = cut(square, norm, state.learned[slot])
             widths[a] = wide * np.sqrt(square)
+    add_tails(state, slots, means)
     return means, widths, unit_of(state, weights(state))
 
 
@@ -268,8 +304,9 @@ def add_score(scores, m, e, h):
 @compiled
 def improve(state, slot, x, now, reward):
     """Let every model learn a reward of the arm in a slot, which has begun: e, h of the best one, and which that is."""
-    best, error, spread = np.argmax(weights(state)), 0.0, 0.0
-    level, bound = prior(state.rewards), FAR * state.rewards.numbers[SPREAD]
+    best, error, spread, beyond = np.argmax(weights(state)), 0.0, 0.0, 0.0
+    level, numbers, tails = prior(state.rewards), state.rewards.numbers, state.tails[slot]
+    size, bound = note_size(tails, reward, numbers[MIDDLE], FAR * numbers[SPREAD], state.learned[slot])
     for v in range(len(state.views)):
         phi, t, p = np.empty(0, np.float32), 0, 0
         for m in range(state.plan.shape[0]):
@@ -281,16 +318,18 @@ def improve(state, slot, x, now, reward):
                 theta, tau = state.theta[slot, t : t + n], state.tau[slot, t : t + n]
                 inverse = state.inverse[slot, p : p + length(n)]
                 kept = kept_of(state.settings[m, DRIFT], state.last[slot], now)
-                e, h = learn(theta, tau, inverse, own, kept, state.settings[m, REG], reward, level, bound)
+                e, h, rest = learn(theta, tau, inverse, own, kept, state.settings[m, REG], reward, level, bound)
                 add_score(state.scores, m, e, h)
                 if m == best:
-                    error, spread = e, h
+                    error, spread, beyond = e, h, rest
             t, p = t + n, p + length(n)
     if state.sketches.root.shape[1] > 0:
         m, view = SPARSE_MODEL, state.views[RAW]
         phi, middle = embedded(view, x), middle_of(view)
-        error, spread = learn_sketch(state.sketches, slot, phi, middle, state.settings[m, REG], reward - level, bound)
+        reg = state.settings[m, REG]
+        error, spread, beyond = learn_sketch(state.sketches, slot, phi, middle, reg, reward - level, bound)
         add_score(state.scores, m, error, spread)
+    add_cut(tails, size, beyond)
     state.last[slot] = now
     state.learned[slot] += 1
     state.counts[KNOWN] += 1
@@ -319,6 +358,7 @@ def vacate(state, slot):
     """Let a slot know nothing, and its first rows be of no arm."""
     state.last[slot] = NEVER
     state.learned[slot] = 0
+    state.tails[slot] = 0.0
     for i in range(state.arms.size):
         if state.arms[i] == slot:
             state.arms[i] = NEVER
@@ -327,7 +367,7 @@ def vacate(state, slot):
 def erase(state: Mixture, slot: int) -> None:
     """Forget the arm in a slot, and leave nothing of it there."""
     vacate(state, slot)
-    for array in (state.theta, state.tau, state.inverse, state.early, *state.sketches):
+    for array in (state.theta, state.tau, state.inverse, state.early, state.tails, *state.sketches):
         array[slot] = 0
 
 
@@ -342,25 +382,6 @@ def forget(state):
 
 
 @compiled
-def note_level(state, slot, reward):
-    """Update what unknown arms are worth, the mean over arms of the mean of their first rewards."""
-    early = state.early
-    if early[slot, COUNTED] >= FIRST_REWARDS:
-        return
-    early[slot, SUMMED] += reward
-    early[slot, COUNTED] += 1.0
-    early[slot, ZEROS] += 1.0 if reward == 0.0 else 0.0
-    total, arms, count, zero = 0.0, 0.0, 0.0, 0.0
-    for a in range(early.shape[0]):
-        if early[a, COUNTED] > 0.0:
-            total += early[a, SUMMED] / early[a, COUNTED]
-            arms += 1.0
-            count += early[a, COUNTED]
-            zero += early[a, ZEROS]
-    state.rewards.numbers[LEVEL] = 0.0 if 2.0 * zero >= count else total / arms
-
-
-@compiled
 def take(state, x, slot, reward, alarm_threshold):
     """Learn one row x (d,) and its reward; alarm_threshold 0: there are no alarms."""
     now = state.counts[CLOCK]
@@ -368,7 +389,7 @@ def take(state, x, slot, reward, alarm_threshold):
         state.rows[now], state.arms[now], state.gains[now] = x, slot, reward
     state.counts[CLOCK] += 1
     paid(state.rewards, reward)
-    note_level(state, slot, reward)
+    note_early(state.rewards, state.early, slot, reward)
     e, h, best = improve(state, slot, x, now, reward)
     variance = state.scores[NOISE, best] / state.counts[KNOWN]
     if variance > 0.0:
@@ -401,9 +422,10 @@ def begun_mixture(dim: int, room: int, reg: float) -> Mixture:
         theta=zeros(0, 0, dtype=np.float32),
         tau=zeros(0, 0, dtype=np.float32),
         inverse=zeros(0, 0, dtype=np.float32),
-        early=zeros(0, 3),
+        early=zeros(0, ALIKE + 1),
         last=zeros(0, dtype=np.int64),
         learned=zeros(0, dtype=np.int64),
+        tails=zeros(0, 3, SIZES),
         rewards=no_rewards(),
         counts=zeros(ALARMS + 1, dtype=np.int64),
         suspicion=zeros(1),
@@ -449,12 +471,13 @@ def grown(state: Mixture, slots: int) -> Mixture:
         theta=lazy_zeros(slots, int(sizes.sum()), dtype=np.float32),
         tau=lazy_zeros(slots, int(sizes.sum()), dtype=np.float32),
         inverse=lazy_zeros(slots, int(length(sizes).sum()), dtype=np.float32),
-        early=np.zeros((slots, 3)),
+        early=np.zeros((slots, ALIKE + 1)),
         last=np.full(slots, NEVER),
         learned=np.zeros(slots, np.int64),
+        tails=np.zeros((slots, 3, SIZES)),
         sketches=no_sketches(slots, state.rows.shape[1], state.sketches.root.shape[1] // 2),
     )
-    for name in ("theta", "tau", "inverse", "early", "last", "learned"):
+    for name in ("theta", "tau", "inverse", "early", "last", "learned", "tails"):
         getattr(more, name)[:before] = getattr(state, name)[:before]
     for array, old in zip(more.sketches, state.sketches, strict=True):
         array[:before] = old
@@ -480,7 +503,8 @@ def consistent(state: Mixture, begun: Mixture, arms: int) -> bool:
         and (np.array_equal(state.plan, planned(state.views, sizes > 0)) or (clock == 0 and not state.plan.any()))
         and (state.theta.shape, state.inverse.shape) == room
         and state.tau.shape == state.theta.shape
-        and state.early.shape == (len(state.last), 3)
+        and state.early.shape == (len(state.last), ALIKE + 1)
+        and state.tails.shape == (len(state.last), 3, SIZES)
         and (len(state.last) >= top or clock == 0)
         and ((state.last >= NEVER) & (state.last <= clock)).all()
         and np.array_equal(state.learned > 0, state.last > NEVER)

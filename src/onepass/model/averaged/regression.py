@@ -72,7 +72,7 @@ def begin(theta, tau, inverse, reg):
 
 @compiled
 def learn(theta, tau, inverse, phi, kept, reg, reward, level, bound):
-    """One reward; bound 0: no clipping. The clipped residual e, and h."""
+    """One reward; bound 0: no clipping. The clipped residual e, h, and what was cut."""
     n, place, mean, known, square = phi.size, 0, np.float32(0.0), np.float32(0.0), np.float32(0.0)
     f, g, shrunk = np.float32(kept), np.float32((1.0 - kept) / reg), np.float32(np.sqrt(kept))
     u = np.zeros(n, np.float32)
@@ -94,10 +94,9 @@ def learn(theta, tau, inverse, phi, kept, reg, reward, level, bound):
         square += u[j] * phi[j]
     h = max(float(square), 0.0)
     left = 1.0 - float(known)
-    e = reward - float(mean) - level * left
-    if bound > 0.0:
-        most = bound * np.sqrt(1.0 + h)
-        e = min(max(e, -most), most)
+    whole = reward - float(mean) - level * left
+    most = bound * np.sqrt(1.0 + h) if bound > 0.0 else np.inf
+    e = min(max(whole, -most), most)
     step, share, place = np.float32((e + level * left) / (1.0 + h)), np.float32(1.0 / (1.0 + h)), 0
     rise = np.float32(left / (1.0 + h))
     for j in range(n):
@@ -108,4 +107,4 @@ def learn(theta, tau, inverse, phi, kept, reg, reward, level, bound):
             row[k] = f * row[k] - own * u[k]
         row[j] += g
         place += j + 1
-    return e, h
+    return e, h, whole - e

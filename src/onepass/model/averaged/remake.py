@@ -67,6 +67,7 @@ FIELDS = (
     "inverse",
     "last",
     "learned",
+    "tails",
     "counts",
     "sketches",
 )  # as of a `Mixture`
@@ -89,6 +90,7 @@ class Remaking(NamedTuple):
     inverse: np.ndarray
     last: np.ndarray
     learned: np.ndarray
+    tails: np.ndarray
     counts: np.ndarray
     sketches: Sketches
 
@@ -264,6 +266,7 @@ def with_models(state: Mixture, remaking: Remaking, arms: int, memory: float) ->
         tau=np.zeros((0, int(plan[:, SIZE].sum())), np.float32),
         inverse=np.zeros((0, int(length(plan[:, SIZE]).sum())), np.float32),
         learned=state.learned[:0],
+        tails=state.tails[:0],
         sketches=no_sketches(0, rows.shape[1], kept),
     )
     remaking.progress[STAGE] = LEARNING
@@ -335,6 +338,6 @@ def remaking_fits(remaking: Remaking, state: Mixture, begun: Mixture, arms: int,
         and (stage == VIEWS_MADE or kept == 0)
         and all(view_fits(view, width) for view in remaking.views)
         and remaking.theta.shape == remaking.tau.shape == remaking.inverse.shape == (0, 0)
-        and remaking.last.size == remaking.learned.size == 0
+        and remaking.last.size == remaking.learned.size == len(remaking.tails) == 0
         and sketches_fit(remaking.sketches, np.zeros(0, np.bool_), width)
     )

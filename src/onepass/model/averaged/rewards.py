@@ -1,11 +1,13 @@
 """The unit of rewards, and what an arm that nobody knows is worth.
 
     m = median(r),   D = median of the non-zero |r - m|        over the last 1,024 rewards; where all are alike D stays
-    mu = min(r, 0) while all rewards are the same r;  the smaller one of two (clicks, right and wrong);
-         else 0 if half of the arms' first five rewards are 0;  else the mean over arms of the mean of their first five
+    mu = min(r, 0) while all rewards are the same r;  the smaller one of two (clicks, right and wrong), the commonest of
+         the first three values, while at most a share of OTHERS of the rewards is neither;  else 0 if half of the arms'
+         first five rewards are 0;  else the mean over arms of the mean of their first five, held within m +- OUTSIDE D
 
 Non-zero, so that D is 1 for clicks, however rare: nobody clips them. mu is what an unknown arm is worth. It is a mean
-over arms, and not over rounds: the arms that are played are the good ones, and unknown arms would seem as good.
+over arms, and not over rounds: the arms that are played are the good ones, and unknown arms would seem as good. Within
+m +- OUTSIDE D, so that an outlier among the first rewards says nothing of arms that nobody knows.
 """
 
 from typing import NamedTuple
@@ -22,13 +24,19 @@ RECENT = 50.0  # rewards that the recent mean is made of, by weights (1 - 1 / 50
 WORSE = 1.0  # standard errors: with 0, three mistakes in what is nearly always right were an alarm
 
 
-SEEN, TOTAL, SQUARES, LATELY, MIDDLE, SPREAD, LEVEL, FIRST, SECOND, VALUES = range(10)  # entries of `Rewards.numbers`
-MANY_VALUES = 3.0  # different rewards, or more
+OTHERS = 0.05  # share of rewards that are neither of two: a third value now and then changes nothing
+OUTSIDE = 10.0  # D, from m: first rewards are held within
+FIRST_REWARDS = 5  # of every arm, that say what unknown arms are worth
+COUNTED, ALIKE = FIRST_REWARDS, FIRST_REWARDS + 1  # columns of `Mixture.early` after these rewards
+
+# entries of `Rewards.numbers`; VALUE and TIMES are the first of three
+SEEN, TOTAL, SQUARES, LATELY, MIDDLE, SPREAD, LEVEL, VALUE, TIMES = 0, 1, 2, 3, 4, 5, 6, 7, 10
+CANDIDATES = 3  # values among which are the two
 
 
 class Rewards(NamedTuple):
-    """window (1,024,): the last rewards; numbers (10,): how many, their sum, that of their squares, their recent mean,
-    m, D, the mean of arms, the first two different values, and how many of these there are, 3 for more."""
+    """window (1,024,): the last rewards; numbers (13,): how many, their sum, that of their squares, their recent mean,
+    m, D, the mean of arms, the first three different values, and how often each was paid."""
 
     window: np.ndarray
     numbers: np.ndarray
@@ -36,7 +44,7 @@ class Rewards(NamedTuple):
 
 def no_rewards() -> Rewards:
     """None so far."""
-    return Rewards(window=zeros(WINDOW), numbers=zeros(VALUES + 1))
+    return Rewards(window=zeros(WINDOW), numbers=zeros(TIMES + CANDIDATES))
 
 
 @compiled
@@ -45,12 +53,11 @@ def paid(rewards, reward):
     window, numbers = rewards.window, rewards.numbers
     before = int(numbers[SEEN])
     window[before % WINDOW] = reward
-    if before == 0:
-        numbers[FIRST], numbers[VALUES] = reward, 1.0
-    elif numbers[VALUES] == 1.0 and reward != numbers[FIRST]:
-        numbers[SECOND], numbers[VALUES] = reward, 2.0
-    elif numbers[VALUES] == 2.0 and reward != numbers[FIRST] and reward != numbers[SECOND]:
-        numbers[VALUES] = MANY_VALUES
+    for i in range(CANDIDATES):
+        if numbers[TIMES + i] == 0.0 or numbers[VALUE + i] == reward:
+            numbers[VALUE + i] = reward
+            numbers[TIMES + i] += 1.0
+            break
     numbers[SEEN] += 1.0
     numbers[TOTAL] += reward
     numbers[SQUARES] += reward * reward
@@ -66,14 +73,60 @@ def paid(rewards, reward):
 
 
 @compiled
+def note_early(rewards, early, slot, reward):
+    """Keep a reward, if it is one of the first of the arm in a slot, and note what unknown arms are worth."""
+    numbers, own = rewards.numbers, early[slot]
+    if own[ALIKE] == own[COUNTED] or own[ALIKE] > FIRST_REWARDS:
+        own[ALIKE] = own[ALIKE] + 1.0 if own[ALIKE] == 0.0 or reward == own[0] else -1.0
+    count = int(own[COUNTED])
+    if count == FIRST_REWARDS:
+        return
+    own[count] = reward
+    own[COUNTED] += 1.0
+    most = OUTSIDE * numbers[SPREAD] if numbers[SPREAD] > 0.0 else np.inf
+    total, arms, known, zero = 0.0, 0.0, 0, 0
+    for a in range(early.shape[0]):
+        count, mean = int(early[a, COUNTED]), 0.0
+        for i in range(count):
+            mean += min(max(early[a, i], numbers[MIDDLE] - most), numbers[MIDDLE] + most) / count
+            zero += early[a, i] == 0.0
+        known += count
+        total += mean
+        arms += 1.0 if count > 0 else 0.0
+    numbers[LEVEL] = 0.0 if 2 * zero >= known else total / arms
+
+
+@compiled
+def rarest(numbers):
+    """The value of the three that is not one of the two: that was paid least often, of equal ones the last."""
+    least = 0
+    for i in range(CANDIDATES):
+        if numbers[TIMES + i] <= numbers[TIMES + least]:
+            least = i
+    return least
+
+
+@compiled
+def has_many_values(rewards):
+    """Whether more than a share of OTHERS of the rewards is neither of two values."""
+    numbers, two = rewards.numbers, 0.0
+    for i in range(CANDIDATES):
+        two += numbers[TIMES + i]
+    two -= numbers[TIMES + rarest(numbers)]
+    return numbers[SEEN] - two > OTHERS * numbers[SEEN]
+
+
+@compiled
 def prior(rewards):
     """What an arm is worth of which nothing is known."""
     numbers = rewards.numbers
-    if numbers[VALUES] == MANY_VALUES:
+    if has_many_values(rewards):
         return numbers[LEVEL]
-    if numbers[VALUES] == 2.0:
-        return min(numbers[FIRST], numbers[SECOND])
-    return min(numbers[FIRST], 0.0)
+    last, least = rarest(numbers), np.inf
+    for i in range(CANDIDATES):
+        if i != last and numbers[TIMES + i] > 0.0:
+            least = min(least, numbers[VALUE + i])
+    return least if numbers[TIMES + 1] > 0.0 else min(least, 0.0)
 
 
 @compiled

@@ -152,14 +152,13 @@ def state_of(sketches, slot, reg):
 
 @compiled
 def learn_sketch(sketches, slot, phi, middle, reg, reward, bound):
-    """One reward of phi (d + 1,), whose m is `middle` (d + 1,); bound 0: no clipping. The clipped residual e, and h."""
+    """One reward of phi (d + 1,), whose m is `middle` (d + 1,). Returns what `learn` of regression.py returns."""
     state, theta, aside = state_of(sketches, slot, reg), sketches.theta[slot], sketches.aside[slot]
     direction = solve_in(state.space, phi)
     h = max(float(dot(phi, direction)), 0.0)
-    e = reward - float(dot(phi, theta))
-    if bound > 0.0:
-        most = bound * np.sqrt(1.0 + h)
-        e = min(max(e, -most), most)
+    whole = reward - float(dot(phi, theta))
+    most = bound * np.sqrt(1.0 + h) if bound > 0.0 else np.inf
+    e = min(max(whole, -most), most)
     step = np.float32(e / (1.0 + h))
     for j in range(theta.size):
         theta[j] += step * direction[j]
@@ -171,7 +170,7 @@ def learn_sketch(sketches, slot, phi, middle, reg, reward, bound):
     for i in range(along.size):
         aside[i] = along[i]
     aside[-1] = dot(theta, middle)
-    return e, h
+    return e, h, whole - e
 
 
 @compiled

@@ -1,0 +1,73 @@
+"""Rewards that are rare and large: what clips cut of them is kept by size, and counts as far as such rewards recur.
+
+    size of a reward: the smallest k with |r - m| <= 3 D 8^k, at most 12
+    tail_a = T |T| / (n_a sum |c|),  T = sum of c over sizes 1 .. k,  k: the largest that RECURS n_a rewards reach,
+             or, where T < 0, at least LOSSES rewards and twice that share
+    clip_a = 3 D 8^k,  k: the largest that LEARNED_FROM rewards of the arm reach, and a share of OFTEN
+
+c: what a clip has cut of a reward of the arm, by its size; n_a: rows that the arm has learned; m, D: rewards.py. An arm
+is worth its tail beside what its models say. A mean of clipped rewards and of what was cut is the mean of all, so that
+a clip loses nothing that recurs. An outlier counts while the arm has at most 1 / RECURS rows, and no longer: tails are
+made of counts and sums, and nothing of an outlier stays in the models. Downwards more is asked for, because an arm that
+seems bad is not played again, and nothing would correct it. |T| / sum |c| is 1 where all that was cut has
+one sign, and fades where tails are symmetric.
+
+An arm whose rewards are all alike, among rewards that are not, may be one that pays rarely: until it has MANY_ALIKE
+rows it is decided on as if it had learned nothing.
+"""
+
+from onepass.foundation.generic import compiled
+
+SIZES = 12  # of rewards beyond the clip: the last one holds all that are larger
+STEP = 8.0  # from a size to the next
+RECURS = 0.025  # of an arm's rows: .04 and .05 lose jackpots that one row in ten pays
+LOSSES = 5.0  # rewards: fewer large losses may be errors
+LEARNED_FROM, OFTEN = 20.0, 0.2  # rewards, and their share of an arm's rows, from which models learn them whole
+MANY_ALIKE = 12.0  # rows: of an arm that pays one row in ten, 72 % have paid by then
+ROOM = 4.0  # at most a share of 1 / ROOM of all rows is spent so
+COUNTS, SUMS, LENGTHS = range(3)  # rows of an arm's tails, (3, SIZES)
+
+
+@compiled
+def note_size(tails, reward, middle, most, learned):
+    """Count a reward by its size, and return the size and the clip; tails (3, SIZES); most: 3 D, 0: no clip."""
+    if most == 0.0:
+        return 0, 0.0
+    size, limit, above = 0, most, 0.0
+    while size < SIZES and abs(reward - middle) > limit:
+        limit *= STEP
+        size += 1
+    if size > 0:
+        tails[COUNTS, size - 1] += 1.0
+    for k in range(SIZES, 0, -1):
+        above += tails[COUNTS, k - 1]
+        if above >= LEARNED_FROM and above >= OFTEN * (learned + 1):
+            return size, most * STEP**k
+    return size, most
+
+
+@compiled
+def add_cut(tails, size, cut):
+    """Add what a clip has cut of a reward of that size."""
+    if size > 0:
+        tails[SUMS, size - 1] += cut
+        tails[LENGTHS, size - 1] += abs(cut)
+
+
+@compiled
+def tail_of(tails, learned):
+    """What an arm is worth beside what its models say."""
+    above = 0.0
+    for k in range(SIZES, 0, -1):
+        above += tails[COUNTS, k - 1]
+        if above > 0.0 and above >= RECURS * learned:
+            total, length = tails[SUMS, :k].sum(), tails[LENGTHS, :k].sum()
+            if length > 0.0 and (total > 0.0 or above >= max(LOSSES, 2.0 * RECURS * learned)):
+                return total * (abs(total) / length) / learned
+    return 0.0
+
+
+@compiled
+def says_little(alike, learned, known, arms):
+    """Whether an arm counts as unknown: its first rewards were all alike; known: rows that all `arms` have learned."""
+    return learned <= alike and learned < min(MANY_ALIKE, known / (ROOM * arms))
