@@ -1,6 +1,6 @@
 """Policies of recommender studies beside the recipes, and policies that override parts of their study."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ from onepass import (
     Disjoint,
     Exact,
     Factors,
+    ItemHeads,
     ItemModels,
     LinUCB,
     OuterProduct,
@@ -177,8 +178,10 @@ class ItemModelsPolicy:
     (trial.py).
     """
 
+    recipe: Callable[..., Bandit] = staticmethod(ItemModels)
+
     def __init__(self, *, dim: Any, seed: int = 0, **options: Any) -> None:
-        self.bandit = ItemModels(dim=dim[0] if isinstance(dim, tuple) else dim, seed=seed, **options)
+        self.bandit = self.recipe(dim=dim[0] if isinstance(dim, tuple) else dim, seed=seed, **options)
 
     def learn(self, contexts: Factors, rewards: np.ndarray, arm: np.ndarray) -> None:
         self.bandit.learn(contexts.left, rewards, arm=arm)
@@ -193,15 +196,51 @@ class ItemModelsPolicy:
         return self.bandit.error_bound()
 
 
-class Popularity:
-    """Policy that recommends the arms with most interactions so far, also of cold users; ties go to the first arm."""
+class ItemHeadsPolicy(ItemModelsPolicy):
+    """`ItemHeads` on users' features, which learns what `ItemModelsPolicy` does."""
+
+    recipe = staticmethod(ItemHeads)
+
+
+class SVDScores:
+    """Policy that recommends by A V V^T, the matrix of the warm-up after its truncated SVD; it learns nothing more."""
 
     def __init__(self, *, dim: Any, seed: int = 0) -> None:
-        self.counts = np.zeros(0, np.int64)
+        pass
 
     def learn(self, contexts: Factors, rewards: np.ndarray, arm: np.ndarray) -> None:
-        counts = np.bincount(arm, minlength=len(self.counts))
-        counts[: len(self.counts)] += self.counts
+        pass
+
+    def recommend(
+        self, contexts: Factors, k: int, arms: Sequence[int], exclude: Sequence[Collection[int]] | None = None
+    ) -> Recommendation:
+        found = Recommendation([], [])
+        for i, scores in enumerate(contexts.left @ contexts.right.T):
+            one = _rank_arms(scores, 1, k, exclude and exclude[i : i + 1])
+            found.arms.extend(one.arms)
+            found.scores.extend(one.scores)
+        return found
+
+    def memory_usage(self) -> int:
+        return 0
+
+    def error_bound(self) -> float:
+        return float("inf")
+
+
+class Popularity:
+    """Policy that recommends the arms with most interactions so far, also of cold users; ties go to the first arm.
+
+    Interactions count half after `half_life` others; None counts all of them alike.
+    """
+
+    def __init__(self, *, dim: Any, seed: int = 0, half_life: float | None = None) -> None:
+        self.counts, self.half_life = np.zeros(0), half_life
+
+    def learn(self, contexts: Factors, rewards: np.ndarray, arm: np.ndarray) -> None:
+        ages = np.arange(len(arm), 0, -1) / (np.inf if self.half_life is None else self.half_life)
+        counts = np.bincount(arm, 0.5**ages, minlength=len(self.counts))
+        counts[: len(self.counts)] += self.counts * (0.5 ** ages[0] if len(arm) else 1.0)
         self.counts = counts
 
     def recommend(

@@ -10,23 +10,30 @@ from onepass.lab.recommender.figures import ARMS, BATCH, SIZE, WIDTH
 from onepass.lab.recommender.interactions import load
 from onepass.lab.recommender.policies import (
     CBRAP,
+    ItemHeadsPolicy,
     ItemModelsPolicy,
     LinUCBFull,
     Popularity,
     PSILinUCBFull,
     Random,
     Recommender,
+    SVDScores,
 )
 from onepass.lab.recommender.study import RecommenderStudy
 from onepass.lab.recommender.synthetic import implicit_interactions
 
 RULE = {"reg": 1.0, "exploration": -0.1}  # as in Shustova et al.; ALGORITHMS section 7
 
+FADING = (500, 2000, 15_000)  # rows
 PER_ARM = {"model": "disjoint"}
 AS_PRINTED: dict[str, Any] = {"integrator": True, "factor": "cholesky"}  # Shustova et al. algorithms 2 to 4
 UNTUNED = (
     Recommender("ItemModels", ItemModelsPolicy),
+    Recommender("ItemHeads", ItemHeadsPolicy),
+    Recommender("ItemHeads, half-life 5,000", ItemHeadsPolicy, {"half_life": 5000.0}),
     Recommender("Popularity", Popularity),
+    *(Recommender(f"Popularity, half-life {rows:,}", Popularity, {"half_life": float(rows)}) for rows in FADING),
+    Recommender("SVD", SVDScores),
     Recommender("Random", Random),
 )
 
