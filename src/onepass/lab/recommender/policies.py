@@ -235,11 +235,12 @@ class Popularity:
     """
 
     def __init__(self, *, dim: Any, seed: int = 0, half_life: float | None = None) -> None:
-        self.counts, self.half_life = np.zeros(0), half_life
+        self.counts: np.ndarray = np.zeros(0)
+        self.half_life = half_life
 
     def learn(self, contexts: Factors, rewards: np.ndarray, arm: np.ndarray) -> None:
         ages = np.arange(len(arm), 0, -1) / (np.inf if self.half_life is None else self.half_life)
-        counts = np.bincount(arm, 0.5**ages, minlength=len(self.counts))
+        counts: Any = np.bincount(arm, 0.5**ages, minlength=len(self.counts))  # floats
         counts[: len(self.counts)] += self.counts * (0.5 ** ages[0] if len(arm) else 1.0)
         self.counts = counts
 
