@@ -243,7 +243,7 @@ class Decision(Record, frozen=True, kw_only=True, tag_field="kind", tag="decisio
             raise ValueError(
                 f"decision {quote(self.id)} has parts that contradict each other: places must be one or more of the "
                 f"arms, propensities and slots one for each place, all rows as long as there are arms, and passed "
-                f"{self.passed!r} above 0 and at most 1; lengths are {sizes}"
+                f"{quote(self.passed)} above 0 and at most 1; lengths are {sizes}"
             )
 
     @property
