@@ -66,7 +66,7 @@ class LinearImplementor(BaseMAB):
         return self.bandit
 
     def _current_tables(self) -> ScoreTables:
-        """Return the tables of the current arms."""
+        """Return the table of scores for the current arms, which is built again after the arms have changed."""
         if self._tables is None:
             prior = float(self.policy.l2_lambda)
             cold = dict.fromkeys(self._cold, prior)

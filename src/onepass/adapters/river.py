@@ -147,7 +147,7 @@ class KernelRegressor(Regressor):
 
 
 class LinearPolicy(ContextualPolicy):
-    """Contextual policy of River: LinUCB with a model per arm.
+    """Contextual policy for the library River: LinUCB with a linear model per arm.
 
     Parameters
     ----------
@@ -156,7 +156,7 @@ class LinearPolicy(ContextualPolicy):
     reg : float, default 1.0
         Ridge penalty, above 0.
     size : int, default 64
-        Number of columns of contexts, at least 2. One of them is constant.
+        Number of columns into which the names of features are hashed, at least 2. One of them is constant.
     reward_obj : object, default None
         Reward statistic, as for River's policies.
     burn_in : int, default 0

@@ -25,11 +25,13 @@ from onepass.foundation.linalg import ROUNDINGS, dot, fill
 
 
 class PackedArm(NamedTuple):
-    """An arm of an arena as a value: an `ArmState` of model_store.py.
+    """Arm of an arena, copied out of its shared arrays.
 
-    basis (n, dim), root (n, n), moment, weight (n,), cross (n, k) of the n directions used;
-    outside (1, dim) or (0, dim): o; rows: number of rows learned; ridge, log_det, sums; memory (m,): numbers of the
-    estimator. As in ArenaState.
+    basis (n, dim): orthonormal directions of the arm's design; root (n, n): square root of the inverse Gram matrix in
+    these directions; moment, weight (n,): sum of reward times row, and parameters, in these directions; cross (n, k):
+    products with the k shared features; outside (1, dim): the part of the moment outside the directions, (0, dim) if it
+    is 0; rows: number of rows learned; ridge, log_det, sums: scalars of the design; memory (m,): numbers of the
+    estimator.
     """
 
     basis: np.ndarray

@@ -153,10 +153,11 @@ def prior_squares(arena: ArenaState, arm_ids: np.ndarray, rows: np.ndarray) -> n
 def evaluate_arms(
     arena: ArenaState, arm_ids: np.ndarray, rows: np.ndarray, extra: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return means (K,) and x^T A^-1 x (K,) of arms (NONE: never learned).
+    """Return predicted rewards (K,) and squared widths x^T A^-1 x (K,) of arms, with A an arm's Gram matrix.
 
-    There is one row for each arm, or one (1, dim) for all. In a hybrid model extra (K, k) = z becomes z - B^T A^-1 x in
-    place.
+    arm_ids (K,): the arms' ids, NONE for an arm that has learned nothing; rows: a row x for each arm, or one (1, dim)
+    for all. extra (K, k): shared features z of a hybrid model, replaced in place by z - B^T A^-1 x, with B the sum of
+    x z^T over the arm's rows; (K, 0) in other models.
     """
     squares, fresh = squared_norms(rows), prior_squares(arena, arm_ids, rows)
     means, widths = np.empty(arm_ids.size), np.empty(arm_ids.size)

@@ -282,7 +282,7 @@ class ShardedBandit(SharedObject):
         FloatingPointError
             If a score is not finite.
         ShardLost
-            If a shard is lost and there is no folder.
+            If a shard is lost and the bandit has no folder from which to restart it.
         """
         return self.bandit.decide(contexts, arms, k, id=id, eligible=eligible, rest=rest)
 
@@ -411,7 +411,7 @@ class ShardedBandit(SharedObject):
         OSError
             If the change cannot be logged.
         ShardLost
-            If a shard is lost and there is no folder.
+            If a shard is lost and the bandit has no folder from which to restart it.
         """
         if not self._is_new(seq):
             return

@@ -102,9 +102,10 @@ def record_omission(space: Subspace, coordinates: np.ndarray, length: float) -> 
 
 @compiled
 def grow(space: Subspace, row: np.ndarray) -> tuple[Subspace, np.ndarray]:
-    """Make the span hold x; A stays. Returns the space and the coordinates of x (one more if x was outside).
+    """Extend the basis of a subspace by the part of a row outside its span, without adding the row to the design.
 
-    The caller has made room: a full basis never grows.
+    Returns the space, and the coordinates of the row in the basis (one more if the row was outside). The design's Gram
+    matrix stays the same. If the basis is full, the part outside is left out; callers make room before.
     """
     coordinates, residual, length = split(space.basis[: space.used], row)
     if length > 0.0 and space.used < space.basis.shape[0]:

@@ -244,7 +244,10 @@ def update_huber(state: HuberResponses, row: np.ndarray, response: np.ndarray, n
 def radius_of_huber(
     state: HuberResponses, noise: float, parameter_bound: float, row_bound: float, delta: float
 ) -> float:
-    """Wang et al. lemma 1 for each of n coordinates, with delta / (4 n) for their delta."""
+    """Return the radius of the confidence ellipsoid, which holds for all n coordinates of the response at once.
+
+    Each coordinate has the radius of one-pass Huber regression (Wang et al., lemma 1) at the level delta / (4 n).
+    """
     n, dim = state.theta.shape
     tail = with_bounds(state.settings.tail, parameter_bound, row_bound, delta / (DELTAS * n))
     return confidence(tail, state.rows, dim)

@@ -75,10 +75,10 @@ def required_row(state: Any, rows: np.ndarray) -> int:
 
 @partial(generic, default=True)
 def noise_unit(state: Any) -> float:
-    """Return the multiplier of a number given for exploration.
+    """Return the unit of an exploration multiplier given as a number.
 
-    It is the size of the noise if widths are in units of rows alone, 0 while that is unknown. The default 1 means that
-    the number is in units of rewards.
+    It is 1 if the estimator's widths are in units of rewards. If widths depend on contexts alone, it is the estimated
+    standard deviation of the noise, 0 while that is unknown.
     """
     return 1.0
 

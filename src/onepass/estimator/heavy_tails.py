@@ -190,7 +190,12 @@ def make_tail(
 
 
 def make_practice(radius: Any, clip: Any, floor: Any, theory: Theory | None) -> Practice:
-    """ValueError for a radius or floor below 0 or a clip that is not positive. None: what is said to be the default."""
+    """Return the checked settings of practice.
+
+    Raises ValueError for a radius or floor below 0, or a clip that is not positive.
+
+    None selects the default, which depends on the presence of a theory: with one, clip = 1 and floor = 0.
+    """
     clip = (CLIP if theory is None else 1.0) if clip is None else check.positive("clip", clip)
     floor = (FLOOR if theory is None else 0.0) if floor is None else check.real("floor", floor)
     radius = check.real("radius", radius)

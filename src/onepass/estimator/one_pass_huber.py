@@ -88,7 +88,11 @@ class Winsor(NamedTuple):
 
 @compiled
 def confidence(tail: Tail, t: int, dim: int) -> float:
-    """Wang et al. eq. 10: beta_t = 107 log(2 T^2 / delta) tau_0 t^p + sqrt(reg (2 + 4 S^2))."""
+    """Return the radius beta of the confidence ellipsoid after t rows (Wang et al., equation 10).
+
+    beta = 107 log(2 T^2 / delta) tau_0 t^p + sqrt(reg (2 + 4 S^2)), with T the horizon (or t), delta the probability of
+    failure, tau_0 t^p the threshold of the Huber loss, reg the ridge penalty, and S a bound of the parameter's norm.
+    """
     s = scales(tail, t, dim)
     return 107.0 * s.logarithm * s.tau * s.growth + np.sqrt(tail.reg * (2.0 + 4.0 * tail.parameter_bound**2))
 

@@ -86,7 +86,12 @@ def _make_bets(ends: np.ndarray, bound: float, sums: np.ndarray) -> Bets:
 
 @compiled
 def _place_bets(sums, bound, ends, a, b, rest):
-    """Compute the bets for the middle of every cell from the sums, in place."""
+    """Compute new bets for every interval of values, and write them into a, b and rest.
+
+    sums (6,): sums over earlier rows of 1, u, u^2, y, u y and y^2, with u = weight - 1 and y = weight * reward; bound:
+    the largest possible weight; ends (m + 1,): ends of the m intervals; a, b (m,): bets on the weight and on the
+    reward; rest (m,): remaining sum of squares, which decides when intervals are halved.
+    """
     n, u, uu, y, uy, yy = sums
     for i in range(a.size):
         low, high = ends[i], ends[i + 1]

@@ -36,9 +36,10 @@ def normal_interval(value: float, deviation: float, rewards: Range, alpha: float
 
 
 def bernstein(m: Moments, rewards: Range, alpha: float) -> Interval:
-    """Return the empirical Bernstein bound of Maurer and Pontil, with alpha / 2 on either side.
+    """Return the empirical Bernstein interval of Maurer and Pontil; each side fails with probability alpha / 2 at most.
 
-    It bounds the mean of w (r - least), which is in [0, M span] with M the largest weight.
+    It bounds the mean of w (r - least) for weights w and rewards r. This product is in [0, M span], with M the largest
+    weight, least the least possible reward, and span the width of the rewards' range.
     """
     if m.rows < 2:
         return Interval(*rewards)

@@ -54,7 +54,11 @@ def hash_integer(number: Any) -> np.uint64:
 
 @compiled
 def sjlt_entry(number: int, block: int, size: int, blocks: int, seed: int) -> tuple[int, float]:
-    """Return the place of the entry that row `number` of the SJLT has in a block, and the entry, +-1 / sqrt(blocks)."""
+    """Return index and value of the only nonzero entry in a block of row `number` of the sketching matrix.
+
+    The matrix is a sparse Johnson-Lindenstrauss transform with `size` columns in equal blocks: each row has in each of
+    the `blocks` blocks one entry +-1 / sqrt(blocks), at an index hashed with `seed`.
+    """
     width = size // blocks
     hashed = hash_integer(hash_integer(hash_integer(seed) ^ np.uint64(number)) ^ np.uint64(block))
     place = block * width + int((hashed >> np.uint64(1)) % np.uint64(width))

@@ -63,7 +63,7 @@ class Part(JITCodeLibrary):
         """Later."""
 
     def serialize_using_object_code(self) -> tuple:
-        """Return what the cache keeps."""
+        """Return the tuple that numba's cache stores: object code, or bitcode if the library was not compiled whole."""
         return super().serialize_using_object_code() if self.whole else self.serialize_using_bitcode()
 
 

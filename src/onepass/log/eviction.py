@@ -19,14 +19,15 @@ def arms_of(bandit: Any) -> tuple[Any, ...]:
 
 
 def choose_evicted(bandit: Any, limit: int, rewarded: Collection[Any], kept: Collection[Any] = ()) -> list[str]:
-    """Return the arms to be forgotten if a bandit knows more than a limit.
+    """Return the arms that a bandit must forget so that it knows fewer than `limit` arms; [] if it knows no more.
 
     Arms without an outcome go first, the one known longest ahead of the others; then arms whose last outcome is the
-    oldest. A tenth of the limit becomes free. Arms without an outcome are also limited by their memory, to `BARE`
-    bytes.
+    oldest.
+    So many go that a tenth of the limit becomes free. Arms without an outcome may also use at most `BARE` bytes
+    together.
 
-    `limit` is a number of arms, at least 1. `rewarded` holds the arms that had an outcome, ordered by the last one, the
-    oldest first. The arms of `kept` stay.
+    `limit` is a number of arms, at least 1. `rewarded` holds the arms that had an outcome, ordered by their last
+    outcome, the oldest first. The arms in `kept` are never returned.
     """
     known = arms_of(bandit)
     if len(known) <= min(limit, FEW):

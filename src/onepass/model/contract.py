@@ -544,12 +544,9 @@ class Model(files.Owner, ABC):
     def merge(self, other: Self, since: Self | None) -> "Model":
         """Learn what another model has learned. The default refuses.
 
-        Parameters
-        ----------
-        other : Model
-            A model of the same kind; it may be used up.
-        since : Model or None
-            The model that both were copied from, whose rows count once. It may be used up.
+        Parameters ---------- other : Model     A model of the same kind. It must not be used afterwards.
+        since : Model or None     The model that both were copied from, whose rows count once. It must not be used
+        afterwards. None: both began     without rows.
 
         Returns
         -------

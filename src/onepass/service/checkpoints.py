@@ -125,8 +125,8 @@ def save_checkpoint(
 def has_forgotten_records(store: Store, loop: str, line: ModelLine, through: int) -> bool:
     """Return True if a model has learned, or may have learned, a record that was erased since.
 
-    line: the model; through: sequence number of the last join learned. Nobody can learn these joins again after the
-    last checkpoint whose model the log holds, so the next checkpoint must hold the model, too.
+    line: the model's history; through: sequence number of the last join (decision with its reward) that it learned.
+    Such a model cannot be learned again from the log, so the next checkpoint must contain it.
     """
     rows = store.read(line.whole, through, ("forgotten",), loop)
     return any(one.was in LEARNED for one in rows)

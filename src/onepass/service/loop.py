@@ -213,7 +213,7 @@ class Loop:
         return written
 
     def has_forgotten_records(self, fold: Fold) -> bool:
-        """Return True if a model cannot be learned again, since some of its records were erased."""
+        """Return True if the model of a fold cannot be learned again from the log, since some records were erased."""
         return checkpoints.has_forgotten_records(
             self.store, self.name, self.loop_state.lines.each[fold.line], fold.through
         )

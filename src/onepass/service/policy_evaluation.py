@@ -71,8 +71,8 @@ class Policy(Protocol):
 class FixedPolicy:
     """Policy that learns nothing.
 
-    choose: returns probabilities (K,) for a decision; changes: whether the policy differs from row to row all the same,
-    as what was shown (default False).
+    choose: function that returns probabilities (K,) for a decision; changes: True if the policy still varies from row
+    to row for other reasons, like the logged policy (default False).
     """
 
     def __init__(self, choose: Callable[[Decision], np.ndarray], changes: bool = False):

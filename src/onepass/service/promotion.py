@@ -70,7 +70,7 @@ class LoopParts(Protocol):
         ...
 
     def has_forgotten_records(self, fold: Fold) -> bool:
-        """Return True if a model cannot be learned again."""
+        """Return True if the model of a fold cannot be learned again from the log, since some records were erased."""
         ...
 
     def warm(self, bandit: Any) -> None:

@@ -214,7 +214,7 @@ def takes_records(settings: LoopSettings) -> bool:
 
 
 def size(numbers: Sizes) -> int:
-    """Return the count of numbers."""
+    """Return the number of entries of a list, or the number itself."""
     return numbers if isinstance(numbers, int) else len(numbers)
 
 

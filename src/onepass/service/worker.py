@@ -272,7 +272,10 @@ class Worker:
         return JSONBytes((await self.ask(Kind.OUTCOME, outcomes))[1])
 
     def _largest_body(self, scope: Any, request: Any) -> int:
-        """Return the largest size of a relayed body, larger for a Personalizer model from a key that may send one."""
+        """Return the largest allowed size of a request's body in bytes.
+
+        A key with role "admin" may upload a larger model.
+        """
         roles = {role for keys in self.admission.keys.values() for role in keys.roles(key_of(request))}
         if scope["method"] == "PUT" and scope["path"].endswith("/model") and "admin" in roles:
             return MODEL

@@ -65,7 +65,11 @@ class Recommender(Policy):
 
 
 def PSILinUCBFull(*, dim: Any, rank: int, reg: float = 1.0, exploration: float = 0.1, seed: int = 0) -> Bandit:
-    """Make PSI-LinUCB per arm on the full products of d_u d_a dimensions, as in Shustova et al."""
+    """Return a bandit with projector splitting per arm on all products of user and arm features (Shustova et al.).
+
+    dim: (d_u, d_a), the numbers of user and of arm features, or d_u alone; rank: rank of each arm's sketch; reg: ridge
+    penalty; exploration: multiplier of the width.
+    """
     left, right = dim if isinstance(dim, tuple) else (dim, 1)
     product = OuterProduct(left=left, right=right, reduce=False)
     design = ProjectorSplitting(dim=product.output_dim, rank=rank, reg=reg)

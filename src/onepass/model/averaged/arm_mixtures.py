@@ -48,7 +48,7 @@ ALWAYS = 2_000  # columns that are taken whatever `memory_limit` says
 
 
 class Settings(NamedTuple):
-    """What `AveragedModels` was given, but for contexts."""
+    """Parameters of `AveragedModels` that do not concern contexts; `AveragedModels` documents each."""
 
     n_landmarks: int
     reg: float
@@ -58,7 +58,7 @@ class Settings(NamedTuple):
     seed: int
 
     def checked(self) -> "Settings":
-        """Return them as numbers; ValueError for values out of range."""
+        """Return the settings as plain numbers; ValueError for a value out of range."""
         return Settings(
             check.integer("n_landmarks", self.n_landmarks, 0, 2_000),
             check.positive("reg", self.reg),
@@ -70,22 +70,29 @@ class Settings(NamedTuple):
 
     @property
     def bytes(self) -> float:
-        """What models may take."""
+        """Largest memory of all models together, in bytes."""
         return 1e6 * self.memory_limit
 
     def columns_within(self, rows: int) -> int:
-        """Return the most columns with which these rows, in float64, and two spans fit into `memory_limit`."""
+        """Return the largest number of columns for which `memory_limit` holds this many float64 rows and two spans."""
         return max(ALWAYS, int(self.bytes / (8 * rows + 8 * LEAST)))
 
     def rows_kept(self, width: int) -> int:
-        """Return how many of the first rows are kept: with spare ones, for work in slices, where these fit as well."""
+        """Return the number of first rows to store, for contexts with `width` columns.
+
+        These are the rows of the warm-up, and some more if memory allows. The additional rows let views be rebuilt in
+        slices.
+        """
         more = self.warm_up + spare(self.warm_up)
         return more if width <= self.columns_within(more) else self.warm_up
 
 
 class Saved(NamedTuple):
-    """What is written: the models, () where no row was seen; new ones that are being made, or (); names of the arms and
-    their slots."""
+    """Content of a model file.
+
+    mixture: the models, () before the first row; remaking: models that are being rebuilt, or (); names: the arms'
+    names; slots: the slot of each arm.
+    """
 
     mixture: Any
     remaking: Any
@@ -94,8 +101,11 @@ class Saved(NamedTuple):
 
 
 class ArmMixtures:
-    """models: a `Mixture`, () until the width of rows is known; remaking: a `Remaking`, () while there is none; index:
-    names and slots."""
+    """Models of named arms, with the rebuilding of their views.
+
+    models: a `Mixture`, () until the width of rows is known; remaking: a `Remaking` while views are rebuilt, else ();
+    index: names of arms and their slots.
+    """
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -105,11 +115,11 @@ class ArmMixtures:
         self._code: dict[Any, Callable] = {}  # compiled for the types of the models
 
     def begin(self, width: int) -> None:
-        """Rows are known to be of that width."""
+        """Create the models, for rows with `width` columns."""
         self.models = begun_mixture(width, self.settings.rows_kept(width), self.settings.reg)
 
     def remove(self, arm: Any) -> None:
-        """Forget an arm and its models. ValueError if it is not known."""
+        """Forget an arm and its models; ValueError if the arm is not known."""
         slot = self.index.lookup(arm)
         if slot != NEVER:
             erase(self.models, slot)
@@ -118,13 +128,17 @@ class ArmMixtures:
         self.index.remove(arm)
 
     def widen(self, fills: np.ndarray, sizes: np.ndarray) -> None:
-        """Let rows have columns more (new_columns.py)."""
+        """Append columns to the rows of all models.
+
+        fills (n,): the value of each new column in all earlier rows; sizes (n,): the scale of its numbers, 0 for a 0/1
+        column.
+        """
         if self.remaking != ():
             self.remaking = widen(self.remaking, self.models, fills, sizes)
         self.models = widened(self.models, fills, sizes)
 
     def take(self, row: np.ndarray, reward: float, arm: Any) -> None:
-        """Learn one row, and do a slice of making views again, where there is some of it to do."""
+        """Learn the reward of an arm for one row (width,), and continue the rebuilding of views if one is under way."""
         settings, slot = self.settings, self._slot(arm)
         state = self.models
         if state.last[slot] == NEVER:
@@ -140,7 +154,7 @@ class ArmMixtures:
             self.models, self.remaking = go_on(state, self.remaking, known, memory, settings.seed, settings.warm_up)
 
     def _slot(self, arm: Any) -> int:
-        """Return the slot of an arm that is to learn: the lowest that is free."""
+        """Return the slot of an arm; a new arm gets the lowest free slot."""
         slot = self.index.find(arm)
         if slot != NEVER:
             return slot
@@ -156,13 +170,16 @@ class ArmMixtures:
         return slot
 
     def survey(self, rows: np.ndarray, slots: np.ndarray) -> tuple[np.ndarray, np.ndarray, float, int]:
-        """Return means and widths of arms for rows (1 or K, dim), sigma, and how many rows that is learned from."""
+        """Return means and widths (K,) of arms, the unit of widths, and the number of rows learned.
+
+        rows: (K, dim), or (1, dim) if all arms have the same row; slots (K,): the arms' slots.
+        """
         if self.models == ():
             return np.zeros(slots.size), np.ones(slots.size), 0.0, 0
         return *call_direct(self._code, survey, self.models, rows, slots), int(self.models.counts[KNOWN])
 
     def choices(self) -> dict[str, Any]:
-        """Return what was chosen so far, as `AveragedModels.choices` says; {} before the first row."""
+        """Return the dictionary that `AveragedModels.choices` documents; {} before the first row."""
         state = self.models
         if state == () or not state.plan.any():
             return {}
@@ -186,11 +203,11 @@ class ArmMixtures:
     # ---- files ----
 
     def saved(self) -> Saved:
-        """Return what is written."""
+        """Return the content of the model file."""
         return Saved(self.models, self.remaking, object_array(list(self.index.names)), self.index.arm_ids)
 
     def restore(self, held: files.StateSource) -> None:
-        """Take what was written; ValueError where that does not fit."""
+        """Replace the models by those of a file; ValueError if the content is inconsistent."""
         begun, landmarks = self.models, self.settings.n_landmarks
         works = begun != () and any(name.startswith("remaking.") for name in held.arrays)
         none = Saved(begun, begun_remaking(begun) if works else (), object_array([]), np.zeros(0, np.int64))
@@ -202,7 +219,10 @@ class ArmMixtures:
 
 
 def _fits(found: Saved, begun: Any, landmarks: int) -> bool:
-    """Return whether what a file holds can have been learned."""
+    """Return True if the content of a file is consistent.
+
+    begun: models of the right width that have learned nothing; landmarks: the largest number of landmarks allowed.
+    """
     slots = found.slots[found.slots != NEVER].tolist()
     few = len(found.names) == len(found.slots) and len(set(slots)) == len(slots) and min(slots, default=0) >= 0
     if not few or begun == ():

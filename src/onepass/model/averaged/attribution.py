@@ -41,7 +41,10 @@ from onepass.model.contract import Side
 
 
 def called(dim: int, names: Iterable[str] | None) -> tuple[str, ...]:
-    """The names of columns, x0, x1, ... where there are none; ValueError for others than `dim` different ones."""
+    """Return the names of `dim` columns, x0, x1, ... if names is None.
+
+    Raises ValueError unless there are `dim` different names.
+    """
     columns = tuple(f"x{j}" for j in range(dim)) if names is None else tuple(names)
     if len(columns) != dim or len(set(columns)) != len(columns):
         raise ValueError(f"names must be {dim} different strings, got {quote(columns)}")
@@ -51,14 +54,20 @@ def called(dim: int, names: Iterable[str] | None) -> tuple[str, ...]:
 def sides_of(
     state: Mixture, rows: list[np.ndarray], slots: list[int], names: tuple[str, ...], count: int
 ) -> list[list[Side]]:
-    """Of the first `count` of two arms, in slots for their rows (d,): the squared width of the second one counts
-    against that of the first."""
+    """Return the attributions of the first `count` of two arms.
+
+    rows: a row (d,) for each arm; slots: the arms' slots; names: the columns' names. The squared width of the second
+    arm gets a minus sign, because attributions explain a difference of two scores.
+    """
     each = zip(rows, slots, (1.0, -1.0)[:count], strict=False)
     return [[side(state, x, slot, sign, names)] for x, slot, sign in each]
 
 
 def side(state: Mixture, x: np.ndarray, slot: int, sign: float, names: tuple[str, ...]) -> Side:
-    """Of an arm in a slot, for x (d,); sign: of the square of its width."""
+    """Return the attribution of one arm's mean and squared width to the columns.
+
+    x (d,): the row; slot: the arm's slot; sign: 1 or -1, the factor of the squared width; names: the columns' names.
+    """
     dim = x.size
     means, squares, slopes = np.zeros(dim + 2), np.zeros(dim + 2), np.zeros((2, dim + 2))
     if state != ():
@@ -97,7 +106,11 @@ def side(state: Mixture, x: np.ndarray, slot: int, sign: float, names: tuple[str
 
 
 def theta_and_solved(state: Mixture, m: int, slot: int, phi: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return theta - mu tau, and P phi, of an arm in model m, as they are now."""
+    """Return theta - mu tau and P phi, each (n,), for model m of an arm.
+
+    theta: the arm's parameters; tau: parameters for the constant target 1; level = mu: the mean of an unknown arm; P:
+    the inverse of the arm's Gram matrix; phi (n,): the model's features. All are discounted to the current round.
+    """
     reg = state.settings[m, REG]
     if slot == NEVER:
         return np.zeros(phi.size), phi / reg
@@ -113,7 +126,11 @@ def theta_and_solved(state: Mixture, m: int, slot: int, phi: np.ndarray, level: 
 
 
 def columns_of(view: View, x: np.ndarray, phi: np.ndarray) -> np.ndarray:
-    """The columns' own features, (d,): those of phi, or of wide rows scale z, before they are mapped."""
+    """Return the linear features of the columns, (d,).
+
+    phi: all features of the row x. For wide rows, whose features are coordinates on a span, these are the scaled
+    columns.
+    """
     if view.span.basis.shape[1] == 0:
         return phi[-x.size - 1 : -1]
     limit, scale, _ = view.numbers
@@ -121,13 +138,16 @@ def columns_of(view: View, x: np.ndarray, phi: np.ndarray) -> np.ndarray:
 
 
 def of_columns(view: View, linear: np.ndarray) -> np.ndarray:
-    """Weights of the columns, (d,), by those of linear features: Q times them, of wide rows."""
+    """Return the weight of every column, (d,), for the weights `linear` of the linear features.
+
+    For wide rows the features are coordinates Q^T z, so the result is Q times the weights.
+    """
     basis = view.span.basis
     return basis @ linear if basis.shape[1] else linear
 
 
 def moving(view: View, x: np.ndarray) -> np.ndarray:
-    """By how much the columns' features move with the columns, (d,): not at all where they are cut."""
+    """Return the derivative of each column's feature by the column, (d,), at x; 0 where the feature is clipped."""
     limit, scale, _ = view.numbers
     if view.knots.shape[1] > 0:
         return scale * np.array([slope(*line) for line in zip(x, view.knots, view.heights, strict=True)])
@@ -135,7 +155,7 @@ def moving(view: View, x: np.ndarray) -> np.ndarray:
 
 
 def slope(x: float, knots: np.ndarray, heights: np.ndarray) -> float:
-    """Of the line through (knots, heights) at x; 0 beyond the ends."""
+    """Return the slope at x of the piecewise linear function through (knots, heights); 0 outside the knots."""
     place = int(np.searchsorted(knots, x, side="right"))
     if place in (0, len(knots)):
         return 0.0

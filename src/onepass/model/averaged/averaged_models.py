@@ -113,7 +113,7 @@ class AveragedModels(Model):
 
     @property
     def dim(self) -> int:
-        """The width of rows; 0 before the first one."""
+        """Number of columns of rows; 0 before the first row."""
         return self._contexts.width
 
     @property
@@ -133,7 +133,7 @@ class AveragedModels(Model):
 
     @property
     def index(self) -> ArmIndex:
-        """Names of arms, and where each has its models: not to be written to, and no part of a stable interface."""
+        """Names of arms with the slots of their models. Read only; not part of the stable interface."""
         return self._mixtures.index
 
     def add_arm(self, arm: Hashable) -> None:
@@ -143,7 +143,7 @@ class AveragedModels(Model):
         self._mixtures.remove(arm)
 
     def _names(self, arms: Any) -> Any:
-        """Return arms on offer by their names; ValueError for features, unless these are left out."""
+        """Return the names of the arms on offer; ValueError for arms with features, unless the model ignores these."""
         if arms is None or (type(arms) in (list, tuple) and len(arms) > 0 and type(arms[0]) in PLAIN):
             return arms
         featured = have_features(arms)
@@ -156,7 +156,7 @@ class AveragedModels(Model):
         return arms
 
     def _names_to_learn(self, arms: list[Any]) -> list[Any]:
-        """Return the names of arms that are learned; ValueError for features, unless these are left out."""
+        """Return the names of arms to learn; ValueError for arms with features, unless the model ignores these."""
         if PLAIN.issuperset(map(type, arms)):
             return arms
         if any(map(have_features, arms)):
@@ -303,8 +303,7 @@ class AveragedModels(Model):
 
 
 def _name_to_learn(arm: Any) -> Any:
-    """Return the name of an arm that is learned, {name: features} or a name; ValueError where it has none, or
-    several."""
+    """Return the name of an arm, which is a name or {name: features}; ValueError for anything else."""
     if isinstance(arm, Mapping) and len(arm) == 1:
         return next(iter(arm))
     if isinstance(arm, Mapping) or have_features(arm):

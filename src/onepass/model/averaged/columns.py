@@ -22,7 +22,11 @@ WIDTH = 256  # of the dictionary: with 150 landmarks an arm then takes 1.6 MB
 
 
 class Columns:
-    """records: the dictionary, which learns; places: of each column, in the order in which they came."""
+    """Map from records to rows with a column for every term learned.
+
+    records: the dictionary of terms, which grows as it learns; places: the dictionary index of each column, in the
+    order in which the columns were created.
+    """
 
     def __init__(self, records: Records, places: list[int]) -> None:
         self.records, self.places = records, places
@@ -31,30 +35,35 @@ class Columns:
         self._refill()
 
     def copy(self) -> "Columns":
-        """The same, which goes on by itself."""
+        """Return an independent copy."""
         return Columns(self.records.copy(), list(self.places))
 
     @property
     def width(self) -> int:
-        """Of rows: 0 before the first record is learned, later at least 1."""
+        """Number of columns: 0 before the first record is learned, then at least 1."""
         return len(self.places)
 
     def names(self) -> list[str]:
-        """Of each column the term that it is of."""
+        """Name of each column's term."""
         every = self.records.feature_names()
         return [every[place] for place in self.places]
 
     def rows(self, records: list[Any]) -> np.ndarray:
-        """Rows (n, width) of records; nothing changes. ValueError for what is no record, NaN, and infinities."""
+        """Return rows (n, width) of records, without learning them.
+
+        Raises ValueError for anything but records of finite numbers.
+        """
         return self._dense(self.records.pairs(records))
 
     def rows_of_terms(self, every: list[dict[str, float]]) -> np.ndarray:
-        """The same of records of which the terms alone are known."""
+        """Return rows (n, width) for dictionaries {term: number}, without learning them."""
         return self._dense(self.records.pairs_of_terms(every))
 
     def advance(self, found: dict[str, float]) -> tuple[np.ndarray, np.ndarray]:
-        """Learn the terms of a record: its row (width,), and what is known of the columns that are new, (2, n): their
-        fill, and the size of the number there, 0 of a name."""
+        """Learn the terms of a record, and return its row (width,) and an array (2, n) on the n new columns.
+
+        The array holds each new column's value in all earlier rows, and the scale of its numbers (0 for a 0/1 column).
+        """
         places, values = self.records.learn_terms(found)
         new = list(dict.fromkeys(places[self._column[places] == NONE].tolist()))
         if not (new or self.places):  # a record that says nothing: a column that only a hash can hit

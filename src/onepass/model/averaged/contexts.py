@@ -27,9 +27,9 @@ NO_COLUMNS = np.zeros((2, 0))
 
 
 class Contexts(ABC):
-    """The contexts of a model.
+    """Conversion of contexts to rows of numbers for averaged models.
 
-    model: how `choices` calls models of these.
+    model: name of these models in `choices`.
     """
 
     model: ClassVar[str]
@@ -37,64 +37,83 @@ class Contexts(ABC):
     @property
     @abstractmethod
     def width(self) -> int:
-        """Columns of rows: 0 before the first one is learned."""
+        """Number of columns of rows; 0 before the first context is learned."""
 
     @property
     def records(self) -> Records | None:
-        """The dictionary of terms; None where contexts are rows."""
+        """Dictionary of terms; None if contexts are rows of numbers."""
         return None
 
     @property
     def names(self) -> Sequence[str] | None:
-        """The names of columns; None where they have none."""
+        """Names of columns; None if they have none."""
         return None
 
     @abstractmethod
     def requests(self, contexts: Any, count: int) -> tuple[bool, np.ndarray, Sequence[Any]]:
-        """Return whether it is a single decision among `count` arms, rows (n, count or 1, width), and the contexts that
-        `evidence` is made of."""
+        """Return (single, rows, given) for contexts of decisions among `count` arms.
+
+        single: True for a single decision; rows (n, count or 1, width); given: the n contexts in the form that
+        `evidence` takes.
+        """
 
     @abstractmethod
     def evidence(self, given: Sequence[Any], i: int, rows: np.ndarray, places: np.ndarray, names: list[Any]) -> Any:
-        """Return what the record of the i-th decision keeps, of the arms of these names at `places` (k,)."""
+        """Return the part of decision i's record from which its context can be learned later.
+
+        given: the contexts of all decisions; rows: the row or rows of decision i; places (k,), names: indices and names
+        of the k arms chosen.
+        """
 
     @abstractmethod
     def examples(self, contexts: Any, arm: Any) -> tuple[bool, Sequence[Any], list[Any]]:
-        """Return whether one context is to be learned by itself, what `advance` takes of each, and their arms."""
+        """Return (single, examples, arms) for contexts to be learned.
+
+        single: True for a single context; examples: the contexts in the form that `advance` takes; arms: the arm of
+        each.
+        """
 
     @abstractmethod
     def recall(self, slots: list[tuple[Any, int]]) -> Sequence[Any]:
-        """Return what `advance` takes of every slot of decisions, from their records."""
+        """Return an argument for `advance` for every pair (decision, slot), read from the decision's record."""
 
     @abstractmethod
     def reread(self, decision: Any) -> np.ndarray:
-        """Return the rows (k or 1, width) of the arms that a decision chose, from its record."""
+        """Return the rows (k or 1, width) of the k arms that a decision chose, read from its record."""
 
     @abstractmethod
     def advance(self, example: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return the row (width,) of a context that is learned now, and of columns that are new their fills and sizes
-        (2, n)."""
+        """Learn the columns of a context, and return its row (width,) and an array (2, n) on the n new columns.
+
+        The array holds each new column's value in all earlier rows, and the scale of its numbers (0 for a 0/1 column).
+        """
 
     @abstractmethod
     def game(self, contexts: Any, rewards: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Check recorded rounds, contexts (T, K or 1, width) and rewards (T, K)."""
+        """Return recorded rounds as checked arrays: contexts (T, K or 1, width) and rewards (T, K)."""
 
     def users(self, contexts: Any) -> tuple[int, Callable[[slice], Any]] | None:
-        """Return what a model's `users` does; None: as of rows."""
+        """Return (number of users, function from a slice to their contexts), as `Model.users` does.
+
+        None for plain rows.
+        """
         return None
 
     @abstractmethod
     def restore(self, extra: dict[str, Any]) -> None:
-        """Take what a file holds; ValueError where that does not fit."""
+        """Restore what `extra` returned; ValueError if it is inconsistent."""
 
     def extra(self) -> dict[str, Any]:
-        """Return what a file holds of them beside the width and the records."""
+        """Return the additional content of a model file, beside the width and the records."""
         return {}
 
 
 @final
 class RowContexts(Contexts):
-    """Rows of numbers. width: 0: that of the first row learned; most: columns that rows may have."""
+    """Contexts that are rows of numbers.
+
+    width: number of columns, 0 if the first row learned decides it; most: the largest number of columns allowed.
+    """
 
     model = "rows"
 
@@ -158,7 +177,7 @@ class RowContexts(Contexts):
 
 @final
 class RecordContexts(Contexts):
-    """Records, on a column for every term that was learned (columns.py)."""
+    """Contexts that are records, with a column for every term learned."""
 
     model = "records"
 
@@ -227,13 +246,13 @@ class RecordContexts(Contexts):
 
 
 def check_width(width: Any, most: int) -> int:
-    """Return the width of rows that are learned; ValueError for more than `most` columns."""
+    """Return the number of columns; ValueError unless it is from 1 to `most`."""
     way = "as `memory_limit` and `warm_up` say: raise the one, or map rows before (onepass.GaussianProjection)"
     return check.integer("dim", width, 1, most, way)
 
 
 def _finite(each: Iterable[dict[str, float]]) -> list[dict[str, float]]:
-    """Return terms of records; ValueError where numbers are too large together."""
+    """Return dictionaries {term: number} as a list; ValueError if a number is NaN or a row is too large."""
     every = list(each)
     for one in every:
         check.finite_rows("contexts", np.array([list(one.values())]))

@@ -102,18 +102,22 @@ RANKED_MODEL = 6  # the first to go where memory is short
 
 
 class Mixture(NamedTuple):
-    """views; plan (M, 3): of every model its view, its first feature of that, and how many, 0: not used; settings
-    (M, 5): reg, drift, stretch, feature of the constant (0: that of the view), pi; scores (2, M): S and H.
+    """State of M models for every arm; arms live in slots.
 
-    Of arms in slots, all models one after the other: theta, tau (slots, T), inverse (slots, P). Of every arm: early
-    (slots, 7), its first five rewards, how many there are, and how many were alike, -1: they are not all; last
-    (slots,), the row with which it learned last; learned (slots,), n_a; tails (slots, 3, 12), of rewards beyond clips
-    by their sizes the counts, what was cut, and the lengths of that.
-    counts (3,): rows learned, rows since the last alarm, alarms; suspicion (1,): g.
-    An arm that has not learned since it came, or since the last alarm, has last = -1: what stands in its slot is void.
-    rows (R, d), arms, gains (R,): the first rows, those of the warm-up and some more, the slots that were played and
-    their rewards; rows (0, d) once views stay.
-    sketches: of wide rows that are mostly zeros, in place of theta and inverse.
+    views: three maps from a row to features; plan (M, 3): each model's view, its first feature there, and its number of
+    features (0 if the model is not used); settings (M, 5): reg, drift, stretch of widths, value of the constant feature
+    (0: that of the view), prior weight; scores (2, M): sums of e^2 / (1 + h) and of log(1 + h), over residuals e and
+    squared widths h.
+    theta, tau (slots, T), inverse (slots, P): the regressions of an arm, all models one after the other.
+    early (slots, 7): an arm's first five rewards, their count, and the number of equal first rewards (-1 once two
+    differ); last (slots,): the round in which the arm last learned, -1 if it has learned nothing, and then the slot's
+    other entries mean nothing; learned (slots,): number of rows learned; tails (slots, 3, 12): statistics of clipped
+    rewards by size.
+    rewards: statistics of all rewards; counts (3,): rows learned, rows since the last alarm, alarms; suspicion (1,):
+    the statistic of the alarm.
+    rows (R, d), arms, gains (R,): the first rows, the slots played and their rewards; rows is (0, d) once views stay
+    fixed.
+    sketches: used in place of theta and inverse for wide rows that are mostly zeros.
     """
 
     views: tuple[View, View, View]
@@ -138,14 +142,16 @@ class Mixture(NamedTuple):
 
 @compiled
 def asked(plan, sketched, m):
-    """Whether a model is used; sketched: whether arms have sketches. Not given the state: every array that a call is
-    given is counted, and there are sixty."""
+    """Return True if model m is used; sketched: True if arms have sketches.
+
+    It takes the plan and not the whole state, because every array of an argument costs time in each call.
+    """
     return plan[m, SIZE] > 0 or (m == SPARSE_MODEL and sketched)
 
 
 @compiled
 def weights(state):
-    """w (M,)."""
+    """Return the weights w (M,) of the models: they sum to 1, and models that predict badly have 0."""
     n, smallest, least = max(float(state.counts[KNOWN]), 1.0), np.inf, np.inf
     plan, sketched, losses = state.plan, state.sketches.root.shape[1] > 0, np.zeros(state.plan.shape[0])
     tiny = (PRECISION * state.rewards.numbers[SPREAD]) ** 2 + TINY
@@ -169,14 +175,14 @@ def weights(state):
 
 @compiled
 def weights_of_widths(w):
-    """v (M,): w of the models that are believed nearly as much as the best one."""
+    """Return the weights v (M,) of the models' widths: w where it is near its largest entry, normalized."""
     v = np.where(w >= BELIEVED * w.max(), w, 0.0)
     return v / max(v.sum(), TINY)
 
 
 @compiled
 def sigma_of(state, w):
-    """The residual that exploration is in units of, unless it is too small."""
+    """Return the root mean squared residual, averaged over models with weights w (M,)."""
     total, n = 0.0, max(float(state.counts[KNOWN]), 1.0)
     for m in range(w.size):
         total += w[m] * np.sqrt(state.scores[NOISE, m] / n)
@@ -185,7 +191,7 @@ def sigma_of(state, w):
 
 @compiled
 def features(phi, start, n, constant):
-    """The features of a model, with a constant of its own where that is above 0."""
+    """Return n entries of phi from `start` on; if constant is not 0, it replaces the last of them."""
     if constant == 0.0:
         return phi[start : start + n]
     own = phi[start : start + n].copy()
@@ -195,25 +201,29 @@ def features(phi, start, n, constant):
 
 @compiled
 def unit_of(state, w):
-    """What widths are multiplied by."""
+    """Return the factor of all widths: the residual scale under weights w, at least a share of the rewards' spread."""
     return max(sigma_of(state, w), SHARE * state.rewards.numbers[SPREAD])
 
 
 @compiled
 def kept_of(drift, last, now):
-    """What the posterior of an arm that learned last in round `last` keeps until now."""
+    """Return the factor by which an arm's information has decayed from round `last` to round `now`."""
     return (1.0 - drift) ** (now - last) if drift > 0.0 and last != NEVER else 1.0
 
 
 @compiled
 def cut(square, norm, learned):
-    """A squared width h, as rows that an arm has learned cut it; norm: ||phi||^2, above 0."""
+    """Return the squared width h = `square`, reduced as the arm learns rows.
+
+    learned: number of rows of the arm; norm: ||phi||^2 of the features phi, above 0. Every row counts as a little
+    information on all directions.
+    """
     return square / (1.0 + ANYWHERE * learned * square / norm)
 
 
 @compiled
 def places_of(state, slots):
-    """Slots, NEVER for arms that have learned nothing, or count as if they had not."""
+    """Return the slots, replaced by NEVER for arms without rows and for arms that count as unknown."""
     found, arms = slots.copy(), 0
     for a in range(state.last.size):
         arms += state.last[a] != NEVER
@@ -226,14 +236,17 @@ def places_of(state, slots):
 
 @compiled
 def counts_as_unknown(state, slot, arms):
-    """Whether the rewards of an arm that has learned say little; arms: how many have learned."""
+    """Return True if the arm in a slot counts as unknown since its rewards say little.
+
+    arms: number of arms with rows.
+    """
     alike, learned = state.early[slot, ALIKE], state.learned[slot]
     return has_many_values(state.rewards) and says_little(alike, learned, state.counts[KNOWN], arms)
 
 
 @compiled
 def add_tails(state, slots, means):
-    """Add to means what clips have cut of rewards that recur."""
+    """Add to the means (K,) of arms the mean of what clipping removed from their rewards, if such rewards recur."""
     for a in range(slots.size):
         if slots[a] != NEVER:
             means[a] += tail_of(state.tails[slots[a]], state.learned[slots[a]])
@@ -241,7 +254,10 @@ def add_tails(state, slots, means):
 
 @compiled
 def survey(state, rows, slots):
-    """Means and widths (K,) of arms in slots for rows (K, d), or (1, d) of all arms alike; and their unit."""
+    """Return means (K,), widths (K,) and the unit of widths for arms in slots.
+
+    rows: (K, d), or (1, d) if all arms have the same row.
+    """
     slots = places_of(state, slots)
     if state.sketches.root.shape[1] > 0:
         return survey_sketches(state, rows, slots)
@@ -277,7 +293,7 @@ def survey(state, rows, slots):
 
 @compiled
 def survey_sketches(state, rows, slots):
-    """The same of sketches; slots: NEVER for arms that count as unknown."""
+    """Return means (K,), widths (K,) and the unit of widths for arms with sketches; slots: NEVER for unknown arms."""
     reg, wide = state.settings[SPARSE_MODEL, REG], state.settings[SPARSE_MODEL, STRETCH]
     means, widths = np.full(slots.size, prior(state.rewards)), np.zeros(slots.size)
     for i in range(rows.shape[0]):
@@ -296,14 +312,17 @@ def survey_sketches(state, rows, slots):
 
 @compiled
 def add_score(scores, m, e, h):
-    """Add a residual e, whose squared width was h, to the scores of a model."""
+    """Add a residual e, predicted with squared width h, to the scores of model m."""
     scores[NOISE, m] += e * e / (1.0 + h)
     scores[VOLUME, m] += np.log(1.0 + h)
 
 
 @compiled
 def improve(state, slot, x, now, reward):
-    """Let every model learn a reward of the arm in a slot, which has begun: e, h of the best one, and which that is."""
+    """Let every model learn the reward of the arm in a slot, for row x in round `now`.
+
+    Returns e, h and m: residual and squared width of the model m that had the largest weight before.
+    """
     best, error, spread, beyond = np.argmax(weights(state)), 0.0, 0.0, 0.0
     level, numbers, tails = prior(state.rewards), state.rewards.numbers, state.tails[slot]
     size, bound = note_size(tails, reward, numbers[MIDDLE], FAR * numbers[SPREAD], state.learned[slot])
@@ -338,7 +357,7 @@ def improve(state, slot, x, now, reward):
 
 @compiled
 def begin_arm(state, slot):
-    """Let the models of an arm know nothing, before its first reward."""
+    """Set the models of an arm to the prior, before its first reward."""
     t, p = 0, 0
     for m in range(state.plan.shape[0]):
         n = state.plan[m, SIZE]
@@ -355,7 +374,7 @@ def begin_arm(state, slot):
 
 @compiled
 def vacate(state, slot):
-    """Let a slot know nothing, and its first rows be of no arm."""
+    """Mark a slot as having learned nothing, and detach the stored rows from it."""
     state.last[slot] = NEVER
     state.learned[slot] = 0
     state.tails[slot] = 0.0
@@ -365,7 +384,7 @@ def vacate(state, slot):
 
 
 def erase(state: Mixture, slot: int) -> None:
-    """Forget the arm in a slot, and leave nothing of it there."""
+    """Forget the arm in a slot, and overwrite its data with zeros."""
     vacate(state, slot)
     for array in (state.theta, state.tau, state.inverse, state.early, state.tails, *state.sketches):
         array[slot] = 0
@@ -373,7 +392,7 @@ def erase(state: Mixture, slot: int) -> None:
 
 @compiled
 def forget(state):
-    """Forget everything but the views and the rewards' unit."""
+    """Forget everything learned except the views and the scale of rewards, after an alarm."""
     for slot in range(state.last.size):
         vacate(state, slot)
     state.scores[:] = 0.0
@@ -383,7 +402,10 @@ def forget(state):
 
 @compiled
 def take(state, x, slot, reward, alarm_threshold):
-    """Learn one row x (d,) and its reward; alarm_threshold 0: there are no alarms."""
+    """Learn one row x (d,) with its reward for the arm in a slot, and test for an alarm.
+
+    alarm_threshold: level of the change statistic at which everything is forgotten; 0: never.
+    """
     now = state.counts[CLOCK]
     if now < state.rows.shape[0]:
         state.rows[now], state.arms[now], state.gains[now] = x, slot, reward
@@ -403,14 +425,17 @@ def take(state, x, slot, reward, alarm_threshold):
 
 @compiled
 def learn_again(state, first, last):
-    """Learn the kept rows from the first of these to before the last."""
+    """Learn the stored rows first, ..., last - 1."""
     for i in range(first, last):
         if state.arms[i] != NEVER:
             improve(state, state.arms[i], state.rows[i], i, state.gains[i])
 
 
 def begun_mixture(dim: int, room: int, reg: float) -> Mixture:
-    """Nothing is known, and no model is used yet; room: of the first rows that are kept."""
+    """Return a mixture that has learned nothing and uses no model yet.
+
+    dim: number of columns; room: number of first rows to store; reg: ridge penalty.
+    """
     count = len(MODELS)
     return Mixture(
         views=(no_view(dim), no_view(dim), no_view(dim)),
@@ -437,7 +462,10 @@ def begun_mixture(dim: int, room: int, reg: float) -> Mixture:
 
 
 def planned(views_made: tuple[View, View, View], used: np.ndarray) -> np.ndarray:
-    """The plan of these views, (M, 3), and of which models are used, (M,)."""
+    """Return the plan (M, 3): each model's view, first feature and number of features.
+
+    used (M,): False for 0 features.
+    """
     plan = np.zeros((len(MODELS), SIZE + 1), np.int64)
     for row, (sees, kernel, *_), wanted in zip(plan, MODELS, used, strict=True):
         landmarks = len(views_made[sees].landmarks)
@@ -448,8 +476,11 @@ def planned(views_made: tuple[View, View, View], used: np.ndarray) -> np.ndarray
 
 
 def choice(rows: np.ndarray, landmarks: int, ranked: bool) -> np.ndarray:
-    """Which models are used, (M,): where rows are wide and sparse the raw linear one alone, or none where they are
-    wider yet; else all others that say more; that of the ranked view where it is wanted, and rows are not that wide."""
+    """Return a mask (M,) of the models to use for these rows (n, d).
+
+    Wide sparse rows use the raw linear model alone, or no model if they are wider than WIDE (they have sketches). All
+    other rows use the remaining models; kernel models need landmarks, and the ranked model is used if `ranked`.
+    """
     if rows.shape[1] > FEW_COLUMNS and np.mean(rows == 0.0) > SPARSE:
         return (np.arange(len(MODELS)) == SPARSE_MODEL) & (rows.shape[1] <= WIDE)
     used = np.array([kernel != KERNEL or landmarks > 0 for _, kernel, *_ in MODELS])
@@ -459,13 +490,13 @@ def choice(rows: np.ndarray, landmarks: int, ranked: bool) -> np.ndarray:
 
 
 def bytes_of(plan: np.ndarray, dim: int, size: int) -> int:
-    """Memory of an arm, of the models of a plan (M, 3) and of a sketch of rows of that width and size."""
+    """Return the bytes of one arm: the models of a plan (M, 3), and a sketch of `size` directions of `dim` columns."""
     sizes = plan[:, SIZE]
     return int((8 * sizes + 4 * length(sizes)).sum()) + bytes_of_sketch(dim, size)
 
 
 def grown(state: Mixture, slots: int) -> Mixture:
-    """The state with room for so many arms."""
+    """Return the state with room for `slots` arms."""
     sizes, before = state.plan[:, SIZE], len(state.last)
     more = state._replace(
         theta=lazy_zeros(slots, int(sizes.sum()), dtype=np.float32),
@@ -485,7 +516,10 @@ def grown(state: Mixture, slots: int) -> Mixture:
 
 
 def consistent(state: Mixture, begun: Mixture, arms: int) -> bool:
-    """Whether arrays fit together, and a state that has begun; arms: slots that must be there."""
+    """Return True if the shapes and counters of a loaded state are consistent.
+
+    begun: a state of the right width that has learned nothing; arms: number of slots that must exist.
+    """
     dim = begun.rows.shape[1]
     flat = ("plan", "settings", "scores", "counts", "suspicion", "arms", "gains")
     same = all(getattr(state, name).shape == getattr(begun, name).shape for name in flat)

@@ -19,8 +19,11 @@ from onepass.model.averaged.view import CLIP, View
 
 
 def widened(state: Mixture, fills: np.ndarray, sizes: np.ndarray) -> Mixture:
-    """The state with n columns more, the last ones. fills (n,): what stood there; sizes (n,): of a number there, 0: a
-    name, which is 0 or 1."""
+    """Return the state with n columns appended to its rows.
+
+    fills (n,): the value of each new column in all earlier rows; sizes (n,): the scale of its numbers, 0 for a 0/1
+    column.
+    """
     standard, raw, ranked = (wider(view, fills, sizes) for view in state.views)
     views = standard, raw, ranked
     before, after = state.rows.shape[1], state.rows.shape[1] + len(fills)
@@ -49,17 +52,20 @@ def widened(state: Mixture, fills: np.ndarray, sizes: np.ndarray) -> Mixture:
 
 
 def beside(*parts: np.ndarray) -> np.ndarray:
-    """Columns of the one, then of the other, row by row, as compiled code wants them."""
+    """Return arrays stacked side by side, contiguous in memory."""
     return np.ascontiguousarray(np.hstack(parts))
 
 
 def wider_theta(theta: np.ndarray, count: int, grown: np.float32) -> np.ndarray:
-    """theta (slots, n) with `count` features of no weight before the constant, whose feature has shrunk."""
+    """Return theta (slots, n + count): zeros are inserted before the last column, which is multiplied by grown."""
     return np.hstack([theta[:, :-1], np.zeros((len(theta), count), np.float32), grown * theta[:, -1:]])
 
 
 def wider_inverse(inverse: np.ndarray, n: int, count: int, grown: np.float32, reg: float) -> np.ndarray:
-    """Triangles of P (slots, n (n + 1) / 2) with `count` features that have not been seen."""
+    """Return inverses with `count` features inserted before the constant, each with entry 1 / reg.
+
+    inverse (slots, n (n + 1) / 2): lower triangles, row by row; grown: factor of the constant's row and column.
+    """
     slots, same = len(inverse), length(n - 1)
     out = np.zeros((slots, length(n + count)), np.float32)
     out[:, :same] = inverse[:, :same]
@@ -72,7 +78,12 @@ def wider_inverse(inverse: np.ndarray, n: int, count: int, grown: np.float32, re
 
 
 def wider(view: View, fills: np.ndarray, sizes: np.ndarray) -> View:
-    """A view with columns more. The raw view, which has no end, gives them the unit that all its columns have."""
+    """Return a view with n columns appended.
+
+    fills (n,): the value of each new column in all earlier rows; sizes (n,): the scale of its numbers, 0 for a 0/1
+    column.
+    The raw view uses the common unit of its columns in place of sizes.
+    """
     count, (before, knots) = len(fills), view.knots.shape
     names, common = sizes == 0.0, view.unit.max(initial=0.0)
     units = np.where(names, CLIP, 1.0 / np.where(names, 1.0, sizes))

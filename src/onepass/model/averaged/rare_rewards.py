@@ -30,7 +30,11 @@ COUNTS, SUMS, LENGTHS = range(3)  # rows of an arm's tails, (3, SIZES)
 
 @compiled
 def note_size(tails, reward, middle, most, learned):
-    """Count a reward by its size, and return the size and the clip; tails (3, SIZES); most: 3 D, 0: no clip."""
+    """Count a reward by its size, and return the size and the clip for this arm.
+
+    tails (3, SIZES): the arm's statistics, updated in place; middle: the rewards' median; most: the basic clip, 0 for
+    none; learned: rows of the arm. A reward of size k deviates from the median by more than 8^(k - 1) basic clips.
+    """
     if most == 0.0:
         return 0, 0.0
     size, limit, above = 0, most, 0.0
@@ -48,7 +52,7 @@ def note_size(tails, reward, middle, most, learned):
 
 @compiled
 def add_cut(tails, size, cut):
-    """Add what a clip has cut of a reward of that size."""
+    """Add to an arm's statistics tails (3, SIZES) the amount `cut` that clipping removed from a reward of this size."""
     if size > 0:
         tails[SUMS, size - 1] += cut
         tails[LENGTHS, size - 1] += abs(cut)
@@ -56,7 +60,10 @@ def add_cut(tails, size, cut):
 
 @compiled
 def tail_of(tails, learned):
-    """What an arm is worth beside what its models say."""
+    """Return the mean of what clipping removed from an arm's rewards, 0 unless such rewards recur.
+
+    tails (3, SIZES): the arm's statistics of clipped rewards; learned: rows of the arm.
+    """
     above = 0.0
     for k in range(SIZES, 0, -1):
         above += tails[COUNTS, k - 1]
@@ -69,5 +76,8 @@ def tail_of(tails, learned):
 
 @compiled
 def says_little(alike, learned, known, arms):
-    """Whether an arm counts as unknown: its first rewards were all alike; known: rows that all `arms` have learned."""
+    """Return True if an arm counts as unknown, since its few rewards were all equal.
+
+    alike: number of equal first rewards; learned: rows of the arm; known: rows of all `arms` arms together.
+    """
     return learned <= alike and learned < min(MANY_ALIKE, known / (ROOM * arms))

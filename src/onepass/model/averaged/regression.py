@@ -19,13 +19,13 @@ from onepass.foundation.generic import compiled
 
 @compiled
 def length(n):
-    """Entries of a triangle of n rows."""
+    """Return the number of entries of a lower triangle with n rows."""
     return n * (n + 1) // 2
 
 
 @compiled
 def unknown(phi, reg):
-    """phi^T phi / reg: the squared width of an arm that has not learned."""
+    """Return phi^T phi / reg, the squared width of an arm that has learned nothing."""
     square = np.float32(0.0)
     for j in range(phi.size):
         square += phi[j] * phi[j]
@@ -34,7 +34,11 @@ def unknown(phi, reg):
 
 @compiled
 def guess(theta, tau, phi, kept, level):
-    """The mean less the level of unknown arms, of which sqrt(kept) = sqrt(f) is left."""
+    """Return sqrt(kept) phi^T (theta - level tau), the predicted reward less `level`.
+
+    theta, tau (n,): parameters for the rewards and for the constant target 1; phi (n,): features; kept: factor by which
+    the arm's information has decayed; level: the mean of an unknown arm.
+    """
     mean, share = np.float32(0.0), np.float32(0.0)
     for j in range(phi.size):
         mean += theta[j] * phi[j]
@@ -44,7 +48,11 @@ def guess(theta, tau, phi, kept, level):
 
 @compiled
 def look(inverse, phi, kept, reg):
-    """The squared width h, of which the share `kept` = f is left."""
+    """Return the squared width h = kept phi^T P phi + (1 - kept) phi^T phi / reg.
+
+    inverse: lower triangle of P, row by row; phi (n,): features; kept: factor by which the arm's information has
+    decayed.
+    """
     quadratic, place = np.float32(0.0), 0
     for j in range(phi.size):
         total, row = np.float32(0.0), inverse[place : place + j]  # a slice: its loop becomes one of vectors
@@ -60,7 +68,7 @@ def look(inverse, phi, kept, reg):
 
 @compiled
 def begin(theta, tau, inverse, reg):
-    """An arm that knows nothing."""
+    """Set theta and tau to 0, and the triangle `inverse` to I / reg, in place."""
     place = 0
     for j in range(theta.size):
         theta[j] = tau[j] = 0.0
@@ -72,7 +80,12 @@ def begin(theta, tau, inverse, reg):
 
 @compiled
 def learn(theta, tau, inverse, phi, kept, reg, reward, level, bound):
-    """One reward; bound 0: no clipping. The clipped residual e, h, and what was cut."""
+    """Learn one reward in place, and return the clipped residual, the squared width and the amount clipped.
+
+    theta, tau (n,): parameters for the rewards and for the constant target 1; inverse: lower triangle of P; phi (n,):
+    features; kept: factor by which the arm's information has decayed; level: the mean of an unknown arm; bound: clip of
+    the residual in units of sqrt(1 + h), 0 for none.
+    """
     n, place, mean, known, square = phi.size, 0, np.float32(0.0), np.float32(0.0), np.float32(0.0)
     f, g, shrunk = np.float32(kept), np.float32((1.0 - kept) / reg), np.float32(np.sqrt(kept))
     u = np.zeros(n, np.float32)

@@ -74,10 +74,14 @@ FIELDS = (
 
 
 class Remaking(NamedTuple):
-    """progress (7,): rows of the views, stage, rows folded or columns ranked of the view that is made, the row to be
-    learned again next, landmarks, directions and rows of sketches, at most; fold (k, d): of that view the rows folded
-    so far (span.py), or z of all rows in columns ranked so far; added (2, n): fills and sizes of columns that came
-    since, which views have once all are made. The others are those of `Mixture`, once there are models."""
+    """State of a rebuilding of the views.
+
+    progress (7,): number of rows used; stage; rows folded or columns ranked so far in the current view; next row to be
+    learned again; largest numbers of landmarks, of directions and of rows of a sketch.
+    fold (k, d): rows that summarize those folded so far, or ranked columns of all rows; added (2, n): fills and scales
+    of columns that were created meanwhile, appended to the views at the end.
+    The other fields are those of `Mixture`, and are in use once all views are built.
+    """
 
     progress: np.ndarray
     fold: np.ndarray
@@ -96,17 +100,17 @@ class Remaking(NamedTuple):
 
 
 def spare(warm_up: int) -> int:
-    """Return how many rows are kept beside those of the warm-up."""
+    """Return the number of rows that are stored in addition to those of the warm-up."""
     return 16 + warm_up // 4
 
 
 def is_due(seen: int, warm_up: int) -> bool:
-    """Whether views are made of so many rows, up to those of the warm-up."""
+    """Return True if the views are rebuilt after `seen` rows: at powers of 2, and at the end of the warm-up."""
     return seen & (seen - 1) == 0 or seen == warm_up
 
 
 def begun_remaking(begun: Mixture) -> Remaking:
-    """Return the remaking of a mixture that has begun and learned nothing: no step of it is done."""
+    """Return a rebuilding of which no step is done; begun: a mixture of the right width that has learned nothing."""
     same = {name: getattr(begun, name) for name in FIELDS}
     return Remaking(
         progress=zeros(KEPT + 1, dtype=np.int64), fold=zeros(0, begun.rows.shape[1]), added=zeros(2, 0), **same
@@ -114,7 +118,7 @@ def begun_remaking(begun: Mixture) -> Remaking:
 
 
 def start(state: Mixture, landmarks: int) -> Remaking:
-    """Begin to make views of all rows so far, which are learned again."""
+    """Begin to rebuild the views from all rows so far, with at most this many landmarks."""
     rows = state.rows[: state.counts[CLOCK]]
     across = directions(rows.shape[1])
     kept = ROWS_KEPT if across > 0 and np.mean(rows == 0.0) > SPARSE else 0
@@ -122,7 +126,11 @@ def start(state: Mixture, landmarks: int) -> Remaking:
 
 
 def scaled(rows: np.ndarray, landmarks: int, across: int, kept: int, added: np.ndarray) -> Remaking:
-    """Return a remaking whose views have the scales of rows (n, d), and no landmarks."""
+    """Return a rebuilding whose views have the scales of rows (n, d), and no landmarks.
+
+    landmarks, across, kept: largest numbers of landmarks, of directions and of rows of a sketch; added (2, n): fills
+    and scales of columns that were created meanwhile.
+    """
     bare = begun_remaking(begun_mixture(rows.shape[1], 0, 1.0))
     bare.progress[:] = len(rows), VIEWS_MADE if kept else STANDARD, 0, 0, landmarks, across, kept
     views = raw_alone(rows) if kept else (*scaled_views(rows), bare.views[RANKED])
@@ -130,13 +138,13 @@ def scaled(rows: np.ndarray, landmarks: int, across: int, kept: int, added: np.n
 
 
 def joined(state: Mixture, remaking: Remaking) -> Mixture:
-    """Return the state with the new views and models in place of its own."""
+    """Return the state with the rebuilt views and models in place of its own."""
     remaking.counts[CLOCK], remaking.counts[ALARMS] = state.counts[CLOCK], state.counts[ALARMS]
     return state._replace(**{name: getattr(remaking, name) for name in FIELDS})
 
 
 def parted(state: Mixture, remaking: Remaking) -> Remaking:
-    """Return the remaking with the views and models of a state."""
+    """Return the rebuilding with the views and models of a state."""
     return remaking._replace(**{name: getattr(state, name) for name in FIELDS})
 
 
@@ -144,9 +152,10 @@ def parted(state: Mixture, remaking: Remaking) -> Remaking:
 
 
 def go_on(state: Mixture, remaking: Remaking, arms: int, memory: float, seed: int, warm_up: int) -> tuple[Mixture, Any]:
-    """Do a slice of the work. Returns the state, with new views once all is done, and the work that is left or ().
+    """Do one slice of the work, and return the state and the remaining work, () if all is done.
 
-    arms: how many are known; memory: bytes that their models may take.
+    At the end the state gets the new views and models. arms: number of known arms; memory: largest memory of their
+    models in bytes; seed: seed of the landmarks; warm_up: number of rows from which the last views are built.
     """
     progress, clock = remaking.progress, state.counts[CLOCK]
     most = np.inf if clock >= len(state.rows) or progress[ROWS] < AT_LEAST else WORK
@@ -172,7 +181,7 @@ def go_on(state: Mixture, remaking: Remaking, arms: int, memory: float, seed: in
 
 
 def step_cost(remaking: Remaking) -> int:
-    """Return the cost of the next step, of learning that of AT_LEAST rows."""
+    """Return the cost of the next step in elementary operations; for learning, the cost of AT_LEAST rows."""
     count, stage, done, _, landmarks, across, _ = remaking.progress.tolist()
     dim = remaking.fold.shape[1]
     if stage == LEARNING:
@@ -189,14 +198,16 @@ def step_cost(remaking: Remaking) -> int:
 
 
 def row_cost(models: Mixture | Remaking) -> int:
-    """Return the cost of learning a row: of its features, of the inverse and of a sketch."""
+    """Return the cost of learning one row in elementary operations: features, inverses and sketch."""
     near = sum(view.half.size // 2 + view.landmarks.size + view.span.basis.size for view in models.views)
     return ROW + near + models.inverse.shape[1] + models.sketches.basis[:1].size
 
 
 def begun_rows(made: Mixture, first: int, most: float) -> int:
-    """Return the row to stop before, from `first` on, for a cost of `most`, and let the arms of these rows begin: each
-    costs as much again."""
+    """Return the end of the rows, from `first` on, that can be learned at a cost of `most`, and initialize their arms.
+
+    The initialization of an arm costs as much as learning a row. At least AT_LEAST rows are taken.
+    """
     cost, last, known = row_cost(made), first, made.last.tolist()
     for arm in made.arms[first : made.counts[CLOCK]].tolist():
         begins = arm != NEVER and known[arm] == NEVER
@@ -211,7 +222,7 @@ def begun_rows(made: Mixture, first: int, most: float) -> int:
 
 
 def seen_further(state: Mixture, remaking: Remaking, seed: int) -> Remaking:
-    """Fold rows into the span of the view that is made, rank columns of it, or give it its landmarks."""
+    """Do one step for the current view: fold rows into its span, rank some columns, or choose its landmarks."""
     count, stage, done, _, landmarks, across, _ = remaking.progress.tolist()
     view, fold, dim = remaking.views[stage], remaking.fold, remaking.fold.shape[1]
     rows, progress = state.rows[:count, :dim], remaking.progress.copy()
@@ -236,14 +247,17 @@ def seen_further(state: Mixture, remaking: Remaking, seed: int) -> Remaking:
 
 
 def orders(seed: int, count: int) -> list[np.ndarray]:
-    """Return random orders of rows, two of every view."""
+    """Return two random permutations of `count` rows for every view."""
     rng = np.random.default_rng([seed, count])
     return [rng.permutation(count) for _ in range(2 * VIEWS_MADE)]
 
 
 def with_models(state: Mixture, remaking: Remaking, arms: int, memory: float) -> Remaking:
-    """Return the remaking with models that have learned nothing; where those of the arms known would take more than
-    `memory` bytes, without that of the ranked view, or at its beginning with fewer landmarks and directions."""
+    """Return the rebuilding with models that have learned nothing.
+
+    arms: number of known arms; memory: largest memory of their models in bytes. If the models are too large, the ranked
+    view is left out; if that does not suffice, the rebuilding starts again with half the landmarks and directions.
+    """
     count, _, _, _, size, across, kept = remaking.progress.tolist()
     views, rows = remaking.views, state.rows[:count]
     if remaking.added.size > 0:
@@ -278,7 +292,11 @@ def with_models(state: Mixture, remaking: Remaking, arms: int, memory: float) ->
 
 
 def widen(remaking: Remaking, state: Mixture, fills: np.ndarray, sizes: np.ndarray) -> Remaking:
-    """Return the remaking where rows have columns more; state: as it was before (new_columns.py)."""
+    """Return the rebuilding with n columns appended; state: the mixture before it has these columns.
+
+    fills (n,): the value of each new column in all earlier rows; sizes (n,): the scale of its numbers, 0 for a 0/1
+    column.
+    """
     if remaking.progress[STAGE] < LEARNING:
         return remaking._replace(added=np.hstack([remaking.added, np.stack([fills, sizes])]))
     wide = parted(widened(joined(state, remaking), fills, sizes), remaking)
@@ -286,19 +304,19 @@ def widen(remaking: Remaking, state: Mixture, fills: np.ndarray, sizes: np.ndarr
 
 
 def grow(remaking: Remaking, state: Mixture, slots: int) -> Remaking:
-    """Return the remaking with room for so many arms."""
+    """Return the rebuilding with room for `slots` arms; state: the mixture whose views are rebuilt."""
     begun = remaking.progress[STAGE] == LEARNING
     return parted(grown(joined(state, remaking), slots), remaking) if begun else remaking
 
 
 def drop(remaking: Remaking, state: Mixture, slot: int) -> None:
-    """Forget the arm in a slot."""
+    """Forget the arm in a slot of the rebuilt models; state: the mixture whose views are rebuilt."""
     if remaking.progress[STAGE] == LEARNING:
         erase(joined(state, remaking), slot)
 
 
 def drop_all(remaking: Remaking, state: Mixture) -> None:
-    """Forget all arms, after an alarm."""
+    """Forget all arms of the rebuilt models, after an alarm; state: the mixture whose views are rebuilt."""
     if remaking.progress[STAGE] == LEARNING:
         forget(joined(state, remaking))
 
@@ -307,7 +325,11 @@ def drop_all(remaking: Remaking, state: Mixture) -> None:
 
 
 def remaking_fits(remaking: Remaking, state: Mixture, begun: Mixture, arms: int, landmarks: int) -> bool:
-    """Whether arrays fit together, and a consistent state (mixture.py); arms: slots that must be there."""
+    """Return True if a loaded rebuilding is consistent with its mixture `state`.
+
+    begun: a mixture of the right width that has learned nothing; arms: number of slots that must exist; landmarks: the
+    largest number of landmarks allowed.
+    """
     dim, clock, template = begun.rows.shape[1], int(state.counts[CLOCK]), begun_remaking(begun)
     if any(
         getattr(remaking, name).shape != getattr(template, name).shape

@@ -35,21 +35,24 @@ CANDIDATES = 3  # values among which are the two
 
 
 class Rewards(NamedTuple):
-    """window (1,024,): the last rewards; numbers (13,): how many, their sum, that of their squares, their recent mean,
-    m, D, the mean of arms, the first three different values, and how often each was paid."""
+    """Running statistics of all rewards.
+
+    window (1,024,): the last rewards; numbers (13,): count, sum, sum of squares, recent mean, median, spread (median
+    absolute deviation without zeros), mean over arms, the first three different values, and the count of each.
+    """
 
     window: np.ndarray
     numbers: np.ndarray
 
 
 def no_rewards() -> Rewards:
-    """None so far."""
+    """Return the statistics before the first reward."""
     return Rewards(window=zeros(WINDOW), numbers=zeros(TIMES + CANDIDATES))
 
 
 @compiled
 def paid(rewards, reward):
-    """One reward more."""
+    """Add one reward to the statistics, in place."""
     window, numbers = rewards.window, rewards.numbers
     before = int(numbers[SEEN])
     window[before % WINDOW] = reward
@@ -74,7 +77,10 @@ def paid(rewards, reward):
 
 @compiled
 def note_early(rewards, early, slot, reward):
-    """Keep a reward, if it is one of the first of the arm in a slot, and note what unknown arms are worth."""
+    """Store a reward if it is among the first five of its arm, and update the mean of an unknown arm.
+
+    early (slots, 7): first rewards, their count, and the number of equal first rewards, per arm; slot: the arm's slot.
+    """
     numbers, own = rewards.numbers, early[slot]
     if own[ALIKE] == own[COUNTED] or own[ALIKE] > FIRST_REWARDS:
         own[ALIKE] = own[ALIKE] + 1.0 if own[ALIKE] == 0.0 or reward == own[0] else -1.0
@@ -98,7 +104,7 @@ def note_early(rewards, early, slot, reward):
 
 @compiled
 def rarest(numbers):
-    """The value of the three that is not one of the two: that was paid least often, of equal ones the last."""
+    """Return the index, 0 to 2, of the rarest of the first three different rewards; the last of equally rare ones."""
     least = 0
     for i in range(CANDIDATES):
         if numbers[TIMES + i] <= numbers[TIMES + least]:
@@ -108,7 +114,7 @@ def rarest(numbers):
 
 @compiled
 def has_many_values(rewards):
-    """Whether more than a share of OTHERS of the rewards is neither of two values."""
+    """Return True if a share above OTHERS of all rewards differs from the two commonest values."""
     numbers, two = rewards.numbers, 0.0
     for i in range(CANDIDATES):
         two += numbers[TIMES + i]
@@ -118,7 +124,7 @@ def has_many_values(rewards):
 
 @compiled
 def prior(rewards):
-    """What an arm is worth of which nothing is known."""
+    """Return the mean that is assumed for an unknown arm."""
     numbers = rewards.numbers
     if has_many_values(rewards):
         return numbers[LEVEL]
@@ -131,7 +137,7 @@ def prior(rewards):
 
 @compiled
 def worse(rewards):
-    """Whether recent rewards are worse than ever, by WORSE standard errors of their mean."""
+    """Return True if the recent mean reward is WORSE standard errors below the mean of all rewards."""
     numbers = rewards.numbers
     mean = numbers[TOTAL] / numbers[SEEN]
     variance = max(numbers[SQUARES] / numbers[SEEN] - mean * mean, 0.0) / (2.0 * RECENT - 1.0)

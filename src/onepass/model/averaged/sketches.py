@@ -28,9 +28,12 @@ USED, RIDGE, LOG_DET, LEFT, MASS, SHED, WEIGHTED, DUST = range(8)  # places in a
 
 
 class Sketches(NamedTuple):
-    """Of arms in slots: basis (slots, 2 size, d + 1): Q; root (slots, 2 size, 2 size): of A^-1 on its span; theta
-    (slots, d + 1); aside (slots, 2 size + 1): Q m and theta^T m; numbers (slots, 8): directions held, ridge and what
-    else the design knows. size 0: rows are not wide, or not sparse."""
+    """Sketches of arms in slots, for rows with d columns; with size 0 there are none.
+
+    basis (slots, 2 size, d + 1): orthonormal rows Q; root (slots, 2 size, 2 size): square root of the inverse Gram
+    matrix on their span; theta (slots, d + 1): parameters; aside (slots, 2 size + 1): Q m and theta^T m, with m the
+    scaled mean row; numbers (slots, 8): directions in use, ridge, and the other scalars of the design.
+    """
 
     basis: np.ndarray
     root: np.ndarray
@@ -40,7 +43,7 @@ class Sketches(NamedTuple):
 
 
 def no_sketches(slots: int, dim: int, size: int) -> Sketches:
-    """Of arms that `begin_sketch` has not been called for; size 0: none."""
+    """Return empty sketches with `size` directions for rows of `dim` columns; `begin_sketch` initializes an arm's."""
     across = dim + 1 if size > 0 else 0
     return Sketches(
         basis=lazy_zeros(slots, 2 * size, across, dtype=np.float32),
@@ -52,12 +55,15 @@ def no_sketches(slots: int, dim: int, size: int) -> Sketches:
 
 
 def bytes_of_sketch(dim: int, size: int) -> int:
-    """Memory of an arm."""
+    """Return the bytes of one arm's sketch, with `size` directions of `dim` columns."""
     return sum(one.nbytes for one in no_sketches(1, dim, size)) if size > 0 else 0
 
 
 def sketches_fit(sketches: Sketches, known: np.ndarray, dim: int) -> bool:
-    """Whether shapes and counters read from a file fit together; known (slots,): the slots whose arms have learned."""
+    """Return True if loaded shapes and counters are consistent.
+
+    known (slots,): True for slots whose arms have learned; dim: number of columns.
+    """
     capacity = sketches.root.shape[1]
     begun = no_sketches(len(known), dim, capacity // 2)
     used = sketches.numbers[:, USED]
@@ -70,7 +76,7 @@ def sketches_fit(sketches: Sketches, known: np.ndarray, dim: int) -> bool:
 
 @compiled
 def begin_sketch(sketches, slot, reg):
-    """An arm that knows nothing."""
+    """Reset the sketch of an arm to the prior, the Gram matrix reg I, in place."""
     numbers, across = sketches.numbers[slot], sketches.theta.shape[1]
     if numbers[USED] > 0.0:  # else its pages stay untouched
         sketches.basis[slot].fill(0.0)
@@ -83,7 +89,10 @@ def begin_sketch(sketches, slot, reg):
 
 @compiled
 def sparse_row(view, x):
-    """Places and values of s, and ||s - m||^2."""
+    """Return the sparse part of a row's features, and the squared norm of the features.
+
+    The features are s - m, with s sparse and m constant: the result is the indices and values of s, and ||s - m||^2.
+    """
     dim, scale, count, shared, common = x.size, view.numbers[1], 1, 0.0, 0.0
     for j in range(dim):
         count += x[j] != 0.0
@@ -105,7 +114,7 @@ def sparse_row(view, x):
 
 @compiled
 def ask_sketch(sketches, slot, places, values, norm):
-    """phi^T theta and h, of a row as `sparse_row` gives it."""
+    """Return the mean and the squared width of an arm, for a row in the form that `sparse_row` returns."""
     numbers, root, theta, aside = (
         sketches.numbers[slot],
         sketches.root[slot],
@@ -133,7 +142,7 @@ def ask_sketch(sketches, slot, places, values, norm):
 
 @compiled
 def state_of(sketches, slot, reg):
-    """The sketch of an arm, as the design knows it; its arrays are the arm's own."""
+    """Return the sketch of an arm as a `SketchState` that shares the arm's arrays; reg: ridge penalty."""
     n, size = sketches.numbers[slot], sketches.root.shape[1] // 2
     rule = FrequentDirectionsRule(size=size, compensation=COMPENSATION, reg=reg)
     return SketchState(
@@ -152,7 +161,11 @@ def state_of(sketches, slot, reg):
 
 @compiled
 def learn_sketch(sketches, slot, phi, middle, reg, reward, bound):
-    """One reward of phi (d + 1,), whose m is `middle` (d + 1,). Returns what `learn` of regression.py returns."""
+    """Learn one reward, and return the clipped residual, the squared width and the amount clipped.
+
+    phi (d + 1,): features s - m; middle (d + 1,): m; bound: clip of the residual in units of sqrt(1 + h), with h the
+    squared width; 0 for no clip.
+    """
     state, theta, aside = state_of(sketches, slot, reg), sketches.theta[slot], sketches.aside[slot]
     direction = solve_in(state.space, phi)
     h = max(float(dot(phi, direction)), 0.0)
@@ -175,7 +188,7 @@ def learn_sketch(sketches, slot, phi, middle, reg, reward, bound):
 
 @compiled
 def middle_of(view):
-    """m (d + 1,): what a row of zeros lacks."""
+    """Return m (d + 1,), which minus the features of a row of zeros equals, up to the constant."""
     dim, scale = view.unit.size, view.numbers[1]
     middle = np.zeros(dim + 1, np.float32)
     for j in range(dim):

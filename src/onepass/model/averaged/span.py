@@ -28,25 +28,31 @@ ROUNDING = 1e-8  # of the largest eigenvalue of Z Z^T: directions below it are n
 
 
 class Span(NamedTuple):
-    """basis (d, r): Q, with r = 0 where rows are not mapped; origin (r + 1,): Q^T z(0) and ||z(0)||^2."""
+    """Span of the main directions of wide rows.
+
+    basis (d, r): orthonormal columns Q, with r = 0 if rows are used as they are; origin (r + 1,): Q^T z0 and ||z0||^2,
+    with z0 the scaled row of zeros.
+    """
 
     basis: np.ndarray
     origin: np.ndarray
 
 
 def no_span(dim: int) -> Span:
-    """Rows stay as they are."""
+    """Return a span without directions: rows are used as they are."""
     return Span(basis=zeros(dim, 0, dtype=np.float32), origin=zeros(1))
 
 
 def directions(dim: int) -> int:
-    """How many directions rows of this width have at most; 0 where they are not mapped."""
+    """Return the largest number of directions for rows with `dim` columns; 0 if they are used as they are."""
     return 0 if dim <= WIDE else max(LEAST, min(DIRECTIONS, NUMBERS // dim))
 
 
 def folded(fold: np.ndarray, z: np.ndarray, most: int) -> np.ndarray:
-    """Return rows S Q^T (k, d), k <= `most`: the main directions, by falling length, of rows that were folded into
-    `fold` (k', d) and of z (n, d) together."""
+    """Return the main directions (k, d), k <= most, of rows folded before and new rows z (n, d), longest first.
+
+    fold (k', d): the result for the earlier rows. Each direction is scaled by its singular value.
+    """
     rows = np.vstack([fold, z])
     values, vectors = np.linalg.eigh(rows @ rows.T)
     least = max(ROUNDING * values[-1], np.finfo(np.float64).tiny)
@@ -55,14 +61,14 @@ def folded(fold: np.ndarray, z: np.ndarray, most: int) -> np.ndarray:
 
 
 def span_of(fold: np.ndarray, zero: np.ndarray) -> Span:
-    """Return the span of folded rows (k, d), of at least one direction; zero (d,): what a row of zeros is seen as."""
+    """Return the span of folded rows (k, d), with at least one direction; zero (d,): the scaled row of zeros."""
     basis = np.zeros((fold.shape[1], max(len(fold), 1)))
     basis[:, : len(fold)] = (fold / np.sqrt((fold**2).sum(axis=1))[:, None]).T
     return Span(basis=basis.astype(np.float32), origin=np.append(zero @ basis, zero @ zero))
 
 
 def landmarks_on(span: Span, z: np.ndarray) -> np.ndarray:
-    """Rows z (n, d) as landmarks (n, r + 2)."""
+    """Return scaled rows z (n, d) as landmarks (n, r + 2): coordinates on the span, length outside the span, 0."""
     along = z @ span.basis.astype(np.float64)
     rest = np.sqrt(np.maximum((z**2).sum(axis=1) - (along**2).sum(axis=1), 0.0))
     return np.column_stack([along, rest, np.zeros(len(z))])
@@ -70,7 +76,10 @@ def landmarks_on(span: Span, z: np.ndarray) -> np.ndarray:
 
 @compiled
 def place(span, moved, square):
-    """[Q^T z, 0, rest(z)] in float32, of moved (d,) = z - z(0) and square = ||z||^2."""
+    """Return the coordinates (r + 2,) of a row on the span, in float32: Q^T z, 0, and the length of z outside the span.
+
+    moved (d,): the scaled row z less the scaled row of zeros; square: ||z||^2.
+    """
     basis, origin = span.basis, span.origin
     dim, count, filled, inside = basis.shape[0], basis.shape[1], 0, 0.0
     for j in range(dim):

@@ -34,9 +34,13 @@ KNOTS = 64  # of a ranked column, at most: 256 rows say no more
 
 
 class View(NamedTuple):
-    """center, unit (d,): z = (x - center) unit; numbers (3,): where z is cut, its scale, 1 / (2 w^2); landmarks (N, d);
-    half (N, N) = L^-1; knots, heights (d, Q): of a ranked view, whose z_j goes through (knots_jq, heights_jq); Q = 0
-    elsewhere; span: of wide rows, on which landmarks are (N, r + 2)."""
+    """Map from a row to features: the scaled row, and kernel values at landmarks.
+
+    center, unit (d,): scaling z = (x - center) unit; numbers (3,): clip of z, scale of the linear features, and 1 / (2
+    w^2) for a Gaussian kernel of width w; landmarks (N, d), or (N, r + 2) on a span of r directions; half (N, N): the
+    inverse of the landmarks' Cholesky factor; knots, heights (d, Q): the ranked view's piecewise linear functions, one
+    per column, and Q = 0 in other views; span: the main directions of wide rows.
+    """
 
     center: np.ndarray
     unit: np.ndarray
@@ -50,7 +54,7 @@ class View(NamedTuple):
 
 @compiled
 def between(x, knots, heights):
-    """The line through (knots, heights) at x; constant beyond the ends."""
+    """Return the piecewise linear function through (knots, heights) at x; it is constant outside the knots."""
     first, last = 0, knots.size  # the number of knots up to x lies between these
     while first < last:
         middle = (first + last) // 2
@@ -66,7 +70,7 @@ def between(x, knots, heights):
 
 @compiled
 def seen(view, x):
-    """z (d,) of a row that is not mapped, or its coordinates on the span (r + 2,)."""
+    """Return the scaled and clipped row z (d,); for wide rows, its coordinates on the span of r directions (r + 2,)."""
     z, limit = np.zeros(x.size, np.float32), view.numbers[0]
     if view.knots.shape[1] > 0:
         for j in range(x.size):
@@ -88,20 +92,20 @@ def seen(view, x):
 
 @compiled
 def cut_at(view, j, value):
-    """z_j of a value."""
+    """Return the scaled and clipped `value` of column j."""
     return min(max((value - view.center[j]) * view.unit[j], -view.numbers[0]), view.numbers[0])
 
 
 @compiled
 def width(view):
-    """Columns, or directions of wide rows: how many features are linear."""
+    """Return the number of linear features: columns, or directions of the span for wide rows."""
     dim, count = view.span.basis.shape
     return count if count > 0 else dim
 
 
 @compiled
 def embedded(view, x):
-    """phi(x), (N + d + 1,), or (N + r + 1,) of wide rows, in float32."""
+    """Return the features of a row x (d,) in float32: N kernel features, the linear features, and a constant."""
     (count, across), dim, z = view.landmarks.shape, width(view), seen(view, x)
     phi, near = np.empty(count + dim + 1, np.float32), np.empty(count, np.float32)
     scale, precision = view.numbers[1], np.float32(view.numbers[2])
@@ -123,7 +127,7 @@ def embedded(view, x):
 
 
 def no_view(dim: int) -> View:
-    """Of contexts of which nothing is known: all are alike."""
+    """Return a view without landmarks that maps all contexts to the same features."""
     return View(
         center=zeros(dim),
         unit=zeros(dim),
@@ -145,7 +149,7 @@ def scaled_views(rows: np.ndarray) -> tuple[View, View]:
 
 
 def bare_view(center: np.ndarray, unit: np.ndarray, limit: float) -> View:
-    """Return a view of these scales that has no landmarks yet."""
+    """Return a view without landmarks that clips (x - center) unit at +-limit."""
     return no_view(center.size)._replace(center=center, unit=unit, numbers=np.array([limit, 1.0, 1.0]))
 
 
@@ -156,19 +160,21 @@ def common_unit(rows: np.ndarray, center: np.ndarray) -> np.ndarray:
 
 
 def standardized(view: View, rows: np.ndarray) -> np.ndarray:
-    """Return z (n, d) of rows in a view that is not ranked, before they are mapped."""
+    """Return rows (n, d) scaled and clipped by a view that is not ranked."""
     return np.clip((rows - view.center) * view.unit, -view.numbers[0], view.numbers[0])
 
 
 def raw_alone(rows: np.ndarray) -> tuple[View, View, View]:
-    """The raw view without landmarks, beside no others: of wide rows that are mostly zeros."""
+    """Return three views for wide sparse rows (n, d): only the raw view has scales, and none has landmarks."""
     center, none = rows.mean(axis=0), no_view(rows.shape[1])
     return none, bare_view(center, common_unit(rows, center), NO_END), none
 
 
 def rank_columns(view: View, rows: np.ndarray, varies: np.ndarray, first: int) -> tuple[View, np.ndarray]:
-    """Return the ranked view with lines of AT_ONCE columns more, from the first on, and their z (n, AT_ONCE) of rows
-    (n, d); columns that do not vary have 0."""
+    """Return the ranked view extended by AT_ONCE columns from `first` on, and their scores (n, AT_ONCE).
+
+    rows (n, d): the rows to rank; varies (d,): False for constant columns, which get score 0.
+    """
     block = slice(first, first + AT_ONCE)
     z, knots, heights = ranked(rows[:, block].T, varies[block])
     lines = np.zeros((2, rows.shape[1], max(knots.shape[1], view.knots.shape[1])))
@@ -180,7 +186,10 @@ def rank_columns(view: View, rows: np.ndarray, varies: np.ndarray, first: int) -
 
 
 def ranked(columns: np.ndarray, varies: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return z (d, n), knots and heights (d, Q) of columns (d, n): all at once, ties with the middle of their ranks."""
+    """Return normal scores of ranks (d, n), and knots and heights (d, Q) that reproduce them, for columns (d, n).
+
+    Tied values share the middle of their ranks. varies (d,): False for constant columns, which get score 0.
+    """
     from scipy.special import ndtri
 
     count = columns.shape[1]
@@ -205,8 +214,11 @@ def ranked(columns: np.ndarray, varies: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 
 def knots_among(opens: np.ndarray) -> np.ndarray:
-    """Return places (d, Q) of the knots of sorted columns, in all their entries one after the other: every value that
-    there is, or KNOTS of them at equal steps; what is too many repeats the last. opens (d, n): where values begin."""
+    """Return flat indices (d, Q) of the knots of sorted columns (d, n).
+
+    opens (d, n): True at the first entry of every distinct value. Knots are all distinct values, or KNOTS of them at
+    equal steps; columns with fewer repeat the last.
+    """
     values = opens.sum(axis=1)[:, None]
     steps = np.arange(min(int(values.max()), KNOTS))
     few = np.where(values > KNOTS, steps * (values - 1) // (KNOTS - 1), np.minimum(steps, values - 1))
@@ -214,8 +226,10 @@ def knots_among(opens: np.ndarray) -> np.ndarray:
 
 
 def with_landmarks(view: View, z: np.ndarray, size: int, orders: list[np.ndarray]) -> View:
-    """Return the view with at most `size` landmarks from rows that it sees as z (n, d); orders: of these rows, random,
-    for distances and for landmarks."""
+    """Return the view with at most `size` landmarks, chosen among scaled rows z (n, d).
+
+    orders: two random permutations of the rows, for measuring distances and for choosing landmarks.
+    """
     length = np.sqrt(np.mean((z**2).sum(axis=1)))
     if view.span.basis.shape[1] > 0:
         z = landmarks_on(view.span, z)
@@ -232,7 +246,7 @@ def with_landmarks(view: View, z: np.ndarray, size: int, orders: list[np.ndarray
 
 
 def view_fits(view: View, dim: int) -> bool:
-    """Whether shapes read from a file are those of a view of `dim` columns."""
+    """Return True if loaded shapes are those of a view of `dim` columns."""
     count, across = len(view.landmarks), view.span.basis.shape[1]
     return (
         view.landmarks.shape == (count, across + 2 if across else dim)
@@ -246,14 +260,14 @@ def view_fits(view: View, dim: int) -> bool:
 
 
 def squares(z: np.ndarray) -> np.ndarray:
-    """||z_i - z_j||^2, (n, n)."""
+    """Return all squared distances ||z_i - z_j||^2, (n, n), of rows z (n, d)."""
     gram = z @ z.T
     norms = np.diagonal(gram)
     return np.maximum(norms[:, None] + norms[None, :] - 2.0 * gram, 0.0)
 
 
 def median_square(z: np.ndarray) -> float:
-    """The median squared distance of rows that differ; 1 where none do."""
+    """Return the median squared distance of rows z (n, d) that differ; 1 if none do."""
     found = squares(z)[np.tril_indices(len(z), -1)]
     found = found[found > CONSTANT * (z**2).sum(axis=1).max()] if found.size else found
     return float(np.median(found)) if found.size else 1.0

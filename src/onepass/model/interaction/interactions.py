@@ -76,7 +76,7 @@ def init_state(users: int, items: int, recent: int) -> InteractionState:
 
 
 def reset_arm(state: InteractionState, place: int) -> None:
-    """Give a place of `own` to another item, in place."""
+    """Reset the state of an item at index `place` to the prior weights, in place, before another item uses it."""
     priors = state.losses.size
     state.own[place, :priors] = 0.0
     state.own[place, priors:] = OWN * np.array(PRIORS[:priors])

@@ -186,7 +186,7 @@ def in_reward_units(means, ones, variances, centre, scale):
 
 @compiled
 def combine_rows(weights, rows):
-    """weights^T rows for the first rows only: weights (used,), rows (row_capacity, capacity)."""
+    """Return weights^T rows (capacity,), over the first `used` rows: weights (used,), rows (row_capacity, capacity)."""
     if weights.size == 0:
         return np.zeros(rows.shape[1])
     return dot(weights, rows[: weights.size])

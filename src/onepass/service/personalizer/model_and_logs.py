@@ -111,11 +111,11 @@ def wait_until(loop: Loop, done: Callable[[], bool]) -> None:
 
 
 def delete_old_records(loop: Loop) -> None:
-    """Delete the records that the loop no longer needs. Waiting decisions stay.
+    """Delete the records that the loop no longer needs; decisions that wait for their rewards stay.
 
-    The new model begins only when the learner has learned all joins that were written before the deletion was asked
-    for. So every join after its beginning is still in the log, together with its decision. Raises Problem if other
-    loops share the log.
+    It first waits until the learner has learned all joins (decisions with their rewards) that were written before the
+    call. Then a new model begins, and every later join is still in the log, together with its decision. Raises Problem
+    if other loops share the log, or if the log is in a database.
     """
     if not isinstance(loop.store, SqliteStore):
         raise Problem(503, "OperationNotAllowed", "In a database logs are deleted by who owns it.")
