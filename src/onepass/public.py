@@ -4,6 +4,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from onepass.bandit.bandit import Bandit
+from onepass.bandit.budget import Budget, Share
+from onepass.bandit.budgeted import Budgeted
 from onepass.bandit.decision import Decision, Recommendation
 from onepass.bandit.explanation import Explanation
 from onepass.bandit.pending_rewards import PendingRewards
@@ -92,6 +94,8 @@ __all__ = [
     "UCB",
     "ABTest",
     "Bandit",
+    "Budget",
+    "Budgeted",
     "Chain",
     "Concatenate",
     "ContextualBandit",
@@ -139,6 +143,7 @@ __all__ = [
     "RestartOnChange",
     "Ridge",
     "RobustFrequentDirections",
+    "Share",
     "SingleDrawThompson",
     "SketchWarning",
     "Snapshot",

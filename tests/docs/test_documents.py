@@ -32,6 +32,7 @@ PAGES = [
     "sketches",
     "forgetting",
     "heavy_tails",
+    "how/budgets",
     "how/heavy_tails",
     "how/linear",
     "kernel_bandits",

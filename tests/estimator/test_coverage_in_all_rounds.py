@@ -3,7 +3,7 @@
 import pytest
 
 from counts import repetitions
-from coverage_games import GAMES, coverage
+from radius_games import GAMES, coverage
 
 
 @pytest.mark.parametrize("delta", [0.05, 0.2])

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import onepass as op
-from coverage_games import BOUND, DIM, NOISE, REG, draw_noise
+from radius_games import BOUND, DIM, NOISE, REG, draw_noise
 
 ROUNDS, DELTA = 150, 0.1
 THEORY = op.Theory(noise=NOISE, parameter_bound=BOUND, delta=DELTA)

@@ -348,11 +348,12 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_missing_damaged_and_other_files_are_named(name: str, files: Path) -> None:
     with pytest.raises(DataNotFound, match=INTERACTIONS[name].forms[0].files[0]):
         load.__wrapped__(name)
-    path = files / INTERACTIONS[name].forms[1].files[0]
+    path = files / INTERACTIONS[name].forms[-1].files[0]
     path.parent.mkdir()
-    mark = "," if name == "magazine" else "\t"
+    mark = {"movielens-100k": "\t", "movielens-1m": "::"}.get(name, ",")
     path.write_text("\n".join(mark.join(row) for row in (("7", "x", "4.0", "30"), ("5", "y", "1.0", "20"))))
-    with pytest.raises(ExperimentError, match=rf"{path.name} is not {name}: it has \(2, 2, 2\) interactions"):
+    count = rf"is not {name}: it has \(2, 2, 2\) interactions"
+    with pytest.raises(ExperimentError, match=count if INTERACTIONS[name].counts else "its first line is not user_id"):
         load.__wrapped__(name)
     path.write_text(f"7{mark}x{mark}much{mark}30")
     with pytest.raises(ExperimentError, match="cannot be read"):

@@ -1,8 +1,10 @@
 """From a file of another system to a service that goes on learning: import, learn, evaluate, serve, verify."""
 
 import json
+import shutil
 import subprocess
 import sys
+import tomllib
 from collections import Counter
 
 import numpy as np
@@ -23,6 +25,9 @@ from onepass.log.open_store import open_store
 from onepass.log.replay import Fold
 from onepass.log.sqlite import SqliteStore
 from onepass.log.verification import FOREIGN, verify
+from onepass.service.loop import Loop
+from onepass.service.messages import DecideRequest
+from onepass.service.settings import parse_settings
 from patience import PATIENCE, until
 from service_process import RunningService
 
@@ -271,6 +276,41 @@ def test_a_service_goes_on_learning_on_an_import(tmp_path, capsys):
     with open_store(str(log), readonly=True) as store:
         export_file(store, tmp_path / "all.dsjson", loop="shop")
     assert sum(1 for _ in dsjson.read(tmp_path / "all.dsjson")) == N + 57 + 8
+
+
+@pytest.mark.parametrize("wait", [0.01, 3600.0], ids=["its own joins are learned", "its own decisions wait"])
+def test_a_service_learns_the_joins_that_imports_made(tmp_path, wait):
+    """Before its first start, while it is stopped, and after its checkpoints are lost; line by line is the truth."""
+    settings, store = parse_settings({**tomllib.loads(LOOP), "reward": {"wait": wait}}), MemoryStore()
+    parts = [dsjson_logs.write_log(tmp_path / f"{begin}.dsjson", 30, begin=begin) for begin in (0, 30, 60)]
+    for number, part in enumerate(parts):
+        assert import_file(store, part, loop="shop", default=0.0)["join"] == 30
+        loop = Loop(settings, store, tmp_path / "models")
+        try:
+            assert loop.learner.snapshot.n_learned >= 30 * (number + 1)
+            found = loop.decide(DecideRequest(context={"GUser": {"age": 20}}, arms=["a", "b"], id=f"own {number}"))
+            assert found.result().rounds >= 30 * (number + 1)
+            if wait < 1.0:
+                until(lambda learner=loop.learner: learner.learned)
+            assert loop.problem() is None
+        finally:
+            loop.stop()
+        if number == 1:
+            shutil.rmtree(tmp_path / "models")
+    naive = op.InteractionBandit(seed=3)
+    for join in store.read(kinds=["join"]):
+        (decision,) = (one for one in store.find("shop", join.id) if isinstance(one, Decision))
+        lesson = request_from_decision(decision)
+        naive.learn(lesson.context, join.rewards[0], lesson.arm(decision.places[0]))
+    learned = loop.learner.fold.bandit
+    assert learned.n_learned == naive.n_learned == 90 + (3 if wait < 1.0 else 0)
+    request = request_from_decision(next(store.read(kinds=["decision"])))[:2]
+    assert np.array_equal(learned.score(*request), naive.score(*request))
+    for first in (True, False):
+        result = verify(Fold.resume(store, "shop", first=first))
+        assert (result.ok, result.wrong, result.left[FOREIGN]) == (True, 0, 90)
+        assert result.equal == 3
+    assert [*store.check()] == []
 
 
 # ---- evaluation ----

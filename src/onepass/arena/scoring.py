@@ -153,7 +153,7 @@ def prior_squares(arena: ArenaState, arm_ids: np.ndarray, rows: np.ndarray) -> n
 def evaluate_arms(
     arena: ArenaState, arm_ids: np.ndarray, rows: np.ndarray, extra: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return predicted rewards (K,) and squared widths x^T A^-1 x (K,) of arms, with A an arm's Gram matrix.
+    """Return predicted rewards (K,) and squared widths x^T A^-1 x (K,) of arms; A: an arm's design.
 
     arm_ids (K,): the arms' ids, NONE for an arm that has learned nothing; rows: a row x for each arm, or one (1, dim)
     for all. extra (K, k): shared features z of a hybrid model, replaced in place by z - B^T A^-1 x, with B the sum of

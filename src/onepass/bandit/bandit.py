@@ -5,10 +5,30 @@ from typing import Any, Self, final
 
 import numpy as np
 
-from onepass.bandit.decide import are_decisions, choice_error, decision_seeds, is_greedy, make_decision, pair_rewards
+from onepass.bandit.decide import (
+    DecisionSeed,
+    are_decisions,
+    choice_error,
+    decision_seeds,
+    is_greedy,
+    make_decision,
+    pair_rewards,
+)
 from onepass.bandit.decision import SAMPLED, Decision, Recommendation, stack_decisions
 from onepass.bandit.explanation import Explanation, arms_to_explain, make_explanation
 from onepass.bandit.maximizer import maximize_score
+from onepass.bandit.outcomes import (
+    Asked,
+    check_names,
+    check_prices,
+    check_values,
+    check_weights,
+    choose_by_weights,
+    outcomes_by_slot,
+    predictions,
+    relative,
+    values_from_record,
+)
 from onepass.bandit.recommend import recommend_top_k
 from onepass.bandit.regret_bound import RegretBound, RegretSum, bound_of_slot, bounds_of_rounds, is_bounded, make_bound
 from onepass.bandit.rewarded_ids import RewardedIds
@@ -50,11 +70,15 @@ class Bandit(files.Owner):
         Seed for ties and draws, at least 0.
     name : str, default "Bandit"
         Name that `repr` shows.
+    outcomes : sequence of str, default None
+        Names of outcomes that are learned beside the reward, on the design of the reward (docs/how/budgets.md).
+        None learns the reward alone.
 
     Raises
     ------
     ValueError
-        If the parts do not fit together, or `features` or `half_life` is given beside a model that exists already.
+        If the parts do not fit together, the model learns no outcomes, or `features` or `half_life` is given beside a
+        model that exists already.
 
     Notes
     -----
@@ -88,14 +112,18 @@ class Bandit(files.Owner):
         half_life: Any = None,
         seed: int = 0,
         name: str = "Bandit",
+        outcomes: Iterable[str] | None = None,
     ) -> None:
         if not isinstance(name, str):
             raise ValueError(f"name must be a string, got {check.quote(name)}")
         self.name: str = name
         self.seed: int = check.integer("seed", seed, 0, None)
+        self.outcomes: tuple[str, ...] = check_names(outcomes)
         self._adopt(make_model(model, features, half_life))
+        if self.outcomes:
+            self._model.begin_outcomes(len(self.outcomes))
         self._explore(exploration)
-        self._rewarded, self._regret = RewardedIds(), RegretSum()
+        self._rewarded, self._informed, self._regret = RewardedIds(), RewardedIds(), RegretSum()
         self._rng = np.random.default_rng(self.seed)
         self._next_look = FIRST
 
@@ -189,6 +217,8 @@ class Bandit(files.Owner):
         rest: str = SAMPLED,
         time: Any = None,
         maximizer: Callable[[Callable[[Any], np.ndarray]], Any] | None = None,
+        costs: Any = None,
+        weights: Any = None,
     ) -> Decision:
         """Choose an arm, or a list of `k` arms, for one request or for n requests.
 
@@ -220,6 +250,15 @@ class Bandit(files.Owner):
         maximizer : callable, default None
             For arms that are rows which cannot be listed, and rules without chance: a function that is given the
             score function, (n, dim) -> (n,), and returns the best row (dim,), which is then the arm.
+        costs : dict, default None
+            Known prices of arms, {arm: {outcome: price above 0}}, for a bandit with `outcomes`. Outcomes are learned
+            relative to the price: predictions follow a price that changes. Give them always or never.
+        weights : dict, default None
+            Weights of the reward, at least 0 (default 1), and of outcomes (default 0): {"reward": 1, "latency": -0.2};
+            under "arms" numbers that are added to the scores of single arms. Or a function of a `Survey` of a single
+            request that returns such a dictionary and a mask (K,) of arms that may be chosen, as budgets use. Arms are
+            ranked by the weighted sum of the reward's score and of predicted outcomes, and the action probabilities
+            are those of that sum.
 
         Returns
         -------
@@ -233,6 +272,8 @@ class Bandit(files.Owner):
         FloatingPointError
             If a score is not finite.
         """
+        if self.outcomes or costs is not None or weights is not None:
+            return self._decide_with_outcomes(context, arms, k, id, eligible, rest, time, maximizer, costs, weights)
         if maximizer is not None:
             return self._decide_by_maximizer(maximizer, context, arms, k, id, eligible, time)
         model = self._model.at(time)
@@ -252,6 +293,138 @@ class Bandit(files.Owner):
             evidence = model.evidence(request, i, places)
             each.append(make_decision(one, found, names, evidence, rest, rule, model.n_learned))
         return each[0] if request.single else stack_decisions(each)
+
+    def _decide_with_outcomes(
+        self, context: Any, arms: Any, k: int, id: Any, eligible: Any, rest: str, time: Any, maximizer: Any,
+        costs: Any, weights: Any,
+    ) -> Decision:  # fmt: skip
+        """Decide as `decide` does, with predicted outcomes in the record."""
+        if maximizer is not None:
+            raise ValueError("maximizer must be None for a bandit with outcomes, or beside costs and weights")
+        asked, made = self._statements(context, arms, k, id, eligible, rest, time, costs, weights), []
+        for i, one in enumerate(asked.seeds):
+            raw, errors = asked.model.predict_outcomes(asked.request, i)
+            predicted = predictions(raw, asked.prices)
+            if asked.weights is None:
+                given = asked.request, i, asked.rule, one.rng, asked.eligible, asked.k, asked.greedy
+                found, by, among = asked.model.choose(*given), None, None
+            else:
+                found, by, among = choose_by_weights(asked, i, one.rng, predicted)
+            if found[0][0] < 0:
+                raise choice_error(int(found[0][0]))
+            evidence = asked.model.evidence(asked.request, i, found[0])
+            plain = make_decision(one, found, asked.request.names, evidence, rest, asked.rule, asked.model.n_learned)
+            stopped = among if callable(asked.weights) else None
+            made.append(self._with_outcomes(plain, predicted, errors, asked, by, stopped))
+        return made[0] if asked.request.single else stack_decisions(made)
+
+    @reading
+    def probabilities(
+        self,
+        context: Any = None,
+        arms: Any = None,
+        *,
+        id: str | None = None,
+        eligible: Any = None,
+        time: Any = None,
+        costs: Any = None,
+        weights: Any = None,
+    ) -> np.ndarray:
+        """Return the action probabilities of one request without choosing an arm. Nothing changes.
+
+        Parameters
+        ----------
+        context : array, dict, frame or Factors, default None
+            One request, as in `decide`.
+        arms : sequence of hashable, dict or list of features, default None
+            The arms on offer, as in `decide`.
+        id : str, default None
+            Identity of the decision, as in `decide`. It matters for rules that draw parameters, whose probabilities
+            depend on the draws. None uses the first draws of the seed.
+        eligible : array of bool or sequence of names, default None
+            The arms that may be chosen, as in `decide`.
+        time : float or datetime, default None
+            Present time, as in `decide`.
+        costs, weights : dict, default None
+            Prices and weights, as in `decide`.
+
+        Returns
+        -------
+        ndarray of shape (K,)
+            The probability of each arm.
+
+        Raises
+        ------
+        ValueError
+            If `decide` would refuse the request, or if there are several requests.
+        FloatingPointError
+            If a score is not finite.
+        """
+        asked = self._statements(context, arms, 1, id or "", eligible, SAMPLED, time, costs, weights, draw=False)
+        if not asked.request.single:
+            raise ValueError(f"contexts must be those of one decision, not of {len(asked.request.each)} at once")
+        (one,) = asked.seeds
+        if asked.weights is None:
+            found = asked.model.choose(asked.request, 0, asked.rule, one.rng, asked.eligible, 1, False)
+        else:
+            predicted = predictions(asked.model.predict_outcomes(asked.request, 0)[0], asked.prices)
+            found = choose_by_weights(asked, 0, one.rng, predicted).choice
+        if found[0][0] < 0:
+            raise choice_error(int(found[0][0]))
+        return found[1][0]
+
+    def _statements(
+        self, context: Any, arms: Any, k: int, id: Any, eligible: Any, rest: str, time: Any, costs: Any, weights: Any,
+        draw: bool = True,
+    ) -> Asked:  # fmt: skip
+        """Check and encode the arguments of a decision with outcomes."""
+        if not self.outcomes and not (costs is None and weights is None):
+            raise ValueError(
+                "costs and weights must be None for a bandit without outcomes: name them in outcomes=[...]"
+            )
+        model = self._model.at(time)
+        request = model.encode(context, arms)
+        k = check.integer("k", k, 1, request.size)
+        prices = check_prices(costs, self.outcomes, request.names, request.size)
+        weighed = weights if callable(weights) else check_weights(weights, self.outcomes, request.names, request.size)
+        among, rule = eligible_arms(eligible, request.names, request.size, k), model.active_rule(self._rule, request)
+        if draw:
+            seeds = decision_seeds(id, None if request.single else len(request.each), self.seed, self._rng)
+        else:
+            rng = np.random.default_rng(self.seed)
+            seeds = decision_seeds(id, None, self.seed, rng) if id else [DecisionSeed("", rng, self.seed)]
+        return Asked(model, request, k, among, is_greedy(rest), rule, seeds, prices, weighed, self.outcomes)
+
+    def _with_outcomes(
+        self,
+        decision: Decision,
+        predicted: np.ndarray,
+        errors: np.ndarray,
+        asked: Asked,
+        weights: Any,
+        stopped: np.ndarray | None,
+    ) -> Decision:
+        """Return a decision whose record has predicted outcomes (J, K), prices and weights."""
+        spreads, prices = None, asked.prices
+        if decision.widths is not None and self.outcomes:
+            spreads = {name: size * decision.widths for name, size in zip(self.outcomes, errors, strict=True)}
+            if prices is not None:
+                spreads = {
+                    name: spread * np.where(np.isnan(prices[j]), 1.0, prices[j])
+                    for j, (name, spread) in enumerate(spreads.items())
+                }
+        return decision._replace(
+            predicted=dict(zip(self.outcomes, predicted, strict=True)),
+            spreads=spreads,
+            costs=None
+            if prices is None
+            else {
+                name: {a: price for a, price in enumerate(each.tolist()) if price == price}
+                for name, each in zip(self.outcomes, prices, strict=True)
+            },
+            weights=weights,
+            eligible=None if stopped is None else stopped[0],
+        )
 
     def _decide_by_maximizer(
         self, maximizer: Any, context: Any, arms: Any, k: int, id: Any, eligible: Any, time: Any
@@ -363,12 +536,13 @@ class Bandit(files.Owner):
     def learn(
         self,
         context: Any,
-        reward: Any,
+        reward: Any = None,
         arm: Any = None,
         *,
         nu: Any = None,
         allow_repeat: bool = False,
         time: Any = None,
+        outcomes: Any = None,
     ) -> None:
         """Learn the reward of a decision, or of a context and an arm chosen elsewhere.
 
@@ -380,8 +554,9 @@ class Bandit(files.Owner):
             A decision, n decisions at once, or a list of them: they are learned from their records alone. Or the
             context of one arm as `decide` takes it: a row (dim,) or n rows (n, dim), `Factors` in pairs, a record or
             n of them, None for a fixed set of arms.
-        reward : float or array of shape (n,)
-            The reward of each row. For a decision of k slots, k numbers, with None for a slot without a reward.
+        reward : float or array of shape (n,), default None
+            The reward of each row. For a decision of k slots, k numbers, with None for a slot without a reward. None
+            beside `outcomes` of a decision: its reward came before, or comes later.
         arm : hashable, dict or list, default None
             The arm of each reward, for contexts of models that know arms: a name, {name: features}, [features] or an
             index. None for decisions, and where rows are arms.
@@ -391,6 +566,10 @@ class Bandit(files.Owner):
             Learn a second reward of a decision. By default it is refused for the last 10,000 rewarded decisions.
         time : float or datetime, default None
             Time from which the rows count, as in `decide`.
+        outcomes : dict or list of dict, default None
+            Outcomes by name, {"dollars": 0.0003}: one dictionary for each decision or row; for a decision of k slots k
+            of them, with None for none. An outcome may be missing and come in a later call. It then counts exactly as
+            if it had come with the reward, where the model is linear and the design exact.
 
         Raises
         ------
@@ -401,12 +580,16 @@ class Bandit(files.Owner):
         if are_decisions(context):
             if arm is not None or nu is not None:
                 raise ValueError("arm and nu must be None beside decisions, which know their arms")
-            self._reward(context, reward, allow_repeat, time)
+            if outcomes is None and (reward is not None or not self.outcomes):
+                self._reward(context, reward, allow_repeat, time)
+            else:
+                self._learn_outcomes(context, reward, outcomes, allow_repeat, time)
         else:
             batch = self._model.observe(context, arm)
             values = self._values(reward, batch.size, batch.single)
+            beside = self._outcomes_of_rows(outcomes, batch)
             with defer_signals():
-                self._update(batch, values, nu, time)
+                self._update(batch, values, nu, time, beside)
         if self.n_learned >= self._next_look:
             self._next_look = next_look(self._model, self.name, self._next_look)
 
@@ -422,9 +605,10 @@ class Bandit(files.Owner):
                     values.append(value)
         batch = self._model.recall(slots) if slots else None
         checked = self._values(values[0], 1, True) if len(values) == 1 else self._values(values, len(slots), False)
+        more = self._fill_missing(slots) if self.outcomes else None
         with defer_signals():
             if batch is not None:
-                self._update(batch, checked, None, time)
+                self._update(batch, checked, None, time, more)
                 if self._bounded:
                     self._add_regret(slots)
             self._rewarded.add(new)
@@ -435,8 +619,75 @@ class Bandit(files.Owner):
             if decision.rule == self._rule.text:
                 self._regret = self._regret.add(bound_of_slot(decision, slot, self._model.family))
 
-    def _update(self, batch: Any, values: np.ndarray, nu: Any, time: Any) -> None:
-        model = self._model.update(batch, values, nu=nu, time=time, residuals=self._rule.residual)
+    def _learn_outcomes(self, decisions: Any, rewards: Any, outcomes: Any, allow_repeat: bool, time: Any) -> None:
+        """Learn outcomes of decisions, with their rewards or apart."""
+        if not self.outcomes:
+            raise ValueError("outcomes must be None for a bandit that was given no names of outcomes")
+        given = [one for part in (decisions if isinstance(decisions, list) else [decisions]) for one in part.split()]
+        each = outcomes_by_slot(given, outcomes)
+        values, late, keys = {}, [], []
+        for d, one in enumerate(given):
+            for slot in range(len(one.arms)):
+                found = check_values(each[d][slot], self.outcomes)
+                values[d, slot] = relative(one, slot, found, self.outcomes)
+                known = ~np.isnan(found)
+                keys += [f"{one.id}\n{slot}\n{n}" for n, some in zip(self.outcomes, known, strict=True) if some]
+                late.append((d, slot, known))
+        informed = self._informed.check(keys, allow_repeat)
+        if rewards is None:
+            revisions = []
+            for d, slot, known in late:
+                if known.any():
+                    one = given[d]
+                    expected = relative(one, slot, values_from_record(one, slot, self.outcomes), self.outcomes)
+                    learned = one.id in self._rewarded and not np.isnan(expected[known]).any()
+                    revisions.append(((one, slot), values[d, slot], expected if learned else None))
+            with defer_signals():
+                for at, revised, before in revisions:
+                    self._model.revise_outcomes(at, revised, before)
+                self._informed.add(informed)
+            return
+        paid = pair_rewards(decisions, rewards)[1]
+        new = self._rewarded.check([one.id for one in given], allow_repeat)
+        places = [(d, slot) for d, row in enumerate(paid) for slot, value in enumerate(row) if value is not None]
+        slots = [(given[d], slot) for d, slot in places]
+        batch = self._model.recall(slots) if slots else None
+        checked = self._values([paid[d][slot] for d, slot in places], len(slots), False)
+        rows = self._fill_missing(slots)
+        for i, at in enumerate(places):
+            rows[i] = np.where(np.isnan(values[at]), rows[i], values[at])
+        with defer_signals():
+            if batch is not None:
+                self._update(batch, checked, None, time, rows)
+                if self._bounded:
+                    self._add_regret(slots)
+            self._rewarded.add(new)
+            self._informed.add(informed)
+
+    def _fill_missing(self, slots: list[tuple[Decision, int]]) -> np.ndarray:
+        """Return what is learned (n, J) for outcomes that have not come: their predictions, or NaN for nothing."""
+        out = np.empty((len(slots), len(self.outcomes)))
+        for i, (one, slot) in enumerate(slots):
+            out[i] = relative(one, slot, values_from_record(one, slot, self.outcomes), self.outcomes)
+            for j, name in enumerate(self.outcomes):
+                if f"{one.id}\n{slot}\n{name}" in self._informed:
+                    out[i, j] = np.nan
+        return out
+
+    def _outcomes_of_rows(self, outcomes: Any, batch: Any) -> np.ndarray | None:
+        """Return outcomes (n, J) of rows that were decided elsewhere."""
+        if not self.outcomes:
+            if outcomes is not None:
+                raise ValueError("outcomes must be None for a bandit that was given no names of outcomes")
+            return None
+        given = [None] * batch.size if outcomes is None else [outcomes] if batch.single else outcomes
+        if not isinstance(given, list | tuple) or len(given) != batch.size:
+            raise ValueError(f"outcomes must have one entry per row ({batch.size}), got {check.quote(outcomes)}")
+        return np.stack([check_values(each, self.outcomes) for each in given]) if given else np.empty((0, 0))
+
+    def _update(self, batch: Any, values: np.ndarray, nu: Any, time: Any, outcomes: np.ndarray | None = None) -> None:
+        more = {} if outcomes is None else {"outcomes": outcomes}
+        model = self._model.update(batch, values, nu=nu, time=time, residuals=self._rule.residual, **more)
         if model is not self._model:  # one that the data asked for
             self._adopt(model)
             self._explore(self._given)
@@ -719,6 +970,7 @@ class Bandit(files.Owner):
             The copy, which never learns.
         """
         twin = self._twin(self._model.freeze())
+        self._copy_outcomes(twin)
         twin._model.sharing = twin.sharing
         return Snapshot(twin)
 
@@ -732,6 +984,7 @@ class Bandit(files.Owner):
             The copy.
         """
         twin = self._twin(self._model.copy())
+        self._copy_outcomes(twin)
         twin._model.sharing = twin.sharing
         twin._rng = np.random.default_rng(self.seed)
         twin._rng.bit_generator.state = self._rng.bit_generator.state
@@ -741,8 +994,13 @@ class Bandit(files.Owner):
         """Return a bandit with another model and otherwise the attributes of this one."""
         twin = type(self).__new__(type(self))
         twin.__dict__.update(self.__dict__)
-        twin._model, twin._rewarded = model, self._rewarded.copy()
+        twin._model, twin._rewarded, twin._informed = model, self._rewarded.copy(), self._informed.copy()
         return twin
+
+    def _copy_outcomes(self, twin: Self) -> None:
+        """Give another bandit's model copies of what was learned about outcomes."""
+        if self.outcomes:
+            twin._model.restore_outcomes(len(self.outcomes), files.InMemory(self._model.outcome_state()))
 
     def merge(self, other: "Bandit", *, since: "Bandit | None" = None) -> Self:
         """Learn everything that another bandit has learned, as if its rows had been learned here.
@@ -774,6 +1032,8 @@ class Bandit(files.Owner):
             if not (isinstance(one, Bandit) and type(one.model) is type(self._model)):
                 kind = type(self._model).__name__
                 raise TypeError(f"{name} must be another bandit with a {kind}, got {check.quote(one)}")
+        if self.outcomes or other.outcomes:
+            raise TypeError("bandits with outcomes cannot be merged: learn the other one's log here")
         # copied first, so that no bandit is written while it waits for another one
         return self._merge(other.copy(), None if since is None else since.copy())
 
@@ -784,6 +1044,7 @@ class Bandit(files.Owner):
             self._rewarded.join(other._rewarded)
             if (self._regret.rows, other._regret.rows) != (0, 0):
                 self._regret = self._regret.join(other._regret, None if since is None else since._regret)
+            self._informed.join(other._informed)
             self._rule = self._rule._replace(code={})  # compiled for the types of the state before
         return self
 
@@ -811,13 +1072,21 @@ class Bandit(files.Owner):
             "rewarded": self._rewarded.to_text(),
             "regret": self._regret.to_plain(),
         }
-        return files.Contents(self._arguments(), extra, ())
+        if not self.outcomes:
+            return files.Contents(self._arguments(), extra, ())
+        extra |= {"outcomes": list(self.outcomes), "informed": self._informed.to_text()}
+        return files.Contents(self._arguments(), extra, self._model.outcome_state())
 
     @classmethod
     def from_contents(cls, params: dict[str, Any], extra: dict[str, Any], held: files.StateSource) -> Self:
         """Rebuild a bandit from `params`, `extra` and `held`; ValueError if they do not belong together."""
-        held.take((), lambda found: True)
         bandit = cls(**{name: build(part) for name, part in params.items()})
+        if extra.get("outcomes"):
+            bandit.outcomes = check_names(extra["outcomes"])
+            bandit._model.restore_outcomes(len(bandit.outcomes), held)
+            bandit._informed = RewardedIds.from_text(extra["informed"])
+        else:
+            held.take((), lambda found: True)
         bandit._rng.bit_generator.state = extra["rng"]
         bandit._rewarded = RewardedIds.from_text(extra["rewarded"])
         bandit._regret = RegretSum.from_plain(extra["regret"])

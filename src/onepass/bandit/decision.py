@@ -86,6 +86,17 @@ class Decision(NamedTuple):
         The exploration rule as text.
     seed : int or str
         Key of the random numbers (hexadecimal digits) if the id was given, else the seed of the bandit.
+    predicted : dict of str to ndarray of shape (K,), default None
+        Predicted outcomes of all arms, by name, for a bandit with `outcomes`. A batch has a list of them.
+    spreads : dict of str to ndarray of shape (K,), default None
+        Standard errors of `predicted`: the outcome's residual times `widths`. None if the rule uses no widths.
+    costs : dict of str to dict, default None
+        Prices that were given: by outcome, then by index of the arm.
+    weights : dict of str to float, default None
+        Weights of the reward and of outcomes by which the arms were ranked; under "arms" those of single arms. The
+        price of a budget is minus its weight.
+    eligible : ndarray of bool of shape (K,), default None
+        The arms that might be chosen, if a budget decided so.
     """
 
     arm: Any
@@ -106,6 +117,20 @@ class Decision(NamedTuple):
     n_learned: int
     rule: str
     seed: Any
+    predicted: Any = None
+    spreads: Any = None
+    costs: Any = None
+    weights: Any = None
+    eligible: Any = None
+
+    @property
+    def prices(self) -> dict[str, float]:
+        """Price of each outcome in units of reward: minus its weight, for weights below 0."""
+        return {
+            name: -weight
+            for name, weight in (self.weights or {}).items()
+            if not isinstance(weight, dict) and weight < 0.0
+        }
 
     @property
     def is_batch(self) -> bool:
@@ -148,6 +173,10 @@ class Decision(NamedTuple):
         for field, value in zip(self._fields, self, strict=True):
             name = RECORD_NAMES.get(field, field)
             out[name] = value.tolist() if isinstance(value, np.ndarray | np.generic) else value
+        for field in OPTIONAL:
+            value = out.pop(field)
+            if value is not None:
+                out[field] = plain_outcomes(value)
         for name in ("arm", "arms", "offered"):
             out[name] = _json_name(out[name])
         out["tail"] = TAILS[self.rest]
@@ -195,13 +224,52 @@ class Recommendation(NamedTuple):
 
 BATCH_FIELDS = (  # fields with an entry per decision
     "arm", "arms", "scores", "means", "widths", "propensity", "probabilities", "index", "places", "slots",
-    "propensities", "id", "context", "seed",
+    "propensities", "id", "context", "seed", "predicted", "spreads", "costs", "eligible",
 )  # fmt: skip
+OPTIONAL = (
+    "predicted",
+    "spreads",
+    "costs",
+    "weights",
+    "eligible",
+)  # fields of a bandit with outcomes, left out of JSON if None
+
+
+def plain_outcomes(value: Any) -> Any:
+    """Convert an optional field to JSON."""
+    if isinstance(value, dict):
+        return {str(name): plain_outcomes(part) for name, part in value.items()}
+    return value.tolist() if isinstance(value, np.ndarray) else value
+
+
+def outcomes_from_json(record: dict[str, Any], count: int) -> dict[str, Any]:
+    """Return the optional fields of a record."""
+    out: dict[str, Any] = {}
+    for name in ("predicted", "spreads"):
+        if record.get(name) is not None:
+            out[name] = {key: _numbers(record[name], key, (count,)) for key in record[name]}
+    if record.get("costs") is not None:
+        out["costs"] = {
+            key: {int(place): check.positive("price", price) for place, price in each.items()}
+            for key, each in record["costs"].items()
+        }
+    if record.get("weights") is not None:
+        out["weights"] = {
+            str(key): {arm: check.real("weight", one) for arm, one in value.items()}
+            if isinstance(value, dict)
+            else check.real("weight", value)
+            for key, value in record["weights"].items()
+        }
+    if record.get("eligible") is not None:
+        out["eligible"] = _numbers(record, "eligible", (count,), np.bool_)
+    return out
 
 
 def stack_decisions(each: list[Decision]) -> Decision:
     """Combine single decisions into one record with a leading axis."""
     columns: dict[str, Any] = {name: [getattr(one, name) for one in each] for name in BATCH_FIELDS}
+    for name in ("predicted", "spreads", "costs", "eligible"):
+        columns[name] = None if columns[name][0] is None else columns[name]
     for name in ("scores", "means", "widths", "probabilities", "places", "slots", "propensities", "context"):
         columns[name] = None if columns[name][0] is None else np.stack(columns[name])
     for name in ("propensity", "index"):
@@ -306,6 +374,7 @@ def decision_from_record(cls: Any, record: Any) -> Any:
         n_learned=check.integer("rounds", record["rounds"], 0),
         rule=record["rule"],
         seed=record["seed"],
+        **outcomes_from_json(record, count),
     )
 
 

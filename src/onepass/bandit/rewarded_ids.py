@@ -31,6 +31,9 @@ class RewardedIds:
     def __len__(self) -> int:
         return len(self._bits)
 
+    def __contains__(self, identity: str) -> bool:
+        return _bits(identity) in self._bits
+
     def check(self, identities: list[str], allow_repeat: bool) -> list[int]:
         """Return the bits of identities, to be given to `add`.
 

@@ -20,6 +20,7 @@ from onepass.evaluation.harm_test import AtLeast, AtMost
 from onepass.evaluation.linear_policy import LinearPolicy
 from onepass.evaluation.log import Log
 from onepass.evaluation.moments import Moments, compute_moments
+from onepass.evaluation.outcomes import FrontierPoint, evaluate_outcomes, frontier, outcome_log
 from onepass.evaluation.pooling import pool_logs
 from onepass.evaluation.progressive import LearningPolicy, learning_curve, progressive
 from onepass.evaluation.reward_models import RegressorModel, RidgeModel
@@ -46,6 +47,7 @@ __all__ = [
     "Estimator",
     "Evaluation",
     "FieldArm",
+    "FrontierPoint",
     "GuardReport",
     "Guarded",
     "Interval",
@@ -68,11 +70,14 @@ __all__ = [
     "doubly_robust_interval",
     "evaluate",
     "evaluate_many",
+    "evaluate_outcomes",
     "evaluate_slates",
+    "frontier",
     "get_estimator",
     "learning_curve",
     "logs_from_events",
     "make_sample",
+    "outcome_log",
     "pool_logs",
     "power",
     "progressive",

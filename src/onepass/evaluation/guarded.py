@@ -71,9 +71,9 @@ class GuardReport(NamedTuple):
     baseline : float
         Upper limit of that sum for the baseline.
     slack : float
-        reward - (1 - loss) baseline, in units of rewards.
+        Reward less (1 - loss) times baseline, in units of rewards.
     share : float
-        q, the share of the bandit in the next decision.
+        Share q of the bandit in the next decision.
     stopped : tuple of str
         Outcomes whose guardrail has been broken.
     """

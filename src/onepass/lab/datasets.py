@@ -250,6 +250,9 @@ SOURCES = {
 NAMES = ("digits", *SOURCES)
 
 
+HEADER_2023 = b"user_id,parent_asin,rating,timestamp\n"
+
+
 def _read_interactions(
     order: str, separator: str, header: bool = False, unit: float = 1.0
 ) -> Callable[[list[Path]], Examples]:
@@ -266,6 +269,8 @@ def _read_interactions(
         names = order.split()
         try:
             content = unpack(paths[0].read_bytes()).replace(separator.encode(), separator[:1].encode())
+            if header and not content.startswith(HEADER_2023):
+                raise ValueError(f"its first line is not {HEADER_2023.decode().strip()}")
             table = pl.read_csv(content, has_header=header, separator=separator[:1], new_columns=names)
             places = [(pl.col(name).rank("dense") - 1).cast(float) for name in ("user", "item")]
             numbers = [pl.col("rating").cast(float), pl.col("time").cast(float) * unit]

@@ -20,6 +20,7 @@ from onepass.lab.matrices import suites as matrices
 from onepass.lab.news import suites as news
 from onepass.lab.noisy import study as noisy
 from onepass.lab.recommender import suites as recommender
+from onepass.lab.routing import study as routing
 from onepass.lab.tuners import study as tuners
 
 GROUPS: Mapping[str, Sequence[Study]] = {
@@ -32,6 +33,7 @@ GROUPS: Mapping[str, Sequence[Study]] = {
     "Arms with features: click rates": news.SUITES,
     "Contextual bandits: nothing tuned": (*bakeoff.SUITES, *noisy.SUITES),
     "A/B tests: decisions to the right stop": ab_tests.SUITES,
+    "Prompts to language models: rewards within budgets": routing.SUITES,
     "Sketched matrices: errors": matrices.SUITES,
     "Recommenders: hits, month by month": recommender.SUITES,
     "Kernel bandits: regret": kernels.SUITES,

@@ -135,10 +135,9 @@ def _check_factor(name: str, value: Any) -> np.ndarray:
 
 
 def _extend(basis: np.ndarray, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return an orthonormal basis (n, r') of the span of `basis` (n, r) and `columns` (n, m), and their coordinates.
+    """Return an orthonormal basis (n, r') of `basis` (n, r) and `columns` (n, m), and the columns' coordinates.
 
-    The first r columns of the result are `basis`; new directions are added only for columns outside its span. The
-    coordinates (r', m) are those of `columns`.
+    The first r columns of the result are `basis`; new directions are added only for columns outside its span.
     """
     inside = basis.T @ columns
     residual = columns - basis @ inside

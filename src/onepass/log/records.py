@@ -26,7 +26,7 @@ except ModuleNotFoundError:
     raise ModuleNotFoundError("onepass.log needs msgspec: pip install onepass[log]", name="msgspec") from None
 
 from onepass.bandit.decision import FORMAT as DECISION_FORMAT
-from onepass.bandit.decision import RECORD_NAMES, SAMPLED, TAILS, name_from_json
+from onepass.bandit.decision import OPTIONAL, RECORD_NAMES, SAMPLED, TAILS, name_from_json, plain_outcomes
 from onepass.bandit.decision import Decision as Decided
 from onepass.features.outer_product import Factors
 from onepass.foundation.check import quote
@@ -38,12 +38,14 @@ SECOND = 1_000_000  # microseconds
 DETAILS = ("slots", "offered", "context", "scores", "means", "widths", "tail", "rounds", "rule", "seed")
 # Fields that a record and a `onepass.Decision` share.
 DECISION_FIELDS = ("id", "places", "propensities", "probabilities", *DETAILS)
+OUTCOME_FIELDS = tuple(name for name in OPTIONAL if name != "eligible")  # of a bandit with outcomes
 FIELDS = {name: field for field, name in RECORD_NAMES.items()}  # of a `onepass.Decision`, by their names in a record
 ARRAYS = (np.ndarray, np.generic)
 CONTAINERS = (float, list, tuple, dict)  # what a number that is not finite may hide in
 NOT_FINITE = b"null"  # what msgspec writes for it, and for None
 
 
+OUTCOMES = "outcomes"  # how a join came about that has outcomes without rewards
 CORRECTION = "correction"  # how a join came about that says what a late outcome changes
 LONGEST = 256  # characters of a name, as Personalizer has them; PostgreSQL indexes 2,700 bytes
 MOST = 2**62  # microseconds: databases have 64 bits
@@ -179,6 +181,12 @@ class Decision(Record, frozen=True, kw_only=True, tag_field="kind", tag="decisio
         True if the decision waits for its activation.
     passed : float, default 1.0
         Probability with which this line was kept, above 0 and at most 1.
+    predicted, spreads : dict of str to list of float, default None
+        Predicted outcomes of all arms and their standard errors, as in `onepass.Decision`.
+    costs : dict, default None
+        Prices of arms, by outcome and index of the arm.
+    weights : dict, default None
+        Weights of the reward, of outcomes and of arms. The price of a budget is minus its weight.
     extra : dict, default None
         Further fields of another system's format.
 
@@ -217,6 +225,10 @@ class Decision(Record, frozen=True, kw_only=True, tag_field="kind", tag="decisio
     canary: Canary | None = None
     deferred: bool = False
     passed: float = 1.0
+    predicted: dict[str, list[float]] | None = None
+    spreads: dict[str, list[float]] | None = None
+    costs: dict[str, dict[str, float]] | None = None
+    weights: dict[str, Any] | None = None
     extra: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
@@ -280,6 +292,11 @@ class Decision(Record, frozen=True, kw_only=True, tag_field="kind", tag="decisio
                 fields[name] = _to_plain_data(fields[name])
         if isinstance(fields.get("eligible"), list | tuple | set | frozenset):
             fields["eligible"] = [_list_members(one) for one in fields["eligible"]]
+        if decision.eligible is not None:  # by a budget, which no replay asks again
+            fields["eligible"] = _to_plain(decision.eligible)
+        for name in OUTCOME_FIELDS:
+            if getattr(decision, name) is not None:
+                fields[name] = plain_outcomes(getattr(decision, name))
         # names that are strings are written as they are
         if not decision.is_batch and decision.candidates and set(map(type, decision.candidates)) == {str}:
             held = {name: _to_plain(getattr(decision, FIELDS.get(name, name))) for name in DECISION_FIELDS}
@@ -312,7 +329,7 @@ class Decision(Record, frozen=True, kw_only=True, tag_field="kind", tag="decisio
             If the record is of another system.
         """
         arms = _arms_at(self.offered, self.places) if self.arms is None else self.arms
-        whole = {name: getattr(self, name) for name in DECISION_FIELDS}
+        whole = {name: getattr(self, name) for name in (*DECISION_FIELDS, *OUTCOME_FIELDS)}
         return Decided.from_dict({"format": DECISION_FORMAT, "arms": arms, **whole})
 
 
@@ -337,6 +354,8 @@ class Outcome(Record, frozen=True, kw_only=True, tag_field="kind", tag="outcome"
         The value, finite.
     slot : int, default None
         Index of the slot, from 0. None means all slots.
+    name : str, default None
+        Name of the outcome, such as "dollars". None: the reward.
     request : str, default None
         Identity of the message that brought the value; it counts once. None: every message counts.
     extra : dict, default None
@@ -346,6 +365,7 @@ class Outcome(Record, frozen=True, kw_only=True, tag_field="kind", tag="outcome"
     id: Name
     value: float
     slot: int | None = None
+    name: Name | None = None
     request: Name | None = None
     extra: dict[str, Any] | None = None
 
@@ -403,11 +423,14 @@ class Join(Record, frozen=True, kw_only=True, tag_field="kind", tag="join"):
     how : str, default "earliest"
         Reason of the rewards: sum, mean, earliest, default, late, correction, ...
     count : int, default 1
-        Number of outcomes joined. With how="correction", of all outcomes of the decision.
+        Number of outcomes joined. With how="correction" or "outcomes", of all outcomes of the decision.
     batch : int, default None
         Consecutive joins with the same number are learned in one call. None: alone.
     again : bool, default False
         True for a further reward of the same decision.
+    outcomes : list of dict or None, default None
+        Outcomes of each slot by name, None for a slot without any. With how="outcomes" they come apart from the reward,
+        and all rewards are None.
     """
 
     id: Name
@@ -416,11 +439,12 @@ class Join(Record, frozen=True, kw_only=True, tag_field="kind", tag="join"):
     count: int = 1
     batch: int | None = None
     again: bool = False
+    outcomes: list[dict[str, float] | None] | None = None
 
     @property
     def unique_key(self) -> str | None:
-        if self.how == CORRECTION:
-            return f"correction {self.count} {self.id}"
+        if self.how in (CORRECTION, OUTCOMES):
+            return f"{self.how} {self.count} {self.id}"
         return None if self.again else f"join {self.id}"
 
 

@@ -17,14 +17,14 @@ import msgspec
 import numpy as np
 
 from onepass.bandit.decision import Decision as Decided
-from onepass.bandit.decision import rest_from_record
+from onepass.bandit.decision import outcomes_from_json, rest_from_record
 from onepass.foundation import files
 from onepass.foundation.check import quote
 from onepass.foundation.deferred_signals import defer_signals
 from onepass.log.eviction import arms_of, evict
 from onepass.log.late_correction import is_linear, learn_correction
 from onepass.log.model_lineage import read_lineage
-from onepass.log.records import CORRECTION, Checkpoint, Decision, Eviction, Join
+from onepass.log.records import CORRECTION, OUTCOME_FIELDS, OUTCOMES, Checkpoint, Decision, Eviction, Join
 from onepass.log.replay_decide import learning_context
 from onepass.log.store import Store, StoreError
 
@@ -235,8 +235,16 @@ class Fold:
         options: dict[str, Any] = {"allow_repeat": joins[0].again}
         if self.bandit.needs_time:
             options["time"] = joins[-1].seconds
+        if any(join.outcomes is not None for _, join in known):
+            each = [
+                join.outcomes if join.outcomes is None or len(join.outcomes) != 1 else join.outcomes[0]
+                for _, join in known
+            ]
+            options["outcomes"] = each[0] if joins[0].batch is None else each
         if not decisions:
             pass
+        elif joins[0].how == OUTCOMES:
+            self.bandit.learn(decisions, outcomes=[each[0]] if joins[0].batch is None else each)
         elif joins[0].batch is None:
             self.bandit.learn(decisions[0], rewards[0], **options)
         else:
@@ -322,8 +330,15 @@ def lesson_from_record(record: Decision) -> Decided:
         arm=arms[0], arms=arms, propensity=drawn[0], index=record.places[0], places=places,
         propensities=np.array(drawn), rest=rest_from_record(record.tail), id=record.id, candidates=names,
         context=np.array(rows, np.float64),
-        n_learned=record.rounds, rule=record.rule, seed=record.seed, **UNLEARNED,
+        n_learned=record.rounds, rule=record.rule, seed=record.seed, **UNLEARNED, **_outcome_fields(record),
     )  # fmt: skip
+
+
+def _outcome_fields(record: Decision) -> dict[str, Any]:
+    """Return what learning needs of a decision with outcomes: predictions and prices."""
+    if record.predicted is None:
+        return {}
+    return outcomes_from_json({name: getattr(record, name) for name in OUTCOME_FIELDS}, len(record.offered or ()))
 
 
 def _lesson_bytes(lesson: Decided) -> int:

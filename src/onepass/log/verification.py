@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from onepass.bandit.decision import rest_from_record
+from onepass.bandit.outcomes import ARMS
 from onepass.foundation import files
 from onepass.log.canary_split import display_from_canary
 from onepass.log.records import Checkpoint, Decision, Eviction, Forgotten, Join
@@ -29,8 +30,8 @@ from onepass.log.replay_decide import decide_from_log
 
 WINDOW = 1_000  # decisions that are put in the order of their models: as many may come out of order
 LISTED = 100  # mismatches that are told in full
-PROMISED = ("probabilities", "slots", "places", "propensities", "scores", "means", "widths", "rule")
-UNDRAWN = ("means", "widths", "rule")  # what does not depend on random numbers
+PROMISED = ("probabilities", "slots", "places", "propensities", "scores", "means", "widths", "rule", "predicted")
+UNDRAWN = ("means", "widths", "rule", "predicted")  # what does not depend on random numbers
 JOIN = str(Join.__struct_config__.tag)
 CANARY = "canary"  # the field of a decision that a candidate's pass compares
 
@@ -390,4 +391,16 @@ def repeat_decision(bandit: Any, record: Decision) -> Any:
         options["eligible"] = record.eligible
     if bandit.needs_time:
         options["time"] = record.seconds
+    names = record.names
+    places = range(len(record.probabilities or ())) if names is None else names
+    if record.costs is not None:
+        options["costs"] = {}
+        for outcome, each in record.costs.items():
+            for place, price in each.items():
+                options["costs"].setdefault(places[int(place)], {})[outcome] = price
+    if record.weights is not None:
+        options["weights"] = dict(record.weights)
+        if ARMS in record.weights:
+            by_text = {str(name): name for name in places}
+            options["weights"][ARMS] = {by_text[arm]: weight for arm, weight in record.weights[ARMS].items()}
     return decide_from_log(bandit, record.contexts, record.names, len(record.places), **options)

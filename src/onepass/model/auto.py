@@ -111,6 +111,7 @@ class AutoModel(Model):
         self._context, self._item = (None if one is None else one.copy() for one in (context, item))
         self._index = ArmIndex()
         self._fresh: dict[Kind, Model] = {}
+        self._outcomes = 0  # how many
         self._model_of((False, True))  # checks the options
 
     # ---- kinds ----
@@ -119,11 +120,16 @@ class AutoModel(Model):
         """Return a model that has learned nothing, and knows the arms that were added."""
         crossed, rows = kind
         if crossed:
-            return InteractionModel(self._context, self._item, dim=self.dim, arms=self._index.names)
+            shared = InteractionModel(self._context, self._item, dim=self.dim, arms=self._index.names)
+            if self._outcomes:
+                shared.begin_outcomes(self._outcomes)
+            return shared
         context = None if rows else Records(size=WIDTH) if self._context is None else self._context
         made = AveragedModels(self.dim, **self._options, context=context, ignore_features=self._crossed is False)
         for name in self._index.names:
             made.add_arm(name)
+        if self._outcomes:
+            made.begin_outcomes(self._outcomes)
         return made
 
     def _model_of(self, kind: Kind) -> Model:
@@ -244,10 +250,19 @@ class AutoModel(Model):
         return batch._replace(rows=(kind, batch))
 
     def update(
-        self, batch: Batch, rewards: np.ndarray, *, nu: Any = None, time: Any = None, residuals: bool = False
-    ) -> Model:
+        self, batch: Batch, rewards: np.ndarray, *, nu: Any = None, time: Any = None, residuals: bool = False,
+        outcomes: Any = None,
+    ) -> Model:  # fmt: skip
         kind, inner = batch.rows
-        return self._new_model(kind).update(inner, rewards, nu=nu, time=time, residuals=residuals)
+        beside = {} if outcomes is None else {"outcomes": outcomes}
+        return self._new_model(kind).update(inner, rewards, nu=nu, time=time, residuals=residuals, **beside)
+
+    def begin_outcomes(self, count: int) -> None:
+        self._outcomes, self._fresh = count, {}
+
+    def predict_outcomes(self, request: Request, i: int) -> tuple[np.ndarray, np.ndarray]:
+        model, inner = _inner(request)
+        return model.predict_outcomes(inner, i)
 
     def check_rounds(self, contexts: Any, rewards: Any, nu: Any) -> tuple[np.ndarray, np.ndarray, Any]:
         return self._model_of(self._kind(contexts, False, 0)).check_rounds(contexts, rewards, nu)

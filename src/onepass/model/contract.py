@@ -44,6 +44,7 @@ from onepass.foundation.check import quote
 from onepass.foundation.registry import has_equal_arguments
 
 NO_SCORES = np.empty((0, 3))  # of rounds whose scores nobody asked for
+JOINED, REVISED, AHEAD = range(3)  # an outcome comes with its reward, after it, before it
 
 Choice = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]
 """Result of filling k slots from K arms.
@@ -437,7 +438,14 @@ class Model(files.Owner, ABC):
 
     @abstractmethod
     def update(
-        self, batch: Batch, rewards: np.ndarray, *, nu: Any = None, time: Any = None, residuals: bool = False
+        self,
+        batch: Batch,
+        rewards: np.ndarray,
+        *,
+        nu: Any = None,
+        time: Any = None,
+        residuals: bool = False,
+        outcomes: Any = None,
     ) -> "Model":
         """Learn a batch of rows and their rewards: all of them or none.
 
@@ -453,12 +461,96 @@ class Model(files.Owner, ABC):
             Time of the rewards, if the model needs it.
         residuals : bool, default False
             True to count the deviations of the rewards from their means, for rules that use them.
+        outcomes : array of shape (n, count), default None
+            Outcomes beside the rewards, NaN where there is none, for models that learn them (`begin_outcomes`).
 
         Returns
         -------
         Model
             The model to go on with: itself, or another one that the data asks for.
         """
+
+    # ---- outcomes beside the reward ----
+
+    def begin_outcomes(self, count: int) -> None:
+        """Learn outcomes beside the reward from here on. The default refuses.
+
+        A model that learns outcomes overrides all methods of this section, and heeds `outcomes` in `update`.
+
+        Parameters
+        ----------
+        count : int
+            Number of outcomes, at least 1.
+
+        Raises
+        ------
+        ValueError
+            If the model learns no outcomes beside the reward, or has learned already.
+        """
+        raise ValueError(
+            f"outcomes must be None: {type(self).__name__} learns the reward alone; ContextualBandit, and shared or "
+            "disjoint models on Ridge without half_life, learn outcomes"
+        )
+
+    def predict_outcomes(self, request: Request, i: int) -> tuple[np.ndarray, np.ndarray]:
+        """Predict the outcomes of all arms in one decision.
+
+        Parameters
+        ----------
+        request : Request
+            Result of `encode`.
+        i : int
+            Index of the decision.
+
+        Returns
+        -------
+        means : array of shape (count, K)
+            Mean of every outcome for every arm.
+        errors : array of shape (count,)
+            Root mean square error of every outcome's predictions so far.
+        """
+        return np.zeros((0, request.size)), np.zeros(0)
+
+    def revise_outcomes(self, slot: tuple[Any, int], values: np.ndarray, expected: np.ndarray | None) -> None:
+        """Learn outcomes that did not come with their reward.
+
+        Parameters
+        ----------
+        slot : tuple of (Decision, int)
+            Decision and the number of its slot.
+        values : array of shape (count,)
+            Outcomes; NaN where there is none.
+        expected : array of shape (count,) or None
+            Values that were learned in their place with the reward. None if the reward has not been learned yet.
+        """
+
+    def outcome_state(self) -> Any:
+        """Return all that was learned about outcomes, as a state for files.
+
+        Returns
+        -------
+        NamedTuple
+            Arrays; () if nothing was learned.
+        """
+        return ()
+
+    def restore_outcomes(self, count: int, held: files.StateSource) -> None:
+        """Take what `outcome_state` returned, from a file or a copy.
+
+        Parameters
+        ----------
+        count : int
+            Number of outcomes.
+        held : StateSource
+            The arrays.
+
+        Raises
+        ------
+        ValueError
+            If they do not fit the model.
+        """
+        self.begin_outcomes(count)
+        held.take((), lambda found: True)
 
     def check_rewards(self, rewards: np.ndarray) -> None:
         """Check that the family of rewards allows these rewards.
@@ -544,9 +636,13 @@ class Model(files.Owner, ABC):
     def merge(self, other: Self, since: Self | None) -> "Model":
         """Learn what another model has learned. The default refuses.
 
-        Parameters ---------- other : Model     A model of the same kind. It must not be used afterwards.
-        since : Model or None     The model that both were copied from, whose rows count once. It must not be used
-        afterwards. None: both began     without rows.
+        Parameters
+        ----------
+        other : Model
+            A model of the same kind. It must not be used afterwards.
+        since : Model or None
+            The model that both were copied from, whose rows count once. It must not be used afterwards. None: both
+            began without rows.
 
         Returns
         -------

@@ -34,7 +34,9 @@ from onepass.foundation.registry import build, savable
 from onepass.foundation.rw_lock import reading
 from onepass.model import shared_loop as loop
 from onepass.model.contract import (
+    AHEAD,
     NO_SCORES,
+    REVISED,
     Batch,
     Choice,
     Model,
@@ -48,6 +50,7 @@ from onepass.model.feature_pipeline import FeaturePipeline
 from onepass.model.half_life import ForgettingClock, check_forgets, make_clock, synchronize
 from onepass.model.merge import Parts, check_mergeable, design_prior, merge_shared
 from onepass.model.names import distinct_names, full_mask
+from onepass.model.outcome_heads import OutcomeHeads
 from onepass.model.shared_files import pack_state, unpack_state
 from onepass.model.sketch_loss import sketch_loss
 from onepass.model.weights import request_rows, sides_of, weights_of_shared
@@ -112,6 +115,7 @@ class SharedModel(Model):
         self._before = design_prior(estimator)
         self._code: dict[Any, Callable] = {}  # compiled for the types of this state
         self._later: tuple[int, Self] | None = None  # ticks, and a model for readers that is so much older
+        self._heads: OutcomeHeads | None = None
 
     @property
     @reading
@@ -251,8 +255,9 @@ class SharedModel(Model):
         return Batch(len(rows), False, rows)
 
     def update(
-        self, batch: Batch, rewards: np.ndarray, *, nu: Any = None, time: Any = None, residuals: bool = False
-    ) -> Self:
+        self, batch: Batch, rewards: np.ndarray, *, nu: Any = None, time: Any = None, residuals: bool = False,
+        outcomes: Any = None,
+    ) -> Self:  # fmt: skip
         nus, rows = NO_SCALES, batch.rows
         if nu is not None:
             nus = self._noise_scales(nu, (0,) if batch.single else (1,), () if batch.single else rewards.shape)
@@ -261,11 +266,43 @@ class SharedModel(Model):
         z = self._pipeline.advance(rows)
         if time is None and self._age.clock is None:
             self._learn_rows(z, rewards, nus, residuals)
+            if outcomes is not None and self._heads is not None:
+                self._heads.update([None] * len(z), z, outcomes, self._solve)
             return self
         for span in self._age.spans(len(z), time, self._forget):
             self._learn_rows(z[span], rewards[span], nus[span] if nus.size else nus, residuals)
         self._later = None
         return self
+
+    # ---- outcomes ----
+
+    def begin_outcomes(self, count: int) -> None:
+        if type(self.estimator) is not Ridge or self._age.clock is not None or self.n_learned:
+            super().begin_outcomes(count)
+        self._heads = OutcomeHeads(count, self._width)
+
+    def predict_outcomes(self, request: Request, i: int) -> tuple[np.ndarray, np.ndarray]:
+        assert self._heads is not None
+        rows = request.each[i]
+        rows = self._pipeline.transform_pairs(*rows) if isinstance(rows, tuple) else rows
+        if self._heads.state.keys.size == 0:
+            return np.zeros((self._heads.state.theta.shape[1], len(rows))), self._heads.deviations()
+        return self._heads.predict([None], rows), self._heads.deviations()
+
+    def revise_outcomes(self, slot: tuple[Any, int], values: np.ndarray, expected: np.ndarray | None) -> None:
+        assert self._heads is not None
+        z = self._pipeline.transform(self._pipeline.pairs(rows_of_slots([slot]))[1])
+        self._heads.update([None], z, values[None], self._solve, AHEAD if expected is None else REVISED, expected)
+
+    def _solve(self, key: Any, row: np.ndarray) -> np.ndarray:
+        return contract.solve(self._learned.design, row)
+
+    def outcome_state(self) -> Any:
+        return () if self._heads is None else self._heads.state
+
+    def restore_outcomes(self, count: int, held: files.StateSource) -> None:
+        self._heads = OutcomeHeads(count, self._width)
+        self._heads.restore(held)
 
     def _learn_rows(self, z: np.ndarray, values: np.ndarray, nus: np.ndarray, residuals: bool) -> None:
         """Learn rows z (n, features) that are checked."""

@@ -1,5 +1,7 @@
 """Bandits that need no tuning, for rows and records: ContextualBandit and InteractionBandit."""
 
+from collections.abc import Sequence
+
 from onepass.bandit.bandit import Bandit
 from onepass.exploration.exploration import Exploration
 from onepass.features.records import Records
@@ -82,6 +84,7 @@ def ContextualBandit(
     model: str | None = None,
     context: Records | None = None,
     item: Records | None = None,
+    outcomes: Sequence[str] | None = None,
 ) -> Bandit:
     """Make the bandit that needs no tuning.
 
@@ -133,6 +136,9 @@ def ContextualBandit(
         interaction model.
     item : Records, default None
         Feature map of arms; a copy learns further. None means 256 places.
+    outcomes : sequence of str, default None
+        Names of outcomes that are learned beside the reward, such as `["dollars"]`, by models of every arm
+        (docs/how/budgets.md). None learns the reward alone.
 
     Returns
     -------
@@ -168,4 +174,4 @@ def ContextualBandit(
         dim, n_landmarks=n_landmarks, reg=reg, warm_up=warm_up, memory_limit=memory_limit,
         alarm_threshold=alarm_threshold, seed=seed, model=model, context=context, item=item,
     )  # fmt: skip
-    return Bandit(learner, exploration, seed=seed, name=name)
+    return Bandit(learner, exploration, seed=seed, name=name, outcomes=outcomes)

@@ -131,8 +131,10 @@ class Loop:
     def _start(self, fold: Fold, settings: LoopSettings, new: bool) -> None:
         if new:
             data = fold.checkpoint(self.clock())
-            fold.through = self.store.append([data])[0]
-            self.loop_state.apply(replace(data, seq=fold.through))
+            (place,) = self.store.append([data])
+            self.loop_state.apply(replace(data, seq=place))
+            if not any(True for _ in self.store.rows(0, place, ("join", "eviction"), self.name)):
+                fold.through = place  # else an import made them, and the model learns them
         trouble, saved = None, fold.through
         try:
             if not fold.advance():

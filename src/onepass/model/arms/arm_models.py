@@ -39,11 +39,22 @@ from onepass.model.arms.merge import NamedModels, apply_merge, correct_shared, p
 from onepass.model.arms.per_arm import ArmModelsState, Disjoint, Hybrid
 from onepass.model.arms.predict import arm_statistics, evaluate, models_of, parameter_of, reward_residuals
 from onepass.model.arms.weights import arm_weights
-from onepass.model.contract import NO_SCORES, Batch, Model, Request, Sides, check_finite_parameter, rows_of_slots
+from onepass.model.contract import (
+    AHEAD,
+    NO_SCORES,
+    REVISED,
+    Batch,
+    Model,
+    Request,
+    Sides,
+    check_finite_parameter,
+    rows_of_slots,
+)
 from onepass.model.feature_pipeline import FeaturePipeline, split_sides
 from onepass.model.half_life import ForgettingClock, check_forgets, make_clock, synchronize
 from onepass.model.merge import Parts, check_mergeable, design_prior
 from onepass.model.names import check_hashable, name_list
+from onepass.model.outcome_heads import OutcomeHeads
 from onepass.model.shared_loop import DRAWS_AT_ONCE
 from onepass.model.weights import request_rows, sides_of
 
@@ -100,6 +111,7 @@ class ArmModels(Model):
         self._before = () if shared is None else design_prior(shared)
         self._index = ArmIndex()
         self._later: tuple[int, Self] | None = None  # ticks, and a model for readers that is so much older
+        self._heads: OutcomeHeads | None = None
 
     # ---- arms ----
 
@@ -125,6 +137,8 @@ class ArmModels(Model):
         if arm_id != NONE:
             self._learned.store.release(arm_id)
         self._index.remove(arm)
+        if self._heads is not None:
+            self._heads.remove(arm)
 
     @reading
     def parameter_of(self, arm: Hashable) -> np.ndarray:
@@ -324,18 +338,56 @@ class ArmModels(Model):
         return Batch(len(rows), False, (rows, right), [decision.arms[slot] for decision, slot in slots])
 
     def update(
-        self, batch: Batch, rewards: np.ndarray, *, nu: Any = None, time: Any = None, residuals: bool = False
-    ) -> Self:
+        self, batch: Batch, rewards: np.ndarray, *, nu: Any = None, time: Any = None, residuals: bool = False,
+        outcomes: Any = None,
+    ) -> Self:  # fmt: skip
         if nu is not None:
             raise ValueError("nu must be None for models per arm: give it to the estimator, or let it be estimated")
         (rows, right), names = batch.rows, batch.arms
         if time is None and self._age.clock is None:
             self._learn_rows(rows, right, rewards, names, residuals)
+            if outcomes is not None and self._heads is not None:
+                self._heads.update(names, self._pipeline.transform(rows), outcomes, self._solve)
             return self
         for span in self._age.spans(len(rows), time, self._forget):
             self._learn_rows(rows[span], right[span], rewards[span], names[span], residuals)
         self._later = None
         return self
+
+    # ---- outcomes ----
+
+    def begin_outcomes(self, count: int) -> None:
+        estimator, timed = self.estimator, self._age.clock is not None
+        plain = estimator.shared is None and type(estimator.arms) is Ridge and self._pipeline.factors is None
+        if not plain or timed or self.n_learned:
+            super().begin_outcomes(count)
+        self._heads = OutcomeHeads(count, self._width)
+
+    def predict_outcomes(self, request: Request, i: int) -> tuple[np.ndarray, np.ndarray]:
+        assert self._heads is not None
+        assert request.names is not None
+        rows = self._pipeline.transform(self._pipeline.rows(request.given, (1, 2, 3)))
+        rows = rows if rows.ndim < 3 else rows[i]
+        return self._heads.predict(request.names, rows if rows.ndim == 2 else rows[None]), self._heads.deviations()
+
+    def revise_outcomes(self, slot: tuple[Any, int], values: np.ndarray, expected: np.ndarray | None) -> None:
+        assert self._heads is not None
+        decision, place = slot
+        if self._index.find(decision.arms[place]) == NONE:
+            return  # removed, or nothing to learn on
+        z = self._pipeline.transform(self._pipeline.pairs(rows_of_slots([slot]))[1])
+        mode = AHEAD if expected is None else REVISED
+        self._heads.update([decision.arms[place]], z, values[None], self._solve, mode, expected)
+
+    def _solve(self, arm: Any, row: np.ndarray) -> np.ndarray:
+        return self._learned.store.export_arm(self._index.find(arm)).solve(row)
+
+    def outcome_state(self) -> Any:
+        return () if self._heads is None else self._heads.state
+
+    def restore_outcomes(self, count: int, held: files.StateSource) -> None:
+        self._heads = OutcomeHeads(count, self._width)
+        self._heads.restore(held)
 
     def _learn_rows(
         self, rows: np.ndarray, right: np.ndarray, values: np.ndarray, names: list[Any], residuals: bool

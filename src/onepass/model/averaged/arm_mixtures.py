@@ -28,6 +28,16 @@ from onepass.model.averaged.mixture import (
     weights,
 )
 from onepass.model.averaged.new_columns import widened
+from onepass.model.averaged.outcome_heads import (
+    add_heads,
+    ask_heads,
+    erase_heads,
+    heads_fit,
+    init_heads,
+    keep_amounts,
+    resize_heads,
+    widen_heads,
+)
 from onepass.model.averaged.remake import (
     begun_remaking,
     drop,
@@ -42,6 +52,7 @@ from onepass.model.averaged.remake import (
 )
 from onepass.model.averaged.rewards import SPREAD, prior
 from onepass.model.averaged.span import LEAST
+from onepass.model.contract import AHEAD, JOINED, REVISED
 
 LEAST_SLOTS = 4  # room for arms to begin with
 ALWAYS = 2_000  # columns that are taken whatever `memory_limit` says
@@ -104,25 +115,36 @@ class ArmMixtures:
     """Models of named arms, with the rebuilding of their views.
 
     models: a `Mixture`, () until the width of rows is known; remaking: a `Remaking` while views are rebuilt, else ();
-    index: names of arms and their slots.
+    index: names of arms and their slots; heads: an `OutcomeHeads`, () without outcomes or rows.
     """
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.models: Any = ()
         self.remaking: Any = ()
+        self.heads: Any = ()
+        self.outcomes = 0  # how many
         self.index = ArmIndex()
         self._code: dict[Any, Callable] = {}  # compiled for the types of the models
 
     def begin(self, width: int) -> None:
         """Create the models, for rows with `width` columns."""
         self.models = begun_mixture(width, self.settings.rows_kept(width), self.settings.reg)
+        self.begin_outcomes(self.outcomes)
+
+    def begin_outcomes(self, count: int) -> None:
+        """Learn so many outcomes, from the first row on."""
+        self.outcomes = count
+        if count and self.models != ():
+            self.heads = init_heads(count, *self.models.rows.shape[::-1])
 
     def remove(self, arm: Any) -> None:
         """Forget an arm and its models; ValueError if the arm is not known."""
         slot = self.index.lookup(arm)
         if slot != NEVER:
             erase(self.models, slot)
+            if self.heads != ():
+                erase_heads(self.heads, slot)
             if self.remaking != ():
                 drop(self.remaking, self.models, slot)
         self.index.remove(arm)
@@ -135,15 +157,23 @@ class ArmMixtures:
         """
         if self.remaking != ():
             self.remaking = widen(self.remaking, self.models, fills, sizes)
+        if self.heads != ():
+            self.heads = widen_heads(self.heads, self.models, fills)
         self.models = widened(self.models, fills, sizes)
 
-    def take(self, row: np.ndarray, reward: float, arm: Any) -> None:
-        """Learn the reward of an arm for one row (width,), and continue the rebuilding of views if one is under way."""
+    def take(self, row: np.ndarray, reward: float, arm: Any, outcomes: np.ndarray | None = None) -> None:
+        """Learn the reward of an arm for one row (width,), and continue the rebuilding of views if one is under way.
+
+        outcomes (J,): values beside the reward, NaN where there is none.
+        """
         settings, slot = self.settings, self._slot(arm)
         state = self.models
         if state.last[slot] == NEVER:
             begin_arm(state, slot)
         call_direct(self._code, take, state, row, slot, reward, settings.alarm_threshold or 0.0)
+        if outcomes is not None:
+            self.heads = resize_heads(self.heads, state, False)
+            self._add(row, slot, outcomes, outcomes, JOINED)
         seen = int(state.counts[CLOCK])
         if self.remaking != () and state.counts[KNOWN] == 0:  # after an alarm
             drop_all(self.remaking, state)
@@ -152,6 +182,52 @@ class ArmMixtures:
         if self.remaking != ():
             known, memory = len(self.index), settings.bytes
             self.models, self.remaking = go_on(state, self.remaking, known, memory, settings.seed, settings.warm_up)
+            if self.heads != () and self.models.views is not state.views:
+                self.heads = resize_heads(self.heads, self.models, True)
+
+    def _add(self, row: np.ndarray, slot: int, values: np.ndarray, expected: np.ndarray, mode: int) -> None:
+        """Learn values (J,) of outcomes, NaN where there is none, and keep them while views are made again."""
+        heads, known = self.heads, ~np.isnan(values)
+        if len(heads.rows):
+            means = call_direct(self._code, ask_heads, self.models, heads, row.reshape(1, -1), np.array([slot]))[0][
+                :, 0
+            ]
+            if mode == JOINED:
+                amounts = np.where(known, values, means)
+            else:
+                amounts = np.where(known, values - (expected if mode == REVISED else means), 0.0)
+            keep_amounts(heads, row, slot, amounts, mode == REVISED)
+        call_direct(self._code, add_heads, self.models, heads, row, slot, values, expected, mode)
+        if mode == REVISED:
+            heads.total[slot, known] += (values - expected)[known]
+        else:
+            heads.total[slot, known] += values[known]
+            heads.number[slot, known] += 1.0
+
+    def revise(self, row: np.ndarray, arm: Any, values: np.ndarray, expected: np.ndarray | None) -> None:
+        """Learn outcomes (J,) of an arm, NaN for a missing one, before or after its reward.
+
+        expected (J,): what was learned in their place with the reward; None before the reward.
+        """
+        slot = self.index.find(arm)
+        if slot == NEVER or self.models.last[slot] == NEVER:
+            return  # removed, or nothing to learn on
+        self.heads = resize_heads(self.heads, self.models, False)
+        self._add(row, slot, values, values if expected is None else expected, AHEAD if expected is None else REVISED)
+
+    def ask(self, rows: np.ndarray, slots: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return means (J, K) of outcomes of arms for rows (1 or K, dim), and root mean square errors (J,) so far."""
+        if self.heads == ():
+            return np.zeros((self.outcomes, slots.size)), np.zeros(self.outcomes)
+        return call_direct(self._code, ask_heads, self.models, self.heads, rows, slots)
+
+    def restore_heads(self, held: files.StateSource) -> None:
+        """Take heads that were written; ValueError if they do not fit."""
+        if self.models == ():
+            held.take((), lambda found: True)
+        else:
+            begun = init_heads(self.outcomes, self.models.rows.shape[1], 0)
+            self.heads = held.take(begun, lambda found: heads_fit(found, self.models, begun))
 
     def _slot(self, arm: Any) -> int:
         """Return the slot of an arm; a new arm gets the lowest free slot."""

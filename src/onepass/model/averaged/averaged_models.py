@@ -202,20 +202,44 @@ class AveragedModels(Model):
         return Batch(len(slots), False, self._contexts.recall(slots), names)
 
     def update(
-        self, batch: Batch, rewards: np.ndarray, *, nu: Any = None, time: Any = None, residuals: bool = False
-    ) -> Self:
+        self, batch: Batch, rewards: np.ndarray, *, nu: Any = None, time: Any = None, residuals: bool = False,
+        outcomes: Any = None,
+    ) -> Self:  # fmt: skip
         self.at(time)
         if nu is not None:
             raise ValueError("nu must be None for this model, which finds the scale of the noise by itself")
-        for example, reward, arm in zip(batch.rows, rewards.tolist(), batch.arms, strict=True):
+        each = [None] * len(rewards) if outcomes is None else outcomes
+        for example, reward, arm, values in zip(batch.rows, rewards.tolist(), batch.arms, each, strict=True):
             row, (fills, sizes) = self._contexts.advance(example)
             if self._mixtures.models == ():
                 self._mixtures.begin(len(row))
             elif len(fills):
                 self._mixtures.widen(fills, sizes)
-            self._mixtures.take(row, reward, arm)
+            self._mixtures.take(row, reward, arm, values)
             self.n_learned += 1
         return self
+
+    # ---- outcomes ----
+
+    def begin_outcomes(self, count: int) -> None:
+        if self.n_learned:
+            raise ValueError("outcomes must be named before anything is learned")
+        self._mixtures.begin_outcomes(count)
+
+    def predict_outcomes(self, request: Request, i: int) -> tuple[np.ndarray, np.ndarray]:
+        return self._mixtures.ask(request.each[i], request.arms)
+
+    def revise_outcomes(self, slot: tuple[Any, int], values: np.ndarray, expected: np.ndarray | None) -> None:
+        decision, place = slot
+        rows = self._contexts.reread(decision)
+        self._mixtures.revise(rows[place if len(rows) > 1 else 0], decision.arms[place], values, expected)
+
+    def outcome_state(self) -> Any:
+        return self._mixtures.heads
+
+    def restore_outcomes(self, count: int, held: files.StateSource) -> None:
+        self._mixtures.outcomes = count
+        self._mixtures.restore_heads(held)
 
     def check_rounds(self, contexts: Any, rewards: Any, nu: Any) -> tuple[np.ndarray, np.ndarray, Any]:
         if nu is not None:

@@ -250,7 +250,14 @@ class ArmHeads(Model):
         return Batch(len(rows), False, rows, [decision.arms[slot] for decision, slot in slots])
 
     def update(
-        self, batch: Batch, rewards: np.ndarray, *, nu: Any = None, time: Any = None, residuals: bool = False
+        self,
+        batch: Batch,
+        rewards: np.ndarray,
+        *,
+        nu: Any = None,
+        time: Any = None,
+        residuals: bool = False,
+        outcomes: Any = None,
     ) -> Self:
         if nu is not None:
             raise ValueError("nu must be None for arms that share a design: ridge regression uses no noise scale")

@@ -207,7 +207,14 @@ class InteractionModel(Model):
         return Batch(len(rows), False, rows)
 
     def update(
-        self, batch: Batch, rewards: np.ndarray, *, nu: Any = None, time: Any = None, residuals: bool = False
+        self,
+        batch: Batch,
+        rewards: np.ndarray,
+        *,
+        nu: Any = None,
+        time: Any = None,
+        residuals: bool = False,
+        outcomes: Any = None,
     ) -> Self:
         self.at(time)
         if nu is not None:

@@ -417,7 +417,14 @@ class KernelModel(Model):
         return Batch(len(rows), False, list(rows))
 
     def update(
-        self, batch: Batch, rewards: np.ndarray, *, nu: Any = None, time: Any = None, residuals: bool = False
+        self,
+        batch: Batch,
+        rewards: np.ndarray,
+        *,
+        nu: Any = None,
+        time: Any = None,
+        residuals: bool = False,
+        outcomes: Any = None,
     ) -> Self:
         if nu is not None:
             raise ValueError("nu must be None for kernel models, whose reg is the variance of the noise")

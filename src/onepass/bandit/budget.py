@@ -1,0 +1,158 @@
+"""Budgets of outcomes and shares of arms: settings, and what may be spent by now.
+
+per decision     line = amount n                       after n decisions, this one included
+horizon          line = amount n / horizon
+day              line = amount (time since local midnight) / (length of this day)
+"""
+
+import math
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from onepass.foundation import check
+from onepass.foundation.check import quote
+
+DECISION, DAY, HORIZON = "decision", "day", "horizon"
+IS_DAILY = {DECISION: False, DAY: True, HORIZON: False}
+HAS_HORIZON = {DECISION: False, DAY: False, HORIZON: True}
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What may be spent of an outcome.
+
+    Parameters
+    ----------
+    amount : float
+        Amount, above 0, in the unit of the outcome: a decision's, a day's, or the whole horizon's.
+    per : {"decision", "day", "horizon"}, default "decision"
+        "decision" is endless; what is saved is spent later. "day" begins anew at every local midnight. "horizon" is
+        spent over `horizon` decisions.
+    horizon : int, default None
+        Number of decisions, only for "horizon".
+    zone : str, default "UTC"
+        Time zone of "day", such as "Europe/Berlin". A day may have 23 or 25 hours.
+    window : int, default 200
+        Number of consecutive decisions, at least 1, over which spending is held; not for "day".
+    leash : float, default 0.02
+        Share, above 0, by which the decisions of a window may together exceed their part of the budget, and a day its
+        line. An arm whose predicted spending would exceed it has probability 0; the cheapest arm always stays.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range, or does not belong to `per`.
+    """
+
+    amount: float
+    per: str = DECISION
+    horizon: int | None = None
+    zone: str = "UTC"
+    window: int = 200
+    leash: float = 0.02
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "amount", check.positive("amount", self.amount))
+        check.choice("per", self.per, (DECISION, DAY, HORIZON))
+        if (self.horizon is not None) != HAS_HORIZON[self.per]:
+            raise ValueError(
+                f'horizon must be a number of decisions for per="horizon" alone, got {quote(self.horizon)}'
+            )
+        if self.horizon is not None:
+            object.__setattr__(self, "horizon", check.integer("horizon", self.horizon, 1))
+        object.__setattr__(self, "window", check.integer("window", self.window, 1, 100_000))
+        object.__setattr__(self, "leash", check.positive("leash", self.leash))
+        try:
+            ZoneInfo(self.zone)
+        except (ZoneInfoNotFoundError, ValueError, TypeError, OSError):
+            raise ValueError(f"zone must be a time zone such as Europe/Berlin, got {quote(self.zone)}") from None
+
+    @property
+    def is_daily(self) -> bool:
+        """True for a budget per day."""
+        return IS_DAILY[self.per]
+
+    @property
+    def decision_amount(self) -> float:
+        """Amount of one decision; of the whole day for "day"."""
+        return self.amount / self.horizon if self.horizon is not None else self.amount
+
+
+@dataclass(frozen=True)
+class Share:
+    """Share of decisions that an arm must and may have.
+
+    Parameters
+    ----------
+    least : float, default 0.0
+        Least share, from 0 to 1.
+    most : float, default 1.0
+        Largest share, from 0 to 1, at least `least`.
+
+    Raises
+    ------
+    ValueError
+        If a share is out of range.
+    """
+
+    least: float = 0.0
+    most: float = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "least", check.fraction("least", self.least))
+        object.__setattr__(self, "most", check.fraction("most", self.most))
+        if self.most < self.least or self.most == 0.0:
+            raise ValueError(f"most must be above 0 and at least least = {self.least}, got {self.most}")
+
+
+class Spending(NamedTuple):
+    """State of one budget, as `Budgeted.budgets` reports it.
+
+    Parameters
+    ----------
+    spent : float
+        Amount spent so far: of this day, for a day's budget. Outcomes that have not come count as predicted.
+    left : float
+        Amount that may still be spent by now without exceeding the line; negative if it is exceeded.
+    price : float
+        Price of one unit of the outcome, in units of reward, in the last decision.
+    decisions : int
+        Number of decisions, of this day for a day's budget.
+    on_course : bool
+        True if the leash has not been exceeded.
+    """
+
+    spent: float
+    left: float
+    price: float
+    decisions: int
+    on_course: bool
+
+
+class Day(NamedTuple):
+    """Local day: its date as text, the share of it that is over, and the seconds that are left."""
+
+    date: str
+    over: float
+    left: float
+
+
+def local_day(seconds: float, zone: str) -> Day:
+    """Return the local day of a Unix time; a day with a change of the clock is shorter or longer."""
+    place = ZoneInfo(zone)
+    now = datetime.fromtimestamp(seconds, place)
+    begin = datetime(now.year, now.month, now.day, tzinfo=place)
+    later = (begin.replace(tzinfo=None) + timedelta(days=1)).date()
+    end = datetime(later.year, later.month, later.day, tzinfo=place)
+    length, since = end.timestamp() - begin.timestamp(), seconds - begin.timestamp()
+    return Day(now.date().isoformat(), min(max(since / length, 0.0), 1.0), max(end.timestamp() - seconds, 0.0))
+
+
+def check_spent(name: str, value: Any) -> float:
+    """Return an amount that was spent; ValueError if it is negative or not finite."""
+    found = check.real(name, value)
+    if found < 0.0 or not math.isfinite(found):
+        raise ValueError(f"{name} must be at least 0, for it is spent from a budget, got {quote(value)}")
+    return found

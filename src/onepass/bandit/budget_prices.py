@@ -1,0 +1,106 @@
+"""Prices of budgets: solved on recent predictions, by the probabilities of the exploration rule.
+
+    lambda = the least price >= 0 with   mean over recent requests of sum_a p_a(U - lambda c) c_a <= b
+    p: law of the rule under the scores U_a - lambda c_a,   c_a: predicted spending of arm a
+
+The mean falls with lambda, so bisection finds it. Several budgets take turns. A least share is a budget of its own
+kind: c_a = -1 for the arm, b = -share. Cost of a solve: some 15 passes over M requests and K arms for each budget.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from onepass.exploration.contract import ArmStatistics, action_probabilities
+from onepass.foundation.generic import compiled
+
+SWEEPS = 3  # over several budgets
+HALVINGS = 8  # of a bracket of factor 2: the price is right to .3 %
+STEPS = 60  # of factor 2 at most, towards a bracket
+NOTHING = 1e-9  # of the unit: a price of 0
+LARGEST = 1e9  # of the unit: no arm fits
+
+
+@compiled
+def mean_spending(
+    rule: Any, scores: np.ndarray, costs: np.ndarray, offered: np.ndarray, prices: np.ndarray, which: int,
+    residual: float, rounds: int,
+) -> float:  # fmt: skip
+    """Return the mean that the rule would spend of budget `which` on requests (M, K); costs (M, J, K), prices (J,)."""
+    total, count = 0.0, scores.shape[1]
+    shifted, p, none = np.empty(count), np.empty(count), np.zeros(count)
+    stats = ArmStatistics(
+        means=shifted, widths=none, samples=np.empty((0, count)), beta=none, residual=residual, rounds=rounds
+    )
+    for s in range(scores.shape[0]):
+        best = -np.inf
+        for a in range(count):
+            p[a], shifted[a] = 0.0, scores[s, a]
+            for j in range(prices.size):
+                if prices[j] > 0.0:
+                    shifted[a] -= prices[j] * costs[s, j, a]
+            if offered[s, a]:
+                best = max(best, shifted[a])
+        for a in range(count):
+            if not offered[s, a]:
+                shifted[a] = best
+        action_probabilities(rule, stats, shifted, offered[s], p)
+        for a in range(count):
+            total += p[a] * costs[s, which, a]
+    return total / scores.shape[0]
+
+
+@compiled
+def solve_one(
+    rule: Any, scores: np.ndarray, costs: np.ndarray, offered: np.ndarray, prices: np.ndarray, which: int,
+    target: float, unit: float, residual: float, rounds: int,
+) -> float:  # fmt: skip
+    """Return the least price of one budget that keeps its mean within `target`, the other prices given.
+
+    It is looked for from the price before on; `unit` is the one to begin with.
+    """
+    before = prices[which]
+    prices[which] = 0.0
+    if mean_spending(rule, scores, costs, offered, prices, which, residual, rounds) <= target:
+        return 0.0
+    high = before if before > NOTHING * unit else unit
+    prices[which] = high
+    fits = mean_spending(rule, scores, costs, offered, prices, which, residual, rounds) <= target
+    low = high
+    for _ in range(STEPS):
+        if fits:
+            low = 0.5 * high
+            if low < NOTHING * unit:
+                return high
+            prices[which] = low
+            if mean_spending(rule, scores, costs, offered, prices, which, residual, rounds) > target:
+                break
+            high = low
+        else:
+            low, high = high, 2.0 * high
+            if high > LARGEST * unit:
+                return high
+            prices[which] = high
+            if mean_spending(rule, scores, costs, offered, prices, which, residual, rounds) <= target:
+                break
+    for _ in range(HALVINGS):
+        middle = 0.5 * (low + high)
+        prices[which] = middle
+        if mean_spending(rule, scores, costs, offered, prices, which, residual, rounds) <= target:
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+@compiled
+def solve_prices(
+    rule: Any, scores: np.ndarray, costs: np.ndarray, offered: np.ndarray, targets: np.ndarray, units: np.ndarray,
+    before: np.ndarray, residual: float, rounds: int,
+) -> np.ndarray:  # fmt: skip
+    """Return prices (J,) of all budgets, from those before on."""
+    prices = before.copy()
+    for _ in range(SWEEPS if prices.size > 1 else 1):
+        for j in range(prices.size):
+            prices[j] = solve_one(rule, scores, costs, offered, prices, j, targets[j], units[j], residual, rounds)
+    return prices

@@ -1,0 +1,272 @@
+"""Outcomes beside the reward, as a bandit's calls take them: names, prices, weights, values.
+
+    y = value                         an outcome without a price
+    y = value / price - 1             one with a known price of the arm, at most CLIP[1] times the price
+    predicted = price clip(1 + y^, .1, 10), or y^ without a price
+    score = weight_reward U_a + sum_j weight_j predicted_ja      where weights are given
+
+Prices may change from decision to decision: what is learned is relative to them.
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from onepass.bandit.decide import DecisionSeed
+from onepass.bandit.decision import Decision
+from onepass.exploration.contract import ArmStatistics, score
+from onepass.exploration.randomness import noise_once
+from onepass.exploration.rule import Rule
+from onepass.exploration.slots import rank_and_fill_direct
+from onepass.foundation.check import quote
+from onepass.model.contract import Choice, Model, Request
+
+REWARD, ARMS = "reward", "arms"  # names of weights that are not outcomes
+Weights = dict[str, Any]
+"""Weight of the reward and of outcomes by name; under "arms" a dictionary of weights of single arms."""
+CLIP = 0.1, 10.0  # of a price: the least and the most that is predicted or learned
+
+
+class Survey(NamedTuple):
+    """What is known of K arms before weights are chosen, as a function given to `decide(weights=...)` sees it.
+
+    Parameters
+    ----------
+    names : list of hashable or None
+        Names of the arms; None if they are indices.
+    scores : array of shape (K,)
+        Scores of the reward by which the rule would rank the arms.
+    predicted : array of shape (J, K)
+        Predicted outcomes.
+    statistics : ArmStatistics
+        Means, widths and draws of the reward, as the rule sees them.
+    rule : Rule
+        The exploration rule.
+    eligible : array of bool of shape (K,)
+        The arms that may be chosen.
+    outcomes : tuple of str
+        Names of the J outcomes.
+    """
+
+    names: list[Any] | None
+    scores: np.ndarray
+    predicted: np.ndarray
+    statistics: ArmStatistics
+    rule: Rule
+    eligible: np.ndarray
+    outcomes: tuple[str, ...]
+
+
+class Asked(NamedTuple):
+    """Arguments of a decision with outcomes, checked and encoded."""
+
+    model: Model
+    request: Request
+    k: int
+    eligible: np.ndarray
+    greedy: bool
+    rule: Rule
+    seeds: list[DecisionSeed]
+    prices: np.ndarray | None
+    weights: Any
+    outcomes: tuple[str, ...]
+
+
+class Chosen(NamedTuple):
+    """A choice, the weights that it was made by, and the mask (1 or k, K) of the arms that were eligible."""
+
+    choice: Choice
+    weights: Weights
+    eligible: np.ndarray
+
+
+class Offsets(NamedTuple):
+    """What weights do to the statistics of K arms: they are multiplied by `scale`, then `shift` (K,) is added."""
+
+    scale: float
+    shift: np.ndarray
+
+
+def check_names(outcomes: Any) -> tuple[str, ...]:
+    """Return the names of outcomes; ValueError unless they are distinct strings, none of them "reward" or "arms"."""
+    if outcomes is None:
+        return ()
+    names = tuple(outcomes) if isinstance(outcomes, Iterable) and not isinstance(outcomes, str) else ()
+    if (
+        not names
+        or len(set(names)) != len(names)
+        or not all(isinstance(n, str) and n and n not in (REWARD, ARMS) for n in names)
+    ):
+        raise ValueError(f'outcomes must be distinct names, none of them "reward" or "arms", got {quote(outcomes)}')
+    return names
+
+
+def check_number(what: str, value: Any) -> float:
+    """Return a finite number; ValueError for anything else."""
+    if isinstance(value, bool | np.bool_):
+        return float(value)
+    if not isinstance(value, int | float | np.integer | np.floating) or not math.isfinite(value):
+        raise ValueError(f"{what} must be a finite number, got {quote(value)}")
+    return float(value)
+
+
+def check_prices(costs: Any, outcomes: tuple[str, ...], names: list[Any] | None, count: int) -> np.ndarray | None:
+    """Return the prices (J, K) of arms, NaN where there is none; None if there are no costs.
+
+    `costs` maps an arm to {outcome: price}. ValueError for an arm or outcome that is not known, and for a price that is
+    not a finite number above 0.
+    """
+    if costs is None:
+        return None
+    if not isinstance(costs, Mapping) or not all(isinstance(each, Mapping) for each in costs.values()):
+        raise ValueError(f"costs must be {{arm: {{outcome: price}}}}, got {quote(costs)}")
+    out = np.full((len(outcomes), count), np.nan)
+    places = {name: place for place, name in enumerate(range(count) if names is None else names)}
+    for arm, each in costs.items():
+        if arm not in places:
+            raise ValueError(f"costs must be of arms on offer, got {quote(arm)}")
+        for name, price in each.items():
+            if name not in outcomes:
+                raise ValueError(
+                    f"costs must be of outcomes of this bandit, {quote(list(outcomes))}, got {quote(name)}"
+                )
+            value = check_number(f"the price of {quote(arm)}", price)
+            if value <= 0.0:
+                raise ValueError(f"the price of {quote(arm)} must be above 0, got {quote(price)}")
+            out[outcomes.index(name), places[arm]] = value
+    return out
+
+
+def check_weights(weights: Any, outcomes: tuple[str, ...], names: list[Any] | None, count: int) -> Weights | None:
+    """Return weights of the reward, of outcomes and of single arms; ValueError for other names or numbers."""
+    if weights is None:
+        return None
+    if not isinstance(weights, Mapping):
+        raise ValueError(f"weights must be {{outcome: number}}, got {quote(weights)}")
+    found: Weights = {}
+    for name, value in weights.items():
+        if name == ARMS:
+            offered = range(count) if names is None else names
+            if not isinstance(value, Mapping) or not all(arm in offered for arm in value):
+                raise ValueError(f"the weights of arms must be {{arm on offer: number}}, got {quote(value)}")
+            found[name] = {arm: check_number(f"the weight of {quote(arm)}", each) for arm, each in value.items()}
+        elif name == REWARD or name in outcomes:
+            found[name] = check_number(f"the weight of {quote(name)}", value)
+        else:
+            raise ValueError(f"weights must be of {quote([REWARD, *outcomes, ARMS])}, got {quote(name)}")
+    if found.get(REWARD, 1.0) < 0.0:
+        raise ValueError(f"the weight of the reward must be at least 0, got {quote(weights)}")
+    return found
+
+
+def predictions(raw: np.ndarray, prices: np.ndarray | None) -> np.ndarray:
+    """Return predicted outcomes (J, K) from what the model predicts and prices."""
+    if prices is None:
+        return raw
+    priced = prices * np.clip(1.0 + raw, *CLIP)
+    return np.where(np.isnan(prices), raw, priced)
+
+
+def offsets(weights: Weights, outcomes: tuple[str, ...], predicted: np.ndarray, names: list[Any] | None) -> Offsets:
+    """Return the offsets that weights make of predicted outcomes (J, K)."""
+    shift = np.zeros(predicted.shape[1])
+    for name, row in zip(outcomes, predicted, strict=True):
+        if name in weights:
+            shift += weights[name] * row
+    for arm, weight in weights.get(ARMS, {}).items():
+        shift[arm if names is None else names.index(arm)] += weight
+    return Offsets(weights.get(REWARD, 1.0), shift)
+
+
+def shift_statistics(seen: ArmStatistics, by: Offsets) -> ArmStatistics:
+    """Return statistics of the weighted sum of the reward and outcomes."""
+    scale, shift = by
+    return seen._replace(
+        means=scale * seen.means + shift,
+        samples=scale * seen.samples + shift,
+        beta=scale * seen.beta,
+        residual=scale * seen.residual,
+    )
+
+
+def choose_by_weights(asked: Asked, i: int, rng: np.random.Generator, predicted: np.ndarray) -> Chosen:
+    """Fill the slots of decision i as `Model.choose` does, by the weighted sum of the reward and outcomes (J, K).
+
+    Means are those of the reward.
+    """
+    model, rule, weights, eligible = asked.model, asked.rule, asked.weights, asked.eligible
+    seen = model.predict(asked.request, i, rule, rng, rule.pairs)
+    uniforms = noise_once(min(rule.pairs, 1), 0, rng, asked.k)[1]
+    view = model.view(seen, rule)
+    if callable(weights):
+        names, count = asked.request.names, asked.request.size
+        survey = Survey(names, score(rule.rule, view), predicted, view, rule, eligible[0], asked.outcomes)
+        weights, allowed = weights(survey)
+        weights = check_weights(weights, asked.outcomes, names, count) or {}
+        eligible = eligible & allowed
+    by = offsets(weights or {}, asked.outcomes, predicted, asked.request.names)
+    shifted = shift_statistics(view, by)
+    places, p, scores = rank_and_fill_direct(rule.rule, shifted, eligible, uniforms, asked.greedy, rule.code)
+    return Chosen((places, p, scores, model.mean_rewards(seen.means), seen.widths), weights or {}, eligible)
+
+
+def check_values(outcomes: Any, names: tuple[str, ...]) -> np.ndarray:
+    """Return the values (J,) of outcomes, NaN where there is none; ValueError for other names or numbers."""
+    out = np.full(len(names), np.nan)
+    if outcomes is None:
+        return out
+    if not isinstance(outcomes, Mapping):
+        raise ValueError(f"outcomes must be {{name: number}}, got {quote(outcomes)}")
+    for name, value in outcomes.items():
+        if name not in names:
+            raise ValueError(f"outcomes must be of this bandit, {quote(list(names))}, got {quote(name)}")
+        if value is not None:
+            out[names.index(name)] = check_number(f"outcome {quote(name)}", value)
+    return out
+
+
+def relative(decision: Decision, slot: int, values: np.ndarray, names: tuple[str, ...]) -> np.ndarray:
+    """Return y (J,) of values, relative to the prices that the decision's record has."""
+    place, out = int(decision.places[slot]), values.copy()
+    for j, name in enumerate(names):
+        price = None if decision.costs is None else decision.costs.get(name, {}).get(place)
+        if price is not None and not math.isnan(out[j]):
+            out[j] = min(out[j] / price, CLIP[1]) - 1.0
+    return out
+
+
+def values_from_record(decision: Decision, slot: int, names: tuple[str, ...]) -> np.ndarray:
+    """Return the outcomes (J,) that a decision predicted; NaN for one that was made without outcomes."""
+    if decision.predicted is None:
+        return np.full(len(names), np.nan)
+    place = int(decision.places[slot])
+    return np.array([decision.predicted[name][place] if name in decision.predicted else np.nan for name in names])
+
+
+def outcomes_by_slot(decisions: list[Decision], outcomes: Any) -> list[list[Any]]:
+    """Return the outcomes of every slot of every decision; ValueError if their number is wrong.
+
+    `outcomes` is one dictionary for one decision, or a list with one for each decision; for a decision of several slots
+    a list with one for each slot, None for none.
+    """
+    if outcomes is None:
+        return [[None] * len(one.arms) for one in decisions]
+    given = [outcomes] if len(decisions) == 1 and not _is_nested(outcomes, len(decisions[0].arms)) else outcomes
+    if not isinstance(given, list | tuple) or len(given) != len(decisions):
+        raise ValueError(f"outcomes must have one entry per decision ({len(decisions)}), got {quote(outcomes)}")
+    out = []
+    for one, each in zip(decisions, given, strict=True):
+        k = len(one.arms)
+        slots = [each] if k == 1 and not isinstance(each, list | tuple) else each
+        slots = [None] * k if slots is None else slots
+        if not isinstance(slots, list | tuple) or len(slots) != k:
+            raise ValueError(f"outcomes must have one dictionary per slot ({k}), None for none, got {quote(each)}")
+        out.append(list(slots))
+    return out
+
+
+def _is_nested(outcomes: Any, k: int) -> bool:
+    """Return True for a list with one entry, that of a single decision."""
+    return isinstance(outcomes, list | tuple) and len(outcomes) == 1 and (k == 1 or isinstance(outcomes[0], list))

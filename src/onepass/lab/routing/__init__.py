@@ -1,0 +1,1 @@
+"""Prompts routed to language models within a budget."""

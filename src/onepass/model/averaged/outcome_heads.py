@@ -1,0 +1,308 @@
+"""Outcomes beside the reward, learned on the inverses that the mixture keeps for the reward.
+
+    theta_jm <- theta_jm + P_m phi (y_j - phi^T theta_jm)           a row whose reward has just been learned
+    theta_jm <- theta_jm + P_m phi (y_j - expected_j)               an outcome that comes after its reward
+    theta_jm <- theta_jm + P_m phi (y_j - phi^T theta_jm) / (1 + h)  an outcome that comes before its reward
+    mean_j = sum_m w_jm phi^T theta_jm,    w_jm ~ exp(-TRUST l_jm),  l_jm as in mixture.py, of the outcome's errors
+
+With b_j = sum of y_j phi this is theta_jm = P_m b_j: ridge regression on the design of the reward. The models are those
+on standardized columns whose inverse forgets nothing ("linear", "linear 1", "linear 10", "linear 100" and "constant").
+The mixture clips rewards and weighs models by them; outcomes have weights of their own and are not clipped. Cost of an
+outcome: n numbers a model and arm to keep, n to predict; n^2 / 2 a model to learn, for all outcomes together. After an
+alarm the parameters stay. Where views are made again the first rows are learned again, from a buffer. Rows that are
+wide and sparse have no such model: the mean of each arm serves there.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from onepass.foundation.generic import compiled
+from onepass.foundation.state import zeros
+from onepass.model.averaged.mixture import CONSTANT, MODELS, NEVER, SIZE, STANDARD, TINY, TRUST, Mixture
+from onepass.model.averaged.new_columns import beside, wider_theta
+from onepass.model.averaged.regression import length
+from onepass.model.averaged.view import seen, width
+from onepass.model.contract import AHEAD, JOINED, REVISED
+
+LINEAR = (1, 7, 8, 9, 10)  # of MODELS: standardized columns, or a constant alone, without drift
+ALONE = 10  # the constant
+KNOWN = 1e-6  # of 1 - h, at least: rounding
+FAINT = 1e-3  # weight of a model below which it is not asked
+
+
+class OutcomeHeads(NamedTuple):
+    """Linear parameters of J outcomes beside the reward, for every arm and every linear model.
+
+    theta (slots, J, T): parameters of every arm, model after model; noise, volume (J, M): scores as in mixture.py, of
+    the models LINEAR; number, total (slots, J): how many values an arm has, and their sum.
+
+    rows (R, d), slots (R,), amounts (R, J), filled (1,): what was added to b so far, while views are made again.
+    """
+
+    theta: np.ndarray
+    noise: np.ndarray
+    volume: np.ndarray
+    number: np.ndarray
+    total: np.ndarray
+    rows: np.ndarray
+    slots: np.ndarray
+    amounts: np.ndarray
+    filled: np.ndarray
+
+
+@compiled
+def linear_features(view, x):
+    """Return columns and constant of `embedded`, without the kernel, in float32."""
+    dim, z = width(view), seen(view, x)
+    phi = np.empty(dim + 1, np.float32)
+    for j in range(dim):
+        phi[j] = z[j] * view.numbers[1]
+    phi[dim] = 1.0 / np.sqrt(x.size + 1.0)
+    return phi
+
+
+@compiled
+def features_of(phi, alone, constant):
+    """Return the features of one model."""
+    own = phi[phi.size - 1 :].copy() if alone else phi.copy()
+    if constant > 0.0:
+        own[own.size - 1] = constant
+    return own
+
+
+@compiled
+def weights_of(heads, j, used):
+    """Return w (M,) of the models for outcome j; used (M,): which there are."""
+    w, n, smallest, least = np.zeros(used.size), 0.0, np.inf, np.inf
+    for a in range(heads.number.shape[0]):
+        n += heads.number[a, j]
+    for m in range(used.size):
+        if used[m]:
+            smallest = min(smallest, heads.noise[j, m] + TINY)
+    for m in range(used.size):
+        if used[m]:
+            w[m] = 0.5 * n * np.log((heads.noise[j, m] + TINY) / smallest) + 0.5 * heads.volume[j, m]
+            least = min(least, w[m])
+    total = 0.0
+    for m in range(used.size):
+        w[m] = np.exp(-TRUST * (w[m] - least)) if used[m] else 0.0
+        total += w[m]
+    return w / max(total, TINY)
+
+
+@compiled
+def level_of(heads, j):
+    """Return what an unknown arm is expected to have: the mean over arms of the means of their values."""
+    total, arms = 0.0, 0.0
+    for a in range(heads.number.shape[0]):
+        if heads.number[a, j] > 0.0:
+            total += heads.total[a, j] / heads.number[a, j]
+            arms += 1.0
+    return total / arms if arms > 0.0 else 0.0
+
+
+@compiled
+def ask_heads(state, heads, rows, slots):
+    """Return means (J, K) of the outcomes of arms, and root mean square errors (J,) of the predictions so far.
+
+    slots (K,) are the arms' places; rows are (K, d), or (1, d) if all arms have the same one.
+    """
+    count, arms = heads.theta.shape[1], heads.number.shape[0]
+    out, used = np.zeros((count, slots.size)), np.zeros(len(LINEAR), np.bool_)
+    for k in range(len(LINEAR)):
+        used[k] = state.plan[LINEAR[k], SIZE] > 0
+    w, levels, sizes, some = np.zeros((count, used.size)), np.zeros(count), np.zeros(count), used.any()
+    for j in range(count):
+        w[j], n = weights_of(heads, j, used), 0.0
+        levels[j] = level_of(heads, j)
+        for a in range(arms):
+            n += heads.number[a, j]
+        sizes[j] = np.sqrt((w[j] * heads.noise[j]).sum() / max(n, 1.0))
+    for i in range(rows.shape[0]):
+        phi = linear_features(state.views[STANDARD], rows[i]) if some else np.empty(0, np.float32)
+        first, last = (0, slots.size) if rows.shape[0] == 1 else (i, i + 1)
+        for a in range(first, last):
+            slot = slots[a]
+            for j in range(count):
+                if slot == NEVER or slot >= arms or heads.number[slot, j] == 0.0:
+                    out[j, a] = levels[j]
+                elif not some:
+                    out[j, a] = heads.total[slot, j] / heads.number[slot, j]
+        t = 0
+        for k in range(used.size):
+            if used[k]:
+                own = features_of(phi, LINEAR[k] == ALONE, state.settings[LINEAR[k], CONSTANT])
+                for a in range(first, last):
+                    slot = slots[a]
+                    if slot != NEVER and slot < arms:
+                        for j in range(count):
+                            if heads.number[slot, j] > 0.0 and w[j, k] > FAINT:
+                                out[j, a] += w[j, k] * inner(heads.theta[slot, j, t : t + own.size], own)
+                t += own.size
+    return out, sizes
+
+
+@compiled
+def inner(theta, phi):
+    """Return theta^T phi."""
+    total = np.float32(0.0)
+    for i in range(phi.size):
+        total += theta[i] * phi[i]
+    return float(total)
+
+
+@compiled
+def product(inverse, phi):
+    """Return P phi, of the triangle of P."""
+    u, place = np.zeros(phi.size, np.float32), 0
+    for j in range(phi.size):
+        total, own, row = np.float32(0.0), phi[j], inverse[place : place + j]
+        for k in range(j):
+            total += row[k] * phi[k]
+        for k in range(j):
+            u[k] += row[k] * own
+        u[j] += total + inverse[place + j] * own
+        place += j + 1
+    return u
+
+
+@compiled
+def add_heads(state, heads, row, slot, values, expected, mode):
+    """Learn values (J,), NaN where there is none, of an arm in a slot; `mode` says when they come (contract.py)."""
+    phi, t, p, k = linear_features(state.views[STANDARD], row), 0, 0, 0
+    for m in range(state.plan.shape[0]):
+        n = state.plan[m, SIZE]
+        if k < len(LINEAR) and m == LINEAR[k]:
+            if n > 0:
+                own = features_of(phi, m == ALONE, state.settings[m, CONSTANT])
+                u = product(state.inverse[slot, p : p + length(n)], own)
+                h = max(inner(u, own), 0.0)
+                left = max(1.0 - h, KNOWN)  # 1 / (1 + h) of h before the row
+                for j in range(values.size):
+                    if not np.isnan(values[j]):
+                        theta = heads.theta[slot, j, t : t + n]
+                        e = values[j] - (expected[j] if mode == REVISED else inner(theta, own))
+                        gain = np.float32(e / (1.0 + h) if mode == AHEAD else e)
+                        for i in range(n):
+                            theta[i] += gain * u[i]
+                        if mode == JOINED:
+                            heads.noise[j, k] += e * e * left
+                            heads.volume[j, k] -= np.log(left)
+                t += n
+            k += 1
+        p += length(n)
+
+
+@compiled
+def replay_buffer(state, heads):
+    """Set theta = P b of the rows in the buffer."""
+    for i in range(heads.filled[0]):
+        slot = heads.slots[i]
+        if slot != NEVER and state.last[slot] != NEVER:
+            add_heads(state, heads, heads.rows[i], slot, heads.amounts[i], np.zeros(heads.amounts.shape[1]), REVISED)
+
+
+def init_heads(count: int, dim: int, room: int) -> OutcomeHeads:
+    """Return heads of outcomes that have learned nothing; room: of rows in the buffer."""
+    return OutcomeHeads(
+        theta=zeros(0, count, 0, dtype=np.float32),
+        noise=zeros(count, len(LINEAR)),
+        volume=zeros(count, len(LINEAR)),
+        number=zeros(0, count),
+        total=zeros(0, count),
+        rows=zeros(room, dim),
+        slots=zeros(room, dtype=np.int64),
+        amounts=zeros(room, count),
+        filled=zeros(1, dtype=np.int64),
+    )
+
+
+def theta_size(state: Mixture) -> int:
+    """Return T, the numbers of an outcome and arm."""
+    return int(state.plan[list(LINEAR), SIZE].sum())
+
+
+def resize_heads(heads: OutcomeHeads, state: Mixture, remade: bool) -> OutcomeHeads:
+    """Return heads with room for all arms, learned again from the buffer if views were made again."""
+    slots, size = len(state.last), theta_size(state)
+    before = len(heads.theta)
+    if slots > before:
+        more = {name: np.zeros((slots, getattr(heads, name).shape[1])) for name in ("number", "total")}
+        for name, array in more.items():
+            array[:before] = getattr(heads, name)
+        theta = np.zeros((slots, *heads.theta.shape[1:]), np.float32)
+        theta[:before] = heads.theta
+        heads = heads._replace(theta=theta, **more)
+    if remade:
+        heads = heads._replace(theta=np.zeros((slots, heads.theta.shape[1], size), np.float32))
+        replay_buffer(state, heads)
+        if len(state.rows) == 0:  # views stay
+            heads = heads._replace(
+                rows=heads.rows[:0].copy(), slots=heads.slots[:0].copy(), amounts=heads.amounts[:0].copy(),
+                filled=np.zeros(1, np.int64),
+            )  # fmt: skip
+    return heads
+
+
+def keep_amounts(heads: OutcomeHeads, row: np.ndarray, slot: int, amounts: np.ndarray, revised: bool) -> None:
+    """Add amounts (J,) to the buffer: to the row of a reward that was learned, or as a row of their own."""
+    room, filled = len(heads.rows), int(heads.filled[0])
+    if room == 0:
+        return
+    if revised:
+        for i in np.flatnonzero(heads.slots[:filled] == slot)[::-1]:
+            if np.array_equal(heads.rows[i], row):
+                heads.amounts[i] += amounts
+                return
+    if filled < room:
+        heads.rows[filled], heads.slots[filled], heads.amounts[filled] = row, slot, amounts
+        heads.filled[0] = filled + 1
+
+
+def erase_heads(heads: OutcomeHeads, slot: int) -> None:
+    """Forget the arm in a slot."""
+    if slot < len(heads.theta):
+        for array in (heads.theta, heads.number, heads.total):
+            array[slot] = 0.0
+    heads.slots[heads.slots == slot] = NEVER
+
+
+def widen_heads(heads: OutcomeHeads, state: Mixture, fills: np.ndarray) -> OutcomeHeads:
+    """Return heads of rows with columns more; state: as it was before (new_columns.py)."""
+    before = state.rows.shape[1]
+    grown, parts, t = np.float32(np.sqrt((before + len(fills) + 1.0) / (before + 1.0))), [], 0
+    for m in LINEAR:
+        n = int(state.plan[m, SIZE])
+        if n:
+            constant = np.float32(1.0) if state.settings[m, CONSTANT] > 0.0 else grown
+            flat = heads.theta[:, :, t : t + n].reshape(-1, n)
+            wide = wider_theta(flat, 0 if m == ALONE else len(fills), constant)
+            parts.append(wide.reshape(*heads.theta.shape[:2], -1))
+        t += n
+    theta = np.ascontiguousarray(np.concatenate(parts, axis=2)) if parts else heads.theta
+    return heads._replace(theta=theta, rows=beside(heads.rows, np.tile(fills, (len(heads.rows), 1))))
+
+
+def heads_fit(heads: OutcomeHeads, state: Any, begun: OutcomeHeads) -> bool:
+    """Return True if arrays fit together and a mixture."""
+    count, slots = begun.theta.shape[1], len(heads.theta)
+    size = 0 if state == () else theta_size(state)
+    room = len(heads.rows)
+    return bool(
+        heads.theta.shape == (slots, count, heads.theta.shape[2])
+        and heads.theta.shape[2] in ((size,) if slots else (0, size))
+        and slots <= (0 if state == () else len(state.last))
+        and heads.noise.shape == heads.volume.shape == begun.noise.shape
+        and heads.number.shape == heads.total.shape == (slots, count)
+        and heads.rows.shape[1] == begun.rows.shape[1]
+        and heads.slots.shape == (room,)
+        and heads.amounts.shape == (room, count)
+        and heads.filled.shape == (1,)
+        and 0 <= heads.filled[0] <= room
+        and ((heads.slots >= NEVER) & (heads.slots < max(slots, 1))).all()
+        and (heads.number >= 0.0).all()
+    )
+
+
+assert all(MODELS[m][0] == STANDARD and MODELS[m][2] == 0.0 for m in LINEAR)

@@ -1,0 +1,155 @@
+"""Outcomes beside the reward for models whose parameters are solved by one design: shared models, and arms on Ridge.
+
+    theta_j <- theta_j + A^-1 sum_i x_i (y_ij - x_i^T theta_j)    rows whose rewards have just been learned, A with them
+    theta_j <- theta_j + A^-1 x (y_j - expected_j)                an outcome that comes after its reward
+    theta_j <- theta_j + A^-1 x (y_j - x^T theta_j) / (1 + h)      an outcome that comes before its reward
+
+On an exact design that is theta_j = A^-1 sum y_j x, ridge regression on the design of the reward, whenever the outcome
+comes, if not before its reward. A value that is missing counts as the prediction: theta_j stays. On a sketch it is a
+Newton step with the sketch's inverse. Cost: one solve a row for all outcomes, d numbers to keep and to predict each.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from onepass.foundation import files
+from onepass.foundation.state import object_array, zeros
+from onepass.model.contract import AHEAD, JOINED
+
+Solve = Callable[[Any, np.ndarray], np.ndarray]
+"""A^-1 x of the design that an arm has."""
+
+
+class SavedHeads(NamedTuple):
+    """Arrays of a file.
+
+    keys: arms that have parameters; theta (n, J, d); number, total (n, J): values and their sum; squares, errors (J,):
+    squared errors of predictions, and how many.
+    """
+
+    keys: np.ndarray
+    theta: np.ndarray
+    number: np.ndarray
+    total: np.ndarray
+    squares: np.ndarray
+    errors: np.ndarray
+
+
+class OutcomeHeads:
+    """Parameters of `count` outcomes, of width `dim`, for every arm; for None where all arms share one."""
+
+    def __init__(self, count: int, dim: int) -> None:
+        self._count, self._dim = count, dim
+        self._places: dict[Any, int] = {}
+        self._saved = SavedHeads(
+            keys=object_array([]), theta=zeros(0, count, dim), number=zeros(0, count), total=zeros(0, count),
+            squares=zeros(count), errors=zeros(count),
+        )  # fmt: skip
+
+    def copy(self) -> "OutcomeHeads":
+        twin = OutcomeHeads(self._count, self._dim)
+        twin._places = dict(self._places)
+        twin._saved = SavedHeads(*(array.copy() for array in self._saved))
+        return twin
+
+    def predict(self, keys: Sequence[Any], rows: np.ndarray) -> np.ndarray:
+        """Return means (J, K) for rows (K or 1, d); an arm without values has the mean over arms."""
+        held, places = self._saved, self._places
+        if len(places) == 1 and None in places:
+            return held.theta[0] @ rows.T.astype(np.float64)
+        some = held.number > 0.0
+        means = np.divide(held.total, held.number, out=np.zeros_like(held.total), where=some)
+        level = means.sum(axis=0) / np.maximum(some.sum(axis=0), 1)
+        out = np.empty((self._count, len(keys)))
+        for a, key in enumerate(keys):
+            place = places.get(key)
+            out[:, a] = level
+            if place is not None:
+                each = held.theta[place] @ rows[a if len(rows) > 1 else 0]
+                out[:, a] = np.where(some[place], each, level)
+        return out
+
+    def update(
+        self,
+        keys: Sequence[Any],
+        rows: np.ndarray,
+        values: np.ndarray,
+        solve: Solve,
+        mode: int = JOINED,
+        expected: np.ndarray | None = None,
+    ) -> None:
+        """Learn values (n, J) of rows (n, d), NaN where there is none; solve(key, row) is A^-1 row."""
+        places = [self._place(key) for key in keys]
+        held, steps = self._saved, np.zeros_like(self._saved.theta)
+        for i, (key, place) in enumerate(zip(keys, places, strict=True)):
+            known = ~np.isnan(values[i])
+            if not known.any():
+                continue
+            row = np.ascontiguousarray(rows[i])
+            gain = np.asarray(solve(key, row), np.float64)
+            means, left = held.theta[place] @ row, 1.0 - min(float(gain @ row), 1.0)
+            errors = np.where(known, values[i] - (means if expected is None else expected), 0.0)
+            if mode == AHEAD:
+                gain = gain / (2.0 - left)
+            steps[place] += np.outer(errors, gain)
+            if mode == JOINED:
+                held.squares[:] += left * errors**2
+                held.errors[:] += known
+            if expected is None:
+                held.number[place] += known
+                held.total[place] += np.where(known, values[i], 0.0)
+            else:
+                held.total[place] += errors
+        held.theta[:] += steps
+
+    def _place(self, key: Any) -> int:
+        """Return the place of an arm, a new one if needed."""
+        place = self._places.get(key)
+        if place is None:
+            place = self._places[key] = len(self._places)
+            held = self._saved
+            more = {name: np.concatenate([getattr(held, name), np.zeros((1, *getattr(held, name).shape[1:]))])
+                    for name in ("theta", "number", "total")}  # fmt: skip
+            self._saved = held._replace(**more)
+        return place
+
+    def remove(self, key: Any) -> None:
+        """Forget an arm."""
+        place = self._places.get(key)
+        if place is not None:
+            del self._places[key]
+            self._places = {name: at - (at > place) for name, at in self._places.items()}
+            rest = {name: np.delete(getattr(self._saved, name), place, axis=0) for name in ("theta", "number", "total")}
+            self._saved = self._saved._replace(**rest)
+
+    def deviations(self) -> np.ndarray:
+        """Return the root mean square errors (J,) of predictions."""
+        return np.sqrt(self._saved.squares / np.maximum(self._saved.errors, 1.0))
+
+    def memory_usage(self) -> int:
+        """Return the bytes of all arrays."""
+        return sum(array.nbytes for array in self._saved)
+
+    @property
+    def state(self) -> SavedHeads:
+        return self._saved._replace(keys=object_array(list(self._places)))
+
+    def restore(self, held: files.StateSource) -> None:
+        """Take what `state` was; ValueError if it does not fit."""
+        found = held.take(self.state, self._fits)
+        names = found.keys.tolist()
+        if len(set(names)) != len(names):
+            raise ValueError("an arm is there twice")
+        self._places, self._saved = {name: i for i, name in enumerate(names)}, found
+
+    def _fits(self, found: SavedHeads) -> bool:
+        n, count = len(found.keys), self._count
+        return bool(
+            found.theta.shape == (n, count, self._dim)
+            and found.number.shape == found.total.shape == (n, count)
+            and found.squares.shape == found.errors.shape == (count,)
+            and (found.number >= 0.0).all()
+            and (found.squares >= 0.0).all()
+        )

@@ -1,0 +1,181 @@
+"""Budgets and shares: prices, hard stops, days, charges, files."""
+
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pytest
+
+import onepass as op
+from onepass.bandit.budget import local_day
+from onepass.bandit.budget_prices import solve_prices
+from onepass.exploration.rule import make_rule
+
+DIM, ARMS = 2, ["cheap", "dear"]
+COSTS = {"cheap": {"dollars": 1.0}, "dear": {"dollars": 10.0}}
+
+
+def bandit() -> op.Bandit:
+    return op.Bandit(op.Disjoint(op.Ridge(op.Exact(dim=DIM))), op.UCB(1.0), outcomes=["dollars"])
+
+
+def play(router: op.Budgeted, rounds: int, costs=COSTS, seed: int = 0) -> tuple[np.ndarray, np.ndarray, float]:
+    """Return arms, dollars and the sum of rewards; the dear arm is better by how large the first number is."""
+    rng, arms, dollars, total = np.random.default_rng(seed), [], [], 0.0
+    for _ in range(rounds):
+        row = np.array([rng.uniform(), 1.0])
+        decision = router.decide(row, ARMS, costs=costs, now=0.0)
+        paid = (1.0, 10.0)[decision.index] * rng.uniform(0.8, 1.2)
+        reward = 0.3 + row[0] * decision.index
+        router.learn(decision, reward, outcomes={"dollars": paid}, now=0.0)
+        arms.append(decision.index)
+        dollars.append(paid)
+        total += reward
+    return np.array(arms), np.array(dollars), total
+
+
+def test_a_price_is_the_least_one_that_keeps_recent_requests_within_the_budget():
+    rng, rule = np.random.default_rng(0), make_rule(op.Greedy()).rule
+    scores, costs = rng.uniform(size=(60, 3)), rng.uniform(0.1, 5.0, (60, 1, 3))
+    offered = rng.uniform(size=(60, 3)) < 0.8
+    offered[:, 0] = True
+
+    def spent(price: float) -> float:
+        net = np.where(offered, scores - price * costs[:, 0], -np.inf)
+        return float(costs[np.arange(60), 0, net.argmax(axis=1)].mean())
+
+    least = spent(1e6)
+    for target in (least + 0.7 * (spent(0.0) - least), least + 0.2 * (spent(0.0) - least)):
+        args = np.array([target]), np.array([1.0]), np.zeros(1), 1.0, 10
+        (price,) = solve_prices(rule, scores, costs, offered, *args)
+        assert spent(price) <= target < spent(0.98 * price)
+
+
+def test_a_budget_is_kept_at_every_decision_and_spent_where_it_pays():
+    router = op.Budgeted(bandit(), {"dollars": op.Budget(4.0)})
+    arms, dollars, total = play(router, 600)
+    over = np.cumsum(dollars) - 4.0 * np.arange(1, 601)
+    assert over.max() <= 2.0  # what a dear decision may exceed its prediction by
+    assert dollars[200:].mean() == pytest.approx(4.0, rel=0.1)
+    share = (arms == 1).mean()
+    assert total > 600 * 0.3 + 1.15 * 600 * share * 0.5  # a fixed mixture would earn .5 a dear decision
+    assert router.budgets["dollars"].price > 0.0
+    assert router.budgets["dollars"].spent == pytest.approx(dollars.sum())
+
+
+def test_a_budget_that_no_arm_fits_plays_the_cheapest_and_says_so():
+    router = op.Budgeted(bandit(), {"dollars": op.Budget(0.1)})
+    arms, _, _ = play(router, 60)
+    assert (arms == 0).all()
+    assert not router.budgets["dollars"].on_course
+
+
+def test_a_horizon_is_spent_to_its_end_and_not_over():
+    router = op.Budgeted(bandit(), {"dollars": op.Budget(1200.0, per="horizon", horizon=300)})
+    _, dollars, _ = play(router, 300)
+    assert 1000.0 < dollars.sum() <= 1202.0
+
+
+def test_running_means_serve_where_no_price_is_given_and_correct_prices_that_are_wrong():
+    for costs in (None, {"cheap": {"dollars": 0.1}, "dear": {"dollars": 0.5}}):
+        router = op.Budgeted(bandit(), {"dollars": op.Budget(4.0)})
+        _, dollars, _ = play(router, 400, costs)
+        assert dollars[200:].mean() == pytest.approx(4.0, rel=0.15)
+
+
+def test_shares_hold_the_one_arm_up_and_the_other_down():
+    shares = {"cheap": op.Share(least=0.25)}
+    arms, _, _ = play(op.Budgeted(bandit(), {"dollars": op.Budget(100.0)}, shares=shares), 400)
+    assert 0.22 < (arms[100:] == 0).mean() < 0.35
+    arms, _, _ = play(op.Budgeted(bandit(), shares={"dear": op.Share(most=0.1)}), 400)
+    assert 0.05 < (arms[100:] == 1).mean() < 0.12
+
+
+def test_an_outcome_that_never_comes_stays_charged_as_predicted_and_one_that_comes_later_is_charged_then():
+    router = op.Budgeted(bandit(), {"dollars": op.Budget(4.0)})
+    play(router, 50)
+    before = router.budgets["dollars"].spent
+    decision = router.decide([0.5, 1.0], ARMS, costs=COSTS, now=0.0)
+    predicted = decision.predicted["dollars"][decision.index]
+    router.learn(decision, 1.0, now=0.0)
+    assert router.budgets["dollars"].spent == pytest.approx(before + predicted)
+    router.learn(decision, outcomes={"dollars": 3.0}, now=0.0)
+    assert router.budgets["dollars"].spent == pytest.approx(before + 3.0)
+    router.charge("dollars", 2.0, now=0.0)
+    assert router.budgets["dollars"].spent == pytest.approx(before + 5.0)
+
+
+@pytest.mark.parametrize("value", [-1.0, float("nan"), float("inf"), "one"])
+def test_a_cost_that_is_negative_or_not_finite_is_refused_and_nothing_is_charged(value):
+    router = op.Budgeted(bandit(), {"dollars": op.Budget(4.0)})
+    decision = router.decide([0.5, 1.0], ARMS, costs=COSTS, now=0.0)
+    before = op.to_bytes(router)
+    with pytest.raises(ValueError, match="dollars"):
+        router.learn(decision, 1.0, outcomes={"dollars": value}, now=0.0)
+    with pytest.raises(ValueError, match="amount"):
+        router.charge("dollars", value, now=0.0)
+    assert op.to_bytes(router) == before
+
+
+def test_days_of_23_24_and_25_hours_have_the_same_budget():
+    berlin = ZoneInfo("Europe/Berlin")
+    for date, hours in (((2026, 3, 29), 23), ((2026, 6, 1), 24), ((2026, 10, 25), 25)):
+        midnight = datetime(*date, tzinfo=berlin).timestamp()
+        assert local_day(midnight, "Europe/Berlin").over == 0.0
+        assert local_day(midnight, "Europe/Berlin").left == hours * 3600.0
+        assert local_day(midnight + hours * 1800.0, "Europe/Berlin").over == pytest.approx(0.5)
+        assert local_day(midnight + hours * 3600.0, "Europe/Berlin").date != local_day(midnight, "Europe/Berlin").date
+
+
+def test_a_day_begins_anew_at_local_midnight_and_its_line_is_kept():
+    router = op.Budgeted(bandit(), {"dollars": op.Budget(240.0, per="day", zone="Europe/Berlin")})
+    midnight = datetime(2026, 3, 29, tzinfo=ZoneInfo("Europe/Berlin")).timestamp()
+    spent = 0.0
+    for i in range(92):  # a decision every quarter of an hour, 23 hours
+        now = midnight + 900.0 * i
+        decision = router.decide([0.5, 1.0], ARMS, costs=COSTS, now=now)
+        paid = (1.0, 10.0)[decision.index]
+        router.learn(decision, float(decision.index), outcomes={"dollars": paid}, now=now)
+        spent += paid
+        assert router.budgets["dollars"].left >= -0.03 * 240.0 - 1.0
+    assert spent <= 240.0
+    router.decide([0.5, 1.0], ARMS, costs=COSTS, now=midnight + 23 * 3600.0)
+    assert router.budgets["dollars"].spent < 15.0
+
+
+def test_a_file_and_a_copy_go_on_alike_to_the_last_cent():
+    router = op.Budgeted(bandit(), {"dollars": op.Budget(4.0)}, shares={"dear": op.Share(most=0.5)})
+    play(router, 60)
+    for twin in (op.from_bytes(op.to_bytes(router)), router.copy()):
+        assert twin.budgets == router.budgets
+        one, two = (each.decide([0.5, 1.0], ARMS, id="a", costs=COSTS, now=1.0) for each in (twin, router.copy()))
+        assert one.to_dict() == two.to_dict()
+
+
+def test_a_budget_that_changes_begins_its_line_anew():
+    router = op.Budgeted(bandit(), {"dollars": op.Budget(4.0)})
+    play(router, 60)
+    router.change("dollars", op.Budget(2.0))
+    _, dollars, _ = play(router, 300, seed=1)
+    assert dollars.sum() <= 300 * 2.0 + 12.0
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: op.Budget(0.0),
+        lambda: op.Budget(float("nan")),
+        lambda: op.Budget(1.0, per="week"),
+        lambda: op.Budget(1.0, per="horizon"),
+        lambda: op.Budget(1.0, horizon=3),
+        lambda: op.Budget(1.0, zone="Nowhere/Land"),
+        lambda: op.Share(least=0.5, most=0.1),
+        lambda: op.Budgeted(op.ContextualBandit(), {}),
+        lambda: op.Budgeted(bandit(), {"euros": op.Budget(1.0)}),
+        lambda: op.Budgeted(bandit(), {"dollars": 1.0}),
+        lambda: op.Budgeted(bandit(), shares={"dear": 0.1}),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(make):
+    with pytest.raises(ValueError, match="must be"):
+        make()
