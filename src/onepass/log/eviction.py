@@ -19,15 +19,14 @@ def arms_of(bandit: Any) -> tuple[Any, ...]:
 
 
 def choose_evicted(bandit: Any, limit: int, rewarded: Collection[Any], kept: Collection[Any] = ()) -> list[str]:
-    """Return the arms that a bandit must forget so that it knows fewer than `limit` arms; [] if it knows no more.
+    """Return the arms that a bandit must forget to stay within its limits; [] if it is within them.
 
+    The first limit is `limit` arms, at least 1. The second is `BARE` bytes of memory for all arms without an outcome.
     Arms without an outcome go first, the one known longest ahead of the others; then arms whose last outcome is the
-    oldest.
-    So many go that a tenth of the limit becomes free. Arms without an outcome may also use at most `BARE` bytes
-    together.
+    oldest. A tenth of the exceeded limit becomes free, with at most `MOST` arms forgotten at once.
 
-    `limit` is a number of arms, at least 1. `rewarded` holds the arms that had an outcome, ordered by their last
-    outcome, the oldest first. The arms in `kept` are never returned.
+    `rewarded` holds the arms that had an outcome, ordered by their last outcome, the oldest first. The arms in `kept`
+    are never returned.
     """
     known = arms_of(bandit)
     if len(known) <= min(limit, FEW):
