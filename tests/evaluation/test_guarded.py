@@ -158,6 +158,24 @@ def test_harm_is_found():
     assert test.is_harmful
 
 
+def test_a_broken_guardrail_sends_every_decision_to_the_baseline_until_it_is_resumed():
+    bandit = op.Bandit(op.Disjoint(op.Ridge(op.Exact(dim=3))), op.EpsilonGreedy(0.3), outcomes=["refund"])
+    guarded = Guarded(bandit, "a", guardrails={"refund": AtMost(1.02)})
+    for t in range(600):
+        decision = guarded.decide([1.0, 0.0, 0.0], ARMS, id=f"{t}")
+        better = decision.arm == "b"
+        guarded.learn(decision, 1.0 if better else 0.6, outcomes={"refund": float(better)})
+    assert guarded.report().stopped == ("refund",)
+    twin = op.from_bytes(op.to_bytes(guarded))
+    for one in (guarded, twin):
+        assert one.report().share == 0.0
+        assert one.decide([1.0, 0.0, 0.0], ARMS).arm == "a"
+    guarded.resume("refund")
+    assert guarded.report().share > 0.0
+    with pytest.raises(ValueError, match="must be from 0 to 1"):
+        guarded.learn(guarded.decide([1.0, 0.0, 0.0], ARMS), 1.0, outcomes={"refund": 2.0})
+
+
 BAD = {
     "bandit must be a Bandit": lambda: Guarded("a", "b"),
     "baseline must be an arm": lambda: Guarded(make_bandit(), ["a"]),
