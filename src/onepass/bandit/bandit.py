@@ -623,25 +623,26 @@ class Bandit(files.Owner):
         """Learn outcomes of decisions, with their rewards or apart."""
         if not self.outcomes:
             raise ValueError("outcomes must be None for a bandit that was given no names of outcomes")
-        given = [one for part in (decisions if isinstance(decisions, list) else [decisions]) for one in part.split()]
+        listed = decisions if isinstance(decisions, list) else [decisions]
+        given = [one for part in listed for one in part.split()]
         each = outcomes_by_slot(given, outcomes)
-        values, late, keys = {}, [], []
+        values, keys = {}, []
         for d, one in enumerate(given):
             for slot in range(len(one.arms)):
                 found = check_values(each[d][slot], self.outcomes)
                 values[d, slot] = relative(one, slot, found, self.outcomes)
-                known = ~np.isnan(found)
-                keys += [f"{one.id}\n{slot}\n{n}" for n, some in zip(self.outcomes, known, strict=True) if some]
-                late.append((d, slot, known))
+                named = zip(self.outcomes, found.tolist(), strict=True)
+                keys += [f"{one.id}\n{slot}\n{name}" for name, value in named if value == value]
         informed = self._informed.check(keys, allow_repeat)
         if rewards is None:
             revisions = []
-            for d, slot, known in late:
+            for (d, slot), found in values.items():
+                known = ~np.isnan(found)
                 if known.any():
                     one = given[d]
                     expected = relative(one, slot, values_from_record(one, slot, self.outcomes), self.outcomes)
                     learned = one.id in self._rewarded and not np.isnan(expected[known]).any()
-                    revisions.append(((one, slot), values[d, slot], expected if learned else None))
+                    revisions.append(((one, slot), found, expected if learned else None))
             with defer_signals():
                 for at, revised, before in revisions:
                     self._model.revise_outcomes(at, revised, before)
@@ -652,10 +653,11 @@ class Bandit(files.Owner):
         places = [(d, slot) for d, row in enumerate(paid) for slot, value in enumerate(row) if value is not None]
         slots = [(given[d], slot) for d, slot in places]
         batch = self._model.recall(slots) if slots else None
-        checked = self._values([paid[d][slot] for d, slot in places], len(slots), False)
-        rows = self._fill_missing(slots)
-        for i, at in enumerate(places):
-            rows[i] = np.where(np.isnan(values[at]), rows[i], values[at])
+        numbers = [paid[d][slot] for d, slot in places]
+        checked = self._values(numbers[0], 1, True) if len(numbers) == 1 else self._values(numbers, len(slots), False)
+        rows = np.array([values[at] for at in places]).reshape(len(places), len(self.outcomes))
+        if len(keys) < rows.size:
+            rows = np.where(np.isnan(rows), self._fill_missing(slots), rows)
         with defer_signals():
             if batch is not None:
                 self._update(batch, checked, None, time, rows)

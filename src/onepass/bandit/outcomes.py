@@ -105,6 +105,8 @@ def check_names(outcomes: Any) -> tuple[str, ...]:
 
 def check_number(what: str, value: Any) -> float:
     """Return a finite number; ValueError for anything else."""
+    if type(value) is float and -math.inf < value < math.inf:  # the common case
+        return value
     if isinstance(value, bool | np.bool_):
         return float(value)
     if not isinstance(value, int | float | np.integer | np.floating) or not math.isfinite(value):
@@ -214,25 +216,27 @@ def choose_by_weights(asked: Asked, i: int, rng: np.random.Generator, predicted:
 
 def check_values(outcomes: Any, names: tuple[str, ...]) -> np.ndarray:
     """Return the values (J,) of outcomes, NaN where there is none; ValueError for other names or numbers."""
-    out = np.full(len(names), np.nan)
     if outcomes is None:
-        return out
-    if not isinstance(outcomes, Mapping):
+        return np.full(len(names), np.nan)
+    if not isinstance(outcomes, dict | Mapping):
         raise ValueError(f"outcomes must be {{name: number}}, got {quote(outcomes)}")
+    found = [math.nan] * len(names)
     for name, value in outcomes.items():
         if name not in names:
             raise ValueError(f"outcomes must be of this bandit, {quote(list(names))}, got {quote(name)}")
         if value is not None:
-            out[names.index(name)] = check_number(f"outcome {quote(name)}", value)
-    return out
+            found[names.index(name)] = check_number(name, value)
+    return np.array(found)
 
 
 def relative(decision: Decision, slot: int, values: np.ndarray, names: tuple[str, ...]) -> np.ndarray:
     """Return y (J,) of values, relative to the prices that the decision's record has."""
+    if decision.costs is None:
+        return values
     place, out = int(decision.places[slot]), values.copy()
     for j, name in enumerate(names):
-        price = None if decision.costs is None else decision.costs.get(name, {}).get(place)
-        if price is not None and not math.isnan(out[j]):
+        price = decision.costs.get(name, {}).get(place)
+        if price is not None and out[j] == out[j]:
             out[j] = min(out[j] / price, CLIP[1]) - 1.0
     return out
 
@@ -253,6 +257,8 @@ def outcomes_by_slot(decisions: list[Decision], outcomes: Any) -> list[list[Any]
     """
     if outcomes is None:
         return [[None] * len(one.arms) for one in decisions]
+    if type(outcomes) is dict and len(decisions) == 1 and len(decisions[0].arms) == 1:
+        return [[outcomes]]  # the common case
     given = [outcomes] if len(decisions) == 1 and not _is_nested(outcomes, len(decisions[0].arms)) else outcomes
     if not isinstance(given, list | tuple) or len(given) != len(decisions):
         raise ValueError(f"outcomes must have one entry per decision ({len(decisions)}), got {quote(outcomes)}")

@@ -29,12 +29,12 @@ from onepass.model.averaged.mixture import (
 )
 from onepass.model.averaged.new_columns import widened
 from onepass.model.averaged.outcome_heads import (
-    add_heads,
     ask_heads,
     erase_heads,
     heads_fit,
     init_heads,
     keep_amounts,
+    learn_heads,
     resize_heads,
     widen_heads,
 )
@@ -172,7 +172,8 @@ class ArmMixtures:
             begin_arm(state, slot)
         call_direct(self._code, take, state, row, slot, reward, settings.alarm_threshold or 0.0)
         if outcomes is not None:
-            self.heads = resize_heads(self.heads, state, False)
+            if len(self.heads.theta) < len(state.last):
+                self.heads = resize_heads(self.heads, state, False)
             self._add(row, slot, outcomes, outcomes, JOINED)
         seen = int(state.counts[CLOCK])
         if self.remaking != () and state.counts[KNOWN] == 0:  # after an alarm
@@ -187,22 +188,15 @@ class ArmMixtures:
 
     def _add(self, row: np.ndarray, slot: int, values: np.ndarray, expected: np.ndarray, mode: int) -> None:
         """Learn values (J,) of outcomes, NaN where there is none, and keep them while views are made again."""
-        heads, known = self.heads, ~np.isnan(values)
+        heads = self.heads
         if len(heads.rows):
-            means = call_direct(self._code, ask_heads, self.models, heads, row.reshape(1, -1), np.array([slot]))[0][
-                :, 0
-            ]
+            known, means = ~np.isnan(values), self.ask(row.reshape(1, -1), np.array([slot]))[0][:, 0]
             if mode == JOINED:
                 amounts = np.where(known, values, means)
             else:
                 amounts = np.where(known, values - (expected if mode == REVISED else means), 0.0)
             keep_amounts(heads, row, slot, amounts, mode == REVISED)
-        call_direct(self._code, add_heads, self.models, heads, row, slot, values, expected, mode)
-        if mode == REVISED:
-            heads.total[slot, known] += (values - expected)[known]
-        else:
-            heads.total[slot, known] += values[known]
-            heads.number[slot, known] += 1.0
+        call_direct(self._code, learn_heads, self.models, heads, row, slot, values, expected, mode)
 
     def revise(self, row: np.ndarray, arm: Any, values: np.ndarray, expected: np.ndarray | None) -> None:
         """Learn outcomes (J,) of an arm, NaN for a missing one, before or after its reward.

@@ -170,6 +170,8 @@ def product(inverse, phi):
 @compiled
 def add_heads(state, heads, row, slot, values, expected, mode):
     """Learn values (J,), NaN where there is none, of an arm in a slot; `mode` says when they come (contract.py)."""
+    if heads.theta.shape[2] == 0:  # no such model
+        return
     phi, t, p, k = linear_features(state.views[STANDARD], row), 0, 0, 0
     for m in range(state.plan.shape[0]):
         n = state.plan[m, SIZE]
@@ -192,6 +194,19 @@ def add_heads(state, heads, row, slot, values, expected, mode):
                 t += n
             k += 1
         p += length(n)
+
+
+@compiled
+def learn_heads(state, heads, row, slot, values, expected, mode):
+    """Learn values (J,) as `add_heads` does, and count them in the means of the arm."""
+    add_heads(state, heads, row, slot, values, expected, mode)
+    for j in range(values.size):
+        if not np.isnan(values[j]):
+            if mode == REVISED:
+                heads.total[slot, j] += values[j] - expected[j]
+            else:
+                heads.total[slot, j] += values[j]
+                heads.number[slot, j] += 1.0
 
 
 @compiled
@@ -225,8 +240,7 @@ def theta_size(state: Mixture) -> int:
 
 def resize_heads(heads: OutcomeHeads, state: Mixture, remade: bool) -> OutcomeHeads:
     """Return heads with room for all arms, learned again from the buffer if views were made again."""
-    slots, size = len(state.last), theta_size(state)
-    before = len(heads.theta)
+    slots, before = len(state.last), len(heads.theta)
     if slots > before:
         more = {name: np.zeros((slots, getattr(heads, name).shape[1])) for name in ("number", "total")}
         for name, array in more.items():
@@ -235,7 +249,7 @@ def resize_heads(heads: OutcomeHeads, state: Mixture, remade: bool) -> OutcomeHe
         theta[:before] = heads.theta
         heads = heads._replace(theta=theta, **more)
     if remade:
-        heads = heads._replace(theta=np.zeros((slots, heads.theta.shape[1], size), np.float32))
+        heads = heads._replace(theta=np.zeros((slots, heads.theta.shape[1], theta_size(state)), np.float32))
         replay_buffer(state, heads)
         if len(state.rows) == 0:  # views stay
             heads = heads._replace(
