@@ -35,10 +35,10 @@ def mean_spending(
     for s in range(scores.shape[0]):
         best = -np.inf
         for a in range(count):
-            p[a], shifted[a] = 0.0, scores[s, a]
+            charge = 0.0
             for j in range(prices.size):
-                if prices[j] > 0.0:
-                    shifted[a] -= prices[j] * costs[s, j, a]
+                charge += prices[j] * costs[s, j, a]
+            p[a], shifted[a] = 0.0, scores[s, a] - charge
             if offered[s, a]:
                 best = max(best, shifted[a])
         for a in range(count):
@@ -51,6 +51,16 @@ def mean_spending(
 
 
 @compiled
+def keeps_within(
+    rule: Any, scores: np.ndarray, costs: np.ndarray, offered: np.ndarray, prices: np.ndarray, which: int,
+    price: float, target: float, residual: float, rounds: int,
+) -> bool:  # fmt: skip
+    """Return True if a budget's mean is within `target` at this price, which is written into `prices`."""
+    prices[which] = price
+    return mean_spending(rule, scores, costs, offered, prices, which, residual, rounds) <= target
+
+
+@compiled
 def solve_one(
     rule: Any, scores: np.ndarray, costs: np.ndarray, offered: np.ndarray, prices: np.ndarray, which: int,
     target: float, unit: float, residual: float, rounds: int,
@@ -60,33 +70,28 @@ def solve_one(
     It is looked for from the price before on; `unit` is the one to begin with.
     """
     before = prices[which]
-    prices[which] = 0.0
-    if mean_spending(rule, scores, costs, offered, prices, which, residual, rounds) <= target:
+    if keeps_within(rule, scores, costs, offered, prices, which, 0.0, target, residual, rounds):
         return 0.0
     high = before if before > NOTHING * unit else unit
-    prices[which] = high
-    fits = mean_spending(rule, scores, costs, offered, prices, which, residual, rounds) <= target
+    fits = keeps_within(rule, scores, costs, offered, prices, which, high, target, residual, rounds)
     low = high
     for _ in range(STEPS):
         if fits:
             low = 0.5 * high
             if low < NOTHING * unit:
                 return high
-            prices[which] = low
-            if mean_spending(rule, scores, costs, offered, prices, which, residual, rounds) > target:
+            if not keeps_within(rule, scores, costs, offered, prices, which, low, target, residual, rounds):
                 break
             high = low
         else:
             low, high = high, 2.0 * high
             if high > LARGEST * unit:
                 return high
-            prices[which] = high
-            if mean_spending(rule, scores, costs, offered, prices, which, residual, rounds) <= target:
+            if keeps_within(rule, scores, costs, offered, prices, which, high, target, residual, rounds):
                 break
     for _ in range(HALVINGS):
         middle = 0.5 * (low + high)
-        prices[which] = middle
-        if mean_spending(rule, scores, costs, offered, prices, which, residual, rounds) <= target:
+        if keeps_within(rule, scores, costs, offered, prices, which, middle, target, residual, rounds):
             high = middle
         else:
             low = middle

@@ -84,11 +84,9 @@ def weights_of(heads, j, used):
         if used[m]:
             w[m] = 0.5 * n * np.log((heads.noise[j, m] + TINY) / smallest) + 0.5 * heads.volume[j, m]
             least = min(least, w[m])
-    total = 0.0
     for m in range(used.size):
         w[m] = np.exp(-TRUST * (w[m] - least)) if used[m] else 0.0
-        total += w[m]
-    return w / max(total, TINY)
+    return w / max(w.sum(), TINY)
 
 
 @compiled
