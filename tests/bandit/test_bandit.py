@@ -288,7 +288,10 @@ def test_wrong_calls_get_one_clear_sentence(call, says):
         (lambda: op.CBSCFD(dim=DIM, size=2, compensation=1.5), "compensation must be from 0 to 1"),
         (lambda: op.CBRAP(dim=DIM, size=DIM + 1), "size"),
         (lambda: op.DBSLinUCB(dim=DIM, size=2, error=0.0), "error"),
-        (lambda: op.DBSLinUCB(dim=DIM, size=2, error=1.0, base="svd"), "base must be one of 'fd', 'rfd', got 'svd'"),
+        (
+            lambda: op.DBSLinUCB(dim=DIM, size=2, error=1.0, base="svd"),
+            "base must be one of 'fd', 'half', 'rfd', got 'svd'",
+        ),
         (lambda: op.PSILinUCB(dim=DIM, rank=0), "rank"),
         (lambda: op.PSILinUCB(dim=DIM, rank=2, compensate="yes"), "compensate"),
         (lambda: op.Theory(delta=0.0), "delta"),

@@ -37,6 +37,14 @@ def naive(rule, seen, among):
         gamma = given.gamma or given.scale * np.sqrt(len(inside) * seen.rounds) / seen.residual
         p[inside] = 1 / (len(inside) + gamma * (m[b] - m[inside]))
         p[b] = 1 - (p.sum() - p[b])
+    elif kind == "TopTwo":
+        for sample in seen.samples:  # the first of equals
+            best = inside[np.argmax(sample[inside])]
+            others = inside[inside != best]
+            costs = np.maximum(m[best] - m[others], 0.0) ** 2 / (w[best] ** 2 + w[others] ** 2)
+            rival = others[np.argmin(costs)] if len(others) else best
+            p[best] += given.share / len(seen.samples)
+            p[rival] += (1 - given.share) / len(seen.samples)
     else:
         for sample in seen.samples:
             top = inside if len(inside) == 0 else np.flatnonzero(among & (sample == sample[among].max()))

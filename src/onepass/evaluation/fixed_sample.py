@@ -198,9 +198,9 @@ def sample_size(
     --------
     >>> from onepass.evaluation import sample_size
     >>> sample_size(0.04, 0.01)
-    13484
+    13485
     >>> sample_size(0.04, 0.01, r_squared=0.5)
-    6742
+    6743
     """
     one, z = _gain_deviation(mean, gain, deviation, shares, r_squared), _quantile(level, comparisons)
     return int(np.ceil((one * (z + stats.norm.ppf(_open("power", power))) / gain) ** 2))
@@ -251,7 +251,7 @@ def power(
     Examples
     --------
     >>> from onepass.evaluation import power
-    >>> round(power(13484, 0.04, 0.01), 3)
+    >>> round(power(13485, 0.04, 0.01), 3)
     0.8
     """
     one, z = _gain_deviation(mean, gain, deviation, shares, r_squared), _quantile(level, comparisons)
