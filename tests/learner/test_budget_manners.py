@@ -389,4 +389,5 @@ def test_what_a_learner_is_made_of_can_be_read_and_made_again(make):
 
 
 def test_every_learner_of_this_kind_is_tested_here():
-    assert {type(make()) for make in LEARNERS.values()} == {getattr(op.learner, name) for name in op.learner.__all__}
+    named = {getattr(op.learner, name) for name in op.learner.__all__} - {op.learner.TISVD}  # a decomposition
+    assert {type(make()) for make in LEARNERS.values()} == named
