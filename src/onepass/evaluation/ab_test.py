@@ -99,7 +99,7 @@ class Answer(NamedTuple):
         return make_html(self.sentence, head, rows, [f"{self.decisions:,} decisions with a reward"])
 
 
-class TestState(NamedTuple):
+class ABTestState(NamedTuple):
     """Arrays of an experiment in a file.
 
     Parameters
@@ -492,7 +492,7 @@ class ABTest(files.Owner):
             "n_learned": self.n_learned, "stopped_at": self.stopped_at, "made": self._made, "renewed": self._renewed,
             "level": self._level, "squares": self._squares, "rewarded": self._rewarded.to_text(),
         }  # fmt: skip
-        state = TestState(
+        state = ABTestState(
             sums=self._contrasts.sums, gram=self._gram, moment=self._moment,
             totals=np.concatenate([self._totals, self._p[None]]),
             subjects=np.array(list(self._subjects.values()), np.int64),
@@ -535,7 +535,7 @@ def _subject_key(seed: int, subject: str) -> int:
     return int(make_key(seed, f"subject {subject}")[:16], 16)
 
 
-def _is_valid(state: TestState, count: int) -> bool:
+def _is_valid(state: ABTestState, count: int) -> bool:
     """Return True for arrays that an experiment of `count` arms could have."""
     p = state.totals[2:]
     return (
