@@ -21,7 +21,7 @@ HAS_HORIZON = {DECISION: False, DAY: False, HORIZON: True}
 
 @dataclass(frozen=True)
 class Budget:
-    """What may be spent of an outcome.
+    """Limit on the spending of an outcome.
 
     Parameters
     ----------

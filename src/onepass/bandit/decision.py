@@ -125,7 +125,7 @@ class Decision(NamedTuple):
 
     @property
     def prices(self) -> dict[str, float]:
-        """Price of each outcome in units of reward: minus its weight, for weights below 0."""
+        """Price of each outcome in units of reward, which is minus its weight if the weight is below 0."""
         return {
             name: -weight
             for name, weight in (self.weights or {}).items()

@@ -30,7 +30,7 @@ CLIP = 0.1, 10.0  # of a price: the least and the most that is predicted or lear
 
 
 class Survey(NamedTuple):
-    """What is known of K arms before weights are chosen, as a function given to `decide(weights=...)` sees it.
+    """Statistics of K arms before weights are chosen, for a function given to `decide(weights=...)`.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ class Chosen(NamedTuple):
 
 
 class Offsets(NamedTuple):
-    """What weights do to the statistics of K arms: they are multiplied by `scale`, then `shift` (K,) is added."""
+    """Effect of weights on the statistics of K arms: they are multiplied by `scale`, then `shift` (K,) is added."""
 
     scale: float
     shift: np.ndarray

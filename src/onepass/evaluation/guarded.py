@@ -160,10 +160,11 @@ class Guarded(files.Owner):
         self._loss, self._certainty = _inner("loss", loss), _inner("certainty", certainty)
         self._alpha, self._range = _inner("alpha", alpha), Range(*reward_range)
         given = {} if guardrails is None else dict(guardrails)
-        outcomes = getattr(bandit, "outcomes", ())
         for name, one in given.items():
-            if name not in outcomes or not isinstance(one, AtMost | AtLeast):
-                raise ValueError(f"guardrails must be {{outcome of {outcomes}: AtMost or AtLeast}}, got {quote(given)}")
+            if name not in bandit.outcomes or not isinstance(one, AtMost | AtLeast):
+                raise ValueError(
+                    f"guardrails must be {{outcome of {bandit.outcomes}: AtMost or AtLeast}}, got {quote(given)}"
+                )
         self._tests = {
             name: HarmTest(one, self._alpha / ((j + 1) * (j + 2))) for j, (name, one) in enumerate(given.items())
         }

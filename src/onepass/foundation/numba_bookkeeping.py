@@ -64,7 +64,7 @@ def _add_variables(part: Any, found: list) -> None:
 
 
 def _collector(kind: type) -> Callable[[Any, list], None] | None:
-    """How numba finds the variables of a part of this class; None where there are none."""
+    """Return how numba finds the variables of a part of this class; None if there are none."""
     if issubclass(kind, ir.Var):
         return lambda part, found: found.append(part)
     if issubclass(kind, ir.Inst):

@@ -31,7 +31,7 @@ UCB_FREE, THOMPSON_FREE, GREEDY, LINEAR, FOREST, WABBIT, GITTINS = (
 
 
 class Player(Protocol):
-    """What a study asks of a player."""
+    """Player of a study: the methods that it calls."""
 
     @property
     def hindsight(self) -> bool: ...

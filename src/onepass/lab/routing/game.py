@@ -25,7 +25,7 @@ class Prompts(NamedTuple):
 
 
 class Played(NamedTuple):
-    """What a router got: the models chosen (n,), rewards and dollars (n,)."""
+    """Result of a router: the models chosen (n,), rewards and dollars (n,)."""
 
     arms: np.ndarray
     rewards: np.ndarray

@@ -182,7 +182,7 @@ class ArmHeads(Model):
 
     @property
     def half_life(self) -> Any:
-        """Number of rows, or time (a timedelta), after which a row counts half; None: nothing is forgotten."""
+        """Number of rows, or time (a timedelta), after which a row counts half. None forgets nothing."""
         return None if self._age.clock is None else self._age.clock.value
 
     @property
