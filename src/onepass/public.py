@@ -8,6 +8,7 @@ from onepass.bandit.budget import Budget, Share
 from onepass.bandit.budgeted import Budgeted
 from onepass.bandit.decision import Decision, Recommendation
 from onepass.bandit.explanation import Explanation
+from onepass.bandit.list_bandit import ListBandit
 from onepass.bandit.pending_rewards import PendingRewards
 from onepass.bandit.restart_on_change import RestartOnChange
 from onepass.bandit.sketch_warning import SketchWarning
@@ -125,6 +126,7 @@ __all__ = [
     "LinTS",
     "LinUCB",
     "Linear",
+    "ListBandit",
     "Matern",
     "Nystrom",
     "OnePassGLM",

@@ -37,6 +37,7 @@ PAGES = [
     "how/linear",
     "kernel_bandits",
     "kernel_learners",
+    "lists",
     "log",
     "recommender",
     "tasks",

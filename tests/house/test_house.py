@@ -218,6 +218,7 @@ def test_messages_quote_values_in_one_line_and_cut_them():
 # Classes that answer what `Bandit` answers, and why: each holds a bandit, and adds what no model can.
 WRAPPERS = {
     "bandit.budgeted.Budgeted": "finds weights for a bandit's decisions, and charges what they spend",
+    "bandit.list_bandit.ListBandit": "divides rewards by weights of positions, which it learns beside a bandit",
     "bandit.restart_on_change.RestartOnChange": "watches the residuals of a bandit, and begins it anew",
     "bandit.pending_rewards.PendingRewards": "keeps decisions until their deadline, then lets a bandit learn them",
     "bandit.snapshot.Snapshot": "is what a bandit knew at one moment: it never learns",

@@ -178,7 +178,7 @@ class Decision(NamedTuple):
             if value is not None:
                 out[field] = plain_outcomes(value)
         for name in ("arm", "arms", "offered"):
-            out[name] = _json_name(out[name])
+            out[name] = plain_name(out[name])
         out["tail"] = TAILS[self.rest]
         return out
 
@@ -285,16 +285,16 @@ def rest_from_record(tail: str) -> str:
     return SAMPLED if tail == TAILS[SAMPLED] else tail
 
 
-def _json_name(name: Any) -> Any:
+def plain_name(name: Any) -> Any:
     """Convert a name or a list of names to JSON: a NumPy number to a number, a tuple to {"tuple": [...]}."""
     if isinstance(name, list):
-        return [_json_name(part) for part in name]
+        return [plain_name(part) for part in name]
     if isinstance(name, np.generic):
         name = name.item()
     if isinstance(name, np.ndarray):
         return {"row": name.tolist()}
     if isinstance(name, tuple):
-        return {"tuple": [_json_name(part) for part in name]}
+        return {"tuple": [plain_name(part) for part in name]}
     if name is None or isinstance(name, str | bool | int) or (isinstance(name, float) and math.isfinite(name)):
         return name
     raise ValueError(f"arm must be a string, a finite number or a tuple of them to be written, got {check.quote(name)}")

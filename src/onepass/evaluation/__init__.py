@@ -18,6 +18,7 @@ from onepass.evaluation.frames import DirtyRow, DirtyRows
 from onepass.evaluation.guarded import FieldArm, Guarded, GuardReport
 from onepass.evaluation.harm_test import AtLeast, AtMost
 from onepass.evaluation.linear_policy import LinearPolicy
+from onepass.evaluation.list_rewards import ListEvaluation, evaluate_list_rewards
 from onepass.evaluation.log import Log
 from onepass.evaluation.moments import Moments, compute_moments
 from onepass.evaluation.outcomes import FrontierPoint, evaluate_outcomes, frontier, outcome_log
@@ -53,6 +54,7 @@ __all__ = [
     "Interval",
     "LearningPolicy",
     "LinearPolicy",
+    "ListEvaluation",
     "Log",
     "LoggingPolicy",
     "Moments",
@@ -69,6 +71,7 @@ __all__ = [
     "diagnose",
     "doubly_robust_interval",
     "evaluate",
+    "evaluate_list_rewards",
     "evaluate_many",
     "evaluate_outcomes",
     "evaluate_slates",
