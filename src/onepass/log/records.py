@@ -187,6 +187,12 @@ class Decision(Record, frozen=True, kw_only=True, tag_field="kind", tag="decisio
         Prices of arms, by outcome and index of the arm.
     weights : dict, default None
         Weights of the reward, of outcomes and of arms. The price of a budget is minus its weight.
+    mixture : dict, default None
+        Parts of a mixture with a baseline, as in `onepass.Decision`: "share", "place", "baseline" and "policy".
+    prices : dict of str to float, default None
+        Prices of budgets by outcome. Prices of shares have "most" or "least" and the index of the arm as names.
+    known_prices : dict of str to float, default None
+        Prices of the chosen arm as they were given, before what was paid corrected them.
     extra : dict, default None
         Further fields of another system's format.
 
@@ -229,6 +235,9 @@ class Decision(Record, frozen=True, kw_only=True, tag_field="kind", tag="decisio
     spreads: dict[str, list[float]] | None = None
     costs: dict[str, dict[str, float]] | None = None
     weights: dict[str, Any] | None = None
+    mixture: dict[str, Any] | None = None
+    prices: dict[str, float] | None = None
+    known_prices: dict[str, float] | None = None
     extra: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
