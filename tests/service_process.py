@@ -80,6 +80,13 @@ class RunningService:
         self.process.stderr.close()
         return code
 
+    def kill(self):
+        """Kill the service, as a power cut of the process does."""
+        self.client.close()
+        self.process.kill()
+        self.process.wait(PATIENCE)
+        self.process.stderr.close()
+
     def log(self, id, loop="news"):
         """Return the records about a decision."""
         lines = self.client.get(f"/v1/{loop}/log", params={"limit": 100_000}).text.splitlines()

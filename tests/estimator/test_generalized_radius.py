@@ -1,4 +1,47 @@
-"""The radius of GLB-OMD (docs/clicks.md): its deterministic half for any rewards, and coverage in all rounds."""
+"""The radius of GLB-OMD (docs/clicks.md): its deterministic half for any rewards, and coverage in all rounds.
+
+Notation: ell(z) = m(z) - r z, ell' = mu - r, ell'' = mu', |mu''| <= R mu'; ||theta_*|| <= H_*, rows of length at most
+L, all theta in the ball of S. The letters are those of `glb_omd.py`: H_t before row t, with H_1 = reg I; w_t =
+mu'(x^T theta_(t+1)), q_t = x^T H_t^-1 x, d_t = theta_(t+1) - theta_t. On a design H_(t+1) <= H_t + w_t x x^T +
+(g_(t+1) - g_t) I: exact designs and plain Frequent Directions have g = 0, compensated ones g = what was added to reg,
+dyadic ones likewise; projector splitting has g = 0 until something is truncated, and no radius after.
+
+**1. Whatever the rewards.** Let eta >= 1 + R L (S + H_*) / 2. Since (e^-u + u - 1) / u^2 >= 1 / (2 + u),
+self-concordance gives, at theta = theta_(t+1),
+
+    ell(theta) - ell(theta_*) <= ell'(theta) x^T (theta - theta_*) - (w_t / 2 eta) (x^T (theta - theta_*))^2
+
+theta_(t+1) minimizes over the ball ell's expansion at theta_t to second order + ||. - theta_t||^2_(H_t) / 2 eta, so its
+slope there, times theta_(t+1) - theta_*, is at most 0. The slope of the expansion differs from ell' by at most R M (x^T
+d_t)^2 / 2, M the largest mu' over |z| <= L S, and (x^T d_t)^2 <= ||d_t||^2_(H_t) L^2 / reg. Together, with e_t =
+theta_t - theta_* and v = 1 - eta R M L^3 (S + H_*) / reg,
+
+    ||e_(t+1)||^2_(H_(t+1)) <= ||e_t||^2_(H_t) + 2 eta (ell_t(theta_*) - ell_t(theta_(t+1)))
+                               - v ||d_t||^2_(H_t) + (g_(t+1) - g_t) (S + H_*)^2
+
+The step uses the projection in the norm of H_t + eta mu' x x^T, not of H_t: the first line of optimality holds for that
+one alone.
+
+**2. Against a mixture.** Let s be the factor of the variance (1 for clicks and counts; noise^2 for the identity), P_t =
+N(theta_t, c H_t^-1) and mix_t = -ln E_(P_t) exp(-ell_t / s). exp(sum of ell(theta_*) / s - mix) is a nonnegative
+supermartingale: it is a likelihood ratio, for rewards strictly between 0 and 1 by convexity in r, for sub-Gaussian
+noise by its definition. So by Ville's inequality sum of ell(theta_*) / s - mix <= ln(1 / delta) in all rounds with
+probability 1 - delta. Let mu' be log-concave, as that of all three families is (for clicks log mu' = -z - 2 ln(1 +
+e^-z)). Then mu'(z + u) mu'(z - u) <= mu'(z)^2, and each of the two is at most mu'(z) e^(R |u|), so their sum is at most
+2 mu'(z) cosh(R u); without log-concavity it may be twice mu'(z) e^(R |u|), and the next line is false. By Jensen's
+inequality under N(theta_(t+1), c (H_t + w x x^T)^-1), in which m grows by E m(z + g) - m(z) <= w E (cosh(R g) - 1) /
+R^2 = w (e^(R^2 c q' / 2) - 1) / R^2, q' = q / (1 + w q) <= L^2 / reg,
+
+    s mix_t <= ell_t(theta_(t+1)) + (s / 2) ln(1 + w q) + (s / 2 c) ||d_t||^2_(H_t) + ((k c - s) / 2) w q',
+    k = (e^u - 1) / u,  u = R^2 c L^2 / (2 reg)
+
+and w q' = w q / (1 + w q) <= ln(1 + w q).
+
+**3. Sum.** With c = eta s / v the ||d||^2 cancel. For all t, with G = sum of ln(1 + w q) (on exact designs log det H -
+log det reg I),
+
+    beta^2 = reg H_*^2 + 2 eta s ln(1 / delta) + k eta^2 s G / v + g (S + H_*)^2
+"""
 
 import numpy as np
 import pytest

@@ -176,6 +176,57 @@ def test_a_broken_guardrail_sends_every_decision_to_the_baseline_until_it_is_res
         guarded.learn(guarded.decide([1.0, 0.0, 0.0], ARMS), 1.0, outcomes={"refund": 2.0})
 
 
+def test_outcomes_of_guardrails_may_come_before_the_reward_or_after_it():
+    """The order in which reward and outcome of a decision come makes no difference."""
+    reports, tests = [], []
+    for order in ("together", "outcome first", "reward first"):
+        bandit = op.Bandit(op.Disjoint(op.Ridge(op.Exact(dim=3))), op.EpsilonGreedy(0.3), outcomes=["refund"])
+        guarded = Guarded(bandit, "a", loss=0.3, guardrails={"refund": AtMost(1.0)})
+        rng = np.random.default_rng(0)
+        for t in range(120):
+            decision = guarded.decide([1.0, 0.0, 0.0], ARMS, id=f"{t}")
+            reward, refund = float(rng.random() < 0.7), {"refund": float(rng.random() < 0.4)}
+            if order == "together":
+                guarded.learn(decision, reward, outcomes=refund)
+            elif order == "outcome first":
+                guarded.learn(decision, outcomes=refund)
+                guarded.learn(decision, reward)
+            else:
+                guarded.learn(decision, reward)
+                guarded.learn(decision, outcomes=refund)
+        reports.append(guarded.report())
+        tests.append(guarded._promise.tests["refund"].log_wealth.tolist())
+        assert guarded._promise._shown == {}
+    assert reports[0] == reports[1] == reports[2]
+    assert tests[0] == tests[1] == tests[2] != [0.0] * 8
+    with pytest.raises(ValueError, match="reward must be"):
+        guarded.learn(decision)
+
+
+def test_a_decision_that_waits_keeps_its_share_when_it_is_asked_for_again():
+    rows, rewards, _ = make_world(5, 300, 0.0)
+    guarded = Guarded(make_bandit(), "a", loss=0.3)
+    play(guarded, rewards[:100], rows[:100])
+    first = guarded.decide(rows[100], ARMS, id="again")
+    before = guarded.report()
+    for t in range(101, 120):  # rewards of others that were decided elsewhere change nothing, those of ours do
+        decision = guarded.decide(rows[t], ARMS, id=f"{t}")
+        guarded.learn(decision, 1.0)
+    assert guarded.report().share != before.share
+    again = guarded.decide(rows[100], ARMS, id="again")
+    assert again.mixture["share"] == first.mixture["share"]
+    assert guarded.report().decisions == before.decisions + 19
+    m = (1.0 - again.mixture["share"]) * again.mixture["baseline"] + again.mixture["share"] * again.mixture["policy"]
+    assert np.array_equal(again.probabilities, m)
+
+
+def test_names_of_arms_that_are_tuples_come_back_from_a_file():
+    arms = [("a", ("b", 1)), "c"]
+    guarded = Guarded(make_bandit(), arms[0])
+    twin = op.from_bytes(op.to_bytes(guarded))
+    assert twin.decide([1.0, 0.0, 0.0], arms).arm == arms[0]
+
+
 BAD = {
     "bandit must be a Bandit": lambda: Guarded("a", "b"),
     "baseline must be an arm": lambda: Guarded(make_bandit(), ["a"]),

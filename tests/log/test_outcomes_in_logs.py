@@ -1,6 +1,7 @@
 """Decisions with outcomes and budgets in a log: replay and verification compute them again bit for bit."""
 
 import numpy as np
+import pytest
 
 import onepass as op
 from onepass.log import Decision, Join, Outcome, decode, encode
@@ -51,6 +52,26 @@ def test_verify_repeats_decisions_under_budgets_shares_and_weights():
     store, _ = logged_game()
     found = verify(Fold(store, "a", begin()))
     assert (found.equal, found.wrong, found.left) == (60, 0, {})
+
+
+@pytest.mark.parametrize("baseline", ["x", "a bandit"])
+def test_verify_repeats_decisions_of_a_mixture_with_a_baseline(baseline):
+    store, bandit, rng = MemoryStore(), op.ContextualBandit(seed=3), np.random.default_rng(0)
+    rule = op.Bandit(op.Disjoint(op.Ridge(op.Exact(dim=2))), op.EpsilonGreedy(0.5), seed=4)
+    guarded, seq = op.Guarded(bandit, "x" if baseline == "x" else rule, loss=0.5), 0
+    for t in range(80):
+        row = rng.standard_normal(2)
+        decision = guarded.decide(row, ["x", "y"], id=f"{t}")
+        record = Decision.from_decision(decision, loop="a", time=t, contexts=row, through=seq)
+        assert decode(encode(record)) == record
+        assert record.to_decision().mixture["share"] == decision.mixture["share"]
+        reward = 1.0 if decision.arm == "y" else 0.5
+        store.append([record, Join(loop="a", time=t, id=f"{t}", rewards=[reward])])
+        guarded.learn(decision, reward)
+        seq = store.last
+    assert guarded.report().share > 0.0
+    found = verify(Fold(store, "a", op.ContextualBandit(seed=3)))
+    assert (found.equal, found.wrong, found.left) == (80, 0, {})
 
 
 def test_records_with_outcomes_come_back_in_every_bit():

@@ -272,7 +272,7 @@ def test_health_readiness_metrics_and_openapi(client):
         "/healthz", "/metrics", "/openapi.json", "/readyz", "/v1",
         "/v1/{loop}", "/v1/{loop}/activate", "/v1/{loop}/candidate", "/v1/{loop}/decide", "/v1/{loop}/evaluations",
         "/v1/{loop}/evaluations/{id}", "/v1/{loop}/event", "/v1/{loop}/forget", "/v1/{loop}/log", "/v1/{loop}/models",
-        "/v1/{loop}/outcome", "/v1/{loop}/overview", "/v1/{loop}/promote", "/v1/{loop}/rollback",
+        "/v1/{loop}/outcome", "/v1/{loop}/overview", "/v1/{loop}/promote", "/v1/{loop}/resume", "/v1/{loop}/rollback",
     ]  # fmt: skip
     references = {part.split('"')[0] for part in json.dumps(document).split("#/components/schemas/")[1:]}
     assert references <= document["components"]["schemas"].keys()

@@ -122,7 +122,7 @@ class BanditSampler(BaseSampler):
         self._points: dict[int, np.ndarray] = {}  # points (parameters,) of trials by number, in the unit cube
 
     def reseed_rng(self) -> None:
-        """Seed the random generators anew, as in a process of its own."""
+        """Seed the random generators again, for use in another process."""
         self._tpe.reseed_rng()
         self._rng = np.random.default_rng()
 
@@ -137,7 +137,7 @@ class BanditSampler(BaseSampler):
         return {name: distribution for name, distribution in shared.items() if not distribution.single()}
 
     def sample_relative(self, study: Study, trial: FrozenTrial, search_space: Space) -> dict[str, Any]:
-        """Return settings for all parameters of `search_space`, or an empty dict if TPE shall draw them."""
+        """Return settings for all parameters of `search_space`, or an empty dict if TPE must choose them."""
         if not search_space:
             return {}
         with self._lock:
@@ -160,7 +160,7 @@ class BanditSampler(BaseSampler):
         return self._tpe.sample_independent(study, trial, param_name, param_distribution)
 
     def best_trial(self, study: Study) -> FrozenTrial:
-        """Return the completed trial of the best posterior mean, which noise does not flatter.
+        """Return the completed trial with the best estimated mean, which is not the luckiest one.
 
         If trials differ in their parameters, or there are fewer of them than start-up trials, this is Optuna's
         `study.best_trial`, the trial with the best observed value.

@@ -97,6 +97,9 @@ class Decision(NamedTuple):
         price of a budget is minus its weight.
     eligible : ndarray of bool of shape (K,), default None
         The arms that might be chosen, if a budget decided so.
+    mixture : dict, default None
+        Parts of `probabilities` where they are a mixture with a baseline's: "share" of the bandit, its probabilities
+        "policy" (K,), the "baseline"'s (K,), and the "place" of the arm that the baseline chose.
     """
 
     arm: Any
@@ -122,6 +125,7 @@ class Decision(NamedTuple):
     costs: Any = None
     weights: Any = None
     eligible: Any = None
+    mixture: Any = None
 
     @property
     def prices(self) -> dict[str, float]:
@@ -232,6 +236,7 @@ OPTIONAL = (
     "costs",
     "weights",
     "eligible",
+    "mixture",
 )  # fields of a bandit with outcomes, left out of JSON if None
 
 
@@ -262,6 +267,13 @@ def outcomes_from_json(record: dict[str, Any], count: int) -> dict[str, Any]:
         }
     if record.get("eligible") is not None:
         out["eligible"] = _numbers(record, "eligible", (count,), np.bool_)
+    if record.get("mixture") is not None:
+        mixed = record["mixture"]
+        out["mixture"] = {
+            "share": check.fraction("share", mixed["share"]),
+            "place": check.integer("place", mixed["place"], 0, count - 1),
+            **{name: _numbers(mixed, name, (count,)) for name in ("baseline", "policy")},
+        }
     return out
 
 

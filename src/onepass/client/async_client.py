@@ -78,15 +78,25 @@ class AsyncClient:
         """
         return await self._send(requests.decide_call(context, arms, options))
 
-    async def outcome(self, id: str, value: float, *, slot: int | None = None, key: str | None = None) -> OutcomeCounts:
-        """Send the outcome of a decision.
+    async def outcome(
+        self,
+        id: str,
+        value: float | None = None,
+        *,
+        outcomes: Mapping[str, float] | None = None,
+        slot: int | None = None,
+        key: str | None = None,
+    ) -> OutcomeCounts:
+        """Send the reward of a decision, other outcomes of it, or both.
 
         Parameters
         ----------
         id : str
             Id of the decision.
-        value : float
-            Observed value.
+        value : float or None, default None
+            Reward, None for none.
+        outcomes : dict of str to float or None, default None
+            Other outcomes, by the names of the loop's settings.
         slot : int or None, default None
             Slot that the value belongs to, None for all slots.
         key : str or None, default None
@@ -98,7 +108,7 @@ class AsyncClient:
         OutcomeCounts
             Number of outcomes that were accepted, and that were new.
         """
-        return await self._send(requests.outcomes_call([{"id": id, "value": value, "slot": slot, "key": key}]))
+        return await self._send(requests.outcomes_call([requests.one_outcome(id, value, outcomes, slot, key)]))
 
     async def outcomes(self, outcomes: Iterable[Outcome]) -> OutcomeCounts:
         """Send outcomes of many decisions; either all are accepted or none.

@@ -76,15 +76,25 @@ class Client:
         """
         return self._send(requests.decide_call(context, arms, options))
 
-    def outcome(self, id: str, value: float, *, slot: int | None = None, key: str | None = None) -> OutcomeCounts:
-        """Send the outcome of a decision.
+    def outcome(
+        self,
+        id: str,
+        value: float | None = None,
+        *,
+        outcomes: Mapping[str, float] | None = None,
+        slot: int | None = None,
+        key: str | None = None,
+    ) -> OutcomeCounts:
+        """Send the reward of a decision, other outcomes of it, or both.
 
         Parameters
         ----------
         id : str
             Id of the decision.
-        value : float
-            Observed value.
+        value : float or None, default None
+            Reward, None for none.
+        outcomes : dict of str to float or None, default None
+            Other outcomes, by the names of the loop's settings.
         slot : int or None, default None
             Slot that the value belongs to, None for all slots.
         key : str or None, default None
@@ -96,7 +106,7 @@ class Client:
         OutcomeCounts
             Number of outcomes that were accepted, and that were new.
         """
-        return self._send(requests.outcomes_call([{"id": id, "value": value, "slot": slot, "key": key}]))
+        return self._send(requests.outcomes_call([requests.one_outcome(id, value, outcomes, slot, key)]))
 
     def outcomes(self, outcomes: Iterable[Outcome]) -> OutcomeCounts:
         """Send outcomes of many decisions; either all are accepted or none.

@@ -25,6 +25,10 @@ class DecideOptions(TypedDict, total=False):
         User whom the decision is about; all records of a subject can be erased.
     rest : {"sampled", "greedy"}
         Whether slots after the first are sampled or filled by score, "sampled" if left out.
+    costs : dict of str to dict of str to float
+        Known prices, {arm: {outcome: price above 0}}, those of the settings if left out.
+    weights : dict of str to float
+        Weights of the reward and of outcomes, of the reward alone if left out.
     """
 
     exclude: Sequence[str]
@@ -33,6 +37,8 @@ class DecideOptions(TypedDict, total=False):
     defer: bool
     subject: str
     rest: str
+    costs: Mapping[str, Mapping[str, float]]
+    weights: Mapping[str, float]
 
 
 class Outcome(TypedDict, total=False):
@@ -42,8 +48,10 @@ class Outcome(TypedDict, total=False):
     ----------
     id : str
         Id of the decision.
-    value : float
-        Observed value.
+    value : float or None
+        Reward.
+    outcomes : dict of str to float or None
+        Other outcomes, by the names of the loop's settings.
     slot : int or None
         Slot that the value belongs to, all slots if left out.
     key : str or None
@@ -51,7 +59,8 @@ class Outcome(TypedDict, total=False):
     """
 
     id: str
-    value: float
+    value: float | None
+    outcomes: Mapping[str, float] | None
     slot: int | None
     key: str | None
 
@@ -99,6 +108,12 @@ class Decision:
         Number of rewards that the model had learned.
     settings : str
         Version of the settings.
+    predicted : dict of str to float or None, default None
+        Predicted outcomes of `arm`, in a loop with outcomes.
+    prices : dict of str to float or None, default None
+        Price of a unit of each outcome in units of reward, in a loop with budgets.
+    share : float or None, default None
+        Share of the bandit beside the baseline, in a loop with one.
     """
 
     id: str
@@ -110,6 +125,9 @@ class Decision:
     mode: str
     rounds: int
     settings: str
+    predicted: dict[str, float] | None = None
+    prices: dict[str, float] | None = None
+    share: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

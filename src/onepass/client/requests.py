@@ -87,6 +87,16 @@ def outcomes_call(outcomes: Iterable[Outcome]) -> Call[OutcomeCounts]:
     return Call("POST", f"{LOOP}/outcome", _parse_counts, body)
 
 
+def one_outcome(
+    id: str, value: float | None, outcomes: Mapping[str, float] | None, slot: int | None, key: str | None
+) -> Outcome:
+    """Make the message of one decision's outcomes; `outcomes` is left out without any, as for an older service."""
+    found: Outcome = {"id": id, "value": value, "slot": slot, "key": key}
+    if outcomes:
+        found["outcomes"] = outcomes
+    return found
+
+
 def activate_call(id: str) -> Call[None]:
     """Make the request that activates a deferred decision."""
     return Call("POST", f"{LOOP}/activate", _ignore_answer, {"id": id})

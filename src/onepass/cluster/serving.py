@@ -23,6 +23,7 @@ from onepass.cluster.ray_transport import connect
 from onepass.foundation import check
 from onepass.log.records import Decision, decode, encode
 from onepass.service import checkpoints
+from onepass.service.accounting_settings import needs_ledger
 from onepass.service.app import error_response
 from onepass.service.apprentice import REQUEST
 from onepass.service.arm_table_cache import fingerprint
@@ -197,6 +198,12 @@ class Reader:
         assert settings is not None
         if settings.mode == "canary":
             raise ApiError(409, "SettingsFixed", "mode must not be canary: readers have one model, not its candidate")
+        if needs_ledger(settings):
+            raise ApiError(
+                409,
+                "SettingsFixed",
+                "budgets, shares and baseline must be left out: readers do not know what others spent",
+            )
         identity, now = request.id or new_id(), self._clock()
         return make_record(Copies(copy), settings, loop_state.version, request, identity, fingerprint(request), now)
 

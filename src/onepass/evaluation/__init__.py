@@ -6,6 +6,7 @@ number holds when.
 
 from onepass.evaluation.average_sequence import AverageSequence
 from onepass.evaluation.baseline_policies import ConstantPolicy, LoggingPolicy, RowPolicy, UniformPolicy
+from onepass.evaluation.baseline_promise import GuardReport
 from onepass.evaluation.betting import BettingSequence
 from onepass.evaluation.comparison import Comparison, Difference, compare
 from onepass.evaluation.diagnosis import Diagnosis, diagnose
@@ -15,7 +16,7 @@ from onepass.evaluation.evaluate import Estimate, Evaluation, evaluate
 from onepass.evaluation.events import logs_from_events
 from onepass.evaluation.fixed_sample import power, sample_size
 from onepass.evaluation.frames import DirtyRow, DirtyRows
-from onepass.evaluation.guarded import FieldArm, Guarded, GuardReport
+from onepass.evaluation.guarded import FieldArm, Guarded
 from onepass.evaluation.harm_test import AtLeast, AtMost
 from onepass.evaluation.linear_policy import LinearPolicy
 from onepass.evaluation.list_rewards import ListEvaluation, evaluate_list_rewards

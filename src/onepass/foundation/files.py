@@ -114,7 +114,9 @@ def _value(name: str, array: np.ndarray, begun: Any) -> Any:
     """Return an array of a file as a leaf of a state; `begun` is the leaf of a new state."""
     model = np.asarray(begun)
     if model.dtype == object:
-        return object_array([_object(value) for value in json.loads(array.astype(np.uint8, casting="no").tobytes())])
+        return object_array(
+            [object_from_plain(value) for value in json.loads(array.astype(np.uint8, casting="no").tobytes())]
+        )
     value = array if isinstance(begun, np.ndarray) else array.item() if array.ndim == 0 else None
     if array.dtype != model.dtype or array.ndim != model.ndim:
         found, expected = (f"{one.dtype} with {one.ndim} axes" for one in (array, model))
@@ -278,25 +280,25 @@ def serialize(tensors: dict[str, np.ndarray], metadata: dict[str, str]) -> bytes
 def _array_from_leaf(leaf: Any) -> np.ndarray:
     """Convert a leaf to an array of a file; objects become JSON text."""
     if isinstance(leaf, np.ndarray) and leaf.dtype == object:
-        return np.frombuffer(json.dumps([_plain_object(value) for value in leaf]).encode(), np.uint8)
+        return np.frombuffer(json.dumps([plain_object(value) for value in leaf]).encode(), np.uint8)
     return np.ascontiguousarray(leaf).reshape(np.shape(leaf))
 
 
-def _plain_object(value: Any) -> Any:
+def plain_object(value: Any) -> Any:
     """Convert an object to JSON: strings, numbers, booleans, None, and tuples of them; ValueError for others."""
     if isinstance(value, np.bool_ | np.integer | np.floating | np.str_):
         value = value.item()
     if isinstance(value, tuple):
-        return {"tuple": [_plain_object(part) for part in value]}
+        return {"tuple": [plain_object(part) for part in value]}
     if value is None or (type(value) in (str, int, float, bool) and value == value):
         return value
     raise ValueError(f"arm names must be strings, numbers or tuples of them to be saved, got {quote(value)}")
 
 
-def _object(value: Any) -> Any:
-    """Invert `_plain_object`."""
+def object_from_plain(value: Any) -> Any:
+    """Invert `plain_object`."""
     if isinstance(value, dict):
-        return tuple(_object(part) for part in value["tuple"])
+        return tuple(object_from_plain(part) for part in value["tuple"])
     if isinstance(value, list) or value != value:
         raise _misfit(f"{quote(value)} is no name of an arm")
     return value

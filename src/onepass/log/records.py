@@ -69,7 +69,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forb
     subject : str, default None
         Person or thing that the record is about, which can be forgotten. None means nobody.
     v : int, default 1
-        Version of the record's form.
+        Version of the record's format.
     """
 
     loop: Name
@@ -122,7 +122,7 @@ class Decision(Record, frozen=True, kw_only=True, tag_field="kind", tag="decisio
     subject : str, default None
         Person or thing that the record is about, which can be forgotten. None means nobody.
     v : int, default 1
-        Version of the record's form.
+        Version of the record's format.
     id : str
         Identity of the event, once in a loop.
     places : list of int
@@ -187,6 +187,12 @@ class Decision(Record, frozen=True, kw_only=True, tag_field="kind", tag="decisio
         Prices of arms, by outcome and index of the arm.
     weights : dict, default None
         Weights of the reward, of outcomes and of arms. The price of a budget is minus its weight.
+    mixture : dict, default None
+        Parts of a mixture with a baseline, as in `onepass.Decision`: "share", "place", "baseline" and "policy".
+    prices : dict of str to float, default None
+        Prices of budgets by outcome. Prices of shares have "most" or "least" and the index of the arm as names.
+    known_prices : dict of str to float, default None
+        Prices of the chosen arm as they were given, before what was paid corrected them.
     extra : dict, default None
         Further fields of another system's format.
 
@@ -229,6 +235,9 @@ class Decision(Record, frozen=True, kw_only=True, tag_field="kind", tag="decisio
     spreads: dict[str, list[float]] | None = None
     costs: dict[str, dict[str, float]] | None = None
     weights: dict[str, Any] | None = None
+    mixture: dict[str, Any] | None = None
+    prices: dict[str, float] | None = None
+    known_prices: dict[str, float] | None = None
     extra: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
@@ -347,7 +356,7 @@ class Outcome(Record, frozen=True, kw_only=True, tag_field="kind", tag="outcome"
     subject : str, default None
         Person or thing that the record is about, which can be forgotten. None means nobody.
     v : int, default 1
-        Version of the record's form.
+        Version of the record's format.
     id : str
         Identity of the event.
     value : float
@@ -375,7 +384,7 @@ class Outcome(Record, frozen=True, kw_only=True, tag_field="kind", tag="outcome"
 
 
 class Activation(Record, frozen=True, kw_only=True, tag_field="kind", tag="activation"):
-    """Record that a deferred decision did happen.
+    """Record that a deferred decision has been shown.
 
     Parameters
     ----------
@@ -388,7 +397,7 @@ class Activation(Record, frozen=True, kw_only=True, tag_field="kind", tag="activ
     subject : str, default None
         Person or thing that the record is about, which can be forgotten. None means nobody.
     v : int, default 1
-        Version of the record's form.
+        Version of the record's format.
     id : str
         Identity of the event.
     """
@@ -414,7 +423,7 @@ class Join(Record, frozen=True, kw_only=True, tag_field="kind", tag="join"):
     subject : str, default None
         Person or thing that the record is about, which can be forgotten. None means nobody.
     v : int, default 1
-        Version of the record's form.
+        Version of the record's format.
     id : str
         Identity of the event.
     rewards : list of float or None
@@ -462,7 +471,7 @@ class Settings(Record, frozen=True, kw_only=True, tag_field="kind", tag="setting
     subject : str, default None
         Person or thing that the record is about, which can be forgotten. None means nobody.
     v : int, default 1
-        Version of the record's form.
+        Version of the record's format.
     settings : dict
         The settings as plain JSON.
     version : str, default ""
@@ -487,7 +496,7 @@ class Checkpoint(Record, frozen=True, kw_only=True, tag_field="kind", tag="check
     subject : str, default None
         Person or thing that the record is about, which can be forgotten. None means nobody.
     v : int, default 1
-        Version of the record's form.
+        Version of the record's format.
     through : int
         The last position that the model has learned.
     digest : str
@@ -533,7 +542,7 @@ class Eviction(Record, frozen=True, kw_only=True, tag_field="kind", tag="evictio
     subject : str, default None
         Person or thing that the record is about, which can be forgotten. None means nobody.
     v : int, default 1
-        Version of the record's form.
+        Version of the record's format.
     arms : list of str
         Names of the arms.
     """
@@ -555,7 +564,7 @@ class Forgotten(Record, frozen=True, kw_only=True, tag_field="kind", tag="forgot
     subject : str, default None
         Person or thing that the record is about, which can be forgotten. None means nobody.
     v : int, default 1
-        Version of the record's form.
+        Version of the record's format.
     was : str
         Kind of the deleted record.
     """

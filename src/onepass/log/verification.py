@@ -19,8 +19,10 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import msgspec
+import numpy as np
 
 from onepass.bandit.decision import rest_from_record
+from onepass.bandit.mixture import mix_with_baseline
 from onepass.bandit.outcomes import ARMS
 from onepass.foundation import files
 from onepass.log.canary_split import display_from_canary
@@ -30,7 +32,18 @@ from onepass.log.replay_decide import decide_from_log
 
 WINDOW = 1_000  # decisions that are put in the order of their models: as many may come out of order
 LISTED = 100  # mismatches that are told in full
-PROMISED = ("probabilities", "slots", "places", "propensities", "scores", "means", "widths", "rule", "predicted")
+PROMISED = (
+    "probabilities",
+    "slots",
+    "places",
+    "propensities",
+    "scores",
+    "means",
+    "widths",
+    "rule",
+    "predicted",
+    "mixture",
+)
 UNDRAWN = ("means", "widths", "rule", "predicted")  # what does not depend on random numbers
 JOIN = str(Join.__struct_config__.tag)
 CANARY = "canary"  # the field of a decision that a candidate's pass compares
@@ -403,4 +416,12 @@ def repeat_decision(bandit: Any, record: Decision) -> Any:
         if ARMS in record.weights:
             by_text = {str(name): name for name in places}
             options["weights"][ARMS] = {by_text[arm]: weight for arm, weight in record.weights[ARMS].items()}
-    return decide_from_log(bandit, record.contexts, record.names, len(record.places), **options)
+    if record.mixture is None:
+        return decide_from_log(bandit, record.contexts, record.names, len(record.places), **options)
+
+    def decide(eligible: Any) -> Any:
+        again = options if eligible is None else {**options, "eligible": eligible}
+        return decide_from_log(bandit, record.contexts, record.names, 1, **again)
+
+    mixed = record.mixture
+    return mix_with_baseline(decide(None), decide, np.array(mixed["baseline"]), mixed["place"], mixed["share"])

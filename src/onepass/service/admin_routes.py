@@ -4,6 +4,7 @@ GET    /v1/{loop}/models                 models, and checkpoints to go back to
 DELETE /v1/{loop}/candidate              discard the candidate
 POST   /v1/{loop}/promote                the candidate, or a recipe that an evaluation found better
 POST   /v1/{loop}/rollback               a checkpoint
+POST   /v1/{loop}/resume                 a guardrail that was broken
 GET, POST /v1/{loop}/evaluations         list them, start one
 GET, DELETE /v1/{loop}/evaluations/{id}  one
 """
@@ -53,6 +54,15 @@ class RollbackRequest(Message, frozen=True, kw_only=True):
     learn: bool = False
 
 
+class ResumeRequest(Message, frozen=True, kw_only=True):
+    """Request to test a broken guardrail anew.
+
+    outcome: name of its outcome.
+    """
+
+    outcome: str
+
+
 class CheckpointAnswer(Answer, frozen=True, kw_only=True):
     """Checkpoint of a model.
 
@@ -85,6 +95,7 @@ class EvaluationsAnswer(Answer, frozen=True, kw_only=True):
 _encoder = msgspec.json.Encoder()
 _promote = msgspec.json.Decoder(PromoteRequest)
 _rollback = msgspec.json.Decoder(RollbackRequest)
+_resume = msgspec.json.Decoder(ResumeRequest)
 _evaluation = msgspec.json.Decoder(EvaluationRequest)
 
 
@@ -101,6 +112,11 @@ def routes(read: Read) -> list[tuple[str, str, Role, Handler]]:
         await asyncio.to_thread(loop.rollback, asked.checkpoint, asked.learn)
         return json_response(promotion.settings_answer(loop))
 
+    async def resume(request: Request, loop: Loop) -> Response:
+        asked = await read(request, loop, _resume)
+        await asyncio.to_thread(loop.resume, asked.outcome)
+        return json_response(promotion.settings_answer(loop))
+
     async def evaluate(request: Request, loop: Loop) -> Response:
         asked = await read(request, loop, _evaluation)
         return json_response(await asyncio.to_thread(loop.evaluations.start, asked), 201)
@@ -110,6 +126,7 @@ def routes(read: Read) -> list[tuple[str, str, Role, Handler]]:
         (f"{LOOP}/candidate", "DELETE", "admin", discard_candidate),
         (f"{LOOP}/promote", "POST", "admin", promote),
         (f"{LOOP}/rollback", "POST", "admin", rollback),
+        (f"{LOOP}/resume", "POST", "admin", resume),
         (f"{LOOP}/evaluations", "GET", "read", list_evaluations),
         (f"{LOOP}/evaluations", "POST", "admin", evaluate),
         (f"{LOOP}/evaluations/{{id}}", "GET", "read", get_evaluation),

@@ -53,7 +53,7 @@ class CheckpointMeta(msgspec.Struct, frozen=True, kw_only=True):
     an outcome, the one whose last is the oldest first; joins, bytes: how many were learned and written since the last
     checkpoint that the log holds whole; read: sequence number up to which no join is left to be learned; waiting: files
     of all decisions that waited at `known`, each with its number of finished rows; scan: the join must read the records
-    after it if it has them.
+    after it if it has them; ledger: state of budgets and of the baseline at `known`, None where there are none.
     """
 
     loop: str
@@ -71,6 +71,7 @@ class CheckpointMeta(msgspec.Struct, frozen=True, kw_only=True):
     read: int = 0
     scan: int = 0
     waiting: list[tuple[str, int]] = []
+    ledger: dict[str, Any] | None = None
 
     @property
     def name(self) -> str:

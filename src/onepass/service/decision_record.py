@@ -4,6 +4,7 @@ The service's own process, its worker processes and the readers on Ray share thi
 of model, settings, request and time in all of them.
 """
 
+from functools import partial
 from typing import Any
 
 from onepass.bandit.decision import Decision as Decided
@@ -11,6 +12,7 @@ from onepass.log.records import SECOND, Decision
 from onepass.log.replay_decide import decide_from_log
 from onepass.service.apprentice import REQUEST, override_shown, share_with_candidate
 from onepass.service.learner import Copies, Copy
+from onepass.service.ledger import Ledger
 from onepass.service.messages import ApiError, DecideRequest, bad_argument
 from onepass.service.pending_decision import DUE
 from onepass.service.request_rows import make_offer
@@ -31,12 +33,13 @@ def make_record(
     identity: str,
     fingerprint: str,
     now: int,
+    ledger: Ledger | None = None,
 ) -> Decision:
     """Decide a request, and return the record of the decision.
 
     `copies` are the models that decide. `settings` and `version` are those in force. `identity` is the id of the
-    decision, `fingerprint` the digest of the request, `now` the time in microseconds. Raises ApiError for a request
-    that cannot be decided.
+    decision, `fingerprint` the digest of the request, `now` the time in microseconds. `ledger` knows budgets and the
+    baseline, and must be given for a loop that needs one. Raises ApiError for a request that cannot be decided.
     """
     present, candidate = copies
     offered = make_offer(request, settings)
@@ -44,15 +47,28 @@ def make_record(
     if offered.eligible is not None:
         options["eligible"] = offered.eligible
 
-    def decide_with(copy: Copy) -> Decided:
+    costs = merge_costs(request, offered.names, settings)
+
+    def decide_with(copy: Copy, **more: Any) -> Decided:
         time = {"time": now / SECOND} if copy.timed else {}
-        found: Decided = decide_from_log(
-            copy.snapshot, offered.contexts, offered.names, request.slots, **options, **time
-        )
+        given = {**options, **time, **more}
+        found: Decided = decide_from_log(copy.snapshot, offered.contexts, offered.names, request.slots, **given)
         return found
 
+    accounted: dict[str, Any] = {}
     try:
-        decision = decide_with(present)
+        if ledger is not None and ledger.is_active:
+            refuse_parts(request)
+            decision, accounted = ledger.decide(
+                partial(decide_with, present), offered.names, request.context, offered.eligible, costs,
+                request.weights, now / SECOND,
+            )  # fmt: skip
+        else:
+            if costs is not None:
+                options["costs"] = costs
+            if request.weights is not None:
+                options["weights"] = request.weights
+            decision = decide_with(present)
     except ValueError as error:
         raise refuse_features(settings, request, error) from None
     fields = override_shown(decision, offered, settings)
@@ -63,8 +79,28 @@ def make_record(
     return Decision.from_decision(
         decision, loop=settings.name, time=now, contexts=contexts, eligible=offered.eligible, mode=settings.mode,
         model=f"{version}", line=present.line, through=present.through, deferred=request.defer, subject=request.subject,
-        extra={REQUEST: fingerprint, DUE: due}, **fields,
+        extra={REQUEST: fingerprint, DUE: due}, **fields, **accounted,
     )  # fmt: skip
+
+
+def merge_costs(request: DecideRequest, names: list[str], settings: LoopSettings) -> dict[str, dict[str, float]] | None:
+    """Return known prices of the arms on offer: those of the request, else those of the settings; None without any."""
+    found: dict[str, dict[str, float]] = {}
+    for outcome, one in settings.outcomes.items():
+        for arm in names if one.prices else ():
+            if arm in one.prices:
+                found.setdefault(arm, {})[outcome] = one.prices[arm]
+    for arm, each in (request.costs or {}).items():
+        found[arm] = {**found.get(arm, {}), **each}
+    return found or None
+
+
+def refuse_parts(request: DecideRequest) -> None:
+    """Raise ApiError for a request that a loop with budgets or a baseline does not decide."""
+    if request.slots != 1:
+        raise bad_argument(f"slots must be 1 in a loop with budgets or a baseline, got {request.slots}")
+    if request.defer:
+        raise bad_argument("defer must be false in a loop with budgets or a baseline: each decision counts at once")
 
 
 def refuse_features(settings: LoopSettings, request: DecideRequest, error: ValueError) -> ApiError:

@@ -19,15 +19,15 @@ import heapq
 from bisect import bisect_right
 from collections import Counter, deque
 from collections.abc import Iterable
-from itertools import islice
+from itertools import groupby, islice
 from typing import Any
 
 from msgspec.structs import replace
 
-from onepass.log.records import CORRECTION, Activation, Decision, Join, Outcome, Settings
+from onepass.log.records import CORRECTION, OUTCOMES, Activation, Decision, Join, Outcome, Settings
 from onepass.log.store import Store
 from onepass.service.backlog import Backlog, Block
-from onepass.service.late_rewards import AGGREGATE, EARLY, correct_rewards
+from onepass.service.late_rewards import AGGREGATE, EARLY, aggregate_named, correct_rewards, late_outcomes
 from onepass.service.pending_decision import EARLY_OUTCOMES, PendingDecision, deadline, restore_decision
 from onepass.service.settings import LoopSettings, parse_settings
 
@@ -67,6 +67,7 @@ class Joiner:
         self._joined: dict[str, int] = {}  # with how many late outcomes
         self._due: list[tuple[int, int, str]] = []
         self._late: dict[str, int] = {}  # decisions that may want a correction, and the place of its first outcome
+        self._late_named: dict[str, int] = {}  # decisions that may have further outcomes, and the place of the first
         self._sent: dict[str, str | None] = {}  # of whose correction nobody knows yet whether it is stored; about whom
 
     def __len__(self) -> int:
@@ -82,9 +83,9 @@ class Joiner:
             self._add_outcome(record)
         elif isinstance(record, Activation):
             self._add_activation(record)
-        elif isinstance(record, Join) and record.how == CORRECTION:
+        elif isinstance(record, Join) and record.again and record.how in (CORRECTION, OUTCOMES):
             self._sent.pop(record.id, None)
-            self.counts["corrected"] += 1
+            self.counts["corrected" if record.how == CORRECTION else "outcomes later"] += 1
         elif isinstance(record, Join):
             self._release(record.id)
             self._remember(record.id)
@@ -134,7 +135,7 @@ class Joiner:
 
     def _add_old_outcome(self, record: Outcome) -> None:
         """Add an outcome of a decision that memory does not hold."""
-        wanted = len(self._backlog) or self._corrects(record)
+        wanted = len(self._backlog) or record.name is not None or self._corrects(record)
         about = self._find_records(record.id) if wanted else None
         before = [one for one in about or () if one.seq < record.seq]
         waiting = self._recall(record.id, before)
@@ -187,6 +188,9 @@ class Joiner:
 
     def _count_late(self, record: Outcome) -> None:
         self.counts["late"] += 1
+        if self._store is not None and record.name is not None:
+            self._late_named.setdefault(record.id, record.seq)
+            return
         if self._store is None or not self._corrects(record):
             return
         number = self._joined.get(record.id, 0)
@@ -198,8 +202,11 @@ class Joiner:
         self._late.setdefault(record.id, record.seq)
 
     def corrections(self, now: int) -> list[Join]:
-        """Return corrections for late outcomes, to be stored; each is returned once. now: microseconds."""
-        found: list[Join] = []
+        """Return corrections for late rewards, and late outcomes, to be stored; each is returned once.
+
+        now: microseconds.
+        """
+        found = self._joins_of_late_outcomes(now)
         for identity in [*self._late] if self._store is not None else ():
             if identity in self._waiting or identity in self._sent:
                 continue
@@ -216,6 +223,30 @@ class Joiner:
             found.append(
                 Join(loop=self.settings.name, time=now, id=identity, rewards=rewards, how=CORRECTION, count=count,
                      again=True)
+            )  # fmt: skip
+            if len(found) == TOGETHER:
+                break
+        return found
+
+    def _joins_of_late_outcomes(self, now: int) -> list[Join]:
+        """Return joins of outcomes that came after their decision was joined without them."""
+        found: list[Join] = []
+        for identity in [*self._late_named] if self._store is not None else ():
+            if identity in self._waiting or identity in self._sent:
+                continue
+            about = self._find_records(identity)
+            if about is None:
+                return found
+            joined = next((one.seq for one in about if isinstance(one, Join)), 0)
+            change = late_outcomes(about, self.settings_at(joined))
+            if change is None:
+                del self._late_named[identity]
+                continue
+            outcomes, count = change
+            self._sent[identity] = next((one.subject for one in about if isinstance(one, Decision)), None)
+            found.append(
+                Join(loop=self.settings.name, time=now, id=identity, rewards=[None] * len(outcomes), how=OUTCOMES,
+                     count=count, again=True, outcomes=outcomes)
             )  # fmt: skip
             if len(found) == TOGETHER:
                 break
@@ -350,22 +381,28 @@ class Joiner:
             limited = min(max(value, rule.range[0]), rule.range[1])
             clipped = clipped or limited != value
             rewards.append(limited)
+        outcomes = aggregate_named(waiting.named, waiting.slots, self.settings)
         if all(value is None for value in rewards):
             self.counts["without a reward"] += 1
-            return None
+            if outcomes is None:
+                return None
+            how, clipped = OUTCOMES, False
         self.counts[f"joined: {how}"] += 1
         how = f"{how}, limited" if clipped else how
         return Join(
-            loop=self.settings.name, time=now, id=identity, rewards=rewards, how=how, count=len(waiting.outcomes)
-        )
+            loop=self.settings.name, time=now, id=identity, rewards=rewards, how=how,
+            count=len(waiting.outcomes) + len(waiting.named), outcomes=outcomes,
+        )  # fmt: skip
 
     def assign_batches(self, joins: list[Join]) -> list[Join]:
-        """Give joins the numbers of the calls that learn them."""
+        """Give joins the numbers of the calls that learn them. Joins of outcomes without a reward are learned alone."""
         out: list[Join] = []
-        for start in range(0, len(joins), TOGETHER):
-            part = joins[start : start + TOGETHER]
-            self.batch += 1
-            out += part if len(part) == 1 else [replace(join, batch=self.batch) for join in part]
+        for alone, run in groupby(joins, lambda join: join.how == OUTCOMES):
+            together, each = 1 if alone else TOGETHER, [*run]
+            for start in range(0, len(each), together):
+                part = each[start : start + together]
+                self.batch += 1
+                out += part if len(part) == 1 else [replace(join, batch=self.batch) for join in part]
         return out
 
     def forget(self, subject: str) -> set[str]:
@@ -381,6 +418,7 @@ class Joiner:
         for identity in sent:
             del self._sent[identity]
             self._late.pop(identity, None)
+            self._late_named.pop(identity, None)
         return gone | sent
 
     # ---- restart ----
@@ -394,7 +432,8 @@ class Joiner:
     def scan_start(self, last: int) -> int:
         """Return the sequence number after which a restart reads if it has the blocks. last: of the log."""
         early = min((each[0].seq for each in self._early.values()), default=last + 1)
-        return min(early, min(self._late.values(), default=last + 1)) - 1
+        late = (*self._late.values(), *self._late_named.values())
+        return min(early, min(late, default=last + 1)) - 1
 
     def next_deadline(self) -> int | None:
         """Return the next deadline, None without one."""

@@ -26,6 +26,46 @@ AGGREGATE: dict[str, Callable[[list[float]], float]] = {
 }
 
 
+def aggregate_named(
+    values: Iterable[tuple[int | None, str, float]], slots: int, settings: LoopSettings, defaults: bool = True
+) -> list[dict[str, float] | None] | None:
+    """Return the outcomes of each slot from (slot, name, value), in order; None if there are none.
+
+    defaults: whether outcomes without a value have that of the settings (default True).
+    """
+    given, found = list(values), list[dict[str, float] | None]()
+    for slot in range(slots):
+        each: dict[str, float] = {}
+        for name, one in settings.outcomes.items():
+            known = [value for of, named, value in given if named == name and of in (None, slot)]
+            if known:
+                each[name] = AGGREGATE[one.aggregation](known)
+            elif defaults and isinstance(one.default, float):
+                each[name] = one.default
+        found.append(each or None)
+    return found if any(found) else None
+
+
+def late_outcomes(about: Iterable[Any], settings: LoopSettings) -> tuple[list[dict[str, float] | None], int] | None:
+    """Return outcomes of each slot that no join has, and the number of all outcomes; None if there are none.
+
+    about: all records of a decision, in the order of the log; settings: of the loop.
+    """
+    records = list(about)
+    decision = next((one for one in records if isinstance(one, Decision)), None)
+    joins = [one for one in records if isinstance(one, Join)]
+    if decision is None or not joins:
+        return None
+    came = [one for one in records if isinstance(one, Outcome) and one.time >= decision.time - EARLY]
+    named = [(one.slot, one.name, one.value) for one in came if one.name is not None]
+    found = aggregate_named(named, len(decision.places), settings, defaults=False)
+    for slot, each in enumerate(found or ()):
+        known = [join.outcomes[slot] or {} for join in joins if join.outcomes is not None]
+        left = {name: value for name, value in (each or {}).items() if not any(name in one for one in known)}
+        found[slot] = left or None  # type: ignore[index]
+    return (found, len(came)) if found is not None and any(found) else None
+
+
 def correct_rewards(about: Iterable[Any], settings: LoopSettings) -> tuple[list[float | None], int] | None:
     """Return the difference of each slot and the number of outcomes; None if nothing changes or nothing was learned.
 
@@ -36,7 +76,9 @@ def correct_rewards(about: Iterable[Any], settings: LoopSettings) -> tuple[list[
     joins = [one for one in records if isinstance(one, Join)]
     if decision is None or not joins:
         return None
-    outcomes = [one for one in records if isinstance(one, Outcome) and one.time >= decision.time - EARLY]
+    outcomes = [
+        one for one in records if isinstance(one, Outcome) and one.name is None and one.time >= decision.time - EARLY
+    ]
     differences = list[float | None]()
     for slot, learned in enumerate(joins[0].rewards):
         values = [one.value for one in outcomes if one.slot in (None, slot)]

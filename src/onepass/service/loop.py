@@ -20,10 +20,11 @@ from onepass.bandit.decision import new_id
 from onepass.foundation import files
 from onepass.foundation.check import quote
 from onepass.log.model_lineage import SERVING, STAGED
+from onepass.log.records import LONGEST as LONGEST_NAME
 from onepass.log.records import Activation, Checkpoint, Decision, Eviction, Outcome, Record, Settings
 from onepass.log.replay import Fold
 from onepass.log.replay_decide import decide_from_log
-from onepass.log.store import Store
+from onepass.log.store import Store, StoreError
 from onepass.service import checkpoints, promotion
 from onepass.service.apprentice import REQUEST
 from onepass.service.arm_table_cache import ArmTableCache, fingerprint
@@ -34,6 +35,7 @@ from onepass.service.decision_record import make_record
 from onepass.service.evaluations import Evaluations
 from onepass.service.join import Joiner
 from onepass.service.learner import Learner
+from onepass.service.ledger import RESUME, Ledger
 from onepass.service.loop_state import API, FILE, LoopState, settings_record
 from onepass.service.messages import ApiError, DecideRequest, OutcomeRequest, bad_argument, check_name
 from onepass.service.request_rows import make_table
@@ -71,6 +73,7 @@ class Loop:
         self.tables = ArmTableCache(lambda arms: make_table(arms, settings))
         found = checkpoints.newest_checkpoint(folder, store, self.name)
         self.loop_state = LoopState() if found is None else found.kept.loop_state
+        self.ledger = self._load_ledger(found)
         waiting = checkpoints.load_backlog(folder, found)
         since = 0 if found is None else found.kept.since if waiting is None else found.kept.scan
         self.joiner = Joiner(settings, store.last, store, self._settings_before(since))
@@ -97,15 +100,32 @@ class Loop:
         return [(one.seq, parse_settings(one.settings["loop"])) for one in records]
 
     def _scan(self, since: int, known: int) -> int:
-        """Add the records after `since` to the joiner, and those after `known` to the state; return the last time."""
+        """Add the records after `since` to the joiner, and those after `known` to the state and the ledger.
+
+        Returns the last time.
+        """
         last = 0
         for record in self.store.read(min(since, known), None, None, self.name):
             if record.seq > since:
                 self.joiner.add_record(record)
             if record.seq > known:
                 self.loop_state.apply(record)
+                self.ledger.add_record(record)
+                if isinstance(record, Decision):
+                    self.ledger.recall(record)
             last = max(last, record.time)
         return last
+
+    def _load_ledger(self, found: Any) -> Ledger:
+        """Return the ledger of a checkpoint, or at the beginning of the log."""
+        ledger = Ledger()
+        if found is None or found.kept.ledger is None:
+            return ledger
+        ledger.restore(found.kept.loop_state.settings, found.kept.ledger)
+        places = ledger.recent
+        for record in self.store.read(places[0] - 1, found.kept.known, ("decision",), self.name) if places else ():
+            ledger.recall(record)
+        return ledger
 
     def load_fold(self, line: int, found: Any = None) -> Fold:
         """Return a model of the loop, from a checkpoint or at its beginning; ValueError if neither is there."""
@@ -151,6 +171,7 @@ class Loop:
             self.loop_state.settings is not None
         ):  # what the writer joins before `_apply` is by settings that the log says
             self.joiner.settings = self.loop_state.settings
+        self.writer.counted = self.ledger.add_record
         self.learner.start()
         self.writer.start()
         if settings != self.loop_state.from_file:
@@ -193,11 +214,12 @@ class Loop:
         with self.change_lock, self.writer.counting:
             known, loop_state = self.writer.last, self.loop_state
             since, scan, blocks = self.joiner.replay_start(known), self.joiner.scan_start(known), self.joiner.blocks()
+            ledger = self.ledger.to_dict() if self.ledger.is_active else None
         kept = checkpoints.CheckpointMeta(
             loop=self.name, line=fold.line, through=fold.through, rounds=fold.bandit.n_learned, since=since,
             known=known,
             mark=checkpoints.make_mark(self.store, known), loop_state=loop_state, rewarded=fold.rewarded_arms(),
-            read=max(fold.read, fold.through), scan=scan,
+            read=max(fold.read, fold.through), scan=scan, ledger=ledger,
         )  # fmt: skip
         return checkpoints.save_checkpoint(
             self.folder, self.store, kept, fold, self.clock(), state, why, self.wholes, blocks
@@ -236,7 +258,8 @@ class Loop:
         """
         old = self.settings
         different = diff_settings(old, new)
-        parts = [name for name in immutable_settings(old) if name in different]
+        fixed = immutable_settings(new)
+        parts = [name for name, value in immutable_settings(old).items() if fixed[name] != value]
         if parts:
             message = f"{', '.join(parts)} must stay as the log has it: begin another loop for other rows"
             raise ApiError(409, "SettingsFixed", message)
@@ -278,6 +301,14 @@ class Loop:
         """
         with self._orders:
             promotion.rollback(self, name, learn)
+
+    def resume(self, outcome: str) -> None:
+        """Test a broken guardrail anew, from the next decision on; ApiError if there is none of that name."""
+        with self._orders:
+            promise = self.ledger.promise
+            if promise is None or outcome not in promise.tests:
+                raise ApiError(404, "GuardrailNotFound", f"there is no guardrail {quote(outcome)}")
+            self.put({**settings_record(API, self.settings), RESUME: outcome})
 
     def install_model(self, bandit: Any, why: str, through: int | None = None) -> int:
         """Install a model that was not learned from this log, or not from its beginning, and return its model number.
@@ -366,13 +397,21 @@ class Loop:
         loop_state = self.loop_state
         assert loop_state.settings is not None
         copies, now = self.learner.copies, self.clock()
-        record = make_record(copies, loop_state.settings, loop_state.version, request, identity, print, now)
+        record = make_record(
+            copies, loop_state.settings, loop_state.version, request, identity, print, now, self.ledger
+        )
 
         def make_result(found: Decision) -> Decision:
             check_same_request((found.extra or {}).get(REQUEST), print, identity)
             return found
 
-        self.writer.submit([record], keep_times=True, reply=(result, make_result))
+        if self.ledger.is_active:
+            result = Releasing(result, lambda: self.ledger.release(identity))
+        try:
+            self.writer.submit([record], keep_times=True, reply=(result, make_result))
+        except StoreError:
+            self.ledger.release(identity)
+            raise
 
     def outcomes(self, requests: list[OutcomeRequest]) -> tuple[list[Outcome], Future[list[int]]]:
         """Write outcomes; return their records, and a future of their sequence numbers.
@@ -389,11 +428,20 @@ class Loop:
             check_name("id and key", limits.id, one.id, one.key)
             if one.slot is not None and not 0 <= one.slot < limits.slots:
                 raise bad_argument(f"slot must be from 0 to {limits.slots - 1}, got {one.slot}")
-            if not abs(one.value) <= LARGEST:
+            if one.value is None and not one.outcomes:
+                raise bad_argument("value or outcomes must be given")
+            if one.value is not None and not abs(one.value) <= LARGEST:
                 raise bad_argument(f"value must be a finite number up to {LARGEST:.0e}, got {one.value}")
-            if settings.reward.aggregation != "sum" and not least <= one.value <= largest:
+            if one.value is not None and settings.reward.aggregation != "sum" and not least <= one.value <= largest:
                 raise bad_argument(f"value must be from {least} to {largest} (reward.range), got {one.value}")
-            records.append(Outcome(loop=self.name, time=0, id=one.id, value=one.value, slot=one.slot, request=one.key))
+            fields: dict[str, Any] = {"loop": self.name, "time": 0, "id": one.id, "slot": one.slot}
+            if one.value is not None:
+                records.append(Outcome(value=one.value, request=one.key, **fields))
+            for name, value in (one.outcomes or {}).items():
+                check_outcome(settings, name, value)
+                key = None if one.key is None else f"{one.key}\n{name}"
+                check_name("key and name of an outcome together", LONGEST_NAME, key)
+                records.append(Outcome(value=value, name=name, request=key, **fields))
         return records, self.writer.submit([*records])
 
     def activate(self, identity: str) -> Future[list[int]]:
@@ -429,6 +477,36 @@ class Loop:
         }
 
 
+class Releasing:
+    """Receiver of a result that first releases what a decision reserved. release: is called once."""
+
+    def __init__(self, result: ResultSink, release: Callable[[], object]):
+        self._result, self._release = result, release
+
+    def set_result(self, result: Any, /) -> None:
+        """Release, and set the result."""
+        self._release()
+        self._result.set_result(result)
+
+    def set_exception(self, exception: BaseException, /) -> None:
+        """Release, and set the error."""
+        self._release()
+        self._result.set_exception(exception)
+
+
+def check_outcome(settings: LoopSettings, name: str, value: float) -> None:
+    """Raise ApiError for an outcome that the settings do not know, or whose value they do not allow."""
+    known = settings.outcomes.get(name)
+    if known is None:
+        raise bad_argument(f"outcomes must be of the settings, {quote([*settings.outcomes])}, got {quote(name)}")
+    if not abs(value) <= LARGEST:
+        raise bad_argument(f"{name} must be a finite number up to {LARGEST:.0e}, got {value}")
+    if known.budget is not None and value < 0.0:
+        raise bad_argument(f"{name} must be at least 0, for it is spent from a budget, got {value}")
+    if known.guardrail is not None and not 0.0 <= value <= known.guardrail.upper:
+        raise bad_argument(f"{name} must be from 0 to {known.guardrail.upper} (guardrail.upper), got {value}")
+
+
 def count_alarms(bandit: Any) -> int:
     """Return how often a model forgot everything after a detected change; 0 for a model without a detector."""
     return int(bandit.choices().get("alarms", 0)) if hasattr(bandit, "choices") else 0
@@ -445,6 +523,8 @@ def compile_paths(bandit: Any, settings: LoopSettings) -> None:
         return  # its clock stands later
     for k in (1, len(names)):
         decide_from_log(bandit.snapshot(), contexts, names, k, id="warm", **time)
+    if bandit.outcomes:
+        decide_from_log(bandit, contexts, names, 1, id="warm", weights={"reward": 1.0}, **time)
     each = [decide_from_log(bandit, contexts, names, 1, id=id, **time) for id in ("warm", "warmer", "warmest")]
     least, largest = settings.reward.range
     reward = min(max(0.0, least), largest)

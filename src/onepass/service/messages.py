@@ -62,7 +62,9 @@ class DecideRequest(Message, frozen=True, kw_only=True):
     context: numbers of the request; arms: names, or names with features (default: the arms of the settings); exclude:
     names that must not be chosen; slots: number of slots to fill (default 1); id: of the decision, unique in a loop
     (default: made); defer: whether it counts only once it is activated (default false); subject: user whom it is about,
-    so that it can be erased; rest: how slots after the first are filled, "sampled" (default) or "greedy".
+    so that it can be erased; rest: how slots after the first are filled, "sampled" (default) or "greedy"; costs: known
+    prices, {arm: {outcome: price above 0}}, in place of those of the settings; weights: of the reward and of outcomes,
+    {"reward": 1, "latency": -0.2} (default: of the reward alone).
     """
 
     context: Numbers | None = None
@@ -73,6 +75,8 @@ class DecideRequest(Message, frozen=True, kw_only=True):
     defer: bool = False
     subject: Name | None = None
     rest: Literal["sampled", "greedy"] = "sampled"
+    costs: dict[str, dict[str, float]] | None = None
+    weights: dict[str, float] | None = None
 
 
 class RecordArm(Arm, frozen=True, kw_only=True):
@@ -89,14 +93,16 @@ class RecordsRequest(DecideRequest, frozen=True, kw_only=True):
 
 
 class OutcomeRequest(Message, frozen=True, kw_only=True):
-    """Outcome of a decision.
+    """Reward of a decision, other outcomes of it, or both.
 
-    id: of the decision; value: observed value; slot: slot that it belongs to, from 0 (default: all); key: key under
-    which the outcome counts once, however often it is sent (default: each counts).
+    id: of the decision; value: its reward; outcomes: other outcomes, by the names of the settings; slot: slot that they
+    belong to, from 0 (default: all); key: key under which each counts once, however often it is sent (default: each
+    message counts).
     """
 
     id: Name
-    value: float
+    value: float | None = None
+    outcomes: dict[str, float] | None = None
     slot: int | None = None
     key: Name | None = None
 
@@ -134,12 +140,13 @@ class RankedArm(Answer, frozen=True, kw_only=True):
     score: float
 
 
-class DecideAnswer(Answer, frozen=True, kw_only=True):
+class DecideAnswer(Answer, frozen=True, kw_only=True, omit_defaults=True):
     """Answer to a decision.
 
     arm: in the first slot, arms: in all slots; propensity, propensities: probability with which each was shown;
     ranking: all arms, those shown first, then by probability; mode: of the loop; rounds: rewards that the model had
-    learned; settings: version of the settings.
+    learned; settings: version of the settings. In a loop with outcomes, predicted: those of the arm in the first slot;
+    with budgets, prices: of a unit of each outcome, in units of reward; with a baseline, share: of the bandit.
     """
 
     id: str
@@ -151,12 +158,15 @@ class DecideAnswer(Answer, frozen=True, kw_only=True):
     mode: str
     rounds: int
     settings: str
+    predicted: dict[str, float] | None = None
+    prices: dict[str, float] | None = None
+    share: float | None = None
 
 
 class OutcomeAnswer(Answer, frozen=True, kw_only=True):
     """Answer to outcomes.
 
-    accepted: number of outcomes in the request; new: number of those that the log did not hold before.
+    accepted: number of rewards and outcomes in the request; new: number of those that the log did not hold before.
     """
 
     accepted: int

@@ -26,6 +26,19 @@ GAUGES = {  # name of the metric -> key of `Loop.numbers` and help text
     ),
     "evicted_arms": ("evicted", "Arms that models forgot since the start, beyond limits.known_arms."),
 }
+BUDGETS = {  # key of `Ledger.budgets` -> help text
+    "spent": "Amount spent of a budget, today for a budget per day. Outcomes that have not come count as predicted.",
+    "left": "Amount that may still be spent by now; below 0 if the budget is exceeded.",
+    "price": "Price of one unit of the outcome, in units of reward.",
+    "decisions": "Decisions within the budget, today for a budget per day.",
+}
+BASELINE = {  # key of `Ledger.guard` -> help text
+    "share": "Share of the bandit in the next decision, beside the baseline.",
+    "slack": "Reward beyond the promised part of the baseline's.",
+    "reward": "Sum of rewards beyond the least possible ones.",
+    "baseline": "Upper limit of this sum for the baseline.",
+}
+STOPPED = "1 if the guardrail is broken, so that the baseline decides alone."
 READY = "1 if decisions are accepted, logged and learned."
 DRIFT = f"Number of drift alarms; at most one false alarm in {EVERY:,} decisions on average."
 
@@ -81,6 +94,7 @@ class Metrics(Collector):
         for name, watcher in self._watchers.items():
             drift.add_metric([name], watcher.alarms)
         found.append(drift)
+        found += [*self._ledgers()]
         events = CounterMetricFamily(
             "onepass_events", "Decisions and outcomes, by what became of them.", labels=["loop", "kind"]
         )
@@ -88,6 +102,27 @@ class Metrics(Collector):
             for what, count in [*loop.joiner.counts.items()]:
                 events.add_metric([loop.name, what], count)
         return [*found, events]
+
+    def _ledgers(self) -> Iterable[Metric]:
+        """Yield gauges of budgets, baselines and guardrails."""
+        budgets = {name: loop.ledger.budgets() for name, loop in self._loops.items()}
+        guards = {name: guard for name, loop in self._loops.items() if (guard := loop.ledger.guard()) is not None}
+        for key, text in BUDGETS.items():
+            gauge = GaugeMetricFamily(f"onepass_budget_{key}", text, labels=["loop", "outcome"])
+            for name, each in budgets.items():
+                for outcome, one in each.items():
+                    gauge.add_metric([name, outcome], float(one[key]))
+            yield gauge
+        for key, text in BASELINE.items():
+            gauge = GaugeMetricFamily(f"onepass_baseline_{key}", text, labels=["loop"])
+            for name, guard in guards.items():
+                gauge.add_metric([name], float(guard[key]))
+            yield gauge
+        stopped = GaugeMetricFamily("onepass_guardrail_stopped", STOPPED, labels=["loop", "outcome"])
+        for name, guard in guards.items():
+            for outcome, one in guard["guardrails"].items():
+                stopped.add_metric([name, outcome], float(one["stopped"]))
+        yield stopped
 
     def text(self, readable: Collection[str]) -> bytes:
         """Return the metrics of some loops in Prometheus' format. Requests without a loop count only for all."""

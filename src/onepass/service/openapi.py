@@ -109,6 +109,8 @@ OPERATIONS = (
     Operation(f"{LOOP}/promote", "post", "promote", PROMOTE, SETTINGS_ANSWER, (admin_routes.PromoteRequest,)),
     Operation(f"{LOOP}/rollback", "post", "rollback", "Go back to a checkpoint", SETTINGS_ANSWER,
               (admin_routes.RollbackRequest,)),
+    Operation(f"{LOOP}/resume", "post", "resume", "Test a broken guardrail anew", SETTINGS_ANSWER,
+              (admin_routes.ResumeRequest,)),
     Operation(f"{LOOP}/evaluations", "get", "list_evaluations", "All evaluations", admin_routes.EvaluationsAnswer),
     Operation(f"{LOOP}/evaluations", "post", "evaluate", "What policies would have earned", EvaluationAnswer,
               (EvaluationRequest,), good="201"),

@@ -26,6 +26,8 @@ class Overview(TypedDict, total=False):
     trouble: Required[str | None]
     numbers: Required[dict[str, float]]
     model: Required[ModelInfo]
+    budgets: Required[dict[str, dict[str, Any]]]
+    baseline: Required[dict[str, Any] | None]
 
 
 class Event(TypedDict):

@@ -116,7 +116,14 @@ def overview_json(loop: Loop, watcher: OverviewThread, selves: dict[str, tuple[f
         selves[loop.name] = (time.monotonic(), said)
     counts = loop.joiner.counts
     numbers = {**loop.numbers(), "late": counts["late"], "corrected": counts["corrected"]}  # the overview is no older
-    found = {**watcher.to_dict(), "loop": loop.name, "now": loop.clock() / SECOND, "trouble": loop.problem()}
+    accounts = {"budgets": loop.ledger.budgets(), "baseline": loop.ledger.guard()}
+    found = {
+        **watcher.to_dict(),
+        **accounts,
+        "loop": loop.name,
+        "now": loop.clock() / SECOND,
+        "trouble": loop.problem(),
+    }
     if not found["counts"].get("decision"):
         found["example"] = {"path": f"/v1/{quote(loop.name)}/decide", "body": example_request(loop.settings)}
     return _encoder.encode({**found, "numbers": numbers, "model": said})

@@ -16,16 +16,18 @@ class PendingDecision:
     """Decision that waits.
 
     first: first sequence number of the log about it; subject: user whom it is about; outcomes: (slot, value), in order;
-    parked: whether the backlog has its deadline; sent: whether its join was returned.
+    named: outcomes beside the reward, (slot, name, value); parked: whether the backlog has its deadline; sent: whether
+    its join was returned.
     """
 
-    __slots__ = ("active", "due", "first", "outcomes", "parked", "sent", "seq", "slots", "subject")
+    __slots__ = ("active", "due", "first", "named", "outcomes", "parked", "sent", "seq", "slots", "subject")
 
     def __init__(self, record: Decision, due: int):
         self.seq = self.first = record.seq
         self.due, self.slots, self.active = due, len(record.places), not record.deferred
         self.subject = record.subject
         self.outcomes: list[tuple[int | None, float]] = []
+        self.named: list[tuple[int | None, str, float]] = []
         self.parked = self.sent = False
 
     def count(self, outcome: Outcome) -> str:
@@ -34,8 +36,11 @@ class PendingDecision:
             return "late"
         if outcome.slot is not None and outcome.slot >= self.slots:
             return "of no slot"
-        if len(self.outcomes) >= OUTCOMES:
+        if len(self.outcomes) + len(self.named) >= OUTCOMES:
             return "too many"
+        if outcome.name is not None:
+            self.named.append((outcome.slot, outcome.name, outcome.value))
+            return "in time"
         self.outcomes.append((outcome.slot, outcome.value))
         return "in time"
 

@@ -13,6 +13,7 @@ def decision_answer(record: Decision) -> DecideAnswer:
         raise ApiError(409, "EventConflict", f"id {quote(record.id)} was used by a decision of another origin")
     names, chances, scores = record.offered, record.probabilities, record.scores
     places, drawn = record.places, record.propensities or []
+    predicted, prices = record.predicted, record.prices
     if record.shown is not None:
         places, drawn = record.shown, [1.0] * len(record.shown)
         chances = [float(place == places[0]) for place in range(len(names))]
@@ -25,6 +26,9 @@ def decision_answer(record: Decision) -> DecideAnswer:
     return DecideAnswer(
         id=record.id, arm=names[places[0]], arms=[names[place] for place in places], propensity=drawn[0],
         propensities=drawn, ranking=ranking, mode=record.mode, rounds=record.rounds, settings=record.model or "",
+        predicted=None if predicted is None else {name: each[places[0]] for name, each in predicted.items()},
+        prices=None if prices is None else {name: price for name, price in prices.items() if name in (predicted or ())},
+        share=None if record.mixture is None else record.mixture["share"],
     )  # fmt: skip
 
 

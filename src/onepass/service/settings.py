@@ -14,6 +14,9 @@
     wait = 600.0
     range = [0.0, 1.0]
 
+    [outcomes.dollars]                  # and budgets, shares, a baseline: accounting_settings.py
+    budget = {amount = 50.0, per = "day"}
+
 Every wrong value gets one sentence; `parse_settings` reports all of them at once.
 """
 
@@ -33,7 +36,8 @@ from onepass import recipes
 from onepass.foundation.check import quote
 from onepass.foundation.registry import build
 from onepass.log.records import LONGEST as LONGEST_NAME
-from onepass.service import crossed_features
+from onepass.service import accounting_settings, crossed_features
+from onepass.service.accounting_settings import NONE, Baseline, OutcomeSettings, Shares
 from onepass.service.crossed_features import CROSSED, is_crossed
 from onepass.service.keys import Keys
 from onepass.service.validation import suggest_name, type_errors
@@ -44,7 +48,6 @@ Durability = Literal["commit", "async"]
 Sizes = int | list[str]  # how many numbers, or their names
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
-NONE = "none"  # the default reward of those that nothing shall be learned of: TOML has no null
 WIDEST = 100_000  # features of a row
 LONGEST = 30 * 24 * 3600.0  # seconds that rewards are waited for
 BODY = 1 << 20  # bytes of a request
@@ -58,6 +61,7 @@ RECOMMENDED = "ContextualBandit"
 OF_KERNELS = ("BKB", "GPUCB")  # whose arms are a table of points, or rows without a context: not for requests
 EXPLORING = {"kind": "InverseGap"}  # where the arguments of a recipe do not say how to explore
 FIXED = ("name", "features")  # what rows are made of: not to be changed under a log
+NO_OUTCOMES = f'outcomes must be left out where model.recipe does not take them, as "{RECOMMENDED}" does'
 
 
 class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -181,7 +185,9 @@ class LoopSettings(Section, frozen=True, kw_only=True):
     mode: "online" (default), "apprentice" (shows the first arm, learns), "logging" (shows it, learns nothing) or
     "canary" (as online, and a candidate has a share and waits for its promotion). exploring: probability with which an
     apprentice shows a uniformly drawn arm, from 0.0 (default) to 1. share: share of the decisions for a candidate,
-    above 0 and below 1 (default 0.1).
+    above 0 and below 1 (default 0.1). outcomes: numbers beside the reward, by name (default: none). shares: of
+    decisions that arms must and may have (default: any). baseline: rule that the loop must not fall far below (default:
+    none).
     """
 
     name: str
@@ -192,6 +198,9 @@ class LoopSettings(Section, frozen=True, kw_only=True):
     share: float = 0.1
     model: Model = Model()
     reward: Reward = Reward()
+    outcomes: dict[str, OutcomeSettings] = {}
+    shares: Shares | None = None
+    baseline: Baseline | None = None
     promotion: Promotion = Promotion()
     operation: Operation = Operation()
     limits: Limits = Limits()
@@ -246,6 +255,7 @@ def collect_errors(found: Any) -> Iterator[str]:
     unknown = [name for name in ("features", "model") if any(f"`$.{name}" in one for one in sentences)]
     settings = msgspec.convert({"name": STAND_IN, **fitting}, LoopSettings)
     yield from plain_errors(settings)
+    yield from accounting_settings.errors(settings, takes_records(settings))
     if "features" not in unknown:
         sizes = [*feature_errors(settings)]
         yield from sizes
@@ -256,6 +266,7 @@ def collect_errors(found: Any) -> Iterator[str]:
 def settings_errors(settings: LoopSettings) -> Iterator[str]:
     """Yield a sentence for every wrong value."""
     yield from plain_errors(settings)
+    yield from accounting_settings.errors(settings, takes_records(settings))
     sizes = [*feature_errors(settings)]
     yield from sizes
     if not sizes:
@@ -345,14 +356,19 @@ def model_errors(settings: LoopSettings) -> Iterator[str]:
     model = settings.model
     if is_crossed(model.recipe):
         yield from crossed_features.argument_errors(model.arguments, model.seed)
+        if settings.outcomes:
+            yield f"model.arguments: {NO_OUTCOMES}"
         return
     try:
         recipe = find_recipe(model.recipe)
     except ValueError as error:
         yield f"{error}"
         return
-    if model.arguments.keys() & {"dim", "seed"}:
-        yield "model.arguments must leave out dim, which features say, and seed, which is model.seed"
+    if model.arguments.keys() & {"dim", "seed", "outcomes"}:
+        yield (
+            "model.arguments must leave out dim, which features say, seed, which is model.seed, and outcomes, which is "
+            "a table of its own"
+        )
         return
     known = inspect.signature(recipe).parameters.keys()
     unknown = model.arguments.keys() - known
@@ -395,9 +411,15 @@ def make_bandit(settings: LoopSettings) -> Any:
     """Make the bandit of a loop, untrained; ValueError for arguments that its recipe does not take."""
     model = settings.model
     if is_crossed(model.recipe):
+        if settings.outcomes:
+            raise ValueError(NO_OUTCOMES)
         return crossed_features.make_bandit(model.arguments, model.seed)
     given = {name: parse_argument(name, value) for name, value in model.arguments.items()}
     recipe = find_recipe(model.recipe)
+    if settings.outcomes:
+        if "outcomes" not in inspect.signature(recipe).parameters:
+            raise ValueError(NO_OUTCOMES)
+        given["outcomes"] = [*settings.outcomes]
     if takes_records(settings):
         return recipe(seed=model.seed, **given)
     if (
@@ -437,8 +459,9 @@ def parse_argument(name: str, value: Any) -> Any:
 
 
 def immutable_settings(settings: LoopSettings) -> dict[str, Any]:
-    """Return the settings that must not change under a log, by name."""
-    return {name: msgspec.to_builtins(getattr(settings, name)) for name in FIXED}
+    """Return the settings that must not change under a log, by name; of outcomes their names."""
+    fixed = {name: msgspec.to_builtins(getattr(settings, name)) for name in FIXED}
+    return {**fixed, "outcomes": [*settings.outcomes]}
 
 
 def diff_settings(old: LoopSettings, new: LoopSettings) -> list[str]:

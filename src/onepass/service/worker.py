@@ -25,6 +25,7 @@ from uvicorn.server import Server
 from onepass.bandit.decision import new_id
 from onepass.foundation import files
 from onepass.log.records import Decision, decode, encode
+from onepass.service.accounting_settings import needs_ledger
 from onepass.service.admission import Admission
 from onepass.service.app import error_response
 from onepass.service.apprentice import REQUEST
@@ -127,6 +128,7 @@ class Worker:
         self._relayed: dict[int, asyncio.Queue[tuple[int, bytes]]] = {}
         self._served: list[Served] = []
         self._operations: dict[tuple[str, str], Callable[[RawRequest], Awaitable[Any]]] = {}
+        self._deciding: dict[str, FollowedLoop] = {}  # by the path of their decisions
 
     # ---- the channel ----
 
@@ -168,6 +170,7 @@ class Worker:
         self.admission = Admission({name: Keys(keys) for name, keys in configuration.keys.items()})
         for name, origin in configuration.clocks.items():
             self.loops[name] = FollowedLoop(name, Clock(origin=origin), Path(configuration.states[name]))
+            self._deciding[f"/v1/{name}/decide"] = self.loops[name]
             for operation, handler in (("decide", self._decide), ("outcome", self._outcome)):
                 self._operations[f"/v1/{name}/{operation}", "POST"] = self._measure(name, operation, handler)
         waiting = set(self.loops)
@@ -213,11 +216,16 @@ class Worker:
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """ASGI."""
         handler = self._operations.get((scope.get("path"), scope.get("method")))
-        if handler is None:
+        if handler is None or self._is_accounted(scope["path"]):
             await self._relay(scope, receive, send)
             return
         response = await handler(RawRequest(scope, receive))
         await response(scope, receive, send)
+
+    def _is_accounted(self, path: str) -> bool:
+        """Return True for decisions that depend on a ledger: the service, which has the only one, makes them."""
+        loop = self._deciding.get(path)
+        return loop is not None and needs_ledger(loop.present.settings)
 
     def _measure(self, name: str, operation: str, handler: Any) -> Callable[[RawRequest], Awaitable[Any]]:
         loop = self.loops[name]

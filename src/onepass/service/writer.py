@@ -82,6 +82,7 @@ class Writer(threading.Thread):
         self.problem: str | None = None
         self.commits = self.bytes_written = 0
         self.counting = threading.Lock()  # of what the joiner holds
+        self.counted: Callable[[Any], object] = bool  # told of every record while it is counted
         self.watchers: list[RecordListener] = []  # told of every record, after it counts
         self._on_records = on_records
         self._waiting: list[PendingBatch] = []
@@ -246,6 +247,7 @@ class Writer(threading.Thread):
                 if record.seq != seq:
                     msgspec.structs.force_setattr(record, "seq", seq)
                 self.joiner.add_record(record)
+                self.counted(record)
                 told.append(record)
         if told:
             self._on_records(told)

@@ -113,6 +113,20 @@ function health(found) {
   ]);
 }
 
+// What budgets have spent, and how the loop stands beside its baseline.
+function accounts(found) {
+  const guard = found.baseline, rows = Object.entries(found.budgets).map(([name, one]) =>
+    [`Spent: ${name}`, plain(one.spent, 6), `${plain(one.left, 4)} left by now; price ${plain(one.price)} of reward a unit; ${one.on_course ? "on course" : "over its leash"}`]);
+  if (guard) {
+    rows.push(["Share of the bandit", percent(guard.share), `${whole(guard.deviations)} of ${whole(guard.decisions)} decisions deviated from the baseline`],
+      ["Reward so far", plain(guard.reward, 5), `the baseline at most ${plain(guard.baseline, 5)}; slack ${plain(guard.slack)}`],
+      ...Object.entries(guard.guardrails).map(([name, one]) =>
+        [`Guardrail: ${name}`, one.stopped ? "broken" : "holds", one.stopped ? "the baseline decides alone" : `evidence against it ${plain(one.evidence)}, ${plain(one.needed)} would stop`]));
+  }
+  at("accounts-section").hidden = !rows.length;
+  listed(at("accounts"), rows);
+}
+
 function draw(found) {
   at("content").hidden = false;
   const word = at("verdict");
@@ -127,6 +141,7 @@ function draw(found) {
   state(found);
   value(found);
   arms(found);
+  accounts(found);
   health(found);
   at("latest").replaceChildren(...found.latest.map((id) => element("option", { value: id })));
   say(at("footer"), `Everything here is computed from this service’s own log. ${clock(found.now, true)}.`);

@@ -1,0 +1,31 @@
+"""Decision of a mixture of a bandit and a baseline.
+
+    m = (1 - q) pi + q p,      q: share of the bandit, p: its probabilities, pi: those of the baseline
+
+Both draw an arm, and a hash of the decision's id selects which of the two is shown. The verification of a log uses the
+same code.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from onepass.bandit.decision import Decision
+from onepass.exploration.random_split import hash_uniform, mix_probabilities
+
+
+def mix_with_baseline(
+    decision: Decision, decide: Callable[[np.ndarray], Decision], baseline: np.ndarray, place: int, share: float
+) -> Decision:
+    """Return the decision that is shown, with the probabilities of the mixture.
+
+    `decision` is the bandit's. `decide` repeats it with a mask of eligible arms. `baseline` are the baseline's
+    probabilities (K,), `place` is the index of its arm, and `share` is q.
+    """
+    p, drawn = decision.probabilities, int(decision.index)
+    index = drawn if hash_uniform(f"{decision.seed} {decision.id}", b"guarded") < share else place
+    shown = decision if index == drawn else decide(np.arange(p.size) == index)
+    mixture = np.array(mix_probabilities(baseline.tolist(), p.tolist(), share))
+    m = float(mixture[index])
+    parts = {"share": share, "place": place, "baseline": baseline, "policy": p}
+    return shown._replace(probabilities=mixture, propensity=m, propensities=np.array([m]), mixture=parts)

@@ -1,0 +1,451 @@
+"""Pacing of budgets: what was spent, prices of what is scarce, and hard stops. It is apart from the model.
+
+    L_a = U_a - sum_j lambda_j c_ja            c: predicted outcomes;  lambda: budget_prices.py
+    target b_j = b (1 + clip((line - spent) / b - CUSHION, within +-REACH) / REACH * share)      per decision
+    stop: an arm whose upper cost c + spread exceeds what the window, or the line, has left has probability 0
+
+A decision is charged what was predicted for it; when the outcome comes, the difference is charged. `Budgeted` holds a
+pacing beside its bandit. A service holds one beside its log, and folds the log's records into it.
+"""
+
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import asdict
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from onepass.bandit.budget import Budget, Share, Spending, local_day
+from onepass.bandit.budget_prices import solve_prices
+from onepass.bandit.outcomes import ARMS, Survey
+from onepass.exploration.greedy import Greedy
+from onepass.exploration.rule import make_rule
+from onepass.foundation import check, files
+from onepass.foundation.check import quote
+
+RING = 400  # requests on which prices are solved
+SIGNS = {"most": -1.0, "least": 1.0}  # of the bonus that a share gives its arm
+EVERY = 8  # decisions after which they are solved again
+REACH = 250.0  # decisions' budgets: what was saved is spent, or made up for, over so many decisions
+CUSHION = 2.0  # decisions' budgets that are kept in hand, so that hard stops are rare
+FASTEST, SLOWEST = 0.03, 0.3  # share by which the target is above or below the budget
+MEMORY = 60.0  # values over which an arm's mean cost is taken, relative to its price
+PENDING = 100_000  # decisions whose outcomes are awaited; older ones stay charged as predicted
+DEVIATIONS = 4.0  # relative deviations of costs above their predictions at which a hard stop looks
+UNKNOWN = 0.5, 2.0  # squared relative deviation of an arm's cost before any is known, and the values it counts for
+TRUSTED = 3.0  # values that a price which was given counts for
+LEAST = 1e-6  # of a price: what costs nothing has a price of its own
+DAYS = 20_000.0  # seconds of decisions that say how many will come today, at least
+
+
+Bases = dict[tuple[str, Any], float | None]
+"""Price that was given for an outcome and arm; None if none was."""
+
+
+class Account(NamedTuple):
+    """Spending of one budget: the day it is of, the amount, decisions, and the latest of each decision."""
+
+    day: str
+    spent: float
+    decisions: int
+    total: float
+    recent: deque[float]
+
+
+class Pacing:
+    """State of budgets and shares: accounts, running costs of arms, recent requests and prices.
+
+    Parameters
+    ----------
+    outcomes : tuple of str
+        Names of the outcomes of the bandit.
+    budgets : dict of str to Budget
+        Budget of each outcome that has one.
+    shares : Share or dict of arm to Share or None
+        Shares of decisions that arms must and may have: one for every arm, or one for each arm named.
+    """
+
+    def __init__(
+        self, outcomes: tuple[str, ...], budgets: Mapping[str, Budget], shares: Share | Mapping[Hashable, Share] | None
+    ) -> None:
+        self._budgets: dict[str, Budget] = dict(budgets)
+        self._shares: Share | dict[Hashable, Share] | None = dict(shares) if isinstance(shares, Mapping) else shares
+        self._accounts = {name: open_account(one) for name, one in self._budgets.items()}
+        self._ratios: dict[str, dict[tuple[Any, bool], tuple[float, float]]] = {name: {} for name in outcomes}
+        self._squares: dict[str, dict[Any, tuple[float, float]]] = {name: {} for name in outcomes}
+        self._pending: dict[str, dict[str, tuple[float, float | None]]] = {}
+        self._reserved: dict[str, tuple[float, dict[str, float]]] = {}  # time and amounts of decisions not yet charged
+        self._prices: dict[str, float] = {}
+        self._plays: dict[Any, int] = {}
+        self._ring: deque[tuple[np.ndarray, np.ndarray, np.ndarray, tuple[Any, ...]]] = deque(maxlen=RING)
+        self._times: deque[float] = deque(maxlen=RING)
+        self._since = 0
+        self._greedy = make_rule(Greedy()).rule
+
+    @property
+    def names(self) -> list[str]:
+        """Names of outcomes with a budget."""
+        return list(self._budgets)
+
+    @property
+    def prices(self) -> dict[str, float]:
+        """Prices in force: of budgets by outcome, and of shares by "most" or "least" and the index of the arm."""
+        return dict(self._prices)
+
+    def spending(self) -> dict[str, Spending]:
+        """Return the state of every budget by the name of its outcome."""
+        out = {}
+        for name, one in self._budgets.items():
+            account = self._accounts[name]
+            left = self._line(name, account.decisions, self._times[-1] if self._times else 0.0) - account.spent
+            ahead = one.leash * (one.amount if one.is_daily else one.window * one.decision_amount)
+            price = self._prices.get(name, 0.0)
+            out[name] = Spending(account.spent, left, price, account.decisions, left >= -ahead)
+        return out
+
+    def _line(self, name: str, decisions: int, now: float) -> float:
+        """Return what may be spent after so many decisions, or by now."""
+        one = self._budgets[name]
+        if one.is_daily:
+            return one.amount * local_day(now, one.zone).over
+        return one.decision_amount * (decisions if one.horizon is None else min(decisions, one.horizon))
+
+    # ---- prices and stops ----
+
+    def arm_prices(self, names: Iterable[Any], costs: Any) -> tuple[dict[Any, dict[str, float]] | None, Bases]:
+        """Return prices of arms, {arm: {outcome: price}}, and those that were given, which `costs` has.
+
+        A price that was given is corrected by what was paid; without one the running mean serves.
+        """
+        costs = {} if costs is None else costs
+        if not isinstance(costs, Mapping) or not all(isinstance(each, Mapping) for each in costs.values()):
+            raise ValueError(f"costs must be {{arm: {{outcome: price}}}}, got {quote(costs)}")
+        names = list(names)
+        out: dict[Any, dict[str, float]] = {arm: dict(each) for arm, each in costs.items()}
+        bases: Bases = {}
+        for name in self._budgets:
+            for arm in names:
+                each = out.setdefault(arm, {})
+                base = bases[name, arm] = float(check.positive("a price", each[name])) if name in each else None
+                ratio, weight = self._ratios[name].get((arm, base is not None), (1.0, 0.0))
+                if base is not None:
+                    each[name] = base * ratio
+                else:
+                    each[name] = ratio if weight > 0.0 else self._usual_price(name)
+        return {arm: each for arm, each in out.items() if each} or None, bases
+
+    def _usual_price(self, name: str) -> float:
+        """Return the price of an arm that nothing is known of: the mean of the others, or the budget of a decision."""
+        known = [ratio for (_, priced), (ratio, _) in self._ratios[name].items() if not priced]
+        return float(np.mean(known)) if known else self._budgets[name].decision_amount
+
+    def pricing(self, given: dict[str, Any], now: float) -> Callable[[Survey], tuple[dict[str, Any], np.ndarray]]:
+        """Return the function that finds weights and stops when the arms of a request are surveyed."""
+
+        def price(survey: Survey) -> tuple[dict[str, Any], np.ndarray]:
+            scale = float(given.get("reward", 1.0))
+            base = scale * survey.scores
+            for name, row in zip(survey.outcomes, survey.predicted, strict=True):
+                if name in given:
+                    base = base + float(given[name]) * row
+            keys = tuple(range(survey.predicted.shape[1])) if survey.names is None else tuple(survey.names)
+            costs, labels = self._spendings(dict(zip(survey.outcomes, survey.predicted, strict=True)), keys)
+            self._ring.append((base, costs, survey.eligible, keys))
+            if self._since % EVERY == 0 or set(labels) != set(self._prices):
+                self._solve(labels, survey, now)
+            self._since += 1
+            weights, arms = dict(given), dict(given.get(ARMS, {}))
+            for label in labels:
+                found = self._prices.get(label, 0.0)
+                if label in self._budgets:
+                    weights[label] = weights.get(label, 0.0) - found
+                elif found > 0.0:
+                    sign, arm = _share_of(label, keys)
+                    arms[arm] = arms.get(arm, 0.0) + sign * found
+            if arms:
+                weights[ARMS] = arms
+            return weights, self._leash_mask(survey, now)
+
+        return price
+
+    def _spendings(self, predicted: Mapping[str, Any], keys: tuple[Any, ...]) -> tuple[np.ndarray, list[str]]:
+        """Return what arms would spend (J, K) of every constraint, and the constraints' labels."""
+        rows: list[Any] = [predicted[name] for name in self._budgets]
+        labels = list(self._budgets)
+        for place, arm in enumerate(keys):
+            share = self._share(arm)
+            if share is None:
+                continue
+            one = np.zeros(len(keys))
+            one[place] = 1.0
+            if share.most < 1.0:
+                rows.append(one)
+                labels.append(f"most {place}")
+            if share.least > 0.0:
+                rows.append(-one)
+                labels.append(f"least {place}")
+        return np.array(rows).reshape(len(rows), len(keys)), labels
+
+    def recall(
+        self, keys: tuple[Any, ...], scores: Any, predicted: Mapping[str, Any], eligible: Any, prices: dict[str, float]
+    ) -> None:
+        """Add a request of a log to the recent ones: its arms, scores, predictions, eligible arms and prices."""
+        base = np.array(scores, np.float64)
+        for label, price in prices.items():
+            if label in self._budgets:
+                base = base + price * np.asarray(predicted[label])
+            elif label.split()[0] in SIGNS and int(label.split()[1]) < len(keys):
+                sign, place = SIGNS[label.split()[0]], int(label.split()[1])
+                base[place] -= sign * price
+        costs, _ = self._spendings(predicted, keys)
+        among = np.ones(len(keys), np.bool_) if eligible is None else np.asarray(eligible, np.bool_)
+        self._ring.append((base, costs, among, keys))
+        self._prices = dict(prices)
+
+    def _share(self, arm: Any) -> Share | None:
+        return self._shares.get(arm) if isinstance(self._shares, dict) else self._shares
+
+    def _solve(self, labels: list[str], survey: Survey, now: float) -> None:
+        """Find the prices with which recent requests of the same arms would have kept within all budgets."""
+        keys = self._ring[-1][3]
+        alike = [one for one in self._ring if one[3] == keys and len(one[1]) == len(labels)]
+        scores = np.array([one[0] for one in alike])
+        costs, offered = np.array([one[1] for one in alike]), np.array([one[2] for one in alike])
+        targets = np.array([self._target(label, keys, now) for label in labels])
+        spread = max(float(np.ptp(scores)), 1e-6)
+        units = spread / np.maximum(np.abs(targets), 1e-12)
+        before = np.array([self._prices.get(label, 0.0) for label in labels])
+        rule = survey.rule.rule if survey.rule.pairs == 0 else self._greedy
+        found = before
+        if labels:
+            seen = survey.statistics
+            found = solve_prices(
+                rule, scores, costs, offered, targets, units, before, float(seen.residual), int(seen.rounds)
+            )
+        self._prices = dict(zip(labels, found.tolist(), strict=True))
+
+    def _target(self, label: str, keys: tuple[Any, ...], now: float) -> float:
+        """Return what a decision may spend on average from here on."""
+        if label not in self._budgets:
+            sign, arm = _share_of(label, keys)
+            share, played = self._share(arm), sum(self._plays.values())
+            assert share is not None
+            wanted = share.most if sign < 0.0 else share.least
+            ahead = (wanted * played - self._plays.get(arm, 0)) / REACH
+            return -sign * float(np.clip(wanted + ahead + 0.02 * sign * wanted, 0.0, 1.0))
+        one, account = self._budgets[label], self._present(label)
+        if one.is_daily:
+            day = local_day(now, one.zone)
+            span = max(now - self._times[0], 1.0) if len(self._times) > 1 else DAYS
+            rate = max(len(self._times), 1) / span
+            spent = account.spent if account.day == day.date else 0.0
+            return max(one.amount - spent, 0.0) / max(rate * day.left, 1.0)
+        if one.horizon is not None and account.decisions < one.horizon:
+            return max(one.amount - account.spent, 0.0) / (one.horizon - account.decisions)
+        saved = (one.decision_amount * account.decisions - account.total) / one.decision_amount - CUSHION
+        return one.decision_amount * (1.0 + float(np.clip(saved / REACH, -SLOWEST, FASTEST)))
+
+    def _leash_mask(self, survey: Survey, now: float) -> np.ndarray:
+        """Return the arms (K,) that leashes allow; the cheapest one always."""
+        allowed = survey.eligible.copy()
+        for name, one in self._budgets.items():
+            j = survey.outcomes.index(name)
+            cost = survey.predicted[j] * self._headroom(name, survey)
+            left = self._leash_left(one, self._present(name), now)
+            fits = allowed & (cost <= left)
+            if not fits.any():
+                cheapest = np.where(allowed, cost, np.inf)
+                fits = allowed & (cheapest == cheapest.min())
+            allowed = fits
+        return allowed
+
+    def _headroom(self, name: str, survey: Survey) -> np.ndarray:
+        """Return by what predicted costs (K,) are multiplied before a hard stop compares them: 1 + deviations."""
+        keys = range(survey.predicted.shape[1]) if survey.names is None else survey.names
+        squares = self._squares[name]
+        return np.array([1.0 + DEVIATIONS * squares.get(key, UNKNOWN)[0] ** 0.5 for key in keys])
+
+    def _leash_left(self, one: Budget, account: Account, now: float) -> float:
+        """Return what the next decision may spend at most."""
+        if one.is_daily:
+            day = local_day(now, one.zone)
+            spent = account.spent if account.day == day.date else 0.0
+            return min(one.amount - spent, one.amount * (day.over + one.leash) - spent)
+        line = one.decision_amount * (account.decisions + 1) - account.total
+        recent = account.recent
+        room = one.decision_amount * (1.0 + one.leash) * one.window - sum(recent)
+        if len(recent) == one.window:
+            room += recent[0]
+        return min(line, room)
+
+    # ---- spending ----
+
+    def is_charged(self, identity: str, name: str | None = None) -> bool:
+        """Return True if a decision was charged and its outcomes are awaited, or the one of this name."""
+        return identity in self._pending and (name is None or name in self._pending[identity])
+
+    def charge_decision(
+        self, identity: str, arm: Any, predicted: Mapping[str, float], bases: Mapping[str, float | None], now: float
+    ) -> None:
+        """Charge a decision what was predicted of its arm: `predicted` of every budget, `bases` prices given for it."""
+        charged = {name: max(float(predicted[name]), 0.0) for name in self._budgets}
+        for name, amount in charged.items():
+            self.spend(name, amount, now, 1)
+        self._pending[identity] = {name: (amount, bases.get(name)) for name, amount in charged.items()}
+        self._plays[arm] = self._plays.get(arm, 0) + 1
+        self._times.append(now)
+        if len(self._pending) > PENDING:
+            del self._pending[next(iter(self._pending))]
+
+    def charge_outcomes(self, identity: str, arm: Any, outcomes: Mapping[str, float | None], now: float) -> None:
+        """Charge outcomes of a decision in place of their predictions."""
+        charged = self._pending.get(identity, {})
+        for name in self._budgets:
+            value = outcomes.get(name)
+            if value is not None:
+                predicted, base = charged.pop(name, (0.0, None))
+                self.spend(name, float(value) - predicted, now, 0)
+                mean = self._note_ratio(name, arm, float(value), base)
+                self._note_deviation(name, arm, float(value), predicted, mean)
+        if identity in self._pending and not charged:
+            del self._pending[identity]
+
+    def spend(self, name: str, amount: float, now: float, decisions: int = 0) -> None:
+        """Charge an amount to a budget, and count decisions."""
+        self._accounts[name] = _charge(self._budgets[name], self._accounts[name], amount, now, decisions)
+
+    def reserve(self, identity: str, predicted: Mapping[str, float], now: float) -> None:
+        """Count a decision that is not charged yet when prices and stops are found, until it is released."""
+        self._reserved[identity] = now, {name: max(float(predicted[name]), 0.0) for name in self._budgets}
+
+    def release(self, identity: str) -> None:
+        """Stop counting a decision that was charged, or was not made."""
+        self._reserved.pop(identity, None)
+
+    def _present(self, name: str) -> Account:
+        """Return the account of a budget with the decisions that are not charged yet."""
+        account = self._accounts[name]
+        if self._reserved:
+            account = account._replace(recent=account.recent.copy())
+        for now, amounts in self._reserved.values():
+            account = _charge(self._budgets[name], account, amounts.get(name, 0.0), now, 1)
+        return account
+
+    def _note_deviation(self, name: str, arm: Any, value: float, predicted: float, mean: float) -> None:
+        """Update the squared relative deviation of an arm's outcome, from its prediction or its mean."""
+        nearest = min((abs(value / one - 1.0) for one in (predicted, mean) if one > 0.0), default=0.0)
+        square, weight = self._squares[name].get(arm, UNKNOWN)
+        weight = min(weight + 1.0, MEMORY)
+        self._squares[name][arm] = square + (nearest**2 - square) / weight, weight
+
+    def _note_ratio(self, name: str, arm: Any, value: float, base: float | None) -> float:
+        """Update the running ratio of an arm's outcome to the price that was given, or its running mean.
+
+        Returns the mean that this makes for the price.
+        """
+        start = (1.0, TRUSTED) if base is not None else (value, 0.0)
+        ratio, weight = self._ratios[name].get((arm, base is not None), start)
+        weight = min(weight + 1.0, MEMORY)
+        ratio += (value / (base or 1.0) - ratio) / weight
+        ratio = max(ratio, LEAST * (1.0 if base else self._budgets[name].decision_amount))
+        self._ratios[name][arm, base is not None] = ratio, weight
+        return ratio * (base or 1.0)
+
+    def change(self, name: str, budget: Budget) -> None:
+        """Replace a budget; what was spent stays spent."""
+        account = self._accounts[name]
+        self._budgets[name] = budget
+        # the line of a budget per decision begins anew where it has another slope
+        spent = budget.decision_amount * account.decisions if not budget.is_daily else account.spent
+        self._accounts[name] = account._replace(
+            total=spent, spent=spent, recent=deque(account.recent, maxlen=budget.window)
+        )
+
+    def replace(self, budgets: Mapping[str, Budget], shares: Share | Mapping[Hashable, Share] | None) -> None:
+        """Replace all budgets and shares. What was spent stays spent; a new budget begins with nothing spent."""
+        for name in self._budgets.keys() - budgets.keys():
+            del self._budgets[name], self._accounts[name]
+        for name, one in budgets.items():
+            if name not in self._budgets:
+                self._budgets[name], self._accounts[name] = one, open_account(one)
+            elif one != self._budgets[name]:
+                self.change(name, one)
+        self._budgets = {name: self._budgets[name] for name in budgets}
+        self._shares = dict(shares) if isinstance(shares, Mapping) else shares
+
+    # ---- files ----
+
+    def to_dict(self, recent: bool = True) -> dict[str, Any]:
+        """Return the state as JSON, with the recent requests if `recent`."""
+        shares, plain = self._shares, files.plain_object
+        listed = [[plain(arm), asdict(one)] for arm, one in shares.items()] if isinstance(shares, dict) else None
+        return {
+            "budgets": {name: asdict(one) for name, one in self._budgets.items()},
+            "shares": asdict(shares) if isinstance(shares, Share) else listed,
+            "accounts": {name: [*one[:4], list(one.recent)] for name, one in self._accounts.items()},
+            "ratios": {
+                name: [[plain(arm), priced, *one] for (arm, priced), one in each.items()]
+                for name, each in self._ratios.items()
+            },
+            "squares": {
+                name: [[plain(arm), *one] for arm, one in each.items()] for name, each in self._squares.items()
+            },
+            "pending": {id: {name: list(one) for name, one in each.items()} for id, each in self._pending.items()},
+            "prices": dict(self._prices),
+            "plays": [[plain(arm), count] for arm, count in self._plays.items()],
+            "ring": [
+                [scores.tolist(), costs.tolist(), open.tolist(), [plain(key) for key in keys]]
+                for scores, costs, open, keys in (self._ring if recent else ())
+            ],
+            "times": list(self._times),
+            "since": self._since,
+        }
+
+    @classmethod
+    def from_dict(cls, outcomes: tuple[str, ...], state: dict[str, Any]) -> "Pacing":
+        """Rebuild what `to_dict` returned."""
+        name_of, shares = files.object_from_plain, state["shares"]
+        if isinstance(shares, list):
+            shares = {name_of(arm): Share(**one) for arm, one in shares}
+        elif shares is not None:
+            shares = Share(**shares)
+        budgets = {name: Budget(**one) for name, one in state["budgets"].items()}
+        made = cls(outcomes, budgets, shares)
+        for name, (day, spent, decisions, total, recent) in state["accounts"].items():
+            latest = deque(recent, maxlen=budgets[name].window)
+            made._accounts[name] = Account(day, spent, decisions, total, latest)
+        for name, each in state["ratios"].items():
+            made._ratios[name] = {(name_of(arm), priced): (ratio, weight) for arm, priced, ratio, weight in each}
+        for name, each in state["squares"].items():
+            made._squares[name] = {name_of(arm): (square, weight) for arm, square, weight in each}
+        made._pending = {id: {name: tuple(one) for name, one in each.items()} for id, each in state["pending"].items()}
+        made._prices, made._since = state["prices"], state["since"]
+        made._plays = {name_of(arm): count for arm, count in state["plays"]}
+        for scores, costs, open, keys in state["ring"]:
+            names = tuple(name_of(key) for key in keys)
+            shape = np.array(costs, np.float64).reshape(-1, len(names))
+            made._ring.append((np.array(scores), shape, np.array(open, np.bool_), names))
+        made._times.extend(state["times"])
+        return made
+
+
+def open_account(one: Budget) -> Account:
+    """Return the account of a budget of which nothing is spent."""
+    return Account("", 0.0, 0, 0.0, deque(maxlen=one.window))
+
+
+def _charge(one: Budget, account: Account, amount: float, now: float, decisions: int) -> Account:
+    day, spent, count, recent = account.day, account.spent, account.decisions, account.recent
+    if one.is_daily and (date := local_day(now, one.zone).date) != day:
+        day, spent, count = date, 0.0, 0
+    if decisions:
+        recent.append(amount)
+    elif recent:
+        recent[-1] += amount
+    return Account(day, spent + amount, count + decisions, account.total + amount, recent)
+
+
+def _share_of(label: str, keys: tuple[Any, ...]) -> tuple[float, Any]:
+    """Return the sign of a share's bonus, and its arm."""
+    kind, place = label.split()
+    return SIGNS[kind], keys[int(place)]

@@ -1,0 +1,281 @@
+"""Promise to earn nearly what a baseline would have earned: its evidence, and the share of a bandit that it allows.
+
+    m = (1 - q) pi + q p,     q = 0 while slack < 1 - loss, else slack / (slack + ROOM)
+    promise   sum r >= (1 - loss) sum r_b,     r_b: reward of the arm that the baseline would have shown
+    slack     R - (1 - loss) (H + D - M),     R: sum of rewards;  H: of those where the baseline's arm was shown;
+              D: number of other decisions, the misses;  M: lower limit of their sum of y = 1 - r_b
+
+Rewards are scaled to [0, 1], so a miss costs at most 1 - loss, and with M = 0 the promise is certain. r_b is seen where
+the baseline's arm was shown, by chance c: (1 - c) y / c has the same mean there as y has in misses, and for l > 0
+
+    E exp(l (hit (1 - c) y / c - miss y) - f_c(l)) <= 1,     f_c(l) = log(c exp(l (1 - c) / c) + (1 - c) exp(-l))
+
+for every y in [0, 1]. So with probability `certainty`, at all times together (Ville 1939, a union over J bets l),
+
+    M = max over l of  sum of hit (1 - c) y / c - (sum of f_c(l) + log(J / (1 - certainty))) / l
+
+No model has to be right: only the draw of the arm is random. Rewards that have not come count as 0 for the bandit and
+as 1 for the baseline. Related: conservative bandits (Kazerouni, Ghavamzadeh, Abbasi-Yadkori and Van Roy 2017), which
+trust a model. `Guarded` holds a promise beside its bandit. A service folds the records of its log into one.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from onepass.evaluation.harm_test import AtLeast, AtMost, HarmTest
+from onepass.evaluation.reward_range import Range
+from onepass.foundation import check
+from onepass.foundation.check import quote
+
+ROOM = 3.0  # slack, in rewards of 1, at which the bandit has half of the decisions
+MOST = 0.98  # share of the bandit
+BETS = 2.0 ** -np.arange(9.0)  # l
+PENDING = 100_000  # decisions whose rewards are awaited; older ones count as if none came
+KINDS: dict[str, type[AtMost] | type[AtLeast]] = {"at most": AtMost, "at least": AtLeast}
+REWARD = "reward"  # in the list of what is awaited
+
+
+class Shown(NamedTuple):
+    """One decision whose reward or outcomes are awaited.
+
+    hit: the baseline's arm was shown, with probability `chance`; policy_weight, baseline_weight: p / m and pi / m of
+    the arm shown; share: q; awaited: the reward, and outcomes with a guardrail, that have not come.
+    """
+
+    hit: bool
+    chance: float
+    policy_weight: float
+    baseline_weight: float
+    share: float
+    awaited: tuple[str, ...] = (REWARD,)
+
+
+class GuardReport(NamedTuple):
+    """State of a `Guarded` bandit.
+
+    Parameters
+    ----------
+    decisions : int
+        Number of decisions.
+    deviations : int
+        Decisions in which another arm than the baseline's was shown.
+    reward : float
+        Sum of rewards beyond the least possible one.
+    baseline : float
+        Upper limit of that sum for the baseline.
+    slack : float
+        Reward less (1 - loss) times baseline, in units of rewards.
+    share : float
+        Share q of the bandit in the next decision.
+    stopped : tuple of str
+        Outcomes whose guardrail has been broken.
+    """
+
+    decisions: int
+    deviations: int
+    reward: float
+    baseline: float
+    slack: float
+    share: float
+    stopped: tuple[str, ...]
+
+
+class BaselinePromise:
+    """State of a promise: decisions, sums of rewards, and tests of guardrails.
+
+    Parameters
+    ----------
+    loss, certainty : float
+        Largest share of the baseline's rewards that may be lost, and probability that the promise holds.
+    rewards : Range
+        Least and largest possible reward.
+    guardrails : dict of str to AtMost or AtLeast
+        Claims about outcomes.
+    alpha : float
+        Probability that any guardrail is broken falsely. Guardrail j has alpha / (j (j + 1)).
+    """
+
+    def __init__(
+        self,
+        loss: float,
+        certainty: float,
+        rewards: Range,
+        guardrails: Mapping[str, AtMost | AtLeast],
+        alpha: float,
+    ) -> None:
+        self.loss, self.certainty = check_inner("loss", loss), check_inner("certainty", certainty)
+        self.alpha, self.rewards = check_inner("alpha", alpha), rewards
+        self.tests = {
+            name: HarmTest(one, self.alpha / ((j + 1) * (j + 2))) for j, (name, one) in enumerate(guardrails.items())
+        }
+        self._shown: dict[str, Shown] = {}
+        self._reserved: dict[str, Shown] = {}
+        self._decisions = self._misses = 0
+        self._earned = self._hits = self._missed = 0.0  # sums of r, of r in hits, and of (1 - c) y / c in hits
+        self._growth = np.zeros(BETS.size)  # sums of f_c(l)
+
+    # ---- decisions ----
+
+    def share(self, identity: str | None = None) -> float:
+        """Return q for the next decision, or q of a decision that waits for its reward."""
+        known = None if identity is None else self._shown.get(identity)
+        if known is not None:
+            return known.share
+        slack = self._slack()
+        if slack < 1.0 - self.loss or self.stopped:
+            return 0.0
+        return min(slack / (slack + ROOM), MOST)
+
+    @property
+    def stopped(self) -> tuple[str, ...]:
+        """Outcomes whose guardrail has been broken."""
+        return tuple(name for name, one in self.tests.items() if one.is_harmful)
+
+    def add_decision(self, identity: str, mixture: Mapping[str, Any], index: int) -> None:
+        """Count a decision. `mixture` is its field of this name, and `index` that of the arm shown.
+
+        A decision that waits already counts once.
+        """
+        self._reserved.pop(identity, None)
+        if identity in self._shown:
+            return
+        shown = make_shown(mixture, index, self.tests)
+        self._shown[identity] = shown
+        self._decisions += 1
+        self._misses += not shown.hit
+        self._growth = self._growth + _growth(shown.chance)
+        if len(self._shown) > PENDING:
+            del self._shown[next(iter(self._shown))]
+
+    def reserve(self, identity: str, mixture: Mapping[str, Any], index: int) -> None:
+        """Let a decision that is not counted yet lessen the share of others, until it is counted or released."""
+        if identity not in self._shown:
+            self._reserved[identity] = make_shown(mixture, index, self.tests)
+
+    def release(self, identity: str) -> None:
+        """Forget a reserved decision that was not made."""
+        self._reserved.pop(identity, None)
+
+    # ---- rewards ----
+
+    def check_reward(self, reward: Any) -> float:
+        """Return a checked reward."""
+        value = check.real("reward", reward)
+        least, largest = self.rewards.least, self.rewards.least + self.rewards.span
+        if not least <= value <= largest:
+            raise ValueError(f"reward must be from {least:g} to {largest:g}, got {quote(value)}; see reward_range")
+        return value
+
+    def check_outcomes(self, outcomes: Mapping[str, Any]) -> dict[str, float]:
+        """Return checked outcomes of guardrails."""
+        return {
+            name: one.check_value(outcomes[name]) for name, one in self.tests.items() if outcomes.get(name) is not None
+        }
+
+    def learn(self, identity: str, reward: float | None, outcomes: Mapping[str, float]) -> None:
+        """Add a reward, None for none, and outcomes of guardrails; each counts once, and only of a decision known."""
+        shown = self._shown.get(identity)
+        if shown is None:
+            return  # decided elsewhere, or all came before: no part of the promise
+        came = [name for name in shown.awaited if name in outcomes]
+        for name in came:
+            self.tests[name].add(shown.policy_weight, shown.baseline_weight, shown.share, outcomes[name])
+        if reward is not None and REWARD in shown.awaited:
+            came.append(REWARD)
+            scaled = (reward - self.rewards.least) / self.rewards.span
+            self._earned += scaled
+            if shown.hit:
+                self._hits += scaled
+                self._missed += (1.0 - shown.chance) / shown.chance * (1.0 - scaled)
+        left = tuple(name for name in shown.awaited if name not in came)
+        if left:
+            self._shown[identity] = shown._replace(awaited=left)
+        else:
+            del self._shown[identity]
+
+    # ---- questions ----
+
+    def _baseline_limit(self) -> float:
+        """Return an upper limit of the baseline's sum of rewards, scaled to [0, 1]."""
+        level = math.log(BETS.size / (1.0 - self.certainty))
+        misses, growth = self._misses, self._growth
+        for one in self._reserved.values():
+            misses, growth = misses + (not one.hit), growth + _growth(one.chance)
+        lost = float((self._missed - (growth + level) / BETS).max())
+        return self._hits + misses - max(lost, 0.0)
+
+    def _slack(self) -> float:
+        return self._earned - (1.0 - self.loss) * self._baseline_limit()
+
+    def report(self) -> GuardReport:
+        """Return the state of the promise."""
+        span = self.rewards.span
+        return GuardReport(
+            self._decisions,
+            self._misses,
+            span * self._earned,
+            span * self._baseline_limit(),
+            span * self._slack(),
+            self.share(),
+            self.stopped,
+        )
+
+    def resume(self, name: str) -> None:
+        """Test a broken guardrail anew; ValueError if there is no such guardrail."""
+        if name not in self.tests:
+            raise ValueError(f"name must be that of a guardrail, {quote(list(self.tests))}, got {quote(name)}")
+        self.tests[name] = HarmTest(self.tests[name].guardrail, self.tests[name].alpha)
+
+    # ---- files ----
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the state as JSON, without the arguments of the constructor."""
+        return {
+            "shown": {identity: list(one) for identity, one in self._shown.items()},
+            "counts": [self._decisions, self._misses],
+            "sums": [self._earned, self._hits, self._missed],
+            "growth": self._growth.tolist(),
+            "tests": {name: [one.log_wealth.tolist(), one.is_harmful] for name, one in self.tests.items()},
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from what `to_dict` returned."""
+        self._shown = {
+            identity: Shown(*one)._replace(awaited=tuple(one[5])) for identity, one in state["shown"].items()
+        }
+        self._decisions, self._misses = state["counts"]
+        self._earned, self._hits, self._missed = state["sums"]
+        self._growth = np.array(state["growth"], np.float64)
+        for name, (wealth, is_harmful) in state["tests"].items():
+            if name in self.tests:
+                self.tests[name] = HarmTest(self.tests[name].guardrail, self.tests[name].alpha, wealth)
+                self.tests[name].is_harmful = is_harmful
+
+
+def make_shown(mixture: Mapping[str, Any], index: int, guardrails: Mapping[str, Any]) -> Shown:
+    """Return what is awaited of a decision with this mixture, in which the arm at `index` was shown."""
+    share, place = float(mixture["share"]), int(mixture["place"])
+    p, law = mixture["policy"], mixture["baseline"]
+    m = (1.0 - share) * float(law[index]) + share * float(p[index])
+    chance = 1.0 - share + share * float(p[place])
+    awaited = (REWARD, *guardrails) if share > 0.0 else (REWARD,)
+    return Shown(index == place, chance, float(p[index]) / m, float(law[index]) / m, share, awaited)
+
+
+def _growth(chance: float) -> np.ndarray:
+    """Return f_c(l) of every bet."""
+    if chance >= 1.0:
+        return np.zeros(BETS.size)
+    c = chance
+    return np.log(c * np.exp(BETS * (1.0 - c) / c) + (1.0 - c) * np.exp(-BETS))
+
+
+def check_inner(name: str, value: Any) -> float:
+    """Return a number above 0 and below 1."""
+    found = check.real(name, value)
+    if not 0.0 < found < 1.0:
+        raise ValueError(f"{name} must be above 0 and below 1, got {quote(value)}")
+    return found

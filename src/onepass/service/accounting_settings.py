@@ -1,0 +1,258 @@
+"""Settings of what a loop accounts for: outcomes beside the reward, budgets, shares of arms, and a baseline.
+
+[outcomes.dollars]
+aggregation = "sum"                          # of several values of one decision; or "earliest"
+prices = {small = 0.0002, large = 0.005}     # what arms usually cost; a request may say others
+budget = {amount = 50.0, per = "day", zone = "Europe/Berlin"}
+
+[outcomes.refund]
+default = 0.0                                # of a decision without a value at its deadline
+guardrail = {at_most = 1.02, upper = 1.0}    # times the baseline's mean
+
+[shares]
+least = 0.02                                 # of every arm; or arms = {large = {most = 0.1}}
+
+[baseline]
+arm = "old"                                  # or field = "current", or neither: the first arm of the request
+loss = 0.05
+"""
+
+from collections.abc import Hashable, Iterator
+from typing import Any, Literal
+
+import msgspec
+
+from onepass.bandit.budget import Budget, Share
+from onepass.bandit.outcomes import check_names
+from onepass.evaluation.baseline_promise import BaselinePromise
+from onepass.evaluation.harm_test import AtLeast, AtMost
+from onepass.evaluation.reward_range import Range
+from onepass.foundation import check
+from onepass.foundation.check import quote
+from onepass.service.validation import suggest_name
+
+NONE = "none"  # the default of what nothing shall be learned of: TOML has no null
+
+
+class BudgetSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Budget of an outcome.
+
+    amount: above 0, in the unit of the outcome. per: "decision" (default), "day", which begins at local midnight, or
+    "horizon", over a number of decisions. horizon: this number. zone: time zone of a day (default "UTC"). window:
+    consecutive decisions over which spending is held (default 200). leash: share by which these may exceed their part
+    of the budget, and a day its line (default 0.02).
+    """
+
+    amount: float
+    per: Literal["decision", "day", "horizon"] = "decision"
+    horizon: int | None = None
+    zone: str = "UTC"
+    window: int = 200
+    leash: float = 0.02
+
+    def budget(self) -> Budget:
+        """Return the budget; ValueError for a wrong value."""
+        return Budget(self.amount, self.per, self.horizon, self.zone, self.window, self.leash)
+
+
+class Guardrail(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Claim about the mean of an outcome, beside a baseline.
+
+    at_most, at_least: largest or smallest ratio to the baseline's mean, above 0; one of the two. upper: largest value
+    of the outcome, above 0 (default 1.0); the smallest is 0.
+    """
+
+    at_most: float | None = None
+    at_least: float | None = None
+    upper: float = 1.0
+
+    def claim(self) -> AtMost | AtLeast:
+        """Return the claim; ValueError for a wrong value."""
+        if (self.at_most is None) == (self.at_least is None):
+            raise ValueError("give one of at_most and at_least")
+        if self.at_most is not None:
+            return AtMost(self.at_most, self.upper)
+        return AtLeast(self.at_least, self.upper)  # type: ignore[arg-type]
+
+
+class OutcomeSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Outcome beside the reward.
+
+    aggregation: how several values of one decision become one, "earliest" (default) or "sum". default: value of a
+    decision without one at its deadline; "none" (default) learns nothing of it. prices: what arms usually cost, by
+    name, above 0 (default: not known). budget: limit on what decisions may spend (default: none). guardrail: claim
+    about its mean (default: none).
+    """
+
+    aggregation: Literal["earliest", "sum"] = "earliest"
+    default: float | str = NONE
+    prices: dict[str, float] = {}
+    budget: BudgetSettings | None = None
+    guardrail: Guardrail | None = None
+
+
+class ShareSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Share of decisions of an arm.
+
+    least: from 0 (default) to 1; most: at least `least`, up to 1 (default).
+    """
+
+    least: float = 0.0
+    most: float = 1.0
+
+
+class Shares(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Shares of decisions that arms must and may have.
+
+    least, most: of every arm (defaults 0.0 and 1.0). arms: shares of single arms by name, instead of both.
+    """
+
+    least: float = 0.0
+    most: float = 1.0
+    arms: dict[str, ShareSettings] = {}
+
+    def shares(self) -> Share | dict[Hashable, Share]:
+        """Return the shares; ValueError for a wrong value."""
+        if self.arms:
+            return {arm: Share(one.least, one.most) for arm, one in self.arms.items()}
+        return Share(self.least, self.most)
+
+
+class Baseline(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Rule in force, below which the loop must not fall far.
+
+    arm: name of its arm. field: field of the context, a record, that names its arm. Without either it shows the first
+    arm of the request that is not excluded. loss: largest share of its rewards that may be lost (default 0.05).
+    certainty: probability that this holds at all times (default 0.95). alpha: probability that any guardrail is broken
+    falsely (default 0.05). All three are above 0 and below 1.
+    """
+
+    arm: str | None = None
+    field: str | None = None
+    loss: float = 0.05
+    certainty: float = 0.95
+    alpha: float = 0.05
+
+
+def has_budgets(settings: Any) -> bool:
+    """Return True if a loop has budgets or shares."""
+    return settings.shares is not None or any(one.budget is not None for one in settings.outcomes.values())
+
+
+def needs_ledger(settings: Any) -> bool:
+    """Return True if decisions of a loop depend on what was decided and spent before."""
+    return settings.baseline is not None or has_budgets(settings)
+
+
+def budgets_of(settings: Any) -> dict[str, Budget]:
+    """Return the budgets of a loop by the name of their outcome."""
+    return {name: one.budget.budget() for name, one in settings.outcomes.items() if one.budget is not None}
+
+
+def make_promise(settings: Any) -> BaselinePromise:
+    """Return the promise of a loop with a baseline, without evidence."""
+    rails = {name: one.guardrail.claim() for name, one in settings.outcomes.items() if one.guardrail is not None}
+    base = settings.baseline
+    return BaselinePromise(base.loss, base.certainty, Range(*settings.reward.range), rails, base.alpha)
+
+
+# ---- errors ----
+
+
+def errors(settings: Any, has_records: bool) -> Iterator[str]:
+    """Yield a sentence for every wrong value. has_records: whether contexts are records."""
+    try:
+        check_names([*settings.outcomes] or None)
+    except ValueError as error:
+        yield f"{error}"
+    for name, one in settings.outcomes.items():
+        if not 1 <= len(name) <= settings.limits.id:
+            yield f"names of outcomes must have from 1 to {settings.limits.id} characters, got {quote(name)}"
+        yield from _outcome_errors(f"outcomes.{name}", one, settings)
+    if settings.shares is not None:
+        yield from _share_errors(settings.shares, settings)
+    if settings.baseline is not None:
+        yield from _baseline_errors(settings.baseline, settings, has_records)
+    if needs_ledger(settings) and settings.mode != "online":
+        yield f'mode must be "online" where there are budgets, shares or a baseline, got {quote(settings.mode)}'
+
+
+def _unknown_arms(where: str, names: Any, settings: Any) -> Iterator[str]:
+    for name in names:
+        if settings.arms and name not in settings.arms:
+            yield f"{where} must name arms of arms, got {quote(name)}{suggest_name(name, settings.arms)}"
+
+
+def _outcome_errors(where: str, one: OutcomeSettings, settings: Any) -> Iterator[str]:
+    if isinstance(one.default, str) and one.default != NONE:
+        yield f'{where}.default must be a number, or "{NONE}", got {quote(one.default)}'
+    prices = [*one.prices.values()]
+    yield from _unknown_arms(f"{where}.prices", one.prices, settings)
+    for arm, price in one.prices.items():
+        try:
+            check.positive(f"{where}.prices.{arm}", price)
+        except ValueError as error:
+            yield f"{error}"
+            return
+    if one.budget is not None:
+        try:
+            budget = one.budget.budget()
+        except ValueError as error:
+            yield f"{where}.budget: {error}"
+            return
+        if isinstance(one.default, float) and one.default < 0.0:
+            yield f"{where}.default must be at least 0, for it is spent from a budget, got {one.default}"
+        if settings.arms and all(arm in one.prices for arm in settings.arms) and min(prices) > budget.decision_amount:
+            arm = min(one.prices, key=one.prices.__getitem__)
+            yield (
+                f"{where}.budget must be at least the price of the cheapest arm, {quote(arm)} at {one.prices[arm]:g}, "
+                f"else no arm fits, got {budget.decision_amount:g}{' a day' if budget.is_daily else ' a decision'}"
+            )
+    if one.guardrail is not None:
+        try:
+            claim = one.guardrail.claim()
+        except ValueError as error:
+            yield f"{where}.guardrail: {error}"
+            return
+        if isinstance(one.default, float) and not 0.0 <= one.default <= claim.upper:
+            yield f"{where}.default must be from 0 to guardrail.upper = {claim.upper:g}, got {one.default}"
+        if settings.baseline is None:
+            yield f"{where}.guardrail must be left out without a baseline: it compares with the baseline's mean"
+
+
+def _share_errors(shares: Shares, settings: Any) -> Iterator[str]:
+    if not settings.outcomes:
+        yield "shares must be left out without outcomes: name one, such as [outcomes.dollars]"
+    if shares.arms and (shares.least, shares.most) != (0.0, 1.0):
+        yield "shares must have least and most of every arm, or arms, not both"
+        return
+    yield from _unknown_arms("shares.arms", shares.arms, settings)
+    try:
+        found = shares.shares()
+    except ValueError as error:
+        yield f"shares: {error}"
+        return
+    if isinstance(found, Share):
+        each = [found] * len(settings.arms)
+    else:
+        each = [found.get(arm, Share()) for arm in settings.arms] or [*found.values(), Share()]
+    least, most = sum(one.least for one in each), sum(one.most for one in each)
+    if least > 1.0:
+        yield f"shares.least of all arms must be at most 1 together, got {least:g}"
+    if each and most < 1.0:
+        yield f"shares.most of all arms must be at least 1 together, got {most:g}"
+
+
+def _baseline_errors(baseline: Baseline, settings: Any, has_records: bool) -> Iterator[str]:
+    if baseline.arm is not None and baseline.field is not None:
+        yield "baseline must have arm or field, not both"
+    if baseline.field is not None and not has_records:
+        yield "baseline.field must be left out where contexts are numbers: it is of a record (features.records)"
+    if baseline.arm is not None:
+        yield from _unknown_arms("baseline.arm", [baseline.arm], settings)
+    if has_budgets(settings):
+        yield "baseline must be left out beside budgets and shares: its arm would be shown whatever is left of them"
+    try:
+        BaselinePromise(baseline.loss, baseline.certainty, Range(0.0, 1.0), {}, baseline.alpha)
+    except ValueError as error:
+        yield f"baseline: {error}"

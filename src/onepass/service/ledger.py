@@ -1,0 +1,258 @@
+"""Ledger of a loop: what budgets have spent, and what is known of a baseline, as a fold of the log's records.
+
+    decision   charged what was predicted for its arm; counted by the promise about the baseline
+    outcome    charged in place of the prediction, whenever it comes
+    join       its reward and outcomes are evidence for or against the bandit
+    settings   budgets change, and what was spent stays spent
+
+A decision depends on the ledger, and counts in it once it is durable. Until then its amounts are reserved, so that
+decisions at the same time do not spend the same money. A restart takes the ledger of a checkpoint and adds the records
+after it: the amounts are the same in every bit.
+"""
+
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from onepass.bandit.decision import Decision as Decided
+from onepass.bandit.mixture import mix_with_baseline
+from onepass.bandit.pacing import PENDING, RING, Pacing
+from onepass.evaluation.baseline_promise import BaselinePromise
+from onepass.foundation.check import quote
+from onepass.log.records import CORRECTION, Decision, Join, Outcome, Settings
+from onepass.service.accounting_settings import Baseline, budgets_of, has_budgets, make_promise
+from onepass.service.late_rewards import EARLY
+from onepass.service.settings import LoopSettings, parse_settings
+
+EARLY_OUTCOMES = 10_000  # outcomes whose decision has not come, the latest
+RESUME = "resume"  # where a settings record names a guardrail that is tested anew
+Decide = Callable[..., Decided]
+
+
+class Accounted(NamedTuple):
+    """Decision that the ledger made, and further fields of its record."""
+
+    decision: Decided
+    fields: dict[str, Any]
+
+
+class Ledger:
+    """State of budgets and of a baseline. Any thread may call it."""
+
+    def __init__(self) -> None:
+        self.settings: LoopSettings | None = None
+        self.pacing: Pacing | None = None
+        self.promise: BaselinePromise | None = None
+        self._lock = threading.RLock()
+        self._arms: dict[str, str] = {}  # of decisions whose outcomes may come, by id
+        self._early: deque[Outcome] = deque(maxlen=EARLY_OUTCOMES)
+        self._places: deque[int] = deque(maxlen=RING)  # sequence numbers of the latest decisions within budgets
+
+    @property
+    def is_active(self) -> bool:
+        """True if decisions depend on the ledger."""
+        return self.pacing is not None or self.promise is not None
+
+    # ---- decisions ----
+
+    def decide(
+        self, decide: Decide, names: list[str], context: Any, eligible: list[str] | None, costs: Any, weights: Any,
+        now: float,
+    ) -> Accounted:  # fmt: skip
+        """Decide within the budgets, or beside the baseline, and reserve what the decision may spend.
+
+        decide: the model's, with options of `Bandit.decide`; names: of the arms on offer; eligible: the arms that may
+        be chosen, None for all; now: seconds. ValueError for a request that cannot be decided.
+        """
+        with self._lock:
+            if self.pacing is not None:
+                prices, bases = self.pacing.arm_prices(names, costs)
+                decision = decide(costs=prices, weights=self.pacing.pricing(dict(weights or {}), now))
+                place = int(decision.index)
+                self.pacing.reserve(decision.id, _amounts(decision.predicted, place), now)
+                known = {name: bases.get((name, names[place])) for name in self.pacing.names}
+                given = {name: price for name, price in known.items() if price is not None}
+                return Accounted(decision, {"prices": self.pacing.prices, "known_prices": given or None})
+            assert self.promise is not None
+            assert self.settings is not None
+            assert self.settings.baseline is not None
+            options = {name: value for name, value in (("costs", costs), ("weights", weights)) if value is not None}
+            place = baseline_place(self.settings.baseline, names, context, eligible)
+            mixed = mix_with_baseline(
+                decide(**options), lambda mask: decide(eligible=mask, **options),
+                (np.arange(len(names)) == place).astype(np.float64), place, self.promise.share(),
+            )  # fmt: skip
+            self.promise.reserve(mixed.id, mixed.mixture, int(mixed.index))
+            return Accounted(mixed, {"baseline": [place]})
+
+    def release(self, identity: str) -> None:
+        """Release what a decision reserved, if it does not count by now."""
+        with self._lock:
+            if self.pacing is not None:
+                self.pacing.release(identity)
+            if self.promise is not None:
+                self.promise.release(identity)
+
+    # ---- records ----
+
+    def add_record(self, record: Any) -> None:
+        """Add the next record of the log."""
+        if isinstance(record, Settings):
+            with self._lock:
+                self._apply(parse_settings(record.settings["loop"]), record.settings.get(RESUME))
+        elif self.is_active:
+            with self._lock:
+                if isinstance(record, Decision):
+                    self._add_decision(record)
+                elif isinstance(record, Outcome) and record.name is not None and self.pacing is not None:
+                    self._add_outcome(record)
+                elif isinstance(record, Join) and self.promise is not None and record.how != CORRECTION:
+                    self._add_join(record)
+
+    def _apply(self, settings: LoopSettings, resume: str | None) -> None:
+        before, self.settings = self.settings, settings
+        if not has_budgets(settings):
+            self.pacing = None
+        else:
+            budgets, names = budgets_of(settings), tuple(settings.outcomes)
+            shares = None if settings.shares is None else settings.shares.shares()
+            self.pacing = Pacing(names, budgets, shares) if self.pacing is None else self.pacing
+            self.pacing.replace(budgets, shares)
+        if settings.baseline is None:
+            self.promise = None
+        elif self.promise is None or before is None or _terms(before) != _terms(settings):
+            self.promise = make_promise(settings)
+        elif resume in self.promise.tests:
+            self.promise.resume(resume)
+
+    def _add_decision(self, record: Decision) -> None:
+        if self.pacing is not None and record.prices is not None and record.predicted is not None:
+            names, place = record.offered or [], record.places[0]
+            self.pacing.release(record.id)
+            amounts, known = _amounts(record.predicted, place), record.known_prices or {}
+            self.pacing.charge_decision(record.id, names[place], amounts, known, record.seconds)
+            self._arms[record.id] = names[place]
+            if len(self._arms) > PENDING:
+                del self._arms[next(iter(self._arms))]
+            self._places.append(record.seq)
+            for outcome in [one for one in self._early if one.id == record.id and one.time >= record.time - EARLY]:
+                self._early.remove(outcome)
+                self._add_outcome(outcome)
+        if self.promise is not None and record.mixture is not None:
+            self.promise.add_decision(record.id, record.mixture, record.places[0])
+
+    def _add_outcome(self, record: Outcome) -> None:
+        """Charge an outcome: the first value in place of the prediction, further ones beside it if they are summed."""
+        assert self.pacing is not None
+        assert self.settings is not None
+        assert record.name is not None
+        arm, name = self._arms.get(record.id), record.name
+        if arm is None:
+            self._early.append(record)
+        elif self.pacing.is_charged(record.id, name):
+            self.pacing.charge_outcomes(record.id, arm, {name: record.value}, record.seconds)
+        elif name in self.pacing.names and self.settings.outcomes[name].aggregation == "sum":
+            self.pacing.spend(name, record.value, record.seconds)
+
+    def _add_join(self, record: Join) -> None:
+        assert self.promise is not None
+        (outcomes,) = record.outcomes or [None]
+        least, largest = self.promise.rewards
+        reward = record.rewards[0]
+        if reward is not None and not least <= reward <= largest:
+            reward = None  # of an earlier range
+        within = {
+            name: value
+            for name, value in (outcomes or {}).items()
+            if name in self.promise.tests and 0.0 <= value <= self.promise.tests[name].guardrail.upper
+        }
+        self.promise.learn(record.id, reward, within)
+
+    # ---- restart ----
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the state as JSON, for a checkpoint."""
+        with self._lock:
+            return {
+                "pacing": None if self.pacing is None else self.pacing.to_dict(recent=False),
+                "promise": None if self.promise is None else self.promise.to_dict(),
+                "arms": dict(self._arms),
+                "early": [[one.time, one.id, one.name, one.value] for one in self._early],
+                "places": [*self._places],
+            }
+
+    def restore(self, settings: LoopSettings, state: Mapping[str, Any]) -> None:
+        """Go on from what `to_dict` returned, under the settings in force then."""
+        self.settings = settings
+        if state["pacing"] is not None:
+            self.pacing = Pacing.from_dict(tuple(settings.outcomes), state["pacing"])
+        if state["promise"] is not None:
+            self.promise = make_promise(settings)
+            self.promise.restore(state["promise"])
+        self._arms = dict(state["arms"])
+        early = (
+            Outcome(loop=settings.name, time=time, id=id, name=name, value=value)
+            for time, id, name, value in state["early"]
+        )
+        self._early.extend(early)
+        self._places.extend(state["places"])
+
+    @property
+    def recent(self) -> list[int]:
+        """Sequence numbers of the latest decisions within budgets, from which prices are solved."""
+        return [*self._places]
+
+    def recall(self, record: Decision) -> None:
+        """Take a decision of the log for one of the requests on which prices are solved."""
+        if self.pacing is not None and record.prices is not None and record.predicted is not None:
+            names = tuple(record.offered or ())
+            mask = record.eligible if record.eligible and isinstance(record.eligible[0], bool) else None
+            self.pacing.recall(names, record.scores, record.predicted, mask, record.prices)
+
+    # ---- how it is ----
+
+    def budgets(self) -> dict[str, dict[str, Any]]:
+        """Return the state of every budget by its outcome, as JSON."""
+        with self._lock:
+            if self.pacing is None:
+                return {}
+            return {name: one._asdict() for name, one in self.pacing.spending().items()}
+
+    def guard(self) -> dict[str, Any] | None:
+        """Return the state of the baseline's promise as JSON, None without a baseline."""
+        with self._lock:
+            if self.promise is None:
+                return None
+            tests = {
+                name: {"stopped": one.is_harmful, "evidence": min(one.evidence, 1e300), "needed": 1.0 / one.alpha}
+                for name, one in self.promise.tests.items()
+            }
+            return {**self.promise.report()._asdict(), "guardrails": tests}
+
+
+def baseline_place(baseline: Baseline, names: list[str], context: Any, eligible: list[str] | None) -> int:
+    """Return the index of the baseline's arm; ValueError if it may not be chosen."""
+    if baseline.arm is None and baseline.field is None:
+        return 0 if eligible is None else names.index(eligible[0])
+    arm = baseline.arm
+    if baseline.field is not None:
+        if baseline.field not in context:
+            raise ValueError(f"context must have {quote(baseline.field)}, which names the baseline's arm")
+        arm = context[baseline.field]
+    if arm not in (names if eligible is None else eligible):
+        raise ValueError(f"the baseline's arm {quote(arm)} must be among the arms on offer that are not excluded")
+    return names.index(arm)
+
+
+def _amounts(predicted: Mapping[str, Any], place: int) -> dict[str, float]:
+    """Return what was predicted of one arm."""
+    return {name: float(each[place]) for name, each in predicted.items()}
+
+
+def _terms(settings: LoopSettings) -> tuple[Any, ...]:
+    """Return what a promise rests on: if it changes, evidence begins anew."""
+    rails = {name: one.guardrail for name, one in settings.outcomes.items()}
+    return settings.baseline, settings.reward.range, rails
