@@ -73,6 +73,7 @@ from onepass.recipes import (
     PSILinUCB,
     WeightUCB,
 )
+from onepass.recommender.recommender import Recommender
 
 if TYPE_CHECKING:
     from onepass.adapters.scikit_learn import OnlineKernelClassifier, OnlineKernelRegressor
@@ -141,6 +142,7 @@ __all__ = [
     "Polynomial",
     "ProjectorSplitting",
     "Recommendation",
+    "Recommender",
     "Records",
     "RestartOnChange",
     "Ridge",

@@ -13,7 +13,7 @@ ROOT = Path(onepass.__file__).parent
 # From the top: a room may import those below it. The root module is the list of public names.
 ROOMS = (
     "__main__", "cli", "precompile", "lab", "cluster", "service", "", "public", "explain", "extend", "evaluation",
-    "adapters", "testing", "log", "recipes", "tuning", "learner", "bandit", "model", "arena",
+    "adapters", "testing", "log", "recipes", "tuning", "learner", "recommender", "bandit", "model", "arena",
     "dynamics", "estimator", "exploration", "design", "features", "client", "foundation",
 )  # fmt: skip
 
