@@ -96,7 +96,7 @@ LEARNERS: dict[str, dict[str, Any]] = {
 
 
 def jobs() -> Iterator[tuple[str, Callable[[], None]]]:
-    """Names and what to do."""
+    """Yield the name of every job and the function that does it; a job compiles the code of one recipe or tool."""
     for name, options in SHARED.items():
         yield name, partial(call, shared, name, dim=DIM, **options)
     for name in PER_ARM:
@@ -146,7 +146,10 @@ def main(names: Collection[str] = ()) -> int:
 
 
 def show(done: int, count: int, name: str) -> None:
-    """Show the bar; one line on a terminal, else one line every job."""
+    """Show that `done` of `count` jobs are finished, and the name of the present one.
+
+    On a terminal this is a bar in one line, elsewhere one line for every job.
+    """
     filled = WIDTH * done // count
     bar = f"[{'#' * filled}{'.' * (WIDTH - filled)}] {done}/{count} {name}"
     terminal = sys.stderr.isatty()

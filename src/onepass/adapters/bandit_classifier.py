@@ -1,5 +1,7 @@
 """scikit-learn: a bandit as a classifier, which sees only the rewards of its own answers.
 
+One compiled loop learns the rows in their order:
+
     for every row x of class y:  a = the class of the largest x^T theta_a + exploration,  r = 1 if a is y else 0,
                                  the model of a learns (x, r)                  in one compiled loop, in the rows' order
 

@@ -1,11 +1,13 @@
 """Online calibration: probabilities p = 1 / (1 + e^(-a f)) from decisions f, with one slope a for f >= 0, one below.
 
+Every decision f updates its slope before its example is learned:
+
     log a <- log a - (p - t) a f / h,   h <- (1 - 1 / MEMORY) h + p (1 - p) (a f)^2
 
-Every decision f updates its slope before its example is learned; t = 1 for the second class, 0 for the first. So
-p = 1/2 at f = 0, p grows with f, and the predicted class has the largest p. This is Platt's sigmoid (1999) with two
-slopes instead of an offset. For more than two classes, p_k ~ e^(a f_k), with one slope a. Early decisions of one pass
-come from a model that knew less and err more often than later ones, so old decisions are forgotten.
+where t is 1 for the second class and 0 for the first, and h is the curvature. So p = 1/2 at f = 0, p grows with f, and
+the predicted class has the largest p. This is Platt's sigmoid (1999) with two slopes instead of an offset. For more
+than two classes, p_k is proportional to e^(a f_k), with one slope a. Early decisions of one pass come from a model that
+knew less and err more often than later ones, so old decisions are forgotten.
 """
 
 import math

@@ -29,7 +29,7 @@ def _arm_name(action: Any) -> Any:
 
 
 def _features_from_context(context: Any) -> dict[str, Any]:
-    """Return a context of any kind as a dictionary."""
+    """Return a context of any kind as a dictionary from names to values."""
     if context is None:
         return {}
     if isinstance(context, Mapping):

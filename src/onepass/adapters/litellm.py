@@ -91,8 +91,8 @@ class BanditRouting(CustomRoutingStrategyBase, CustomLogger):
 
     Notes
     -----
-    A model group with one deployment asks no bandit. A retry leaves out the deployments that have failed, while others
-    are left.
+    The bandit is not asked about a model group with one deployment. A retry leaves out the deployments that failed,
+    unless all have.
     """
 
     def __init__(

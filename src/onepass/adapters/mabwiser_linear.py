@@ -127,12 +127,15 @@ class LinearImplementor(BaseMAB):
         return arms if len(arms) > 1 else arms[0]
 
     def predict_expectations(self, contexts: Any = None) -> Any:
-        """Return {arm: expectation} for one context, or a list of these for several. LinTS draws them once."""
+        """Return a dictionary from arms to expectations for one context, or a list of them for several.
+
+        LinTS draws the expectations once for each context.
+        """
         expectations = [dict(zip(self.arms, row, strict=True)) for row in self._scores(contexts).tolist()]
         return expectations if len(expectations) > 1 else expectations[0]
 
     def warm_start(self, arm_to_features: Any, distance_quantile: float) -> None:
-        """Raise ValueError, since models are not copied between arms."""
+        """Raise ValueError, because models are not copied between arms."""
         raise ValueError("warm_start must be asked of mabwiser.mab.MAB: onepass does not copy models between arms")
 
     def _copy_arms(self, cold_arm_to_warm_arm: Any) -> None:

@@ -1,11 +1,13 @@
 """Scores of MABWiser's linear policies, by one matrix product for many contexts and all arms, and its exact draws.
 
+For a context x, an arm a and normal numbers z, the tables compute
+
     means     x^T theta_a                    = (x) . (theta_a)
     widths    x^T A_a^-1 x                   = phi(x, x) . packed(A_a^-1), entries off the diagonal twice
     draws     x^T L_a z,  A_a^-1 = L_a L_a^T = phi(x, z) . packed(L_a),    phi(u, v) = (u_j v_k for k <= j)
 
-n contexts of width d and K arms cost n K d (d + 1) / 2 multiplications, half of those of X A_a^-1. The tables read the
-model of an arm again only after it has learned.
+where packed(M) has the entries of M on and below the diagonal. n contexts of width d and K arms cost n K d (d + 1) / 2
+multiplications, half of those of X A_a^-1. The tables read the model of an arm again only after it has learned.
 
 MABWiser draws theta for every context and arm by a Cholesky factor. The normals come from a generator of the arm, which
 is a copy of the policy's own generator, made when the arm first learns. So arms that first learn in one call draw with
@@ -29,12 +31,12 @@ Groups = list[tuple[Any, list[int]]]  # generators, with the indices of the arms
 
 @cache
 def _lower_triangle(dim: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return rows and columns of the entries on and below the diagonal."""
+    """Return the row and the column indices of the entries on and below the diagonal of a matrix (dim, dim)."""
     return np.tril_indices(dim)
 
 
 def _pair_products(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Return phi(u, v) (n, d (d + 1) / 2) for the rows u of left (n, d) and v of right (n, d)."""
+    """Return the products u_j v_k, k <= j, of each row u of left (n, d) and v of right (n, d): (n, d (d + 1) / 2)."""
     count, dim = left.shape
     if count <= MAX_GATHERED_ROWS:
         rows, columns = _lower_triangle(dim)
@@ -62,13 +64,13 @@ class ScoreTables:
         self._matrix, self._stale = np.zeros((len(self.names), size)), set(self.names)
 
     def mark_stale(self, names: Iterable[Any]) -> None:
-        """Note that these arms have learned."""
+        """Mark these arms as changed, so that their models are read again before the next scores."""
         for name in names:
             self._stale.add(name)
             self._cold.pop(name, None)
 
     def _refresh(self) -> None:
-        """Read the models of stale arms."""
+        """Read the models of arms that have learned since they were last read."""
         if not self._stale:
             return
         names, dim = list(self._stale), self.bandit.model.dim
@@ -91,12 +93,15 @@ class ScoreTables:
         self._stale.clear()
 
     def means(self, rows: np.ndarray) -> np.ndarray:
-        """Return x^T theta (n, K)."""
+        """Return the means x^T theta_a (n, K) of rows x (n, d) and all K arms."""
         self._refresh()
         return rows @ self._theta.T
 
     def products(self, left: np.ndarray, right: np.ndarray, indices: Any = slice(None)) -> np.ndarray:
-        """Return phi(left, right) times the packed matrices of the arms at m `indices`, (n, m)."""
+        """Return the products (n, m) of phi(left, right) with the packed matrices of m arms.
+
+        `left` and `right` have shape (n, d), and `indices` selects the arms.
+        """
         self._refresh()
         is_subset = isinstance(indices, list) and 2 * len(indices) < len(self.names)  # else use all: a copy costs more
         matrix, columns = (self._matrix[indices], slice(None)) if is_subset else (self._matrix, indices)
@@ -105,13 +110,16 @@ class ScoreTables:
         return np.concatenate([(_pair_products(left[rows], right[rows]) @ matrix.T)[:, columns] for rows in blocks])
 
     def products_per_arm(self, left: np.ndarray, right: np.ndarray, indices: list[int]) -> np.ndarray:
-        """Return `products` (n, m) for few rows left (n, d), if each of m arms has its own right (m, n, d)."""
+        """Return `products` (n, m) for rows left (n, d) and right (m, n, d), where each of m arms has its own rows.
+
+        It is meant for few rows.
+        """
         self._refresh()
         rows, columns = _lower_triangle(self.bandit.model.dim)
         return np.asarray(np.einsum("np,mnp,mp->nm", left[:, rows], right[:, :, columns], self._matrix[indices]))
 
     def widths(self, rows: np.ndarray) -> np.ndarray:
-        """Return sqrt(x^T A^-1 x) (n, K)."""
+        """Return the widths sqrt(x^T A_a^-1 x) (n, K) of rows x (n, d) and all K arms."""
         return np.sqrt(np.maximum(self.products(rows, rows), 0.0))
 
 
@@ -135,7 +143,10 @@ class ArmGenerators:
         self._generators.pop(name, None)
 
     def _groups(self, tables: ScoreTables) -> Groups:
-        """Return generators with the indices of their arms. Every arm without data is a group of its own."""
+        """Return every generator with the indices of the arms that draw from it.
+
+        Every arm without data is a group of its own.
+        """
         if self._cached is None or self._cached[0] is not tables:
             groups: dict[int, tuple[Any, list[int]]] = {}
             for index, name in enumerate(tables.names):
@@ -145,7 +156,7 @@ class ArmGenerators:
         return self._cached[1]
 
     def draw_shifts(self, tables: ScoreTables, rows: np.ndarray) -> np.ndarray:
-        """Draw x^T L_a z (n, K), with one z for every row and generator."""
+        """Draw the deviations x^T L_a z (n, K) from the means, with one vector z for every row and generator."""
         out, groups, singles = np.empty((len(rows), len(tables.names))), self._groups(tables), []
         for rng, indices in groups:
             normals = rng.standard_normal(rows.shape)

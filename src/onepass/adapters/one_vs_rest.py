@@ -29,7 +29,7 @@ def decide_and_learn(
 
 
 def decide(rows: Any, learners: list[Learner]) -> np.ndarray:
-    """Return the decisions on checked rows."""
+    """Return the decisions of the learners on checked rows: (n,) for two classes, else (n, classes)."""
     return _map_learners(rows, learners, lambda k, learner, part, block: learner.decide_checked(block), nullcontext)
 
 
@@ -41,7 +41,10 @@ def refine(
     decisions: np.ndarray,
     steps: int,
 ) -> tuple[np.ndarray, bool]:
-    """Refine learners on the examples that they have learned, by Newton steps (learner/batch_refinement.py).
+    """Refine learners by Newton steps on all examples that they have learned (learner/batch_refinement.py).
+
+    rows (n, d) are the examples, codes (n,) their classes, `weights` (n,) their weights or None, `decisions` those made
+    before learning, and `steps` the number of Newton steps for each penalty.
 
     Returns the decisions to calibrate on, and True if a learner was refined. Its decisions then leave out the example
     that they are about.
@@ -57,7 +60,7 @@ def refine(
 
 
 def _targets(learners: list[Learner], codes: np.ndarray) -> Callable[[int, slice], np.ndarray]:
-    """Return the function that gives the targets of learner k in a slice of the examples."""
+    """Return a function of k and a slice of the examples that gives the targets of learner k."""
     if learners[0].output_shape:
         return lambda k, part: codes[part].astype(np.float64)
     first = 1 if len(learners) == 1 else 0  # class of the first learner
@@ -70,7 +73,10 @@ def _map_learners(
     work: Callable[[int, Learner, slice, Any], np.ndarray],
     guard: Callable[[], AbstractContextManager[None]],
 ) -> np.ndarray:
-    """Return the decisions of `work(k, learner, part, block)`. `guard` encloses the work of all learners on a block."""
+    """Return the decisions of `work(k, learner, part, block)` for every learner k and every block of rows.
+
+    `part` is the slice of the block. `guard` is entered around the work of all learners on a block.
+    """
     decisions = np.empty((rows.shape[0], *(learners[0].output_shape or (len(learners),))))
     for part, block in split_rows(rows, learners[0].columns(rows.shape[1])):
         with guard():

@@ -288,7 +288,7 @@ def sample_weight_option(options: dict[str, Any]) -> Any:
 
 
 def validate_examples(estimator: OnlineKernelEstimator, X: Any, y: Any) -> Any:
-    """Return rows and labels after scikit-learn's checks, and the learners' checks of rows."""
+    """Return rows and labels after scikit-learn's checks of X (n, d) and y (n,), and the learners' checks of rows."""
     numeric, reset = not isinstance(estimator, ClassifierMixin), not estimator.__sklearn_is_fitted__()
     with _refuse_huge_integers():
         X, y = validate_data(estimator, X, y, accept_sparse="csr", dtype=np.float64, y_numeric=numeric, reset=reset)

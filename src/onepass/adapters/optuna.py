@@ -7,7 +7,7 @@ sequence, and each later one maximizes the expected improvement under a kernel b
 Optuna's TPE draws, one by one, the settings that only some trials have, and the settings of every second trial if
 values have plateaus. Failed and pruned trials count as the median of the first trials. Running trials count as if they
 had paid their mean, so `n_jobs` may be anything. One objective only. The sampler computes everything from the study's
-trials, so a study loaded from its storage goes on.
+trials, so a study that is loaded from its storage continues.
 """
 
 from functools import partial
@@ -35,7 +35,7 @@ Space = dict[str, BaseDistribution]
 
 
 def _bounds(distribution: FloatDistribution | IntDistribution) -> tuple[float, float]:
-    """Return the range of a number, half a step beyond its ends, and of its logarithm if it is logarithmic."""
+    """Return the ends of a parameter's range, widened by half a step; they are logarithms if its scale is."""
     half = 0.5 * (distribution.step or 0.0)
     low, high = distribution.low - half, distribution.high + half
     return (float(np.log(low)), float(np.log(high))) if distribution.log else (low, high)
@@ -57,7 +57,10 @@ def values_from_shares(distribution: BaseDistribution, shares: np.ndarray) -> np
 
 
 def shares_from_values(distribution: BaseDistribution, values: np.ndarray) -> np.ndarray:
-    """Return the inverse of `values_from_shares`; a choice is at the middle of its range."""
+    """Return the shares (n,) in [0, 1] of values (n,), as the inverse of `values_from_shares`.
+
+    A choice is at the middle of its share of the range.
+    """
     if isinstance(distribution, CategoricalDistribution):
         return (values + 0.5) / len(distribution.choices)
     assert isinstance(distribution, FloatDistribution | IntDistribution)
@@ -113,7 +116,7 @@ class BanditSampler(BaseSampler):
         self._reset({})
 
     def _reset(self, space: Space) -> None:
-        """Forget what was learned in another space."""
+        """Forget everything that was learned in another search space, and start with `space`."""
         self._space = space
         startup = STARTUP_TRIALS + STARTUP_TRIALS_PER_PARAMETER * len(space)
         self._n_startup = startup if self.n_startup_trials is None else self.n_startup_trials
@@ -198,7 +201,10 @@ class BanditSampler(BaseSampler):
         self.__dict__.update(state, _lock=Lock())
 
     def _usable_trials(self, trials: list[FrozenTrial]) -> list[FrozenTrial]:
-        """Return the trials that have all parameters of the space, or got a point here. Stores their points."""
+        """Return the trials that have all parameters of the space or whose point was chosen by this sampler.
+
+        Their points are stored.
+        """
         usable, learned = [], set(self._learned)
         for trial in trials:
             own, is_learned = trial.distributions, trial.number in learned
@@ -224,7 +230,7 @@ class BanditSampler(BaseSampler):
             self._learned += [trial.number for trial in new]
 
     def _propose_point(self, number: int, trials: list[FrozenTrial], sign: float) -> np.ndarray | None:
-        """Return the point (parameters,) of the trial with this number, or None if TPE shall draw its settings."""
+        """Return the point (parameters,) of the trial with this number, or None if TPE is to draw its settings."""
         trials = self._usable_trials(trials)
         has_values = any(trial.state == TrialState.COMPLETE for trial in trials)
         if len(trials) < self._n_startup or not has_values:

@@ -228,9 +228,10 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
     def _decide_and_learn(
         self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None, steps: int = 0
     ) -> np.ndarray:
-        """Decide on examples, learn and refine them, and return the decisions.
+        """Decide on examples X (n, d), learn them with their labels y (n,), refine, and return the decisions.
 
-        The first call takes the classes from the labels if `classes` is None.
+        The first call takes the classes from the labels if `classes` is None. `steps` is the number of Newton steps of
+        the refinement, 0 for none.
         """
         with transaction(self):
             rows, y = validate_examples(self, X, y)
@@ -275,7 +276,10 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
         return np.array([check.positive("class_weight", weights.get(label, 1.0)) for label in classes])
 
     def _learn_codes(self, rows: Any, codes: np.ndarray, weights: np.ndarray | None, steps: int = 0) -> np.ndarray:
-        """Decide on examples of the classes `codes`, learn, refine, calibrate and count them. Return the decisions."""
+        """Decide on rows (n, d) of the classes `codes` (n,), learn, calibrate and count them, and return the decisions.
+
+        `weights` (n,) are the examples' weights or None, and `steps` is the number of Newton steps of a refinement.
+        """
         if weights is None and self.class_weight is not None:
             class_weights = self._class_weights(codes)
             weights = None if class_weights is None else class_weights[codes]

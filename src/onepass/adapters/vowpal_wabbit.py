@@ -1,5 +1,7 @@
 """Vowpal Wabbit: a bandit of onepass from its arguments, or one sentence that names what has no counterpart.
 
+The arguments of Vowpal Wabbit on the left become the exploration rules on the right:
+
     bandit = bandit_from_arguments("--cb_explore_adf --squarecb --gamma_scale 100")
 
     --cb_explore_adf --epsilon e          Greedy, uniform_share e (0.05 by default)

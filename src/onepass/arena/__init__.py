@@ -1,1 +1,1 @@
-"""The models of very many arms in a few arrays: slots (arena.py), learning, scoring, and the stores bandits use."""
+"""Storage of the models of very many arms in a few arrays, with learning, scoring and the stores that bandits use."""

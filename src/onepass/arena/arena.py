@@ -37,12 +37,27 @@ NONE = -1  # no slot, no record
 
 
 class ArenaState(NamedTuple):
-    """basis (slots, dim), root (slots, hold), moment, weight, link (slots,); cross (slots, k): Q sum of x z^T (hybrid).
+    """State of an arena: arrays with one entry for each slot, arrays with one entry for each arm, and a few scalars.
 
-    Of every arm that has learned, (records,): first slot (NONE: the record is vacant, or has no slot yet), directions
-    used, slots held, the slot of o, rows learned, ridge, log_det of A_a, and the sums mass, shed, weighted, dust of its
-    cuts (cutting.Sums); memory (records, m): numbers that the estimator keeps an arm.
-    free: first slot of the list of free ones; top: slots ever in use. prior: of an arm without rows.
+    For each slot:
+
+    - basis (slots, dim): a direction, a row of Q, or the vector o of an arm.
+    - root (slots, hold): a row of R, the root of the inverse on the directions.
+    - moment, weight (slots,): the direction's coordinates of b and of w = R R^T Q b.
+    - cross (slots, k): the direction's coordinates of the sum of x z^T, for k shared features z of a hybrid model.
+    - link (slots,): the next slot of the same list.
+
+    For each arm id (NONE stands for no slot):
+
+    - first (arms,): the arm's first slot; NONE if the id is vacant or the arm has no slot.
+    - used, n_slots, outside (arms,): number of directions, number of slots held, and the slot of o.
+    - rows (arms,): number of rows learned.
+    - ridge, log_det (arms,): scalars of the arm's A_a.
+    - mass, shed, weighted, dust (arms,): sums of its truncations (design/truncation.py, `Sums`).
+    - memory (arms, m): numbers that the estimator keeps for the arm.
+
+    Scalars: `free` is the first slot of the list of free slots, `top` the number of slots ever used, and `prior` the
+    design of an arm without rows.
     """
 
     basis: np.ndarray
@@ -76,7 +91,7 @@ PER_ARM = (
 
 @compiled
 def with_slots(arena: ArenaState, free: int, top: int) -> ArenaState:
-    """Replace the head of the free list and the top."""
+    """Return the arena with another head of the free list and another number of slots ever used."""
     return ArenaState(
         basis=arena.basis,
         root=arena.root,
@@ -119,7 +134,7 @@ def set_sums(arena: ArenaState, arm_id: int, sums: Sums) -> None:
 
 @compiled
 def reset_arm(arena: ArenaState, arm_id: int) -> None:
-    """Reset an arm's entries to those of an arm without slots."""
+    """Clear the entries of an arm, so that it has no slots and no rows."""
     arena.first[arm_id], arena.outside[arm_id] = NONE, NONE
     arena.used[arm_id], arena.n_slots[arm_id], arena.rows[arm_id] = 0, 0, 0
     arena.ridge[arm_id], arena.log_det[arm_id] = arena.prior.space.ridge, arena.prior.space.log_det
@@ -130,7 +145,7 @@ def reset_arm(arena: ArenaState, arm_id: int) -> None:
 
 @compiled
 def init_arm(arena: ArenaState, arm_id: int) -> tuple[int, int]:
-    """Give an arm the slots of the prior, and return the new (free, top).
+    """Give an arm the slots of the prior, and return the new fields `free` and `top` of the arena.
 
     The arrays must have room above `top` for the prior's directions.
     """
@@ -156,7 +171,7 @@ def init_arm(arena: ArenaState, arm_id: int) -> tuple[int, int]:
 
 @compiled
 def count_slots_needed(arena: ArenaState, arm_id: int, rows: int) -> tuple[int, bool]:
-    """Return how many directions an arm may use after `rows` more rows, and if o then needs a slot."""
+    """Return how many directions an arm may use after `rows` more rows, and True if o then needs a slot."""
     hold, dim = arena.root.shape[1], arena.basis.shape[1]
     reach = arena.used[arm_id] + rows
     loses = reach > hold and dim > hold
@@ -165,7 +180,7 @@ def count_slots_needed(arena: ArenaState, arm_id: int, rows: int) -> tuple[int, 
 
 @compiled
 def reserve_slots(arena: ArenaState, arm_ids: np.ndarray, counts: np.ndarray) -> tuple[int, int]:
-    """Reserve the slots that `counts` more rows of each arm may need, and return the new (free, top).
+    """Reserve the slots that `counts` more rows of each arm may need, and return the new fields `free` and `top`.
 
     The arrays must have room above `top`.
     """

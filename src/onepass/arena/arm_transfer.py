@@ -1,11 +1,14 @@
-"""One arm of an arena as a value: taken out, put into another arena bit for bit, or united with the same arm of there.
+"""Copies of single arms of an arena, which can be written into another arena bit for bit or merged with an arm there.
 
-    A = A_1 + A_2 - A_start,   b = b_1 + b_2 - b_start      start: what both began with, the prior if nothing else
+Merging two arms adds what each has learned since they began with a common model:
 
-What the second arm has learned since the start are rows in its own directions (`design/exact.increments`); the first
-one learns them as it learns any row, without rewards, and is cut by the design's rule where that is asked for. b_2 is
-added by its coordinates, and what has none joins o. Sums of cuts add, and so do certificates (design/truncation.py). A
-sketch must have started with nothing: rows cannot be taken away from one.
+    A = A_1 + A_2 - A_start,   b = b_1 + b_2 - b_start
+
+Here start is the model both arms began with, the prior if nothing else. What the second arm has learned since is
+expressed as rows in its own directions (`design/exact.increments`). The first arm learns these rows, without rewards,
+and is truncated by the design's rule if needed. Then b_2 is added by its coordinates, and its part outside the
+directions joins o. Sums of truncations add, and so do certificates (design/truncation.py). A sketch must have started
+without rows, because rows cannot be subtracted from it.
 """
 
 from typing import Any, NamedTuple
@@ -27,11 +30,14 @@ from onepass.foundation.linalg import ROUNDINGS, dot, fill
 class PackedArm(NamedTuple):
     """Arm of an arena, copied out of its shared arrays.
 
-    basis (n, dim): orthonormal directions of the arm's design; root (n, n): square root of the inverse Gram matrix in
-    these directions; moment, weight (n,): sum of reward times row, and parameters, in these directions; cross (n, k):
-    products with the k shared features; outside (1, dim): the part of the moment outside the directions, (0, dim) if it
-    is 0; rows: number of rows learned; ridge, log_det, sums: scalars of the design; memory (m,): numbers of the
-    estimator.
+    - basis (n, dim): orthonormal directions of the arm's design.
+    - root (n, n): square root of the inverse Gram matrix in these directions.
+    - moment, weight (n,): sum of reward times row, and parameters, in these directions.
+    - cross (n, k): products with the k shared features.
+    - outside (1, dim): the part of the moment outside the directions, (0, dim) if it is 0.
+    - rows: number of rows learned.
+    - ridge, log_det, sums: scalars of the design.
+    - memory (m,): numbers of the estimator.
     """
 
     basis: np.ndarray
@@ -121,7 +127,10 @@ def make_prior_arm(arena: ArenaState) -> PackedArm:
 def make_arrays(
     arena: ArenaState, used: int, outside: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Make the arrays of an arm: basis, root, moment, weight, cross, o."""
+    """Allocate the arrays of an arm with `used` directions: basis, root, moment, weight, cross and o.
+
+    `outside` is 1 if the arm has a vector o, else 0.
+    """
     kind, dim = arena.basis.dtype, arena.basis.shape[1]
     return (
         np.zeros((used, dim), kind),
@@ -167,7 +176,7 @@ def copy_arm(arena: ArenaState, arm_id: int) -> PackedArm:
 
 @compiled
 def write_arm(arena: ArenaState, arm_id: int, arm: PackedArm) -> tuple[int, int]:
-    """Write an arm into the arena, and return the new (free, top).
+    """Write an arm into the arena, and return the new fields `free` and `top` of the arena.
 
     The arm's former slots are released first. The arrays must have room above `top`.
     """
@@ -234,7 +243,7 @@ def rows_since(arm: PackedArm, start: PackedArm) -> np.ndarray:
 
 @compiled
 def full_moment(arm: PackedArm) -> np.ndarray:
-    """Return the moment b (dim,)."""
+    """Return the arm's moment b (dim,), the sum of reward times row."""
     b = dot(arm.moment, arm.basis)
     for i in range(arm.outside.shape[0]):
         for j in range(b.size):
@@ -274,7 +283,10 @@ def scratch_from_arm(arm: PackedArm, limit: int) -> tuple[Scratch, Subspace]:
 
 @compiled
 def arm_from_scratch(work: Scratch, space: Subspace, rows: int, sums: Sums, memory: np.ndarray) -> PackedArm:
-    """Return the arm of the scratch arrays, with w = R R^T Q b."""
+    """Return the arm held in the scratch arrays `work`, with its parameter w = R R^T Q b computed.
+
+    `space` is its subspace, and `rows`, `sums` and `memory` become the fields of these names.
+    """
     used = space.used
     root, moment = work.root[:used, :used].copy(), work.moment[:used].copy()
     outside = np.zeros((1 if sums.shed > 0.0 else 0, work.outside.size), work.outside.dtype)
@@ -298,9 +310,9 @@ def arm_from_scratch(work: Scratch, space: Subspace, rows: int, sums: Sums, memo
 
 @compiled
 def add_moment_of(work: Scratch, space: Subspace, arm: PackedArm, sign: float, shed: float) -> None:
-    """Add sign b and sign B of another arm by their coordinates.
+    """Add the moment b and the cross products B of another arm, times `sign`, to those in the scratch arrays.
 
-    The part of b outside the span joins o once anything was truncated.
+    The part of b outside the span joins o if anything was truncated (`shed` > 0).
     """
     used, b = space.used, full_moment(arm)
     basis = work.basis[:used]
@@ -320,7 +332,10 @@ def add_moment_of(work: Scratch, space: Subspace, arm: PackedArm, sign: float, s
 
 @compiled
 def merge_arms(rule: Any, limit: int, hold: int, arm: PackedArm, other: PackedArm, start: PackedArm) -> PackedArm:
-    """Return the arm after the rows of both arms, each counted once."""
+    """Return one arm after the rows of `arm` and `other`, each counted once; both began as `start`.
+
+    `rule` truncates at `limit` directions while it learns, and to `hold` directions at the end.
+    """
     rows, dim = rows_since(other, start), arm.basis.shape[1]
     work, space = scratch_from_arm(arm, min(arm.moment.size + rows.shape[0], min(limit, dim)))
     sums = arm.sums
@@ -354,6 +369,9 @@ def merge_arms(rule: Any, limit: int, hold: int, arm: PackedArm, other: PackedAr
 
 @compiled
 def schur_complement(arm: PackedArm) -> tuple[np.ndarray, np.ndarray]:
-    """Return B^T A^-1 B (k, k) and B^T A^-1 b (k,) of an arm that was never truncated."""
+    """Return B^T A^-1 B (k, k) and B^T A^-1 b (k,) of an arm that was never truncated.
+
+    B is the sum of x z^T over its rows x and shared features z, and b the sum of reward times row.
+    """
     half = dot(arm.root.T, arm.cross)
     return dot(half.T, half), dot(arm.weight, arm.cross)

@@ -1,8 +1,8 @@
-"""Learning in an arena: an arm is copied out of its slots, learns as any inverse on a subspace does, and goes back.
+"""Learning in an arena: an arm is copied out of its slots, learns like any inverse on a subspace, and is written back.
 
-What is the arena's own: rows are projected on the arm's directions by one product a chunk, the moment b (or theta, of
-Newton steps: rewards.py) is kept by its coordinates Q b (and what has none, o), and, in a hybrid model, B = sum of
-x z^T likewise.
+Three things are specific to the arena. Rows are projected on the arm's directions by one matrix product a chunk. The
+moment b is kept by its coordinates Q b, and its part outside the span in o; for estimators with Newton steps it is
+theta instead (rewards.py). In a hybrid model, B = sum of x z^T is kept likewise.
 """
 
 from typing import Any, NamedTuple
@@ -22,7 +22,11 @@ AGAIN = 8  # new directions after which the rest of a chunk is projected once mo
 
 
 class Scratch(NamedTuple):
-    """Scratch arrays for one arm: Q, R, Q b (or Q theta), cross and o; z, v, u (limit,), and a chunk of rows."""
+    """Scratch arrays in which one arm learns, with room for `limit` directions.
+
+    basis and root hold Q and R, moment holds Q b (or Q theta), cross holds Q B of a hybrid model, and outside holds o.
+    z, v and u (limit,) are work vectors, and chunk holds rows that are projected together.
+    """
 
     basis: np.ndarray
     root: np.ndarray
@@ -82,9 +86,10 @@ def gather(arena: ArenaState, arm_rule: Any, arm_id: int, work: Scratch) -> tupl
 def scatter(
     arena: ArenaState, arm_rule: Any, arm_id: int, work: Scratch, space: Subspace, slots: np.ndarray, kept: int
 ) -> None:
-    """Copy an arm from the scratch arrays into its slots; its first `kept` directions are unchanged.
+    """Copy an arm from the scratch arrays `work` into the slots (used,) of the arena.
 
-    The weights are w = R R^T Q b, or Q theta.
+    The arm's first `kept` directions are unchanged, so they are not copied; `space` is its subspace now. The weights
+    are computed too: w = R R^T Q b, or Q theta for estimators with Newton steps.
     """
     used, inside = space.used, np.zeros(space.used)
     for i in range(used):
@@ -111,9 +116,9 @@ def scatter(
 
 @compiled
 def fill_chunk(chunk: np.ndarray, rows: np.ndarray, right: np.ndarray, chosen: np.ndarray) -> None:
-    """Fill a chunk with the rows `chosen`.
+    """Copy the rows with indices `chosen` into the array `chunk`.
 
-    If right (n, d_a) is not empty, rows (n, d_u) are left factors and the products are formed.
+    If right (n, d_a) is not empty, rows (n, d_u) holds left factors, and the outer products of both are written.
     """
     for a in range(chosen.size):
         row = rows[chosen[a]]
@@ -137,8 +142,8 @@ def extend_span(
 ) -> Subspace:
     """Extend the span by a row, and return the subspace; work.z becomes the coordinates of the row.
 
-    `inside` and `residual` refer to the first `base` directions. A new direction takes its coordinate from o if
-    anything was truncated.
+    `inside` and `residual` are the row's coordinates and remainder for the first `base` directions. A new direction
+    takes its coordinate of the moment from o if anything was truncated (`shed` > 0).
     """
     used, dim, z = space.used, row.size, work.z
     for i in range(base):
@@ -169,7 +174,10 @@ def extend_span(
 def truncate_arm(
     rule: Any, arm_rule: Any, memory: np.ndarray, work: Scratch, space: Subspace, sums: Sums
 ) -> tuple[Subspace, Sums]:
-    """Truncate an arm by the rule of its design; the part of the moment along lost directions joins o."""
+    """Truncate the arm in the scratch arrays `work`, and return its subspace and its totals afterwards.
+
+    `rule` is the truncation rule of the design. The part of the moment along lost directions joins o.
+    """
     used, before = space.used, space.ridge
     kept, ridge, sums, turn, spectrum = plan_truncation(space, rule, sums)
     keep, moment = kept.size, dot(turn, work.moment[:used])
@@ -187,11 +195,12 @@ def truncate_arm(
 
 @compiled
 def eliminate_row(work: Scratch, used: int, q: float, extra: np.ndarray, reward: float, increment: np.ndarray) -> float:
-    """Fill the row `increment` (k,) for the shared part of a hybrid model, and return its target.
+    """Fill `increment` (k,) with a row for the shared part of a hybrid model, and return its target.
 
-    A row x with shared features z leaves sqrt(w) (z - B^T A^-1 x) and sqrt(w) (r - b^T A^-1 x),
-    w = 1 / (1 + x^T A^-1 x): block elimination of the arm (Li et al. 2010, algorithm 2), row by row. work.u is A^-1 x,
-    and B gains x z^T.
+    The arm has learned a row x with shared features z = `extra` (k,) and reward r. What is left for the shared part is
+    the row sqrt(w) (z - B^T A^-1 x) with the target sqrt(w) (r - b^T A^-1 x), where w = 1 / (1 + x^T A^-1 x). This is
+    block elimination of the arm (Li et al. 2010, algorithm 2), row by row. On entry work.u is A^-1 x, q is x^T A^-1 x,
+    and `used` is the number of the arm's directions. Afterwards B has gained x z^T.
     """
     weight, target = 1.0 / np.sqrt(1.0 + q), reward
     for j in range(extra.size):
@@ -211,9 +220,11 @@ def learn_arm(
     rewards: np.ndarray, extra: np.ndarray, chosen: np.ndarray, work: Scratch, increments: np.ndarray,
     targets: np.ndarray,
 ) -> None:  # fmt: skip
-    """Learn rows[chosen] of one arm, in order.
+    """Learn the rows with indices `chosen` in one arm, in order.
 
-    Hybrid (extra (n, k)): fill increments and targets for the shared part.
+    rows (n, dim), right (n, 0) and rewards (n,) belong to all arms; see `learn_arms` for factors. The arm is truncated
+    by `rule` when it holds `limit` directions, and `work` are the arrays in which it learns. In a hybrid model, extra
+    (n, k) holds the shared features, and increments (n, k) and targets (n,) are filled for the shared part.
     """
     dim, k, hold = arena.basis.shape[1], arena.cross.shape[1], arena.root.shape[1]
     space, slots = gather(arena, arm_rule, arm_id, work)
@@ -261,9 +272,11 @@ def learn_arms(
     order: np.ndarray, rows: np.ndarray, right: np.ndarray, rewards: np.ndarray, extra: np.ndarray, begin: int,
     end: int, increments: np.ndarray, targets: np.ndarray,
 ) -> None:  # fmt: skip
-    """Learn the rows of arms arm_ids[begin:end]: arm g learns rows order[starts[g]:starts[g + 1]].
+    """Learn rows in the arms arm_ids[begin:end]: arm g learns rows order[starts[g]:starts[g + 1]].
 
-    No other arm is touched. rows (n, dim), right (n, 0); or factors rows (n, d_u), right (n, d_a).
+    No other arm is touched. Contexts are rows (n, dim) with right (n, 0), or outer products of rows (n, d_u) and right
+    (n, d_a). An arm is truncated by `rule` when it holds `limit` directions. The other arguments are those of
+    `learn_arm`.
     """
     reach, most = 0, 0
     for g in range(begin, end):
@@ -281,7 +294,10 @@ def learn_arms(
 def learn_one(
     arena: ArenaState, rule: Any, limit: int, arm_rule: Any, arm_id: int, row: np.ndarray, reward: float
 ) -> tuple[int, int]:
-    """Learn a single row (1, dim) of one arm, and return the new (free, top)."""
+    """Learn a row (1, dim) with its reward in one arm, and return the new fields `free` and `top` of the arena.
+
+    The arm is truncated by `rule` when it holds `limit` directions.
+    """
     arm_ids, empty = np.full(1, arm_id), np.empty((1, 0), row.dtype)
     free, top = reserve_slots(arena, arm_ids, np.ones(1, np.int64))
     learn_arms(
@@ -293,7 +309,7 @@ def learn_one(
 
 @compiled
 def error_bound(arena: ArenaState, rule: Any, count: int) -> float:
-    """Return the largest certificate of the first `count` arms, with the rounding of their roots."""
+    """Return the largest bound on ||A - A_hat||_2 of the first `count` arms, with the rounding of their roots."""
     bound, eps = 0.0, float(np.finfo(arena.basis.dtype).eps)
     for arm_id in range(count):
         sums = sums_of(arena, arm_id)

@@ -32,8 +32,10 @@ def evaluate_state(estimator: Any, rows: np.ndarray) -> tuple[np.ndarray, np.nda
 class ListArm(NamedTuple):
     """An arm with an estimator's state of its own: an `ArmState` of model_store.py.
 
-    learned: the estimator's state; cross (dim, k) = sum of x z^T; rows: number of rows learned; tick: the half-life
-    tick up to which the arm has decayed.
+    - learned: the estimator's state.
+    - cross (dim, k): the sum of x z^T over rows x with shared features z.
+    - rows: number of rows learned.
+    - tick: the half-life tick up to which the arm has decayed.
     """
 
     learned: Any
@@ -105,7 +107,7 @@ class ListStore:
     # ---- forgetting ----
 
     def advance(self, ticks: int, own: bool = False) -> "ListStore":
-        """Return a store with the same arms that is `ticks` later.
+        """Return a store with the same arms, decayed to `ticks` half-life ticks later.
 
         If `own` is True, its arms have arrays of their own.
         """
@@ -125,7 +127,7 @@ class ListStore:
         self._arms[arm_id] = arm
 
     def _get_arm(self, arm_id: int) -> ListArm:
-        """Return an arm at the present tick, or an arm without rows for NONE. It must not be written to."""
+        """Return an arm at the present tick, or an arm without rows for the id NONE. The result must not be changed."""
         arm = self._empty_arm if arm_id == NONE else self._arms[arm_id]
         assert arm is not None
         if arm_id == NONE or arm.tick >= self._now:
@@ -148,7 +150,7 @@ class ListStore:
 
     @property
     def state(self) -> tuple[ListArm, ...]:
-        """All arms, with empty arms at vacant ids, and one more empty arm that holds the present tick."""
+        """All arms, with empty arms at vacant ids, and one more empty arm at the end that holds the present tick."""
         return *(self._empty_arm if arm is None else arm for arm in self._arms), self._empty_arm._replace(
             tick=self._now
         )
@@ -270,7 +272,7 @@ class ListStore:
         return max((float(contract.error_bound(design)) for design in held), default=0.0)
 
     def relative_loss(self) -> float:
-        """Return the largest relative loss of the first N_CHECKED arms (design/loss.py)."""
+        """Return the largest loss of the first N_CHECKED arms' sketches, in units of their ridge (design/loss.py)."""
         reg = float(self._estimator.design.params["reg"])
         held = [
             self._get_arm(arm_id).learned.design for arm_id, arm in enumerate(self._arms[:N_CHECKED]) if arm is not None

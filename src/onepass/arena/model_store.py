@@ -1,8 +1,8 @@
-"""Stores of the models of many arms: `PackedStore`, one arena for all, and `ListStore`, one state for each arm.
+"""Stores of the models of many arms: `PackedStore` keeps all in one arena, `ListStore` one state for each arm.
 
-Both have the interface `ModelStore`. An arm that has learned has an id; NONE means that it has not. `ListStore` takes
-every design and estimator, `PackedStore` those that declare their truncation (`Design.cutting`) and their arms' updates
-(`Estimator.arm_learning`).
+Both have the interface `ModelStore`. An arm that has learned has an integer id; the id NONE means that it has not.
+`ListStore` works with every design and estimator. `PackedStore` needs designs that declare their truncation
+(`Design.truncation`) and estimators that declare their arms' updates (`Estimator.arm_learning`).
 """
 
 from typing import Any, Protocol
@@ -21,9 +21,10 @@ from onepass.foundation.generic import is_registered
 
 
 class ArmState(Protocol):
-    """The model of one arm as a value: a NamedTuple with arrays of its own.
+    """Model of one arm, a NamedTuple with its own arrays.
 
-    b and B are the sums of r x and (hybrid) of x z^T.
+    In the methods, A is the arm's design, b the sum of reward times row, and B the sum of x z^T over rows x and shared
+    features z of a hybrid model.
     """
 
     @property
@@ -32,59 +33,59 @@ class ArmState(Protocol):
         ...
 
     def parameter(self) -> np.ndarray:
-        """Return theta (dim,)."""
+        """Return the estimated parameter theta (dim,)."""
         ...
 
     def solve(self, row: np.ndarray) -> np.ndarray:
-        """Return A^-1 x."""
+        """Return A^-1 x (dim,) for a row x (dim,)."""
         ...
 
     def inverse(self) -> np.ndarray:
-        """Return A^-1 (dim, dim)."""
+        """Return the inverse A^-1 (dim, dim) of the arm's design."""
         ...
 
     def solve_cross(self, y: np.ndarray) -> np.ndarray:
-        """Return A^-1 B y (hybrid)."""
+        """Return A^-1 B y (dim,) for a vector y (k,) of shared features, in a hybrid model."""
         ...
 
     def schur_complement(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return B^T A^-1 B and B^T A^-1 b (hybrid)."""
+        """Return B^T A^-1 B (k, k) and B^T A^-1 b (k,), in a hybrid model."""
         ...
 
     def flip_sign(self) -> "ArmState":
-        """Return the model of the same rows with the opposite sign; TypeError if the order of rows matters."""
+        """Return the model of the same rows with the opposite sign. Raises TypeError if the order of rows matters."""
         ...
 
     def add_to_moment(self, change: np.ndarray) -> "ArmState":
-        """Return the arm after b += change, for ridge regression."""
+        """Return the arm with `change` (dim,) added to the moment b, for ridge regression."""
         ...
 
     def merge(self, other: Any, start: Any, estimator: Estimator) -> "ArmState":
-        """Return the model after the rows of two arms, each counted once; start: the common initial model."""
+        """Return the model after the rows of two arms, each counted once; both began as `start`."""
         ...
 
     def fits(self, begun: Any, estimator: Estimator) -> bool:
-        """Return True if this arm of a file can belong to the estimator; begun: an arm without rows."""
+        """Return True if this arm, read from a file, can belong to the estimator; `begun` is an arm without rows."""
         ...
 
 
 class ModelStore(Protocol):
-    """The interface of a store to a model per arm.
+    """Interface of a store that holds one model for each arm.
 
-    Rows are (n, dim), and extra (n, k) holds the shared features z of a hybrid model.
+    Rows are arrays (n, dim), and extra (n, k) holds the k shared features z of a hybrid model.
     """
 
     @property
     def state(self) -> Any:
-        """The full state, with spare capacity."""
+        """The full state, with spare capacity for more slots."""
         ...
 
     def to_state(self) -> Any:
-        """Return the state to write, without spare capacity."""
+        """Return the state to write to a file, without spare capacity."""
         ...
 
     def fits(self, state: Any, taken: np.ndarray) -> bool:
-        """Return True if a state of a file is valid and its arms have exactly the ids `taken`."""
+        """Return True if a state read from a file is valid and its arms have exactly the ids `taken`."""
         ...
 
     def restore(self, state: Any) -> None:
@@ -104,7 +105,7 @@ class ModelStore(Protocol):
         ...
 
     def export_arm(self, arm_id: int) -> ArmState:
-        """Return a copy of an arm's model, or an arm without rows for NONE."""
+        """Return a copy of an arm's model, or an arm without rows if the id is NONE."""
         ...
 
     def write_arm(self, arm_id: int, arm: Any) -> None:
@@ -119,17 +120,17 @@ class ModelStore(Protocol):
         self, arm_ids: np.ndarray, starts: np.ndarray, order: np.ndarray, rows: np.ndarray, right: np.ndarray,
         rewards: np.ndarray, extra: np.ndarray,
     ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-        """Learn groups of rows, one group for each arm: order[starts[g]:starts[g + 1]] are the rows of arm_ids[g].
+        """Learn groups of rows, one group for each arm: arm_ids[g] learns rows order[starts[g]:starts[g + 1]].
 
-        rows (n, dim) and right (n, 0), or factors rows (n, d_u) and right (n, d_a). Returns increments (n, k) and
-        targets (n,) for the shared part of a hybrid model.
+        Contexts are rows (n, dim) with right (n, 0), or outer products of rows (n, d_u) and right (n, d_a). Returns
+        increments (n, k) and targets (n,) for the shared part of a hybrid model.
         """
         ...
 
     def evaluate(
         self, arm_ids: np.ndarray, rows: np.ndarray, extra: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return means and x^T A^-1 x (K,) of arms, and z - B^T A^-1 x (K, k).
+        """Return predicted rewards (K,) and x^T A^-1 x (K,) of arms, and z - B^T A^-1 x (K, k).
 
         There is one row for each arm, or one for all. The last array may be `extra`, changed in place.
         """
@@ -138,23 +139,23 @@ class ModelStore(Protocol):
     def evaluate_users(
         self, arm_ids: np.ndarray, left: np.ndarray, right: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return means and x^T A^-1 x (n, K) for n users.
+        """Return predicted rewards (n, K) and x^T A^-1 x (n, K) of all arms for n users.
 
-        Each row of left (n, dim) is the context of every arm; or left (n, d_u) and right (K, d_a) hold the factors of
-        users and arms.
+        Each row of left (n, dim) is the context of every arm. If `right` is given, left (n, d_u) and right (K, d_a)
+        hold the factors of users and arms, whose outer product is the context.
         """
         ...
 
     def exploration_scales(self, arm_ids: np.ndarray, theory: np.ndarray) -> np.ndarray:
         """Return the multiplier (K,) of the exploration width for each arm.
 
-        theory holds (noise, parameter_bound, row_bound, delta) and selects confidence radii. If it is empty, the
-        multiplier is the noise unit of the rows of all arms together.
+        If `theory` holds (noise, parameter_bound, row_bound, delta), the multipliers are confidence radii. If it is
+        empty, the multiplier is the noise unit of the rows of all arms together.
         """
         ...
 
     def error_bound(self) -> float:
-        """Return the largest certified ||A_a - A_hat_a||_2 of all arms, with its rounding."""
+        """Return the largest certified ||A - A_hat||_2 over all arms, including rounding."""
         ...
 
     def relative_loss(self) -> float:
@@ -163,9 +164,9 @@ class ModelStore(Protocol):
 
 
 def empty_state(store: ModelStore, names: Any) -> Any:
-    """Return a state of the layout that a file has.
+    """Return an empty state with the array names of a file.
 
-    store: an empty store; names: the names of the file's arrays, which start with "store.".
+    `store` is an empty store, and `names` are the names of the file's arrays, which start with "store.".
     """
     begun = store.to_state()
     if hasattr(begun, "_fields"):
@@ -174,14 +175,15 @@ def empty_state(store: ModelStore, names: Any) -> Any:
 
 
 def is_partition(taken: np.ndarray, vacant: np.ndarray, count: int) -> bool:
-    """Return True if the ids 0 .. count - 1 are each either taken once or vacant once."""
+    """Return True if each of the ids 0 to count - 1 is either in `taken` once or in `vacant` once."""
     return np.array_equal(np.sort(np.concatenate([taken, vacant])), np.arange(count))
 
 
 def check_mergeable(estimator: Estimator, begun: ArmState, removes: bool) -> None:
-    """Raise TypeError if arms of the estimator cannot be merged, ValueError if rows cannot be subtracted but must be.
+    """Raise an error if arms of the estimator cannot be merged.
 
-    begun: an arm without rows; removes: True if arms began with other rows, or a shared part depends on them.
+    It is a TypeError if the estimator has no merge, and a ValueError if rows must be subtracted but cannot be. `begun`
+    is an arm without rows. `removes` is True if arms began with other rows, or if a shared part depends on them.
     """
     design, arm_learning = estimator.design.abstract_state, estimator.arm_learning()
     steps = isinstance(begun, PackedArm) and arm_learning is not None and isinstance(arm_learning.rule, NewtonSteps)
@@ -200,7 +202,7 @@ def can_pack(estimator: Estimator) -> bool:
 
 
 def make_prior(estimator: Estimator, hold: int) -> Prior:
-    """Return the prior of every arm: the design's rows, truncated by its own rule to `hold` directions."""
+    """Return the prior of every arm: the rows the design holds, truncated by its own rule to `hold` directions."""
     design: Any = estimator.design
     if states.is_abstract():
         space = init_subspace(design.dim, 0, design.params["reg"], design.dtype)
@@ -214,7 +216,7 @@ def make_prior(estimator: Estimator, hold: int) -> Prior:
 
 
 def is_valid_prior(prior: Prior, dim: int, hold: int) -> bool:
-    """Return True if the prior of a file can belong to rows of width `dim`."""
+    """Return True if a prior read from a file can belong to rows of width `dim` and `hold` directions."""
     space = prior.space
     numbers = (space.basis, space.root, space.ridge, space.log_det, *prior.sums)
     return (

@@ -1,4 +1,4 @@
-"""A store that packs all arms into one arena (arena.py); learning, scoring and moving arms are compiled."""
+"""Store that packs the models of all arms into one arena (arena.py); its loops are compiled."""
 
 import heapq
 import os
@@ -30,13 +30,13 @@ ONE_THREAD = 4_000_000  # numbers: a smaller batch is learned before another thr
 
 
 class _RefcountProbe(NamedTuple):
-    """A state with one array, to count references to a state's array."""
+    """State with one array, used to measure how many references a state itself adds to its array."""
 
     array: np.ndarray
 
 
 def _count_references(array: np.ndarray) -> int:
-    """Count the references to an array attribute, including views and running computations."""
+    """Count the references to an array attribute, including those of views and of computations in progress."""
     return sys.getrefcount(array)
 
 
@@ -60,7 +60,7 @@ def _resize_array(state: NamedTuple, name: str, length: int) -> np.ndarray:
 
 
 class PackedStore:
-    """A store that packs the models of all arms into one arena (arena.py)."""
+    """Store that packs the models of all arms into one arena (arena.py); `reader` gives replicas of it to readers."""
 
     reader: Any = None  # of a store that is a copy for readers
 
@@ -128,7 +128,7 @@ class PackedStore:
         return self.state._replace(**slots, **{n: getattr(self.state, n)[: self._count] for n in arenas.PER_ARM})
 
     def _allocate_id(self) -> int:
-        """Return an id that no arm has."""
+        """Return an id that no arm has, and mark it as taken."""
         if self._vacant_ids:
             return heapq.heappop(self._vacant_ids)
         arm_id, self._count = self._count, self._count + 1
@@ -148,7 +148,7 @@ class PackedStore:
         heapq.heappush(self._vacant_ids, arm_id)
 
     def _commit(self, free: int, top: int, changed: Iterable[int]) -> None:
-        """Store the free list and the top, and mark the changed arms for the replicas."""
+        """Store the arena's new fields `free` and `top`, and mark the changed arms for the replicas."""
         self.state = self.state._replace(free=free, top=top)
         self._replicas.mark_changed(changed)
 
@@ -163,7 +163,10 @@ class PackedStore:
         return twin
 
     def _ensure_slots(self, slots: int, reuse: bool = False) -> None:
-        """Ensure room for `slots` more slots above the top, or among the free ones if `reuse` is True."""
+        """Enlarge the arena unless there is room for `slots` more slots.
+
+        Room above the field `top` counts, and free slots below it as well if `reuse` is True.
+        """
         state, self._free = self.state, max(0, self._free - slots)
         if state.top + slots <= state.link.size or (reuse and self._free > 0):
             return
@@ -184,7 +187,7 @@ class PackedStore:
         self, arm_ids: np.ndarray, starts: np.ndarray, order: np.ndarray, rows: np.ndarray, right: np.ndarray,
         rewards: np.ndarray, extra: np.ndarray,
     ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-        """Learn groups of rows, one group for each arm.
+        """Learn groups of rows, one group for each arm; the arguments are those of `ModelStore.learn`.
 
         Threads share the arms in blocks. One thread computes each arm, so results do not depend on the number of
         threads.
@@ -243,7 +246,11 @@ class PackedStore:
         self, rule: Any, rounds: int, tally: Any, arm_ids: np.ndarray, contexts: np.ndarray, rewards: np.ndarray,
         normals: np.ndarray, lots: np.ndarray, scored: np.ndarray,
     ) -> tuple[Any, np.ndarray, np.ndarray]:  # fmt: skip
-        """Play recorded rounds (simulate.py), and return the tally, the arms, and the arm ids (K,) afterwards."""
+        """Play recorded rounds in compiled code (simulate.py).
+
+        Returns the tally, the chosen arms, and the arm ids (K,) afterwards. Arguments and results are described in
+        `play_rounds`.
+        """
         missing = int(np.count_nonzero(arm_ids == NONE))
         fresh = np.array([self._allocate_id() for _ in range(missing)], np.int64)
         self._ensure_slots(simulate.count_slots_for_rounds(self.state, len(contexts), len(arm_ids)))
@@ -291,7 +298,7 @@ class PackedStore:
         return scoring.exploration_scales(self.state, self._rule, self._limit, self._arm_rule, arm_ids, theory)
 
     def error_bound(self) -> float:
-        """Return the largest certificate of all arms; infinite once projector splitting has truncated."""
+        """Return the largest certified ||A - A_hat||_2 of all arms; infinite after a cut by projector splitting."""
         return learning.error_bound(self.state, self._rule, self._count)
 
     def relative_loss(self) -> float:

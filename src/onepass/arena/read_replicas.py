@@ -1,8 +1,8 @@
-"""Replicas of an arena for readers, each updated by the arms that have changed since its last use.
+"""Replicas of an arena for readers, each updated with the arms that have changed since its last use.
 
-A reader may keep a replica as long as it likes. A replica without a reader is reused: the slots of changed arms are
-copied, O(m dim) an arm, and the links of all slots, 8 bytes each. If all replicas are in use, or the arena has grown,
-a full copy is made.
+A reader may keep a replica as long as it likes. A replica without a reader is reused. The slots of changed arms are
+then copied, at cost O(m dim) for an arm with m slots, and the links of all slots, 8 bytes each. If all replicas are in
+use, or the arena has grown, a full copy is made.
 """
 
 import weakref
@@ -18,13 +18,13 @@ SPARE = 1  # copies without a reader that are kept
 
 
 class Reader:
-    """A token of a reader: its replica is not written to while the token is alive."""
+    """Token of a reader; its replica is not written to while the token is alive."""
 
     __slots__ = ("__weakref__",)
 
 
 class Replica:
-    """A copy of the arena's state, the set of arm ids that have changed since, and a reference to its reader."""
+    """Copy of the arena's state, with the set of arm ids changed since, and a reference to its reader."""
 
     __slots__ = ("reader", "stale", "state")
 
@@ -81,7 +81,7 @@ def copy_arena(arena: ArenaState) -> ArenaState:
 
 
 def update_copy(copy: ArenaState, arena: ArenaState, arm_ids: np.ndarray) -> ArenaState:
-    """Copy the present models of some arms into a copy of the arena."""
+    """Copy the present models of some arms into an earlier copy of the arena, and return it."""
     copy.link[: arena.top] = arena.link[: arena.top]
     copy_arms(copy, arena, arm_ids)
     return copy._replace(free=arena.free, top=arena.top)
@@ -89,7 +89,7 @@ def update_copy(copy: ArenaState, arena: ArenaState, arm_ids: np.ndarray) -> Are
 
 @compiled
 def copy_slot(copy: ArenaState, arena: ArenaState, slot: int) -> None:
-    """Copy one slot, except for its link."""
+    """Copy one slot of the arena into a copy, except for its link."""
     for j in range(arena.basis.shape[1]):
         copy.basis[slot, j] = arena.basis[slot, j]
     for j in range(arena.root.shape[1]):
@@ -101,7 +101,7 @@ def copy_slot(copy: ArenaState, arena: ArenaState, slot: int) -> None:
 
 @compiled
 def copy_arms(copy: ArenaState, arena: ArenaState, arm_ids: np.ndarray) -> None:
-    """Copy the entries and the slots of some arms."""
+    """Copy the entries and the slots of some arms into a copy of the arena."""
     for arm_id in arm_ids:
         copy.first[arm_id], copy.outside[arm_id] = arena.first[arm_id], arena.outside[arm_id]
         copy.used[arm_id], copy.n_slots[arm_id] = arena.used[arm_id], arena.n_slots[arm_id]

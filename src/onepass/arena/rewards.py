@@ -1,13 +1,15 @@
-"""Sums that an arm keeps of its rewards, and their changes by a row and by a truncation.
+"""Sums of rewards that an arm keeps, and how a row or a truncation changes them.
 
-    ()             ridge regression: the moment b = sum of r x;   theta = A^-1 b;   o: b outside the span
-    NewtonSteps    Newton steps: theta itself;                    o: ridge times theta outside the span
+The sums depend on `arm_rule`. For (), ridge regression, they are the moment b = sum of r x with theta = A^-1 b, and o
+is the part of b outside the span. For NewtonSteps they are theta itself, and o is the ridge times the part of theta
+outside the span.
 
-Both keep one coordinate for each slot, and o in one more slot once directions were truncated. The mean is
-w^T Q x + o^T x / ridge for both (arena.py), so scoring does not depend on the kind.
+Both kinds keep one coordinate for each slot, and o in one more slot once directions were truncated. The mean is w^T Q x
++ o^T x / ridge for both (arena.py), so scoring does not depend on the kind.
 
-Arguments: arm_rule, () or a rule of estimator/arm_update_rules.py; memory (m,), numbers of the estimator for the arm;
-work, a learning.Scratch; used, the number of directions in it; t, the number of the row, from 1.
+Common arguments: `arm_rule` is () or a rule of estimator/arm_update_rules.py; memory (m,) holds numbers of the
+estimator for the arm; `work` is a learning.Scratch; `used` is the number of directions in it; `t` is the number of the
+row, from 1.
 """
 
 from functools import partial
@@ -37,16 +39,21 @@ from onepass.foundation.linalg import dot
 def add_row(
     arm_rule: Any, memory: np.ndarray, space: Subspace, work: Any, used: int, t: int, reward: float
 ) -> tuple[float, float, float]:
-    """Add a row with coordinates work.z to A, and return (w x^T A^-1 x, w, pull).
+    """Add the t-th row x of an arm to A, and return (w x^T A^-1 x, w, pull) for A before the row.
 
-    work.u becomes A^-1 x, with A before the row. `add_reward` takes the pull.
+    The row has coordinates work.z in the `used` directions of the arm's subspace `space`. w is its weight, and the
+    pull, which `add_reward` takes, is the factor of the step along A^-1 x. `memory` holds the arm's numbers. work.u
+    becomes A^-1 x.
     """
     return update_root_within(space.root, work.z[:used], work.v, work.u), 1.0, reward
 
 
 @compiled
 def undo_row(pull: float, row: np.ndarray, space: Subspace, work: Any, used: int) -> None:
-    """Subtract pull A^-1 x from theta, for a row x (dim,) that was learned before, inside the span and in o."""
+    """Subtract pull A^-1 x from theta for a row x (dim,) that was learned before, inside the span and in o.
+
+    `space` is the arm's subspace with `used` directions, and `work` the arrays that hold the arm.
+    """
     inside = np.zeros(used, work.u.dtype)
     for i in range(used):
         inside[i] = dot(work.basis[i], row)
@@ -91,20 +98,20 @@ def add_row_by_step(
 
 @partial(generic, default=True)
 def add_reward(arm_rule: Any, work: Any, used: int, pull: float) -> None:
-    """Add a reward to the arm's sums: b += pull x."""
+    """Add a reward to the arm's sums for ridge regression: b += pull x."""
     for i in range(used):
         work.moment[i] += pull * work.z[i]
 
 
 @add_reward.for_state(NewtonSteps)
 def add_reward_by_step(arm_rule: NewtonSteps, work: Any, used: int, pull: float) -> None:
-    """Add pull A^-1 x to theta."""
+    """Add a reward to the arm's sums for Newton steps: theta += pull A^-1 x."""
     step_along(work.moment[:used], work.u[:used], pull)
 
 
 @partial(generic, default=True)
 def new_coordinate(arm_rule: Any, along: float, ridge: float) -> float:
-    """Return the coordinate of a new direction, along which o has the component `along`."""
+    """Return the sum's coordinate for a new direction, where `along` is the component of o in that direction."""
     return along
 
 
@@ -117,9 +124,10 @@ def new_coordinate_by_step(arm_rule: NewtonSteps, along: float, ridge: float) ->
 def add_lost_part(
     arm_rule: Any, memory: np.ndarray, work: Any, lost: np.ndarray, before: float, space: Subspace, rise: float
 ) -> None:
-    """Add the part that a truncation removed from the span, `lost` (dim,) or (0,), to o.
+    """Add what a truncation removed from the span, `lost` (dim,), to o; an empty array means nothing was lost.
 
-    `before` is the ridge before the truncation, `space` the subspace after it, and A' <= A + rise I.
+    `before` is the ridge before the truncation and `space` the subspace after it. `rise` bounds how far A grew, in the
+    sense A' <= A + rise I.
     """
     for j in range(lost.size):
         work.outside[j] += lost[j]
@@ -144,7 +152,7 @@ def add_lost_part_by_step(
 
 @partial(generic, default=True)
 def slot_coordinate(arm_rule: Any, moment: float, weight: float) -> float:
-    """Return the number of a slot that the arm keeps: its coordinate of b, or of theta."""
+    """Return the number that the arm keeps for a slot: its coordinate of b, or of theta for Newton steps."""
     return moment
 
 
@@ -157,7 +165,7 @@ def slot_coordinate_by_step(arm_rule: NewtonSteps, moment: float, weight: float)
 def theta_coordinate(arm_rule: Any, solved: float, kept: float) -> float:
     """Return the coordinate of theta on a direction.
 
-    `solved` is that of A^-1 b, and `kept` the number that the arm keeps.
+    `solved` is the coordinate of A^-1 b, and `kept` the number that the arm keeps for the slot.
     """
     return solved
 
@@ -169,7 +177,10 @@ def theta_coordinate_by_step(arm_rule: NewtonSteps, solved: float, kept: float) 
 
 @partial(generic, default=True)
 def unit_of_arms(arm_rule: Any, memory: np.ndarray, rows: np.ndarray) -> float:
-    """Return `estimator.contract.noise_unit` of all arms of an arena together."""
+    """Return the noise unit (`estimator.contract.noise_unit`) of all arms of an arena together.
+
+    memory (n, m) holds the estimator's numbers, and rows (n,) the numbers of rows learned.
+    """
     return 1.0
 
 
@@ -182,7 +193,10 @@ def unit_of_arms_by_steps(arm_rule: NewtonSteps, memory: np.ndarray, rows: np.nd
 def radius_of_arm(
     arm_rule: Any, memory: np.ndarray, rule: Any, facts: Facts, constants: Constants, prior: Subspace
 ) -> float:
-    """Return the confidence radius of an arm's own model; `prior` is the subspace that it began with."""
+    """Return the confidence radius of an arm's own model; `prior` is the subspace that it began with.
+
+    `rule` is the design's truncation rule, and `facts` and `constants` are described in estimator/radii.py.
+    """
     return radius_by(rule, facts, constants)
 
 

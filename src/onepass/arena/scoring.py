@@ -1,8 +1,11 @@
-"""Scoring in an arena: means and x^T A^-1 x of many arms for one context, for one each, or for many users at once.
+"""Scoring in an arena: predicted rewards and x^T A^-1 x of many arms, for one context or for many users at once.
+
+For a row x of an arm with directions Q, root R and weights w, the scores are
 
     p = Q x,   x^T theta = w^T p + o^T x / ridge,   x^T A^-1 x = (||x||^2 - ||p||^2) / ridge + ||R^T p||^2
 
-Costs one pass over the directions asked for, then O(m^2) an arm. What the state holds: arena.py.
+The cost is one pass over the directions of the arms, then O(m^2) for an arm of m directions. The symbols are explained
+in arena.py.
 """
 
 from typing import Any
@@ -24,7 +27,7 @@ PRODUCT = 64.0  # roundings of ||x||^2 below which what is left of it outside co
 
 @compiled
 def count_untrained(arm_ids: np.ndarray) -> int:
-    """Count the arms that have never learned."""
+    """Count the arms that have never learned, those with the id NONE."""
     count = 0
     for a in range(arm_ids.size):
         count += arm_ids[a] == NONE
@@ -33,7 +36,7 @@ def count_untrained(arm_ids: np.ndarray) -> int:
 
 @compiled
 def project_arm(arena: ArenaState, arm_id: int, row: np.ndarray, out: np.ndarray) -> None:
-    """Write q^T x for every slot of one arm, including that of o, to `out`."""
+    """Write q^T x for every slot direction q of one arm, including o, to `out`."""
     slot = arena.first[arm_id]
     for _ in range(arena.used[arm_id]):
         out[slot] = dot(arena.basis[slot], row)
@@ -45,9 +48,9 @@ def project_arm(arena: ArenaState, arm_id: int, row: np.ndarray, out: np.ndarray
 
 @compiled
 def project(arena: ArenaState, arm_ids: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return Q x for every slot of the given arms, (slots,).
+    """Return q^T x for the direction q of every slot of the given arms, shape (slots,).
 
-    One matrix product if most slots are needed, else one product for each slot.
+    It takes one matrix product if most slots are needed, else one product for each slot.
     """
     wanted = 0
     for a in range(arm_ids.size):
@@ -71,7 +74,7 @@ def project(arena: ArenaState, arm_ids: np.ndarray, rows: np.ndarray) -> np.ndar
 
 @compiled
 def residual_square(arena: ArenaState, arm_id: int, row: np.ndarray) -> float:
-    """Return ||x - Q^T Q x||^2 without cancellation."""
+    """Return ||x - Q^T Q x||^2 for a row x and the directions Q of one arm, without cancellation."""
     out, slot = row.copy(), arena.first[arm_id]
     for _ in range(arena.used[arm_id]):
         along = dot(arena.basis[slot], out)
@@ -93,11 +96,11 @@ def score_arms(
     means: np.ndarray,
     widths: np.ndarray,
 ) -> None:
-    """Fill means and widths^2 (K,).
+    """Fill `means` (K,) with predicted rewards and `widths` (K,) with x^T A^-1 x.
 
-    squares (K,) = ||x||^2; fresh (K,): values under the prior; projected (slots,) = Q x. extra (K, k) becomes
-    z - B^T A^-1 x. squares and fresh may have one entry for all arms. rows (K or 1, dim) may be empty; they are used
-    only if ||x||^2 - ||Q x||^2 has lost digits.
+    squares (K,) holds ||x||^2, fresh (K,) holds x^T A^-1 x under the prior, and projected (slots,) holds Q x. squares
+    and fresh may have one entry for all arms. extra (K, k), the shared features z, becomes z - B^T A^-1 x. rows (K or
+    1, dim) may be empty; they are used only if ||x||^2 - ||Q x||^2 has lost digits.
     """
     hold, k, dim = arena.root.shape[1], arena.cross.shape[1], arena.basis.shape[1]
     inside = np.empty(hold)
@@ -167,7 +170,7 @@ def evaluate_arms(
 
 @compiled
 def evaluate_users(arena: ArenaState, arm_ids: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return means (n, K) and x^T A^-1 x (n, K) if each of n rows is the context of every arm."""
+    """Return predicted rewards (n, K) and x^T A^-1 x (n, K), where each of n rows is the context of every arm."""
     means, widths = np.empty((rows.shape[0], arm_ids.size)), np.empty((rows.shape[0], arm_ids.size))
     empty, block = np.empty((0, 0), rows.dtype), max(1, PROJECTED // max(arena.top, 1))
     squares, fresh = squared_norms(rows), prior_squares(arena, arm_ids, rows)
@@ -185,9 +188,9 @@ def evaluate_users(arena: ArenaState, arm_ids: np.ndarray, rows: np.ndarray) -> 
 
 @compiled
 def project_product(arena: ArenaState, arm_ids: np.ndarray, user: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Return Q vec(u v_a^T) for every slot of the given arms, (slots,), for one user.
+    """Return q^T vec(u v_a^T) for the direction q of every slot of the given arms, shape (slots,).
 
-    One pass over the arena.
+    u is the factor of one user, and right (K, d_a) holds the factors v_a of the arms. It is one pass over the arena.
     """
     out, row = np.empty(arena.top, arena.basis.dtype), np.empty(arena.basis.shape[1], arena.basis.dtype)
     for a in range(arm_ids.size):
@@ -199,7 +202,7 @@ def project_product(arena: ArenaState, arm_ids: np.ndarray, user: np.ndarray, ri
 
 @compiled
 def contract_arms(arena: ArenaState, arm_ids: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Return Q v_a for every slot of the given arms, (slots, d_u), with directions as d_u x d_a matrices."""
+    """Multiply every slot direction, as a d_u x d_a matrix, by its arm's factor v_a; the result is (slots, d_u)."""
     reduced = np.zeros((arena.top, arena.basis.shape[1] // right.shape[1]), arena.basis.dtype)
     for a in range(arm_ids.size):
         if arm_ids[a] != NONE:
@@ -217,7 +220,10 @@ def contract_arms(arena: ArenaState, arm_ids: np.ndarray, right: np.ndarray) -> 
 def prior_squares_of_products(
     arena: ArenaState, arm_ids: np.ndarray, user: np.ndarray, right: np.ndarray, square: np.ndarray
 ) -> np.ndarray:
-    """Return x^T A^-1 x (K,) under the prior for x = vec(u v_a^T); square (K,) = ||x||^2."""
+    """Return x^T A^-1 x (K,) under the prior for the rows x = vec(u v_a^T) of K arms.
+
+    user (d_u,) is u, right (K, d_a) holds v_a, and square (K,) is ||x||^2.
+    """
     fresh, prior = square / arena.prior.space.ridge, arena.prior.space
     if prior.used > 0 and count_untrained(arm_ids) > 0:
         row = np.empty((1, prior.basis.shape[1]), prior.basis.dtype)
@@ -232,10 +238,11 @@ def prior_squares_of_products(
 def evaluate_factors(
     arena: ArenaState, arm_ids: np.ndarray, left: np.ndarray, right: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return means (n, K) and x^T A^-1 x (n, K) for contexts vec(u v_a^T).
+    """Return predicted rewards (n, K) and x^T A^-1 x (n, K) for contexts vec(u v_a^T).
 
-    left (n, d_u), right (K, d_a), d_u d_a = dim. Few users cost one pass over the arena each. For many users,
-    Q vec(u v^T) = (Q v) u, so every arm's directions are contracted with its v once, for all users.
+    left (n, d_u) holds the users' factors u, right (K, d_a) the arms' factors v_a, and d_u d_a = dim. Few users cost
+    one pass over the arena each. For many users, Q vec(u v^T) = (Q v) u, so every arm's directions are multiplied by
+    its v once, for all users.
     """
     means, widths = np.empty((left.shape[0], arm_ids.size)), np.empty((left.shape[0], arm_ids.size))
     empty, block = np.empty((0, 0), left.dtype), max(1, PROJECTED // max(arena.top, 1))
@@ -256,9 +263,10 @@ def evaluate_factors(
 def exploration_scales(
     arena: ArenaState, rule: Any, limit: int, arm_rule: Any, arm_ids: np.ndarray, theory: np.ndarray
 ) -> np.ndarray:
-    """Return the multipliers (K,) of the exploration width; theory: as in `ModelStore.exploration_scales`.
+    """Return the multipliers (K,) of the exploration width; `theory` is as in `ModelStore.exploration_scales`.
 
-    Radii are those of an arm's own model, by its design's rule or its estimator's; NONE gives that of the prior.
+    Radii are those of each arm's own model, by the rule of its design or its estimator. An arm with id NONE has the
+    radius of the prior.
     """
     if theory.size == 0:
         nu = unit_of_arms(arm_rule, arena.memory, arena.rows)

@@ -1,4 +1,4 @@
-"""Recorded rounds on an arena in compiled code: score, choose, learn, as `decide` and `learn` do one by one."""
+"""Simulation of recorded rounds on an arena in compiled code: score, choose and learn, as `decide` and `learn` do."""
 
 from typing import Any
 
@@ -20,9 +20,10 @@ def arm_statistics(
     arena: ArenaState, cutting: Any, limit: int, arm_rule: Any, rule: Any, rounds: int, tally: Tally,
     arm_ids: np.ndarray, rows: np.ndarray, normals: np.ndarray,
 ) -> ArmStatistics:  # fmt: skip
-    """Return the statistics of the arms for a rule.
+    """Return the statistics of the arms with ids arm_ids (K,) that an exploration rule needs.
 
-    rows (K, dim), one for each arm, or (1, dim) for all arms; normals (pairs, K).
+    rows (K, dim) has one row for each arm, or is (1, dim) for all arms. normals (pairs, K) holds standard normal draws.
+    `rounds` is the number of rewards learned, and `tally` holds the sums of residuals.
     """
     count = arm_ids.size
     means, widths = evaluate_arms(arena, arm_ids, rows, np.empty((count, 0), rows.dtype))
@@ -50,12 +51,12 @@ def play_rounds(
 ) -> tuple[ArenaState, Tally, np.ndarray, int]:  # fmt: skip
     """Play rounds over contexts (T, K or 1, dim) and rewards (T, K).
 
-    `fresh` holds ids for arms without a model; `arm_ids` (K,) is updated in place. scored (T, 3) takes mean and score
-    of the arm played, and the largest score; (0, 3) takes none. There must be room above `top` for
-    everything that may be learned.
+    `fresh` holds ids for arms without a model; `arm_ids` (K,) is updated in place. scored (T, 3) receives the predicted
+    reward and the score of the chosen arm, and the largest score; with (0, 3) nothing is stored. There must be room
+    above `top` for everything that may be learned.
 
-    Returns the arena, the tally, the arms (T,), which are -1 from the first score that is not finite, and the number of
-    fresh ids that were used.
+    Returns the arena, the tally, the chosen arms (T,), and the number of fresh ids used. The arms are -1 from the first
+    round with a score that is not finite.
     """
     arms, among, taken = np.full(contexts.shape[0], NOT_FINITE), np.ones(arm_ids.size, np.bool_), 0
     for t in range(contexts.shape[0]):
@@ -82,9 +83,9 @@ def play_rounds(
 
 
 def count_slots_for_rounds(arena: ArenaState, rounds: int, arms: int) -> int:
-    """Return an upper bound of the slots that `rounds` rounds of `arms` arms may need.
+    """Return an upper bound on the slots that `rounds` rounds of `arms` arms may need.
 
-    Two slots a row, at most what all arms can hold, and two to learn with.
+    It counts two slots a row, but at most what all arms can hold, and two more to learn with.
     """
     known, hold = arena.prior.space.used, arena.root.shape[1]
     return arms * known + min(2 * rounds, arms * (hold + 1)) + 2

@@ -128,7 +128,7 @@ class Bandit(files.Owner):
         self._next_look = FIRST
 
     def _adopt(self, model: Model) -> None:
-        """Make a model the bandit's own, so that it is read and written under the bandit's lock."""
+        """Take ownership of a model, so that it is read and written under the bandit's lock."""
         model.sharing, self._model = self.sharing, model
 
     # ---- parts ----
@@ -298,7 +298,10 @@ class Bandit(files.Owner):
         self, context: Any, arms: Any, k: int, id: Any, eligible: Any, rest: str, time: Any, maximizer: Any,
         costs: Any, weights: Any,
     ) -> Decision:  # fmt: skip
-        """Decide as `decide` does, with predicted outcomes in the record."""
+        """Decide as `decide` does, and put predicted outcomes into the record.
+
+        `costs` and `weights` are prices of outcomes and factors of the arms' scores, as `decide` describes.
+        """
         if maximizer is not None:
             raise ValueError("maximizer must be None for a bandit with outcomes, or beside costs and weights")
         asked, made = self._statements(context, arms, k, id, eligible, rest, time, costs, weights), []
@@ -377,7 +380,7 @@ class Bandit(files.Owner):
         self, context: Any, arms: Any, k: int, id: Any, eligible: Any, rest: str, time: Any, costs: Any, weights: Any,
         draw: bool = True,
     ) -> Asked:  # fmt: skip
-        """Check and encode the arguments of a decision with outcomes."""
+        """Check and encode the arguments of a decision with outcomes; the arguments are those of `decide`."""
         if not self.outcomes and not (costs is None and weights is None):
             raise ValueError(
                 "costs and weights must be None for a bandit without outcomes: name them in outcomes=[...]"
@@ -404,7 +407,7 @@ class Bandit(files.Owner):
         weights: Any,
         stopped: np.ndarray | None,
     ) -> Decision:
-        """Return a decision whose record has predicted outcomes (J, K), prices and weights."""
+        """Return a decision whose record includes predicted outcomes (J, K), their errors, prices and weights."""
         spreads, prices = None, asked.prices
         if decision.widths is not None and self.outcomes:
             spreads = {name: size * decision.widths for name, size in zip(self.outcomes, errors, strict=True)}
@@ -594,7 +597,7 @@ class Bandit(files.Owner):
             self._next_look = next_look(self._model, self.name, self._next_look)
 
     def _reward(self, decisions: Any, rewards: Any, allow_repeat: bool, time: Any) -> None:
-        """Learn the rewards of decisions from their records: all or none."""
+        """Learn the rewards of decisions from their records; if one is refused, none is learned."""
         given, paid = pair_rewards(decisions, rewards)
         new = self._rewarded.check([one.id for one in given], allow_repeat)
         slots, values = [], []
@@ -614,13 +617,13 @@ class Bandit(files.Owner):
             self._rewarded.add(new)
 
     def _add_regret(self, slots: list[tuple[Decision, int]]) -> None:
-        """Add the bounds of what was decided by the present rule."""
+        """Add the regret bounds of slots that were decided by the present rule."""
         for decision, slot in slots:
             if decision.rule == self._rule.text:
                 self._regret = self._regret.add(bound_of_slot(decision, slot, self._model.family))
 
     def _learn_outcomes(self, decisions: Any, rewards: Any, outcomes: Any, allow_repeat: bool, time: Any) -> None:
-        """Learn outcomes of decisions, with their rewards or apart."""
+        """Learn outcomes of decisions, together with their rewards or alone."""
         if not self.outcomes:
             raise ValueError("outcomes must be None for a bandit that was given no names of outcomes")
         listed = decisions if isinstance(decisions, list) else [decisions]
@@ -667,7 +670,10 @@ class Bandit(files.Owner):
             self._informed.add(informed)
 
     def _fill_missing(self, slots: list[tuple[Decision, int]]) -> np.ndarray:
-        """Return what is learned (n, J) for outcomes that have not come: their predictions, or NaN for nothing."""
+        """Return the outcomes (n, J) to learn for slots whose outcomes have not come.
+
+        They are the predictions, or NaN if nothing is to be learned.
+        """
         out = np.empty((len(slots), len(self.outcomes)))
         for i, (one, slot) in enumerate(slots):
             out[i] = relative(one, slot, values_from_record(one, slot, self.outcomes), self.outcomes)
@@ -677,7 +683,7 @@ class Bandit(files.Owner):
         return out
 
     def _outcomes_of_rows(self, outcomes: Any, batch: Any) -> np.ndarray | None:
-        """Return outcomes (n, J) of rows that were decided elsewhere."""
+        """Return the outcomes (n, J) of rows that were not decided by this bandit, or None if there are none."""
         if not self.outcomes:
             if outcomes is not None:
                 raise ValueError("outcomes must be None for a bandit that was given no names of outcomes")
@@ -1081,7 +1087,7 @@ class Bandit(files.Owner):
 
     @classmethod
     def from_contents(cls, params: dict[str, Any], extra: dict[str, Any], held: files.StateSource) -> Self:
-        """Rebuild a bandit from `params`, `extra` and `held`; ValueError if they do not belong together."""
+        """Rebuild a bandit from the saved `params`, `extra` and arrays `held`; raise ValueError if they disagree."""
         bandit = cls(**{name: build(part) for name, part in params.items()})
         if extra.get("outcomes"):
             bandit.outcomes = check_names(extra["outcomes"])

@@ -1,8 +1,12 @@
-"""Budgets of outcomes and shares of arms: settings, and what may be spent by now.
+"""Budgets of outcomes and shares of arms: their settings, and how much may have been spent so far, the line.
 
-per decision     line = amount n                       after n decisions, this one included
-horizon          line = amount n / horizon
-day              line = amount (time since local midnight) / (length of this day)
+The line is the amount that may have been spent by now:
+
+    per decision     line = amount n                       after n decisions, this one included
+    horizon          line = amount n / horizon
+    day              line = amount (time since local midnight) / (length of this day)
+
+The classes are plain data; budgeted.py enforces them.
 """
 
 import math
@@ -76,7 +80,7 @@ class Budget:
 
     @property
     def decision_amount(self) -> float:
-        """Amount of one decision; of the whole day for "day"."""
+        """Amount that a decision may spend on average; for "day" the amount of the whole day."""
         return self.amount / self.horizon if self.horizon is not None else self.amount
 
 
@@ -132,7 +136,10 @@ class Spending(NamedTuple):
 
 
 class Day(NamedTuple):
-    """Local day: its date as text, the share of it that is over, and the seconds that are left."""
+    """Local day at some time.
+
+    `date` is its date as text, `over` the fraction of the day that has passed, and `left` the seconds until it ends.
+    """
 
     date: str
     over: float
@@ -140,7 +147,7 @@ class Day(NamedTuple):
 
 
 def local_day(seconds: float, zone: str) -> Day:
-    """Return the local day of a Unix time; a day with a change of the clock is shorter or longer."""
+    """Return the local day of a Unix time in a time zone; a day with a change of the clock is shorter or longer."""
     place = ZoneInfo(zone)
     now = datetime.fromtimestamp(seconds, place)
     begin = datetime(now.year, now.month, now.day, tzinfo=place)
@@ -151,7 +158,7 @@ def local_day(seconds: float, zone: str) -> Day:
 
 
 def check_spent(name: str, value: Any) -> float:
-    """Return an amount that was spent; ValueError if it is negative or not finite."""
+    """Return an amount spent, or raise ValueError if it is negative or not finite."""
     found = check.real(name, value)
     if found < 0.0 or not math.isfinite(found):
         raise ValueError(f"{name} must be at least 0, for it is spent from a budget, got {quote(value)}")

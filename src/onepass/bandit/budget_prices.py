@@ -26,7 +26,12 @@ def mean_spending(
     rule: Any, scores: np.ndarray, costs: np.ndarray, offered: np.ndarray, prices: np.ndarray, which: int,
     residual: float, rounds: int,
 ) -> float:  # fmt: skip
-    """Return the mean that the rule would spend of budget `which` on requests (M, K); costs (M, J, K), prices (J,)."""
+    """Return the mean spending of budget `which` if the rule decided requests (M, K) at the given prices.
+
+    scores (M, K) are the rewards' scores, costs (M, J, K) the predicted spendings of each budget, offered (M, K) marks
+    the arms, and prices is (J,). `residual` is the size of the residuals, and `rounds` the number of rewards learned,
+    which some rules use.
+    """
     total, count = 0.0, scores.shape[1]
     shifted, p, none = np.empty(count), np.empty(count), np.zeros(count)
     stats = ArmStatistics(
@@ -55,7 +60,10 @@ def keeps_within(
     rule: Any, scores: np.ndarray, costs: np.ndarray, offered: np.ndarray, prices: np.ndarray, which: int,
     price: float, target: float, residual: float, rounds: int,
 ) -> bool:  # fmt: skip
-    """Return True if a budget's mean is within `target` at this price, which is written into `prices`."""
+    """Return True if the mean spending of budget `which` is at most `target` at this price.
+
+    The price is written into `prices`; the other arguments are those of `mean_spending`.
+    """
     prices[which] = price
     return mean_spending(rule, scores, costs, offered, prices, which, residual, rounds) <= target
 
@@ -65,9 +73,10 @@ def solve_one(
     rule: Any, scores: np.ndarray, costs: np.ndarray, offered: np.ndarray, prices: np.ndarray, which: int,
     target: float, unit: float, residual: float, rounds: int,
 ) -> float:  # fmt: skip
-    """Return the least price of one budget that keeps its mean within `target`, the other prices given.
+    """Return the least price of budget `which` that keeps its mean spending within `target`, the other prices given.
 
-    It is looked for from the price before on; `unit` is the one to begin with.
+    The search starts at the previous price, and at `unit` if that is 0. The other arguments are those of
+    `mean_spending`.
     """
     before = prices[which]
     if keeps_within(rule, scores, costs, offered, prices, which, 0.0, target, residual, rounds):
@@ -103,7 +112,11 @@ def solve_prices(
     rule: Any, scores: np.ndarray, costs: np.ndarray, offered: np.ndarray, targets: np.ndarray, units: np.ndarray,
     before: np.ndarray, residual: float, rounds: int,
 ) -> np.ndarray:  # fmt: skip
-    """Return prices (J,) of all budgets, from those before on."""
+    """Return the prices (J,) of all budgets; the search starts at the previous prices `before` (J,).
+
+    `targets` (J,) are the mean spendings to keep within, and `units` (J,) first guesses of prices. The other arguments
+    are those of `mean_spending`.
+    """
     prices = before.copy()
     for _ in range(SWEEPS if prices.size > 1 else 1):
         for j in range(prices.size):

@@ -1,6 +1,6 @@
-"""A bandit within budgets: prices that are solved again on recent predictions, and hard stops (pacing.py).
+"""A bandit that keeps within budgets, by prices that are solved on recent predictions, and by hard stops (pacing.py).
 
-The record of a decision has the price, so that its probabilities can be computed again.
+The record of a decision includes the price, so that its probabilities can be computed again.
 """
 
 import json
@@ -251,7 +251,7 @@ class Budgeted(files.Owner):
 
     @classmethod
     def from_contents(cls, params: dict[str, Any], extra: dict[str, Any], held: files.StateSource) -> Self:
-        """Rebuild the object from `params`, `extra` and `held`; ValueError if they do not belong together."""
+        """Rebuild the object from saved `params`, `extra` and arrays `held`; raise ValueError if they disagree."""
         held.take((), lambda found: True)
         bandit = params["bandit"]
         made = cls(bandit.copy() if isinstance(bandit, Bandit) else build(bandit))
@@ -264,7 +264,7 @@ class Budgeted(files.Owner):
 
 
 def _key(decision: Decision) -> Any:
-    """Return the name of the chosen arm, or its index."""
+    """Return the name of the chosen arm, or its index if arms have no names."""
     return decision.index if decision.candidates is None else decision.arm
 
 

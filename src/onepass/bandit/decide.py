@@ -15,7 +15,7 @@ IS_GREEDY = {SAMPLED: False, GREEDY: True}  # whether slots after the first take
 
 
 class DecisionSeed(NamedTuple):
-    """Identity and random generator of a decision, and the seed that its record reports."""
+    """Id and random generator of a decision, and the seed that its record reports."""
 
     id: str
     rng: np.random.Generator
@@ -25,7 +25,7 @@ class DecisionSeed(NamedTuple):
 def decision_seeds(identity: Any, count: int | None, seed: int, rng: np.random.Generator) -> list[DecisionSeed]:
     """Return the seeds of `count` decisions, or of a single one if `count` is None.
 
-    `rng` serves decisions without a given identity.
+    `identity` is the given id or ids; `rng` serves decisions without one.
     """
     if identity is None:
         return [DecisionSeed(new_id(), rng, seed) for _ in range(1 if count is None else count)]
@@ -48,7 +48,7 @@ def make_decision(
     explores: Rule,
     rounds: int,
 ) -> Decision:
-    """Make the record of a choice: places (k,), distributions (k, K), scores, means and widths."""
+    """Make the record of a choice `found`: chosen places (k,), distributions (k, K), scores, means and widths."""
     places, p, scores, means, widths = found
     chosen = places.tolist()
     if len(chosen) == 1:
@@ -79,9 +79,9 @@ def make_decision(
 
 
 def pair_rewards(decisions: Any, rewards: Any) -> tuple[list[Decision], list[list[Any]]]:
-    """Return single decisions and the rewards of each, one per slot, None for a slot without one.
+    """Return single decisions and the rewards of each, one per slot; None stands for a slot without a reward.
 
-    Raises ValueError if the number of rewards does not fit.
+    Raises ValueError if the number of rewards is wrong.
     """
     if type(rewards) is float and -1e12 < rewards < 1e12 and type(decisions) is Decision and len(decisions.arms) == 1:
         return [decisions], [[rewards]]  # the common case, found at once
@@ -92,9 +92,9 @@ def pair_rewards(decisions: Any, rewards: Any) -> tuple[list[Decision], list[lis
 
 
 def check_rewards(decisions: list[Decision], rewards: Any) -> list[list[Any]]:
-    """Return the rewards of every decision, one per slot, None for a slot without one.
+    """Return the rewards of every decision, one per slot; None stands for a slot without a reward.
 
-    Raises ValueError if the number of rewards does not fit.
+    Raises ValueError if the number of rewards is wrong.
     """
     rewards = rewards.tolist() if hasattr(rewards, "tolist") else rewards
     if not isinstance(rewards, list | tuple) or len(rewards) != len(decisions):
@@ -111,7 +111,7 @@ def check_rewards(decisions: list[Decision], rewards: Any) -> list[list[Any]]:
 
 
 def _reward_value(value: Any) -> float:
-    """Return a reward as a float; a click may be True."""
+    """Return a reward as a float; True counts as 1."""
     return float(value) if isinstance(value, bool | np.bool_) else check.real("rewards", value)
 
 

@@ -1,9 +1,11 @@
-"""Decisions as records: what was chosen, from which distribution, and all that learning will need.
+"""Records of decisions: what was chosen, from which distribution, and everything that learning will need.
+
+A record holds the distribution p from which the arm was drawn, for the first and for every further slot:
 
     p = probabilities,   arm ~ p,   propensity = p[index]            of the first slot
     slots[j]  the distribution of slot j over the arms that are left
 
-A record outlives the process that made it: `to_dict` is plain JSON, every number in it exact.
+A record outlives the process that made it. `to_dict` gives plain JSON with every number exact.
 """
 
 import itertools
@@ -36,7 +38,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def new_id() -> str:
-    """Return a unique identity: 16 random hexadecimal digits of the process, then a count."""
+    """Return a unique id: 16 random hexadecimal digits of the process, followed by a count."""
     return f"{_made['process']}-{next(_made['count']):x}"  # type: ignore[call-overload]
 
 
@@ -241,14 +243,14 @@ OPTIONAL = (
 
 
 def plain_outcomes(value: Any) -> Any:
-    """Convert an optional field to JSON."""
+    """Convert an optional field of a decision, with arrays in it, to JSON data."""
     if isinstance(value, dict):
         return {str(name): plain_outcomes(part) for name, part in value.items()}
     return value.tolist() if isinstance(value, np.ndarray) else value
 
 
 def outcomes_from_json(record: dict[str, Any], count: int) -> dict[str, Any]:
-    """Return the optional fields of a record."""
+    """Return the optional fields of a decision over `count` arms from its JSON record."""
     out: dict[str, Any] = {}
     for name in ("predicted", "spreads"):
         if record.get(name) is not None:

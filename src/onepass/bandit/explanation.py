@@ -1,15 +1,17 @@
-"""Explanations of scores: the share of each feature in an arm's mean, and in the square of its width.
+"""Explanations of scores: the contribution of each feature to an arm's mean, and to the square of its width.
+
+For an arm with the row z, the two numbers are sums over the features z_j:
 
     mean    = theta^T z    = sum of contributions    z_j theta_j
     width^2 = z^T A^-1 z   = sum of shares           z_j (A^-1 z)_j
-    arm a less arm b: the same for mean_a - mean_b and the width of theta^T (z_a - z_b); terms of a less terms of b
 
-If rewards have a link mu (estimator/families.py), the explained mean is theta^T z and scores are mu of it.
+For arm a minus arm b the same holds for mean_a - mean_b and the width of theta^T (z_a - z_b), with terms of a minus
+terms of b. If rewards have a link mu (estimator/families.py), the explained mean is theta^T z and scores are mu of it.
 
 Both are linear functions of z once theta and s = A^-1 z are known. So both are attributed in the same way, through
 feature maps, too (features/attribution.py). Shares can be negative: a feature that makes a row more like those learned
-narrows the width. For two arms s solves for both at once, z_a with +, z_b with -; models that share nothing add their
-squares.
+narrows the width. For two arms, s solves for both at once, with z_a positive and z_b negative; models that share
+nothing add their squares.
 """
 
 from collections.abc import Sequence
@@ -308,7 +310,7 @@ def arms_to_explain(
 
 
 def arm_index(argument: str, name: Any, offered: Sequence[Any]) -> int:
-    """Return the index of a name among the arms offered; ValueError if the name is not offered."""
+    """Return the index of a name among the arms offered. Raises ValueError if the name is not offered."""
     try:
         return {one: place for place, one in reversed(list(enumerate(offered)))}[name]
     except (KeyError, TypeError):  # not among them, or not hashable
@@ -330,7 +332,7 @@ def _pair(two: tuple[float, float]) -> str:
 
 
 def _table(head: str, found: Any, said: list[str], note: str = "") -> str:
-    """Format a head line, the first terms, and the sum of the other terms; `note` ends the head line."""
+    """Format a text table: a head line, the first terms, and the sum of the other terms; `note` ends the head line."""
     square, several = found.width**2, len({term.part for term in found.terms}) > 1
     rows = [
         (term.contribution, term.share, f"{term.part + ' ' if several else ''}{term.name} = {text}")

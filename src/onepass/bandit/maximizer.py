@@ -1,4 +1,4 @@
-"""Decisions among rows that cannot be listed: a function of the caller finds the best row."""
+"""Decisions among rows that cannot be listed: a function given by the caller finds the best row."""
 
 from collections.abc import Callable
 from typing import Any

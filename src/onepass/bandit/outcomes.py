@@ -1,11 +1,11 @@
-"""Outcomes beside the reward, as a bandit's calls take them: names, prices, weights, values.
+"""Outcomes beside the reward in a bandit's calls: names, prices, weights and values.
 
     y = value                         an outcome without a price
-    y = value / price - 1             one with a known price of the arm, at most CLIP[1] times the price
+    y = value / price - 1             an outcome with a known price of the arm, at most CLIP[1] times the price
     predicted = price clip(1 + y^, .1, 10), or y^ without a price
-    score = weight_reward U_a + sum_j weight_j predicted_ja      where weights are given
+    score = weight_reward U_a + sum_j weight_j predicted_ja      if weights are given
 
-Prices may change from decision to decision: what is learned is relative to them.
+y is what is learned and y^ its prediction. Prices may change from decision to decision, because y is relative to them.
 """
 
 import math
@@ -60,7 +60,18 @@ class Survey(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """Arguments of a decision with outcomes, checked and encoded."""
+    """Arguments of a decision with outcomes, checked and encoded.
+
+    - model, request: the model, and the encoded request of n decisions.
+    - k: number of slots.
+    - eligible (1 or k, K): mask of the arms that may be chosen.
+    - greedy: True if slots after the first are filled by score.
+    - rule: the exploration rule.
+    - seeds: id and random generator of every decision.
+    - prices (K, J): known prices of the J outcomes, or None.
+    - weights: weights of reward and outcomes, or a function that returns them.
+    - outcomes: names of the outcomes.
+    """
 
     model: Model
     request: Request
@@ -75,7 +86,7 @@ class Asked(NamedTuple):
 
 
 class Chosen(NamedTuple):
-    """A choice, the weights that it was made by, and the mask (1 or k, K) of the arms that were eligible."""
+    """A choice of arms, the weights it was made with, and the mask (1 or k, K) of the eligible arms."""
 
     choice: Choice
     weights: Weights
@@ -90,7 +101,10 @@ class Offsets(NamedTuple):
 
 
 def check_names(outcomes: Any) -> tuple[str, ...]:
-    """Return the names of outcomes; ValueError unless they are distinct strings, none of them "reward" or "arms"."""
+    """Return the names of outcomes, or raise ValueError.
+
+    They must be distinct strings, none of them "reward" or "arms".
+    """
     if outcomes is None:
         return ()
     names = tuple(outcomes) if isinstance(outcomes, Iterable) and not isinstance(outcomes, str) else ()
@@ -104,7 +118,7 @@ def check_names(outcomes: Any) -> tuple[str, ...]:
 
 
 def check_number(what: str, value: Any) -> float:
-    """Return a finite number; ValueError for anything else."""
+    """Return a number as a float, or raise ValueError unless it is finite; `what` names it in the message."""
     if type(value) is float and -math.inf < value < math.inf:  # the common case
         return value
     if isinstance(value, bool | np.bool_):
@@ -115,9 +129,9 @@ def check_number(what: str, value: Any) -> float:
 
 
 def check_prices(costs: Any, outcomes: tuple[str, ...], names: list[Any] | None, count: int) -> np.ndarray | None:
-    """Return the prices (J, K) of arms, NaN where there is none; None if there are no costs.
+    """Return the prices (J, K) of J outcomes for K arms, NaN for missing ones; None if there are no costs.
 
-    `costs` maps an arm to {outcome: price}. ValueError for an arm or outcome that is not known, and for a price that is
+    `costs` maps an arm to {outcome: price}. Raises ValueError for an unknown arm or outcome, and for a price that is
     not a finite number above 0.
     """
     if costs is None:
@@ -142,7 +156,7 @@ def check_prices(costs: Any, outcomes: tuple[str, ...], names: list[Any] | None,
 
 
 def check_weights(weights: Any, outcomes: tuple[str, ...], names: list[Any] | None, count: int) -> Weights | None:
-    """Return weights of the reward, of outcomes and of single arms; ValueError for other names or numbers."""
+    """Return the weights of the reward, of outcomes and of single arms; raise ValueError for other names or values."""
     if weights is None:
         return None
     if not isinstance(weights, Mapping):
@@ -164,7 +178,7 @@ def check_weights(weights: Any, outcomes: tuple[str, ...], names: list[Any] | No
 
 
 def predictions(raw: np.ndarray, prices: np.ndarray | None) -> np.ndarray:
-    """Return predicted outcomes (J, K) from what the model predicts and prices."""
+    """Return predicted outcomes (J, K) from the model's raw predictions of y and the prices (J, K)."""
     if prices is None:
         return raw
     priced = prices * np.clip(1.0 + raw, *CLIP)
@@ -172,7 +186,7 @@ def predictions(raw: np.ndarray, prices: np.ndarray | None) -> np.ndarray:
 
 
 def offsets(weights: Weights, outcomes: tuple[str, ...], predicted: np.ndarray, names: list[Any] | None) -> Offsets:
-    """Return the offsets that weights make of predicted outcomes (J, K)."""
+    """Return the scale and shift that weights make of predicted outcomes (J, K)."""
     shift = np.zeros(predicted.shape[1])
     for name, row in zip(outcomes, predicted, strict=True):
         if name in weights:
@@ -183,7 +197,7 @@ def offsets(weights: Weights, outcomes: tuple[str, ...], predicted: np.ndarray, 
 
 
 def shift_statistics(seen: ArmStatistics, by: Offsets) -> ArmStatistics:
-    """Return statistics of the weighted sum of the reward and outcomes."""
+    """Return the statistics of the weighted sum of reward and outcomes, which is scaled and shifted."""
     scale, shift = by
     return seen._replace(
         means=scale * seen.means + shift,
@@ -194,9 +208,9 @@ def shift_statistics(seen: ArmStatistics, by: Offsets) -> ArmStatistics:
 
 
 def choose_by_weights(asked: Asked, i: int, rng: np.random.Generator, predicted: np.ndarray) -> Chosen:
-    """Fill the slots of decision i as `Model.choose` does, by the weighted sum of the reward and outcomes (J, K).
+    """Fill the slots of decision i as `Model.choose` does, ranked by the weighted sum of reward and outcomes (J, K).
 
-    Means are those of the reward.
+    The means in the result are those of the reward alone.
     """
     model, rule, weights, eligible = asked.model, asked.rule, asked.weights, asked.eligible
     seen = model.predict(asked.request, i, rule, rng, rule.pairs)
@@ -215,7 +229,7 @@ def choose_by_weights(asked: Asked, i: int, rng: np.random.Generator, predicted:
 
 
 def check_values(outcomes: Any, names: tuple[str, ...]) -> np.ndarray:
-    """Return the values (J,) of outcomes, NaN where there is none; ValueError for other names or numbers."""
+    """Return the values (J,) of outcomes, NaN for missing ones; raise ValueError for other names or values."""
     if outcomes is None:
         return np.full(len(names), np.nan)
     if not isinstance(outcomes, dict | Mapping):
@@ -230,7 +244,7 @@ def check_values(outcomes: Any, names: tuple[str, ...]) -> np.ndarray:
 
 
 def relative(decision: Decision, slot: int, values: np.ndarray, names: tuple[str, ...]) -> np.ndarray:
-    """Return y (J,) of values, relative to the prices that the decision's record has."""
+    """Return y (J,), the values relative to the prices in the decision's record, as they are learned."""
     if decision.costs is None:
         return values
     place, out = int(decision.places[slot]), values.copy()
@@ -242,7 +256,7 @@ def relative(decision: Decision, slot: int, values: np.ndarray, names: tuple[str
 
 
 def values_from_record(decision: Decision, slot: int, names: tuple[str, ...]) -> np.ndarray:
-    """Return the outcomes (J,) that a decision predicted; NaN for one that was made without outcomes."""
+    """Return the outcomes (J,) predicted in a decision's record; NaN if it was made without outcomes."""
     if decision.predicted is None:
         return np.full(len(names), np.nan)
     place = int(decision.places[slot])
@@ -250,10 +264,10 @@ def values_from_record(decision: Decision, slot: int, names: tuple[str, ...]) ->
 
 
 def outcomes_by_slot(decisions: list[Decision], outcomes: Any) -> list[list[Any]]:
-    """Return the outcomes of every slot of every decision; ValueError if their number is wrong.
+    """Return the outcomes of every slot of every decision; raise ValueError if their number is wrong.
 
-    `outcomes` is one dictionary for one decision, or a list with one for each decision; for a decision of several slots
-    a list with one for each slot, None for none.
+    `outcomes` is one dictionary for one decision, or a list with one for each decision. A decision of several slots has
+    a list with one dictionary for each slot, or None for a slot without outcomes.
     """
     if outcomes is None:
         return [[None] * len(one.arms) for one in decisions]
@@ -274,5 +288,5 @@ def outcomes_by_slot(decisions: list[Decision], outcomes: Any) -> list[list[Any]
 
 
 def _is_nested(outcomes: Any, k: int) -> bool:
-    """Return True for a list with one entry, that of a single decision."""
+    """Return True if `outcomes` is a list with one entry, which holds the k slots of a single decision."""
     return isinstance(outcomes, list | tuple) and len(outcomes) == 1 and (k == 1 or isinstance(outcomes[0], list))

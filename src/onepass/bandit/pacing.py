@@ -1,11 +1,13 @@
-"""Pacing of budgets: what was spent, prices of what is scarce, and hard stops. It is apart from the model.
+"""Pacing of budgets: what was spent, prices of what is scarce, and hard stops. It does not depend on the model.
+
+The score U_a of arm a is reduced by the prices of what it is predicted to spend, and targets follow the budget's line:
 
     L_a = U_a - sum_j lambda_j c_ja            c: predicted outcomes;  lambda: budget_prices.py
     target b_j = b (1 + clip((line - spent) / b - CUSHION, within +-REACH) / REACH * share)      per decision
     stop: an arm whose upper cost c + spread exceeds what the window, or the line, has left has probability 0
 
-A decision is charged what was predicted for it; when the outcome comes, the difference is charged. `Budgeted` holds a
-pacing beside its bandit. A service holds one beside its log, and folds the log's records into it.
+A decision is charged its predicted outcome. When the outcome comes, the difference is charged. `Budgeted` holds a
+pacing beside its bandit. A service holds one beside its log, and updates it with the records of the log.
 """
 
 from collections import deque
@@ -43,7 +45,11 @@ Bases = dict[tuple[str, Any], float | None]
 
 
 class Account(NamedTuple):
-    """Spending of one budget: the day it is of, the amount, decisions, and the latest of each decision."""
+    """Spending of one budget.
+
+    `day` is the date it belongs to, `spent` the amount, `decisions` their number, `total` the amount over all time, and
+    `recent` the latest amounts, one for each decision.
+    """
 
     day: str
     spent: float
@@ -104,7 +110,7 @@ class Pacing:
         return out
 
     def _line(self, name: str, decisions: int, now: float) -> float:
-        """Return what may be spent after so many decisions, or by now."""
+        """Return how much may be spent after this many decisions, or by now for a daily budget."""
         one = self._budgets[name]
         if one.is_daily:
             return one.amount * local_day(now, one.zone).over
@@ -135,12 +141,12 @@ class Pacing:
         return {arm: each for arm, each in out.items() if each} or None, bases
 
     def _usual_price(self, name: str) -> float:
-        """Return the price of an arm that nothing is known of: the mean of the others, or the budget of a decision."""
+        """Return the price of an arm without data: the mean of the other arms, or else the budget of a decision."""
         known = [ratio for (_, priced), (ratio, _) in self._ratios[name].items() if not priced]
         return float(np.mean(known)) if known else self._budgets[name].decision_amount
 
     def pricing(self, given: dict[str, Any], now: float) -> Callable[[Survey], tuple[dict[str, Any], np.ndarray]]:
-        """Return the function that finds weights and stops when the arms of a request are surveyed."""
+        """Return the function that computes weights and stopped arms from the survey of a request."""
 
         def price(survey: Survey) -> tuple[dict[str, Any], np.ndarray]:
             scale = float(given.get("reward", 1.0))
@@ -206,7 +212,10 @@ class Pacing:
         return self._shares.get(arm) if isinstance(self._shares, dict) else self._shares
 
     def _solve(self, labels: list[str], survey: Survey, now: float) -> None:
-        """Find the prices with which recent requests of the same arms would have kept within all budgets."""
+        """Compute the prices at which recent requests with the same arms would have kept within the budgets `labels`.
+
+        `survey` has the statistics of the present request, and `now` is the time in seconds.
+        """
         keys = self._ring[-1][3]
         alike = [one for one in self._ring if one[3] == keys and len(one[1]) == len(labels)]
         scores = np.array([one[0] for one in alike])
@@ -225,7 +234,7 @@ class Pacing:
         self._prices = dict(zip(labels, found.tolist(), strict=True))
 
     def _target(self, label: str, keys: tuple[Any, ...], now: float) -> float:
-        """Return what a decision may spend on average from here on."""
+        """Return how much a decision may spend on average from now on, for the budget or share with this label."""
         if label not in self._budgets:
             sign, arm = _share_of(label, keys)
             share, played = self._share(arm), sum(self._plays.values())
@@ -246,7 +255,7 @@ class Pacing:
         return one.decision_amount * (1.0 + float(np.clip(saved / REACH, -SLOWEST, FASTEST)))
 
     def _leash_mask(self, survey: Survey, now: float) -> np.ndarray:
-        """Return the arms (K,) that leashes allow; the cheapest one always."""
+        """Return a mask (K,) of the arms that no hard stop excludes; the cheapest arm is always among them."""
         allowed = survey.eligible.copy()
         for name, one in self._budgets.items():
             j = survey.outcomes.index(name)
@@ -260,13 +269,16 @@ class Pacing:
         return allowed
 
     def _headroom(self, name: str, survey: Survey) -> np.ndarray:
-        """Return by what predicted costs (K,) are multiplied before a hard stop compares them: 1 + deviations."""
+        """Return the factors (K,), 1 + relative deviation, by which a hard stop multiplies predicted costs."""
         keys = range(survey.predicted.shape[1]) if survey.names is None else survey.names
         squares = self._squares[name]
         return np.array([1.0 + DEVIATIONS * squares.get(key, UNKNOWN)[0] ** 0.5 for key in keys])
 
     def _leash_left(self, one: Budget, account: Account, now: float) -> float:
-        """Return what the next decision may spend at most."""
+        """Return the most that the next decision, at the time `now`, may spend under the hard stop of a budget.
+
+        `account` holds what was spent of the budget.
+        """
         if one.is_daily:
             day = local_day(now, one.zone)
             spent = account.spent if account.day == day.date else 0.0
@@ -332,16 +344,16 @@ class Pacing:
         return account
 
     def _note_deviation(self, name: str, arm: Any, value: float, predicted: float, mean: float) -> None:
-        """Update the squared relative deviation of an arm's outcome, from its prediction or its mean."""
+        """Update the mean squared relative deviation of an arm's outcome from its prediction or its mean."""
         nearest = min((abs(value / one - 1.0) for one in (predicted, mean) if one > 0.0), default=0.0)
         square, weight = self._squares[name].get(arm, UNKNOWN)
         weight = min(weight + 1.0, MEMORY)
         self._squares[name][arm] = square + (nearest**2 - square) / weight, weight
 
     def _note_ratio(self, name: str, arm: Any, value: float, base: float | None) -> float:
-        """Update the running ratio of an arm's outcome to the price that was given, or its running mean.
+        """Update the running ratio of an arm's outcome `value` to its price `base`, and return the mean at this price.
 
-        Returns the mean that this makes for the price.
+        `name` is the outcome. Without a price (`base` is None) the running mean of the outcome is updated and returned.
         """
         start = (1.0, TRUSTED) if base is not None else (value, 0.0)
         ratio, weight = self._ratios[name].get((arm, base is not None), start)
@@ -446,6 +458,6 @@ def _charge(one: Budget, account: Account, amount: float, now: float, decisions:
 
 
 def _share_of(label: str, keys: tuple[Any, ...]) -> tuple[float, Any]:
-    """Return the sign of a share's bonus, and its arm."""
+    """Return the sign of a share's bonus (+1 for a least share, -1 for a largest one), and its arm."""
     kind, place = label.split()
     return SIGNS[kind], keys[int(place)]

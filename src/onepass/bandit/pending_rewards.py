@@ -1,5 +1,7 @@
 """Decisions that wait for their rewards, for programs without the decision service.
 
+A reward is learned when it is due:
+
     due = time of the decision + after        at due: learn the reward given by then, else the default
 
 Every row is learned at its own deadline, so rows are learned in the order of their decisions, clicked or not. Clicks
@@ -29,7 +31,8 @@ DEADLINE, ARRIVAL = "deadline", "arrival"
 class WaitingDecision(NamedTuple):
     """Decision that waits for its reward.
 
-    due: deadline in seconds; number: count of the decisions before it; paid: reward of every slot so far, or None.
+    `due` is the deadline in seconds, `number` the count of decisions before it, and `paid` the reward of every slot so
+    far, or None.
     """
 
     due: float
@@ -39,7 +42,10 @@ class WaitingDecision(NamedTuple):
 
 
 class SavedDecisions(NamedTuple):
-    """Arrays of a file: deadlines in seconds, and as JSON the decisions' records and their rewards by slot."""
+    """Waiting decisions as arrays for a file.
+
+    `due` holds deadlines in seconds; `records` and `paid` hold the decisions and their rewards by slot as JSON.
+    """
 
     due: np.ndarray
     records: np.ndarray
@@ -237,9 +243,10 @@ class PendingRewards(files.Owner):
         return count
 
     def _learn(self, one: WaitingDecision, paid: list[float | None], when: float) -> None:
-        """Remove a decision from the queue and learn its rewards.
+        """Remove a decision from the queue and learn its rewards `paid`, with the default for those that are None.
 
-        The decision is removed even if the bandit refuses it: otherwise it would block everything behind it.
+        `when` is the time of learning. The decision is removed even if the bandit refuses it: otherwise it would block
+        everything behind it.
         """
         with defer_signals():
             del self._waiting[one.decision.id]
@@ -284,7 +291,7 @@ class PendingRewards(files.Owner):
 
     @classmethod
     def from_contents(cls, params: dict[str, Any], extra: dict[str, Any], held: files.StateSource) -> Self:
-        """Rebuild the object from `params`, `extra` and `held`; ValueError if they do not belong together."""
+        """Rebuild the object from saved `params`, `extra` and arrays `held`; raise ValueError if they disagree."""
         arguments = {name: build(part) for name, part in params.items()}
         pending = cls(arguments.pop("bandit").copy(), **arguments)
         begun = SavedDecisions(due=np.zeros(0), records=object_array([]), paid=object_array([]))

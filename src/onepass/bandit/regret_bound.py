@@ -1,13 +1,14 @@
 """Bound of the regret of the decisions that a bandit has learned, from its own confidence radii.
 
+The regret of round t, in which the row x_t was learned, has the bound
+
     regret_t <= 2 beta_{t-1} ||x_t||_{A_{t-1}^-1}       while every theta_* is inside its ellipsoid
 
-All regret proofs of the papers begin here (Wen, Yin et al. eq. 16, Calandriello et al. D.2, Wang et al. C.1), and bound
-the sum further. Let U(x) = x^T theta + beta ||x|| and L(x) = x^T theta - beta ||x||. The best arm's mean is at most the
-largest U, the mean of the arm played at least its L, so a round costs at most max U - L(x_t), which is 2 beta ||x_t||
-where the arm of the largest U is played. With a link mu it is mu(max U) - mu(L(x_t)).
-
-A record of a decision under `UCB(Theory(...))` holds mean and U of every arm: one subtraction a row is all there is.
+All regret proofs of the papers begin with this (Wen, Yin et al. eq. 16, Calandriello et al. D.2, Wang et al. C.1), and
+bound the sum further. Let U(x) = x^T theta + beta ||x|| and L(x) = x^T theta - beta ||x||, with norms in A^-1. The best
+arm's mean is at most the largest U, and the mean of the arm played is at least its L. So a round costs at most max U -
+L(x_t), which is 2 beta ||x_t|| if the arm with the largest U is played. With a link mu it is mu(max U) - mu(L(x_t)). A
+record of a decision under `UCB(Theory(...))` holds mean and U of every arm, so the bound takes one subtraction a row.
 """
 
 from typing import Any, NamedTuple
@@ -43,7 +44,10 @@ class RegretBound(NamedTuple):
 
 
 class RegretSum(NamedTuple):
-    """Running sum of a bandit: total; rows in it; streams: how many sequences of rows had radii of their own."""
+    """Running sum of a bandit's regret bounds.
+
+    `total` is the sum, `rows` the number of rows in it, and `streams` how many sequences of rows had their own radii.
+    """
 
     total: float = 0.0
     rows: int = 0
@@ -53,7 +57,7 @@ class RegretSum(NamedTuple):
         return self._replace(total=self.total + float(bounds), rows=self.rows + rows)
 
     def join(self, other: "RegretSum", since: "RegretSum | None") -> "RegretSum":
-        """Return the sum of both, rows of `since` once; rows after a merge have radii of a third sequence."""
+        """Return the sum of both, with the rows of `since` counted once; rows after a merge form a third sequence."""
         total, rows = self.total + other.total, self.rows + other.rows
         if since is not None and np.isfinite(since.total):
             total, rows = max(total - since.total, 0.0), rows - since.rows
@@ -72,7 +76,7 @@ class RegretSum(NamedTuple):
 
 
 def is_bounded(rule: Rule) -> bool:
-    """Return True for upper confidence bounds with a theorem's radius."""
+    """Return True if the rule is upper confidence bounds with a theorem's radius."""
     return isinstance(rule.exploration, UCB) and rule.exploration.theory is not None
 
 
@@ -91,16 +95,21 @@ def bound_of_slot(decision: Any, slot: int, family: Any) -> float:
 
 
 def bounds_of_rounds(seen: np.ndarray, to_rewards: Any) -> np.ndarray:
-    """Return the bounds of rounds that compiled code has played.
+    """Return the regret bounds of rounds that compiled code has played.
 
-    seen (T, 3): x^T theta and U of the arm, the largest U; `to_rewards` is mu of an array.
+    seen (T, 3) holds x^T theta and U of the chosen arm, and the largest U. `to_rewards` applies the link mu to an
+    array.
     """
     middle, upper, best = seen.T
     return to_rewards(best.copy()) - to_rewards(2.0 * middle - upper)
 
 
 def make_bound(rule: Rule, found: RegretSum, n_learned: int, n_ellipsoids: int) -> RegretBound:
-    """Return the result for a rule of upper confidence bounds with a theorem's radius; ValueError for others."""
+    """Return the regret bound from its running sum; raise ValueError for a rule without a theorem's radius.
+
+    `n_learned` is the number of rows learned, and `n_ellipsoids` the number of confidence ellipsoids, one for each
+    model.
+    """
     theory = rule.exploration.theory
     if theory is None or not is_bounded(rule):
         raise ValueError(

@@ -1,8 +1,9 @@
 """Restart of a bandit when its residuals grow.
 
-|reward - mean| of every rewarded decision goes to an e-detector (exploration/e_detector.py). While the absolute
-residuals are exchangeable, or shrink, false alarms are at least `every` rewards apart on average. At an alarm the
-bandit returns to its initial state and learns the rewards since the change began, at most `recent`.
+The absolute residual |reward - mean| of every rewarded decision goes to an e-detector (exploration/e_detector.py).
+While the absolute residuals are exchangeable, or shrink, false alarms are at least `every` rewards apart on average. At
+an alarm the bandit returns to its initial state and learns the rewards since the change began, at most `recent` of
+them.
 """
 
 from collections import deque

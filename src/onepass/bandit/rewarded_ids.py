@@ -1,6 +1,6 @@
-"""Identities of the last `LENGTH` rewarded decisions, each as 64 bits.
+"""Ids of the last `LENGTH` rewarded decisions, stored as 64-bit hashes.
 
-A new identity shares its bits with one of them once in 2 10^15 times; its reward would then be refused.
+A new id has the same hash as one of them once in 2 10^15 times; its reward would then be refused.
 """
 
 import base64
@@ -20,7 +20,7 @@ def _bits(identity: str) -> int:
 
 
 class RewardedIds:
-    """Set of identities in the order in which their rewards were learned."""
+    """Set of ids of rewarded decisions, in the order in which their rewards were learned."""
 
     def __init__(self, bits: Iterable[int] = ()) -> None:
         self._bits: dict[int, None] = dict.fromkeys(bits)
@@ -35,9 +35,9 @@ class RewardedIds:
         return _bits(identity) in self._bits
 
     def check(self, identities: list[str], allow_repeat: bool) -> list[int]:
-        """Return the bits of identities, to be given to `add`.
+        """Return the 64-bit hashes of ids, to be given to `add`.
 
-        Raises ValueError for an identity that is in the set or appears twice, unless `allow_repeat`.
+        Raises ValueError for an id that is in the set or appears twice, unless `allow_repeat` is True.
         """
         new = [_bits(identity) for identity in identities]
         for place, bits in enumerate(() if allow_repeat else new):
@@ -49,7 +49,7 @@ class RewardedIds:
         return new
 
     def add(self, new: list[int]) -> None:
-        """Add the bits of identities as the latest."""
+        """Add hashes of ids as the latest ones, and drop the oldest beyond `LENGTH`."""
         for bits in new:
             self._bits.pop(bits, None)
             self._bits[bits] = None
@@ -57,7 +57,7 @@ class RewardedIds:
                 del self._bits[next(iter(self._bits))]
 
     def join(self, other: "RewardedIds") -> None:
-        """Add the identities of another set as the latest."""
+        """Add the ids of another set as the latest ones."""
         for bits in other._bits:
             self._bits.pop(bits, None)
             self._bits[bits] = None
@@ -70,7 +70,7 @@ class RewardedIds:
 
     @classmethod
     def from_text(cls, text: str) -> "RewardedIds":
-        """Rebuild a set from the text of `to_text`; ValueError if the text is damaged."""
+        """Rebuild a set from the text of `to_text`; raise ValueError if the text is damaged."""
         held = np.frombuffer(base64.b64decode(text, validate=True), np.dtype("<u8")).tolist()
         if len(held) > LENGTH or len(set(held)) != len(held):
             raise ValueError(

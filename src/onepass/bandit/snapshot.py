@@ -122,7 +122,7 @@ class Snapshot:
         return self._bandit.explain(contexts, arm, other, **options)
 
     def bandit(self) -> Any:
-        """Return a bandit that goes on from here, independent of the snapshot.
+        """Return a bandit that continues from here, independent of the snapshot.
 
         Returns
         -------
@@ -132,7 +132,7 @@ class Snapshot:
         return self._bandit.copy()
 
     def save(self, path: str | Path) -> None:
-        """Write the bandit in the state of the snapshot, while the original goes on learning.
+        """Write the bandit in the state of the snapshot, while the original continues to learn.
 
         Parameters
         ----------

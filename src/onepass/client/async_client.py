@@ -138,7 +138,7 @@ class AsyncClient:
     async def log(self, since: int = 0, limit: int | None = None) -> AsyncIterator[dict[str, Any]]:
         """Iterate over records of the log, as a stream.
 
-        If a connection breaks, the next one goes on after the last record received.
+        If a connection breaks, the next one continues after the last record received.
 
         Parameters
         ----------
@@ -177,7 +177,7 @@ class AsyncClient:
     # ---- settings and models ----
 
     async def settings(self) -> SettingsInfo:
-        """Get the settings in force.
+        """Get the present settings.
 
         Returns
         -------
@@ -296,7 +296,7 @@ class AsyncClient:
         return await self._send(requests.action_call("promote", options))
 
     async def rollback(self, **options: Any) -> Any:
-        """Go back to an earlier model.
+        """Replace the model by an earlier one.
 
         Parameters
         ----------
@@ -317,7 +317,7 @@ class AsyncClient:
     # ---- the service ----
 
     async def is_healthy(self) -> bool:
-        """Ask whether the service answers.
+        """Return True if the service answers.
 
         Returns
         -------
@@ -331,7 +331,7 @@ class AsyncClient:
         return True
 
     async def problem(self) -> str | None:
-        """Ask why the service is not ready.
+        """Return the reason why the service is not ready.
 
         Returns
         -------

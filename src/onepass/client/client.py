@@ -1,4 +1,4 @@
-"""The blocking client."""
+"""The blocking client of the decision service."""
 
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -136,7 +136,7 @@ class Client:
     def log(self, since: int = 0, limit: int | None = None) -> Iterator[dict[str, Any]]:
         """Iterate over records of the log, as a stream.
 
-        If a connection breaks, the next one goes on after the last record received.
+        If a connection breaks, the next one continues after the last record received.
 
         Parameters
         ----------
@@ -174,7 +174,7 @@ class Client:
     # ---- settings and models ----
 
     def settings(self) -> SettingsInfo:
-        """Get the settings in force.
+        """Get the present settings.
 
         Returns
         -------
@@ -293,7 +293,7 @@ class Client:
         return self._send(requests.action_call("promote", options))
 
     def rollback(self, **options: Any) -> Any:
-        """Go back to an earlier model.
+        """Replace the model by an earlier one.
 
         Parameters
         ----------
@@ -314,7 +314,7 @@ class Client:
     # ---- the service ----
 
     def is_healthy(self) -> bool:
-        """Ask whether the service answers.
+        """Return True if the service answers.
 
         Returns
         -------
@@ -328,7 +328,7 @@ class Client:
         return True
 
     def problem(self) -> str | None:
-        """Ask why the service is not ready.
+        """Return the reason why the service is not ready.
 
         Returns
         -------

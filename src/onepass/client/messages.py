@@ -1,4 +1,4 @@
-"""Types of requests and answers."""
+"""Types of the requests that the client sends and of the answers that it returns."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -24,7 +24,7 @@ class DecideOptions(TypedDict, total=False):
     subject : str
         User whom the decision is about; all records of a subject can be erased.
     rest : {"sampled", "greedy"}
-        Whether slots after the first are sampled or filled by score, "sampled" if left out.
+        How slots after the first are filled: by samples, or by the largest scores. "sampled" if left out.
     costs : dict of str to dict of str to float
         Known prices, {arm: {outcome: price above 0}}, those of the settings if left out.
     weights : dict of str to float
@@ -153,7 +153,7 @@ class SettingsInfo:
     Parameters
     ----------
     settings : dict
-        Settings in force.
+        Present settings.
     version : str
         Version of the settings.
     changed : tuple of str, default ()

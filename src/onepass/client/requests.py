@@ -136,7 +136,7 @@ def _parse_settings(answer: Any) -> SettingsInfo:
 
 
 def _ignore_answer(answer: Any) -> None:
-    """Return None for an answer without a body."""
+    """Return None, whatever the answer is."""
 
 
 def _return_json(answer: Any) -> Any:
@@ -158,19 +158,19 @@ def quote_segment(name: str) -> str:
 
 
 def encode_body(body: Any) -> bytes | None:
-    """Encode a body, which may hold NumPy numbers and arrays; ValueError for numbers that are not finite."""
+    """Return a body as JSON; it may hold NumPy numbers and arrays. Raises ValueError for infinity and NaN."""
     if body is None:
         return None
     return json.dumps(body, allow_nan=False, separators=(",", ":"), default=_to_builtin).encode()
 
 
 def body_headers(body: bytes | None) -> dict[str, str]:
-    """Return the headers of a body."""
+    """Return the HTTP headers of a request with this body."""
     return {} if body is None else {"content-type": "application/json"}
 
 
 def _to_builtin(value: Any) -> Any:
-    """Convert a value that JSON does not know by its `tolist`; TypeError if it has none."""
+    """Convert a value that JSON does not know by its method `tolist`. Raises TypeError if it has none."""
     if not hasattr(value, "tolist"):
         raise TypeError(f"{type(value).__name__} cannot be sent: give numbers, text, lists, dictionaries or arrays")
     return value.tolist()
@@ -194,7 +194,7 @@ class Retries:
         self._left, self._repeatable, self._pause = max_retries, repeatable, FIRST_PAUSE
 
     def next_pause(self, result: Result) -> float | None:
-        """Return the seconds to wait before the next retry, given the last result; None for no retry."""
+        """Return the seconds to wait before the next retry, given the last result, or None if there is no retry."""
         if isinstance(result, httpx.Response):
             transient = result.status_code in TRANSIENT and (
                 self._repeatable or result.status_code == TOO_MANY_REQUESTS
@@ -259,14 +259,14 @@ class LogPages:
             yield record
 
     def end_page(self) -> None:
-        """Note that the page is complete; another one follows if it was full."""
+        """End the present page; another one follows if it was full."""
         self.has_more = self._room == 0 and self.remaining != 0
 
 
 def httpx_options(
     url: str, key: str | None, timeout: float, retries: int, ca_file: str | Path | None
 ) -> dict[str, Any]:
-    """Return the arguments of an httpx client; ValueError for a wrong argument."""
+    """Return the keyword arguments of an httpx client. Raises ValueError if an argument is wrong."""
     if not url.startswith(("http://", "https://")):
         raise ValueError(f"url must begin with http:// or https://, got {url[:SHOWN]!a}")
     if not timeout > 0.0 or retries < 0:
@@ -282,7 +282,7 @@ def httpx_options(
 
 
 def tls_context(ca_file: str | Path) -> ssl.SSLContext:
-    """Make a TLS context that trusts the certificate authorities of a PEM file; ValueError if the file is not PEM."""
+    """Make a TLS context that trusts the certificate authorities in a file. Raises ValueError if it is not PEM."""
     try:
         return ssl.create_default_context(cafile=ca_file)
     except OSError as error:

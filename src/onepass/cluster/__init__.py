@@ -1,8 +1,8 @@
 """Bandits on more than one machine: arms on shards, rows in parallel, on Ray or in this process.
 
-`ShardedBandit` spreads arms, `fit` spreads rows of files, `Replicas` spreads the rows of a stream, and `evaluate`
-spreads the parts of a log; see docs/cluster.md. More than one process needs `pip install onepass[ray]`. Everything also
-runs in one process without Ray.
+`ShardedBandit` distributes arms, `fit` the rows of files, `Replicas` the rows of a stream, and `evaluate` the parts of
+a log; see docs/cluster.md. More than one process needs `pip install onepass[ray]`. Everything also runs in one process
+without Ray.
 """
 
 from onepass.cluster.parallel_evaluate import evaluate

@@ -1,4 +1,4 @@
-"""The coordinator of a sharded bandit: a bandit whose store is on shards, and the number of its last change."""
+"""Coordinator of a sharded bandit: a bandit whose store is on shards, and the number of its last change."""
 
 from functools import partial
 from typing import Any, Self, final
@@ -61,7 +61,7 @@ class Coordinator(files.Owner):
 
     @classmethod
     def from_contents(cls, params: dict[str, Any], extra: dict[str, Any], held: files.StateSource) -> Self:
-        """Rebuild a coordinator from `params`, `extra` and `held`; ValueError if they do not belong together."""
+        """Rebuild a coordinator from saved `params`, `extra` and arrays `held`; raise ValueError if they disagree."""
         given = {name: build(part) for name, part in params.items()}
         estimator = given["estimator"].with_store(partial(ShardedStore, given["estimator"]))
         model = ArmModels.from_contents({"estimator": estimator, "features": given["features"]}, extra["model"], held)

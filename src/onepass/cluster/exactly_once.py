@@ -1,7 +1,7 @@
-"""Numbered changes, each of which is made exactly once.
+"""Numbered changes, each of which is applied exactly once.
 
 A change of a part of a cluster has a number, `seq`. If the last change is requested again, the worker repeats its
-answer and does not make the change again. A caller without an answer can therefore ask again, and every row is learned
+answer and does not apply the change again. A caller without an answer can therefore ask again, and every row is learned
 once.
 """
 

@@ -1,13 +1,14 @@
-"""Folder that restores a sharded bandit: a checkpoint of all shards at one `seq`, and a log of later changes.
+"""Folder that restores a sharded bandit: a checkpoint of all shards after the same change, and a log of later changes.
 
     current      the valid checkpoint: its number and seq, and the seq of every shard, by number
     cut-N/       checkpoint N: bandit, shard-0, shard-1, ..., all after one change
     log-N        the changes after checkpoint N: one frame a change, (mark, length, crc32, bytes of `onepass.to_bytes`)
     lock         held by the process that writes
 
-A new checkpoint is written beside the old one, then `current` is moved into place. If the process is killed in
-between, the old checkpoint and its log are whole. An unfinished frame at the end of the log is no change, because its
-caller has had no answer. A damaged frame that is followed by whole frames was changed later, and is refused.
+A new checkpoint is written beside the old one, then `current` is moved into place. If the process is killed in between,
+the old checkpoint and its log are complete. An unfinished frame at the end of the log does not count as a change,
+because its caller has had no answer. A damaged frame that is followed by complete frames was altered later, and raises
+an error.
 """
 
 import contextlib
@@ -81,7 +82,7 @@ def pack_entry(entry: Entry) -> bytes:
 
 
 def _unpack_entry(data: bytes, source: str) -> Entry:
-    """Return the entry that `pack_entry` wrote, from the bytes of its frame; ValueError for other bytes."""
+    """Return the entry that `pack_entry` wrote, from the bytes of its frame; raise ValueError for other bytes."""
     header, arrays = files.read(data, source)
     if header["kind"] != KIND:
         raise ValueError(f"{source} is damaged: it holds {check.quote(header['kind'])}, expected a '{KIND}'")
@@ -93,7 +94,7 @@ def _unpack_entry(data: bytes, source: str) -> Entry:
 
 
 class Checkpoint(NamedTuple):
-    """Checkpoint of all shards: its number, its seq, and the seq of every shard, by number."""
+    """Checkpoint of all shards: its number, the `seq` of its last change, and the seq of every shard, by number."""
 
     number: int
     seq: int
@@ -125,7 +126,7 @@ class Journal:
 
     @property
     def checkpoint(self) -> Checkpoint | None:
-        """Valid checkpoint, or None if there is none yet; ValueError for a damaged file."""
+        """Valid checkpoint, or None if there is none yet; raises ValueError for a damaged file."""
         path = self.folder / CURRENT
         if not self.has_checkpoint():
             return None
@@ -202,7 +203,7 @@ class Journal:
         return self.folder / f"log-{number}"
 
     def _switch_log(self, log: FileIO, size: int) -> None:
-        """Go on with another log; all changes so far must be in that log or in its checkpoint."""
+        """Continue with another log file; all changes so far must be in that log or in its checkpoint."""
         if self._log is not None:
             self._log.close()
         self._log, self._size, self._unwritten = log, size, b""

@@ -1,8 +1,8 @@
-"""Parallel evaluation of policies on the parts of a long log: each worker passes over parts, and results are joined.
+"""Parallel evaluation of policies on the parts of a long log: workers evaluate parts, and the results are joined.
 
-Sums add, and equal the sums of one pass exactly. Confidence sequences, which hold at any time, go on from one part to
-the next. Their bets begin anew with each part, and so do reward models. Limits therefore hold as in one pass, but are
-wider: use few, long parts.
+Sums add, and equal the sums of one pass exactly. Confidence sequences, which hold at any time, continue from one part
+to the next. Their bets begin without data in each part, and so do reward models. Limits therefore hold as in one pass,
+but are wider, so use few, long parts.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -85,5 +85,8 @@ def evaluate(
 def _sweep_part(
     part: Any, policies: Mapping[str, Any], options: dict[str, Any], reading: dict[str, Any]
 ) -> SweepResult:
-    """Pass over one part of the log."""
+    """Evaluate the policies on one part of the log, a `Log` or the name of a file.
+
+    `options` are those of `sweep`, and `reading` those of `read_blocks`.
+    """
     return sweep(part if isinstance(part, Log) else read_blocks(part, **reading), policies, **options)

@@ -1,9 +1,11 @@
 """Parallel learning of files: each worker learns its own rows, and the models are merged in a tree.
 
+The merged model has the matrix and the moment
+
     A = reg I + sum over workers of (A_worker - reg I),    b = sum of b_worker         (docs/merging.md: what is merged)
 
-With exact designs the result is the model of one pass, to rounding. With frequent directions the certificates of the
-workers add and hold.
+With exact designs the result equals the model of one pass, up to rounding. With Frequent Directions the certificates of
+the workers add and hold.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -39,7 +41,7 @@ class Columns(NamedTuple):
 
 
 class Part(NamedTuple):
-    """Rows start .. stop - 1 of the file `path`."""
+    """Rows start to stop - 1 of the file `path`."""
 
     path: str
     start: int
@@ -125,7 +127,7 @@ def fit(
 
 
 def _list_files(files: Any) -> list[Path]:
-    """Return the paths of files; ValueError if there is none or one is missing."""
+    """Return the paths of files; raise ValueError if there is none or one is missing."""
     single = isinstance(files, str | Path)
     if single and Path(files).is_dir():
         found = sorted(Path(files).glob("*.parquet"))
@@ -139,7 +141,7 @@ def _list_files(files: Any) -> list[Path]:
 
 
 def count_rows(paths: Sequence[Path]) -> list[Part]:
-    """Return every file as one part; the number of rows is read from the end of the file."""
+    """Return each file as one part with all its rows, whose number is read from the end of the file."""
     import polars as pl
 
     return [Part(str(path), 0, pl.scan_parquet(path).select(pl.len()).collect().item()) for path in paths]
@@ -187,7 +189,7 @@ Block = tuple[np.ndarray, np.ndarray | None, Any]  # contexts, rewards, names of
 
 
 def read_blocks(part: Any, columns: Columns, batch: int) -> Iterator[Block]:
-    """Yield the rows of a part in order; ValueError if a column or a number is missing."""
+    """Yield the rows of a part in order; raise ValueError if a column or a number is missing."""
     wanted = [*columns.features, *(name for name in (columns.reward, columns.arm) if name is not None)]
     return (
         _read_parquet(part, columns, wanted, batch)
@@ -197,7 +199,10 @@ def read_blocks(part: Any, columns: Columns, batch: int) -> Iterator[Block]:
 
 
 def _read_parquet(part: Part, columns: Columns, wanted: list[str], batch: int) -> Iterator[Block]:
-    """Yield rows of a Parquet file; lists lie in one array in memory, which is not copied."""
+    """Yield the `wanted` columns of a part of Parquet files in blocks of up to `batch` rows.
+
+    Columns of lists are one array in memory, which is not copied.
+    """
     import polars as pl
 
     table = pl.scan_parquet(part.path)
@@ -220,7 +225,7 @@ def _read_parquet(part: Part, columns: Columns, wanted: list[str], batch: int) -
 
 
 def _read_ray_batches(part: Any, columns: Columns, wanted: list[str], batch: int) -> Iterator[Block]:
-    """Yield rows of one split of a Ray data set."""
+    """Yield the `wanted` columns of one split of a Ray data set in blocks of up to `batch` rows."""
     for block in part.iter_batches(batch_size=batch, batch_format="numpy"):
         _check_columns(wanted, list(block), "the data set")
         x = [np.stack(list(block[name])) if block[name].dtype == object else block[name] for name in columns.features]
@@ -230,7 +235,10 @@ def _read_ray_batches(part: Any, columns: Columns, wanted: list[str], batch: int
 
 
 def _check_columns(wanted: list[str], available: list[str], source: str) -> None:
-    """Raise ValueError if a column is missing."""
+    """Raise ValueError if one of the `wanted` columns is not among the `available` ones.
+
+    `source` names the file or data set in the message.
+    """
     missing = [name for name in wanted if name not in available]
     if missing:
         raise ValueError(f"files must have the columns {', '.join(wanted)}, but {source} has no {missing[0]}")

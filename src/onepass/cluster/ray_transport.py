@@ -50,7 +50,7 @@ def make_writable(value: Any) -> Any:
 
 
 class _ActorWorker:
-    """Part of a cluster in its own process."""
+    """Part of a cluster that runs as an actor in its own process."""
 
     def __init__(self, part: Callable[[Any], Any], saved: Any):
         self.part = part(make_writable(saved))

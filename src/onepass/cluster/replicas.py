@@ -1,5 +1,7 @@
 """One model of a stream, learned by several workers whose models are merged while the stream runs.
 
+The merged model is
+
     model = recipe + sum over workers of what each has learned by itself          (docs/merging.md: what can be merged)
 
 Every `merge_every` rows the models of all workers are merged into a new model. A merge does not change the workers'

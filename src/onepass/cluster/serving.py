@@ -97,9 +97,9 @@ class Keeper:
         return encode(await wait_for_result(future))
 
     async def write_outcomes(self, data: bytes) -> bytes:
-        """Write outcomes, given as JSON, and return the answer as JSON when they are durable.
+        """Write outcomes, given as JSON, and return the answer as JSON once they are durable.
 
-        Raises ApiError where the service would.
+        Raises ApiError in the same cases as the service.
         """
         parsed = parse_body(_outcomes, data)
         records, future = self.loop.outcomes(parsed if isinstance(parsed, list) else [parsed])
@@ -208,9 +208,9 @@ class Reader:
         return make_record(Copies(copy), settings, loop_state.version, request, identity, fingerprint(request), now)
 
     async def decide(self, body: bytes) -> bytes:
-        """Decide a request, given as JSON, and return the answer as JSON when its record is durable.
+        """Decide a request, given as JSON, and return the answer as JSON once its record is durable.
 
-        Raises ApiError where the service would.
+        Raises ApiError in the same cases as the service.
         """
         record = self.make_decision(parse_body(_request, body))
         stored = decode(await self.keeper("write_decision", encode(record)))

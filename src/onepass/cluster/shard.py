@@ -1,6 +1,6 @@
 """Shard of a bandit: the models of some arms in a store, in this process or in another one.
 
-The coordinator numbers the arms, and rows come as the designs see them.
+The coordinator numbers the arms, and rows have already been mapped by the bandit's features.
 """
 
 from typing import Any, NamedTuple, Self, final
@@ -135,11 +135,11 @@ class Shard(files.Owner):
         return float(self.store.error_bound())
 
     def relative_loss(self) -> float:
-        """Return the largest error bound of all arms, in units of their ridges."""
+        """Return the largest relative loss of the arms' sketches, in units of their ridge (design/loss.py)."""
         return float(self.store.relative_loss())
 
     def nbytes(self) -> int:
-        """Return the bytes of all arrays, spare room included."""
+        """Return the bytes of all arrays, including spare capacity."""
         return state.nbytes(self.store.state) + self.places.nbytes
 
     def publish(self, version: int, gone: list[int]) -> None:
@@ -176,7 +176,7 @@ class Shard(files.Owner):
 
     @classmethod
     def from_contents(cls, params: dict[str, Any], extra: dict[str, Any], held: files.StateSource) -> Self:
-        """Rebuild a shard from `params`, `extra` and `held`; ValueError if they do not belong together."""
+        """Rebuild a shard from saved `params`, `extra` and arrays `held`; raise ValueError if they disagree."""
         shard = cls(**{name: build(part) for name, part in params.items()})
         begun = ShardState(places=shard.places, store=empty_state(shard.store, held.arrays))
         found = held.take(begun, shard._fits)
@@ -189,7 +189,7 @@ class Shard(files.Owner):
 
 
 def start_shard(models: Disjoint | Hybrid, file: Any) -> Shard:
-    """Make a shard, or load it from `file`, a path; ValueError if the file holds something else."""
+    """Make a shard, or load it from the path `file`; raise ValueError if the file holds something else."""
     if file is None:
         return Shard(models)
     found = files.load(file)

@@ -1,9 +1,11 @@
-"""Supervisor of a bandit's shards, or of a stream's workers: it sends changes in order, and restarts lost shards.
+"""Supervisor of a bandit's shards, or of a stream's workers, which sends changes in order and restarts lost shards.
+
+A lost shard is restored from two parts:
 
     lost shard = its state at the last checkpoint + the changes since, made again
 
-Changes are kept until the next checkpoint. If an answer was lost, the shard is asked again, and tells by `seq` whether
-the change was made already. Without a folder there are no checkpoints, no changes are kept, and a lost shard raises
+Changes are kept until the next checkpoint. If an answer was lost, the shard is asked again, and its `seq` tells if it
+had made the change already. Without a folder there are no checkpoints, no changes are kept, and a lost shard raises
 `ShardLost`.
 """
 
@@ -19,7 +21,7 @@ TRIES = 5  # attempts of one call: a shard that is lost each time will be lost a
 
 
 class ShardLost(RuntimeError):
-    """Error for a lost shard that has no checkpoint to come back from."""
+    """Error for a lost shard that has no checkpoint from which to restart."""
 
 
 class ShardHandle:
@@ -58,7 +60,7 @@ class ShardSupervisor:
         self.recovered = 0  # number of restarts of lost shards
 
     def drop_version(self, version: int) -> None:
-        """Note that a published version has no reader; shards drop it when the next one is published."""
+        """Mark a published version as unused; shards drop it when the next one is published."""
         self.dropped_versions.append(version)
 
     @property
@@ -67,7 +69,7 @@ class ShardSupervisor:
         return list(self.members)
 
     def start(self, number: int, seq: int = 0, file: Path | None = None) -> None:
-        """Start a shard."""
+        """Start shard `number` from its checkpoint in `file`, after change `seq`, or empty if there is no file."""
         self.members[number] = ShardHandle(self.transport.start(self.part, file), seq, file)
 
     def stop(self, number: int) -> None:

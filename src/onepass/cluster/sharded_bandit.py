@@ -1,4 +1,4 @@
-"""A bandit whose arms live on shards, in this process or, with Ray, on many machines.
+"""Bandit whose arms are on shards, in this process or, with Ray, on many machines.
 
     decide     scatter the context, gather means and widths of the arms, choose here, with exact probabilities
     learn      send rows to the shards of their arms, one message a shard; arms share nothing
@@ -502,7 +502,7 @@ class ShardedBandit(SharedObject):
         return wanted == self.seq + 1
 
     def _frame(self, act: str, encode: Any, *args: Any) -> bytes:
-        """Return the log frame of the next change, empty without a folder; ValueError if it cannot be written.
+        """Return the log frame of the next change, empty without a folder; raise ValueError if it cannot be written.
 
         `encode` turns `args` into the options and the arrays of the change.
         """

@@ -1,8 +1,8 @@
-"""Store of a bandit whose arms live on shards: it has the interface of a store, and asks the shards.
+"""Store of a bandit whose arms are on shards: it has the interface of a store, and asks the shards.
 
-Arms are numbered in the order in which they first learned, and a number has its shard (rendezvous_hash.py). A batch is
-one message to each shard. Arms share nothing, so their models equal those of one process bit for bit. Arms without
-rows are answered here, from the prior.
+Arms are numbered in the order in which they first learned, and the number determines the shard (rendezvous_hash.py). A
+batch is one message to each shard. Arms share nothing, so their models equal those of one process bit for bit. Arms
+without rows are answered here, from the prior.
 """
 
 import heapq
@@ -125,7 +125,10 @@ class ShardedStore:
         self, records: np.ndarray, starts: np.ndarray, order: np.ndarray, rows: np.ndarray, right: np.ndarray,
         rewards: np.ndarray, extra: np.ndarray,
     ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-        """Learn rows grouped by arm, as `ModelStore.learn`."""
+        """Learn rows grouped by arm on the shards of these arms.
+
+        Arguments and results are those of `ModelStore.learn`.
+        """
         increments, targets = np.empty_like(extra), np.empty(len(extra) if extra.shape[1] else 0)
         counts, owners, each, places = np.diff(starts), self._owner[records], {}, {}
         for shard in np.unique(owners).tolist():
@@ -147,7 +150,10 @@ class ShardedStore:
     def evaluate(
         self, records: np.ndarray, rows: np.ndarray, extra: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return means and squared widths (K,) of arms, and the updated `extra`."""
+        """Return predicted rewards (K,) and x^T A^-1 x (K,) of arms, and the updated `extra`.
+
+        Arguments and results are those of `ModelStore.evaluate`.
+        """
         means, squares = np.empty(len(records)), np.empty(len(records))
         for places, (mean, square, rest) in self._ask_shards(
             records, "evaluate", lambda own: (rows[own] if len(rows) > 1 else rows, extra[own])
@@ -158,9 +164,9 @@ class ShardedStore:
     def evaluate_users(
         self, records: np.ndarray, left: np.ndarray, right: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return means and squared widths (n, K), where each of n rows is the context of every arm.
+        """Return predicted rewards and x^T A^-1 x (n, K), where each of n rows is the context of every arm.
 
-        With `right` (K, d_a) the context is the product of a row and the arm's row.
+        With `right` (K, d_a) the context is the outer product of a row and the arm's row.
         """
         means, squares = np.empty((len(left), len(records))), np.empty((len(left), len(records)))
         for places, (mean, square) in self._ask_shards(
@@ -194,7 +200,7 @@ class ShardedStore:
         return max(self.supervisor.ask_all("error_bound"), default=0.0)
 
     def relative_loss(self) -> float:
-        """Return the largest error bound of all arms, in units of their ridges."""
+        """Return the largest relative loss of the arms' sketches, in units of their ridge (design/loss.py)."""
         return max(self.supervisor.ask_all("relative_loss"), default=0.0)
 
     def export_arm(self, record: int) -> ArmState:

@@ -82,7 +82,10 @@ class TopKSearch:
     def _query_shards(
         self, listed: _ArmList, each: dict[int, np.ndarray], users: np.ndarray, k: int, query: Query, excluded: Any
     ) -> dict[int, Any]:
-        """Return the answers of shards; send the list to shards that do not know it."""
+        """Return the answers of all shards to a query for the `k` best arms of each user.
+
+        The list of arms is sent only to shards that do not know it. `each` maps a shard to its arms.
+        """
         supervisor, version = self._store.supervisor, 0
         call = lambda s: ("best_arms", version, listed.key, users, k, query, None if excluded is None else excluded[s])  # noqa: E731
         answers = supervisor.ask({shard: call(shard) for shard in each})
@@ -129,7 +132,7 @@ def _excluded_by_shard(exclude: Any, listed: _ArmList, users: int) -> dict[int, 
 
 
 def _merge_best(values: np.ndarray, places: np.ndarray, listed: _ArmList, k: int) -> Recommendation:
-    """Choose the k best from the answers of shards: scores and places (n, shards x k), -1 for none."""
+    """Choose the k best from the answers of shards: scores and places (n, shards x k), where -1 means no arm."""
     out = Recommendation([], [])
     ranks = np.where(places >= 0, listed.ranks[places], len(listed.names))
     for scores, where, rank in zip(values, places, ranks, strict=True):

@@ -1,6 +1,7 @@
-"""The family of designs: A = reg I + sum of x x^T, held only through its inverse.
+"""The family of designs. A design is a matrix A = reg I + sum of x x^T, held only through its inverse.
 
-d dimension, l sketch size, r rank, n directions held by all blocks. Cost is per row, amortized; solving costs the same.
+d is the dimension, l the sketch size, r the rank, and n the number of directions held by all blocks. The cost is per
+row, amortized; solving costs the same.
 
 ================== ============================== ============ ========================== ==================
 member             stands for                     cost a row   memory (numbers)           guarantee
@@ -12,8 +13,8 @@ Dyadic             FD blocks of l, 2 l, 4 l, ...  O(d n)       O(d n), 2 d^2 onc
 ProjectorSplitting L L^T, L^-1 = (I - U V^T)/√reg O(d r)       4 r d                      exact while rank <= r
 ================== ============================== ============ ========================== ==================
 
-Sources: exact.py, frequent_directions.py, dyadic.py, projector_splitting.py. The contract they keep: contract.py.
-What they share: subspace.py (an inverse that is dense on a subspace) and design.py (the public face).
+Sources: exact.py, frequent_directions.py, dyadic.py, projector_splitting.py. Their common contract is in contract.py.
+They share subspace.py (an inverse that is dense on a subspace) and design.py (the public class).
 """
 
 from onepass.design import decay, dyadic_decay, dyadic_merge  # noqa: F401  # register how designs decay and blocks merge

@@ -1,10 +1,9 @@
-"""The contract of a design: A = reg I + sum of x x^T, held only through its inverse.
+"""Contract of a design, a matrix A = reg I + sum of x x^T that is held only through its inverse.
 
-Each function is generic: it dispatches on the type of the state, in Python and in compiled code alike.
-States are values: a function that learns returns the next state (arrays may be written in place).
-A member registers append, solve, inverse_quadratic, root, log_det, error_bound and decay; merge where it can be
-certified.
-The others are derived from these, and registered where a member knows better.
+Each function is generic: it dispatches on the type of the state, in Python and in compiled code alike. States are
+values: a function that learns returns the next state, and may write its arrays in place. A design registers append,
+solve, inverse_quadratic, root, log_det, error_bound and decay, and also merge if a merged state has a certified error.
+The other functions have defaults made from these, and a design registers them if it can do better.
 """
 
 from functools import partial
@@ -20,12 +19,12 @@ from onepass.foundation.linalg import ROUNDINGS, dot
 
 
 def unregistered_error(state: Any, name: str) -> TypeError:
-    """Make the error for a type that nobody has registered."""
+    """Make the error for a state type for which the function `name` is not registered."""
     return TypeError(f"{name} is not defined for {type(state).__name__}; register it with {name}.for_state(...)")
 
 
 def removal_error(state: Any) -> ValueError:
-    """Make the error for rows that would have to be taken away from a sketch."""
+    """Make the error for a sketch from which rows would have to be subtracted."""
     return ValueError(
         f"rows cannot be taken away from a {type(state).__name__} again: merge sketches that began with nothing "
         "(no rows in the design, no since), and of models per arm those with different arms or exact designs"
@@ -48,25 +47,31 @@ def append_rows(state: Any, rows: np.ndarray) -> Any:
 
 @generic
 def solve(state: Any, b: np.ndarray) -> np.ndarray:
-    """A^-1 b, shape (dim,) -> (dim,)."""
+    """Return A^-1 b for a vector b, shape (dim,) -> (dim,)."""
     raise unregistered_error(state, "solve")
 
 
 @generic
 def inverse_quadratic(state: Any, rows: np.ndarray) -> np.ndarray:
-    """x^T A^-1 x for every row x, shape (n, dim) -> (n,)."""
+    """Return x^T A^-1 x for every row x, shape (n, dim) -> (n,)."""
     raise unregistered_error(state, "inverse_quadratic")
 
 
 @generic
 def root(state: Any, z: np.ndarray) -> np.ndarray:
-    """R z with R R^T = A^-1, shape (dim,) -> (dim,): a draw from N(0, A^-1) when z is standard normal."""
+    """Return R z for a root R with R R^T = A^-1, shape (dim,) -> (dim,).
+
+    If z is standard normal, the result is a draw from N(0, A^-1).
+    """
     raise unregistered_error(state, "root")
 
 
 @partial(generic, default=True)
 def inverse_gram(state: Any, rows: np.ndarray) -> np.ndarray:
-    """X A^-1 X^T, the covariance of x^T theta under theta ~ N(0, A^-1), shape (n, dim) -> (n, n). Default: n solves."""
+    """Return X A^-1 X^T for rows X, shape (n, dim) -> (n, n).
+
+    It is the covariance of x^T theta under theta ~ N(0, A^-1). The default takes n solves.
+    """
     out = np.empty((rows.shape[0], rows.shape[0]), rows.dtype)
     for i in range(rows.shape[0]):
         solved = solve(state, rows[i])
@@ -77,7 +82,7 @@ def inverse_gram(state: Any, rows: np.ndarray) -> np.ndarray:
 
 @partial(generic, default=True)
 def roots(state: Any, z: np.ndarray) -> np.ndarray:
-    """R z for every row z of (n, dim): n draws. Default: one after the other."""
+    """Return R z for every row z, shape (n, dim) -> (n, dim): n draws. The default makes one after the other."""
     out = np.empty_like(z)
     for i in range(z.shape[0]):
         drawn = root(state, z[i])
@@ -94,9 +99,10 @@ def log_det(state: Any) -> float:
 
 @generic
 def error_bound(state: Any) -> float:
-    """Return a certified bound on ||A - A_hat||_2, a sketch's own rounding included; infinite if there is none.
+    """Return a certified bound on ||A - A_hat||_2, including the sketch's own rounding; infinite if none is known.
 
-    Zero for an exact design, whose rounding is watched and repaired (exact.py).
+    A_hat is the matrix that the state represents, and A the exact one. The bound is zero for an exact design, whose
+    rounding is monitored and repaired (exact.py).
     """
     raise unregistered_error(state, "error_bound")
 
@@ -109,10 +115,10 @@ def width(state: Any) -> int:
 
 @partial(generic, default=True)
 def spectrum(state: Any) -> tuple[np.ndarray, np.ndarray, float]:
-    """Eigenvalues (k,) and eigenvectors as rows (k, dim) of A_hat, and its eigenvalue on what they do not span.
+    """Return the eigenvalues (k,) of A_hat, its eigenvectors as rows (k, dim), and its eigenvalue elsewhere.
 
-    All positive, in particular the last one, which is any number where they span everything. Default: those of the
-    dense root, cost O(dim^3).
+    The last is the eigenvalue on the complement of the k directions, or any positive number if they span everything.
+    All are positive. The default decomposes the dense root, at cost O(dim^3).
     """
     dim = width(state)
     dense = np.empty((dim, dim))
@@ -128,7 +134,7 @@ def spectrum(state: Any) -> tuple[np.ndarray, np.ndarray, float]:
 
 @partial(generic, default=True)
 def matrix(state: Any) -> np.ndarray:
-    """Return the dense (dim, dim) matrix A_hat that the state stands for; for tests and small dimensions.
+    """Return the dense (dim, dim) matrix A_hat that the state represents; for tests and small dimensions.
 
     The default makes it from the spectrum. Cost: O(dim^3).
     """
@@ -142,16 +148,16 @@ def matrix(state: Any) -> np.ndarray:
 
 @partial(generic, default=True)
 def sums(state: Any) -> Sums:
-    """Return the sums of what was cut (cutting.Sums). Default: nothing was."""
+    """Return the totals of what was truncated (truncation.Sums). By default nothing was."""
     return init_sums()
 
 
 @partial(generic, default=True)
 def prior(state: Any) -> Prior:
-    """Return the start of an arm if this is the design of every arm.
+    """Return the model of an arm without rows, if this design is the start of every arm.
 
-    It holds A_hat on the directions that differ from the rest, and what was cut to get there. The default uses the
-    spectrum.
+    It holds A_hat on the directions whose eigenvalues differ from the rest, and the totals of earlier truncations. The
+    default uses the spectrum.
     """
     values, vectors, rest = spectrum(state)
     space = subspace_from_spectrum(vectors, values, rest, ROUNDINGS * float(np.finfo(vectors.dtype).eps) * rest)
@@ -160,37 +166,40 @@ def prior(state: Any) -> Prior:
 
 @generic
 def decay(state: Any, factor: float) -> Any:
-    """Return the state of reg I + factor (A - reg I), factor from 0 to 1: rows are forgotten, reg is not (decay.py)."""
+    """Return the state of reg I + factor (A - reg I), where the factor is from 0 to 1.
+
+    Past rows then count less, and the regularization stays (decay.py).
+    """
     raise unregistered_error(state, "decay")
 
 
 @partial(generic, default=True)
 def regularization(state: Any) -> float:
-    """Return reg. Default: that of the settings."""
+    """Return the regularization reg. By default it is the one in the settings."""
     return state.settings.reg
 
 
 @generic
 def merge(state: Any, other: Any) -> Any:
-    """Return the state of both streams together; defined if the certificate survives."""
+    """Return one state for the rows of both streams; registered only if its error is certified."""
     raise unregistered_error(state, "merge")
 
 
 @generic
 def add_matrix(state: Any, change: np.ndarray) -> Any:
-    """Return A + change for a symmetric (dim, dim) change; A - reg I must stay positive semi-definite.
+    """Return the state of A + change for a symmetric (dim, dim) change; A - reg I must stay positive semi-definite.
 
-    Exact designs only.
+    Only exact designs register it.
     """
     raise unregistered_error(state, "adjusted")
 
 
 @generic
 def subtract_start(state: Any, start: Any) -> Any:
-    """Return A - A_start + reg I, the rows learned since the state was `start`.
+    """Return the state of A - A_start + reg I, which has only the rows learned since the state was `start`.
 
-    Registered for designs that can do so exactly. Others return the state itself if nothing had been learned at the
-    start, else raise ValueError.
+    It is registered for designs that can do so exactly. Others return the state itself if nothing had been learned at
+    the start, else raise ValueError.
     """
     known = prior(start)
     if known.space.used > 0 or max(known.sums) > 0.0:

@@ -1,5 +1,7 @@
 """Forgetting: A <- reg I + factor (A - reg I). Rows count less, the regularization stays what it is.
 
+After several factors, the matrix is
+
     A_t = reg I + sum over s of g_s x_s x_s^T,   g_s: the product of all factors since row s
 
 Certificates. Let Delta bound a sketch's error, 0 <= (A - reg I) - S^T S <= Delta I. Multiplied by the factor, with
@@ -46,7 +48,7 @@ WELL_CONDITIONED = 1e6  # of trace A / reg: up to there A knows its least eigenv
 
 @compiled
 def gram_factor(state: ExactState) -> np.ndarray:
-    """Return F (dim, dim) with F^T F = A - reg I of a state that has none yet.
+    """Return a factor F (dim, dim) with F^T F = A - reg I for a state that has no such factor yet.
 
     It is computed from A, or from the root if A has lost small eigenvalues beside large ones.
     """
@@ -69,7 +71,7 @@ def gram_factor(state: ExactState) -> np.ndarray:
 
 @compiled
 def scale_exact(state: ExactState, factor: float, reg: float) -> ExactState:
-    """Return reg I + factor (A - present reg I)."""
+    """Return the state of reg I + factor (A - reg_0 I), where reg_0 is the present regularization."""
     if state.factored == 0:
         fill(state.gram, gram_factor(state))
     else:
@@ -104,7 +106,7 @@ def decay_exact(state: ExactState, factor: float) -> ExactState:
 
 @compiled
 def scale_left(space: Subspace, factor: float) -> Subspace:
-    """Multiply the loss that a space has left by `factor`."""
+    """Multiply the subspace's bound `left`, on what rows lost outside the span, by `factor`."""
     return Subspace(
         basis=space.basis,
         root=space.root,
@@ -117,9 +119,9 @@ def scale_left(space: Subspace, factor: float) -> Subspace:
 
 @compiled
 def scale_space(space: Subspace, factor: float, reg: float) -> Subspace:
-    """Compute reg I + factor (A - reg I) on a space, in place.
+    """Compute reg I + factor (A - reg I) on a subspace, in place.
 
-    Its spectrum beyond the ridge, and the part of the ridge beyond reg, are multiplied by the factor.
+    The eigenvalues beyond the ridge, and the part of the ridge beyond reg, are multiplied by the factor.
     """
     used, ridge = space.used, reg + factor * (space.ridge - reg)
     turn, spectrum = np.empty((used, used), space.basis.dtype), np.empty(used)
@@ -150,9 +152,9 @@ def decay_frequent_directions(state: FrequentDirectionsState, factor: float) -> 
 
 @contract.decay.for_state(ProjectorSplittingState)
 def decay_splitting(state: ProjectorSplittingState, factor: float) -> ProjectorSplittingState:
-    """Compute U and V anew from the spectrum, which both span together.
+    """Decay a projector splitting by computing U and V again from the spectrum of A, which both span together.
 
-    These are up to twice as many directions once some were truncated; the largest `rank` stay.
+    Once directions were truncated, U and V together span up to twice `rank` directions; the largest `rank` are kept.
     """
     rule = state.settings
     values, vectors, before = contract.spectrum(state)

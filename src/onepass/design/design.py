@@ -1,4 +1,4 @@
-"""The public face of a design: checks arguments, holds the state, delegates to the generic functions."""
+"""The base class of designs, which checks arguments, holds the state, and calls the functions of contract.py."""
 
 from abc import abstractmethod
 from typing import Any, Self
@@ -16,10 +16,11 @@ LEAST_REG = 4.0  # times the least normal number: 1 / reg has room below the lar
 
 
 class Design(files.Owner):
-    """A = reg I + sum of x x^T, held through its inverse. Members are final: they set `params` and say how they begin.
+    """Matrix A = reg I + sum of x x^T, held through its inverse.
 
-    A design without rows holds no state yet. To be saved, a class is decorated with `onepass.extend.savable`, and says
-    in `consistent` which states fit, unless all arrays keep the shapes that they begin with.
+    Subclasses set `params` and implement `begin`; they are not subclassed further. A design without rows holds no state
+    yet. To be saved, a subclass is decorated with `onepass.extend.savable`. If its arrays change shape while it learns,
+    it also overrides `consistent`, which checks a loaded state.
     """
 
     params: dict[str, Any]
@@ -34,7 +35,7 @@ class Design(files.Owner):
 
     @property
     def state(self) -> Any:
-        """All that is held of A."""
+        """The complete state, from which everything about A is computed."""
         return self.begin() if self._state is None else self._state
 
     @state.setter
@@ -43,17 +44,17 @@ class Design(files.Owner):
 
     @reading
     def initial_state(self) -> Any:
-        """Return the present state in arrays of its own, from which an estimator, an arm or a learner starts."""
+        """Return a copy of the present state, from which an estimator, an arm or a learner starts."""
         return self.begin() if self._state is None else state.copy(self._state)
 
     @property
     def has_learned(self) -> bool:
-        """True once there have been rows."""
+        """True if the design has rows."""
         return self._state is not None
 
     @property
     def abstract_state(self) -> Any:
-        """An abstract state of A = reg I: its settings, and the shapes of its arrays."""
+        """State of A = reg I without memory: its settings, and the shapes and dtypes of its arrays."""
         with state.abstract():
             return self.begin()
 
@@ -73,7 +74,10 @@ class Design(files.Owner):
 
     @writing
     def append(self, rows: Any) -> Self:
-        """Add rows X, (dim,) or (n, dim): A += X^T X. ValueError, and no change, for NaN or a wrong shape."""
+        """Add rows X, shape (dim,) or (n, dim), so that A grows by X^T X.
+
+        Raises ValueError, and changes nothing, for NaN or a wrong shape.
+        """
         checked = self._rows("rows", rows)
         with defer_signals():
             if np.ndim(rows) == 1:
@@ -86,8 +90,9 @@ class Design(files.Owner):
     def decay(self, factor: Any) -> Self:
         """Make past rows count less: A <- reg I + factor (A - reg I).
 
-        The factor is from 0.0 (forget all) to 1.0 (forget nothing). The certificate shrinks alike. ValueError for other
-        factors, TypeError for designs of your own without `onepass.design.contract.decay`.
+        The factor is from 0.0 (forget all) to 1.0 (forget nothing). The certified error is multiplied by it too. Raises
+        ValueError for other factors, and TypeError for a design of your own that does not register
+        `onepass.design.contract.decay`.
         """
         factor = check.fraction("factor", factor)
         with defer_signals():
@@ -97,17 +102,20 @@ class Design(files.Owner):
 
     @reading
     def solve(self, b: Any) -> np.ndarray:
-        """A^-1 b, shape (dim,) -> (dim,)."""
+        """Return A^-1 b for a vector b, shape (dim,) -> (dim,)."""
         return contract.solve(self.state, self._rows("b", b, (1,))[0])
 
     @reading
     def inverse_quadratic(self, rows: Any) -> np.ndarray:
-        """x^T A^-1 x for every row x of rows, shape (n, dim) -> (n,)."""
+        """Return x^T A^-1 x for every row x of rows, shape (n, dim) -> (n,)."""
         return contract.inverse_quadratic(self.state, self._rows("rows", rows))
 
     @reading
     def root(self, z: Any) -> np.ndarray:
-        """R z with R R^T = A^-1, shape (dim,) -> (dim,)."""
+        """Return R z for a root R with R R^T = A^-1, shape (dim,) -> (dim,).
+
+        If z is standard normal, the result is a draw from N(0, A^-1).
+        """
         return contract.root(self.state, self._rows("z", z, (1,))[0])
 
     @reading
@@ -117,7 +125,11 @@ class Design(files.Owner):
 
     @reading
     def error_bound(self) -> float:
-        """Certified bound on ||A - A_hat||_2, its rounding included; zero for `Exact`, infinite where none is known."""
+        """Return a certified bound on ||A - A_hat||_2, including rounding.
+
+        A_hat is the matrix that the state represents, and A the exact one. The bound is zero for `Exact`, and infinite
+        if none is known.
+        """
         return float(contract.error_bound(self.state))
 
     @reading
@@ -126,9 +138,9 @@ class Design(files.Owner):
         return contract.matrix(self.state)
 
     def merge(self, other: "Design") -> Self:
-        """Both streams together, this one's and `other`'s.
+        """Return a design with the rows of this one and of `other`; neither of them changes.
 
-        TypeError for members without a certificate for it, ValueError if they differ.
+        Raises TypeError for designs whose merged error is not certified, and ValueError if their parameters differ.
         """
         if type(other) is not type(self) or other.params != self.params:
             raise ValueError(
@@ -143,11 +155,14 @@ class Design(files.Owner):
         return self
 
     def truncation(self) -> Truncation | None:
-        """Return when and by which rule the arms of an arena are truncated, or None if an arm holds a whole state."""
+        """Return the rule that truncates the arms of an arena, or None if each arm holds a full state instead."""
         return None
 
     def consistent(self, state: Any) -> bool:
-        """Return whether counters and shapes of a file's state fit the parameters; here: the shapes as they begin."""
+        """Return True if counters and shapes of a state read from a file agree with the parameters.
+
+        The default compares all shapes with those of a new state.
+        """
         return state.has_same_shapes(state, self.abstract_state)
 
     @reading
@@ -174,7 +189,7 @@ class Design(files.Owner):
 
     @classmethod
     def from_contents(cls, params: dict[str, Any], extra: dict[str, Any], held: files.StateSource) -> Self:
-        """Rebuild a design from `params`, `extra` and `held` of a file or copy; ValueError if they do not fit."""
+        """Rebuild a design from the saved `params`, `extra` and arrays `held`; raise ValueError if they disagree."""
         design = cls(**params)
         design._state = held.take(design.begin(), design.consistent)
         return design
@@ -184,7 +199,7 @@ class Design(files.Owner):
 
 
 def check_common(dim: Any, reg: Any, dtype: Any) -> dict[str, Any]:
-    """Return the checked parameters that every design has."""
+    """Return the parameters `dim`, `reg` and `dtype`, which every design has, as a dictionary after a check."""
     dim = check.integer("dim", dim, 1)
     reg, kind = check.positive("reg", reg, "the design matrix is reg I + sum of x x^T"), check.dtype(dtype)
     least = LEAST_REG * float(np.finfo(kind).tiny)

@@ -2,6 +2,8 @@
 
 Wen, Yin et al. algorithms 1 and 4.
 
+A is the sum of the Gram matrices of the blocks S_i and a multiple of I. X holds all rows, and shed bounds what was cut:
+
     A = (reg + compensation * shed) I + sum over blocks S_i^T S_i,     ||X^T X - sum S_i^T S_i||_2 <= shed <= 2 error
 
 Blocks are Frequent Directions of sizes size, 2 size, 4 size, ...; only the last is active. A row x joins it while
@@ -17,7 +19,7 @@ the factored one.
 The answers come from one subspace that holds all blocks, because blocks are not orthogonal to each other (Wen, Yin et
 al. eq. 3). It is made anew when the active block shrinks, from the frozen part's eigenvectors. Guarantees: Wen, Yin et
 al. theorem 1 (error), theorems 7 and 8 (monotone, well conditioned) when compensated; rows of rank below 2 size, but
-for rounding, are answered to rounding. Cost O(dim l) a row and memory O(dim l) for the l directions held.
+for rounding, are answered to rounding. A row costs O(dim l), and memory is O(dim l) for the l directions held.
 """
 
 from typing import Any, NamedTuple
@@ -69,7 +71,7 @@ COMPENSATIONS = {"fd": 0.0, "half": 0.5, "rfd": 1.0}  # share of the cut mass th
 
 
 class DyadicSettings(NamedTuple):
-    """size l0 of the first block; error: half of the bound."""
+    """Settings of dyadic blocks: `size` is l0, the size of the first block; `error` is half of the error bound."""
 
     size: int
     error: float
@@ -78,9 +80,14 @@ class DyadicSettings(NamedTuple):
 class DyadicState(NamedTuple):
     """State of dyadic blocks.
 
-    block: the active sketch, which has received `rows` rows of squared norms `mass`; whole: all blocks together, its
-    first spectrum.size directions the frozen ones; spectrum (frozen directions,): eigenvalues of the frozen blocks' sum
-    of S_i^T S_i; frozen: how many blocks, sums: of theirs, with the mass of all rows.
+    - block: the active sketch.
+    - rows, mass: number of rows that the active sketch has received, and the sum of their squared norms.
+    - whole: subspace of all blocks together; its first len(spectrum) directions are those of the frozen blocks.
+    - spectrum (frozen directions,): eigenvalues of the sum of S_i^T S_i over the frozen blocks i.
+    - frozen: number of frozen blocks.
+    - sums: truncation totals of the frozen blocks, with the mass of all rows.
+    - dense: exact design that replaces all blocks in the last phase.
+    - phase: 0 while rows are sketched, 1 while they are added exactly to `whole`, 2 once `dense` is used.
     """
 
     block: FrequentDirectionsState
@@ -97,7 +104,7 @@ class DyadicState(NamedTuple):
 
 @compiled
 def max_blocks(dim: int, size: int) -> int:
-    """floor(log2(dim / size + 1)), Wen, Yin et al. invariant 2."""
+    """Return the largest number of blocks, floor(log2(dim / size + 1)) (Wen, Yin et al. invariant 2)."""
     return int(np.floor(np.log2(dim / size + 1.0)))
 
 
@@ -112,7 +119,7 @@ def replace_parts(
     rows: int,
     sums: Sums,
 ) -> DyadicState:
-    """Return the state with other parts; its frozen blocks stay."""
+    """Return the state with these fields replaced by the arguments; its frozen blocks stay."""
     return DyadicState(
         block=block,
         whole=whole,
@@ -129,9 +136,10 @@ def replace_parts(
 
 @compiled
 def tidy_block(state: DyadicState) -> FrequentDirectionsState:
-    """Return the active block without directions that are only rounding, if its budget allows that.
+    """Return the active block without directions that are only rounding, if its error budget allows that.
 
-    What it sheds in all stays below error size / size_i, as by the rule of masses: so does the sum over blocks.
+    The total that it sheds stays below error size / size_i, where size_i is the size of this block. The sum over blocks
+    then keeps its bound.
     """
     block = state.block
     values, vectors = decompose(block)
@@ -143,9 +151,9 @@ def tidy_block(state: DyadicState) -> FrequentDirectionsState:
 
 @compiled
 def freeze(state: DyadicState) -> DyadicState:
-    """Add the active block to the frozen ones, and begin one of twice the size (or the exact phase).
+    """Add the active block to the frozen ones, and begin a block of twice the size, or the exact phase.
 
-    A block that has cut nothing but rounding is frozen as it is, any other one is shrunk.
+    A block that has cut nothing but rounding is frozen as it is; any other is shrunk first.
     """
     block = state.block
     if block.sums.shed > negligible_share(eps_of(block)) * block.sums.mass:
@@ -178,13 +186,13 @@ def freeze(state: DyadicState) -> DyadicState:
 
 @compiled
 def mass_budget(state: DyadicState) -> float:
-    """Return error * size, the mass that a block may take and the bound on what it sheds times its size."""
+    """Return error * size, the largest mass (sum of squared norms) of rows that a block may take."""
     return state.settings.error * state.settings.size
 
 
 @compiled
 def can_take(state: DyadicState, row: np.ndarray, squared_norm: float) -> bool:
-    """Return whether the active block takes the row: by its mass, or because it would not have to shrink."""
+    """Return True if the active block may take the row, because of its mass or because it would not have to shrink."""
     if state.mass + squared_norm < mass_budget(state):
         return True
     space, size = state.block.space, state.block.settings.size
@@ -198,7 +206,7 @@ def can_take(state: DyadicState, row: np.ndarray, squared_norm: float) -> bool:
 
 @compiled
 def add_row(state: DyadicState, row: np.ndarray, squared_norm: float) -> DyadicState:
-    """Add a row in the exact phase; the dense root takes over at dim / 2 directions."""
+    """Add a row in the exact phase; from dim / 2 directions on, a dense root replaces the subspace."""
     whole, dense, phase, sums = state.whole, state.dense, state.phase, add_mass(state.sums, squared_norm)
     dim = whole.basis.shape[1]
     if phase == DENSE:
@@ -215,13 +223,13 @@ def add_row(state: DyadicState, row: np.ndarray, squared_norm: float) -> DyadicS
 
 @compiled
 def is_roomy(block: FrequentDirectionsState) -> bool:
-    """Return whether a quarter of a tidied block is free, so that it can go on and is not tidied at every row."""
+    """Return True if a quarter of the block is free, so that the next rows will not need another tidying."""
     return block.space.used + block.settings.size // 4 < block.settings.size
 
 
 @compiled
 def tidy(state: DyadicState) -> DyadicState:
-    """Return the state with a tidy active block; the answering space is made anew if directions went."""
+    """Remove directions that are only rounding from the active block, and rebuild the common subspace if some went."""
     block = tidy_block(state)
     whole = state.whole
     if state.frozen > 0 and block.space.used < state.block.space.used:
@@ -254,7 +262,7 @@ def append(state: DyadicState, row: np.ndarray) -> DyadicState:
 
 @compiled
 def answering_space(state: DyadicState) -> Subspace:
-    """Return the subspace that answers while there is no dense root."""
+    """Return the subspace that represents A, while there is no dense root."""
     return state.block.space if state.phase == SKETCHED and state.frozen == 0 else state.whole
 
 
@@ -299,15 +307,15 @@ def error_bound(state: DyadicState) -> float:
 
 @contract.sums.for_state(DyadicState)
 def sums_of_all_blocks(state: DyadicState) -> Sums:
-    """Add up the sums of the frozen blocks and of the active one; their mass is not counted."""
+    """Add the truncation totals of the active block to those of the frozen ones, which have the mass of all rows."""
     return add_sums(state.sums, state.block.sums)
 
 
 @contract.matrix.for_state(DyadicState)
 def matrix(state: DyadicState) -> np.ndarray:
-    """Return the sum of ridge I, the frozen spectrum and the active block's rows.
+    """Return A_hat, the sum of ridge I, the frozen blocks' matrix, and S^T S of the active block.
 
-    The inverse root is used only if no rows are kept.
+    In the exact phase, where no rows S are kept, it comes from the inverse root.
     """
     if state.phase == DENSE:
         return contract.matrix(state.dense)

@@ -1,4 +1,4 @@
-"""Blocks of Frequent Directions as one inverse: those that are frozen, by their common spectrum, and the active one.
+"""Blocks of Frequent Directions as one inverse: the frozen blocks by their common spectrum, and the active block.
 
 Blocks are not orthogonal to each other, so their inverses do not add; their rows do. See dyadic.py.
 """
@@ -25,7 +25,10 @@ ROOM = 8  # directions beside half of those held, when a basis grows
 
 @compiled
 def rebuild(whole: Subspace, spectrum: np.ndarray, block: FrequentDirectionsState, shed: float) -> Subspace:
-    """All blocks together: the frozen eigenvectors under the present ridge, then the active block's rows."""
+    """Return the common subspace of all blocks: the frozen eigenvectors with the present ridge, then the active rows.
+
+    `spectrum` holds the frozen eigenvalues, and `shed` the total cut of the frozen blocks.
+    """
     ridge, frozen = ridge_of(block.settings, shed + block.sums.shed), spectrum.size
     capacity = min(frozen + block.space.basis.shape[0], whole.basis.shape[1])
     fresh = init_subspace_like(whole.basis, capacity, ridge)
@@ -44,10 +47,10 @@ def rebuild(whole: Subspace, spectrum: np.ndarray, block: FrequentDirectionsStat
 
 @compiled
 def join_blocks(whole: Subspace, spectrum: np.ndarray, rows: np.ndarray, ridge: float) -> tuple[Subspace, np.ndarray]:
-    """Return the common space of the frozen blocks and more rows, and the eigenvalues of S^T S on it.
+    """Return the common subspace of the frozen blocks and more rows, and the eigenvalues of S^T S on it.
 
-    The space has a diagonal root. It comes from the rows, not from the root, which knows an eigenvalue v of S^T S to
-    eps v sqrt(v / ridge) only.
+    The subspace has a diagonal root. It is computed from the rows. The root would give an eigenvalue v of S^T S only up
+    to eps v sqrt(v / ridge).
     """
     frozen, held, dim = spectrum.size, rows.shape[0], whole.basis.shape[1]
     if frozen + held == 0:
@@ -75,7 +78,10 @@ def join_blocks(whole: Subspace, spectrum: np.ndarray, rows: np.ndarray, ridge: 
 
 @compiled
 def rows_above_ridge(values: np.ndarray, vectors: np.ndarray, ridge: float) -> np.ndarray:
-    """Rows whose Gram matrix is what eigenvalues (k,) and eigenvectors (k, dim) have beyond ridge I."""
+    """Return rows (k, dim) whose Gram matrix is the part above ridge I of a matrix with the given spectrum.
+
+    values (k,) are its eigenvalues, and vectors (k, dim) its eigenvectors as rows.
+    """
     rows = np.empty_like(vectors)
     for i in range(values.size):
         scale = np.sqrt(max(values[i] - ridge, 0.0))
@@ -86,7 +92,7 @@ def rows_above_ridge(values: np.ndarray, vectors: np.ndarray, ridge: float) -> n
 
 @compiled
 def stack_rows(whole: Subspace, spectrum: np.ndarray, block: FrequentDirectionsState) -> np.ndarray:
-    """Return the rows of all blocks together, the frozen ones by their common spectrum."""
+    """Return rows that represent all blocks: the frozen eigenvectors, scaled, and then the rows of the active block."""
     frozen, rows = spectrum.size, sketch_rows(block)
     out = np.empty((frozen + rows.shape[0], whole.basis.shape[1]), whole.basis.dtype)
     fill(out[:frozen], rows_above_ridge(spectrum, whole.basis[:frozen], 0.0))
@@ -96,7 +102,7 @@ def stack_rows(whole: Subspace, spectrum: np.ndarray, block: FrequentDirectionsS
 
 @compiled
 def with_ridge(whole: Subspace, ridge: float) -> Subspace:
-    """Put the rows of a space above another ridge."""
+    """Return a subspace whose eigenvalues are all moved by the difference between `ridge` and its present ridge."""
     values, vectors, before = spectrum_in(whole)
     for i in range(values.size):
         values[i] += ridge - before
@@ -107,8 +113,8 @@ def with_ridge(whole: Subspace, ridge: float) -> Subspace:
 def with_room(whole: Subspace) -> Subspace:
     """Return the subspace with room for one more direction.
 
-    `whole` may hold more directions than frozen and active blocks count together: rows that are nearly in the span of
-    the one need not be in the span of the other.
+    `whole` may hold more directions than the frozen and the active blocks have together, because a row that is nearly
+    in one span need not be in the other.
     """
     capacity, dim = whole.basis.shape
     return enlarge(whole, min(capacity + capacity // 2 + ROOM, dim)) if whole.used == capacity < dim else whole

@@ -1,5 +1,7 @@
 """Forgetting with dyadic blocks: all of them decay alike, and once little is left they begin anew.
 
+With H_j the Gram matrix of block j, g^age_j its decay and error_j its error, the decayed rows X_g satisfy
+
     0 <= X_g^T X_g - sum of H_j <= Delta I,   Delta <= sum over blocks of g^age_j error_j <= 2 error
 
 Every cut of block j takes size_j delta off the trace, so size Delta is at most the mass of all rows, decayed (the proof
@@ -33,7 +35,7 @@ def regularization_of_dyadic(state: DyadicState) -> float:
 
 @compiled
 def restart_blocks(state: DyadicState) -> DyadicState:
-    """Return a first block with everything that is held."""
+    """Return a state whose first block holds all directions of the present one."""
     rule, like, mass = state.block.settings, state.whole.basis, state.sums.mass
     rows, sums = sketch_rows_of_all(state), sums_with_dust(state)
     block = init_sketch_like(like, state.settings.size, rule.reg, rule.compensation)
@@ -57,7 +59,7 @@ def restart_blocks(state: DyadicState) -> DyadicState:
 
 @compiled
 def scale_blocks(state: DyadicState, factor: float) -> DyadicState:
-    """All blocks, decayed."""
+    """Return the state with all blocks decayed by `factor`."""
     reg, sums, block = state.block.settings.reg, scale_sums(state.sums, factor), contract.decay(state.block, factor)
     spectrum, whole, dense = factor * state.spectrum, state.whole, state.dense
     if state.phase == ADDED:

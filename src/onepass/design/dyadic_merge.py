@@ -1,5 +1,7 @@
 """Merging dyadic blocks: what one of two sketches holds joins the frozen blocks of the other as it is.
 
+Let sketch i have the rows X_i, the Gram matrix H_i and the error bound shed_i. The sums satisfy
+
     0 <= X_i^T X_i - H_i <= shed_i I  for i = 1, 2,  so  0 <= X^T X - (H_1 + H_2) <= (shed_1 + shed_2) I
 
 for all rows X together. Frozen blocks are kept by their common spectrum, however many directions that has, so nothing
@@ -19,7 +21,7 @@ from onepass.foundation.generic import compiled
 
 @compiled
 def sketch_rows_of_all(state: DyadicState) -> np.ndarray:
-    """Rows whose Gram matrix is what is held of X^T X."""
+    """Return rows whose Gram matrix is the part of X^T X that all blocks hold."""
     if state.phase == SKETCHED:
         return stack_rows(state.whole, state.spectrum, state.block)
     values, vectors, _ = contract.spectrum(state)
@@ -28,7 +30,7 @@ def sketch_rows_of_all(state: DyadicState) -> np.ndarray:
 
 @compiled
 def sums_with_dust(state: DyadicState) -> Sums:
-    """Return the sums of all blocks, and what was left out of them as dust."""
+    """Return the truncation totals of all blocks, where what rows lost outside the spans counts as dust (rounding)."""
     sums, left = add_sums(state.sums, state.block.sums), state.block.space.left
     left += state.whole.left if state.phase == ADDED else 0.0
     return Sums(mass=state.sums.mass, shed=sums.shed, weighted=sums.weighted, dust=saturating_add(sums.dust, left))
@@ -36,7 +38,10 @@ def sums_with_dust(state: DyadicState) -> Sums:
 
 @compiled
 def merge_exact(state: DyadicState, rows: np.ndarray, sums: Sums) -> DyadicState:
-    """Add the rows of a stream that shed `sums` to a state in the exact phase; its compensation joins the ridge."""
+    """Add another stream's rows to a state in the exact phase.
+
+    `sums` holds that stream's truncation totals; if cuts are compensated, its share raises the ridge.
+    """
     for i in range(rows.shape[0]):
         state = add_row(state, rows[i], 0.0)
     whole, dense, both, left = state.whole, state.dense, add_sums(state.sums, sums), state.whole.left
@@ -53,7 +58,7 @@ def merge_exact(state: DyadicState, rows: np.ndarray, sums: Sums) -> DyadicState
 
 @contract.merge.for_state(DyadicState)
 def merge(state: DyadicState, other: DyadicState) -> DyadicState:
-    """Merge two states: the one with more rows takes in the other."""
+    """Merge two states: the rows held by one are added to the one that has received more rows."""
     mine, its = (state.phase, state.frozen, state.rows), (other.phase, other.frozen, other.rows)
     base, guest = (state, other) if mine >= its else (other, state)
     if guest.sums.mass == 0.0:

@@ -1,5 +1,7 @@
 """The exact design: A^-1 by Sherman-Morrison on its root, one row or one batch at a time.
 
+R is a root of A^-1. A row x changes it by
+
     R R^T = A^-1:   R <- R - (R v) v^T / (s (s + 1)),   v = R^T x,   s = sqrt(1 + ||v||^2)
 
 The root, not A^-1 itself: the update cannot lose positive definiteness, needs no symmetrisation, gives Thompson draws
@@ -8,8 +10,8 @@ for nothing and erred by 2e-11 of ||A^-1|| where A^-1 by Sherman-Morrison erred 
 Drift is watched and repaired: rows wait in a buffer and join A itself by one product per 64 rows; then the backward
 error of A (R R^T x) = x is measured on the last row, and where it is above 1e-10 ||A|| ||R|| ||R^T x|| the root is
 refactorized from A. (Not ||A|| ||R R^T x||: R is known to roundings of ||R||, A to roundings of ||A||. After few rows
-as long as 1e6 the root still knows the eigenvalues near reg, which A has lost: at reg 0.01 to 0.16 of ||A^-1||.)
-Cost O(dim^2) a row, memory 2 dim^2 + 64 dim numbers. Also the design of OFUL (Abbasi-Yadkori et al. 2011) and LinUCB.
+as long as 1e6 the root still knows the eigenvalues near reg, which A has lost: at reg 0.01 to 0.16 of ||A^-1||.) A row
+costs O(dim^2); the state has 2 dim^2 + 64 dim numbers. Also the design of OFUL (Abbasi-Yadkori et al. 2011) and LinUCB.
 """
 
 import math
@@ -33,15 +35,20 @@ DRIFT = 5e5  # roundings of ||A|| ||R|| ||R^T x|| in A (R R^T x) = x from which 
 
 
 class ExactRule(NamedTuple):
-    """reg; nothing is ever cut."""
+    """Truncation rule of the exact design, which never cuts anything; `reg` is the regularization."""
 
     reg: float
 
 
 class ExactState(NamedTuple):
-    """root (dim, dim): R; gram (dim, dim): A without the rows still waiting in recent (BUFFER, dim).
+    """State of the exact design A = reg I + X^T X.
 
-    factored: 1 once rows were forgotten; gram then holds a factor F of the same, A = reg I + F^T F (decay.py).
+    - root (dim, dim): R with R R^T = A^-1.
+    - gram (dim, dim): A without the rows that are still in the buffer.
+    - recent (BUFFER, dim), waiting: the buffer, and the number of rows in it.
+    - repairs: how often the root was computed again from A.
+    - log_det: log det A.
+    - factored: 1 once rows were forgotten. Then gram holds F instead, with A = reg I + F^T F (decay.py).
     """
 
     root: np.ndarray
@@ -81,7 +88,7 @@ def init_exact(dim: int, reg: float, dtype: np.dtype) -> ExactState:
 
 
 def is_valid_exact(s: ExactState, dim: int) -> bool:
-    """Return whether counters and shapes of an exact design of this width fit together."""
+    """Return True if counters and shapes of an exact design's state agree, for rows of width `dim`."""
     return (
         s.root.shape == s.gram.shape == (dim, dim)
         and s.recent.shape == (BUFFER, dim)
@@ -114,7 +121,7 @@ def init_exact_like(like: np.ndarray, reg: float) -> ExactState:
 
 @compiled
 def replace_counters(state: ExactState, waiting: int, repairs: int, log_det: float) -> ExactState:
-    """Return the state, whose arrays were written in place, with other counters."""
+    """Return the state, whose arrays were written in place, with these three fields replaced by the arguments."""
     return ExactState(
         root=state.root,
         gram=state.gram,
@@ -129,7 +136,10 @@ def replace_counters(state: ExactState, waiting: int, repairs: int, log_det: flo
 
 @compiled
 def refactorize(gram: np.ndarray, reg: float) -> tuple[np.ndarray, float]:
-    """R with R R^T = A^-1, and log det A, from A, no eigenvalue of which is below reg."""
+    """Return R with R R^T = A^-1, and log det A, from A itself.
+
+    Eigenvalues below reg, which can only be rounding, are raised to reg.
+    """
     values, vectors = eigh(gram)
     log_det = 0.0
     root = np.empty_like(gram)
@@ -154,7 +164,7 @@ def stack_factor(factor: np.ndarray, rows: np.ndarray) -> np.ndarray:
 
 @compiled
 def flush(state: ExactState) -> ExactState:
-    """Let the waiting rows join A; refactorize the root when it has drifted away from A."""
+    """Add the buffered rows to A, and compute the root again from A if it has drifted away from it."""
     root, gram, log_det, repairs = state.root, state.gram, state.log_det, state.repairs
     if state.waiting > 0 and state.factored > 0:
         fill(gram, stack_factor(gram, state.recent[: state.waiting]))
@@ -199,7 +209,7 @@ def append(state: ExactState, row: np.ndarray) -> ExactState:
 
 @contract.append_rows.for_state(ExactState)
 def append_rows(state: ExactState, rows: np.ndarray) -> ExactState:
-    """Woodbury on the root, in batches of at most 64 rows; a few rows are cheaper one by one."""
+    """Append rows by Woodbury's formula on the root, in batches of at most 64; a few rows are cheaper one by one."""
     for start in range(0, rows.shape[0], state.recent.shape[0]):
         batch = rows[start : start + state.recent.shape[0]]
         if batch.shape[0] < FEW:
@@ -267,7 +277,10 @@ def spectrum(state: ExactState) -> tuple[np.ndarray, np.ndarray, float]:
 
 @contract.merge.for_state(ExactState)
 def merge(state: ExactState, other: ExactState) -> ExactState:
-    """Return A + (A' - reg I): the other's eigenvectors, scaled by sqrt(eigenvalue - reg), are rows like any other."""
+    """Return the state of A + A' - reg I, where A' belongs to `other`.
+
+    The eigenvectors of A', scaled by sqrt(eigenvalue - reg), are appended like any other rows.
+    """
     vectors, singular, _ = svd(other.root)
     rows = np.zeros_like(other.root)
     for i in range(singular.size):
@@ -279,7 +292,7 @@ def merge(state: ExactState, other: ExactState) -> ExactState:
 
 @compiled
 def is_untouched(state: ExactState) -> bool:
-    """Return whether the root is that of A = reg I, to its last digit."""
+    """Return True if the root is still that of A = reg I, to the last digit."""
     first = float(state.root[0, 0]) if state.root.size > 0 else 1.0 / np.sqrt(state.settings.reg)
     for i in range(state.root.shape[0]):
         for j in range(state.root.shape[1]):
@@ -290,10 +303,10 @@ def is_untouched(state: ExactState) -> bool:
 
 @compiled
 def increments(root: np.ndarray, inverse: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rows Y in coordinates with Y^T Y = A - A_start: R R^T = A^-1, inverse = R_start^-1.
+    """Return rows Y with Y^T Y = A - A_start, in coordinates, and the lengths by which they are scaled.
 
-    R_start^-1 R = P diag(s) Q, so A = R_start^-T P diag(1 / s^2) P^T R_start^-1. What an eigenvalue 1 / s^2 has above 1
-    by rounding is none; the roots of the rest, which scale the rows, are returned as well.
+    `root` is R with R R^T = A^-1, and `inverse` is R_start^-1. With the SVD R_start^-1 R = P diag(s) Q, A = R_start^-T
+    P diag(1 / s^2) P^T R_start^-1. Eigenvalues 1 / s^2 that exceed 1 only by rounding give no row.
     """
     vectors, singular, _ = svd(dot(inverse, root))
     rows, sizes, least = dot(vectors.T, inverse), np.zeros(singular.size), ROUNDINGS * float(np.finfo(root.dtype).eps)
@@ -308,7 +321,7 @@ def increments(root: np.ndarray, inverse: np.ndarray) -> tuple[np.ndarray, np.nd
 
 @compiled
 def invert_root(root: np.ndarray) -> np.ndarray:
-    """R^-1."""
+    """Return the inverse R^-1 of the root R, where R R^T = A^-1."""
     vectors, singular, turned = svd(root)
     for i in range(singular.size):
         for j in range(turned.shape[1]):
@@ -362,7 +375,7 @@ class Exact(Design):
 
     Notes
     -----
-    Exact: no error bound. Cost O(dim^2) a row.
+    The design is exact, so its error bound is 0. A row costs O(dim^2).
 
     Examples
     --------

@@ -2,6 +2,8 @@
 
 Liberty 2013; Luo et al. 2019; Chen et al. 2020; Wen, Yin et al. algorithms 2 and 3.
 
+S has few rows, and X all rows. The matrix A and its error are
+
     A = (reg + compensation * shed) I + S^T S,      0 <= X^T X - S^T S <= shed I
 
 S is kept as T Q: orthonormal rows Q and a lower triangle T. A row inside the span of Q only turns T; a row outside adds
@@ -20,7 +22,7 @@ most: rows that were rounded to float32, too, are answered to rounding, for ever
 buffer grows, once, by size / 2 directions: cuts stay at least that far apart.
 
 compensation = 0 is FD, 1 is SCFD of Chen et al. (Wen, Yin et al. call it RFD), 0.5 is RFD of Luo et al.
-Cost O(dim size) a row, memory (2 size) (dim + 4 size) numbers, a quarter more once the buffer has grown.
+A row costs O(dim size), memory (2 size) (dim + 4 size) numbers, a quarter more once the buffer has grown.
 """
 
 from typing import Any, NamedTuple
@@ -66,7 +68,11 @@ IN_SINGLE = 1e3  # roundings of a singular value in single precision that count 
 
 
 class FrequentDirectionsRule(NamedTuple):
-    """size l; compensation: how much of shed is put back into the ridge; reg."""
+    """Truncation rule of Frequent Directions.
+
+    `size` is l, the number of directions; `compensation` is the share of what was cut that is added to the ridge; `reg`
+    is the regularization.
+    """
 
     size: int
     compensation: float
@@ -75,7 +81,10 @@ class FrequentDirectionsRule(NamedTuple):
 
 @register_subspace_members
 class FrequentDirectionsState(NamedTuple):
-    """space: Q and the inverse on its span; triangle (capacity, capacity): T."""
+    """State of Frequent Directions: `space` holds Q and the inverse on its span, triangle (capacity, capacity) holds T.
+
+    The sketch is S = T Q; `sums` holds the truncation totals.
+    """
 
     space: Subspace
     triangle: np.ndarray
@@ -87,7 +96,10 @@ class FrequentDirectionsState(NamedTuple):
 def truncate_at_size(
     rule: FrequentDirectionsRule, spectrum: np.ndarray, ridge: float, sums: Sums, dim: int, precision: float, eps: float
 ) -> tuple[np.ndarray, float, Sums]:
-    """Cut at the first negligible eigenvalue from the size-th on, or at the size-th."""
+    """Cut at the first negligible eigenvalue from the size-th on, or else at the size-th.
+
+    Arguments and results are those of `truncation.truncate`.
+    """
     least = max(negligible_share(eps) * spectrum[0], precision)
     place = first_below(spectrum[: 2 * rule.size], rule.size, least)
     return subtract_eigenvalue(rule, spectrum, sums, place if place > 0 else rule.size, eps)
@@ -109,7 +121,11 @@ def ridge_after_cuts(rule: FrequentDirectionsRule, ridge: float, sums: Sums) -> 
 def subtract_eigenvalue(
     rule: Any, spectrum: np.ndarray, sums: Sums, place: int, eps: float
 ) -> tuple[np.ndarray, float, Sums]:
-    """Subtract the place-th eigenvalue (from 1) from all, and keep the place - 1 directions above it."""
+    """Subtract the eigenvalue at `place`, counted from 1, from all, and keep the place - 1 directions above it.
+
+    Returns the kept eigenvalues, the new ridge and the new totals. `spectrum` is in decreasing order, `sums` are the
+    totals before, and `eps` is the rounding unit.
+    """
     taken = spectrum[place - 1]
     kept = np.empty(place - 1)
     for i in range(kept.size):
@@ -121,12 +137,16 @@ def subtract_eigenvalue(
 
 @compiled
 def ridge_of(rule: Any, shed: float) -> float:
-    """Return the ridge reg + compensation shed."""
+    """Return the ridge reg + compensation * shed, where `shed` is the total of all cuts."""
     return rule.reg + rule.compensation * shed
 
 
 def init_sketch(dim: int, size: int, reg: float, compensation: float, dtype: np.dtype) -> FrequentDirectionsState:
-    """Return an empty sketch of rows of this width; it never holds more directions than dimensions."""
+    """Return an empty sketch of rows of width `dim`, which keeps `size` directions at a truncation.
+
+    It never holds more directions than dimensions. `compensation` is the share of truncated mass that is added to the
+    ridge.
+    """
     capacity = min(2 * size, dim)
     return FrequentDirectionsState(
         space=init_subspace(dim, capacity, reg, dtype),
@@ -138,9 +158,10 @@ def init_sketch(dim: int, size: int, reg: float, compensation: float, dtype: np.
 
 @compiled
 def init_sketch_like(like: np.ndarray, size: int, reg: float, compensation: float) -> FrequentDirectionsState:
-    """Return an empty sketch for rows of the width and dtype of `like`.
+    """Return an empty sketch for rows of the width and dtype of `like`, which keeps `size` directions at a truncation.
 
-    It never holds more directions than dimensions.
+    It never holds more directions than dimensions. `compensation` is the share of truncated mass that is added to the
+    ridge.
     """
     capacity, _ = capacities(size, like.shape[1])
     return FrequentDirectionsState(
@@ -153,19 +174,19 @@ def init_sketch_like(like: np.ndarray, size: int, reg: float, compensation: floa
 
 @compiled
 def with_sketch(state: FrequentDirectionsState, space: Subspace, sums: Sums) -> FrequentDirectionsState:
-    """Return the state with another space (its triangle is written in place) and other sums."""
+    """Return the state with another subspace and other totals; its triangle is written in place by the caller."""
     return FrequentDirectionsState(space=space, triangle=state.triangle, sums=sums, settings=state.settings)
 
 
 @compiled
 def capacities(size: int, dim: int) -> tuple[int, int]:
-    """Return the number of directions that the buffer holds, at first and once it has grown."""
+    """Return how many directions the buffer holds: at first, and after it has grown."""
     return min(2 * size, dim), min(2 * size + max(size // 2, 1), dim)
 
 
 @compiled
 def negligible_share(eps: float) -> float:
-    """Return the share of the largest eigenvalue below which another one is rounding."""
+    """Return the fraction of the largest eigenvalue below which an eigenvalue is only rounding."""
     return max(NEGLIGIBLE, (IN_SINGLE * eps) ** 2)
 
 
@@ -180,7 +201,7 @@ def first_below(values: np.ndarray, size: int, least: float) -> int:
 
 @compiled
 def decompose(state: FrequentDirectionsState) -> tuple[np.ndarray, np.ndarray]:
-    """Eigenvalues of S^T S, descending, and eigenvectors as rows in coordinates of Q."""
+    """Return the eigenvalues of S^T S, descending, and its eigenvectors as rows, in coordinates of Q."""
     used = state.space.used
     corner = np.ascontiguousarray(state.triangle[:used, :used]).astype(np.float64)
     values, vectors = eigh(dot(corner.T, corner))
@@ -189,7 +210,7 @@ def decompose(state: FrequentDirectionsState) -> tuple[np.ndarray, np.ndarray]:
 
 @compiled
 def eps_of(state: FrequentDirectionsState) -> float:
-    """Return the rounding unit of the state's arrays."""
+    """Return the rounding unit (machine epsilon) of the state's arrays."""
     return float(np.finfo(state.triangle.dtype).eps)
 
 
@@ -197,7 +218,10 @@ def eps_of(state: FrequentDirectionsState) -> float:
 def replace_spectrum(
     state: FrequentDirectionsState, vectors: np.ndarray, kept: np.ndarray, ridge: float, sums: Sums
 ) -> FrequentDirectionsState:
-    """Return the state after a cut of its spectrum; vectors: all eigenvectors, in coordinates of Q."""
+    """Return the state after a cut that keeps the eigenvalues `kept` and sets the ridge.
+
+    `vectors` holds all eigenvectors as rows, in coordinates of Q.
+    """
     directions = vectors[: kept.size].astype(state.triangle.dtype)
     space = with_spectrum(state.space, directions, kept, ridge)
     state.triangle.fill(0.0)
@@ -217,7 +241,10 @@ def truncate_at(
 
 @compiled
 def shrink(state: FrequentDirectionsState) -> FrequentDirectionsState:
-    """Cut by the rule, unless fewer directions are held. The triangle knows its eigenvalues without the ridge."""
+    """Cut by the rule, unless fewer than `size` directions are held.
+
+    The eigenvalues come from the triangle, which does not contain the ridge.
+    """
     space, rule = state.space, state.settings
     if space.used < rule.size:
         return state
@@ -242,7 +269,10 @@ def with_room(state: FrequentDirectionsState) -> FrequentDirectionsState:
 
 @compiled
 def receive(state: FrequentDirectionsState, row: np.ndarray, answering: bool) -> FrequentDirectionsState:
-    """S gains a row; the inverse follows only if this sketch is the one that is `answering` (see dyadic.py)."""
+    """Add a row to S; the inverse is updated only if `answering` is True.
+
+    It is False for a block whose answers come from another subspace (dyadic.py).
+    """
     space, coordinates = extend(state.space, row) if answering else grow(state.space, row)
     sums = add_mass(state.sums, float(dot(coordinates, coordinates)))
     update_triangle(state.triangle, coordinates, space.used > state.space.used)
@@ -265,7 +295,7 @@ def error_bound(state: FrequentDirectionsState) -> float:
 
 @compiled
 def sketch_rows(state: FrequentDirectionsState) -> np.ndarray:
-    """S = T Q, shape (used, dim)."""
+    """Return the sketch S = T Q, shape (used, dim)."""
     used = state.space.used
     return dot(np.ascontiguousarray(state.triangle[:used, :used]), state.space.basis[:used])
 
@@ -278,7 +308,7 @@ def matrix(state: FrequentDirectionsState) -> np.ndarray:
 
 @compiled
 def with_sums(state: FrequentDirectionsState, sums: Sums) -> FrequentDirectionsState:
-    """Give S other sums: a new ridge, and the inverse on the span made anew."""
+    """Replace the truncation totals, and recompute the ridge and the inverse on the span from them."""
     space, used, ridge = state.space, state.space.used, ridge_of(state.settings, sums.shed)
     log_det = (space.basis.shape[1] - used) * np.log(ridge)
     if used > 0:
@@ -295,7 +325,7 @@ def with_sums(state: FrequentDirectionsState, sums: Sums) -> FrequentDirectionsS
 
 @contract.merge.for_state(FrequentDirectionsState)
 def merge(state: FrequentDirectionsState, other: FrequentDirectionsState) -> FrequentDirectionsState:
-    """Stack both sketches' rows and shrink; the shed masses add, and so do the certificates."""
+    """Merge two sketches: stack their rows and shrink; the shed masses add, and so do the error bounds."""
     rows, mass = sketch_rows(other), state.sums.mass + other.sums.mass
     for i in range(rows.shape[0]):
         state = contract.append(state, rows[i])
@@ -305,7 +335,7 @@ def merge(state: FrequentDirectionsState, other: FrequentDirectionsState) -> Fre
 
 
 def is_valid_sketch(s: FrequentDirectionsState, dim: int) -> bool:
-    """Return whether counters and shapes of a sketch of rows of width `dim` fit together."""
+    """Return True if counters and shapes of a sketch agree, for rows of width `dim`."""
     capacity, settings = len(s.space.basis), s.settings
     return (
         is_valid_subspace(s.space, dim)

@@ -1,7 +1,8 @@
-"""Rows that a sketch has lost: directions cut of X^T X and not put back, in units of the ridge that A has there.
+"""Relative loss of a sketch: what was cut from X^T X and not put back, in units of the ridge.
 
-Ridge regression divides by A what is summed over all rows. Where A has lost n rows of a direction and b has not, a mean
-is up to 1 + n / ridge times too large: the scores of a sketch that is too small beside its reg grow with the stream.
+Ridge regression solves A theta = b, where b is summed over all rows. If A has lost n rows of a direction and b has not,
+a predicted reward is up to 1 + n / ridge times too large. The scores of a sketch that is too small for its reg
+therefore grow with the stream.
 """
 
 from typing import Any
@@ -10,9 +11,10 @@ from onepass.design.contract import error_bound, spectrum, sums
 
 
 def relative_loss(state: Any, reg: float) -> float:
-    """Return the larger of all cuts and of the average eigenvalue that is missing, over the present ridge.
+    """Return the larger of two losses, divided by the present ridge: the sum of all cuts, and a missing eigenvalue.
 
-    0 where the certificate is at most reg: for exact designs at no cost. Else one `spectrum`.
+    The second is the average eigenvalue that A lacks outside the held directions. The result is 0 if the error bound is
+    at most reg, which costs nothing for exact designs. Otherwise one `spectrum` is computed.
     """
     if not error_bound(state) > reg:
         return 0.0

@@ -1,8 +1,9 @@
-"""By how much cuts have raised a design beyond its rows: g with A_t <= A_(t-1) + x x^T + (g_t - g_(t-1)) I at a row.
+"""Growth of a design by truncation: g_t with A_t <= A_(t-1) + x x^T + (g_t - g_(t-1)) I for every row.
 
-What a radius of steps pays for a sketch: a step's own potential is in the norm of A, and a cut that raises A raises it.
-Plain cuts only lower A, g = 0; compensation puts what was cut back as a multiple of I; projector splitting turns its
-factors when it truncates, and A may then rise by any part of what it holds (measured: by more than the longest row).
+Confidence radii of estimators that take steps need it, because their potential is measured in the norm of A, and a cut
+that raises A raises the potential. Plain cuts only lower A, so g = 0. Compensation puts what was cut back as a multiple
+of I. Projector splitting turns its factors when it truncates, and A may then rise by any part of what it holds
+(measured: by more than the longest row).
 """
 
 from functools import partial
@@ -19,7 +20,10 @@ from onepass.foundation.generic import generic
 
 @partial(generic, default=True)
 def potential_growth(state: Any) -> float:
-    """g, infinite where none is known. Default: 0 for what has no error."""
+    """Return the growth g by truncation so far; infinite if no bound is known.
+
+    The default is 0 for a state without error.
+    """
     return 0.0 if error_bound(state) == 0.0 else np.inf
 
 
@@ -30,11 +34,11 @@ def growth_by_compensation(state: FrequentDirectionsState) -> float:
 
 @potential_growth.for_state(DyadicState)
 def growth_by_all_blocks(state: DyadicState) -> float:
-    """Return g of frozen blocks and the active one together: the compensation times the sum of all cuts."""
+    """Return the growth g of all dyadic blocks together, the compensation times the sum of all cuts."""
     return state.block.settings.compensation * sums(state).shed
 
 
 @potential_growth.for_state(ProjectorSplittingState)
 def growth_by_splitting(state: ProjectorSplittingState) -> float:
-    """Nothing, until something is truncated."""
+    """Return 0 until something is truncated, then infinity."""
     return 0.0 if sums(state).shed == 0.0 else np.inf

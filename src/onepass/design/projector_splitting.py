@@ -22,7 +22,7 @@ by s instead and, as the trace of X^T X is known exactly, puts the mass outside 
 of I: ridge = reg + (trace - kept) / (dim - rank). What is truncated below 5,000 roundings of U V^T, where singular
 values are relative to reg, is summed up in the certificate; once more was truncated there is none. Models per arm
 truncate by the spectrum of A, compensated or not: their root is symmetric (arena.py).
-Cost O(dim rank) a row (amortized), memory 4 rank dim numbers.
+A row costs O(dim rank) (amortized), memory 4 rank dim numbers.
 """
 
 from typing import Any, NamedTuple
@@ -63,9 +63,11 @@ TOLERANCE = 5e3  # roundings below which a direction of U V^T that is cut counts
 
 
 class ProjectorSplittingRule(NamedTuple):
-    """rank r; compensate: put what was cut back into the ridge; reg.
+    """Truncation rule and settings of projector splitting.
 
-    cholesky: the factor of a batch is triangular; every_row: a splitting step at every row.
+    `rank` is r; `compensate` says if what was cut is added to the ridge; `reg` is the regularization; `cholesky` says
+    if the factor of a batch is triangular instead of symmetric; `every_row` says if a splitting step is taken at every
+    row.
     """
 
     rank: int
@@ -76,10 +78,11 @@ class ProjectorSplittingRule(NamedTuple):
 
 
 class ProjectorSplittingState(NamedTuple):
-    """left, right (2 rank, dim): the columns of U and V as rows, `used` of them.
+    """State of projector splitting.
 
-    sums.shed > 0: more than rounding was truncated; sums.dust bounds what all truncations of no more than that did to
-    A.
+    left, right (2 rank, dim) hold the columns of U and V as rows; the first `used` of them count. `ridge` is the
+    eigenvalue of A outside their span. In `sums`, shed > 0 means that more than rounding was truncated, and dust bounds
+    the change of A by all truncations that were only rounding.
     """
 
     left: np.ndarray
@@ -94,7 +97,11 @@ class ProjectorSplittingState(NamedTuple):
 def truncate_to_rank(
     rule: ProjectorSplittingRule, spectrum: np.ndarray, ridge: float, sums: Sums, dim: int, precision: float, eps: float
 ) -> tuple[np.ndarray, float, Sums]:
-    """Keep the `rank` largest; compensated: the rest of the trace, which is known exactly, becomes the ridge."""
+    """Keep the `rank` largest eigenvalues; arguments and results are those of `truncation.truncate`.
+
+    With compensation, the rest of the trace of X^T X, which is known exactly, is spread over the other directions as
+    ridge.
+    """
     keep, held, lost = min(rule.rank, spectrum.size), 0.0, 0.0
     for i in range(keep):
         held += spectrum[i] + ridge - rule.reg
@@ -116,13 +123,13 @@ def truncate_to_rank(
 
 @compiled
 def shrinkage(value: float, ridge: float) -> float:
-    """1 - sqrt(ridge / (ridge + s)): the singular value of U V^T for an eigenvalue s of A - ridge I."""
+    """Return 1 - sqrt(ridge / (ridge + value)), the singular value of U V^T for an eigenvalue of A - ridge I."""
     return 1.0 - np.sqrt(ridge / (ridge + value))
 
 
 @compiled
 def with_columns(state: ProjectorSplittingState, used: int, ridge: float, sums: Sums) -> ProjectorSplittingState:
-    """Return the state, whose columns were written in place, with other counters."""
+    """Return the state, whose columns were written in place, with the fields `used`, `ridge` and `sums` replaced."""
     return ProjectorSplittingState(
         left=state.left, right=state.right, used=used, ridge=ridge, sums=sums, settings=state.settings
     )
@@ -130,7 +137,7 @@ def with_columns(state: ProjectorSplittingState, used: int, ridge: float, sums: 
 
 @compiled
 def whiten(state: ProjectorSplittingState, rows: np.ndarray) -> np.ndarray:
-    """L^-1 x for every row, shape (n, dim) -> (n, dim)."""
+    """Return L^-1 x for every row x, shape (n, dim) -> (n, dim), where A = L L^T."""
     out = dot(dot(rows, state.right[: state.used].T), state.left[: state.used])
     scale = 1.0 / np.sqrt(state.ridge)
     for i in range(rows.shape[0]):
@@ -141,7 +148,7 @@ def whiten(state: ProjectorSplittingState, rows: np.ndarray) -> np.ndarray:
 
 @compiled
 def unwhiten(state: ProjectorSplittingState, z: np.ndarray) -> np.ndarray:
-    """L^-T z = (z - V U^T z) / sqrt(ridge), shape (dim,) -> (dim,)."""
+    """Return L^-T z = (z - V U^T z) / sqrt(ridge), shape (dim,) -> (dim,), where A = L L^T."""
     out = dot(dot(state.left[: state.used], z), state.right[: state.used])
     scale = 1.0 / np.sqrt(state.ridge)
     for j in range(z.size):
@@ -151,7 +158,10 @@ def unwhiten(state: ProjectorSplittingState, z: np.ndarray) -> np.ndarray:
 
 @compiled
 def join(state: ProjectorSplittingState, q: np.ndarray, scaled: np.ndarray, mass: float) -> ProjectorSplittingState:
-    """Append the increment `scaled`^T q (I - U V^T) for rows q and scaled (m, dim)."""
+    """Append columns for the increment scaled^T q (I - U V^T) to U V^T, and return the state.
+
+    q and scaled (m, dim) hold rows, and `mass` is the sum of the batch's squared norms.
+    """
     left, right, used = state.left, state.right, state.used
     seen = dot(dot(q, left[:used].T), right[:used])
     for i in range(q.shape[0]):
@@ -192,7 +202,7 @@ def integrate(state: ProjectorSplittingState) -> None:
 
 @compiled
 def truncate_factors(state: ProjectorSplittingState) -> float:
-    """Thin SVD of U V^T, cut to `rank`; returns the largest singular value that was cut."""
+    """Truncate U V^T to `rank` by a thin SVD, in place, and return the largest singular value that was cut."""
     rank, used = state.settings.rank, state.used
     u, s = orthonormal(state.left[:used])
     v, t = orthonormal(state.right[:used])
@@ -207,7 +217,10 @@ def truncate_factors(state: ProjectorSplittingState) -> float:
 
 @compiled
 def symmetric_factor(whitened: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rows Q and (Q^T C)^T for Y = P diag(s) Q, C = 1 - 1 / sqrt(1 + s^2); null directions are left out."""
+    """Return Q and (Q^T C)^T, the rows of a batch's symmetric factor, where null directions are left out.
+
+    For the whitened batch Y = P diag(s) Q, C = diag(1 - 1 / sqrt(1 + s^2)).
+    """
     _, singular, q = svd(whitened)
     kept, scaled = 0, q.copy()
     for i in range(singular.size):
@@ -222,7 +235,10 @@ def symmetric_factor(whitened: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 @compiled
 def triangular_factor(whitened: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rows Q and (Q^T C)^T for Y^T = Q^T R, I + R R^T = M M^T, C = (M - I) M^-1 (Shustova et al. algorithm 4)."""
+    """Return Q and (Q^T C)^T, the rows of a batch's triangular factor (Shustova et al. algorithm 4).
+
+    For the whitened batch Y, Y^T = Q^T R and I + R R^T = M M^T; then C = (M - I) M^-1.
+    """
     q, r = orthonormal(whitened)
     size = q.shape[0]
     gram = dot(r, r.T).astype(np.float64)
@@ -245,16 +261,17 @@ def triangular_factor(whitened: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 @compiled
 def eps_of(state: ProjectorSplittingState) -> float:
-    """Return the rounding unit of the state's arrays."""
+    """Return the rounding unit (machine epsilon) of the state's arrays."""
     return float(np.finfo(state.left.dtype).eps)
 
 
 @compiled
 def movement_bound(state: ProjectorSplittingState, lost: float) -> float:
-    """Bound how far A moves when U V^T loses a small singular value `lost`, of vectors p and q, and is rounded.
+    """Return a bound on how far A moves if U V^T loses a small singular value `lost` and is rounded.
 
-    A^-1 changes by lost (p q^T + q p^T) / ridge, in which A p and A q are sqrt(ridge ||A||) long at most: 2 lost ||A||.
-    Rounding of U V^T need not point away from the large eigenvalues v of A: eps there is 2 eps sqrt(v / ridge) ||A||.
+    Let p and q be its singular vectors. A^-1 changes by lost (p q^T + q p^T) / ridge, where A p and A q have norms of
+    at most sqrt(ridge ||A||), so A changes by 2 lost ||A||. Rounding of U V^T need not point away from the large
+    eigenvalues v of A, so eps there counts 2 eps sqrt(v / ridge) ||A||.
     """
     size = state.ridge + state.sums.mass
     return 2.0 * (lost + COMPRESSED * eps_of(state) * np.sqrt(size / state.settings.reg)) * size
@@ -262,9 +279,9 @@ def movement_bound(state: ProjectorSplittingState, lost: float) -> float:
 
 @compiled
 def sums_after_truncation(state: ProjectorSplittingState, lost: float) -> Sums:
-    """Return the sums after a singular value `lost` of U V^T was truncated.
+    """Return the totals after a singular value `lost` of U V^T was truncated.
 
-    It counts as dust or, once it was more than that, as shed.
+    It counts as dust if it is only rounding, and otherwise as shed.
     """
     sums = state.sums
     if sums.shed == 0.0 and lost <= TOLERANCE * eps_of(state):
@@ -277,9 +294,9 @@ def sums_after_truncation(state: ProjectorSplittingState, lost: float) -> Sums:
 
 @compiled
 def compensate_cut(state: ProjectorSplittingState) -> ProjectorSplittingState:
-    """Cut the spectrum of A by the rule, and make U and V from what it keeps.
+    """Truncate the spectrum of A by the rule, and compute U and V from what is kept.
 
-    U and V span the same space: it was so after the last compression, and a row adds y to U and y - V U^T y to V.
+    U and V span the same space: they did after the last compression, and a row adds y to U and y - V U^T y to V.
     """
     rule, used, dim = state.settings, state.used, state.left.shape[1]
     q, _ = orthonormal(state.right[:used])
@@ -306,7 +323,7 @@ def compensate_cut(state: ProjectorSplittingState) -> ProjectorSplittingState:
 
 @compiled
 def compress(state: ProjectorSplittingState) -> ProjectorSplittingState:
-    """Back to `rank` columns."""
+    """Reduce U V^T to `rank` columns."""
     rank = state.settings.rank
     if state.used <= rank:
         return state
@@ -336,7 +353,7 @@ def append(state: ProjectorSplittingState, row: np.ndarray) -> ProjectorSplittin
 
 @contract.append_rows.for_state(ProjectorSplittingState)
 def append_rows(state: ProjectorSplittingState, rows: np.ndarray) -> ProjectorSplittingState:
-    """Batches of at most `rank` rows; row by row where every row takes a splitting step."""
+    """Append rows in batches of at most `rank` rows, or one by one if every row takes a splitting step."""
     if state.settings.every_row:
         for i in range(rows.shape[0]):
             state = append(state, rows[i])
@@ -374,7 +391,7 @@ def root(state: ProjectorSplittingState, z: np.ndarray) -> np.ndarray:
 
 @contract.log_det.for_state(ProjectorSplittingState)
 def log_det(state: ProjectorSplittingState) -> float:
-    """Return dim log ridge - 2 log |det(I - V^T U)|, of at least the ridge. Cost O(dim rank^2)."""
+    """Return log det A = dim log ridge - 2 log |det(I - V^T U)|, but at least dim log ridge, in O(dim rank^2)."""
     total = state.left.shape[1] * np.log(state.ridge)
     if state.used == 0:
         return total
@@ -387,7 +404,10 @@ def log_det(state: ProjectorSplittingState) -> float:
 
 @contract.error_bound.for_state(ProjectorSplittingState)
 def error_bound(state: ProjectorSplittingState) -> float:
-    """Bound what truncations did to A, each of no more than rounding, and the rounding of its root (see `moved`)."""
+    """Return a bound on ||A - A_hat||_2 from truncations of no more than rounding, and from rounding of the root.
+
+    It is infinite once more was truncated (see `movement_bound`).
+    """
     mass, reg = state.sums.mass, state.settings.reg
     return certificate(state.settings, state.sums, inverse_root_error(eps_of(state), mass, reg))
 
@@ -399,7 +419,10 @@ def sums(state: ProjectorSplittingState) -> Sums:
 
 @contract.spectrum.for_state(ProjectorSplittingState)
 def spectrum(state: ProjectorSplittingState) -> tuple[np.ndarray, np.ndarray, float]:
-    """A^-1 = M^T M / ridge on the span of U and V, M = I - U V^T there; ridge outside."""
+    """Return the eigenvalues and eigenvectors of A_hat on the span of U and V, and the ridge, its eigenvalue elsewhere.
+
+    There A^-1 = M^T M / ridge with M = I - U V^T.
+    """
     used, dim = state.used, state.left.shape[1]
     if used == 0:
         return np.empty(0), state.left[:0], state.ridge
@@ -449,7 +472,7 @@ class ProjectorSplitting(Design):
 
     Notes
     -----
-    Cost O(dim rank) a row, amortized; O(dim rank^2) a row with `schedule="row"`. Memory 4 rank dim numbers.
+    A row costs O(dim rank), amortized; O(dim rank^2) a row with `schedule="row"`. Memory 4 rank dim numbers.
 
     Examples
     --------

@@ -1,7 +1,8 @@
-"""A sketch that is a rule: an inverse on a subspace, cut by the rule as soon as it holds `limit` directions.
+"""Sketch defined by a truncation rule alone: an inverse on a subspace, cut when it holds `limit` directions.
 
-The whole contract for a design that says no more than what it gives up (truncation.py): what an arm of an arena is, as
-a shared design. CONTRIBUTING shows one. Cost O(dim limit) a row, memory limit (dim + limit) numbers.
+It implements the whole contract for a design that only declares its rule (truncation.py). An arm of an arena works in
+the same way; this is the shared design. CONTRIBUTING shows an example. The cost is O(dim limit) a row, the memory limit
+(dim + limit) numbers.
 """
 
 from typing import Any, NamedTuple
@@ -25,7 +26,11 @@ from onepass.foundation.linalg import dot, inverse_root_error
 
 
 class SketchSettings(NamedTuple):
-    """rule: what `cutting.cut` is registered for; it is applied at `limit` directions; reg."""
+    """Settings of a rule-based sketch.
+
+    `rule` is an object for whose type `truncation.truncate` is registered; it is applied at `limit` directions; `reg`
+    is the regularization.
+    """
 
     rule: Any
     limit: int
@@ -34,7 +39,7 @@ class SketchSettings(NamedTuple):
 
 @register_subspace_members
 class SketchState(NamedTuple):
-    """space: A^-1 on what the rows span; sums: what they and the cuts came to."""
+    """State of a rule-based sketch: `space` is A^-1 on the span of the rows, `sums` the totals of rows and cuts."""
 
     space: Subspace
     sums: Sums
@@ -42,7 +47,10 @@ class SketchState(NamedTuple):
 
 
 def init_rule_sketch(dim: int, cutting: Truncation, reg: float, dtype: np.dtype) -> SketchState:
-    """Return A = reg I for rows of this width; abstract if states are abstract (foundation/state.py)."""
+    """Return the sketch A = reg I for rows of width `dim`, with the truncation rule and limits `cutting`.
+
+    It is abstract if states are abstract (foundation/state.py).
+    """
     return SketchState(
         space=init_subspace(dim, min(cutting.limit, dim), reg, dtype),
         sums=Sums(mass=0.0, shed=0.0, weighted=0.0, dust=0.0),
@@ -51,7 +59,7 @@ def init_rule_sketch(dim: int, cutting: Truncation, reg: float, dtype: np.dtype)
 
 
 def is_valid_rule_sketch(state: SketchState, begun: SketchState) -> bool:
-    """Return whether a state read from a file is one of a sketch that began as `begun`."""
+    """Return True if a state read from a file can belong to a sketch that began as `begun`."""
     shapes = state.space.basis.shape == begun.space.basis.shape and state.settings == begun.settings
     return shapes and is_valid_subspace(state.space, begun.space.basis.shape[1]) and is_valid_sums(state.sums)
 
@@ -78,7 +86,7 @@ def matrix(state: SketchState) -> np.ndarray:
 
 @contract.merge.for_state(SketchState)
 def merge(state: SketchState, other: SketchState) -> SketchState:
-    """Merge two sketches: the other's directions, times the root of their eigenvalue beyond the ridge, are rows."""
+    """Merge two sketches: the other's directions are appended as rows, scaled by sqrt(eigenvalue - ridge)."""
     values, vectors, ridge = spectrum_in(other.space)
     mass = state.sums.mass + other.sums.mass
     for i in range(values.size):

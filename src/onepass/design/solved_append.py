@@ -1,6 +1,6 @@
-"""A row whose A^-1 x is known is appended for less: of the four products of a solve and an append, two are left.
+"""Cheaper append of a row x for which A^-1 x is already known: two of four matrix-vector products are saved.
 
-Estimators that step along A^-1 x append the same x, with a weight that they learn from x^T A^-1 x.
+Estimators that step along A^-1 x append the same x afterwards, with a weight that depends on x^T A^-1 x.
 """
 
 from functools import partial
@@ -17,19 +17,19 @@ from onepass.foundation.linalg import dot
 
 @partial(generic, default=True)
 def solve_in_halves(state: Any, row: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return what `append_solved` needs of a solve, and A^-1 x, for a row x (dim,)."""
+    """Return an intermediate result for `append_solved`, and A^-1 x, for a row x (dim,)."""
     return row, solve(state, row)
 
 
 @partial(generic, default=True)
 def append_solved(state: Any, row: np.ndarray, half: np.ndarray, direction: np.ndarray, weight: float) -> Any:
-    """Return A + weight x x^T, given both results of `solve_in_halves(state, row)`."""
+    """Return the state of A + weight x x^T, given both results of `solve_in_halves(state, row)`."""
     return append(state, scale_row(row, weight))
 
 
 @compiled
 def scale_row(row: np.ndarray, weight: float) -> np.ndarray:
-    """Return sqrt(weight) x."""
+    """Return sqrt(weight) x for a row x (dim,)."""
     scaled, size = np.empty_like(row), np.sqrt(weight)
     for j in range(row.size):
         scaled[j] = size * row[j]
@@ -38,7 +38,7 @@ def scale_row(row: np.ndarray, weight: float) -> np.ndarray:
 
 @compiled
 def append_with_leverages(state: Any, rows: np.ndarray) -> tuple[Any, np.ndarray]:
-    """Append rows (t, dim) one after the other; returns the state, and x^T A^-1 x (t,) of each before it was there."""
+    """Append rows (t, dim) one by one, and return the state and x^T A^-1 x (t,) of each row before it was added."""
     leverages = np.empty(rows.shape[0])
     for i in range(rows.shape[0]):
         leverages[i] = dot(rows[i], solve(state, rows[i]))
@@ -48,7 +48,7 @@ def append_with_leverages(state: Any, rows: np.ndarray) -> tuple[Any, np.ndarray
 
 @solve_in_halves.for_state(ExactState)
 def solve_exact_in_halves(state: ExactState, row: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return R^T x and R R^T x."""
+    """Return R^T x and R R^T x = A^-1 x, where R is the root."""
     half = dot(row, state.root)
     return half, dot(state.root, half)
 
@@ -57,7 +57,10 @@ def solve_exact_in_halves(state: ExactState, row: np.ndarray) -> tuple[np.ndarra
 def append_solved_to_exact(
     state: ExactState, row: np.ndarray, half: np.ndarray, direction: np.ndarray, weight: float
 ) -> ExactState:
-    """Update the root by R^T x and A^-1 x, and let x wait for A as in `exact.append`."""
+    """Append a row x of this weight, given half = R^T x and direction = A^-1 x, and put it into the buffer of rows.
+
+    The result is that of `exact.append`, without a second multiplication by the root.
+    """
     leverage = float(dot(half, half))
     if leverage > 0.0:
         shift_root(state.root, half, direction, leverage, weight)

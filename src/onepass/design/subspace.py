@@ -1,10 +1,13 @@
-"""The shape in which every sketch keeps its inverse: dense on a subspace, a multiple of I outside it.
+"""Representation of a sketch's inverse: dense on a subspace, and a multiple of I outside it.
+
+The inverse has the form
 
     A^-1 = (I - Q^T Q) / ridge + Q^T R R^T Q
 
-Q (used, dim) has orthonormal rows, R (used, used) is a root of the inverse on their span. Scoring n rows is one
-GEMM of d x used and a small one. Against the more common A^-1 = (I - W^T W) / ridge this needs no second copy of the
-rows and cancels less: with rows of norms 1e-6 to 1e6 that form erred by 3e-6 of ||A^-1||, roots by 2e-11 (measured).
+Q (used, dim) has orthonormal rows, R (used, used) is a root of the inverse on their span. Scoring n rows takes one
+matrix product of n x dim x used, and a small one. Compared with the more common A^-1 = (I - W^T W) / ridge, this needs
+no second copy of the rows and cancels less: with rows of norms 1e-6 to 1e6 that form erred by 3e-6 of ||A^-1||, roots
+by 2e-11 (measured).
 """
 
 import math
@@ -23,9 +26,13 @@ ASKED = 1e10  # roundings of b that may be left of A^-1 b before b - Q^T Q b is 
 
 
 class Subspace(NamedTuple):
-    """basis (capacity, dim), root (capacity, capacity): `used` rows count; root is zero beyond.
+    """Inverse that is dense on a subspace: A^-1 = (I - Q^T Q) / ridge + Q^T R R^T Q.
 
-    left: bounds how far A would move if what rows had outside the span, and was not kept, were added.
+    - basis (capacity, dim): Q; the first `used` rows count.
+    - root (capacity, capacity): R, zero beyond the first `used` rows and columns.
+    - ridge: eigenvalue of A outside the subspace.
+    - log_det: log det A.
+    - left: bound on how far A would move if the parts of rows outside the span that were dropped were added.
     """
 
     basis: np.ndarray
@@ -37,13 +44,13 @@ class Subspace(NamedTuple):
 
 
 def init_subspace(dim: int, capacity: int, ridge: float, dtype: np.dtype) -> Subspace:
-    """Return an empty subspace of rows of this width: A = ridge I."""
+    """Return an empty subspace for rows of width `dim`, with room for `capacity` directions: A = ridge I."""
     basis, root = zeros(capacity, dim, dtype=dtype), zeros(capacity, capacity, dtype=dtype)
     return Subspace(basis=basis, root=root, used=0, ridge=ridge, log_det=dim * math.log(ridge), left=0.0)
 
 
 def is_valid_subspace(s: Subspace, dim: int) -> bool:
-    """Return whether counters and shapes of a subspace of rows of this width fit together."""
+    """Return True if counters and shapes of a subspace agree, for rows of width `dim`."""
     capacity = len(s.basis)
     shapes = s.basis.shape == (capacity, dim) and s.root.shape == (capacity, capacity)
     return shapes and 0 <= s.used <= min(capacity, dim) and s.ridge > 0.0 and s.left >= 0.0
@@ -64,7 +71,10 @@ def init_subspace_like(like: np.ndarray, capacity: int, ridge: float) -> Subspac
 
 @compiled
 def add_direction(space: Subspace, residual: np.ndarray, length: float) -> Subspace:
-    """Return the space with one more direction, a residual of that length; A stays. The caller has made room."""
+    """Return the subspace with one more direction, the residual of a row divided by its `length`; A stays the same.
+
+    The caller has made room.
+    """
     basis, root, used = space.basis, space.root, space.used
     for j in range(residual.size):
         basis[used, j] = residual[j] / length
@@ -76,7 +86,7 @@ def add_direction(space: Subspace, residual: np.ndarray, length: float) -> Subsp
 
 @compiled
 def raise_log_det(space: Subspace, q: float) -> Subspace:
-    """Return the space whose root has taken in a row of x^T A^-1 x = q: log det A grows by log(1 + q)."""
+    """Return the subspace with log det A raised by log(1 + q), after the root took in a row with x^T A^-1 x = q."""
     return Subspace(
         basis=space.basis,
         root=space.root,
@@ -89,7 +99,10 @@ def raise_log_det(space: Subspace, q: float) -> Subspace:
 
 @compiled
 def record_omission(space: Subspace, coordinates: np.ndarray, length: float) -> Subspace:
-    """Return the space without what a row had outside it, `length` long."""
+    """Return the subspace after the part of a row outside the span, of norm `length`, was dropped.
+
+    The bound `left` grows; `coordinates` are those of the row in the span.
+    """
     return Subspace(
         basis=space.basis,
         root=space.root,
@@ -104,8 +117,8 @@ def record_omission(space: Subspace, coordinates: np.ndarray, length: float) -> 
 def grow(space: Subspace, row: np.ndarray) -> tuple[Subspace, np.ndarray]:
     """Extend the basis of a subspace by the part of a row outside its span, without adding the row to the design.
 
-    Returns the space, and the coordinates of the row in the basis (one more if the row was outside). The design's Gram
-    matrix stays the same. If the basis is full, the part outside is left out; callers make room before.
+    Returns the subspace, and the coordinates of the row in the basis (one more if the row was outside). A stays the
+    same. If the basis is full, the part outside is dropped; callers make room before.
     """
     coordinates, residual, length = split(space.basis[: space.used], row)
     if length > 0.0 and space.used < space.basis.shape[0]:
@@ -122,14 +135,14 @@ def grow(space: Subspace, row: np.ndarray) -> tuple[Subspace, np.ndarray]:
 
 @compiled
 def extend(space: Subspace, row: np.ndarray) -> tuple[Subspace, np.ndarray]:
-    """Add a row, A += x x^T, and return the space and the coordinates of x."""
+    """Add a row x, so that A grows by x x^T, and return the subspace and the coordinates of x."""
     space, coordinates = grow(space, row)
     return raise_log_det(space, update_root(space.root[: space.used], coordinates)), coordinates
 
 
 @compiled
 def enlarge(space: Subspace, capacity: int) -> Subspace:
-    """Copy the space, with room for `capacity` directions, or for no more than it has."""
+    """Return a copy of the subspace with room for at least `capacity` directions."""
     capacity, used = max(capacity, space.used), space.used
     basis = np.zeros((capacity, space.basis.shape[1]), space.basis.dtype)
     root = np.zeros((capacity, capacity), space.root.dtype)
@@ -140,7 +153,10 @@ def enlarge(space: Subspace, capacity: int) -> Subspace:
 
 @compiled
 def with_spectrum(space: Subspace, directions: np.ndarray, spectrum: np.ndarray, ridge: float) -> Subspace:
-    """Set A = ridge I + sum of spectrum_i q_i q_i^T, in place; directions (k, used): q_i in coordinates of Q."""
+    """Set A = ridge I + sum of spectrum_i q_i q_i^T, in place.
+
+    directions (k, used) holds the q_i as rows, in coordinates of Q.
+    """
     basis, root, keep = space.basis, space.root, spectrum.size
     fill(basis[:keep], dot(directions, basis[: space.used]))
     root.fill(0.0)
@@ -154,9 +170,9 @@ def with_spectrum(space: Subspace, directions: np.ndarray, spectrum: np.ndarray,
 
 @compiled
 def subspace_from_spectrum(vectors: np.ndarray, values: np.ndarray, ridge: float, least: float) -> Subspace:
-    """Return A = ridge I + sum of (values_i - ridge) v_i v_i^T as a space.
+    """Return the subspace of A = ridge I + sum of (values_i - ridge) v_i v_i^T, with the v_i as rows of `vectors`.
 
-    It has the directions whose value is above `least`.
+    Only directions whose value is above `least` are used.
     """
     kept = 0
     for i in range(values.size):
@@ -175,13 +191,16 @@ def subspace_from_spectrum(vectors: np.ndarray, values: np.ndarray, ridge: float
 
 @compiled
 def digits_lost(outside: float, total: float, inside: float, ridge: float, eps: float) -> bool:
-    """Return whether outside = ||x||^2 - ||Q x||^2 lacks digits that outside / ridge + inside needs; total ||x||^2."""
+    """Return True if the difference `outside` = ||x||^2 - ||Q x||^2 has lost digits that x^T A^-1 x needs.
+
+    x^T A^-1 x is outside / ridge + inside, and `total` is ||x||^2; `eps` is the rounding unit.
+    """
     return outside < SHRUNK * total and NEGLIGIBLE * eps * total > DIGITS * inside * ridge
 
 
 @compiled
 def solve_in(space: Subspace, b: np.ndarray) -> np.ndarray:
-    """A^-1 b = b / ridge + Q^T (R R^T p - p / ridge) with p = Q b."""
+    """Return A^-1 b = b / ridge + Q^T (R R^T p - p / ridge) with p = Q b, for b (dim,)."""
     basis, root, ridge = space.basis[: space.used], space.root[: space.used], space.ridge
     p = dot(basis, b)
     inside = dot(root, dot(p, root))
@@ -206,7 +225,7 @@ def solve_in(space: Subspace, b: np.ndarray) -> np.ndarray:
 
 @compiled
 def inverse_quadratic_in(space: Subspace, rows: np.ndarray) -> np.ndarray:
-    """x^T A^-1 x = (||x||^2 - ||p||^2) / ridge + ||R^T p||^2 with p = Q x, for every row x."""
+    """Return x^T A^-1 x = (||x||^2 - ||p||^2) / ridge + ||R^T p||^2 with p = Q x, for every row x; (n, dim) -> (n,)."""
     basis, root = space.basis[: space.used], space.root[: space.used]
     projected = dot(rows, basis.T)
     inside, total, covered = squared_norms(dot(projected, root)), squared_norms(rows), squared_norms(projected)
@@ -222,9 +241,9 @@ def inverse_quadratic_in(space: Subspace, rows: np.ndarray) -> np.ndarray:
 
 @compiled
 def inverse_gram_in(space: Subspace, rows: np.ndarray) -> np.ndarray:
-    """Return X A^-1 X^T = E E^T / ridge + T T^T with P = X Q^T, E = X - P Q, T = P R.
+    """Return X A^-1 X^T = E E^T / ridge + T T^T, where P = X Q^T, E = X - P Q and T = P R; (n, dim) -> (n, n).
 
-    E E^T = X X^T - P P^T while that has its digits.
+    E E^T is computed as X X^T - P P^T as long as that has enough digits.
     """
     basis, root = space.basis[: space.used], space.root[: space.used]
     projected = dot(rows, basis.T)
@@ -247,7 +266,7 @@ def inverse_gram_in(space: Subspace, rows: np.ndarray) -> np.ndarray:
 
 @compiled
 def root_in(space: Subspace, z: np.ndarray) -> np.ndarray:
-    """((I - Q^T Q) / sqrt(ridge) + Q^T R Q) z."""
+    """Return ((I - Q^T Q) / sqrt(ridge) + Q^T R Q) z, a root of A^-1 times z; (dim,) -> (dim,)."""
     basis = space.basis[: space.used]
     p, coordinates = dot(basis, z), np.zeros(space.root.shape[1], basis.dtype)
     for i in range(p.size):
@@ -265,7 +284,7 @@ def root_in(space: Subspace, z: np.ndarray) -> np.ndarray:
 
 @compiled
 def spectrum_in(space: Subspace) -> tuple[np.ndarray, np.ndarray, float]:
-    """Eigenvalues and eigenvectors on the span, those of the root turned by Q; ridge outside it."""
+    """Return the eigenvalues and eigenvectors of A on the subspace, and the ridge, its eigenvalue outside."""
     if space.used == 0:
         return np.empty(0), space.basis[:0], space.ridge
     values, vectors = spectrum_of_root(space.root[: space.used, : space.used])
@@ -274,7 +293,7 @@ def spectrum_in(space: Subspace) -> tuple[np.ndarray, np.ndarray, float]:
 
 @compiled
 def matrix_in(space: Subspace) -> np.ndarray:
-    """Return ridge I + Q^T ((R R^T)^-1 - ridge I) Q."""
+    """Return the dense matrix A = ridge I + Q^T ((R R^T)^-1 - ridge I) Q, shape (dim, dim)."""
     values, vectors, ridge = spectrum_in(space)
     directions = vectors.astype(np.float64)
     return ridge * np.eye(directions.shape[1]) + dot(directions.T * (values - ridge), directions)

@@ -1,4 +1,4 @@
-"""Answers of a state whose inverse lies on a subspace: all functions that ask, none that learns."""
+"""Contract functions for states whose inverse lies on a subspace: all that read the state, none that learns."""
 
 from typing import Any, TypeVar
 
@@ -12,7 +12,10 @@ State = TypeVar("State", bound=type)
 
 
 def register_subspace_members(state_class: State) -> State:
-    """Register these for a state with the fields `space`, the inverse, and `sums`, what was cut: a decorator."""
+    """Register the reading functions of the contract for a state class; a class decorator.
+
+    The class needs the fields `space`, the inverse, and `sums`, the truncation totals.
+    """
     contract.solve.for_state(state_class)(solve)
     contract.inverse_quadratic.for_state(state_class)(inverse_quadratic)
     contract.inverse_gram.for_state(state_class)(inverse_gram)

@@ -1,10 +1,13 @@
-"""Cutting: what a sketch gives up when it holds more directions than it keeps.
+"""Truncation: the rule by which a sketch that holds too many directions drops some of them.
+
+A sketch with eigenvalues s_i and directions q_i changes as follows:
 
     A_hat = ridge I + sum of s_i q_i q_i^T     becomes     ridge' I + sum of s'_i q_i q_i^T over fewer i
 
-A design declares its rule in its own file: a NamedTuple of its settings, `cut` for that type (from the spectrum s to
-s', ridge' and the sums of what was cut) and, if its certificate is another one than the default, `certified`. Its
-class says in `cutting()` when the rule is applied. Shared designs and the arms of an arena call the same function.
+A design declares its rule in its own file. The rule is a NamedTuple of settings, with `truncate` registered for its
+type: it maps the spectrum s to s', ridge' and the totals of what was cut. A rule with its own error bound also
+registers `certificate`. The design's method `truncation()` says when the rule is applied. Shared designs and the arms
+of an arena call the same function.
 """
 
 from functools import partial
@@ -21,10 +24,14 @@ UNKNOWN = float(np.finfo(np.float64).max)  # of dust and shed: infinity, which n
 
 
 class Sums(NamedTuple):
-    """Totals of the rows learned and of the cuts made.
+    """Totals of the rows learned and of the cuts made, from which errors are certified.
 
-    mass: trace of X^T X; shed: sum of all cuts, weighted: sum of place * cut; dust: bounds what rounding did to A in
-    the cuts. From UNKNOWN on nothing is certified.
+    - mass: trace of X^T X, the sum of the rows' squared norms.
+    - shed: sum of all cuts, each an eigenvalue.
+    - weighted: sum of place * cut, where place is the number of the eigenvalue that was subtracted.
+    - dust: bound on the change of A by rounding in the cuts.
+
+    From the value UNKNOWN on, nothing is certified.
     """
 
     mass: float
@@ -34,9 +41,10 @@ class Sums(NamedTuple):
 
 
 class Truncation(NamedTuple):
-    """When a rule is applied: as soon as `limit` directions are held, and above `hold` when a batch has been learned.
+    """Rule and the numbers of directions at which it is applied.
 
-    hold of dim, the width of a row, means never.
+    It is applied as soon as `limit` directions are held, and at the end of a batch if more than `hold` are held. If
+    `hold` is the width of a row, it is never applied at the end of a batch.
     """
 
     rule: Any
@@ -45,38 +53,38 @@ class Truncation(NamedTuple):
 
 
 class Prior(NamedTuple):
-    """The start of an arm without rows of its own: A as an inverse on a subspace, and the sums behind it."""
+    """Model of an arm without rows of its own: A as an inverse on a subspace, and the totals behind it."""
 
     space: Subspace
     sums: Sums
 
 
 def is_valid_sums(sums: Sums) -> bool:
-    """Return whether the sums of a file are possible: none is negative."""
+    """Return True if no total is negative, as it must be in a file."""
     return min(sums) >= 0.0
 
 
 @compiled
 def init_sums() -> Sums:
-    """Return the sums of no rows and no cuts."""
+    """Return the totals of no rows and no cuts, all zero."""
     return Sums(mass=0.0, shed=0.0, weighted=0.0, dust=0.0)
 
 
 @compiled
 def add_mass(sums: Sums, mass: float) -> Sums:
-    """Return the sums after rows of squared norms `mass`."""
+    """Return the totals after more rows, the squared norms of which add up to `mass`."""
     return Sums(mass=sums.mass + mass, shed=sums.shed, weighted=sums.weighted, dust=sums.dust)
 
 
 @compiled
 def saturating_add(total: float, part: float) -> float:
-    """Return total + part, at most UNKNOWN."""
+    """Return total + part, but at most UNKNOWN."""
     return min(total + part, UNKNOWN)
 
 
 @compiled
 def add_sums(first: Sums, second: Sums) -> Sums:
-    """Return the sums of two streams together."""
+    """Return the totals of two streams together."""
     return Sums(
         mass=first.mass + second.mass,
         shed=saturating_add(first.shed, second.shed),
@@ -87,7 +95,7 @@ def add_sums(first: Sums, second: Sums) -> Sums:
 
 @compiled
 def scale_sums(sums: Sums, factor: float) -> Sums:
-    """Return the sums once everything counts `factor` times; what is unknown stays so."""
+    """Return the totals multiplied by `factor`; a value of UNKNOWN stays."""
     return Sums(
         mass=factor * sums.mass,
         shed=factor * sums.shed if sums.shed < UNKNOWN else sums.shed,
@@ -98,7 +106,7 @@ def scale_sums(sums: Sums, factor: float) -> Sums:
 
 @compiled
 def add_dust(sums: Sums, dust: float) -> Sums:
-    """Return the sums after that much more rounding."""
+    """Return the totals with the rounding bound raised by `dust`."""
     return Sums(mass=sums.mass, shed=sums.shed, weighted=sums.weighted, dust=saturating_add(sums.dust, dust))
 
 
@@ -106,31 +114,37 @@ def add_dust(sums: Sums, dust: float) -> Sums:
 def truncate(
     rule: Any, spectrum: np.ndarray, ridge: float, sums: Sums, dim: int, precision: float, eps: float
 ) -> tuple[np.ndarray, float, Sums]:
-    """Return the spectrum that is kept (k,), the ridge and the sums after a cut.
+    """Return the spectrum that is kept (k,), the new ridge, and the new totals; all are new objects.
 
-    spectrum (n,): the eigenvalues of A_hat - ridge I, descending, each known to `precision`; the first k <= n
-    directions are kept; dim: width of a row; eps: of the dtype. Returned arrays are new ones.
+    spectrum (n,) holds the eigenvalues of A_hat - ridge I, descending, each known up to `precision`. The first k <= n
+    directions are kept. `sums` holds the totals so far, `dim` the width of a row, and `eps` the dtype's rounding unit.
     """
     raise TypeError(f"cut is not defined for {type(rule).__name__}; register it with cut.for_state(...)")
 
 
 @partial(generic, default=True)
 def certificate(rule: Any, sums: Sums, rounded: float) -> float:
-    """Return a bound on ||A - A_hat||_2 from the sums and from what rounding adds: infinite once anything was shed."""
+    """Return a bound on ||A - A_hat||_2 from the totals and from the rounding error `rounded`.
+
+    By default it is infinite once more than rounding was cut.
+    """
     return np.inf if sums.shed > 0.0 or sums.dust >= UNKNOWN else sums.dust + rounded
 
 
 @partial(generic, default=True)
 def ridge_after(rule: Any, ridge: float, sums: Sums) -> float:
-    """Return the ridge once all cuts came to `sums`, which may be those of two streams.
+    """Return the ridge once all cuts add up to `sums`, which may come from two streams.
 
-    It stays unless the rule puts back what was cut.
+    By default it does not change; a rule that puts back what was cut overrides this.
     """
     return ridge
 
 
 class MergedRule(NamedTuple):
-    """The rule of two streams whose directions are held already: nothing is cut, their sums are added up."""
+    """Rule for merging two streams whose directions are already held together.
+
+    Nothing is cut, and `other`, the totals of the second stream, is added.
+    """
 
     rule: Any
     other: Sums
@@ -146,10 +160,10 @@ def truncate_merged(
 
 @compiled
 def plan_truncation(space: Subspace, rule: Any, sums: Sums) -> tuple[np.ndarray, float, Sums, np.ndarray, np.ndarray]:
-    """Compute what a cut would leave: the spectrum kept (k,), the ridge, the sums, and the turn; nothing is written.
+    """Compute the result of a truncation of `space` by `rule`, without writing anything; `sums` are the totals before.
 
-    turn (n, n): the n directions held, largest eigenvalue first, in coordinates of the basis; the first k are kept. The
-    spectrum of before (n,), the last of what is returned, is read off the root.
+    Returns the kept spectrum (k,), the ridge, the totals, the turn, and the spectrum before (n,). The turn (n, n) holds
+    the n present directions as rows, in coordinates of the basis, largest eigenvalue first; the first k are kept.
     """
     used, dim, eps = space.used, space.basis.shape[1], float(np.finfo(space.basis.dtype).eps)
     vectors, singular, _ = svd(space.root[:used, :used].astype(np.float64))
@@ -164,9 +178,9 @@ def plan_truncation(space: Subspace, rule: Any, sums: Sums) -> tuple[np.ndarray,
 
 @compiled
 def truncation_rise(kept: np.ndarray, ridge: float, spectrum: np.ndarray, before: float) -> float:
-    """Return the smallest rise >= 0 with A' <= A + rise I.
+    """Return the smallest rise >= 0 with A' <= A + rise I, for A before and A' after a truncation.
 
-    A cut has left `kept` above `ridge` of `spectrum` above `before`.
+    A has the eigenvalues `spectrum` above the ridge `before`, and A' has `kept` above `ridge`.
     """
     most = max(ridge - before, 0.0)
     for i in range(kept.size):
@@ -176,6 +190,6 @@ def truncation_rise(kept: np.ndarray, ridge: float, spectrum: np.ndarray, before
 
 @compiled
 def truncate_space(space: Subspace, rule: Any, sums: Sums) -> tuple[Subspace, Sums]:
-    """Cut a space by a rule, in place; returns it and the sums."""
+    """Truncate a subspace by a rule, in place, and return it with the new totals."""
     kept, ridge, sums, turn, _ = plan_truncation(space, rule, sums)
     return with_spectrum(space, turn[: kept.size], kept, ridge), sums

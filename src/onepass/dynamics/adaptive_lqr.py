@@ -1,5 +1,7 @@
 """Adaptive linear-quadratic control: a regulator for matrices that are learned while it acts.
 
+The input is a linear function of the state x_t plus noise:
+
     u_t = K x_t + s_t xi_t,   xi_t standard normal
     K: the optimal gain of the estimate, found anew whenever det V has doubled
 
@@ -126,13 +128,16 @@ class AdaptiveLQR(files.Owner):
     @property
     @reading
     def gain(self) -> np.ndarray:
-        """Present gain K (n_inputs, n_states)."""
+        """Present gain K (n_inputs, n_states), of the control u = K x."""
         return self._gain.copy()
 
     @property
     @reading
     def value(self) -> np.ndarray | None:
-        """P (n_states, n_states) of the model that the gain is optimal for, None during the warm-up."""
+        """Riccati matrix P (n_states, n_states) of the model for which the gain is optimal.
+
+        It is None during the warm-up.
+        """
         return None if self._value is None else self._value.copy()
 
     @writing
@@ -161,7 +166,7 @@ class AdaptiveLQR(files.Owner):
 
     @writing
     def learn(self, x: Any, u: Any, next_x: Any, nu: Any = None) -> None:
-        """Learn one transition, or several in their order, and find the gain anew where it is time.
+        """Learn one transition, or several in their order, and compute the gain again if it is time.
 
         Parameters
         ----------
@@ -242,7 +247,7 @@ class AdaptiveLQR(files.Owner):
 
     @classmethod
     def from_contents(cls, params: dict[str, Any], extra: dict[str, Any], held: files.StateSource) -> Self:
-        """Rebuild the object from saved parts; ValueError if they do not belong together."""
+        """Rebuild the object from its saved parameters, further data and states. Raises ValueError if they disagree."""
         held.take((), lambda found: True)
         arguments = {name: build(part) for name, part in params.items()}
         regulator = cls(arguments.pop("system").copy(), **arguments)
@@ -258,7 +263,7 @@ class AdaptiveLQR(files.Owner):
 
 
 def _check_matrix(name: str, value: Any, default: np.ndarray) -> np.ndarray:
-    """Return a matrix of the shape of `default`, and `default` for None; ValueError for another shape."""
+    """Return a matrix of the shape of `default`, or `default` if it is None; raise ValueError for another shape."""
     if value is None:
         return default
     found = check.finite(name, check.array(name, value, np.dtype(np.float64), (2,)))

@@ -42,10 +42,15 @@ FIRST_RESIDUAL = 8  # in the noise of a coordinate
 
 
 class HuberResponses(NamedTuple):
-    """State of one-pass Huber regression: design V; theta (n, D); rows learned.
+    """State of one-pass Huber regression for n responses.
 
-    nu is the noise of every row, 0 if it is estimated. noise (n, 9) is the running scale of every coordinate
-    (`noise_scale.pack_noise`), starts (n, D) the row of its first residual. settings: scales of Wang et al.
+    - design: the matrix V.
+    - theta (n, D): the estimates.
+    - rows: number of rows learned.
+    - nu: noise scale of every row, 0 if it is estimated.
+    - noise (n, 9): running noise scale of every coordinate (`noise_scale.pack_noise`).
+    - starts (n, D): row of each coordinate's first residual.
+    - settings: constants of the loss (estimator/heavy_tails.py).
     """
 
     design: Any
@@ -58,7 +63,10 @@ class HuberResponses(NamedTuple):
 
 
 class RidgeResponses(NamedTuple):
-    """State of ridge regression: design V; moment (n, D), the sum of y z^T; rows learned."""
+    """State of ridge regression for n responses.
+
+    `design` is V, moment (n, D) is the sum of y z^T, and `rows` counts the rows learned.
+    """
 
     design: Any
     moment: np.ndarray
@@ -66,20 +74,26 @@ class RidgeResponses(NamedTuple):
 
 
 class AdaptiveResponses(NamedTuple):
-    """State of adaptive Huber regression: one whole estimator for every coordinate, all with the same rows."""
+    """State of adaptive Huber regression: a complete estimator for every coordinate, all with the same rows."""
 
     columns: tuple[AdaptiveHuberState, ...]
 
 
 @generic
 def update(state: Any, row: np.ndarray, response: np.ndarray, nu: float) -> Any:
-    """Return the state after a row (D,) and its response (n,); nu: noise of this row, 0 where none is told."""
+    """Return the state after a row (D,) and its response (n,).
+
+    `nu` is the noise scale of this row, or 0 if none is given.
+    """
     raise TypeError(f"update is not defined for {type(state).__name__}; register it with update.for_state(...)")
 
 
 @partial(generic, default=True)
 def update_rows(state: Any, rows: np.ndarray, responses: np.ndarray, nus: np.ndarray) -> Any:
-    """Return the state after rows (t, D) with responses (t, n) and told noise (t,), one row after the other."""
+    """Return the state after rows (t, D) with responses (t, n), one row after the other.
+
+    nus (t,) are the rows' noise scales, 0 if none is given.
+    """
     for i in range(rows.shape[0]):
         state = update(state, rows[i], responses[i], float(nus[i]))
     return state
@@ -93,7 +107,7 @@ def coefficients(state: Any) -> np.ndarray:
 
 @partial(generic, default=True)
 def precision(state: Any) -> np.ndarray:
-    """Return V, (D, D), in whose norm the radius is."""
+    """Return the design matrix V, (D, D), in whose norm the radius is measured."""
     return matrix(state.design)
 
 
@@ -105,25 +119,28 @@ def count(state: Any) -> int:
 
 @partial(generic, default=True)
 def log_det_of_precision(state: Any) -> float:
-    """Return log det V."""
+    """Return log det V of the design matrix V."""
     return log_det(state.design)
 
 
 @generic
 def noise_scales(state: Any, squares: np.ndarray) -> np.ndarray:
-    """Return the size of the noise (n,) of every coordinate; squares (n,): the sum of squared responses."""
+    """Return the size of the noise (n,) of every coordinate; squares (n,) are the sums of squared responses."""
     raise TypeError(f"noise_scales is not defined for {type(state).__name__}; use noise_scales.for_state(...)")
 
 
 @generic
 def radius(state: Any, noise: float, parameter_bound: float, row_bound: float, delta: float) -> float:
-    """Return a bound of ||theta_i - theta_i*||_V for all n coordinates in all rounds, with probability 1 - delta."""
+    """Return a bound on ||theta_i - theta_i*||_V for all n coordinates in all rounds, with probability 1 - delta.
+
+    `noise`, `parameter_bound` and `row_bound` are bounds on the noise, on ||theta_i*|| and on rows.
+    """
     raise TypeError(f"radius is not defined for {type(state).__name__}; register it with radius.for_state(...)")
 
 
 @compiled
 def undo_first(state: HuberResponses, i: int) -> None:
-    """Take back what coordinate i learned from its first residual, and begin its noise scale anew."""
+    """Undo what coordinate i learned from its first residual, and restart its noise scale."""
     before = unpack_noise(state.nu, state.noise[i])
     step_along(state.theta[i], solve(state.design, state.starts[i]), -before.first)
     pack_noise(reset_noise(before), state.noise[i])
@@ -131,7 +148,10 @@ def undo_first(state: HuberResponses, i: int) -> None:
 
 @compiled
 def project_rows(design: Any, theta: np.ndarray, bound: float) -> None:
-    """Project every row of theta (n, D) on the ball of this radius, in the norm of the design: one decomposition."""
+    """Project every row of theta (n, D) onto the ball of radius `bound`, in the norm of the design, in place.
+
+    It takes one decomposition for all rows.
+    """
     values, vectors, rest = spectrum(design)
     for i in range(theta.shape[0]):
         project_by_spectrum(values, vectors, rest, theta[i], bound)
@@ -139,7 +159,7 @@ def project_rows(design: Any, theta: np.ndarray, bound: float) -> None:
 
 @compiled
 def told_noise(nu: float, told: float) -> Noise:
-    """Return the noise of every row, 1 in its own unit where it is estimated, and that told for the next row."""
+    """Return the noise scale with constant `nu` (1 in its own unit if it is estimated), and `told` for the next row."""
     return Noise(
         nu=nu if nu > 0.0 else 1.0,
         next=told,
@@ -157,7 +177,7 @@ def told_noise(nu: float, told: float) -> Noise:
 
 @compiled
 def step_rows_along(theta: np.ndarray, direction: np.ndarray, pulls: np.ndarray) -> float:
-    """theta_i += pulls_i * direction for every row i, unless it would leave what products can hold (`step_along`).
+    """Add pulls_i * direction to every row theta_i in place, unless products could then overflow (`step_along`).
 
     Returns the largest ||theta_i||^2 after the steps that were taken.
     """
@@ -178,7 +198,11 @@ def step_rows_along(theta: np.ndarray, direction: np.ndarray, pulls: np.ndarray)
 def clip_residuals(
     state: HuberResponses, row: np.ndarray, response: np.ndarray, residuals: np.ndarray, leverage: float, nu: float
 ) -> tuple[float, float]:
-    """Clip the residuals (n,) of a row in place, and let the noise of every coordinate learn them; rho and w."""
+    """Clip the residuals (n,) of a row in place, and return rho and w (estimator/heavy_tails.py).
+
+    `leverage` is x^T V^-1 x of the row x, and `nu` its noise scale, if it comes with one. The noise scale of every
+    coordinate is updated.
+    """
     (tail, practice), t, width, least = state.settings, state.rows + 1, np.sqrt(leverage), 0.0
     s, told = scales(tail, t, row.size), told_noise(state.nu, nu)
     if practice.radius != 0.0:
@@ -208,7 +232,7 @@ def clip_residuals(
 
 @update.for_state(HuberResponses)
 def update_huber(state: HuberResponses, row: np.ndarray, response: np.ndarray, nu: float) -> HuberResponses:
-    """Make one step: O(n D) beside one solve and one append, plus one decomposition when a ball is left."""
+    """Return the state after one row: one solve, one append and O(n D), plus a decomposition if a ball is left."""
     theta, (tail, practice), n = state.theta, state.settings, response.size
     if practice.radius >= 0.0 and state.nu == 0.0 and tail.parameter_bound == np.inf:
         for i in range(n):
@@ -289,13 +313,16 @@ def coefficients_of_ridge(state: RidgeResponses) -> np.ndarray:
 def radius_of_ridge(
     state: RidgeResponses, noise: float, parameter_bound: float, row_bound: float, delta: float
 ) -> float:
-    """Return the radius of ridge regression for each of n coordinates, with delta / n."""
+    """Return the radius of ridge regression for each of n coordinates, each with failure probability delta / n."""
     return confidence_radius(state.design, state.rows, noise, parameter_bound, row_bound, delta / state.moment.shape[0])
 
 
 @noise_scales.for_state(RidgeResponses)
 def noise_scales_of_ridge(state: RidgeResponses, squares: np.ndarray) -> np.ndarray:
-    """Root mean square of the residuals: their sum of squares and reg ||theta||^2 are squares - moment^T theta."""
+    """Return the root mean square of the residuals of every coordinate (n,).
+
+    Their sum of squares plus reg ||theta||^2 is squares - moment^T theta.
+    """
     out, theta = np.empty(squares.size), coefficients_of_ridge(state)
     for i in range(out.size):
         rest = squares[i]
@@ -317,7 +344,7 @@ def update_adaptive(state: AdaptiveResponses, row: np.ndarray, response: np.ndar
 def update_adaptive_rows(
     state: AdaptiveResponses, rows: np.ndarray, responses: np.ndarray, nus: np.ndarray
 ) -> AdaptiveResponses:
-    """One minimization after every row."""
+    """Return the state after rows, with one minimization after every row."""
     for row, response, nu in zip(rows, responses, nus):
         state = update_adaptive(state, row, response, float(nu))
     return state
@@ -352,6 +379,6 @@ def precision_of_adaptive(state: AdaptiveResponses) -> np.ndarray:
 def radius_of_adaptive(
     state: AdaptiveResponses, noise: float, parameter_bound: float, row_bound: float, delta: float
 ) -> float:
-    """Return the radius of HEAVY-OFUL for each of n coordinates, with delta / n."""
+    """Return the radius of HEAVY-OFUL for each of n coordinates, each with failure probability delta / n."""
     first, n = state.columns[0], len(state.columns)
     return contract.radius(first, first.history.used, noise, parameter_bound, row_bound, delta / n)

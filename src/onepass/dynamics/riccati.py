@@ -1,16 +1,18 @@
-"""Gains of linear-quadratic control, for known matrices and for the best ones of a confidence set.
+"""Gains of linear-quadratic control, for known matrices and for the best matrices in a confidence set.
+
+For a system with state x, input u and noise w, the optimal gain K follows from a Riccati equation:
 
     x' = A x + B u + w,   cost x^T Q x + u^T R u,   u = K x
     P = Q + A^T P A - A^T P B (R + B^T P B)^-1 B^T P A,   K = -(R + B^T P B)^-1 B^T P A
 
 Optimism (OFU-LQ, Abbasi-Yadkori and Szepesvari 2011) takes the matrices of least cost in the confidence set. The set
-says ||(Theta - Theta_hat) z|| <= beta ||z||_{V^-1}: the model's error acts as a second control v that wants the same as
-the first and is limited. Abeille and Lazaric 2020 therefore solve, for a multiplier mu,
+says ||(Theta - Theta_hat) z|| <= beta ||z||_{V^-1}: the model's error acts as a second control v that has the same goal
+as the first and is limited. Abeille and Lazaric 2020 therefore solve, for a multiplier mu,
 
     x' = A x + [B I] [u; v],   cost x^T Q x + u^T R u + mu (v^T v - beta^2 z^T V^-1 z),   z = [x; u]
 
-by one Riccati equation, and look for the mu at which the limit holds on average. Its value is at most the least cost in
-the set, and equal to it where there is one state.
+by one Riccati equation, and search for the mu at which the limit holds on average. Its value is at most the least cost
+in the set, and equal to it if there is one state.
 """
 
 from typing import NamedTuple
@@ -23,14 +25,17 @@ RANGE = (1e-4, 1e8)  # where mu is looked for, in units of P
 
 
 class Regulator(NamedTuple):
-    """Gain K (m, n) and P (n, n): the cost of a step is tr(P W) for noise of covariance W."""
+    """Regulator u = K x: gain K (m, n), and value P (n, n); the cost of a step is tr(P W) for noise of covariance W."""
 
     gain: np.ndarray
     value: np.ndarray
 
 
 def solve_regulator(a: np.ndarray, b: np.ndarray, q: np.ndarray, r: np.ndarray) -> Regulator | None:
-    """Return the optimal regulator of known matrices; None where no gain is found that makes them stable."""
+    """Return the optimal regulator of the system x' = a x + b u with the cost x^T q x + u^T r u.
+
+    Returns None if no stabilizing gain is found.
+    """
     found = _solve_riccati(a, b, q, r, np.zeros((a.shape[0], b.shape[1])))
     if found is None:
         return None
@@ -41,9 +46,10 @@ def solve_regulator(a: np.ndarray, b: np.ndarray, q: np.ndarray, r: np.ndarray) 
 def solve_optimistic(
     a: np.ndarray, b: np.ndarray, q: np.ndarray, r: np.ndarray, precision: np.ndarray, radius: float
 ) -> Regulator | None:
-    """Return the regulator of least cost in the set ||(Theta - [A B]) z|| <= radius ||z||_{precision^-1}.
+    """Return the regulator of least cost in the set ||(Theta - [a b]) z|| <= radius ||z||_{precision^-1}.
 
-    None where the set holds systems of any cost, or where the Riccati equations have no solution.
+    q and r are the matrices of the cost of state and input. Returns None if the set contains systems of any cost, or if
+    the Riccati equations have no solution.
     """
     n, m = b.shape
     certain = solve_regulator(a, b, q, r)
@@ -70,7 +76,10 @@ def solve_optimistic(
 def _solve_riccati(
     a: np.ndarray, b: np.ndarray, q: np.ndarray, r: np.ndarray, s: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return the gain and P of the stabilizing solution, None where there is none that minimizes."""
+    """Return gain and P of the stabilizing solution, or None if there is none that minimizes the cost.
+
+    a, b, q, r and s are the matrices of the system, of the costs of state and input, and of their cross term.
+    """
     try:
         value = solve_discrete_are(a, b, q, r, s=s)
         inner = r + b.T @ value @ b
@@ -82,7 +91,10 @@ def _solve_riccati(
 
 
 def _excess(a: np.ndarray, b: np.ndarray, gain: np.ndarray, slack: np.ndarray, n: int, m: int) -> float:
-    """Return E ||v||^2 - beta^2 E ||z||_{V^-1}^2 in the long run, under noise of covariance I."""
+    """Return the long-run average of ||v||^2 - beta^2 ||z||_{V^-1}^2, for noise with covariance I.
+
+    It is above 0 if the second control v exceeds its limit.
+    """
     closed = a + b @ gain
     covariance = solve_discrete_lyapunov(closed, np.eye(n))
     z, v = np.vstack([np.eye(n), gain[:m]]), gain[m:]

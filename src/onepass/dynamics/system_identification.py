@@ -1,5 +1,7 @@
 """Identification of a linear system from one pass over its trajectory, under noise that may have heavy tails.
 
+The system has states x_t (n,), inputs u_t (m,) and noise w_t:
+
     x_{t+1} = A x_t + B u_t + w_{t+1} = Theta z_t + w_{t+1},   Theta = [A B] (n, n + m),   z_t = [x_t; u_t]
 
 Every coordinate of w has a finite moment of order 1 + epsilon, given the past. Wang et al. (section 5.2) name this use
@@ -168,7 +170,10 @@ class SystemIdentification(files.Owner):
         self._state = self._begin()
 
     def _make_column(self, epsilon: Any, nu: Any, horizon: Any, parameter_bound: Any) -> Any:
-        """Return the estimator of one coordinate, with its share of delta."""
+        """Return the estimator of one coordinate, with its share of the failure probability.
+
+        The arguments are those of the class.
+        """
         if self.kind == "ridge":
             if (epsilon, nu, horizon, parameter_bound) != (1.0, None, None, None):
                 raise ValueError("epsilon, nu, horizon and parameter_bound must be left out for ridge regression")
@@ -246,7 +251,7 @@ class SystemIdentification(files.Owner):
         return check.finite_rows(name, out.reshape(-1, width) if width else np.zeros((len(np.atleast_2d(out)), 0)))
 
     def _told(self, nu: Any, count: int) -> np.ndarray:
-        """Return the told noise of every row, 0 where none is."""
+        """Return the noise scale given for every row (count,), 0 if none is given."""
         if nu is None:
             return np.zeros(count)
         if self._params["nu"] is None:
@@ -373,7 +378,7 @@ class SystemIdentification(files.Owner):
 
     @classmethod
     def from_contents(cls, params: dict[str, Any], extra: dict[str, Any], held: files.StateSource) -> Self:
-        """Rebuild the object from saved parts; ValueError if they do not belong together."""
+        """Rebuild the object from its saved parameters, further data and states. Raises ValueError if they disagree."""
         system = cls(**params)
         system._state = held.take(system._state, system._is_consistent)
         longest = extra["longest"]
@@ -387,7 +392,7 @@ class SystemIdentification(files.Owner):
         return system
 
     def _is_consistent(self, state: Any) -> bool:
-        """Return whether the shapes and settings of a loaded state are those of this object."""
+        """Return True if shapes and settings of a loaded state are those of this object."""
         if self.kind == "adaptive-huber":
             return all(self._column.consistent(column) for column in state.columns)
         with states.abstract():

@@ -33,7 +33,11 @@ KINDS = ("huber", "ridge")
 
 
 class Plan(NamedTuple):
-    """Plan of one step: theta_h + w_h (m,), and the inverses of V_h and Lambda_h times their squared bonuses (m, m)."""
+    """Plan of one step of an episode.
+
+    coefficients (m,) is theta_h + w_h. reward_bonus and value_bonus (m, m) are the inverses of V_h and Lambda_h,
+    multiplied by their squared bonus factors.
+    """
 
     coefficients: np.ndarray
     reward_bonus: np.ndarray
@@ -41,7 +45,11 @@ class Plan(NamedTuple):
 
 
 class StepData(NamedTuple):
-    """Transitions of one step: k rows (m,), and for each the features (A, m) of the next state, None at an end."""
+    """Transitions of one step of an episode.
+
+    `rows` are the features (m,) of the actions taken. `following` are the features (A, m) of the next state with every
+    action, or None at the end of an episode.
+    """
 
     rows: list[np.ndarray]
     following: list[np.ndarray | None]
@@ -226,7 +234,7 @@ class OptimisticValueIteration:
             self._data[h].following.append(following)
 
     def end_episode(self) -> bool:
-        """Make the plan anew if the determinant of a matrix has doubled since the last one.
+        """Make the plan again if the determinant of a matrix has doubled since the last one.
 
         Returns
         -------
@@ -251,7 +259,7 @@ class OptimisticValueIteration:
         return np.stack([contract.parameter(state) for state in self._rewards])
 
     def _log_dets(self) -> np.ndarray:
-        """Return log det of V_h and of Lambda_h, (2, H)."""
+        """Return log det of V_h and of Lambda_h for every step h, (2, H)."""
         return np.array([[log_det(state.design) for state in self._rewards], np.linalg.slogdet(self._gram)[1]])
 
     def _make_plans(self) -> list[Plan]:
@@ -276,7 +284,7 @@ class OptimisticValueIteration:
         return plans[::-1]
 
     def _next_values(self, h: int, plan: Plan) -> np.ndarray:
-        """Return V_{h+1} of the states after the transitions of step h, 0 at ends."""
+        """Return V_{h+1} of the states after the transitions of step h, with 0 at the end of an episode."""
         following = self._data[h].following
         counts = [0 if phis is None else len(phis) for phis in following]
         out, known = np.zeros(len(following)), np.flatnonzero(counts)

@@ -1,4 +1,6 @@
-"""Estimators on a design, from rows x and rewards r. d: dimension, t: rows so far, r: repeats.
+"""Estimators on a design, which learn a parameter from rows x and rewards r.
+
+d is the dimension, t the number of rows so far, and r in the table the number of repeats.
 
 | estimator         | in                        | reward noise           | a round, beside the design | memory  |
 | ----------------- | ------------------------- | ---------------------- | -------------------------- | ------- |

@@ -1,5 +1,7 @@
 """Adaptive Huber regression over the whole history, the estimator of HEAVY-OFUL (Huang, Zhong, Wang and Yang 2023).
 
+The estimate minimizes a sum of Huber losses f_s of standardized residuals, and H is the weighted Gram matrix:
+
     theta = argmin over ||theta|| <= S of  reg / 2 ||theta||^2 + sum over s <= t of f_s((r_s - x_s^T theta) / sigma_s)
     f_s: z^2 / 2 up to tau_s, then tau_s |z| - tau_s^2 / 2;     H <- H + x x^T / sigma^2
 
@@ -12,7 +14,7 @@ guard, which they say serves here too. The second guard keeps the loss quadratic
     beta_t = 3 sqrt(reg) S + 24 t^p sqrt(2 kappa) (log 3T)^p log(2 T^2 / delta)^(eps / (1 + eps))
 
 Solved every round by theta <- theta - H^-1 gradient, begun at the last theta: H bounds the Hessian from above, so every
-step lowers the loss, and where nothing is clipped the first one is exact. Cost O(t d) a step and O(t d) memory: the
+step lowers the loss, and where nothing is clipped the first one is exact. A step costs O(t d) and O(t d) memory: the
 honest slow baseline. With a sketched H the step is no longer an upper bound, so only exact designs are taken.
 """
 
@@ -60,7 +62,14 @@ DELTAS = 3
 
 
 class AdaptiveHuberState(NamedTuple):
-    """design: H; theta (dim,); history: rows x / rho with values r / rho and marks tau sigma / rho."""
+    """State of adaptive Huber regression.
+
+    - design: the matrix H.
+    - theta (dim,): the estimate.
+    - history: rows x / rho with values r / rho, and marks tau sigma / rho up to which the loss is quadratic.
+    - noise: running noise scale (noise_scale.py).
+    - settings: constants of the loss.
+    """
 
     design: Any
     theta: np.ndarray
@@ -71,7 +80,11 @@ class AdaptiveHuberState(NamedTuple):
 
 @compiled
 def guard_of(tail: Tail, practice: Practice, s: Scales, width: float) -> float:
-    """Return the least rho: HEAVY-OFUL's two bounds under the theorem, else Wang et al.'s with the practical radius."""
+    """Return the lower bound of rho for a row of width ||x|| in H^-1.
+
+    Under the theorem it is the larger of HEAVY-OFUL's two bounds, otherwise Wang et al.'s bound with the practical
+    radius.
+    """
     if practice.radius >= 0.0:
         return rho_bound(tail, practice, s, practice.radius, width)
     one = 1.0 + tail.epsilon
@@ -82,7 +95,7 @@ def guard_of(tail: Tail, practice: Practice, s: Scales, width: float) -> float:
 
 @compiled
 def append_to_state(state: AdaptiveHuberState, row: np.ndarray, reward: float) -> AdaptiveHuberState:
-    """Return the state with one more row in H and in the history; theta as it was."""
+    """Return the state with one more row in H and in the history; theta is not changed."""
     design, theta, (tail, practice) = state.design, state.theta, state.settings
     t, before = state.history.used + 1, state.noise
     if practice.radius >= 0.0 and first_was_outlier(
@@ -112,9 +125,9 @@ def unit_of_adaptive(state: AdaptiveHuberState) -> float:
 
 @compiled
 def minimize(state: AdaptiveHuberState) -> None:
-    """Move theta, in place, to within nu / sqrt(T) of the minimizer in the norm of H.
+    """Move theta, in place, to within nu / sqrt(T) of the loss's minimizer, in the norm of H.
 
-    It starts from the present theta. The theorem has 1 / sqrt(T).
+    It starts from the present theta. The theorem requires 1 / sqrt(T).
     """
     history, theta, tail = state.history, state.theta, state.settings.tail
     used = history.used
@@ -150,7 +163,7 @@ def update_adaptive(state: AdaptiveHuberState, row: np.ndarray, reward: float) -
 
 @update_rows.for_state(AdaptiveHuberState)
 def update_adaptive_rows(state: AdaptiveHuberState, rows: np.ndarray, rewards: np.ndarray) -> AdaptiveHuberState:
-    """Append a batch row by row, and minimize once."""
+    """Append a batch of rows (n, dim) and rewards (n,) one by one, and minimize the loss once."""
     for i in range(rows.shape[0]):
         state = append_to_state(state, rows[i], float(rewards[i]))
     if rows.shape[0] > 0:
@@ -160,7 +173,7 @@ def update_adaptive_rows(state: AdaptiveHuberState, rows: np.ndarray, rewards: n
 
 @forget.for_state(AdaptiveHuberState)
 def forget_adaptive(state: AdaptiveHuberState, factor: float) -> AdaptiveHuberState:
-    """Every row's loss counts `factor` times what it did. No row leaves the history."""
+    """Multiply the loss of every past row by `factor`; all rows stay in the history."""
     rescale(state.history, np.sqrt(factor))
     state = AdaptiveHuberState(
         design=decay(state.design, factor),

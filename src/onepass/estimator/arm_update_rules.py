@@ -1,11 +1,13 @@
-"""Arms of an arena that learn by Newton steps: what their estimator says of a row, and of a cut.
+"""Update rules for arms of an arena that learn by Newton steps: what changes at a row, and at a truncation.
 
-    A <- A + w x x^T,   theta <- theta + pull A^-1 x         (A^-1 of before)
-    a cut: A <- A' <= A + rise I,   theta stays
+A row x with weight w changes the arm's matrix A and its parameter theta by
 
-In place of b an arm keeps theta, by the coordinates Q theta and what lies outside the span (arena.py): as much memory
-as ridge regression on the same design. A rule is a `NamedTuple` with `arm_step` registered for it, and an estimator
-whose `arm_learning()` gives ``ArmLearning(rule=NewtonSteps(rule), memory=m)`` learns in the arena.
+    A <- A + w x x^T,   theta <- theta + pull A^-1 x         (A before the row)
+    a truncation: A <- A' <= A + rise I,   theta stays
+
+Instead of b an arm keeps theta, by its coordinates Q theta and its part outside the span (arena.py), which takes as
+much memory as ridge regression on the same design. A rule is a `NamedTuple` with `arm_step` registered for it. An
+estimator whose `arm_learning()` returns ``ArmLearning(rule=NewtonSteps(rule), memory=m)`` learns in the arena.
 """
 
 from functools import partial
@@ -18,15 +20,15 @@ from onepass.foundation.generic import generic
 
 
 class NewtonSteps(NamedTuple):
-    """rule: what `arm_step` is registered for."""
+    """Marker that arms learn by Newton steps, as `arm_step` computes them for the type of `rule`."""
 
     rule: Any
 
 
 class RidgeSums(NamedTuple):
-    """An estimator whose arms are those of ridge regression, theta = A^-1 b, with a radius of its own.
+    """Marker that arms learn by ridge regression, theta = A^-1 b, with a confidence radius of their own.
 
-    rule: what `radius_of_steps` is registered for.
+    `radius_of_steps` is registered for the type of `rule`.
     """
 
     rule: Any
@@ -36,41 +38,52 @@ class RidgeSums(NamedTuple):
 def arm_step(
     rule: Any, memory: np.ndarray, dim: int, mean: float, square: float, t: int, reward: float
 ) -> tuple[float, float]:
-    """(weight, pull) for the t-th row x of an arm, with mean x^T theta and square x^T A^-1 x of before, and its reward.
+    """Return the weight w and the pull of the t-th row x of an arm, for the updates A += w x x^T, theta += pull A^-1 x.
 
-    memory: numbers of the arm, 0 at first, kept in place; dim: width of x. mean + pull square is the mean after the
-    step, for weights that depend on it.
+    `mean` is x^T theta and `square` is x^T A^-1 x, both before the row. memory (m,) holds the arm's numbers, 0 at
+    first, and is updated in place. `dim` is the width of x. The predicted reward after the step is mean + pull square,
+    for weights that depend on it.
     """
     raise TypeError(f"arm_step is not defined for {type(rule).__name__}; register it with arm_step.for_state(...)")
 
 
 @partial(generic, default=True)
 def row_factor(rule: Any, memory: np.ndarray) -> float:
-    """Return the factor by which the row just learned is kept, the last dim numbers of memory. Default: 0, not kept."""
+    """Return the factor by which the row just learned is stored in the last dim numbers of memory.
+
+    The default 0 means that it is not stored.
+    """
     return 0.0
 
 
 @partial(generic, default=True)
 def pull_to_undo(rule: Any, memory: np.ndarray) -> float:
-    """Return the pull along the first row, theta += pull A^-1 x, that must be undone now. Default: 0, none."""
+    """Return the pull of the arm's stored row that must be undone now, in theta += pull A^-1 x. Default: 0, none."""
     return 0.0
 
 
 @partial(generic, default=True)
 def unit_of_steps(rule: Any, memory: np.ndarray, rows: np.ndarray) -> float:
-    """`contract.noise_unit` of all arms together: memory (n, m), rows learned (n,), below 1 where there is no arm."""
+    """Return the noise unit (`contract.noise_unit`) of all arms together.
+
+    memory (n, m) holds the arms' numbers, and rows (n,) the rows learned, below 1 if there is no such arm.
+    """
     return 1.0
 
 
 @partial(generic, default=True)
 def record_cut(rule: Any, memory: np.ndarray, rise: float, square: float) -> None:
-    """Note that a cut has raised A by at most rise I, at ||theta||^2 = square. Default: nothing is noted."""
+    """Record in `memory` that a truncation raised A by at most rise I, while ||theta||^2 was `square`.
+
+    By default nothing is recorded.
+    """
 
 
 @partial(generic, default=True)
 def radius_of_steps(rule: Any, memory: np.ndarray, gained: float, reg: float, constants: Constants) -> float:
-    """Return the arm's confidence radius. Default: infinite, none is known.
+    """Return the arm's confidence radius; by default infinity, because none is known.
 
-    gained: log det A - log det(reg I) of what the arm began with; for `RidgeSums`: of what it has learned.
+    `gained` is log det A - log det(reg I) of the model the arm began with; for `RidgeSums`, it is that of its present
+    model. `reg` is the regularization, and `constants` holds the bounds of radii.py.
     """
     return np.inf

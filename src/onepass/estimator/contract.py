@@ -1,6 +1,6 @@
-"""The contract of an estimator: a parameter learned from (row, reward) pairs on a design.
+"""Contract of an estimator, which learns a parameter from (row, reward) pairs on a design.
 
-Every estimator's state has a field `design`; widths and memory come from there.
+Every estimator's state has a field `design`, which determines confidence widths and most of the memory.
 """
 
 from functools import partial
@@ -13,7 +13,7 @@ from onepass.foundation.generic import generic
 
 
 def path_dependence_error(kind: str) -> TypeError:
-    """Make the error for two streams that cannot be put together from what was learned of each."""
+    """Make the error for a merge of two streams whose states depend on the order of their rows."""
     return TypeError(
         f"merge is not defined for {kind}: what it learns from a row depends on the rows before it; "
         "learn all rows again, one stream after the other"
@@ -22,13 +22,13 @@ def path_dependence_error(kind: str) -> TypeError:
 
 @generic
 def update(state: Any, row: np.ndarray, reward: float) -> Any:
-    """Return the state after one row (dim,) and its reward. Every estimator registers this one."""
+    """Return the state after one row (dim,) and its reward. Every estimator registers this function."""
     raise TypeError(f"update is not defined for {type(state).__name__}; register it with update.for_state(...)")
 
 
 @partial(generic, default=True)
 def update_rows(state: Any, rows: np.ndarray, rewards: np.ndarray) -> Any:
-    """Return the state after a batch: rows (n, dim), rewards (n,); one after the other unless a state knows better."""
+    """Return the state after rows (n, dim) and rewards (n,); by default after one row after the other."""
     for i in range(rows.shape[0]):
         state = update(state, rows[i], float(rewards[i]))
     return state
@@ -42,33 +42,33 @@ def parameter(state: Any) -> np.ndarray:
 
 @generic
 def forget(state: Any, factor: float) -> Any:
-    """Return the state whose rows count `factor` times as much, from 0 to 1: A and everything beside it."""
+    """Return the state in which all past rows count `factor` times as much, from 0 to 1, in A and in all other sums."""
     raise TypeError(f"forget is not defined for {type(state).__name__}; register it with forget.for_state(...)")
 
 
 @partial(generic, default=True)
 def radius(state: Any, rounds: int, noise: float, parameter_bound: float, row_bound: float, delta: float) -> float:
-    """Return beta with ||theta_* - theta||_A <= beta in every round with probability 1 - delta; infinite if unknown.
+    """Return the confidence radius beta, or infinity if none is known.
 
-    rounds: rows learned.
+    In all rounds together, ||theta_* - theta||_A <= beta holds with probability 1 - delta.
 
-    noise R: sub-Gaussian (heavy-tailed estimators use their own moment bound), parameter_bound S >= ||theta_*||,
-    row_bound L >= ||x||.
+    `rounds` is the number of rows learned, `noise` the sub-Gaussian constant R of the noise (heavy-tailed estimators
+    use their own moment bound), `parameter_bound` a bound S >= ||theta_*||, and `row_bound` a bound L >= ||x||.
     """
     return np.inf
 
 
 @partial(generic, default=True)
 def set_next_noise(state: Any, nu: float) -> Any:
-    """Return the state with the noise scale nu of the next row, if the estimator uses one."""
+    """Return the state with `nu` as the noise scale of the next row, if the estimator uses one."""
     return state
 
 
 @partial(generic, default=True)
 def required_row(state: Any, rows: np.ndarray) -> int:
-    """Return the index of the row (K, dim) that must be chosen, as it is played several times in a row (epochs.py).
+    """Return which of the rows (K, dim) must be chosen, for an estimator that plays an arm several times in a row.
 
-    -1: any; -2: it is not among them.
+    The index is -1 if any may be chosen, and -2 if the required row is not among them (epochs.py).
     """
     return -1
 
@@ -85,14 +85,15 @@ def noise_unit(state: Any) -> float:
 
 @generic
 def merge(state: Any, other: Any, start: Any) -> Any:
-    """Return the state after the rows of both, each counted once; `start`: what both of them began with.
+    """Return the state after the rows of both states, each counted once; both of them began as `start`.
 
-    For Python alone, registered by `merge.register(State)`: only where the order of rows is of no consequence.
+    It runs in Python only. An estimator registers it by `merge.register(State)` if the order of its rows does not
+    matter.
     """
     raise path_dependence_error(type(state).__name__.removesuffix("State"))
 
 
 @partial(generic, default=True)
 def link(state: Any) -> Any:
-    """Return the family of rewards (families.py) that maps the score x^T theta to a mean. Default: the identity."""
+    """Return the reward family (families.py) that maps the score x^T theta to a mean. By default the identity."""
     return IdentityLink()

@@ -1,7 +1,7 @@
-"""Epochs: an arm is played r times in a row before anything is learned from it (CRMM, MENU).
+"""Epochs, in which an arm is played r times in a row before anything is learned from it (CRMM, MENU).
 
-The arm being played is known by its row, which must be offered again in every round of the epoch, and no other row can
-be learned meanwhile: the arm set is fixed, as both papers assume, and rewards come in order.
+The arm being played is identified by its row, which must be offered in every round of the epoch. No other row can be
+learned meanwhile. As both papers assume, the arm set is fixed and rewards come in order.
 """
 
 from typing import NamedTuple
@@ -12,7 +12,7 @@ from onepass.foundation.generic import compiled
 
 
 class Epoch(NamedTuple):
-    """row (dim,) being played; rewards (r,): the first `played` count."""
+    """Rewards of the arm that is being played: its row (dim,), and rewards (r,), of which the first `played` count."""
 
     row: np.ndarray
     rewards: np.ndarray
@@ -21,7 +21,7 @@ class Epoch(NamedTuple):
 
 @compiled
 def equal_rows(row: np.ndarray, other: np.ndarray) -> bool:
-    """Return whether two rows are equal in every entry."""
+    """Return True if two rows are equal in every entry."""
     differing = 0
     for j in range(row.size):
         differing += row[j] != other[j]
@@ -30,7 +30,7 @@ def equal_rows(row: np.ndarray, other: np.ndarray) -> bool:
 
 @compiled
 def required_index(epoch: Epoch, rows: np.ndarray) -> int:
-    """Which of the rows offered is the one being played: -1 if none is, -2 if it is not offered."""
+    """Return the index of the row being played among `rows`; -1 if no epoch is in progress, -2 if it is not offered."""
     if epoch.played == 0:
         return -1
     for a in range(rows.shape[0]):
@@ -50,13 +50,13 @@ def add_play(epoch: Epoch, row: np.ndarray, reward: float) -> Epoch:
 
 @compiled
 def reset_epoch(epoch: Epoch) -> Epoch:
-    """Return an epoch in which nothing has been played yet."""
+    """Return the epoch with no plays, ready for the next arm."""
     return Epoch(row=epoch.row, rewards=epoch.rewards, played=0)
 
 
 @compiled
 def first_violation(epoch: Epoch, rows: np.ndarray) -> int:
-    """Return the first of the rows (n, dim) that would break off the epoch it falls into; -1 if there is none."""
+    """Return the first of rows (n, dim), by index, that is not the one its epoch is playing; -1 if there is none."""
     row, played = epoch.row, epoch.played
     for i in range(rows.shape[0]):
         if played > 0 and not equal_rows(row, rows[i]):
@@ -66,7 +66,7 @@ def first_violation(epoch: Epoch, rows: np.ndarray) -> int:
 
 
 def check_epoch(epoch: Epoch, rows: np.ndarray) -> None:
-    """ValueError unless the rows continue the epoch."""
+    """Raise ValueError unless rows (n, dim) keep to one arm within the present epoch and each following one."""
     bad = int(first_violation(epoch, rows))
     if bad >= 0:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""The public face of an estimator: checks arguments, holds a design, begins states."""
+"""The base class of estimators, which checks arguments, holds a design, and makes initial states."""
 
 from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
@@ -12,10 +12,10 @@ from onepass.foundation.check import quote
 
 
 class ArmLearning(NamedTuple):
-    """The way in which the arms of an arena learn for an estimator.
+    """How the arms of an arena learn for an estimator.
 
-    rule: () is ridge regression on the rows as they are. `arm_update_rules.NewtonSteps(rule)` means Newton steps, with
-    weights and pulls by that rule. memory: count of numbers that the rule keeps for each arm.
+    `rule` is () for ridge regression on the rows as they are. `arm_update_rules.NewtonSteps(rule)` means Newton steps
+    with weights and pulls by that rule. `memory` is how many numbers the rule keeps for each arm.
     """
 
     rule: Any
@@ -23,7 +23,10 @@ class ArmLearning(NamedTuple):
 
 
 class Estimator(ABC):
-    """A parameter learned on a design. Members are final, set `design` and `options`, and make the first state."""
+    """Base class of estimators, which learn a parameter on a design.
+
+    Subclasses set `design` and `options` and implement `begin`; they are not subclassed further.
+    """
 
     design: Design
     options: dict[str, Any]  # what the constructor was given beside the design, as plain data
@@ -36,20 +39,23 @@ class Estimator(ABC):
 
     @abstractmethod
     def begin(self) -> Any:
-        """Return a state of its own; the design given is copied and stays as it is."""
+        """Return a new state of the estimator; it copies the design, which stays as it is."""
 
     def arm_learning(self) -> ArmLearning | None:
-        """Return the way arms of an arena learn; None: an arm is a whole state of this estimator instead."""
+        """Return how the arms of an arena learn, or None if each arm holds a whole state of this estimator."""
         return None
 
     def consistent(self, state: Any) -> bool:
-        """Return whether shapes and counters of a loaded `state` fit together; here: the shapes as they begin."""
+        """Return True if shapes and counters of a loaded `state` agree.
+
+        The default compares all shapes with those of a new state.
+        """
         with states.abstract():
             return states.has_same_shapes(state, self.begin(), ("design.",)) and self.design.consistent(state.design)
 
     @property
     def horizon(self) -> int:
-        """Rows to come in all, 0 for any time."""
+        """Total number of rows the estimator was told to expect; 0 if it works for any number."""
         return self.options.get("horizon") or 0
 
     def params(self) -> dict[str, Any]:
@@ -62,7 +68,10 @@ class Estimator(ABC):
 
 
 def check_radius(theory: Theory | None, estimator: Estimator) -> None:
-    """ValueError where a rule asks for a theoretical radius that the estimator has not, or learns by others."""
+    """Raise ValueError if a rule asks for a theoretical radius that this estimator cannot give.
+
+    It cannot if no radius is proved for it, or if its own `theory` differs from that of the rule.
+    """
     if theory is None:
         return
     kind, own = type(estimator).__name__, estimator.options.get("theory")
@@ -79,7 +88,7 @@ def check_radius(theory: Theory | None, estimator: Estimator) -> None:
 
 
 def check_design(design: Any, kind: Any = Design) -> Any:
-    """`design` itself; ValueError if it is none of that kind."""
+    """Return `design`, or raise ValueError unless it is an instance of `kind`."""
     if not isinstance(design, kind):
         raise ValueError(
             f"design must be {'a design such as' if kind is Design else 'an'} Exact(dim=20), got {quote(design)}"
@@ -88,5 +97,5 @@ def check_design(design: Any, kind: Any = Design) -> Any:
 
 
 def init_design_and_theta(design: Design) -> tuple[Any, np.ndarray]:
-    """Return a state of the design to start from, and a zero vector of its width and dtype."""
+    """Return a copy of the design's state, and a zero vector theta of its width and dtype."""
     return design.initial_state(), states.zeros(design.dim, dtype=design.dtype)

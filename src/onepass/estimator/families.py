@@ -1,4 +1,6 @@
-"""Families of rewards: how the mean of a reward, and its law, follow from z = x^T theta.
+"""Reward families: how the mean of a reward r, and its distribution, follow from the score z = x^T theta.
+
+A family is given by the function mu and its integral m:
 
     E r = mu(z),   loss(z) = m(z) - r z,   mu = m',   var r = mu'(z),   |mu''| <= R mu'
 
@@ -8,13 +10,13 @@
 | Poisson   | >= 0    | exp(z)            | exp(z)          | 1 |
 | Identity  | any     | z                 | z^2 / 2         | 0 |
 
-The loss is the negative log likelihood, but for what theta does not change. A family is a `NamedTuple` and the
-functions below, registered for its type: `mean`, `slope`, `potential` and `max_slope`; the others have defaults.
+The loss is the negative log likelihood, up to terms without theta. A family is a `NamedTuple` and the functions below,
+registered for its type. `mean`, `slope`, `potential` and `max_slope` are required; the others have defaults.
 
 The radius of GLB-OMD (docs/clicks.md) needs more of a family: mu' is log-concave, `concordance` is right, m' = mu, and
-m(z + u) - m(z) >= log E exp(u r) for a reward r at z. All three families have these properties, with
-sub-Gaussian rewards for `IdentityLink`. A family of your own declares them by `has_log_concave_slope`;
-`check_radius_conditions` tests on a grid what a grid can show.
+m(z + u) - m(z) >= log E exp(u r) for a reward r at z. All three families have these properties, `IdentityLink` with
+sub-Gaussian rewards. A family of your own declares them by `has_log_concave_slope`. `check_radius_conditions` tests on
+a grid what a grid can show.
 """
 
 from functools import partial
@@ -40,61 +42,64 @@ def _undefined(family: Any, name: str) -> TypeError:
 
 @generic
 def mean(family: Any, z: float) -> float:
-    """mu(z)."""
+    """Return mu(z), the mean reward at the score z."""
     raise _undefined(family, "mean")
 
 
 @generic
 def slope(family: Any, z: float) -> float:
-    """mu'(z), at least 0: the variance of a reward, for `IdentityLink` in its own unit."""
+    """Return mu'(z) >= 0, the derivative of the mean reward at the score z.
+
+    It is the variance of a reward. For `IdentityLink` it is 1, and the variance is in units of the noise.
+    """
     raise _undefined(family, "slope")
 
 
 @generic
 def potential(family: Any, z: float) -> float:
-    """m(z), of which mu is the derivative."""
+    """Return m(z), the function whose derivative is the mean reward mu(z)."""
     raise _undefined(family, "potential")
 
 
 @generic
 def max_slope(family: Any, bound: float) -> float:
-    """Return the largest mu'(z) over |z| <= bound."""
+    """Return the largest mu'(z) over all scores with |z| <= bound."""
     raise _undefined(family, "max_slope")
 
 
 @partial(generic, default=True)
 def concordance(family: Any) -> float:
-    """R with |mu''| <= R mu' everywhere. Default: 1."""
+    """Return the constant R with |mu''| <= R mu' everywhere. Default: 1."""
     return 1.0
 
 
 @partial(generic, default=True)
 def has_log_concave_slope(family: Any) -> bool:
-    """Return True if log mu' is concave everywhere and m is the law's, as radii need it (docs/clicks.md).
+    """Return True if log mu' is concave everywhere and m belongs to the rewards' distribution (docs/clicks.md).
 
-    Default: False.
+    Confidence radii need both. Default: False.
     """
     return False
 
 
 @partial(generic, default=True)
 def dispersion(family: Any, noise: float) -> float:
-    """Return the factor of the variance with which rewards are sub-Gaussian or better.
+    """Return the variance factor with which rewards are at most sub-Gaussian.
 
-    It is noise^2 for a family without a law. Default: 1, for the family's own law.
+    Default: 1, for a family that determines its distribution. For rewards of any kind it is noise^2.
     """
     return 1.0
 
 
 @partial(generic, default=True)
 def reward_range(family: Any) -> tuple[float, float]:
-    """Return the smallest and the largest reward. Default: any."""
+    """Return the smallest and the largest possible reward. By default rewards may be any number."""
     return -np.inf, np.inf
 
 
 @partial(generic, default=True)
 def mean_of_scores(family: Any, values: np.ndarray) -> np.ndarray:
-    """mu(z) of every z in values (K,). Default: by `mean`, one after the other."""
+    """Return the mean reward mu(z) of every score z in values (K,). The default calls `mean` for each."""
     out = np.empty(values.size)
     for a in range(out.size):
         out[a] = mean(family, float(values[a]))
@@ -103,10 +108,11 @@ def mean_of_scores(family: Any, values: np.ndarray) -> np.ndarray:
 
 @partial(generic, default=True)
 def to_reward_scale(family: Any, seen: ArmStatistics) -> ArmStatistics:
-    """Translate what a rule sees of arms (`Seen`, of scores z) to the scale of rewards.
+    """Translate the arms' statistics, given in scores z, to the scale of rewards.
 
-    beta width becomes the larger of mu(z + beta width) - mu(z) and mu(z) - mu(z - beta width): whom elimination by
-    these intervals strikes out is out by those of z. Without a beta: mu'(z) width.
+    A confidence half-width beta width becomes the larger of mu(z + beta width) - mu(z) and mu(z) - mu(z - beta width).
+    An arm that is eliminated by these intervals would also be eliminated by the intervals of z. Without a beta, the
+    width becomes mu'(z) width.
     """
     means, widths, samples = mean_of_scores(family, seen.means), np.zeros(seen.widths.size), np.empty_like(seen.samples)
     for a in range(widths.size):
@@ -125,7 +131,10 @@ def to_reward_scale(family: Any, seen: ArmStatistics) -> ArmStatistics:
 
 
 def mean_limits(family: Any, middle: float, upper: float) -> float:
-    """Return mu(2 z - z_up), rounded down, for z and z_up with mu(z) = middle and mu(z_up) = upper, by bisection."""
+    """Return a lower limit of the mean reward, given its estimate `middle` = mu(z) and upper limit `upper` = mu(z_up).
+
+    It is mu(2 z - z_up), rounded down, where z and z_up are found by bisection.
+    """
     low, high = -MOST, MOST
     for _ in range(HALVINGS):  # the largest z with a smaller mean
         half = 0.5 * (low + high)
@@ -138,26 +147,26 @@ def mean_limits(family: Any, middle: float, upper: float) -> float:
 
 
 class IdentityLink(NamedTuple):
-    """Rewards as they are: mu(z) = z."""
+    """Family for rewards of any kind, whose mean is the score itself: mu(z) = z."""
 
     def params(self) -> dict[str, Any]:
-        """Nothing."""
+        """Return no parameters, since the family has none."""
         return {}
 
 
 class Logistic(NamedTuple):
-    """Clicks: rewards from 0 to 1, the log odds of whose mean are z."""
+    """Family for clicks: rewards from 0 to 1, where z is the log odds of the mean."""
 
     def params(self) -> dict[str, Any]:
-        """Nothing."""
+        """Return no parameters, since the family has none."""
         return {}
 
 
 class Poisson(NamedTuple):
-    """Counts: rewards from 0, the logarithm of whose mean is z."""
+    """Family for counts: rewards of at least 0, where z is the logarithm of the mean."""
 
     def params(self) -> dict[str, Any]:
-        """Nothing."""
+        """Return no parameters, since the family has none."""
         return {}
 
 
@@ -167,7 +176,7 @@ for _family in (IdentityLink, Logistic, Poisson):
 
 @compiled
 def clip_exponent(z: float) -> float:
-    """Return z clipped to the range of exponents."""
+    """Return z clipped to the range in which exp(z) neither overflows nor underflows."""
     return min(max(z, -MOST), MOST)
 
 
@@ -283,7 +292,7 @@ FAMILIES = {"logistic": Logistic(), "poisson": Poisson(), "identity": IdentityLi
 
 
 def family_of(given: Any) -> Any:
-    """Return a family by its name, or a family of the user's; ValueError for anything else."""
+    """Return the reward family named `given`, or `given` itself if it is a family; raise ValueError for others."""
     if isinstance(given, str) and given in FAMILIES:
         return FAMILIES[given]
     if isinstance(given, tuple) and is_registered(mean, given):
@@ -298,16 +307,20 @@ def name_of(family: Any) -> str:
 
 
 def family_argument(family: Any) -> Any:
-    """Return what `family_of` makes the family of: the name of one of ours, else the family itself."""
+    """Return the argument from which `family_of` makes this family.
+
+    It is the name of a built-in family, else the family itself.
+    """
     name = name_of(family)
     return name if name in FAMILIES else family
 
 
 def check_radius_conditions(family: Any) -> None:
-    """Raise ValueError unless GLB-OMD's radius is proved for a family: it says so, and a grid does not contradict it.
+    """Raise ValueError unless GLB-OMD's confidence radius is proved for a family.
 
-    Looked at in steps of 1/4 from -30 to 30, where slopes are positive: log mu' is concave and R-Lipschitz with R its
-    `concordance`, and m' = mu. Necessary conditions; what lies between and beyond the grid is for the family to know.
+    The family must declare its properties, and a grid must not contradict them. In steps of 1/4 from -30 to 30, where
+    slopes are positive, it checks that log mu' is concave and R-Lipschitz with R = `concordance`, and that m' = mu.
+    These conditions are necessary; a grid cannot show what lies between and beyond its points.
     """
     name = name_of(family)
     if not has_log_concave_slope(family):
@@ -338,7 +351,7 @@ def check_radius_conditions(family: Any) -> None:
 
 
 def check_rewards(family: Any, rewards: np.ndarray) -> None:
-    """ValueError for rewards that the family does not have."""
+    """Raise ValueError if a reward lies outside the family's range."""
     low, high = reward_range(family)
     if rewards.size and not (low <= rewards.min() and rewards.max() <= high):
         wrong = rewards[(rewards < low) | (rewards > high)].ravel()

@@ -1,5 +1,7 @@
 """GLB-OMD: generalized linear rewards by one step of online mirror descent a row (Zhang, Xu, Zhao and Sugiyama 2025).
 
+A row x with reward r changes the estimate theta and the matrix H as follows, with step size eta:
+
     z = x^T theta,  u = H^-1 x,  q = x^T u,  c = eta mu'(z)
     theta <- theta + eta (r - mu(z)) u / (1 + c q),   then to the nearest of ||theta|| <= S in the norm of H + c x x^T
     H <- H + mu'(x^T theta) x x^T                      the slope at the new theta; H = reg I at first
@@ -53,7 +55,15 @@ DIGITS = 1e-14  # of the interval, relative: below it the unknown is known
 
 
 class GLBOMDSettings(NamedTuple):
-    """family; step eta; bound S of the ball (inf: none); implicit (0 or 1); clip (inf: none); reg of the design."""
+    """Settings of GLB-OMD.
+
+    - family: reward family.
+    - step: step size eta.
+    - bound: radius S of the ball for theta; infinite if there is none.
+    - implicit: 1 if a step minimizes the loss itself, 0 for its expansion.
+    - clip: limit of a step, in widths; infinite if there is none.
+    - reg: regularization of the design.
+    """
 
     family: Any
     step: float
@@ -64,13 +74,13 @@ class GLBOMDSettings(NamedTuple):
 
 
 class GLBOMDRule(NamedTuple):
-    """The rule of every arm of an arena, without a ball."""
+    """Update rule by which every arm of an arena takes GLB-OMD steps with `settings`, without a ball for theta."""
 
     settings: GLBOMDSettings
 
 
 class GLBOMDState(NamedTuple):
-    """design: H; theta (dim,); gain: G, the sum of ln(1 + w q) over rows; settings."""
+    """State of GLB-OMD: `design` is H, theta (dim,) the estimate, and `gain` is G, the sum of ln(1 + w q) over rows."""
 
     design: Any
     theta: np.ndarray
@@ -80,9 +90,9 @@ class GLBOMDState(NamedTuple):
 
 @compiled
 def solve_implicit(family: Any, z: float, target: float, reach: float) -> float:
-    """Return the s with s = z + reach (target - mu(s)); it lies between z and z + reach (target - mu(z)).
+    """Return the root s of s = z + reach (target - mu(s)), which lies between z and z + reach (target - mu(z)).
 
-    Newton's method, and a half where it leaves what is left of the interval or its steps do not shrink by half.
+    It is found by Newton's method, with a bisection if a step leaves the remaining interval or does not shrink by half.
     """
     low, high = z, z + reach * (target - mean(family, z))
     if low > high:
@@ -106,7 +116,7 @@ def solve_implicit(family: Any, z: float, target: float, reach: float) -> float:
 
 @compiled
 def pull(settings: GLBOMDSettings, z: float, q: float, reward: float) -> float:
-    """Compute how far theta goes along u for a reward, at z = x^T theta and q = x^T u."""
+    """Return how far theta moves along u = H^-1 x for a reward, where z = x^T theta and q = x^T u."""
     family, eta, middle = settings.family, settings.step, mean(settings.family, z)
     residual = reward - middle
     if settings.clip < np.inf and q > 0.0:
@@ -119,10 +129,10 @@ def pull(settings: GLBOMDSettings, z: float, q: float, reward: float) -> float:
 
 @compiled
 def project_onto_tilted_ball(design: Any, theta: np.ndarray, row: np.ndarray, weight: float, bound: float) -> None:
-    """Project theta on ||theta|| <= bound in the norm of M = A + weight x x^T, in place.
+    """Project theta onto ||theta|| <= bound in the norm of M = A + weight x x^T, in place.
 
-    theta' = (M + mu I)^-1 M theta with the mu at which ||theta'|| = bound, in the eigenvectors of A, where x x^T is one
-    rank more (Sherman and Morrison); mu is found by halving.
+    The projection is theta' = (M + mu I)^-1 M theta with the mu at which ||theta'|| = bound. It is computed in the
+    eigenvectors of A, where x x^T is a rank-one change (Sherman and Morrison). mu is found by bisection.
     """
     if not float(dot(theta, theta)) > bound * bound:
         return
@@ -185,7 +195,10 @@ def update_glb_omd(state: GLBOMDState, row: np.ndarray, reward: float) -> GLBOMD
 def step_by_glb_omd(
     rule: GLBOMDRule, memory: np.ndarray, dim: int, z: float, q: float, t: int, reward: float
 ) -> tuple[float, float]:
-    """Return the step of an arm; the weight is taken after it."""
+    """Return the weight and the pull of a row in an arm, as `arm_step` does; the weight is mu' after the step.
+
+    z is x^T theta, q is x^T A^-1 x, and t the number of the row in its arm.
+    """
     step = pull(rule.settings, z, q, reward)
     return slope(rule.settings.family, z + step * q), step
 
@@ -197,7 +210,10 @@ def link_of_glb_omd(state: GLBOMDState) -> Any:
 
 @forget.for_state(GLBOMDState)
 def forget_glb_omd(state: GLBOMDState, factor: float) -> GLBOMDState:
-    """Then into the ball. No radius is known from then on, as for every step (online_newton.py)."""
+    """Make past rows count `factor` times, then project theta into the ball.
+
+    No radius is known afterwards, as for every estimator that takes steps (online_newton.py).
+    """
     design = forget_rows(state.design, state.theta, factor)
     project_onto_ball(design, state.theta, state.settings.bound)
     return GLBOMDState(design=design, theta=state.theta, gain=UNKNOWN, settings=state.settings)
@@ -226,7 +242,7 @@ def radius_of_glb_omd(
 
 
 def least_reg(family: Any, theory: Theory) -> float:
-    """Return the reg above which the theorem holds: eta R L^3 2 S max mu', 0 for rewards as they are."""
+    """Return the regularization above which the theorem holds, 2 S L^3 R eta max mu'; 0 for the identity."""
     curved, length, bound = concordance(family), theory.row_bound, theory.parameter_bound
     eta = 1.0 + curved * length * bound
     return float(eta * curved * length**3 * 2.0 * bound * max_slope(family, length * bound))
@@ -316,7 +332,7 @@ class OnePassGLM(Estimator):
         return GLBOMDState(design=design, theta=theta, gain=0.0, settings=self._settings)
 
     def arm_learning(self) -> ArmLearning | None:
-        """Return the same steps as a shared model's where there is no ball.
+        """Return the update rule of arms, which takes the same steps as a shared model, unless there is a ball.
 
         Returns
         -------

@@ -1,5 +1,7 @@
 """GLOC with online Newton steps: generalized linear rewards learned online, then regressed on (Jun et al. 2017).
 
+An online learner with parameter theta_on predicts z, and theta is ridge regression on these predictions:
+
     z = x^T theta_on,   A <- A + x x^T,   theta_on <- theta_on - (mu(z) - r) A^-1 x / kappa,   into the ball ||.|| <= S
     theta = A^-1 sum of z x                        kappa = the least mu' over |z| <= S
 
@@ -26,7 +28,7 @@ BOUND = 3.0  # S where nobody says: odds of 20 to 1, at rows of length 1
 
 
 class GLOCSettings(NamedTuple):
-    """family; kappa; bound S."""
+    """Settings of GLOC: the reward `family`, `kappa`, the least mu' in the ball, and `bound`, the ball's radius S."""
 
     family: Any
     kappa: float
@@ -34,7 +36,10 @@ class GLOCSettings(NamedTuple):
 
 
 class GLOCState(NamedTuple):
-    """design: A; online (dim,): theta_on; moment (dim,): sum of z x; settings."""
+    """State of GLOC.
+
+    `design` is A, online (dim,) is theta_on of the online learner, and moment (dim,) is the sum of z x.
+    """
 
     design: Any
     online: np.ndarray

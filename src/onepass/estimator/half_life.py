@@ -1,13 +1,13 @@
-"""Half-lives: a row that is `age` old counts 2^(-age / half_life).
+"""Half-lives: a row of age `age` counts 2^(-age / half_life).
 
-Ages are counted in ticks, TICKS to a half-life, and weights are those of whole ticks: a row learned in tick i counts
-2^(-(now - i) / TICKS) in tick now. What is held is multiplied when the tick changes, by one number however long nothing
-came, and not in every round.
+Ages are counted in ticks, TICKS to a half-life. A row learned in tick i has the weight 2^(-(now - i) / TICKS) in tick
+`now`. When the tick changes, a state is multiplied by a single factor, however many ticks have passed, so a round
+within a tick costs nothing.
 """
 
 TICKS = 64  # a half-life: weights differ from the exponential's by a factor of 2^(1/64) at most, 1.1%
 
 
 def decay_factor(ticks: int) -> float:
-    """Return the weight that is left after so many ticks: 2^(-ticks / TICKS)."""
+    """Return 2^(-ticks / TICKS), the weight left of a row after `ticks` ticks."""
     return 2.0 ** (-ticks / TICKS)

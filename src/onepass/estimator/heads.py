@@ -1,9 +1,11 @@
-"""Ridge regression with one design and many heads: n responses of the same rows, of which most are 0.
+"""Ridge regression with one design and many heads: n responses to the same rows, most of which are 0.
+
+All rows z share the matrix A, and head i has the responses y_i:
 
     A = reg I + sum of z z^T,   b_i = sum of y_i z,   theta_i = A^-1 b_i
 
-Head i is its right-hand side b_i, D numbers. A row whose responses are 0 but one costs one append and one head of O(D),
-however many heads there are. Forgetting multiplies the design and one number that all heads share, and no head.
+Head i is its right-hand side b_i, D numbers. A row with only one response that is not 0 costs one append and a change
+of one head, O(D), however many heads there are. Forgetting multiplies the design and one number that all heads share.
 `dynamics/responses.py` has the estimators whose responses are dense or clipped.
 """
 
@@ -31,7 +33,7 @@ class RidgeHeads(NamedTuple):
 
 @compiled
 def learn_taken(state: RidgeHeads, rows: np.ndarray, heads: np.ndarray, responses: np.ndarray) -> RidgeHeads:
-    """Learn rows (t, D), each with a response (t,) of the head at `heads` (t,), and 0 of all others."""
+    """Learn rows z (t, D), each with the response (t,) for its head in `heads` (t,), and 0 for all other heads."""
     design = append_rows(state.design, rows)
     for i in range(rows.shape[0]):
         gain, head = responses[i] / state.scale, heads[i]
@@ -42,7 +44,7 @@ def learn_taken(state: RidgeHeads, rows: np.ndarray, heads: np.ndarray, response
 
 @compiled
 def solve_heads(design: Any, moment: np.ndarray) -> np.ndarray:
-    """Return A^-1 b of every head, from their right-hand sides (n, D)."""
+    """Return A^-1 b for every head, (n, D), from the right-hand sides b in moment (n, D)."""
     out = np.empty_like(moment)
     for i in range(out.shape[0]):
         solved = solve(design, moment[i])
@@ -53,12 +55,12 @@ def solve_heads(design: Any, moment: np.ndarray) -> np.ndarray:
 
 @compiled
 def solve_rows(design: Any, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return A^-1 z and z^T A^-1 z of rows z (m, D); b^T A^-1 z is the mean of every head then."""
+    """Return A^-1 z (m, D) and z^T A^-1 z (m,) for rows z (m, D); a head with b predicts b^T A^-1 z."""
     return solve_heads(design, rows), contract.inverse_quadratic(design, rows)
 
 
 def forget_heads(state: RidgeHeads, factor: float) -> RidgeHeads:
-    """Return the state in which all rows learned so far count `factor` times, O(1) for the heads."""
+    """Return the state in which all past rows count `factor` times; the heads themselves cost O(1)."""
     scale = state.scale * factor
     if scale < SMALLEST:
         state.moment[:] *= scale

@@ -1,17 +1,20 @@
-"""Parts that estimators for heavy-tailed rewards share: the scales of Wang et al., and a row's weight and reach.
+"""Parts shared by estimators for heavy-tailed rewards: the scales of Wang et al., and a row's weight and clipping.
+
+The noise eta has a moment of order 1 + eps of at most nu^(1+eps). For a problem in d dimensions, row length L and
+horizon T, the scales are
 
     E|eta|^(1+eps) <= nu^(1+eps), eps in (0, 1];  p = (1 - eps) / (2 (1 + eps))
     kappa = d log(1 + L^2 T / (sigma_min^2 reg a d)),  tau_0 = sqrt(2 kappa) log(3T)^p / log(2T^2 / delta)^(1/(1+eps))
 
-Anywhere a horizon T is asked for and none was given, the present round t stands in its place (the papers need T;
-anytime use is ours, and no theorem covers it). delta is 1 / (8T), as in Wang et al.'s theorem, unless `Theory` gives
-one: then Theory's delta over the number of deltas that the estimator's theorem spends, so that the radius holds with
-probability 1 - Theory's delta. Thresholds, guards and radius take one and the same.
+If a formula needs a horizon T and none was given, the present round t replaces it (the papers need T; use at any time
+is ours, and no theorem covers it). delta is 1 / (8T), as in Wang et al.'s theorem, unless `Theory` gives one. It is
+then Theory's delta divided by the number of deltas that the estimator's theorem spends, so that the radius holds with
+probability 1 - Theory's delta. Thresholds, guards and radius use the same delta.
 
 In practice the matrix is in units of rows alone, V = reg I + sum of x x^T / (a rho^2), and widths are multiplied by nu,
-the size of the noise: where no row is told its own noise rho is 1, and what is not clipped is ridge regression. In the
-theorem rho is sigma itself and widths are multiplied by 1. The two are the same but for reg, which is nu^2 times as
-large in practice, so that units of rewards cancel.
+the size of the noise. rho is 1 unless a row comes with its own noise scale, and what is not clipped is ridge
+regression. In the theorem rho is sigma itself and widths are multiplied by 1. Both are the same except for reg, which
+is nu^2 times as large in practice, so that units of rewards cancel.
 """
 
 from typing import Any, NamedTuple
@@ -30,7 +33,15 @@ EXPLORATION, CLIP, FLOOR, STEP = 1.5, 0.02, 3.0, 1.0
 
 
 class Tail(NamedTuple):
-    """epsilon; horizon T (0: any time); parameter_bound S, row_bound L; delta as in tau_0 (0: 1 / (8T)); reg; step."""
+    """Constants of an estimator for heavy-tailed noise.
+
+    - epsilon: moments of order 1 + epsilon are finite.
+    - horizon: T, the total number of rows; 0 if it is unknown.
+    - parameter_bound, row_bound: bounds S >= ||theta_*|| and L >= ||x||.
+    - delta: probability of failure in tau_0; 0 means 1 / (8T).
+    - reg: regularization of the design.
+    - step: the factor a, which divides the weight of a row.
+    """
 
     epsilon: float
     horizon: int
@@ -42,10 +53,11 @@ class Tail(NamedTuple):
 
 
 class Practice(NamedTuple):
-    """Settings in place of constants from proofs.
+    """Settings that replace the constants of proofs.
 
-    Radius of the guard (0: none, negative: the theorem's beta), clip (times tau_0), floor (least tau, in predictive
-    deviations).
+    - radius: radius beta in the lower bound of rho; 0 for no bound, negative for the theorem's beta.
+    - clip: factor of the threshold tau_0.
+    - floor: least threshold tau, in predictive standard deviations.
     """
 
     radius: float
@@ -54,14 +66,18 @@ class Practice(NamedTuple):
 
 
 class Clipping(NamedTuple):
-    """Settings of Huber regression."""
+    """Settings of Huber regression: `tail` has the constants of the noise, and `practice` the practical settings."""
 
     tail: Tail
     practice: Practice
 
 
 class Truncation(NamedTuple):
-    """Settings of what truncates: bound of the moment of order 1 + epsilon; clip: times the threshold."""
+    """Settings of estimators that truncate rewards.
+
+    `tail` has the constants of the noise, `bound` is the bound on the moment of order 1 + epsilon, and `clip` the
+    factor of the threshold.
+    """
 
     tail: Tail
     bound: float
@@ -69,7 +85,11 @@ class Truncation(NamedTuple):
 
 
 class Scales(NamedTuple):
-    """Scales of round t: T, growth t^p, tau_0, the logarithm log(2 T^2 / delta), kappa."""
+    """Scales of round t that thresholds and radii use.
+
+    `horizon` is T, `growth` is t^p, `tau` is tau_0, `logarithm` is log(2 T^2 / delta), and `kappa` is defined at the
+    top of this module.
+    """
 
     horizon: float
     growth: float
@@ -80,20 +100,23 @@ class Scales(NamedTuple):
 
 @compiled
 def power(epsilon: float) -> float:
-    """Return p = (1 - eps) / (2 (1 + eps))."""
+    """Return the exponent p = (1 - epsilon) / (2 (1 + epsilon)) by which thresholds grow with the round."""
     return (1.0 - epsilon) / (2.0 * (1.0 + epsilon))
 
 
 @compiled
 def horizon_and_delta(tail: Tail, t: int) -> tuple[float, float]:
-    """T and delta in round t >= 1."""
+    """Return the horizon T and the failure probability delta that apply in round t >= 1."""
     horizon = float(tail.horizon) if tail.horizon > 0 else float(max(t, 1))
     return horizon, tail.delta if tail.delta > 0.0 else 1.0 / (8.0 * horizon)
 
 
 @compiled
 def scales(tail: Tail, t: int, dim: int) -> Scales:
-    """Return the scales of round t >= 1, with sigma_min = 1 / sqrt(T); growth of round 0 is 1, not Wang et al.'s 0."""
+    """Return the scales of round t >= 1, with sigma_min = 1 / sqrt(T).
+
+    The growth t^p of round 0 is 1, where Wang et al. have 0.
+    """
     horizon, delta = horizon_and_delta(tail, t)
     p, logarithm = power(tail.epsilon), np.log(2.0 * horizon * horizon / delta)
     spread = tail.row_bound * horizon
@@ -104,7 +127,7 @@ def scales(tail: Tail, t: int, dim: int) -> Scales:
 
 @compiled
 def with_bounds(tail: Tail, parameter_bound: float, row_bound: float, delta: float) -> Tail:
-    """Return the tail with the constants of a rule; delta as in tau_0."""
+    """Return the constants with other bounds and another delta, as `Tail` defines them."""
     return Tail(
         epsilon=tail.epsilon,
         horizon=tail.horizon,
@@ -118,7 +141,10 @@ def with_bounds(tail: Tail, parameter_bound: float, row_bound: float, delta: flo
 
 @compiled
 def rho_bound(tail: Tail, practice: Practice, s: Scales, beta: float, width: float) -> float:
-    """Wang et al.'s bound of rho from below: sqrt(2 beta / (tau_0 sqrt(a) t^p)) ||x||_{V^-1}."""
+    """Return Wang et al.'s lower bound of rho, sqrt(2 beta / (tau_0 sqrt(a) t^p)) ||x||_{V^-1}.
+
+    `width` is ||x||_{V^-1} for the row x, and `beta` a confidence radius.
+    """
     return np.sqrt(2.0 * beta / (practice.clip * s.tau * s.growth * np.sqrt(tail.step))) * width
 
 
@@ -126,14 +152,16 @@ def rho_bound(tail: Tail, practice: Practice, s: Scales, beta: float, width: flo
 def normalize_row(
     tail: Tail, practice: Practice, s: Scales, noise: Noise, known: Noise, common: bool, width: float, least: float
 ) -> tuple[float, float, float]:
-    """Return rho >= least, w = width / (rho sqrt(a)) and the mark of a row of width ||x||_{V^-1}.
+    """Return rho, w and the mark of a row: its scale, its normalized width, and the limit of its residual.
 
-    `noise` is the noise as it was told, `known` the noise that knows the row's reward, which may be common.
+    `width` is ||x||_{V^-1}, rho is at least `least`, and w = width / (rho sqrt(a)). `noise` is the noise estimate
+    before the row, and `known` the one after the row's reward. `common` is True if the reward is one of the usual ones
+    (noise_scale.py).
 
     Residuals are clipped at the mark, tau sigma with tau = max(clip tau_0 t^p sqrt(1 + w^2) / w, floor sqrt(1 + w^2)).
-    In the theorem sigma = rho = max(nu, sigma_min, least). In practice sigma is what the row was told, nu as given, or
-    the running one, and rho = max(told / nu, sigma_min, least), 1 where nothing was told; a common reward is not
-    clipped.
+    In the theorem sigma = rho = max(nu, sigma_min, least). In practice sigma is the row's own noise scale if it has
+    one, else the constant nu, else the running estimate. Then rho = max(own scale / nu, sigma_min, least), with 1 in
+    place of the ratio for a row without its own scale. A common reward is not clipped.
     """
     shortest, nu = 1.0 / np.sqrt(s.horizon), noise_level(known)
     if practice.radius < 0.0:
@@ -160,9 +188,11 @@ def make_tail(
     theory: Theory | None,
     deltas: int = 1,
 ) -> Tail:
-    """deltas: how many the theorem spends; None: no ball, any time.
+    """Return the checked constants of an estimator for heavy-tailed noise.
 
-    ValueError for epsilon outside (0, 1], a horizon below 1, a ball that is empty or beside theory, which has its own.
+    `deltas` is how many failure probabilities the estimator's theorem spends. A `parameter_bound` of None means no
+    ball, a `horizon` of None any number of rows. Raises ValueError if epsilon is outside (0, 1], the horizon below 1 or
+    the ball empty, or if a ball is given although `theory` has its own.
     """
     epsilon = check.positive("epsilon", epsilon, "moments of order 1 + epsilon are finite, epsilon in (0, 1]")
     if epsilon > 1.0:
@@ -206,7 +236,10 @@ def make_practice(radius: Any, clip: Any, floor: Any, theory: Theory | None) -> 
 
 
 def repetitions(repeats: Any, tail: Tail, factor: float, inside: float) -> int:
-    """`repeats`, or ceil(factor log(inside T / delta)) for None; ValueError below 1, or for None without a horizon."""
+    """Return how often an arm is played in a row: `repeats`, or ceil(factor log(inside T / delta)) if it is None.
+
+    Raises ValueError if it is below 1, or if it is None and there is no horizon T.
+    """
     if repeats is not None:
         return check.integer("repeats", repeats, 1)
     if tail.horizon == 0:

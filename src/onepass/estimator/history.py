@@ -1,4 +1,4 @@
-"""All rows ever learned, for the estimators that need them: arrays that double when they are full."""
+"""History of all rows ever learned, for estimators that need it; its arrays double in length when they are full."""
 
 from typing import NamedTuple
 
@@ -12,7 +12,11 @@ FIRST = 64
 
 
 class History(NamedTuple):
-    """rows (capacity, dim), values and marks (capacity,), which may be infinite: the first `used` count."""
+    """History of learned rows, of which the first `used` count.
+
+    rows (capacity, dim) holds the rows. values (capacity,) holds a number for each row, such as its reward. marks
+    (capacity,) holds a second one, which may be infinite, such as the limit up to which a loss is quadratic.
+    """
 
     rows: np.ndarray
     values: np.ndarray
@@ -20,7 +24,7 @@ class History(NamedTuple):
     used: int
 
     def is_consistent(self, dim: int) -> bool:
-        """Return whether shapes and the counter of a loaded history fit together."""
+        """Return True if shapes and the counter of a loaded history agree, for rows of width `dim`."""
         capacity = len(self.rows)
         return (
             self.rows.shape == (capacity, dim)
@@ -56,7 +60,7 @@ def rescale(history: History, scale: float) -> None:
 
 @compiled
 def append_row(history: History, row: np.ndarray, value: float, mark: float) -> History:
-    """Return the history with one more row."""
+    """Return the history with one more row, its value and its mark."""
     rows, values, marks, used = history.rows, history.values, history.marks, history.used
     if used == rows.shape[0]:
         rows = np.zeros((2 * used, row.size), row.dtype)

@@ -29,14 +29,24 @@ from onepass.foundation.registry import savable
 
 
 class MedianOfMeansSettings(NamedTuple):
-    """bound: v."""
+    """Settings of the median of means: `tail` has the constants of the noise.
+
+    `bound` is v, the bound on the moment E|eta|^(1+eps) of the noise eta.
+    """
 
     tail: Tail
     bound: float
 
 
 class MedianOfMeansState(NamedTuple):
-    """design: A; theta (dim,); moments (r, dim): b_j; epochs n finished; settings."""
+    """State of the median of means.
+
+    - design: the matrix A.
+    - theta (dim,): the estimate.
+    - moments (r, dim): the sums b_j, one for each repeat j.
+    - epoch: the rewards of the arm being played.
+    - epochs: number of finished epochs.
+    """
 
     design: Any
     theta: np.ndarray
@@ -48,9 +58,10 @@ class MedianOfMeansState(NamedTuple):
 
 @compiled
 def central_estimate(design: Any, moments: np.ndarray) -> np.ndarray:
-    """theta_k (dim,) of the k whose median A-distance to the others is smallest.
+    """Return the estimate theta_k (dim,) whose median distance to the other estimates, in the norm of A, is smallest.
 
-    ||theta_k - theta_j||_A^2 = (b_k - b_j)^T A^-1 (b_k - b_j), by products of what the b differ from their mean.
+    Here ||theta_k - theta_j||_A^2 = (b_k - b_j)^T A^-1 (b_k - b_j), computed from the differences between the b_j and
+    their mean.
     """
     count, dim = moments.shape
     centre, centred = np.zeros(dim, moments.dtype), np.empty_like(moments)
@@ -126,7 +137,10 @@ def radius_of_means(
 
 @merge.register(MedianOfMeansState)
 def merge_means(state: MedianOfMeansState, other: MedianOfMeansState, start: MedianOfMeansState) -> MedianOfMeansState:
-    """Merge two states: A and all b_j are sums over epochs. ValueError if the other state is within an epoch."""
+    """Merge two states; A and all b_j are sums over epochs, so they add.
+
+    Raises ValueError if the other state is in the middle of an epoch.
+    """
     if other.epoch.played or start.epoch.played:
         raise ValueError("other must have finished its epoch: an arm whose rewards are not complete cannot be merged")
     design = contract.merge(state.design, contract.subtract_start(other.design, start.design))

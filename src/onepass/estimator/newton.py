@@ -1,13 +1,15 @@
-"""The online Newton step, on any design: one gradient, one row of curvature, and the ball if it is left.
+"""The online Newton step on any design: one gradient, one row of curvature, and a projection if theta leaves its ball.
+
+A row x with derivative g of the loss and curvature w changes A and theta by
 
     A <- A + w x x^T,   theta <- theta - A^-1 g x,   then argmin over ||theta'|| <= S of ||theta' - theta||_A
 
-By Sherman and Morrison A^-1 x = A_old^-1 x / (1 + w x^T A_old^-1 x), and A_old^-1 x gives the width of x as well: one
-solve a row. The last step costs nothing while theta is inside the ball, else one decomposition of A and a secular
-equation in one unknown. Shared by the one-pass estimators: Huber, truncation, medians.
+By Sherman and Morrison A^-1 x = A_old^-1 x / (1 + w x^T A_old^-1 x), and A_old^-1 x gives the width of x as well, so a
+row takes one solve. The projection costs nothing while theta is inside the ball, else one decomposition of A and a
+secular equation in one unknown. The one-pass estimators share it: Huber, truncation and medians.
 
-Rows longer than sqrt(reg) / eps leave no digits in an inverse, and a step by it may go anywhere. One that leaves what
-products can hold (`check.LARGEST`) is rounding alone and is not taken: theta stays finite on any rows.
+Rows longer than sqrt(reg) / eps leave no digits in an inverse, and a step by it may go anywhere. A step beyond what
+products can hold (`check.LARGEST`) is rounding alone and is not taken, so theta stays finite on any rows.
 """
 
 import math
@@ -22,7 +24,7 @@ from onepass.foundation.linalg import dot, norm_limit, secular_shift
 
 @compiled
 def step_along(theta: np.ndarray, direction: np.ndarray, pull: float) -> bool:
-    """Add pull * direction to theta in place and return True, unless products could then overflow."""
+    """Add pull * direction to theta in place and return True, unless products with theta could then overflow."""
     most, square = norm_limit(theta), 0.0
     for j in range(theta.size):
         entry = theta[j] + pull * direction[j]
@@ -36,7 +38,7 @@ def step_along(theta: np.ndarray, direction: np.ndarray, pull: float) -> bool:
 
 @compiled
 def assign_if_finite(theta: np.ndarray, found: np.ndarray) -> bool:
-    """Set theta in place and return True, unless products could then overflow."""
+    """Copy `found` into theta and return True, unless products with it could overflow."""
     most, square = norm_limit(theta), 0.0
     for j in range(theta.size):
         square += float(found[j]) * float(found[j])
@@ -51,9 +53,9 @@ def assign_if_finite(theta: np.ndarray, found: np.ndarray) -> bool:
 def newton_step(
     design: Any, theta: np.ndarray, row: np.ndarray, direction: np.ndarray, pull: float, weight: float
 ) -> Any:
-    """Take the step theta += pull * direction in place, A += weight x x^T, and return the design.
+    """Take the step theta += pull * direction in place, append the row with `weight` to A, and return the design.
 
-    direction: A_old^-1 x.
+    `direction` is A^-1 x for A before the row.
     """
     scaled, size = np.empty_like(row), np.sqrt(weight)
     for j in range(row.size):
@@ -66,18 +68,21 @@ def newton_step(
 def step_on_squared_loss(
     design: Any, theta: np.ndarray, row: np.ndarray, direction: np.ndarray, target: float, weight: float
 ) -> Any:
-    """Take the step on the squared loss: theta moves by A^-1 (target - x^T theta) x. direction: A_old^-1 x."""
+    """Take a Newton step on the squared loss: theta moves by A^-1 (target - x^T theta) x, and A gains weight x x^T.
+
+    `direction` is A^-1 x for A before the row. Returns the design.
+    """
     pull = (target - float(dot(row, theta))) / (1.0 + weight * max(float(dot(row, direction)), 0.0))
     return newton_step(design, theta, row, direction, pull, weight)
 
 
 @compiled
 def forget_rows(design: Any, theta: np.ndarray, factor: float) -> Any:
-    """Change theta in place as if rows counted `factor` times, and return the design A' = reg I + factor (A - reg I).
+    """Make past rows count `factor` times: change theta in place, and return the design's new state.
 
-    theta is the minimizer of ||. - theta||_A^2 / 2, of which reg / 2 ||.||^2 is no data and stays. So A' theta' =
-    factor A theta, and as A' - factor A = (1 - factor) reg I, on sketches too: theta' = theta - (1 - factor) reg A'^-1
-    theta.
+    The design becomes A' = reg I + factor (A - reg I). theta minimizes ||. - theta||_A^2 / 2, of which the part reg / 2
+    ||.||^2 does not come from data and stays. So A' theta' = factor A theta. As A' - factor A = (1 - factor) reg I, on
+    sketches too, theta' = theta - (1 - factor) reg A'^-1 theta.
     """
     design = decay(design, factor)
     solved, share = solve(design, theta), (1.0 - factor) * regularization(design)
@@ -88,15 +93,15 @@ def forget_rows(design: Any, theta: np.ndarray, factor: float) -> Any:
 
 @compiled
 def power_of_two(value: float) -> float:
-    """Return the power of two above a positive number, or at it."""
+    """Return the smallest power of two that is at least a positive number."""
     return math.ldexp(1.0, math.frexp(value)[1])
 
 
 @compiled
 def project_onto_ball(design: Any, theta: np.ndarray, bound: float) -> bool:
-    """Project theta on ||theta|| <= bound in the norm of A, in place, and return True if it was outside.
+    """Project theta onto ||theta|| <= bound in the norm of A, in place, and return True if it was outside.
 
-    theta' = (A + mu I)^-1 A theta with the mu at which ||theta'|| = bound, in the eigenvectors of A.
+    The projection is theta' = (A + mu I)^-1 A theta with the mu at which ||theta'|| = bound, in the eigenvectors of A.
     """
     if not float(dot(theta, theta)) > bound * bound:
         return False
@@ -106,9 +111,10 @@ def project_onto_ball(design: Any, theta: np.ndarray, bound: float) -> bool:
 
 @compiled
 def project_by_spectrum(values: np.ndarray, vectors: np.ndarray, rest: float, theta: np.ndarray, bound: float) -> bool:
-    """`project_onto_ball` for an A whose spectrum is known (`contract.spectrum`).
+    """Do `project_onto_ball` for an A whose spectrum is known.
 
-    Eigenvalues and lengths are in units of powers of two near the largest, so that no square overflows.
+    values, vectors and rest are the results of `contract.spectrum`. Eigenvalues and lengths are scaled by powers of two
+    near the largest, so that no square overflows.
     """
     square = float(dot(theta, theta))
     if not square > bound * bound:

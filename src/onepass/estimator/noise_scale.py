@@ -1,24 +1,27 @@
-"""The running scale of noise that may have heavy tails; rewards that are bounded, rare or mostly equal are no outliers.
+"""Running estimate of the noise scale that is robust to heavy tails and to bounded, rare or mostly equal rewards.
+
+From the residual e of each row x and its squared width h, four running numbers are computed:
 
     e = r - x^T theta,  h = x^T A^-1 x,  sigma = 1.4826 max(size, mean / 10)
-    size   <- size exp(+-1 / sqrt(n)): the median of |e|;  mean <- that of min(|e|, 5 sigma);  n: rows that are unusual
-    square <- that of min(e^2 / (1 + h), (5 sigma)^2), over all t rows;   nu = sqrt(square)
+    size   <- size exp(+-1 / sqrt(n)), the median of |e| over the n unusual rows
+    mean   <- the mean of min(|e|, 5 sigma) over the n unusual rows
+    square <- the mean of min(e^2 / (1 + h), (5 sigma)^2) over all t rows;   nu = sqrt(square)
 
-sigma says which residuals are outliers, nu how large noise is in all: what widths are multiplied by. The median is
-moved by a factor, however large the residual; the mean keeps it from falling faster than 1 / n where residuals vanish;
-1 + h takes out of nu what theta does not know yet.
+sigma says which residuals are outliers. nu says how large the noise is overall, and multiplies widths. The median moves
+by a factor, however large the residual. The mean keeps it from falling faster than 1 / n if residuals vanish. The
+factor 1 + h takes out of nu what theta does not know yet.
 
-A reward is *usual* if more than a third of all rewards are that very number: 0 where few buy, 0 and 1 where half do.
-Two candidates are kept (Misra and Gries 1982): votes are counted for each, any other reward takes one from both, and
-who finds one without votes takes its place. A candidate is trusted while it has more than sqrt(t) votes, as many as
-chance gives. A usual reward is never an outlier, and tells nothing of how far the others may lie: they alone make size
-and mean, so that sales are measured by sales and not by the many visits without one.
+A reward is *usual* if more than a third of all rewards equal it: 0 if few buy, 0 and 1 if half do. Two candidates are
+kept (Misra and Gries 1982). Each reward equal to a candidate is a vote for it, any other reward takes a vote from both,
+and replaces a candidate without votes. A candidate is trusted while it has more than sqrt(t) votes, as many as chance
+gives. A usual reward is never an outlier, and does not count in size and mean. Thus sales are measured by sales and not
+by the many visits without one.
 
-The first residual has nothing to be compared with. Should it prove an outlier, more than 30 times size, what was
-learned by it is taken back (`proven`), and the scale begins anew.
+The first residual cannot be compared with anything. If it proves to be an outlier, more than 30 times size, what was
+learned from it is undone (`first_was_outlier`), and the estimate starts again.
 
-A heuristic of which nothing is proved. Its limits: rare rewards among others that are nearly equal, not exactly; and
-outliers that are more than half of the unusual rewards.
+It is a heuristic without a proof. It fails for rare rewards among others that are nearly, but not exactly, equal; and
+if outliers are more than half of the unusual rewards.
 """
 
 from typing import Any, NamedTuple
@@ -39,8 +42,13 @@ SHARE = 0.1  # of the mean: far below the median's share of it, 0.8 for Gaussian
 class Noise(NamedTuple):
     """Running estimate of the noise scale.
 
-    nu: of every row (0: estimated); next: told for the next row (else 0); what runs: size, mean, square; unusual
-    rewards; the candidates usual and second, with votes and more; first: the first e that was not zero.
+    - nu: constant noise scale of every row, or 0 if it is estimated.
+    - next: noise scale given for the next row alone, else 0.
+    - size, mean, square: the running median, mean and mean square at the top of this module.
+    - unusual: number of unusual rewards.
+    - usual, votes: first candidate for a usual reward, and its votes.
+    - second, more: second candidate, and its votes.
+    - first: the first residual that was not zero.
     """
 
     nu: float
@@ -61,25 +69,25 @@ MEMORY = 9  # of them run
 
 @compiled
 def outlier_scale(noise: Noise) -> float:
-    """sigma, 0 while nothing is known."""
+    """Return sigma, the scale by which outliers are recognized; 0 while nothing is known."""
     return TYPICAL * max(noise.size, SHARE * noise.mean)
 
 
 @compiled
 def noise_level(noise: Noise) -> float:
-    """Return nu as given, else as estimated; 0 if nothing is known."""
+    """Return the noise scale nu: the given constant, else the estimate; 0 while nothing is known."""
     return noise.nu if noise.nu > 0.0 else np.sqrt(noise.square)
 
 
 @compiled
 def first_was_outlier(noise: Noise) -> bool:
-    """Return whether the first residual has proved an outlier, where usual rewards are not the most."""
+    """Return True if the first residual has proved to be an outlier, and usual rewards are not the majority."""
     return noise.nu == 0.0 and abs(noise.first) > FIRST * noise.size and noise.unusual > noise.votes + noise.more
 
 
 @compiled
 def reset_noise(noise: Noise) -> Noise:
-    """Return the noise after the first residual is undone: only the usual rewards are still known."""
+    """Return the estimate after the first residual was undone: only the usual rewards are still known."""
     return Noise(
         nu=noise.nu,
         next=noise.next,
@@ -104,9 +112,10 @@ def median_steps(unusual: float) -> tuple[float, float]:
 
 @compiled
 def update_noise(noise: Noise, reward: float, residual: float, leverage: float, t: int) -> tuple[Noise, bool]:
-    """Return the noise after the t-th row, with no scale for the next row, and whether its reward is usual.
+    """Return the estimate after the t-th row, and True if its reward is a usual one.
 
-    The first residual that is not zero begins the median, and is left out of the mean.
+    `residual` is r - x^T theta and `leverage` is x^T A^-1 x, both before the row. The first residual that is not zero
+    starts the median, and is left out of the mean. The scale for the next row is cleared.
     """
     rise, fall = median_steps(noise.unusual)
     return update_noise_by(noise, reward, residual, leverage, t, rise, fall)
@@ -116,7 +125,7 @@ def update_noise(noise: Noise, reward: float, residual: float, leverage: float, 
 def update_noise_by(
     noise: Noise, reward: float, residual: float, leverage: float, t: int, rise: float, fall: float
 ) -> tuple[Noise, bool]:
-    """`update_noise` with known `median_steps`, which are equal for many noises of equally many rows."""
+    """Do `update_noise` with the factors `rise` and `fall` of `median_steps`, which equal numbers of rows share."""
     away, size, mean, square = min(abs(residual), 1.0 / LEAST), noise.size, noise.mean, noise.square
     unusual, usual, votes, first = noise.unusual, noise.usual, noise.votes, noise.first
     second, more, common = noise.second, noise.more, False
@@ -167,7 +176,7 @@ def update_noise_by(
 
 @compiled
 def with_nu(noise: Noise, nu: float) -> Noise:
-    """Return the noise with the scale nu for the next row."""
+    """Return the estimate with `nu` as the noise scale of the next row."""
     return Noise(
         nu=noise.nu,
         next=nu,
@@ -185,7 +194,7 @@ def with_nu(noise: Noise, nu: float) -> Noise:
 
 @compiled
 def unpack_noise(nu: float, memory: np.ndarray) -> Noise:
-    """Return the noise of an arm whose numbers are kept in an array (9 or more,)."""
+    """Return the noise estimate whose running numbers are the first 9 entries of `memory`."""
     return Noise(
         nu=nu,
         next=0.0,
@@ -203,14 +212,17 @@ def unpack_noise(nu: float, memory: np.ndarray) -> Noise:
 
 @compiled
 def pack_noise(noise: Noise, memory: np.ndarray) -> None:
-    """Keep what runs in an array (9 or more,), in place."""
+    """Write the running numbers of a noise estimate to the first 9 entries of `memory`."""
     memory[0], memory[1], memory[2] = noise.size, noise.mean, noise.square
     memory[3], memory[4], memory[5] = noise.unusual, noise.usual, noise.votes
     memory[6], memory[7], memory[8] = noise.second, noise.more, noise.first
 
 
 def make_noise(nu: Any) -> Noise:
-    """ValueError for a nu that is not positive; None: estimated."""
+    """Return a new noise estimate with the constant scale `nu`, or one that is estimated if `nu` is None.
+
+    Raises ValueError if `nu` is not positive.
+    """
     hint = "the typical size of the noise, or None to estimate it"
     if nu is None:
         nu = 0.0

@@ -1,10 +1,13 @@
 """Generalized linear regression on the whole history, minimized again after every row: the offline reference.
 
+The estimate minimizes the penalized loss, whose Hessian is H:
+
     theta = argmin of  theta^T A_0 theta / 2 + sum over rows of m(x^T theta) - r x^T theta,   A_0 = reg I
     H = A_0 + sum of mu'(x^T theta) x x^T
 
-By damped Newton steps (iteratively reweighted least squares), begun at the last theta: theta <- theta - H^-1 gradient /
-(1 + R max |x^T H^-1 gradient|), which lowers a self-concordant loss. O(t d^2 + d^3) time and O(t d) memory a round.
+It takes damped Newton steps (iteratively reweighted least squares) from the last theta: theta <- theta - H^-1 gradient
+/ (1 + R max |x^T H^-1 gradient|). Each lowers a self-concordant loss. A round takes O(t d^2 + d^3) time and O(t d)
+memory.
 """
 
 from typing import Any, NamedTuple
@@ -27,13 +30,17 @@ CLOSE = 1e-12  # of the squared length of a step in the norm of H, in which stat
 
 
 class OfflineGLMSettings(NamedTuple):
-    """family."""
+    """Settings of offline generalized linear regression: the reward family."""
 
     family: Any
 
 
 class OfflineGLMState(NamedTuple):
-    """design: H; theta (dim,); history: rows with rewards as values and the weights that they have in H as marks."""
+    """State of offline generalized linear regression.
+
+    `design` is H, theta (dim,) is the estimate, and `history` holds the rows, with rewards as values and their weights
+    in H as marks.
+    """
 
     design: Any
     theta: np.ndarray
@@ -43,7 +50,7 @@ class OfflineGLMState(NamedTuple):
 
 @compiled
 def minimize(state: OfflineGLMState) -> OfflineGLMState:
-    """Return the state at the minimum."""
+    """Return the state with theta at the minimum of the loss."""
     design, theta, history, family = state.design, state.theta, state.history, state.settings.family
     used = history.used
     rows, weights = history.rows[:used], history.marks
@@ -81,7 +88,7 @@ def update_offline(state: OfflineGLMState, row: np.ndarray, reward: float) -> Of
 
 @update_rows.for_state(OfflineGLMState)
 def update_offline_rows(state: OfflineGLMState, rows: np.ndarray, rewards: np.ndarray) -> OfflineGLMState:
-    """Append a batch row by row, and minimize once."""
+    """Append a batch of rows (n, dim) and rewards (n,) one by one, and minimize the loss once."""
     history = state.history
     for i in range(rows.shape[0]):
         history = append_row(history, rows[i], float(rewards[i]), 0.0)

@@ -1,5 +1,8 @@
 """One-pass Huber regression by online mirror descent, the estimator of Hvt-UCB (Wang et al. 2025).
 
+For the t-th row x with reward r, the scales rho and tau determine the weight of the row and the clipping of its
+residual:
+
     rho = max(nu_t, sigma_min, sqrt(2 beta / (tau_0 sqrt(a) t^p)) ||x||_{V^-1}),   w = ||x / rho||_{V^-1} / sqrt(a)
     tau = tau_0 t^p sqrt(1 + w^2) / w,                V <- V + x x^T / (a rho^2)
     theta <- theta + V^-1 clip(r - x^T theta, -tau sigma, tau sigma) x / rho^2,   then into the ball ||theta|| <= S
@@ -66,8 +69,12 @@ DELTAS = 4  # Wang et al.'s lemma 1 holds with probability 1 - 4 delta
 class OnePassHuberState(NamedTuple):
     """State of one-pass Huber regression.
 
-    design: V; theta (dim,); rows learned; noise, of which nu is a setting; start (dim,): the row of noise.first;
-    settings.
+    - design: the matrix V.
+    - theta (dim,): the estimate.
+    - rows: number of rows learned.
+    - noise: running noise scale; its field nu is a setting.
+    - start (dim,): the scaled row whose residual is noise.first, kept so that it can be undone.
+    - settings: constants of the loss.
     """
 
     design: Any
@@ -79,7 +86,11 @@ class OnePassHuberState(NamedTuple):
 
 
 class Winsor(NamedTuple):
-    """The rule of every arm of an arena; nu: the noise of every row, 0 if it is estimated."""
+    """Update rule of one-pass Huber regression for every arm of an arena.
+
+    `nu` is the noise scale of every row, or 0 if it is estimated. `tail` has the constants of the noise, and `practice`
+    the practical settings.
+    """
 
     nu: float
     tail: Tail
@@ -101,7 +112,11 @@ def confidence(tail: Tail, t: int, dim: int) -> float:
 def clip_residual(
     tail: Tail, practice: Practice, noise: Noise, t: int, dim: int, width: float, reward: float, mean: float
 ) -> tuple[float, float, float, Noise]:
-    """rho, w and the clipped residual of the t-th row, of width ||x||_{V^-1}; and the noise after it."""
+    """Return rho, w, the clipped residual of the t-th row, and the noise estimate after it.
+
+    `width` is ||x||_{V^-1} and `mean` is x^T theta, both before the row, and `reward` is its reward. rho and w are
+    explained in `normalize_row`; `tail` and `practice` hold the constants.
+    """
     residual = reward - mean
     known, common = update_noise(noise, reward, residual, width * width, t)
     s, least = scales(tail, t, dim), 0.0
@@ -114,7 +129,7 @@ def clip_residual(
 
 @compiled
 def must_undo_first(practice: Practice, noise: Noise) -> bool:
-    """Return whether what was learned by the first residual is to be taken back."""
+    """Return True if what was learned from the first residual must be undone, because it was an outlier."""
     return practice.radius >= 0.0 and first_was_outlier(noise)
 
 
@@ -146,9 +161,9 @@ def unit_of_huber(state: OnePassHuberState) -> float:
 def step_by_winsor(
     rule: Winsor, memory: np.ndarray, dim: int, mean: float, square: float, t: int, reward: float
 ) -> tuple[float, float]:
-    """Return the step of an arm.
+    """Return the weight and the pull of a row in an arm (see `arm_step`).
 
-    memory (10 + dim,): the running noise, the factor of the first row, and the row of noise.first.
+    memory (10 + dim,) holds the running noise, the factor of the first row, and the row of noise.first.
     """
     before = unpack_noise(rule.nu, memory)
     rho, w, residual, noise = clip_residual(rule.tail, rule.practice, before, t, dim, np.sqrt(square), reward, mean)
@@ -173,10 +188,10 @@ def pull_to_undo_of_winsor(rule: Winsor, memory: np.ndarray) -> float:
 
 @unit_of_steps.for_state(Winsor)
 def unit_of_winsors(rule: Winsor, memory: np.ndarray, rows: np.ndarray) -> float:
-    """Return the pooled noise scale: the root mean square over the rows of all arms.
+    """Return the noise scale pooled over all arms: the root mean square over the rows of all arms.
 
-    An arm with few rows then knows the noise as well. Shares of the largest are added as integers, so that the sum does
-    not depend on the order of the arms.
+    An arm with few rows then knows the noise as well. Squares are added as integer multiples of a fraction of the
+    largest, so that the sum does not depend on the order of the arms.
     """
     if rule.practice.radius < 0.0:
         return 1.0
@@ -197,7 +212,7 @@ def unit_of_winsors(rule: Winsor, memory: np.ndarray, rows: np.ndarray) -> float
 
 @forget.for_state(OnePassHuberState)
 def forget_huber(state: OnePassHuberState, factor: float) -> OnePassHuberState:
-    """Fewer rows count, so the noise scale is followed faster, too."""
+    """Make past rows count `factor` times; the noise scale then follows new rows faster, too."""
     design, start = forget_rows(state.design, state.theta, factor), state.start
     project_onto_ball(design, state.theta, state.settings.tail.parameter_bound)
     for j in range(start.size):
@@ -235,7 +250,7 @@ def expect_nu(state: OnePassHuberState, nu: float) -> OnePassHuberState:
 
 @savable
 class OnePassHuber(Estimator):
-    """One-pass Huber regression on `design`: O(1) solves and appends a row, no history.
+    """One-pass Huber regression on `design`; a row takes a constant number of its operations, and no history is kept.
 
     Parameters
     ----------

@@ -1,5 +1,7 @@
 """Mean of medians in one pass, the estimator of CRMM (Xue, Wang, Wan, Yi and Zhang 2023) in the linear case.
 
+In an epoch the following happens, with horizon T and failure probability delta:
+
     an arm x is played r = ceil(16 log(4T / delta)) times;  y = the median of the r rewards
     V <- V + x x^T / 2,   theta <- theta + V^-1 (y - x^T theta) x,   then into the ball ||theta|| <= S
 
@@ -23,7 +25,10 @@ from onepass.foundation.registry import savable
 
 
 class OnePassMedianState(NamedTuple):
-    """design: V; theta (dim,); epoch: the rewards of the arm being played; settings."""
+    """State of the one-pass median.
+
+    `design` is V, theta (dim,) is the estimate, and `epoch` holds the rewards of the arm being played.
+    """
 
     design: Any
     theta: np.ndarray

@@ -1,5 +1,7 @@
 """One-pass truncation, the estimator of CRTM (Xue, Wang, Wan, Yi and Zhang 2023) in the linear case.
 
+A reward r that is too large for its row x is replaced by 0 before the step:
+
     y = r if ||x||_{V^-1} |r| <= (u / log(4T / delta))^(1/(1+eps)) T^p,  else 0
     V <- V + x x^T / 2,   theta <- theta + V^-1 (y - x^T theta) x,   then into the ball ||theta|| <= S
 
@@ -25,7 +27,10 @@ from onepass.foundation.registry import savable
 
 
 class OnePassTruncationState(NamedTuple):
-    """design: V; theta (dim,); rows learned; settings: bound is u."""
+    """State of one-pass truncation: `design` is V, theta (dim,) the estimate, `rows` the number of rows learned.
+
+    The bound u is `settings.bound`.
+    """
 
     design: Any
     theta: np.ndarray

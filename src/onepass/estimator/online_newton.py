@@ -1,5 +1,7 @@
 """The online Newton step for the squared loss: recursive least squares on any design.
 
+A row x with reward r changes A and theta by
+
     A <- A + x x^T / a,   theta <- theta + A^-1 (r - x^T theta) x
 
 With a = 1 and an exact design this is ridge regression, theta = A^-1 b. On a sketch it is not, and is the better one:
@@ -44,17 +46,21 @@ from onepass.foundation.registry import savable
 
 
 class OnlineNewtonSettings(NamedTuple):
-    """step: a; reg: what A is outside the rows that it begins with."""
+    """Settings of the online Newton step.
+
+    `step` is the factor a, and `reg` the eigenvalue of A on directions that its first rows do not span.
+    """
 
     step: float
     reg: float
 
 
 class Energy(NamedTuple):
-    """Sums that bound V.
+    """Sums that bound V, the squared error of theta in the norm of A.
 
-    gained: the sum of log(1 + q), of the rows that A begins with, too; rise: the sum by which cuts raised A; lift: the
-    sum of rise ||theta||^2.
+    - gained: sum of log(1 + q) over rows, including the rows that A begins with.
+    - rise: sum of the amounts by which truncations raised A.
+    - lift: sum of rise ||theta||^2 over truncations.
     """
 
     gained: float
@@ -63,7 +69,7 @@ class Energy(NamedTuple):
 
 
 class OnlineNewtonState(NamedTuple):
-    """design: A; theta (dim,); energy; settings."""
+    """State of the online Newton step: `design` is A, theta (dim,) the estimate, and `energy` bounds its error."""
 
     design: Any
     theta: np.ndarray
@@ -72,14 +78,17 @@ class OnlineNewtonState(NamedTuple):
 
 
 class OnlineNewtonRule(NamedTuple):
-    """The rule of every arm of an arena; step: a."""
+    """Update rule by which every arm of an arena takes online Newton steps; `step` is the factor a."""
 
     step: float
 
 
 @compiled
 def energy_radius(energy: Energy, reg: float, noise: float, parameter_bound: float, delta: float) -> float:
-    """Return the root of the bound on V."""
+    """Return the confidence radius of theta in the norm of A, the root of the bound on V.
+
+    `noise` is R, `parameter_bound` is S, and `reg` and `delta` are as in the module's formula.
+    """
     rows = noise * noise * (energy.gained + 2.0 * np.log(1.0 / delta))
     cuts = parameter_bound * np.sqrt(energy.rise) + np.sqrt(energy.lift)
     return np.sqrt(rows + reg * parameter_bound * parameter_bound + cuts * cuts)
@@ -113,7 +122,7 @@ def radius_of_newton(
 def step_by_newton(
     rule: OnlineNewtonRule, memory: np.ndarray, dim: int, mean: float, square: float, t: int, reward: float
 ) -> tuple[float, float]:
-    """Return the step of an arm; memory (3,): its `Energy`."""
+    """Return the weight and the pull of a row in an arm (see `arm_step`); memory (3,) holds the arm's `Energy`."""
     weight = 1.0 / rule.step
     memory[0] += np.log1p(square)
     return weight, (reward - mean) / (1.0 + weight * square)
@@ -137,7 +146,10 @@ def radius_of_arm(rule: OnlineNewtonRule, memory: np.ndarray, gained: float, reg
 
 @forget.for_state(OnlineNewtonState)
 def forget_newton(state: OnlineNewtonState, factor: float) -> OnlineNewtonState:
-    """No radius is known from then on: the supermartingale behind it is none once its past is discounted."""
+    """Make past rows count `factor` times.
+
+    No radius is known afterwards: a discounted past no longer gives the supermartingale behind it.
+    """
     design, energy = forget_rows(state.design, state.theta, factor), state.energy
     energy = Energy(gained=UNKNOWN, rise=energy.rise, lift=energy.lift)
     return OnlineNewtonState(design=design, theta=state.theta, energy=energy, settings=state.settings)
@@ -145,7 +157,10 @@ def forget_newton(state: OnlineNewtonState, factor: float) -> OnlineNewtonState:
 
 @merge.register(OnlineNewtonState)
 def merge_newton(state: OnlineNewtonState, other: OnlineNewtonState, start: OnlineNewtonState) -> OnlineNewtonState:
-    """With a = 1 on an exact design A theta = sum of r x, which adds up; else steps depend on the steps before."""
+    """Merge two states, which is possible only with a = 1 on an exact design.
+
+    There A theta = sum of r x, which adds up. Otherwise steps depend on earlier steps.
+    """
     if state.settings.step != 1.0 or contract.error_bound(state.design) > 0.0:
         raise TypeError(
             "merge is defined for OnlineNewton with step=1 on an exact design, where A theta is a sum over rows; "
@@ -202,9 +217,9 @@ class OnlineNewton(Estimator):
         return OnlineNewtonState(design=design, theta=theta, energy=known, settings=settings)
 
     def arm_learning(self) -> ArmLearning:
-        """Return Newton steps, or the sums of ridge regression where both agree.
+        """Return Newton steps, or ridge regression if both give the same result.
 
-        They agree where arms are never cut and a = 1. Sums of ridge regression can be merged.
+        They agree if arms are never truncated and a = 1. Arms of ridge regression can be merged.
 
         Returns
         -------

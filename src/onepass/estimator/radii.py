@@ -2,9 +2,9 @@
 
     R sqrt(log(det A / det(reg I)) + 2 log(1 / delta)) + H sqrt(ridge)        OFUL (Abbasi-Yadkori et al. 2011)
 
-and for Frequent Directions those of Wen, Yin et al. (`sketched_radius`). noise R (sub-Gaussian), parameter_bound H >=
-||theta_*||, row_bound L >= ||x||; rounds: rows learned. A shared design and an arm of an arena go by one function,
-`radius_by` the rule of their design.
+For Frequent Directions they are those of Wen, Yin et al. (`sketch_radius`). `noise` is R (sub-Gaussian),
+`parameter_bound` is H >= ||theta_*||, `row_bound` is L >= ||x||, and `rounds` is the number of rows learned. A shared
+design and an arm of an arena use the same function, `radius_by` the truncation rule of their design.
 """
 
 from functools import partial
@@ -22,7 +22,14 @@ from onepass.foundation.generic import compiled, generic
 
 
 class Facts(NamedTuple):
-    """The size of a model: directions that it may hold, of `dim`; A outside them is ridge I; rounds: rows learned."""
+    """Size of a model, from which its radius follows.
+
+    - directions: number of directions that it may hold, of `dim`.
+    - ridge: eigenvalue of A outside these directions.
+    - log_det: log det A.
+    - sums: totals of rows and truncations.
+    - rounds: number of rows learned.
+    """
 
     directions: int
     dim: int
@@ -33,7 +40,11 @@ class Facts(NamedTuple):
 
 
 class Constants(NamedTuple):
-    """noise R, parameter_bound H, row_bound L, delta."""
+    """Constants of a confidence radius.
+
+    `noise` is R, the sub-Gaussian constant of the noise; `parameter_bound` is H >= ||theta_*||; `row_bound` is L >=
+    ||x||; `delta` is the probability of failure.
+    """
 
     noise: float
     parameter_bound: float
@@ -43,7 +54,7 @@ class Constants(NamedTuple):
 
 @partial(generic, default=True)
 def radius_by(rule: Any, facts: Facts, constants: Constants) -> float:
-    """Return beta for a design of that cutting rule; infinite where none is known."""
+    """Return the radius beta for a design with the truncation rule `rule`; infinite if none is known."""
     return np.inf
 
 
@@ -51,13 +62,16 @@ def radius_by(rule: Any, facts: Facts, constants: Constants) -> float:
 def confidence_radius(
     design: Any, rounds: int, noise: float, parameter_bound: float, row_bound: float, delta: float
 ) -> float:
-    """Return beta with ||theta_* - theta||_A <= beta with probability 1 - delta; infinite where none is known."""
+    """Return beta with ||theta_* - theta||_A <= beta with probability 1 - delta; infinite if none is known.
+
+    `design` is the state of a shared design; the other arguments are explained at the top of this module.
+    """
     return np.inf
 
 
 @compiled
 def determinant_radius(reg: float, facts: Facts, constants: Constants) -> float:
-    """OFUL's radius, at the determinant of A, never below that of A = reg I."""
+    """Return OFUL's radius, from log det A but at least log det(reg I)."""
     gain = max(facts.log_det - facts.dim * np.log(reg), 0.0)
     spread = np.sqrt(gain + 2.0 * np.log(1.0 / constants.delta))
     return constants.noise * spread + constants.parameter_bound * np.sqrt(facts.ridge)
@@ -65,14 +79,15 @@ def determinant_radius(reg: float, facts: Facts, constants: Constants) -> float:
 
 @compiled
 def sketch_radius(reg: float, compensation: float, facts: Facts, constants: Constants) -> float:
-    """Return the radius of a sketch.
+    """Return the radius of a sketch by Frequent Directions (Wen, Yin et al.).
 
-    SOFUL and DBSLinUCB-FD: Wen, Yin et al. theorem 2. CBSCFD and DBSLinUCB-RFD, which compensate: theorem 6.
+    Without compensation (SOFUL and DBSLinUCB-FD) it is theorem 2, with full compensation (CBSCFD and DBSLinUCB-RFD)
+    theorem 6. In between it is a heuristic.
 
-    shed = sigma, the sum of all cuts; weighted: sum over cuts of place * cut, at most what they took of the trace;
-    directions = m: how many S may span, of all blocks together. Wen, Yin et al. take 2 l of the active block, which its
-    lemma 6 proves for blocks without a buffer: buffered ones hold up to 3 l. Between no and full compensation: a
-    heuristic.
+    `facts.sums.shed` is their sigma, the sum of all cuts. `weighted` is the sum of place * cut over cuts, at most what
+    they took from the trace. `directions` is their m, how many directions S may span, of all blocks together. Wen, Yin
+    et al. take 2 l of the active block, which their lemma 6 proves for blocks without a buffer; buffered ones hold up
+    to 3 l.
     """
     noise, bound, m, shed = constants.noise, constants.parameter_bound, facts.directions, facts.sums.shed
     grown = facts.rounds * constants.row_bound**2 / (m * reg)
@@ -91,7 +106,10 @@ def radius_of_exact(rule: ExactRule, facts: Facts, constants: Constants) -> floa
 
 @radius_by.for_state(ProjectorSplittingRule)
 def radius_of_splitting(rule: ProjectorSplittingRule, facts: Facts, constants: Constants) -> float:
-    """Return the radius: a theorem while nothing was truncated, a heuristic afterwards."""
+    """Return the radius of projector splitting: a theorem while nothing was truncated, a heuristic afterwards.
+
+    `facts` are numbers of the design, and `constants` those of the noise and of theta.
+    """
     return determinant_radius(rule.reg, facts, constants)
 
 
@@ -152,7 +170,10 @@ def confidence_of_frequent_directions(
 def confidence_of_dyadic(
     design: DyadicState, rounds: int, noise: float, parameter_bound: float, row_bound: float, delta: float
 ) -> float:
-    """All blocks together span the frozen directions and those of the active block; exact rows may fill all of R^d."""
+    """Return the radius of dyadic blocks; the arguments are those of `confidence_radius`.
+
+    All blocks together span the frozen directions and those of the active block; in the exact phase they may span all.
+    """
     block, dim = design.block, max(design.whole.basis.shape[1], design.dense.root.shape[0])
     held, capacity = dim, max(2 * block.settings.size, block.space.basis.shape[0])
     if design.phase == SKETCHED:

@@ -18,7 +18,7 @@ from onepass.foundation.registry import savable
 
 
 class RidgeState(NamedTuple):
-    """State of ridge regression: any design's state, and the moment b of shape (dim,)."""
+    """State of ridge regression: the state of any design, and the moment b (dim,), the sum of reward times row."""
 
     design: Any
     moment: np.ndarray
@@ -53,7 +53,7 @@ def forget_ridge(state: RidgeState, factor: float) -> RidgeState:
 
 @merge.register(RidgeState)
 def merge_ridge(state: RidgeState, other: RidgeState, start: RidgeState) -> RidgeState:
-    """Add up A and b, which are sums over rows, and subtract the start that both share."""
+    """Merge two states: add A and b, which are sums over rows, and subtract the start that both share."""
     design = contract.merge(state.design, contract.subtract_start(other.design, start.design))
     return RidgeState(design=design, moment=state.moment + other.moment - start.moment)
 

@@ -1,5 +1,7 @@
 """Ridge regression truncated in whitened coordinates, the estimator of TOFU (Shao, Yu, King and Lyu 2018).
 
+For rows X (t, d) and rewards y, the estimate is
+
     U = A^(-1/2) X^T (d x t),   theta = A^(-1/2) (sum over j of U_ij y_j 1{|U_ij y_j| <= b_t})_i
     b_t = (v / log(2 d T / delta))^(1/(1+eps)) t^p,   v bounds E|r|^(1+eps)
 
@@ -27,7 +29,10 @@ from onepass.foundation.registry import savable
 
 
 class TruncatedRidgeState(NamedTuple):
-    """design: A; theta (dim,); history: rows and rewards; settings: bound is v, the threshold b_t."""
+    """State of truncated ridge regression: `design` is A, theta (dim,) the estimate, `history` all rows and rewards.
+
+    `settings.bound` is v, the moment bound in the threshold b_t.
+    """
 
     design: Any
     theta: np.ndarray
@@ -37,7 +42,7 @@ class TruncatedRidgeState(NamedTuple):
 
 @compiled
 def refit(state: TruncatedRidgeState) -> None:
-    """Compute theta anew, in place, from the whole history."""
+    """Compute theta again, in place, from the whole history."""
     settings, theta, used = state.settings, state.theta, state.history.used
     tail = settings.tail
     horizon, delta = horizon_and_delta(tail, used)
@@ -72,7 +77,7 @@ def update_truncated(state: TruncatedRidgeState, row: np.ndarray, reward: float)
 
 @update_rows.for_state(TruncatedRidgeState)
 def update_truncated_rows(state: TruncatedRidgeState, rows: np.ndarray, rewards: np.ndarray) -> TruncatedRidgeState:
-    """Append a batch row by row, and fit once."""
+    """Append a batch of rows (n, dim) and rewards (n,) one by one, and compute theta once."""
     history, design = state.history, state.design
     for i in range(rows.shape[0]):
         history, design = append_row(history, rows[i], float(rewards[i]), 0.0), append(design, rows[i])
@@ -84,7 +89,7 @@ def update_truncated_rows(state: TruncatedRidgeState, rows: np.ndarray, rewards:
 
 @forget.for_state(TruncatedRidgeState)
 def forget_truncated(state: TruncatedRidgeState, factor: float) -> TruncatedRidgeState:
-    """Rows and rewards times sqrt(factor). No row leaves the history."""
+    """Multiply all past rows and rewards by sqrt(factor); all of them stay in the history."""
     rescale(state.history, np.sqrt(factor))
     design = decay(state.design, factor)
     state = TruncatedRidgeState(design=design, theta=state.theta, history=state.history, settings=state.settings)
@@ -97,7 +102,7 @@ def forget_truncated(state: TruncatedRidgeState, factor: float) -> TruncatedRidg
 def merge_truncated(
     state: TruncatedRidgeState, other: TruncatedRidgeState, start: TruncatedRidgeState
 ) -> TruncatedRidgeState:
-    """Merge two states: the history is a set of rows, so the other's rows since the start are learned."""
+    """Merge two states by learning the rows that the other one has learned since `start`."""
     new = slice(start.history.used, other.history.used)
     return update_rows(state, other.history.rows[new].copy(), other.history.values[new].copy())
 

@@ -1,14 +1,15 @@
-"""An experiment that earns while it learns, and says in a sentence when it may stop.
+"""A/B test with adaptive probabilities, which says in a sentence when it may stop.
 
     p_t       top-two sampling (exploration/top_two.py): leaders by action-centred rows, their rivals by the limits that
               keep the experiment from stopping; and a floor .5 t^(-1/4) / K
     contrasts D(a, b) with limits at every time (contrasts.py); the same limits are shown and decide
     stop      as soon as an arm a has every lower limit of D(a, b) above -tolerance
 
-Action-centred rows: z = e_A - p, G += z z^T, c += z (r - sum p m), theta = (G + I)^-1 c. E[z | past] = 0 because p is
-exact, so a level that moves does not bias theta. With probability `certainty` no limit ever fails, so an arm that is
-more than `tolerance` worse than another one is hardly ever declared the winner, however often one looks. Probabilities
-are the same for all contexts of a moment, so contrasts are those of all visitors, not of a segment.
+Action-centred rows are z = e_A - p, with G += z z^T, c += z (r - sum p m) and theta = (G + I)^-1 c. E[z | past] = 0
+because p is exact, so a level of rewards that moves does not bias theta. With probability `certainty` no limit ever
+fails. So an arm that is more than `tolerance` worse than another one is hardly ever declared the winner, however often
+one looks. Probabilities are the same for all contexts of a moment, so contrasts are those of all visitors, not of a
+segment.
 
 Sources: Russo (2020); Greenewald et al. (2017) for action-centred rows; Liang and Bojinov (2023) for the floor's decay.
 """
@@ -273,7 +274,10 @@ class ABTest(files.Owner):
         return found
 
     def _make_decision(self, context: Any, identity: str, place: int, p: np.ndarray, key: str) -> Decision:
-        """Return the record of a choice, with the predicted rewards of all arms."""
+        """Return the record of a choice of the arm at index `place`, with the predicted rewards of all arms.
+
+        `p` (K,) are the action probabilities, and `key` the key of the random numbers.
+        """
         arm, names = self.arms[place], list(self.arms)
         chosen: dict[str, Any] = {
             "propensity": float(p[place]),
@@ -395,7 +399,7 @@ class ABTest(files.Owner):
             self._renew()
 
     def _renew(self) -> None:
-        """Compute the probabilities of the arms anew, and look whether the experiment may stop."""
+        """Compute the probabilities of the arms again, and check if the experiment may stop."""
         count, t = len(self.arms), self.n_learned
         self._renewed = t
         deviation = np.sqrt(self._squares / (t + 1.0))
@@ -410,7 +414,10 @@ class ABTest(files.Owner):
             self.stopped_at = t
 
     def _draw_effects(self, deviation: float) -> np.ndarray:
-        """Return draws (M, K) of the arms' effects by action-centred rows."""
+        """Return draws (M, K) of the arms' effects from the regression on action-centred rows.
+
+        `deviation` is the standard deviation of the noise.
+        """
         root = np.linalg.cholesky(self._gram + np.eye(len(self.arms)))
         theta = np.linalg.solve(root.T, np.linalg.solve(root, self._moment))
         normals = make_generator(make_key(self.seed, f"draws {self.n_learned}")).standard_normal((DRAWS, theta.size))
@@ -424,7 +431,7 @@ class ABTest(files.Owner):
     @property
     @reading
     def answer(self) -> Answer:
-        """Leader, contrasts with limits, whether it is enough, and a sentence."""
+        """Answer so far: the leader, its contrasts with limits, if the experiment may stop, and a sentence."""
         lower = self._contrasts.lower()
         first, enough = leader(lower), self.stopped_at is not None or self._is_enough(lower)
         each = tuple(one for one in self._list_contrasts(lower) if one.arm == self.arms[first])
@@ -442,7 +449,7 @@ class ABTest(files.Owner):
         return self._list_contrasts(self._contrasts.lower())
 
     def _list_contrasts(self, lower: np.ndarray) -> tuple[Contrast, ...]:
-        """Return the contrasts of all pairs by lower limits (K, K) on the scale of [0, 1]."""
+        """Return the contrasts of all pairs, given their lower limits (K, K) for rewards scaled to [0, 1]."""
         span, found = self.reward_range.span, self._contrasts.estimates
         return tuple(
             Contrast(a, b, span * float(found[i, j]), Interval(span * float(lower[i, j]), -span * float(lower[j, i])))
@@ -468,13 +475,13 @@ class ABTest(files.Owner):
         return f"{first} leads, but {rest}; go on{self._remaining(contrasts)}."
 
     def _amount(self, *numbers: float) -> str:
-        """Return one number, or a range, in percentage points for clicks, else in units of rewards."""
+        """Format one number or a range, in percentage points for clicks, else in units of rewards."""
         clicks = self.reward_range == (0.0, 1.0)
         texts = [f"{100.0 * one if clicks else one:.3g}" for one in numbers]
         return " to ".join(texts) + ((" point" if texts == ["1"] else " points") if clicks else "")
 
     def _remaining(self, contrasts: tuple[Contrast, ...]) -> str:
-        """Return about how many more decisions are needed, "" if the leader is not ahead."""
+        """Return a text on how many more decisions are needed; "" if the leader is not ahead."""
         needed = 0.0
         for one in contrasts:
             ahead = one.gain + self.tolerance
@@ -502,7 +509,7 @@ class ABTest(files.Owner):
 
     @classmethod
     def from_contents(cls, params: dict[str, Any], extra: dict[str, Any], held: files.StateSource) -> Self:
-        """Rebuild the experiment from `params`, `extra` and `held`; ValueError if they do not belong together."""
+        """Rebuild the experiment from saved `params`, `extra` and arrays `held`; raise ValueError if they disagree."""
         given = dict(params)
         bandit = build(given.pop("bandit"))
         given["reward_range"] = tuple(given["reward_range"])
@@ -529,14 +536,14 @@ class ABTest(files.Owner):
 
 
 def _subject_key(seed: int, subject: str) -> int:
-    """Return 64 bits of a subject."""
+    """Return a 64-bit hash of a subject's identity."""
     if not isinstance(subject, str) or not subject:
         raise ValueError(f"subject must be a string that is not empty, got {check.quote(subject)}")
     return int(make_key(seed, f"subject {subject}")[:16], 16)
 
 
 def _is_valid(state: ABTestState, count: int) -> bool:
-    """Return True for arrays that an experiment of `count` arms could have."""
+    """Return True if arrays read from a file can belong to an experiment with `count` arms."""
     p = state.totals[2:]
     return (
         state.sums.shape == (3, count, count)

@@ -1,8 +1,8 @@
-"""Limits that hold at every time, whatever the logger learns: several sequences share one alpha.
+"""Limits of a value that hold at every time, even if the logger learns; several sequences share one alpha.
 
-    a fixed value, weights with a known bound            bets, and with a model the doubly robust sequence, at alpha / 2
-                                                         each: both hold together, so their intersection holds
-    a value that changes, or an unknown bound            the average value so far, at alpha
+For a fixed value and weights with a known bound, they are the betting sequence and, with a reward model, the doubly
+robust sequence. Each has half of alpha, so both hold together, and their intersection holds. For a value that changes,
+or an unknown bound, they are limits of the average value so far, at alpha.
 
 If bets leave no value, or the sequences do not overlap, the value is outside of limits that fail with probability
 alpha. Then any other limits may be given in their place.
@@ -21,8 +21,8 @@ from onepass.evaluation.sample import Sample
 class AnytimeLimits:
     """Limits of a value that hold at every time.
 
-    `alpha` is the probability with which they may ever fail, together. `changes` says that the value may change from
-    row to row, `models` that rows have predictions of a reward model.
+    `alpha` is the probability that any of them ever fails. `changes` is True if the value may change from row to row,
+    and `models` if rows have predictions of a reward model.
     """
 
     def __init__(self, rewards: Range, alpha: float, changes: bool, models: bool) -> None:
@@ -63,7 +63,7 @@ class AnytimeLimits:
 
     @property
     def is_contradicted(self) -> bool:
-        """True if bets have refuted every value, which happens when the mean weight cannot be 1."""
+        """True if bets have excluded every value, which happens when the mean weight cannot be 1."""
         return self._betting is not None and not self._betting.interval(self._part).lower >= self.rewards.least
 
     def intervals(self) -> dict[str, Interval]:
@@ -89,7 +89,7 @@ class AnytimeLimits:
         return (_intersection(found) if found else None) or most
 
     def add_warning(self, diagnosis: Diagnosis) -> Diagnosis:
-        """Return the diagnosis, with one more reason if bets have refuted every value."""
+        """Return the diagnosis, with one more reason if bets have excluded every value."""
         if not self.is_contradicted:
             return diagnosis
         why = "no value agrees with all rows: propensities are wrong, or it is the rare log on which limits fail"

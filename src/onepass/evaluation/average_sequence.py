@@ -1,13 +1,15 @@
 """Anytime limits of the average value so far, for a policy that learns or a world that changes.
 
+In row i let w_i be the importance weight and r_i the reward. Limits are given for the average mu_t:
+
     mu_t = (1/t) sum over i <= t of E[w_i r_i | past],     0 <= r <= 1,     E[w_i | past] = 1
     lower limit: the limit of the average of w r
     upper limit: 1 - the limit of the average of w (1 - r);
                  or mean W_i - the limit of the average of W_i - w r, for known W_i >= w_i: narrower for rare rewards
 
-All of these numbers are at least 0, so running_averages.py has limits of their averages. The two upper limits share
-their part of alpha. Without the second upper limit no bound of the weights is needed. Bets (betting.py) have narrower
-limits, but they need one value that does not change, and a bound. Cost O(1) a row.
+All of these averaged numbers are at least 0, so running_averages.py has limits of their averages. The two upper limits
+share their part of alpha. Without the second upper limit no bound of the weights is needed. Bets (betting.py) have
+narrower limits, but they need one value that does not change, and a bound. A row costs O(1).
 """
 
 import numpy as np

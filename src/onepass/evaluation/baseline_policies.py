@@ -1,4 +1,4 @@
-"""Policies without a model, to compare with on any log: baselines, and functions of a row."""
+"""Policies without a model, for comparison on any log: baselines, and functions of a row."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -122,7 +122,7 @@ class RowPolicy:
 
 
 def _row_dicts(block: Log) -> list[dict[str, Any]]:
-    """Return the rows of a block as dictionaries. Raises ValueError if it has none."""
+    """Return the rows of a block as dictionaries; raise ValueError if the log has neither a frame nor requests."""
     if block.columns is not None:
         cells = [column.tolist() for column in block.columns.values()]
         return [dict(zip(block.columns, row, strict=True)) for row in zip(*cells, strict=True)]
@@ -141,7 +141,7 @@ def _row_arm(arm: Any, block: Log) -> int:
 
 
 def _arm_index(arm: int | str, names: tuple[str, ...] | None) -> int:
-    """Return the index of an arm. Digits are an index unless an arm has that name."""
+    """Return the index of an arm given by index or name; text of digits is an index unless an arm has that name."""
     if not isinstance(arm, str) or (arm.isdecimal() and arm not in (names or ())):
         return int(arm)
     if names is None or arm not in names:

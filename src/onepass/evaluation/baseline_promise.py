@@ -1,12 +1,15 @@
 """Promise to earn nearly what a baseline would have earned: its evidence, and the share of a bandit that it allows.
 
+Decisions are drawn from the mixture m, and the promise holds for the sums of rewards r:
+
     m = (1 - q) pi + q p,     q = 0 while slack < 1 - loss, else slack / (slack + ROOM)
     promise   sum r >= (1 - loss) sum r_b,     r_b: reward of the arm that the baseline would have shown
     slack     R - (1 - loss) (H + D - M),     R: sum of rewards;  H: of those where the baseline's arm was shown;
               D: number of other decisions, the misses;  M: lower limit of their sum of y = 1 - r_b
 
-Rewards are scaled to [0, 1], so a miss costs at most 1 - loss, and with M = 0 the promise is certain. r_b is seen where
-the baseline's arm was shown, by chance c: (1 - c) y / c has the same mean there as y has in misses, and for l > 0
+pi are the baseline's probabilities, p the bandit's, and q the share of the bandit. Rewards are scaled to [0, 1], so a
+miss costs at most 1 - loss, and with M = 0 the promise is certain. r_b is seen if the baseline's arm was shown, which
+has probability c. There (1 - c) y / c has the same mean as y has in misses, and for l > 0
 
     E exp(l (hit (1 - c) y / c - miss y) - f_c(l)) <= 1,     f_c(l) = log(c exp(l (1 - c) / c) + (1 - c) exp(-l))
 
@@ -16,7 +19,7 @@ for every y in [0, 1]. So with probability `certainty`, at all times together (V
 
 No model has to be right: only the draw of the arm is random. Rewards that have not come count as 0 for the bandit and
 as 1 for the baseline. Related: conservative bandits (Kazerouni, Ghavamzadeh, Abbasi-Yadkori and Van Roy 2017), which
-trust a model. `Guarded` holds a promise beside its bandit. A service folds the records of its log into one.
+trust a model. `Guarded` holds a promise beside its bandit. A service updates one with the records of its log.
 """
 
 import math
@@ -39,10 +42,12 @@ REWARD = "reward"  # in the list of what is awaited
 
 
 class Shown(NamedTuple):
-    """One decision whose reward or outcomes are awaited.
+    """One decision whose reward or outcomes have not come yet.
 
-    hit: the baseline's arm was shown, with probability `chance`; policy_weight, baseline_weight: p / m and pi / m of
-    the arm shown; share: q; awaited: the reward, and outcomes with a guardrail, that have not come.
+    - hit: True if the baseline's arm was shown, which had the probability `chance`.
+    - policy_weight, baseline_weight: p / m and pi / m of the arm shown.
+    - share: q, the share of the bandit.
+    - awaited: names of the reward, and of outcomes with a guardrail, that have not come.
     """
 
     hit: bool
@@ -135,9 +140,9 @@ class BaselinePromise:
         return tuple(name for name, one in self.tests.items() if one.is_harmful)
 
     def add_decision(self, identity: str, mixture: Mapping[str, Any], index: int) -> None:
-        """Count a decision. `mixture` is its field of this name, and `index` that of the arm shown.
+        """Count a decision, unless it waits already.
 
-        A decision that waits already counts once.
+        `mixture` is the field of its record, and `index` that of the arm shown.
         """
         self._reserved.pop(identity, None)
         if identity in self._shown:
@@ -151,7 +156,11 @@ class BaselinePromise:
             del self._shown[next(iter(self._shown))]
 
     def reserve(self, identity: str, mixture: Mapping[str, Any], index: int) -> None:
-        """Let a decision that is not counted yet lessen the share of others, until it is counted or released."""
+        """Reserve a decision that is not counted yet.
+
+        It lowers the share of the bandit in other decisions until it is counted or released. The arguments are those of
+        `add_decision`.
+        """
         if identity not in self._shown:
             self._reserved[identity] = make_shown(mixture, index, self.tests)
 
@@ -162,7 +171,7 @@ class BaselinePromise:
     # ---- rewards ----
 
     def check_reward(self, reward: Any) -> float:
-        """Return a checked reward."""
+        """Return a reward as a float. Raises ValueError if it is not in the range of rewards."""
         value = check.real("reward", reward)
         least, largest = self.rewards.least, self.rewards.least + self.rewards.span
         if not least <= value <= largest:
@@ -170,13 +179,16 @@ class BaselinePromise:
         return value
 
     def check_outcomes(self, outcomes: Mapping[str, Any]) -> dict[str, float]:
-        """Return checked outcomes of guardrails."""
+        """Return the outcomes that have a guardrail as floats. Raises ValueError if one is out of its range."""
         return {
             name: one.check_value(outcomes[name]) for name, one in self.tests.items() if outcomes.get(name) is not None
         }
 
     def learn(self, identity: str, reward: float | None, outcomes: Mapping[str, float]) -> None:
-        """Add a reward, None for none, and outcomes of guardrails; each counts once, and only of a decision known."""
+        """Add a reward, None if there is none, and outcomes of guardrails of a decision.
+
+        Each counts once. Nothing is added for a decision that does not wait.
+        """
         shown = self._shown.get(identity)
         if shown is None:
             return  # decided elsewhere, or all came before: no part of the promise
@@ -224,7 +236,7 @@ class BaselinePromise:
         )
 
     def resume(self, name: str) -> None:
-        """Test a broken guardrail anew; ValueError if there is no such guardrail."""
+        """Test the broken guardrail of the outcome `name` again. Raises ValueError if it has none."""
         if name not in self.tests:
             raise ValueError(f"name must be that of a guardrail, {quote(list(self.tests))}, got {quote(name)}")
         self.tests[name] = HarmTest(self.tests[name].guardrail, self.tests[name].alpha)
@@ -242,7 +254,7 @@ class BaselinePromise:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from what `to_dict` returned."""
+        """Replace the state by one that `to_dict` returned."""
         self._shown = {
             identity: Shown(*one)._replace(awaited=tuple(one[5])) for identity, one in state["shown"].items()
         }
@@ -256,7 +268,10 @@ class BaselinePromise:
 
 
 def make_shown(mixture: Mapping[str, Any], index: int, guardrails: Mapping[str, Any]) -> Shown:
-    """Return what is awaited of a decision with this mixture, in which the arm at `index` was shown."""
+    """Return what is awaited of a decision with this mixture, in which the arm at `index` was shown.
+
+    `guardrails` are the tests by the name of their outcome.
+    """
     share, place = float(mixture["share"]), int(mixture["place"])
     p, law = mixture["policy"], mixture["baseline"]
     m = (1.0 - share) * float(law[index]) + share * float(p[index])
@@ -266,7 +281,7 @@ def make_shown(mixture: Mapping[str, Any], index: int, guardrails: Mapping[str, 
 
 
 def _growth(chance: float) -> np.ndarray:
-    """Return f_c(l) of every bet."""
+    """Return f_c(l) of every bet l, for the probability c = `chance` of the baseline's arm."""
     if chance >= 1.0:
         return np.zeros(BETS.size)
     c = chance
@@ -274,7 +289,7 @@ def _growth(chance: float) -> np.ndarray:
 
 
 def check_inner(name: str, value: Any) -> float:
-    """Return a number above 0 and below 1."""
+    """Return a number, or raise ValueError unless it is above 0 and below 1; `name` is the argument."""
     found = check.real(name, value)
     if not 0.0 < found < 1.0:
         raise ValueError(f"{name} must be above 0 and below 1, got {quote(value)}")

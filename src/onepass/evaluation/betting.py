@@ -1,5 +1,8 @@
 """A confidence sequence for a policy's value by betting (Karampatziakis, Mineiro and Ramdas 2021).
 
+For every possible value v, a wealth is computed from the weights w_i and the rewards r_i, and v is excluded once it is
+large:
+
     wealth_t(v) = prod over i <= t of 1 + a_i (w_i - 1) + b_i (w_i r_i - v),      limits: {v: wealth_t(v) < 1 / alpha}
 
 with bets (a_i, b_i) made before row i. If v is the value, E[w | past] = 1 and E[w r | past] = v. Then wealth_t(v) is a
@@ -16,7 +19,7 @@ the ends of the cell it is no less than the line through both: limits hold for e
 
 So cells are a fraction of a standard error wide where values remain. A new end gets the wealth of the line, which its
 bets had earned at least. Rewards are scaled to [0, 1]. W bounds all possible weights, or the weight of each row if the
-bound is known before its arm is drawn. Cost O(cells) a row, some 30 of them: products, and logarithms after several
+bound is known before its arm is drawn. A row costs O(cells), some 30 of them: products, and logarithms after several
 rows. Bets change with every row at first, later every n / 64 rows, and always before the rows that they are for.
 """
 
@@ -39,9 +42,9 @@ FINE = 0.25  # of halving: what shared bets cost is below 1 / 32 of a unit of lo
 
 
 class Bets(NamedTuple):
-    """State of the betting sequence: cells of values, their wealth, and their bets.
+    """State of the betting sequence: cells of values, the wealth at their ends, and their bets.
 
-    Values outside of all cells are refuted for good. Arrays have one entry per cell, except `ends` and `sums`.
+    Values outside of all cells are excluded for good. Arrays have one entry per cell, except `ends` and `sums`.
 
     Parameters
     ----------
@@ -49,10 +52,10 @@ class Bets(NamedTuple):
     below, above : logarithms of the wealth at the lower and upper end of each cell.
     peak : largest value so far of the lesser of `below` and `above`.
     under, over : products of factors at the lower and upper end that are not yet part of the wealth.
-    a, b : bets.
+    a, b : bets on the weight and on the reward.
     rest : squares that w - 1 does not explain, over the square of the factor that shrinks the bets.
     sums : (6,) n, sum u, sum u^2, sum y, sum u y, sum y^2 with u = w - 1 and y = w r.
-    bound : W so far.
+    bound : largest possible weight W so far.
     left : rows until the bets change.
     held : rows in the products.
     """
@@ -73,7 +76,7 @@ class Bets(NamedTuple):
 
 
 def init_bets(cells: int = CELLS, bound: float = 1.0) -> Bets:
-    """Return the state before the first row: about `cells` cells, finer towards both ends of [0, 1]."""
+    """Return the state before the first row, with about `cells` cells, finer towards both ends of [0, 1]."""
     half = np.concatenate([[0.0], np.geomspace(LEAST, 0.5, cells // 2)])
     return _make_bets(np.concatenate([half, 1.0 - half[-2::-1]]), bound, np.zeros(6))
 
@@ -109,7 +112,10 @@ def _place_bets(sums, bound, ends, a, b, rest):
 
 @compiled
 def _fold(below, above, peak, under, over):
-    """Move the products into the wealth, in place."""
+    """Multiply the wealth at the cells' ends by the products `under` and `over`, and reset these to 1, in place.
+
+    `below` and `above` are logarithms of the wealth, and `peak` is their largest lesser value so far.
+    """
     for i in range(peak.size):
         below[i] += np.log(under[i])
         above[i] += np.log(over[i])
@@ -120,10 +126,11 @@ def _fold(below, above, peak, under, over):
 
 @compiled
 def _choose_halves(rows, ends, peak, rest, halved):
-    """Mark the cells to halve in `halved`, in place.
+    """Mark the cells to halve in `halved`, in place, and leave out excluded cells at either end.
 
-    Cells at either end that are refuted for good are left out. Returns the first and the last cell that stay, and the
-    number of cells afterwards.
+    `ends` are the ends of the cells, `peak` the largest log wealth that each has had, `rest` the squares that no bet
+    explains, and `rows` is the number of rows. Returns the first and the last cell that stay, and the number of cells
+    afterwards.
     """
     first, last = 0, peak.size
     while first < last and peak[first] > FORGOTTEN:
@@ -145,7 +152,7 @@ def _choose_halves(rows, ends, peak, rest, halved):
 
 @compiled
 def _refine(state):
-    """Return the state without refuted cells at either end, and with coarse cells halved."""
+    """Return the state without excluded cells at either end, and with coarse cells halved."""
     halved = np.zeros(state.peak.size, np.bool_)
     first, last, size = _choose_halves(state.sums[0], state.ends, state.peak, state.rest, halved)
     if size == state.peak.size and not halved.any():
@@ -170,7 +177,10 @@ def _refine(state):
 
 @compiled
 def _multiply(ends, under, over, a, b, sums, weights, rewards):
-    """Multiply rows into the products and add them to the sums, in place."""
+    """Multiply the factors of new rows into the products `under` and `over`, and add the rows to `sums`, in place.
+
+    `ends` are the ends of the cells, a and b their bets, and `weights` and `rewards` those of the rows.
+    """
     for t in range(weights.size):
         u, y = weights[t] - 1.0, weights[t] * rewards[t]
         for i in range(a.size):
@@ -335,7 +345,10 @@ def _merge_ends(one: Bets, two: Bets) -> np.ndarray:
 
 
 def _resample(state: Bets, ends: np.ndarray) -> Bets:
-    """Return the wealth on finer cells, interpolated between the ends of the old cells, with products folded."""
+    """Return the state on finer cells, with wealth interpolated between the ends of the old cells.
+
+    The products are moved into the wealth before.
+    """
     at = np.searchsorted(state.ends, ends[:-1], side="right") - 1
     below, above = (state.below + np.log(state.under))[at], (state.above + np.log(state.over))[at]
     slope = (above - below) / (state.ends[at + 1] - state.ends[at])

@@ -1,11 +1,13 @@
-"""Compare policies with the present one on its log: paired differences, with limits at any time.
+"""Comparison of policies with the present one on its log: paired differences, with limits at any time.
+
+The paired difference of row i is
 
     D_i = (w_i - u_i) r_i,      w, u: weights of the candidate and of the present policy (1, if it wrote the log)
 
 E[D | past] is the difference of their values at that decision. Limits of its average so far are far narrower than
 limits of either value, because shared parts cancel. They are limits of running averages (running_averages.py), not of
-bets on one fixed value: the policy that wrote a log has mostly learned on the way, so no such value exists. With 0 <= r
-<= 1 the lower limit is the larger of two limits, each at half of its alpha. The upper limit is the lower limit of the
+bets on one fixed value: the policy that wrote a log has usually learned on the way, so no such value exists. With 0 <=
+r <= 1 the lower limit is the larger of two limits, each at half of its alpha. The upper limit is the lower limit of the
 exchanged pair.
 
     w r + u (1 - r) >= 0    has mean 1 + E[D] at most, however large weights are, and if the log has no support, too
@@ -17,9 +19,7 @@ rest by halves. For u = 1 both limits are the same.
 
 A candidate is better if its lower limit is above 0, neither side is refused, and the largest weight of the present
 policy is known. m candidates have alpha / m each. So with probability 1 - alpha no candidate is called better that is
-not, whenever one looks.
-
-Limits for a finished experiment of a planned size are in fixed_sample.py.
+not, whenever one looks. Limits for a finished experiment of a planned size are in fixed_sample.py.
 """
 
 from collections.abc import Mapping, Sequence
@@ -159,7 +159,7 @@ class Comparison:
         return f"{none if self.best is None else f'best: {self.best}'} (level {self.level:g})"
 
     def _notes(self) -> list[str]:
-        """Return sentences on what the numbers rest on."""
+        """Return sentences on the assumptions behind the numbers."""
         notes = []
         if self.present.verdict != "ok":
             notes.append(f"the present policy is {self.present.verdict}: {self.present.reasons[0]}")
@@ -226,7 +226,7 @@ class Comparison:
 
 
 def _format_ends(limits: Interval | None) -> str:
-    """Format limits of a gain."""
+    """Format the limits of a gain as text."""
     return "-" if limits is None else f"{limits.lower:+.5g} to {limits.upper:+.5g}"
 
 
@@ -243,7 +243,7 @@ def compare(
 ) -> Comparison:
     """Compare candidates with the present policy on one log.
 
-    Cost O(n) per candidate. The result has limits that hold at every time, and fixed-sample limits for a test of
+    A candidate costs O(n). The result has limits that hold at every time, and fixed-sample limits for a test of
     planned size.
 
     Parameters
@@ -337,14 +337,15 @@ def summarize_comparison(
 
 
 def _unscale(limits: Interval, rewards: Range) -> Interval:
-    """Return limits of a gain in units of rewards."""
+    """Return limits of a gain in units of rewards, from limits for rewards scaled to [0, 1]."""
     return Interval(limits.lower * rewards.span, limits.upper * rewards.span)
 
 
 def lower_gain(one: PolicyWeights, base: PolicyWeights, r: np.ndarray, alpha: float) -> float:
-    """Return a lower limit of the average of E[(w - u) r | past], with r (n,) in [0, 1].
+    """Return a lower limit of a candidate's average gain over the present policy, for rewards r (n,) in [0, 1].
 
-    The average is ever below the limit with probability `alpha` at most.
+    The gain is the average of E[(w - u) r | past], where `one` holds the candidate's weights w and `base` those of the
+    present policy, u. It is ever below the limit with probability at most `alpha`.
     """
     w, u = one.weights, base.weights
     either, bounds = w * r + u * (1.0 - r), base.bounds
@@ -357,7 +358,7 @@ def lower_gain(one: PolicyWeights, base: PolicyWeights, r: np.ndarray, alpha: fl
 
 
 def weight_scale(bounds: WeightLimits) -> tuple[float, float]:
-    """Return a scale that covers all weights, from a grid known beforehand, and its share of alpha."""
+    """Return a number that covers all weights, from a grid fixed beforehand, and its share of alpha."""
     if bounds.first is None:
         return bounds.largest, 1.0
     doublings = max(int(np.ceil(np.log2(bounds.largest / bounds.first))), 0)
@@ -365,9 +366,9 @@ def weight_scale(bounds: WeightLimits) -> tuple[float, float]:
 
 
 def _lower_mean(x: np.ndarray, alpha: float) -> float:
-    """Return a lower limit of the average of expectations of x (n,), which is at least 0.
+    """Return a lower limit of the average of the expectations of x (n,), where x is at least 0.
 
-    The average is ever below the limit with probability `alpha` at most.
+    The average is ever below the limit with probability at most `alpha`.
     """
     averages = RunningAverages(1)
     averages.add(x[:, None])
@@ -402,9 +403,9 @@ def policy_weights(
 def _make_weight_limits(
     weights: np.ndarray, max_weights: np.ndarray, bound: WeightBound, learns: bool
 ) -> WeightLimits | None:
-    """Return the bounds of weights (n,): the given bound, or the bounds of the rows (n,) if the log tells them.
+    """Return the bounds of weights (n,): the given `bound`, or the rows' bounds (n,) if the log tells them, else None.
 
-    `learns` says that bounds may depend on earlier draws, not only on contexts.
+    `learns` is True if bounds may depend on earlier draws, not only on contexts.
     """
     if bound.given is None:
         largest = max(float(max_weights.max(initial=1.0)), 1.0)

@@ -1,5 +1,7 @@
 """Differences between the arms of an experiment, with limits that hold at every time although the level moves.
 
+In round t, arm A is drawn with probability p_A and pays r. The limits are for the contrast D of two arms a and b:
+
     g_t(a) = m_a + 1{A = a} (r - m_a) / p_a          doubly robust reward of arm a in round t, m predicted before t
     h_t(a, b) = min(p_a, p_b)                        weight of the round for this pair, known before A is drawn
     D(a, b) = sum h_t E[r(a) - r(b)] / sum h_t       the contrast: the average difference, weighted by h
@@ -11,7 +13,7 @@ difference. So for every l in [0, 1), E exp(l (y - E y) + (l + log(1 - l)) y^2) 
 supermartingales (Fan, Grama and Liu 2015; running_averages.py). The limits need no model: predictions only make them
 narrow. The weights are our own addition; with h = 1 (Waudby-Smith et al. 2022) terms are as large as 1 / p, and an arm
 that is hardly shown any more becomes *less* known. K (K - 1) lower limits share alpha. State: three matrices (K, K).
-Cost O(K^2) a row.
+A row costs O(K^2).
 """
 
 import math
@@ -28,19 +30,22 @@ STEPS = 1e-6  # how exactly a value of the boundary is found
 
 
 class Boundary:
-    """Sum s at which a gamma-exponential mixture has wealth 1 / alpha, by the variance v, rounded up to a grid of v."""
+    """Boundary of a test: the sum s at which a gamma-exponential mixture has wealth 1 / alpha, for a variance v.
+
+    v is rounded up to a grid, on which the sums are stored.
+    """
 
     def __init__(self, alpha: float) -> None:
         self._wanted = -math.log(alpha)
         self._known: dict[int, float] = {}
 
     def __call__(self, v: np.ndarray) -> np.ndarray:
-        """Return the sums for variances v of any shape."""
+        """Return the boundary's sums for variances v of any shape."""
         places = np.ceil(np.log(np.maximum(v, 1.0)) / math.log(GRID)).astype(int)
         return np.array([self._value(place) for place in places.ravel().tolist()]).reshape(places.shape)
 
     def _value(self, place: int) -> float:
-        """Return the sum at a point of the grid."""
+        """Return the boundary's sum at a point of the grid."""
         if place not in self._known:
             v = GRID**place
             high = 2.0 * (self._wanted + math.sqrt(v * self._wanted)) + 10.0
@@ -55,9 +60,9 @@ class Boundary:
 
 
 class Contrasts:
-    """Contrasts of K arms, their limits at every time, and their sums.
+    """Differences between K arms, with limits that hold at every time.
 
-    `sums` (3, K, K) are the sums of weights, of terms y, and of squares y^2.
+    `sums` (3, K, K) are the sums of weights, of terms y, and of squares y^2 for every pair of arms.
     """
 
     def __init__(self, count: int, alpha: float, sums: np.ndarray | None = None) -> None:
@@ -75,16 +80,16 @@ class Contrasts:
 
     @property
     def estimates(self) -> np.ndarray:
-        """Estimates of D(a, b) (K, K), 0 before the first row."""
+        """Estimated differences D(a, b) (K, K), 0 before the first row."""
         return self.sums[1] / np.maximum(self.sums[0], np.finfo(float).tiny)
 
     def widths(self) -> np.ndarray:
-        """Return the distances (K, K) of the limits from the estimates, infinite without a row that tells."""
+        """Return the distances (K, K) of the limits from the estimates, infinite for pairs without data."""
         away = self._boundary(self.sums[2])
         return np.divide(away, self.sums[0], out=np.full(away.shape, np.inf), where=self.sums[0] > 0.0)
 
     def lower(self) -> np.ndarray:
-        """Return lower limits of D(a, b) (K, K), at least -1, with 0 on the diagonal.
+        """Return lower limits of the differences D(a, b) (K, K), at least -1, with 0 on the diagonal.
 
         Upper limits are minus their transpose. All of them hold at all times at once with probability 1 - alpha.
         """

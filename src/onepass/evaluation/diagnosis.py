@@ -1,4 +1,6 @@
-"""Check whether a log can tell the value of a policy at all, before any number is computed.
+"""Diagnosis of a log and a policy: checks if the log can tell the policy's value, before any number is computed.
+
+With w the importance weight of a row, the following is checked:
 
     mean weight      1, if the propensities are right and the log covers the policy: E[w] = sum over arms of policy(a)
     effective rows   (sum w)^2 / sum w^2: as many rows from the policy itself would tell as much

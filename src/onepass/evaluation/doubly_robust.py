@@ -1,5 +1,8 @@
 """A confidence sequence for a policy's value with a reward model (Waudby-Smith et al. 2022).
 
+For row t with weight w, reward r, predicted reward q and predicted value v, and an error probability alpha, the lower
+limit is
+
     x_t = w (r - q) + v >= -k_t,    y = x / (k_t + 1),    k_t = W, the largest weight that there can have been
     lower_t = (sum l y - log(1 / alpha) - sum psi(l) (y - m)^2) / (sum l / (k + 1)),     psi(l) = -log(1 - l) - l
     l_t = min(1/2, sqrt(2 log(1 / alpha) / (s^2_{t-1} t log(t + 1)))),  m_t: mean of y before row t, up to 1 / (k + 1)
@@ -24,10 +27,10 @@ PRIOR_VARIANCE, PRIOR_MEAN = 0.25, 0.5  # of numbers in [0, 1] of which nothing 
 
 
 class LowerLimits:
-    """Lower limits of the mean of x_t >= -k_t, which is in [0, 1], row by row.
+    """Lower limits of the mean of x_t, row by row, where x_t >= -k_t and the mean is in [0, 1].
 
-    `alpha` is the probability with which a limit may ever fail. The state is the number of rows, sum y, sum (y -
-    mean)^2, the three sums of the formula, and the highest limit so far.
+    `alpha` is the probability that a limit ever fails. The state is the number of `rows`, `total` = sum of y, `squares`
+    = sum of (y - mean)^2 with y of the module's formula, the formula's three sums, and the highest limit so far.
     """
 
     rows: int
@@ -40,7 +43,7 @@ class LowerLimits:
         self.sums, self.highest = np.zeros(3), -np.inf
 
     def add(self, x: np.ndarray, k: np.ndarray) -> np.ndarray:
-        """Return the limits (n,) after each of the rows x (n,), with k (n,) that does not decrease."""
+        """Add rows x (n,) with bounds k (n,) that do not decrease, and return the limits (n,) after each row."""
         y, n, least = x / (k + 1.0), self.rows + np.arange(1, len(x) + 1), 1.0 / (k + 1.0)
         if self.rows == 0 and len(x):
             self.total = PRIOR_MEAN * least[0]
@@ -59,7 +62,7 @@ class LowerLimits:
         return limits
 
     def concat(self, other: "LowerLimits") -> "LowerLimits":
-        """Return the limits after these rows and the rows of `other`; the limits within `other` are not looked at."""
+        """Return the limits after these rows followed by the rows of `other`; earlier limits of `other` are ignored."""
         found = copy(self)
         found.rows, found.total = self.rows + other.rows, self.total + other.total
         found.squares, found.sums = self.squares + other.squares, self.sums + other.sums
@@ -70,7 +73,7 @@ class LowerLimits:
 
 
 def lower_limits(x: np.ndarray, k: float, alpha: float) -> np.ndarray:
-    """Return the lower limits (n,) of the mean of x >= -k, which is in [0, 1], after each row."""
+    """Return the lower limits (n,) of the mean of x (n,) after each row, where x >= -k and the mean is in [0, 1]."""
     return LowerLimits(alpha).add(x, np.full(len(x), k))
 
 

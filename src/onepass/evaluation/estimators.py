@@ -1,4 +1,6 @@
-"""Estimators of a policy's value from a log of another policy: one formula, ten names.
+"""Estimators of a policy's value from a log of another policy, as one formula with ten names.
+
+The estimators differ in the function s of the weight w, and some of them in q and v:
 
     value = mean[ v + s(w) (r - q) ],        or, self-normalized, mean v + sum s(w) (r - q) / sum s(w)
 
@@ -12,12 +14,12 @@
     DRos        s = knob w / (w^2 + knob)                             Su et al. 2020
     subgaussian s = w / (1 - knob + knob w), knob in [0, 1]           Metelli, Russo and Restelli 2021
 
-DM, Switch-DR, DRos and subgaussian-DR use only rows that a model predicts (the first rows have no model), because no
-weights correct the other rows. A model's predictions do not tell how wrong they are. So the deviation of DM is its
-error as DR finds it, sqrt(mean(w (r - q))^2 + deviation(DR)^2).
-
-IPS and DR are unbiased if the weights are right and cover the policy; DR whatever the model is, if the model was fitted
-without the row (reward_models.py). The others trade bias for variance. Cost O(n).
+w is the importance weight of a row, r its reward, q the reward predicted for its arm, and v the predicted value of the
+policy (sample.py). DM, Switch-DR, DRos and subgaussian-DR use only rows that a model predicts (the first rows have no
+model), because no weights correct the other rows. A model's predictions do not tell how wrong they are. So the
+deviation of DM is its error as DR finds it, sqrt(mean(w (r - q))^2 + deviation(DR)^2). IPS and DR are unbiased if the
+weights are right and cover the policy; DR whatever the model is, if the model was fitted without the row
+(reward_models.py). The others trade bias for variance. The cost is O(n).
 """
 
 from collections.abc import Callable
@@ -33,32 +35,32 @@ Shape = Callable[[np.ndarray, float], np.ndarray]  # weights and knob to s(w)
 
 
 def _identity(weights: np.ndarray, knob: float) -> np.ndarray:
-    """Return w."""
+    """Return the weights unchanged, the shape s(w) = w."""
     return weights
 
 
 def zero_shape(weights: np.ndarray, knob: float) -> np.ndarray:
-    """Return 0."""
+    """Return zeros, the shape s(w) = 0."""
     return np.zeros_like(weights)
 
 
 def _clip(weights: np.ndarray, knob: float) -> np.ndarray:
-    """Return min(w, knob)."""
+    """Return clipped weights, the shape s(w) = min(w, knob)."""
     return np.minimum(weights, knob)
 
 
 def _switch(weights: np.ndarray, knob: float) -> np.ndarray:
-    """Return w up to the knob, 0 above."""
+    """Return weights with those above the knob set to 0."""
     return np.where(weights <= knob, weights, 0.0)
 
 
 def _optimistic(weights: np.ndarray, knob: float) -> np.ndarray:
-    """Return knob w / (w^2 + knob), or w for an infinite knob."""
+    """Return the shape s(w) = knob w / (w^2 + knob), or w for an infinite knob."""
     return weights if np.isinf(knob) else knob * weights / (weights**2 + knob)
 
 
 def _harmonic(weights: np.ndarray, knob: float) -> np.ndarray:
-    """Return w / (1 - knob + knob w), at most 1 / knob; 1 for a knob of 1."""
+    """Return the shape s(w) = w / (1 - knob + knob w), which is at most 1 / knob; 1 for a knob of 1."""
     return weights / np.where(weights > 0.0, 1.0 - knob + knob * weights, 1.0)
 
 
@@ -103,7 +105,7 @@ class Estimator:
 
     @property
     def uses_all_rows(self) -> bool:
-        """True if rows without a model do no harm: weights correct the model, or there is none."""
+        """True if rows without a prediction can be used, because weights correct the model or there is none."""
         return not self.models or self.shape is _identity
 
     def select_rows(self, sample: Sample) -> Sample:

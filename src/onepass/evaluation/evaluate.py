@@ -1,9 +1,11 @@
-"""Evaluate a policy on a log: a diagnosis first, then estimates, then limits.
+"""Evaluation of a policy on a log: a diagnosis first, then estimates, then limits.
+
+The importance weight of a row with context x and arm a, which was drawn with probability p, is
 
     w = policy(a | x) / p        in blocks, so that policies may be functions and logs streams
 
 Estimates from weights alone come from sums (moments.py), the betting sequence from its own state. Memory does not grow
-with the log, except for the four columns of a sample (sample.py).
+with the log, except for the columns of a sample (sample.py).
 """
 
 from collections.abc import Iterable, Iterator
@@ -273,9 +275,9 @@ def evaluate(
 def _blocks(
     log: Log | Iterable[Log], policy: Any, model: Any, folds: int
 ) -> Iterator[tuple[Log, np.ndarray, np.ndarray | None, np.ndarray | None]]:
-    """Yield blocks, the policy's probabilities (n, K), predicted rewards (n, K), and the rows with a prediction (n,).
+    """Yield blocks, each with the policy's probabilities (n, K), predicted rewards (n, K), and rows with a prediction.
 
-    The model learns only earlier blocks.
+    The model that predicts a block has learned only earlier blocks. The last item is a mask (n,).
     """
     ahead = None if model is None else ProgressivePredictor(model, folds)
     if isinstance(log, Log):
@@ -303,10 +305,10 @@ def summarize_sample(
     seed: int,
     average: bool = False,
 ) -> Evaluation:
-    """Compute all numbers of a sample.
+    """Compute the diagnosis, estimates and limits of a sample.
 
-    `max_weights` (n,) are the largest possible weights of the rows, None if not known. `average` says that the value
-    changes.
+    `max_weights` (n,) are the largest possible weights of the rows, None if not known. `missing` is the policy's mass
+    on arms without support. `average` is True if the value changes. The other arguments are those of `evaluate`.
     """
     m, modelled = compute_moments(sample.weights, sample.rewards), any(get_estimator(name).models for name in names)
     anytime = AnytimeLimits(rewards, alpha, average, modelled)
@@ -336,19 +338,22 @@ def summarize_sample(
 
 
 def _select_estimator(name: str, sample: Sample) -> Estimator:
-    """Return the estimator of a name, with its knob chosen by SLOPE."""
+    """Return the estimator with this name, with its knob chosen by SLOPE."""
     return tune_estimator(sample, name) if name in TUNED else get_estimator(name)
 
 
 def _estimate(one: Estimator, sample: Sample, rewards: Range, alpha: float) -> Estimate:
-    """Compute value, deviation and normal limits of an estimator."""
+    """Compute value, deviation and limits of estimator `one` on a sample.
+
+    The limits are those of the normal distribution at level 1 - alpha, and `rewards` is the range of rewards.
+    """
     knob = one.knob if one.name in TUNED else None
     value, deviation = one.value(sample), one.deviation(sample)
     return Estimate(one.name, value, deviation, knob, intervals.normal_interval(value, deviation, rewards, alpha))
 
 
 def moment_intervals(m: Moments, rewards: Range, alpha: float) -> dict[str, Interval]:
-    """Return the intervals of a fixed sample by name."""
+    """Return the intervals that are valid for a fixed sample, by name, from moments of weights and rewards."""
     return {
         "bernstein": intervals.bernstein(m, rewards, alpha),
         "clopper-pearson": intervals.clopper_pearson(m, rewards, alpha),

@@ -1,4 +1,4 @@
-"""Convert events of a log, of onepass or of other programs, into the columns that evaluation reads.
+"""Conversion of the events of a log, of onepass or of other programs, into the columns that evaluation reads.
 
 A row is a decision, or one slot of it. A deferred decision that was never activated is left out. A decision without an
 outcome earned the default reward. An arm that was shown without a draw has propensity 1. Arms are indices among those
@@ -87,11 +87,11 @@ def logs_from_events(
 
 
 class _EventFilter:
-    """Check that decisions agree in features and keep probability, and thin them to one keep probability.
+    """Filter that checks if decisions agree in features and keep probability, and thins them to one keep probability.
 
     If all lines were kept with one probability, they are a fair sample of the log, and estimates and limits hold for
     it. If clicks were kept more often than the rest, a line that was kept with probability k stays with probability
-    keep_probability / k. None: no thinning.
+    keep_probability / k. With keep_probability None nothing is thinned.
     """
 
     def __init__(self, keep_probability: float | None = None) -> None:
@@ -102,7 +102,7 @@ class _EventFilter:
     def select(self, events: Iterable[Any]) -> Iterator[Any]:
         """Yield the events that stay.
 
-        Raises ValueError if keep probabilities differ, or one is below the probability asked for.
+        Raises ValueError if keep probabilities differ, or if one is below the requested probability.
         """
         for event in events:
             passed, identity = event.decision.passed, event.decision.id
@@ -133,7 +133,11 @@ class _EventFilter:
 def _rows_or_none(
     event: Any, features: Callable[[Any], Any] | None, default: float, skip: bool, report: Report | None
 ) -> list[Row]:
-    """Return the rows of an event, or no rows if it is left out."""
+    """Return the rows of an event, or no rows if it is left out.
+
+    `features` maps a context to numbers, and `default` is the reward of a slot without one. If `skip` is True, an event
+    that cannot be read is left out, and `report` is called with its id and the error.
+    """
     try:
         return list(event_rows(event, features, default))
     except ValueError as error:
@@ -179,14 +183,14 @@ def event_rows(event: Any, features: Callable[[Any], Any] | None, default: float
 
 
 def _actions(contexts: Any) -> Any:
-    """Return the actions (`_multi`) of features from another program."""
+    """Return the list of actions, the field `_multi`, in features from another program; None if there is none."""
     return contexts.get("_multi") if isinstance(contexts, dict) else None
 
 
 def _request(decision: Any) -> Any:
     """Return the request of a decision if its contexts are records or its arms have names.
 
-    Returns None if there are only rows of numbers, and for JSON that was not read.
+    Returns None if there are only rows of numbers, and for JSON that was not parsed.
     """
     from onepass.log.formats.requests import request_with_rows
 

@@ -1,4 +1,4 @@
-"""Evaluate policies on a file of any format, or on a store, as the command line asks for it."""
+"""Evaluation of policies on a file of any format, or on a store, for the command line."""
 
 import json
 import math

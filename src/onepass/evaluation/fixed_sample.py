@@ -1,5 +1,7 @@
 """Differences of two policies for a finished experiment: one look, at a number of decisions planned beforehand.
 
+The difference and its limits are
+
     S(w) - S(u) +- z deviations,    S(w) = sum w r / sum w        u, w: weights of the two policies
 
 With clicks, each side gets half a success and half a failure more. So few clicks, or few rows without one, do not feign
@@ -41,7 +43,10 @@ LOGGER_CHANGED = (
 
 
 def gain_interval(w: np.ndarray, u: np.ndarray, r: np.ndarray, alpha: float) -> Interval:
-    """Return limits of the difference of self-normalized values for one look at a planned end; r (n,) in [0, 1]."""
+    """Return limits, at level 1 - alpha, of the difference of two self-normalized values for one look at a planned end.
+
+    w and u (n,) are the weights of both policies, and r (n,) the rewards in [0, 1].
+    """
     more = HALF if bool(((r == 0.0) | (r == 1.0)).all()) else 0.0
     (one, terms, rest), (two, others, left) = _self_normalize(w, r, more), _self_normalize(u, r, more)
     return intervals.normal_interval(
@@ -50,10 +55,10 @@ def gain_interval(w: np.ndarray, u: np.ndarray, r: np.ndarray, alpha: float) -> 
 
 
 def _self_normalize(w: np.ndarray, r: np.ndarray, more: float) -> tuple[float, np.ndarray, float]:
-    """Return S(w), terms (n,), and a remainder of the variance.
+    """Return S(w) with `more` successes and failures added, its terms (n,), and a remainder of the variance.
 
-    S(w) gets `more` successes and failures with the weight of an effective row. Its variance is the sum of squares of
-    the terms plus the remainder, which belongs to the added rows.
+    Each added row has the weight of an effective row. The variance of S(w) is the sum of squares of the terms plus the
+    remainder, which belongs to the added rows.
     """
     row = float((w @ w) / w.sum())
     total = float(w.sum()) + 2.0 * more * row

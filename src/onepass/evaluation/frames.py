@@ -1,4 +1,4 @@
-"""Columns of a frame as columns of a log, and a report of the rows that cannot be used.
+"""Conversion of a frame's columns to columns of a log, with a report of the rows that cannot be used.
 
     a row is dirty if    its arm, reward, propensity or context is missing, or is no arm, number, probability or JSON
 
@@ -117,12 +117,12 @@ class FrameColumns:
         return self._columns[name]
 
     def mark(self, rows: np.ndarray, reason: str, column: np.ndarray) -> None:
-        """Mark rows (n,) of booleans as dirty, unless they are already."""
+        """Mark rows, given by a mask (n,), as dirty for a reason, unless they are dirty already."""
         for row in np.flatnonzero(rows).tolist():
             self._first.setdefault(row, DirtyRow(row, reason, _plain(column[row])))
 
     def numbers(self, name: str, column: np.ndarray) -> np.ndarray:
-        """Return a column as floats, NaN in rows that it marks as dirty."""
+        """Return a column as floats; rows without a number are marked as dirty and are NaN."""
         out, missing, text = _to_numbers(column)
         self.mark(missing, f"{name} is missing", column)
         self.mark(text, f"{name} is not a number", column)
@@ -143,7 +143,7 @@ class FrameColumns:
         return out
 
     def propensities(self, name: str) -> np.ndarray:
-        """Return probabilities above 0 and at most 1; other rows are dirty."""
+        """Return probabilities above 0 and at most 1; rows with other values are reported as dirty."""
         column = self.column("propensity", name)
         out = self.numbers(name, column)
         self.mark((out <= 0.0) | (out > 1.0), f"{name} is no probability above 0 and at most 1", column)
@@ -167,7 +167,7 @@ class FrameColumns:
         return out, known
 
     def repeats(self, name: str) -> None:
-        """Mark rows whose identity an earlier row has."""
+        """Mark rows as dirty if an earlier row has the same identity."""
         column, seen = self.column("id", name), set[str]()
         self.mark(_missing(column), f"{name} is missing", column)
         again = np.zeros(len(column), bool)
@@ -195,7 +195,7 @@ class FrameColumns:
         return None, [dict(zip(each, row, strict=True)) for row in zip(*cells, strict=True)]
 
     def _read_json(self, name: str, column: np.ndarray, read: Callable[[Any], Any]) -> list[dict[str, Any]]:
-        """Return the dictionaries of a column; other rows are dirty, and have an empty one."""
+        """Return the dictionaries in a column; rows with anything else are marked as dirty and get an empty one."""
         missing, wrong, out = _missing(column), np.zeros(len(column), bool), []
         for row, cell in enumerate(column.tolist()):
             found: Any = {}
@@ -216,13 +216,13 @@ class FrameColumns:
         return DirtyRows(rows, self.total, _loss_warning(arms, self.clean()))
 
     def clean(self) -> np.ndarray:
-        """Return booleans (n,), true for rows that are not dirty."""
+        """Return a mask (n,) of the rows that are not dirty."""
         out = np.ones(self.total, bool)
         out[list(self._first)] = False
         return out
 
     def select(self, rows: np.ndarray) -> dict[str, np.ndarray]:
-        """Return the cells of all columns in the rows (n,) of booleans."""
+        """Return the cells of all columns in the rows of a mask (n,)."""
         return {name: column[rows] for name, column in self._columns.items()}
 
 
@@ -241,9 +241,9 @@ def _loss_warning(arms: np.ndarray, clean: np.ndarray) -> str | None:
 
 
 def fixed_split(arms: np.ndarray, propensities: np.ndarray, count: int) -> np.ndarray | None:
-    """Return the probabilities (count,) of a fixed split, None if the propensities do not tell it.
+    """Return the probabilities (count,) of the arms in a fixed split, or None if the propensities show none.
 
-    They do if every arm has one propensity in all of its rows, and these add up to 1.
+    They show one if every arm has the same propensity in all of its rows, and these propensities add up to 1.
     """
     out = np.zeros(count)
     out[arms] = propensities
@@ -251,7 +251,7 @@ def fixed_split(arms: np.ndarray, propensities: np.ndarray, count: int) -> np.nd
 
 
 def split_from(given: Any, names: tuple[str, ...] | None, count: int) -> np.ndarray:
-    """Return the probabilities (count,) of a split that is given by arm, or as one number for all arms."""
+    """Return the probabilities (count,) of a split, given as a mapping by arm or as one number for all arms."""
     if isinstance(given, Mapping):
         by_name = {str(name): check.fraction("propensity", value) for name, value in given.items()}
         known = tuple(map(str, range(count))) if names is None else names
@@ -266,7 +266,7 @@ def split_from(given: Any, names: tuple[str, ...] | None, count: int) -> np.ndar
 
 
 def _to_array(series: Any) -> np.ndarray:
-    """Return a column as an array: numbers and booleans as they are, all else as objects."""
+    """Return a column as an array: numbers and booleans keep their type, anything else becomes objects."""
     found = np.asarray(series.to_numpy() if hasattr(series, "to_numpy") else series)
     if found.ndim != 1:
         found = np.empty(len(series), object)
@@ -275,7 +275,7 @@ def _to_array(series: Any) -> np.ndarray:
 
 
 def _missing(column: np.ndarray) -> np.ndarray:
-    """Return booleans (n,), true for empty cells: None, "", NaN and pandas' NA."""
+    """Return a mask (n,) of the empty cells: None, "", NaN and pandas' NA."""
     if column.dtype.kind != "O":
         return np.isnan(column) if column.dtype.kind == "f" else np.zeros(len(column), bool)
     return np.array([_is_empty(cell) for cell in column.tolist()], bool)
@@ -289,7 +289,10 @@ def _is_empty(cell: Any) -> bool:
 
 
 def _to_numbers(column: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return a column as floats, NaN where it has none; the rows (n,) that are empty, and those that are no number."""
+    """Return a column as floats, NaN for cells without a number.
+
+    The other results are the masks (n,) of empty cells, and of cells with something else than a number.
+    """
     missing = _missing(column)
     if column.dtype.kind != "O":
         return column.astype(float), missing, np.zeros(len(column), bool)
@@ -304,7 +307,7 @@ def _to_numbers(column: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def _is_numeric(column: np.ndarray) -> bool:
-    """Return True for a column of numbers, or one of text of which nearly all cells are numbers."""
+    """Return True for a column of numbers, or a column of text in which nearly all cells are numbers."""
     if column.dtype.kind != "O":
         return True
     _, missing, text = _to_numbers(column)
@@ -321,14 +324,14 @@ def _json_reader(column: np.ndarray) -> Callable[[Any], Any] | None:
 
 
 def _read_json(cell: Any) -> Any:
-    """Return what JSON text holds. Raises ValueError for other text, and for numbers that are not finite."""
+    """Return the value of JSON text; raise ValueError for other text, and for numbers that are not finite."""
     if not isinstance(cell, str):
         raise ValueError(f"JSON must be text, got {quote(cell)}")
     return json.loads(cell, parse_constant=_refuse_constant)
 
 
 def _refuse_constant(name: str) -> Any:
-    """Raise ValueError for NaN and Infinity, which are no JSON."""
+    """Raise ValueError for NaN and Infinity, which are not valid JSON."""
     raise ValueError(f"JSON has no {name}")
 
 

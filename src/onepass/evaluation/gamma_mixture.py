@@ -7,7 +7,7 @@ It serves as a comparison.
 
 G is the lower incomplete gamma function. The lower limit is the mu where W = 2 / alpha. The upper limit is the mirrored
 lower limit of 1 - r. It pays for the weights of rewards 0, so it is wide where rewards are rare. The limits hold at
-every time. Cost O(n).
+every time. The cost is O(n).
 """
 
 import math
@@ -24,7 +24,7 @@ SMALLEST = 1e-290  # of the regularized function, whose digits are all right abo
 
 
 def log_wealth(s: float, v: float, c: float = MIXING) -> float:
-    """Return log W(s, v).
+    """Return log W(s, v), the log wealth of the gamma-exponential mixture for the sum s and the variance v.
 
     A larger mixture parameter `c`, above 0, has more weight on small bets.
     """
@@ -34,14 +34,14 @@ def log_wealth(s: float, v: float, c: float = MIXING) -> float:
 
 @cache
 def _constant(c: float) -> float:
-    """Return c log c - log G(c, c)."""
+    """Return the constant c log c - log G(c, c) of the log wealth."""
     return c * math.log(c) - _log_lower_gamma(c, c)
 
 
 def _log_lower_gamma(a: float, x: float) -> float:
-    """Return log G(a, x).
+    """Return log G(a, x), the logarithm of the lower incomplete gamma function.
 
-    Below the smallest float it is the first term of the series over 1 - x / (a + 1), which is no less.
+    Below the smallest float it is the first term of the series over 1 - x / (a + 1), which is at least as large.
     """
     part = float(special.gammainc(a, x))
     if part > SMALLEST:
@@ -50,7 +50,10 @@ def _log_lower_gamma(a: float, x: float) -> float:
 
 
 def lower_limit(weights: np.ndarray, rewards: np.ndarray, alpha: float) -> float:
-    """Return the lower limit for rewards in [0, 1]."""
+    """Return the lower limit of a policy's value from weights (n,) and rewards (n,) in [0, 1].
+
+    `alpha` is the probability that the limit is above the value.
+    """
     x, n = weights * rewards, len(weights)
     before = (np.concatenate([[0.0], np.cumsum(x)[:-1]]) + 0.5) / np.arange(1, n + 1)
     v, total = float(((x - np.minimum(before, 1.0)) ** 2).sum()), float(x.sum())
@@ -65,7 +68,7 @@ def lower_limit(weights: np.ndarray, rewards: np.ndarray, alpha: float) -> float
 
 
 def gamma_mixture(sample: Sample, rewards: Range, alpha: float) -> Interval:
-    """Return limits of the value of a policy."""
+    """Return limits of the value of a policy, which fail with probability at most `alpha`."""
     scaled = (sample.rewards - rewards.least) / rewards.span
     low, high = (lower_limit(sample.weights, r, alpha) for r in (scaled, 1.0 - scaled))
     return rewards.clip(rewards.least + rewards.span * low, rewards.least + rewards.span * (1.0 - high))

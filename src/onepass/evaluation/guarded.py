@@ -1,8 +1,11 @@
-"""A bandit that never earns much less than a baseline: a mixture of both, opened by evidence alone.
+"""A bandit that never earns much less than a baseline: it is mixed with the baseline until evidence allows more.
+
+Decisions are drawn from the mixture
 
     m = (1 - q) pi + q p,     q: baseline_promise.py
 
-Cost: two decisions at most.
+where pi are the baseline's probabilities, p the bandit's, and q the share of the bandit. The cost is at most that of
+two decisions.
 """
 
 import json
@@ -151,7 +154,10 @@ class Guarded(files.Owner):
     def _baseline_choice(
         self, decision: Decision, context: Any, arms: Any, eligible: Any, options: Any
     ) -> tuple[np.ndarray, int]:
-        """Return the baseline's probabilities (K,) and the index of its arm."""
+        """Return the baseline's probabilities (K,) for the request of a decision, and the index of its arm.
+
+        `context`, `arms`, `eligible` and `options` are the arguments with which the decision was made.
+        """
         baseline, count = self._baseline, decision.probabilities.size
         if isinstance(baseline, Bandit):
             times = {"time": options["time"]} if baseline.needs_time and "time" in options else {}
@@ -211,7 +217,7 @@ class Guarded(files.Owner):
 
     @composite
     def resume(self, name: str) -> None:
-        """Test a broken guardrail anew, from the next decision on.
+        """Test a broken guardrail again, from the next decision on.
 
         Parameters
         ----------

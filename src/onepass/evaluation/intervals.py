@@ -86,14 +86,17 @@ def cressie_read(m: Moments, rewards: Range, alpha: float, most: float | None = 
 
 
 def _distance(m: Moments) -> float:
-    """Return the least divergence of p with sum p w = 1 from 1 / n: n (mean w - 1)^2 / var(w)."""
+    """Return the least divergence from 1 / n of probabilities p with sum p w = 1: n (mean w - 1)^2 / var(w)."""
     mean = m.weights / m.rows
     variance = m.square_weights / m.rows - mean * mean
     return m.rows * (mean - 1.0) ** 2 / variance if variance > 0.0 else 0.0 if mean == 1.0 else np.inf
 
 
 def _end(m: Moments, sign: float, budget: float) -> float:
-    """Return an end of the interval: the lower one for sign 1, the upper one for -1."""
+    """Return one end of the Cressie-Read interval: the lower one for sign 1, the upper one for -1.
+
+    `budget` is the allowed divergence.
+    """
     n, mean, along = m.rows, m.weights / m.rows, m.products / m.rows
     variance, joint = m.square_weights / n - mean * mean, m.weighted_products / n - mean * along
     spread = max(m.square_products / n - along * along, 0.0)

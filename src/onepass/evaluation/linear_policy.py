@@ -1,10 +1,11 @@
-"""A frozen linear policy: softmax of linear scores, mixed with a uniform share.
+"""Fixed linear policy: softmax of linear scores, mixed with a uniform share.
+
+For rows X of K arms, the probabilities are
 
     p = (1 - uniform_share) softmax(X theta / temperature) + uniform_share / K
 
-Temperature 0 puts all probability on the best arms; ties share it.
-
-For contexts (n, d) every arm has its theta, for contexts (n, K, d) all share one.
+Temperature 0 puts all probability on the best arms; ties share it. For contexts (n, d) every arm has its own theta, for
+contexts (n, K, d) all arms share one.
 """
 
 from typing import Any

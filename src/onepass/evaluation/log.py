@@ -1,4 +1,4 @@
-"""A log of decisions as columns: chosen arms, propensities, rewards, and contexts.
+"""Log of decisions as columns: chosen arms, propensities, rewards, and contexts.
 
 It is made from a frame (`Log.from_frame`), from decisions of onepass (`Log.from_decisions`), from columns (the
 constructor), or from obp's dictionary (`Log.from_obp`).

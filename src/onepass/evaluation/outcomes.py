@@ -1,4 +1,6 @@
-"""A policy's value and its spending from one log: limits that hold together, and the frontier of reward over spending.
+"""Limits of a policy's value and of its spending from one log, and the frontier of reward over spending.
+
+The reward and the J other outcomes have one weight and share the error probability alpha:
 
     weight_t = policy(arm_t) / propensity_t              one weight serves the reward and all outcomes
     limits of each at level 1 - alpha / (1 + J)          together at level 1 - alpha (Bonferroni), for J outcomes

@@ -23,9 +23,9 @@ DASHES = ("-", "--", ":", "-.")
 
 
 def _make_axes(height: float, shown: bool) -> Any:
-    """Return empty axes of a new figure, which notebooks show if `shown`.
+    """Return empty axes of a new figure; notebooks display the figure if `shown` is True.
 
-    Raises ModuleNotFoundError with the package to install.
+    Raises ModuleNotFoundError, with the package to install, if matplotlib is missing.
     """
     try:
         from matplotlib import pyplot
@@ -41,7 +41,7 @@ def _make_axes(height: float, shown: bool) -> Any:
 
 
 def _write_value(axes: Any, value: float, limits: Any, place: int, sign: str = "") -> None:
-    """Write a value and its limits above the line that shows them."""
+    """Write a value and its limits above the line that shows them; `place` is the height of the line."""
     text = f"{value:{sign}.4g}  ({limits[0]:{sign}.4g} to {limits[1]:{sign}.4g})"
     axes.annotate(text, (value, place), (0, 5), textcoords="offset points", ha="center", fontsize="small")
 

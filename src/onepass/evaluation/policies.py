@@ -45,7 +45,7 @@ def read_policy(given: Any) -> Any:
 
 
 def make_policy(given: Any, log: Log) -> Policy:
-    """Return a policy as a function of blocks. Raises ValueError if it is none, or an array does not fit the log."""
+    """Return a policy as a function of blocks; raise ValueError if it is invalid, or an array has the wrong shape."""
     given = ConstantPolicy(given) if isinstance(given, str) and given in (log.names or ()) else read_policy(given)
     if hasattr(given, "action_probabilities"):
         return lambda block, start: _check_probabilities(given.action_probabilities(block), block)
@@ -92,14 +92,14 @@ def _check_probabilities(probabilities: Any, block: Log) -> np.ndarray:
 
 
 def policy_changes(policy: Any) -> bool:
-    """Return True if a policy changes from row to row, as a learning policy does: then it has no one value."""
+    """Return True if a policy changes from row to row, as a learning policy does, and so has no single value."""
     return bool(getattr(read_policy(policy), "changes", False))
 
 
 def bandit_probabilities(bandit: Any, block: Log) -> np.ndarray:
-    """Return the probabilities of a bandit's decisions.
+    """Return the probabilities of a bandit's decisions for the rows of a block.
 
-    Rows get ids of their own, so nothing changes in the bandit. Rows that offer the same arms are asked together.
+    Rows get their own ids, so nothing changes in the bandit. Rows that offer the same arms are decided together.
     """
     if block.requests is not None:
         return _request_probabilities(bandit, block)
@@ -114,7 +114,7 @@ def bandit_probabilities(bandit: Any, block: Log) -> np.ndarray:
 
 
 def arm_names(block: Log, bandit: Any) -> list[Any]:
-    """Return the arms of a log as a bandit knows them: by name, or by index if the bandit has learned indices only."""
+    """Return the arms of a log under the bandit's names, or as indices if the bandit has learned indices only."""
     places, known = list(range(block.n_arms)), set(getattr(bandit, "arms", ()))
     by_index = block.names is None or (known and not known & set(block.names) and known & set(places))
     return places if by_index else list(block.names or ())
@@ -130,7 +130,7 @@ def _request_probabilities(bandit: Any, block: Log) -> np.ndarray:
 
 
 def reads_contexts(policy: Any) -> bool:
-    """Return True if a policy reads more of a log than the set of arms."""
+    """Return True if a policy needs more of a log than the set of arms."""
     policy = read_policy(policy)
     return (
         hasattr(policy, "bandit")

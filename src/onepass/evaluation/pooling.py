@@ -1,13 +1,15 @@
-"""Pool the logs of several policies, with the mixture of all of them in the denominator.
+"""Pooling of the logs of several policies, with the mixture of all of them in the denominator.
+
+For a row that logger j wrote, the two kinds of weights are
 
     naive      w = policy(a | x) / p_j(a | x),                         j wrote the row
     balanced   w = policy(a | x) / sum over loggers l of (n_l / n) p_l(a | x)
 
-Both are unbiased. The balanced weights (Veach and Guibas 1995; Agarwal, Basu, Schnabel and Joachims 2017) are never
-above n / n_l times the weights of any logger, so no row decides that one logger wrote by rare luck. Their variance is
-lower the more the loggers differ. Arms that one logger never chose have support if another logger did.
+Both are unbiased. The balanced weights (Veach and Guibas 1995; Agarwal, Basu, Schnabel and Joachims 2017) are at most n
+/ n_l times the weights of any logger, so no row counts a lot because one logger wrote it by rare luck. Their variance
+is lower the more the loggers differ. Arms that one logger never chose have support if another logger did.
 
-Limits that hold at any time rest on E[w | past] = 1. Balanced weights have this property if a random draw with shares
+Limits that hold at any time require E[w | past] = 1. Balanced weights have this property if a random draw with shares
 n_l / n decided which logger would write each row, as a canary does. For logs that were written one after the other, use
 estimates and limits of a fixed sample, or naive weights.
 """
@@ -25,7 +27,7 @@ from onepass.foundation import check
 def pool_logs(logs: Sequence[Log], loggers: Sequence[Any], weights: str = "balanced") -> Log:
     """Pool several logs into one, with rows in the order given.
 
-    Cost O(n K loggers).
+    The cost is O(n K loggers).
 
     Parameters
     ----------

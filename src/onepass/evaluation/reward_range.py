@@ -1,4 +1,4 @@
-"""Intervals, and the range of rewards that limits cannot leave."""
+"""Intervals, and the range of possible rewards, to which limits are clipped."""
 
 from typing import Any, NamedTuple
 
@@ -87,9 +87,9 @@ def make_range(value: Any) -> Range:
 
 
 def check_rewards(rewards: np.ndarray, within: Range, first: int = 0) -> np.ndarray:
-    """Return rewards (n,) if the range contains them, or raise ValueError with the row.
+    """Return rewards (n,), or raise ValueError that names the first row outside the range.
 
-    `first` is the number of the first row.
+    `first` is the number of the first row in the log.
     """
     out = np.flatnonzero((rewards < within.least) | (rewards > within.largest))
     if out.size:

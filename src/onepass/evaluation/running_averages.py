@@ -1,5 +1,7 @@
 """Limits of running averages that hold at every time, even if the world changes or a policy learns.
 
+For values x_i and predictions c_i of them, the lower limit of the running mean mu_t is found as follows:
+
     mu_t = (1/t) sum over i <= t of E[x_i | past],     x_i >= 0,     c_i in [0, 1] fixed before x_i
     lower limit: the mu where W(sum x - t mu, sum (x - c)^2) = 1 / alpha
     W = (W_1 + W_30 + W_1000) / 3        W_c: of gamma_mixture.py; c = 1 for few rows, c = 1000 for many
@@ -24,7 +26,7 @@ MIXED = (1.0, 30.0, 1000.0)  # c of each third
 
 
 class RunningAverages:
-    """Several running averages of numbers that arrive row by row.
+    """Several running averages of numbers that arrive row by row, with limits.
 
     `count` is the number of averages. `sums` (2, count) are the sums of x and of (x - c)^2 over the `rows` rows so far.
     """
@@ -37,7 +39,7 @@ class RunningAverages:
     def add(self, x: np.ndarray) -> None:
         """Add rows x (n, count) in their order.
 
-        All numbers are at least 0. The numbers of one average should be 1 at most for most rows.
+        All numbers are at least 0. For narrow limits, most numbers of an average should be at most 1.
         """
         columns = np.ascontiguousarray(x.T)
         away = np.cumsum(columns, axis=1)
@@ -49,7 +51,7 @@ class RunningAverages:
         self.rows += len(x)
 
     def concat(self, other: "RunningAverages") -> "RunningAverages":
-        """Return the averages of these rows and the rows of `other`, which started afresh.
+        """Return the averages of these rows followed by the rows of `other`, which began without rows.
 
         Products multiply, so sums add.
         """
@@ -62,13 +64,13 @@ class RunningAverages:
 
     @property
     def sums(self) -> np.ndarray:
-        """Sums (2, count), the whole state beside `rows`."""
+        """Sums (2, count) of x and of (x - c)^2; with `rows` they are the whole state."""
         return self._sums
 
     def lower(self, which: int, alpha: float) -> float:
-        """Return a lower limit of the average of expectations, at least 0.
+        """Return a lower limit of the average number `which`, an average of expectations; it is at least 0.
 
-        The average is ever below the limit with probability `alpha` at most.
+        The average is ever below the limit with probability at most `alpha`.
         """
         (total, v), wanted = self._sums[:, which].tolist(), -math.log(alpha)
 
@@ -81,7 +83,7 @@ class RunningAverages:
 
 
 def mixture_log_wealth(s: float, v: float) -> float:
-    """Return log W(s, v) of the mixture."""
+    """Return log W(s, v), the log wealth of the mixture for the sum s and the variance v."""
     each = [log_wealth(s, v, c) for c in MIXED]
     most = max(each)
     return most + math.log(sum(math.exp(one - most) for one in each) / len(each)) if most > -math.inf else most

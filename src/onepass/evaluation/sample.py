@@ -1,5 +1,7 @@
 """Columns that an estimator needs of a log and a policy, row by row.
 
+For a row with context x and arm a, drawn with probability p, the columns are
+
     w = policy(a | x) / p,    r the reward,    q = the model's reward for (x, a),    v = sum over arms of policy q
 
 One row is one logged decision, or one slot of it. A model may be missing, for all rows or the first: then q = v = 0.
@@ -101,5 +103,5 @@ def make_sample(
 
 
 def row_maxima(rows: np.ndarray) -> np.ndarray:
-    """Return the largest entry (n,) of each row of (n, K): three times as fast as NumPy along rows that are short."""
+    """Return the largest entry (n,) of each row of (n, K), three times as fast as NumPy for short rows."""
     return np.ascontiguousarray(rows.T).max(axis=0)

@@ -1,5 +1,7 @@
 """Evaluate policies for lists, where every slot has its own distribution and its own reward.
 
+The weight of slot j is that of the slot alone, or that of all slots above as well:
+
     value = sum over slots j of mean over lists of w_j r_j
     slot    w_j = policy(a_j | x, j) / p_j                       McInerney et al. 2020 call it independent
     prefix  w_j = product over i <= j of policy(a_i | ...) / p_i      where a reward depends on the slots above it

@@ -25,7 +25,7 @@ def _default_knobs(sample: Sample) -> np.ndarray:
 
 
 def slope_index(values: np.ndarray, deviations: np.ndarray) -> int:
-    """Return the index that SLOPE selects among estimates (m,) with deviations (m,), in any order."""
+    """Return the index that SLOPE selects among estimates (m,) with standard errors `deviations` (m,), in any order."""
     order = np.argsort(-deviations, kind="stable")
     lower, upper, best = -np.inf, np.inf, int(order[0])
     for index in order:

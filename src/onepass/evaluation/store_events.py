@@ -1,7 +1,8 @@
-"""Decisions of a store with their learned rewards, as events to evaluate.
+"""Decisions of a store with their learned rewards, as events that can be evaluated.
 
-If a store holds joins, a decision's reward is the reward of its joins. A decision without a join is left out, because
-its outcomes may still come. If a store holds no joins, rewards are sums of outcomes, as in files of other programs.
+If a store holds joins (decisions matched with their outcomes), a decision's reward is the reward of its join. A
+decision without a join is left out, because its outcomes may still come. If a store holds no joins, rewards are sums of
+outcomes, as in files of other programs.
 """
 
 from collections.abc import Iterator

@@ -1,10 +1,11 @@
-"""Evaluate many policies in one pass over a log, in memory that does not grow with it.
+"""Evaluation of many policies in one pass over a log, in memory that does not grow with it.
 
-    w = policy(a | x) / p        block by block; a policy leaves sums and sequences behind (sufficient_stats.py), no
-    rows
+The weights of rows are computed for each block:
 
-If the log tells the largest possible weight of each row (weight_bound.py), the bound of the sequences rises with the
-rows, as in `evaluate`.
+    w = policy(a | x) / p        block by block
+
+A policy keeps sums and sequences (sufficient_stats.py), but no rows. If the log tells the largest possible weight of
+each row (weight_bound.py), the bound of the sequences rises with the rows, as in `evaluate`.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -182,7 +183,7 @@ def sweep(
 
 
 def _nonempty_blocks(log: Log | Iterable[Log]) -> Iterator[Log]:
-    """Yield blocks of at most 10,000 rows, none of them empty."""
+    """Yield blocks of at most 10,000 rows, leaving out empty ones."""
     for part in (log,) if isinstance(log, Log) else log:
         yield from part.blocks(BLOCK) if len(part) > BLOCK else (part,) if len(part) else ()
 
@@ -202,7 +203,7 @@ def _add_padded(sums: np.ndarray, more: np.ndarray) -> np.ndarray:
 
 
 def summarize_statistics(tally: PolicyStatistics, bound: WeightBound) -> Evaluation:
-    """Compute all numbers of a policy's statistics."""
+    """Compute the diagnosis, estimates and limits of a policy from its statistics."""
     diagnosis = tally.diagnosis()
     estimates = {
         one.name: _estimate(one, terms, tally.rewards, tally.alpha)
@@ -225,7 +226,10 @@ def summarize_statistics(tally: PolicyStatistics, bound: WeightBound) -> Evaluat
 
 
 def _estimate(one: Estimator, terms: TermStatistics, rewards: Range, alpha: float) -> Estimate:
-    """Compute value, deviation and normal limits of an estimator."""
+    """Compute value, deviation and limits of estimator `one` from the sums `terms`.
+
+    The limits are those of the normal distribution at level 1 - alpha, and `rewards` is the range of rewards.
+    """
     value, deviation = terms.estimate(one)
     knob = one.knob if np.isfinite(one.knob) else None
     return Estimate(one.name, value, deviation, knob, intervals.normal_interval(value, deviation, rewards, alpha))

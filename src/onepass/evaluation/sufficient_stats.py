@@ -1,12 +1,14 @@
-"""Sufficient statistics of a policy's rows: numbers that add, and sequences.
+"""Sufficient statistics of a policy's rows, for evaluation without keeping the rows.
+
+The following numbers are kept:
 
     of (a, s, v) = (s(w) (r - q), s(w), v) for every estimator: rows, means (3,), and sums of squares about them (3, 3)
     value = mean v + mean a, or self-normalized mean v + mean a / mean s;   its variance from the same numbers
     of DM (w (r - q), w, v): mean v, the rest tells its error
 
-Means and squares merge by the formula of Chan, Golub and LeVeque (1983), so nothing is lost to rounding on long logs.
-The path of mean weights is kept in at most 128 pieces of equal lengths, so that its halves can be compared. Memory does
-not grow with the log.
+The symbols are those of estimators.py. Means and squares merge by the formula of Chan, Golub and LeVeque (1983), so
+nothing is lost to rounding on long logs. The path of mean weights is kept in at most 128 pieces of equal lengths, so
+that its halves can be compared. Memory does not grow with the log.
 """
 
 from dataclasses import dataclass
@@ -25,9 +27,10 @@ PIECES = 128  # of the path: its middle is known to one in 64 of all rows
 
 @dataclass(frozen=True)
 class TermStatistics:
-    """Statistics of one estimator's terms.
+    """Statistics of one estimator over `rows` rows, from which its value and standard error follow.
 
-    `means` (3,) are the means of a, s and v, and `squares` (3, 3) the sums of products about the means.
+    A row has three terms: the correction a = s(w) (r - q), the shrunk weight s = s(w), and the predicted value v.
+    `means` (3,) are their means, and `squares` (3, 3) the sums of products about the means.
     """
 
     rows: int
@@ -43,7 +46,7 @@ class TermStatistics:
         return TermStatistics(rows, self.means + away * (other.rows / rows), squares)
 
     def estimate(self, one: Estimator) -> tuple[float, float]:
-        """Return value and deviation, as `Estimator.value` and `Estimator.deviation` compute them from the rows."""
+        """Return value and standard error, equal to `Estimator.value` and `Estimator.deviation` of the rows."""
         if self.rows == 0:
             return float("nan"), float("nan")
         a, s, v = self.means
@@ -73,7 +76,7 @@ def term_statistics(estimator: Estimator, sample: Sample) -> TermStatistics:
 
 
 class WeightPath:
-    """Sums of weights over pieces of the log with equal numbers of blocks: rows, sum w, sum w^2."""
+    """Weights along the log: rows, sum of w and sum of w^2 for pieces with equal numbers of blocks."""
 
     def __init__(self) -> None:
         self._pieces: list[np.ndarray] = []

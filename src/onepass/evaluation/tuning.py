@@ -1,9 +1,11 @@
-"""Choose settings of a recipe on a log: bandits that learn the log as it goes, compared by paired differences.
+"""Choice of a recipe's settings on a log: bandits learn the log as it goes, and paired differences compare them.
+
+The difference of row t is
 
     D_t = (w_t - u_t) r_t,      w, u: progressive weights of a candidate and of the present settings
 
-Every decision is evaluated before it is learned (progressive.py), so sums of D - E[D] are martingales: limits hold at
-any time. m candidates have alpha / m each: with probability 1 - alpha none is called better that is not.
+Every decision is evaluated before it is learned (progressive.py), so sums of D - E[D] are martingales and limits hold
+at any time. m candidates have alpha / m each: with probability 1 - alpha none is called better that is not.
 """
 
 import itertools

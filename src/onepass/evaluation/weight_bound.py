@@ -1,5 +1,7 @@
 """Largest possible weight of each row of a log, as it was known before its arm was drawn.
 
+It is known in two cases:
+
     largest = max over arms of policy(a | x) / p(a | x)        where the log has the logger's distributions
     largest = K max over arms of policy(a | x)                 where every propensity is 1 / K, K arms offered
 
@@ -54,7 +56,7 @@ class WeightBound:
         return max_weights
 
     def concat(self, other: "WeightBound") -> "WeightBound":
-        """Return the bound of two parts of a log."""
+        """Return the bound of two parts of a log together."""
         found = WeightBound(self.given)
         found.known, found.max_weight = self.known and other.known, max(self.max_weight, other.max_weight)
         found.ceiling = self.ceiling

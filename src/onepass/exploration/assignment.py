@@ -1,9 +1,9 @@
-"""Assignments of arms to slots that differ in who is eligible: which arms leave one for every later slot.
+"""Assignments of arms to slots with different eligible arms: which arms leave one for every later slot.
 
     arm a may take slot j:   a is eligible for j, not taken, and slots j + 1, ..., k - 1 have an assignment without a
 
 An assignment gives every slot an eligible arm of its own. It is a bipartite matching, found by augmenting paths (Kuhn
-1955): O(k^2 K) for k slots and K arms. Of the later slots only the k - 1 arms of one matching have to be tried.
+1955) in O(k^2 K) for k slots and K arms. Only the k - 1 arms of one matching of the later slots have to be tried.
 """
 
 import numpy as np
@@ -48,7 +48,11 @@ def augment(
 
 @compiled
 def unfillable_slots(eligible: np.ndarray, free: np.ndarray) -> np.ndarray:
-    """Return a mask (k,) of slots with fewer arms between them than slots; all False if an assignment exists."""
+    """Return a mask (k,) of slots that have fewer eligible arms together than there are of them.
+
+    `eligible` (k, K) is the mask of each slot, and `free` (K,) marks arms that may be used. All are False if an
+    assignment exists.
+    """
     k, count = eligible.shape
     match, owner, reached = np.full(k, NONE), np.full(count, NONE), np.zeros(k, np.bool_)
     for slot in range(k):

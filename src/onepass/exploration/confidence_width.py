@@ -1,4 +1,4 @@
-"""The multiplier beta of widths: a number, or the radius of a theorem."""
+"""The multiplier beta of confidence widths, which is a number or the radius of a theorem."""
 
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
@@ -66,9 +66,9 @@ class Theory:
 
 
 class Strength(NamedTuple):
-    """Multiplier beta = scale, times the radius if `theory` is not empty.
+    """Multiplier beta as compiled code reads it: `scale`, times the confidence radius if `theory` is not empty.
 
-    `theory` holds (noise, parameter_bound, row_bound, delta).
+    `theory` holds (noise, parameter_bound, row_bound, delta), the arguments of `Theory`.
     """
 
     scale: float
@@ -76,7 +76,7 @@ class Strength(NamedTuple):
 
 
 def check_multiplier(name: str, value: "float | Theory") -> "float | Theory":
-    """Return a multiplier of widths if it is a finite number or `Theory`."""
+    """Return a multiplier of widths, or raise ValueError unless it is a finite number or `Theory`."""
     hint = "use a number (negative for pessimism) or onepass.Theory(...)"
     return value if isinstance(value, Theory) else check.real(name, value, hint)
 

@@ -1,7 +1,7 @@
-"""The contract of a rule: from what was seen of the arms to scores and probabilities.
+"""Contract of an exploration rule, which turns statistics of arms into scores and probabilities.
 
-A rule is a `NamedTuple` of numbers with a field `uniform_share`, and the functions below, registered for its type.
-Defaults: the score is the mean, and the eligible arms with the largest score share the probability.
+A rule is a `NamedTuple` of numbers with a field `uniform_share`, and the functions below, registered for its type. By
+default the score is the mean, and the eligible arms with the largest score share the probability.
 """
 
 from functools import partial
@@ -69,7 +69,7 @@ def needs_reward_scale(rule: Any) -> bool:
 
 @partial(generic, default=True)
 def draws(rule: Any) -> int:
-    """Return the number of draws of the parameter that the rule uses. Default: 0."""
+    """Return how many draws of the parameter the rule uses. Default: 0."""
     return 0
 
 

@@ -1,28 +1,30 @@
-"""A detector of change with a stated rate of false alarms: two e-detectors on the ranks of what is watched.
+"""Detector of growing values with a guaranteed rate of false alarms, made of two e-detectors on ranks.
+
+For the t-th value z_t, with n values before it, a detector computes
 
     p_t = (|{i : z_i > z_t}| + U_t (1 + |{i : z_i = z_t}|)) / (n + 1)       U_t uniform, i over the n values before
     e_t = (1 - p_t + p_t log p_t) / (p_t log(p_t)^2)                        the mixture of all k p^(k - 1), 0 < k < 1
     M_t = e_t (M_{t-1} + 1),   an alarm once either M_t >= 4 every          (Shiryaev and Roberts)
 
-A detector holds `length` values at most; then its ranks begin anew, and until some hundreds are held again it is
-blind: values that have just grown are compared with nothing but themselves. So there are two, and the second one begins
-length / 2 values after the first: from then on, one of the two holds length / 2 values or more at any time.
+A detector holds at most `length` values; then it starts again without values. Until it holds some hundreds again it is
+blind, because values that have just grown are compared only with each other. Therefore there are two, and the second
+starts length / 2 values after the first. From then on, one of the two always holds at least length / 2 values.
 
 Guarantee. While z_1, z_2, ... are exchangeable, ranks within a stretch of values are independent and uniform, and
 independent of the ranks within stretches that share no value with it. So the p_t of one detector are independent and
 uniform, whatever the distribution of z (Vovk, Gammerman and Shafer 2005), E[e_t | its own past] = 1, and its M_t - t is
 a martingale (Shin, Ramdas and Rinaldo 2023): M_t is a nonnegative submartingale with E M_t <= t. By Doob's maximal
 inequality it has reached L by value n with probability n / L at most. The ranks of one detector say something about
-those to come of the other, so the two M are no martingales beside each other, and the level is split without that:
-either has reached L by value n with probability 2 n / L at most, and the first alarm T has, with L = 4 every,
+later ranks of the other, so both M together are not martingales, and the level is split without that: either has
+reached L by value n with probability 2 n / L at most, and the first alarm T has, with L = 4 every,
 
     E T = sum over n >= 0 of P(T > n) >= sum over n <= L / 2 of (1 - 2 n / L) >= L / 4 = every.
 
-So false alarms are at least `every` values apart on average. Where values shrink, as residuals do while a model learns,
-p_t are larger and alarms come later. Only values that grow are found.
+So false alarms are at least `every` values apart on average. If values shrink, as residuals do while a model learns,
+p_t are larger and alarms come later. Only growth is detected.
 
-When the change began: where max(C_{t-1}, 1) e_t last was below 1, as by CUSUM. Cost O(log n) comparisons a value and
-one insertion, twice.
+The change is estimated to have begun when max(C_{t-1}, 1) e_t was last below 1, as in CUSUM. A value costs O(log n)
+comparisons and one insertion, twice.
 """
 
 from bisect import bisect_left, bisect_right, insort
@@ -39,7 +41,7 @@ CERTAIN = 1e-3  # of log p: nearer to p = 1 the mixture is 1/2 to three digits
 class _RankSum:
     """One Shiryaev-Roberts sum M_t on ranks.
 
-    sum: M_t; since: number of values since the change began, if there was one; most: CUSUM's C_t.
+    `sum` is M_t, `since` the number of values since the change began if there was one, and `most` is CUSUM's C_t.
     """
 
     def __init__(self, length: int) -> None:
@@ -82,7 +84,7 @@ class EDetector:
         self.begin()
 
     def begin(self) -> None:
-        """Forget all values."""
+        """Forget all values and start again."""
         self._first, self._second = _RankSum(self.length), _RankSum(self.length)
         self._count, self.since = 0, 0
 
@@ -101,7 +103,7 @@ class EDetector:
 
 
 def e_value(p: float) -> float:
-    """Return the mixture of k p^(k - 1) over k from 0 to 1: its mean over uniform p is 1."""
+    """Return the e-value of p, the mixture of k p^(k - 1) over k from 0 to 1, whose mean over uniform p is 1."""
     if p <= 0.0:
         return float("inf")
     size = -log(p)

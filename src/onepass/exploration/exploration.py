@@ -1,4 +1,4 @@
-"""The public face of a rule: checks arguments, and gives the rule as compiled loops read it."""
+"""The base class of exploration rules, which checks arguments and makes the rule for compiled code."""
 
 from abc import ABC, abstractmethod
 from dataclasses import fields
@@ -43,5 +43,5 @@ class Exploration(ABC):
 
 
 def check_share(uniform_share: float) -> float:
-    """Return `uniform_share` if it is from 0 to 1."""
+    """Return `uniform_share`, or raise ValueError unless it is from 0 to 1."""
     return check.fraction("uniform_share", uniform_share)

@@ -1,6 +1,6 @@
-"""The largest mean, with or without a share of arms at random.
+"""Greedy choice of the arm with the largest mean, with or without a share of random arms.
 
-p = 1 - epsilon on the largest mean, + epsilon / K on every arm
+The probability is 1 - epsilon + epsilon / K for the arm with the largest mean, and epsilon / K for every other arm.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from onepass.foundation.registry import savable
 
 
 class GreedyRule(NamedTuple):
-    """The largest mean and a uniform share, as compiled code reads them."""
+    """Greedy rule with a uniform share, as compiled code reads it."""
 
     uniform_share: float
 

@@ -1,5 +1,7 @@
 """Inverse gap weighting.
 
+Let b be the arm with the largest mean. After t rewards, K plausible arms have the probabilities
+
     p_a = 1 / (K + gamma (mean_b - mean_a)) for a != b,   p_b = 1 - the rest,        b the largest mean
     gamma = scale sqrt(K t) / sigma by default,           sigma = the root mean square of reward - mean so far
 
@@ -29,6 +31,7 @@ class InverseGapRule(NamedTuple):
     """Inverse gap weighting as compiled code reads it.
 
     `gamma` 0 stands for scale sqrt(K t) / sigma. If `plausible`, arms are eliminated by `strength` times their widths.
+    `uniform_share` is the share of uniform choices.
     """
 
     gamma: float

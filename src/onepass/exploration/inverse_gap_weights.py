@@ -1,4 +1,4 @@
-"""Functions of scores that several rules share: upper bounds, and probabilities that fall with the gap to the best."""
+"""Functions shared by several rules: upper confidence bounds, and probabilities that fall with the gap to the best."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from onepass.foundation.generic import compiled
 
 @compiled
 def upper_bounds(stats: ArmStatistics) -> np.ndarray:
-    """Return mean_a + beta_a width_a for every arm, (K,)."""
+    """Return the upper confidence bound, mean + beta width, of every arm, (K,)."""
     scores = np.empty(stats.means.size)
     for a in range(scores.size):
         scores[a] = stats.means[a] + stats.beta[a] * stats.widths[a]
@@ -17,7 +17,7 @@ def upper_bounds(stats: ArmStatistics) -> np.ndarray:
 
 @compiled
 def gap_scale(scale: float, count: int, stats: ArmStatistics) -> float:
-    """Return gamma = scale sqrt(count t) / sigma, with sigma the running residual.
+    """Return gamma = scale sqrt(count t) / sigma, for `count` arms, t rows learned, and sigma the running residual.
 
     It is 0 before any row is learned, and infinite if no prediction errs.
     """
@@ -28,9 +28,9 @@ def gap_scale(scale: float, count: int, stats: ArmStatistics) -> float:
 
 @compiled
 def fill_inverse_gap(scores: np.ndarray, best: int, count: int, gamma: float, out: np.ndarray) -> None:
-    """Write 1 / (count + gamma gap) for every arm with `out` (K,) above 0, in place.
+    """Write 1 / (count + gamma gap) in place for every arm whose entry of `out` (K,) is above 0.
 
-    The best arm gets the rest of the probability.
+    gap is the distance of the arm's score to the best score. The best arm gets the rest of the probability.
     """
     for a in range(scores.size):
         if out[a] > 0.0:

@@ -1,13 +1,16 @@
-"""Inverse gap weighting over upper bounds.
+"""Inverse gap weighting over upper confidence bounds.
+
+After t rewards, K arms have the upper bounds U_a and the probabilities
 
     U_a = mean_a + beta width_a,    p_a = 1 / (K + gamma (U_b - U_a)) for a != b,   p_b = 1 - the rest,   b: largest U
     gamma = scale sqrt(K t) / sigma,  sigma = the root mean square of reward - mean so far
 
-UCB would play b alone; here every arm keeps a probability, so that what is decided can be evaluated from its log. Gaps
-of bounds grow with what is known of the worse arm: an arm that is not known yet has a small one, and is played.
-Guarantee: p_a > 0 for every arm, at most K / (K + gamma gap) of all rounds go to arms below b by that gap. Sources:
-LinUCB (Li et al. 2010), inverse gaps over means SquareCB (Foster and Rakhlin 2020); no regret bound is claimed for both
-together (measured: docs/recommended.md).
+UCB would play b alone. Here every arm keeps a probability, so decisions can be evaluated from their log. An arm about
+which little is known has a high upper bound, so its gap is small and it is played.
+
+Guarantee: p_a > 0 for every arm, and at most K / (K + gamma gap) of all rounds go to arms below b by that gap. Sources:
+LinUCB (Li et al. 2010), and inverse gaps over means from SquareCB (Foster and Rakhlin 2020). No regret bound is claimed
+for both together (measured: docs/recommended.md).
 """
 
 from dataclasses import dataclass
@@ -27,7 +30,7 @@ from onepass.foundation.registry import savable
 class OptimisticGapRule(NamedTuple):
     """Inverse gap weighting over upper bounds, as compiled code reads it.
 
-    `strength` multiplies the widths, `scale` belongs to gamma.
+    `strength` multiplies the widths, `scale` is that of gamma, and `uniform_share` is the share of uniform choices.
     """
 
     strength: Strength

@@ -1,4 +1,4 @@
-"""Random split of decisions between two policies by a hash of their identity: a mixture with exact probabilities."""
+"""Random split of decisions between two policies by a hash of their ids, a mixture with exact probabilities."""
 
 import hashlib
 
@@ -6,11 +6,11 @@ BITS = 53  # of a number from 0 to 1
 
 
 def hash_uniform(text: str, purpose: bytes) -> float:
-    """Return a pseudo-random number in [0, 1), a function of the text and the purpose."""
+    """Return a pseudo-random number in [0, 1) that depends only on the text and the purpose."""
     digest = hashlib.blake2b(text.encode(), digest_size=8, person=purpose).digest()
     return (int.from_bytes(digest, "little") >> (64 - BITS)) / 2.0**BITS
 
 
 def mix_probabilities(p: list[float], q: list[float], share: float) -> list[float]:
-    """Return the probabilities (K,) of the mixture (1 - share) p + share q."""
+    """Return the action probabilities (K,) of the mixture (1 - share) p + share q."""
     return [(1.0 - share) * one + share * other for one, other in zip(p, q, strict=True)]

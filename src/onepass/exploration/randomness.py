@@ -1,7 +1,8 @@
-"""The random numbers of decisions: from a bandit's generator, or from the identity of a decision.
+"""Random numbers of decisions, from a bandit's generator or from the id of a decision.
 
-A round takes `pairs` x `size` standard normals for a rule that draws, then two uniform numbers a slot. Either all are
-normals, uniforms as Phi(normal), or all are uniform: so a stream is the same in one call or in many.
+A round takes `pairs` x `size` standard normals for a rule that draws parameters, then two uniform numbers a slot. With
+a rule that draws, uniforms are computed from normals as Phi(normal); otherwise all numbers are uniform. So one call for
+many rounds gives the same numbers as many calls.
 """
 
 import hashlib
@@ -20,12 +21,12 @@ KEY = 16  # bytes of a Philox key
 
 @lru_cache(maxsize=64)
 def empty_normals(size: int) -> np.ndarray:
-    """Return normals (0, size) for a rule without draws."""
+    """Return an array (0, size), the normals of a rule that draws no parameters."""
     return np.zeros((0, size))
 
 
 def noise_once(pairs: int, size: int, rng: np.random.Generator, slots: int) -> tuple[np.ndarray, np.ndarray]:
-    """`noise` of a single round: normals (pairs, size) and lots (2 slots,)."""
+    """Draw the random numbers of a single round: normals (pairs, size) and uniforms (2 slots,), as `noise` does."""
     if pairs == 0:
         return empty_normals(size), uniforms(rng, 2 * slots)
     every = normals(rng, pairs * size + 2 * slots)
@@ -37,7 +38,8 @@ def noise(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Draw the random numbers of `rounds` rounds: normals (rounds, pairs, size) and uniforms (rounds, 2 slots).
 
-    pairs is the number of draws +- d of a rule, 0 for none; size is that of the normal vector of a draw.
+    `pairs` is the number of antithetic pairs of draws that the rule uses; 0 if it draws no parameters. `size` is the
+    length of the normal vector of a draw.
     """
     if pairs == 0:
         return np.zeros((rounds, 0, size)), uniforms(rng, (rounds, 2 * slots))
@@ -46,7 +48,10 @@ def noise(
 
 
 def normal_cdf(values: np.ndarray) -> np.ndarray:
-    """Return Phi of every value; SciPy, a fifth of the time that importing a recipe takes, is imported at the first."""
+    """Return the standard normal distribution function Phi of every value.
+
+    SciPy is imported at the first call, because that takes a fifth of the time to import a recipe.
+    """
     from scipy.special import ndtr
 
     found: np.ndarray = ndtr(values)
@@ -54,30 +59,30 @@ def normal_cdf(values: np.ndarray) -> np.ndarray:
 
 
 def normals(rng: np.random.Generator, shape: int | tuple[int, ...]) -> np.ndarray:
-    """Draw standard normals; one thread at a time, so that no child is forked meanwhile."""
+    """Draw standard normals of the given shape. A lock lets one thread draw at a time, and a fork waits for it."""
     with DRAWING:
         return rng.standard_normal(shape)
 
 
 def uniforms(rng: np.random.Generator, shape: int | tuple[int, ...]) -> np.ndarray:
-    """Uniform numbers in [0, 1), likewise."""
+    """Draw uniform numbers in [0, 1) of the given shape, under the same lock as `normals`."""
     with DRAWING:
         return rng.random(shape)
 
 
 def uniform(rng: np.random.Generator) -> float:
-    """Return the number of `uniforms(rng, 1)`, in half of its time."""
+    """Draw one uniform number in [0, 1), equal to `uniforms(rng, 1)[0]` but in half the time."""
     with DRAWING:
         return rng.random()
 
 
 def make_key(salt: int, identity: str) -> str:
-    """Return the key of a decision's random numbers: a keyed hash of its identity, in hexadecimal digits."""
+    """Return the key of a decision's random numbers: a keyed hash of its id, as hexadecimal digits."""
     return hashlib.blake2b(identity.encode(), key=str(salt).encode()[-64:], digest_size=KEY).hexdigest()
 
 
 class Unseeded(ISeedSequence):
-    """A seed for a bit generator whose state is set afterwards: the system is not asked for entropy."""
+    """Placeholder seed for a bit generator whose state is set afterwards, so that no entropy is requested."""
 
     def generate_state(self, n_words: int, dtype: Any = np.uint32) -> np.ndarray:
         return np.zeros(n_words, dtype)
@@ -87,7 +92,10 @@ UNSEEDED: Any = Unseeded()
 
 
 def make_generator(key: str) -> np.random.Generator:
-    """Return the generator of a key, bit for bit `Philox(key=...)`, without the 20 µs of entropy that Philox draws."""
+    """Return the random generator of a key, with the numbers of `Philox(key=...)`.
+
+    It does not request entropy from the system, which would take Philox 20 µs.
+    """
     bits, words = np.random.Philox(UNSEEDED), np.frombuffer(bytes.fromhex(key)[::-1], "<u8")
     begun = bits.state
     begun["state"]["key"] = words

@@ -1,4 +1,4 @@
-"""A rule of exploration as bandits hold it: compiled, with what it asks of a model."""
+"""An exploration rule in the form that bandits hold: compiled, with the statistics it needs from a model."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple

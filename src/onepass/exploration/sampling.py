@@ -12,11 +12,11 @@ from onepass.foundation.generic import compiled
 def sample_action(
     rule: Any, stats: ArmStatistics, scores: np.ndarray, eligible: np.ndarray, uniforms: np.ndarray
 ) -> tuple[int, np.ndarray]:
-    """Draw an arm from its action probabilities.
+    """Draw an arm from its action probabilities, and return its index and the probabilities (K,).
 
-    p (K,) = (1 - uniform_share) chances + uniform_share / count over the `count` arms in `among` (K,). `lots` holds
-    two uniform numbers: the first decides whether the arm comes from the uniform share, the second which arm it is.
-    The arm is -1 if a score is not finite.
+    They are (1 - uniform_share) times the rule's probabilities, plus uniform_share / count for each of the `count`
+    eligible arms. `uniforms` holds two uniform numbers: the first decides if the arm comes from the uniform share, the
+    second which arm it is. The index is -1 if a score is not finite.
     """
     p, count = np.zeros(scores.size), 0
     for a in range(scores.size):
@@ -37,7 +37,7 @@ def sample_action(
 
 @compiled
 def index_of_nth(eligible: np.ndarray, skip: int) -> int:
-    """Return the index of the n-th True of a mask, counted from 0."""
+    """Return the index of the True in a mask that has `skip` others before it."""
     for a in range(eligible.size):
         if eligible[a]:
             if skip == 0:
@@ -48,9 +48,9 @@ def index_of_nth(eligible: np.ndarray, skip: int) -> int:
 
 @compiled
 def sample_categorical(p: np.ndarray, lot: float) -> int:
-    """Return the first index up to which the probabilities `p` exceed `lot`.
+    """Return the first index at which the cumulative sum of p exceeds `lot`, a number in [0, 1).
 
-    Its probability is positive, whatever was rounded.
+    The probability of that index is positive, whatever rounding does to the sum.
     """
     total, last = 0.0, -1
     for a in range(p.size):

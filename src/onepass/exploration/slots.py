@@ -1,4 +1,4 @@
-"""The choice of arms for k slots by a rule, without replacement: every slot has a distribution over the arms left."""
+"""The choice of arms for k slots by a rule, without replacement; each slot has a distribution over the arms left."""
 
 from collections.abc import Callable
 from typing import Any
@@ -58,7 +58,7 @@ def fill_slots(
 
 @compiled
 def restrict_first_slot(eligible: np.ndarray, arm: int, slots: int) -> np.ndarray:
-    """Repeat the eligible mask for every slot, (slots, K); only one arm may have the first slot."""
+    """Repeat the eligible mask (K,) for every slot, (slots, K); in the first slot only `arm` stays eligible."""
     out = np.zeros((slots, eligible.shape[1]), np.bool_)
     out[0, arm] = eligible[0, arm]
     for j in range(1, slots):
@@ -80,10 +80,11 @@ def rank_and_fill(
 def rank_and_fill_direct(
     rule: Any, stats: ArmStatistics, eligible: np.ndarray, uniforms: np.ndarray, greedy: bool, code: dict[Any, Callable]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Call `rank_and_fill` from Python without looking at argument types again where possible.
+    """Call `rank_and_fill` from Python without looking at argument types again if possible.
 
-    `code` keeps the compiled code for this rule and plain statistics. Statistics are plain if they are contiguous
-    float64; then no type is looked at again, which takes half of a call's time.
+    `code` keeps the compiled code for this rule and plain statistics; the other arguments are those of `fill_slots`.
+    Statistics are plain if they are contiguous float64; then no type is looked at again, which takes half of a call's
+    time.
     """
     means, widths, samples, beta = stats[:4]
     plain = means.ndim == widths.ndim == beta.ndim == 1 and samples.ndim == 2

@@ -1,5 +1,7 @@
 """Boltzmann exploration.
 
+K arms have the probabilities
+
     p_a = exp((mean_a - max mean) / T) / sum,        T = scale sqrt(K / t) sigma by default
 
 sigma: the root mean square of reward - mean so far; t rows were learned. A constant T never stops exploring: the
@@ -19,7 +21,10 @@ from onepass.foundation.registry import savable
 
 
 class SoftmaxRule(NamedTuple):
-    """Boltzmann exploration as compiled code reads it; temperature 0 stands for scale sqrt(K / t) sigma."""
+    """Boltzmann exploration as compiled code reads it; temperature 0 stands for scale sqrt(K / t) sigma.
+
+    `uniform_share` is the share of uniform choices.
+    """
 
     temperature: float
     scale: float

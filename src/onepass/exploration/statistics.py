@@ -1,4 +1,4 @@
-"""Statistics of arms as a rule sees them, where arms share no data."""
+"""Statistics of arms as a rule uses them, for models in which arms share no data."""
 
 import numpy as np
 
@@ -16,10 +16,11 @@ def statistics(
     residual: float = 0.0,
     rounds: int = 0,
 ) -> ArmStatistics:
-    """Return means, widths and draws (K,) of arms: draws are means +- beta shifts, in turn, as many as the rule counts.
+    """Return the statistics of K arms for a rule, with independent draws for each arm.
 
-    beta: the multiplier of every arm, or one of all. shifts (pairs, K): normals times widths, for draws from
-    N(mean, (beta width)^2); (0, K) for none. residual, rounds: as in `Seen`.
+    `beta` is the multiplier of every arm, or one number for all. shifts (pairs, K) holds normals times widths, and the
+    draws are mean +- beta shift, in pairs, so each has the distribution N(mean, (beta width)^2). It is (0, K) if the
+    rule draws nothing. `residual` and `rounds` are as in `ArmStatistics`.
     """
     count = means.size
     beta, samples = np.broadcast_to(np.asarray(beta, np.float64), (count,)).copy(), empty_normals(count)

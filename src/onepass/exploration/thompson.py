@@ -1,10 +1,13 @@
-"""Thompson sampling with probabilities that are known.
+"""Thompson sampling with known action probabilities.
+
+The probability of arm a with row x_a is computed from M draws:
 
     theta_1 .. theta_M ~ N(theta, beta^2 A^-1),   p_a = the share of the M in which x_a^T theta_m is largest,   arm ~ p
 
-The M draws and the draw of the arm are independent: given history, contexts and the M draws, the arm's law is p, so
-every importance-weighted estimate is exact for any M >= 1. Over the draws as well the arm's law is that of plain
-Thompson sampling, whatever M, for each draw is one: M only trades time for even weights. Draws are pairs theta +- d.
+The M draws and the draw of the arm are independent. Given history, contexts and the M draws, the arm has the
+distribution p, so every importance-weighted estimate is exact for any M >= 1. Averaged over the draws as well, the arm
+is distributed as in plain Thompson sampling for any M. A larger M only gives more even weights, at more cost. Draws
+come in antithetic pairs theta +- d.
 """
 
 from dataclasses import dataclass
@@ -25,7 +28,10 @@ DEVIATIONS = 0.6  # default multiple of the posterior's deviation in a kernel ba
 
 
 class ThompsonRule(NamedTuple):
-    """Thompson sampling by `draws` draws of `strength`, as compiled code reads it."""
+    """Thompson sampling as compiled code reads it: `draws` draws, whose spread is multiplied by `strength`.
+
+    `uniform_share` is the share of uniform choices.
+    """
 
     strength: Strength
     draws: int
@@ -71,7 +77,7 @@ def action_probabilities(
 
 
 def check_optional_multiplier(exploration: float | Theory | None) -> float | Theory | None:
-    """Return a checked multiplier, or None."""
+    """Return a multiplier of widths after a check, or None if it is None."""
     return None if exploration is None else check_multiplier("exploration", exploration)
 
 

@@ -24,7 +24,11 @@ from onepass.foundation.registry import savable
 
 
 class TopTwoRule(NamedTuple):
-    """Top-two sampling by `draws` draws of `strength`, as compiled code reads it."""
+    """Top-two sampling as compiled code reads it: `draws` draws, whose spread is multiplied by `strength`.
+
+    `share` is the part of a draw's weight that its best arm gets; its rival gets the rest. `uniform_share` is the share
+    of uniform choices.
+    """
 
     strength: Strength
     draws: int
@@ -49,7 +53,11 @@ def needs_widths(rule: TopTwoRule) -> bool:
 
 @compiled
 def fill_top_two(samples: np.ndarray, costs: np.ndarray, eligible: np.ndarray, share: float, out: np.ndarray) -> None:
-    """Fill `out` (K,) from draws (M, K) of the eligible arms; the rival of a is the b with the least `costs` (K, K)."""
+    """Fill `out` (K,) with action probabilities, from draws of the means (M, K) of the eligible arms.
+
+    The rival of arm a is the arm b with the smallest costs[a, b], of (K, K). The arm that is best in a draw gets
+    `share` of the draw's weight, its rival the rest.
+    """
     count, size = samples.shape
     for m in range(count):
         best = -1

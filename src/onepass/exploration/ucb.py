@@ -1,6 +1,6 @@
 """Upper confidence bounds.
 
-score = mean + beta width        the largest takes all; beta < 0 is pessimism
+The score is mean + beta width, and the arm with the largest score is played. With beta < 0 the rule is pessimistic.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,10 @@ from onepass.foundation.registry import savable
 
 
 class UCBRule(NamedTuple):
-    """Upper confidence bounds with `strength` times the widths, as compiled code reads them."""
+    """Upper confidence bounds as compiled code reads them; `strength` multiplies the widths.
+
+    `uniform_share` is the share of uniform choices.
+    """
 
     strength: Strength
     uniform_share: float

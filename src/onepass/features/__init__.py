@@ -1,4 +1,7 @@
-"""Feature maps x -> z, which come before a design or a learner. d: width of x, D: of z, m: landmarks.
+"""Feature maps x -> z, which are applied before a design or a learner.
+
+d is the width of x, D the width of z, and m the number of landmarks. "Certificates" says if error bounds of a design
+still hold with the map.
 
 | map                  | z                                | a row         | certificates | learns |
 | -------------------- | -------------------------------- | ------------- | ------------ | ------ |
@@ -11,5 +14,5 @@
 | Chain, Concatenate   | b(a(x)), (a(x), b(x))            | both          | if both keep | if one |
 | landmarks, sketched  | Z^T k(x), for learners           | O(m (d + D))  |              |        |
 
-The contract they keep: contract.py; the public face: feature_map.py; kernels: kernels.py.
+Their contract is in contract.py, the base class in feature_map.py, and kernels are in kernels.py.
 """

@@ -1,8 +1,10 @@
-"""Attribution of a linear function of features to the inputs, and to other terms that a map can name.
+"""Attribution of a linear function of features to the inputs of a map, and to other terms that the map can name.
+
+A function f of the features z is written as a sum over the inputs x of the map:
 
     f = sum_j part_j of z_j      = sum_i part_i of x_i + constant + sum of the map's own terms,      z = map(x)
 
-A linear map hands f on to its inputs. A map that is not linear writes f in terms of its own (products, landmarks,
+A linear map passes f on to its inputs. A map that is not linear writes f with its own terms (products, landmarks,
 frequencies). Compositions do so one map after the other. Nothing is lost: the parts add up to f for every map.
 """
 
@@ -15,7 +17,7 @@ CONSTANT = "intercept"  # name of the term that depends on no input
 
 
 def is_constant(name: str) -> bool:
-    """Return whether a term is the one that depends on no input."""
+    """Return True if the term with this name is the intercept, which depends on no input."""
     return name == CONSTANT
 
 
@@ -31,11 +33,11 @@ class Linear(NamedTuple):
 
 
 class Attribution(NamedTuple):
-    """Parts of functions handed on to a map's inputs, and the map's own terms.
+    """Attribution of n functions to a map's inputs and to the map's own terms.
 
-    inputs: functions of the inputs, or None if the map hands on nothing.
-    constant (n,): the parts that depend on no number.
-    names, values (t,), own (of t numbers): terms of the map's own.
+    - inputs: the functions of the inputs, or None if the map passes nothing on.
+    - constant (n,): the parts that depend on no number.
+    - names, values (t,), own: names of the map's own t terms, their values, and the functions of them.
     """
 
     inputs: Linear | None
@@ -46,7 +48,11 @@ class Attribution(NamedTuple):
 
 
 class Terms(NamedTuple):
-    """All terms of n functions: names, all different; values (t,); slopes, parts (n, t)."""
+    """All terms of n linear functions.
+
+    names are t different strings, values (t,) the terms' values, and slopes and parts (n, t) each function's slope and
+    part for each term (see `Linear`).
+    """
 
     names: tuple[str, ...]
     values: np.ndarray
@@ -62,7 +68,10 @@ def pass_to_inputs(inputs: Linear, constant: np.ndarray | float = 0.0) -> Attrib
 
 
 def name_terms(names: Iterable[str], values: Any, own: Linear, constant: np.ndarray | float = 0.0) -> Attribution:
-    """Make the attribution of a map that writes everything in terms of its own."""
+    """Make the attribution of a map that writes everything with its own terms.
+
+    `names` and `values` are those of the terms, and `constant` is added to them.
+    """
     return Attribution(None, np.zeros(len(own.parts)) + constant, tuple(names), np.asarray(values, np.float64), own)
 
 
@@ -72,14 +81,14 @@ def constant_part(features: Linear, z: np.ndarray) -> np.ndarray:
 
 
 def join(found: Attribution, other: Attribution, inputs: Linear | None) -> Attribution:
-    """Join the terms of two maps; `inputs` are the functions that both hand on."""
+    """Join the own terms of two maps; `inputs` are the functions that both pass on."""
     own = Linear(*(np.hstack(pair) for pair in zip(found.own, other.own, strict=True)))
     values = np.concatenate([found.values, other.values])
     return Attribution(inputs, found.constant + other.constant, found.names + other.names, values, own)
 
 
 def add(first: Linear | None, second: Linear | None) -> Linear | None:
-    """Add functions of the same numbers."""
+    """Add linear functions of the same numbers; None counts as zero."""
     if first is None or second is None:
         return second if first is None else first
     return Linear(first.slopes + second.slopes, first.parts + second.parts)
@@ -88,9 +97,9 @@ def add(first: Linear | None, second: Linear | None) -> Linear | None:
 def attribute(
     features: Any, state: Any, x: np.ndarray, z: np.ndarray, slopes: np.ndarray, names: tuple[str, ...]
 ) -> Terms:
-    """Return the terms of slopes (n, D) times z (D,) = map(x).
+    """Return the terms of n functions slopes (n, D) times z (D,) = map(x).
 
-    The terms are the inputs by their `names`, the intercept, and the map's own.
+    The terms are the inputs by their `names`, the intercept, and the map's own terms.
     """
     slopes = np.asarray(slopes, np.float64)
     found = features.attribute(state, x, Linear(slopes, slopes * z), names)
@@ -103,7 +112,7 @@ def attribute(
 
 
 def add_primes(names: Iterable[str]) -> tuple[str, ...]:
-    """Add primes to names that occurred before."""
+    """Return the names with primes added to those that occurred before, so that all are different."""
     found: dict[str, None] = {}
     for name in names:
         while name in found:

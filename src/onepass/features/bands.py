@@ -1,18 +1,20 @@
-"""Bands of numbers that take few values: a weight for each value, and between them by interpolation.
+"""Bands for numbers that take few values: a weight for each value, with linear interpolation between them.
+
+A value x between two knots has weights in two bands:
 
     x_k <= x <= x_{k+1}:    band k has 1 - f,  band k + 1 has f,    f = (x - x_k) / (x_{k+1} - x_k)
 
-The knots x_k are the first values that are learned, and never move; a value beyond the outermost counts as that. The
-bands of a number add up to 1: a piecewise linear function beside the straight line of the number itself. Ten prices are
-thereby ten names with an order. While a value more would become a knot, one that is new stands in a shared place, as a
-new name does, so that it counts as little known.
+The knots x_k are the first values that are learned, and never move. A value beyond the outermost knot counts as that
+knot. The bands of a number add up to 1, so they give a piecewise linear function beside the straight line of the number
+itself. Ten prices are then like ten category names with an order. While a new value would become a knot, it is put into
+a shared column, as a new name is, so that it counts as little known.
 
 With fewer than MANY knots the straight line says everything, and there are no bands. A number that has more values than
-bands within EARLY rows a band has hardly any value twice: it is a straight line from then on. Beside bands the line is
-LINE of the number, for whoever learns by rows of unequal prices settles at an end of a line that is as steep as may be;
-`take_rescaled` says where a number has been multiplied, so that weights can be divided by that.
+bands within EARLY rows a band hardly ever repeats a value, and is a straight line from then on. Beside bands, the
+number itself is multiplied by LINE: a learner with rows of unequal prices would otherwise settle at an end of an overly
+steep line. `take_rescaled` reports which numbers have been multiplied, so that weights can be divided by the factor.
 
-Places are names that no key and no string has: `price[=4.0]` of a band, `price[=]` of a number that is a straight line.
+Band columns have names that no key and no string has: `price[=4.0]` for a band, `price[=]` for a straight line.
 """
 
 import re
@@ -33,10 +35,10 @@ NONE = -1
 
 
 class Knots(NamedTuple):
-    """Knots of all numbers, as compiled code reads them.
+    """Knots of all numbers, as arrays for compiled code. A place is the index of a column.
 
-    The knots of place p are knots[starts[p] : starts[p + 1]], in their order; `places` holds the places of their bands.
-    unseen[p] is the place of values that would become a knot, NONE if there is none.
+    The knots of the number at place p are knots[starts[p] : starts[p + 1]], in order, and `places` holds the places of
+    their bands. unseen[p] is the place for values that would become a knot, or NONE if there is none.
     """
 
     starts: np.ndarray
@@ -46,9 +48,10 @@ class Knots(NamedTuple):
 
 
 class Bands:
-    """Bands of a dictionary's numbers.
+    """Bands of the numbers in a dictionary of feature names.
 
-    most: the largest number of bands of a number, 0 for none; names: the names of the places so far, in their order.
+    `most` is the largest number of bands for one number; 0 switches bands off. `names` lists the feature names so far,
+    in the order of their places (column indices).
     """
 
     def __init__(self, most: int, names: Sequence[str]) -> None:
@@ -69,17 +72,17 @@ class Bands:
                 self._take(of, knot, place)
 
     def begin(self, name: str, place: int) -> None:
-        """Register a new name: it may get bands if it is a number, but no part of a vector or of a time."""
+        """Register a new name at a place; it may get bands if it is a number that belongs to no vector and no time."""
         self._knots = None
         if self._most and is_number(name) and VECTOR.fullmatch(name) is None:
             self._held[place], self._names[place] = {}, name
             self.open.add(place)
 
     def next_knot(self, place: int, value: float, rows: float, free: bool) -> float | None:
-        """Return the knot to add for a learned value of an open number, or None if nothing is missing.
+        """Return the knot to add for a value learned of a number, or None if no knot is needed.
 
-        NaN stands for a straight line. `rows` counts the rows learned of the number before; `free` is True if there is
-        room for bands.
+        NaN means that the number becomes a straight line. `rows` counts the rows learned of the number before. `free`
+        is True if there is room for more bands.
         """
         held = self._held[place]
         if value in held:
@@ -89,7 +92,7 @@ class Bands:
         return np.nan if rows < EARLY * self._most else None
 
     def add_knot(self, of: int, knot: float, place: int) -> None:
-        """Give a number a band at a place, or make it a straight line if `knot` is NaN."""
+        """Add a band at a place to the number at place `of`, or make it a straight line if `knot` is NaN."""
         banded = self._has_bands(of)
         self._take(of, knot, place)
         if self._has_bands(of) != banded:
@@ -97,7 +100,7 @@ class Bands:
         self._knots = None
 
     def take_rescaled(self) -> list[tuple[int, float]]:
-        """Return the places of rescaled numbers with their factors since the last call, and forget them."""
+        """Return the places of numbers rescaled since the last call, with their factors, and clear the list."""
         if not self._rescaled:
             return []
         found, self._rescaled = self._rescaled, []
@@ -116,7 +119,11 @@ class Bands:
         self.count += self._has_bands(of)
 
     def knots(self, count: int, free: bool, unseen: Callable[[str], int]) -> Knots:
-        """Return the knots as compiled code reads them. count: of places; unseen: the place of a name without one."""
+        """Return the knots as arrays for compiled code.
+
+        `count` is the number of places, `free` is True if there is room for more bands, and `unseen` maps a name
+        without a place to a shared place.
+        """
         if self._knots is None:
             knots, places = list[float](), list[int]()
             sizes, new = np.zeros(count + 1, np.int64), np.full(count, NONE)
@@ -134,12 +141,12 @@ class Bands:
 
 
 def band_name(number: str, knot: float) -> str:
-    """Return the name of a band; NaN stands for the number as a straight line."""
+    """Return the name of a band from its number's name and its knot; a NaN knot stands for a straight line."""
     return f"{number}[=]" if np.isnan(knot) else f"{number}[={knot!r}]"
 
 
 def part_of(name: str) -> tuple[str, float]:
-    """Return the number and the knot of a band's name, the inverse of `band_name`; the number is "" for other names."""
+    """Return number and knot from a band's name, the inverse of `band_name`; the number is "" for other names."""
     found = PART.fullmatch(name)
     if found is None or not found[1]:
         return "", np.nan
@@ -160,7 +167,10 @@ def with_bands(
     scales: np.ndarray,
     far: float,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return rows with (number - mean) scale, clipped at `far`, and with bands: starts, places, values."""
+    """Return sparse rows (starts, places, values) with bands added and numbers standardized.
+
+    A number becomes (number - mean) scale, clipped at `far`, with means and scales by place.
+    """
     begins, size = np.zeros(starts.size, np.int64), 0
     where, what = np.empty(3 * places.size, np.int64), np.empty(3 * places.size)
     for i in range(starts.size - 1):

@@ -1,4 +1,4 @@
-"""Chain: one map after another, z = b(a(x))."""
+"""Chain of feature maps, applied one after another: z = b(a(x))."""
 
 from collections.abc import Iterable
 from typing import Any, NamedTuple, final
@@ -19,7 +19,7 @@ from onepass.foundation.registry import savable
 
 
 class ChainState(NamedTuple):
-    """States of both maps."""
+    """States of the `first` and the `second` map of a chain."""
 
     first: NamedTuple
     second: NamedTuple
@@ -73,7 +73,7 @@ class Chain(FeatureMap):
 
     Notes
     -----
-    Certified and repeatable if all parts are. Costs add up.
+    The map is certified and repeatable if all parts are. Costs add up.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Concatenate: maps of one row beside each other, z = (a(x), b(x))."""
+"""Concatenation of feature maps of the same row: z = (a(x), b(x))."""
 
 from collections.abc import Iterable
 from typing import Any, NamedTuple, final
@@ -20,7 +20,7 @@ from onepass.foundation.registry import savable
 
 
 class ConcatenateState(NamedTuple):
-    """States of both maps."""
+    """States of the `first` and the `second` map of a concatenation."""
 
     first: NamedTuple
     second: NamedTuple
@@ -87,7 +87,7 @@ class Concatenate(FeatureMap):
 
     Notes
     -----
-    Certified and repeatable if all parts are. Costs add up.
+    The map is certified and repeatable if all parts are. Costs add up.
 
     Examples
     --------

@@ -1,14 +1,14 @@
-"""The contract of a feature map x -> z: rows x (input_dim,) become rows z (output_dim,), before any model sees them.
+"""Contract of a feature map x -> z: rows x (input_dim,) become rows z (output_dim,) before a model sees them.
 
-    output_dim(state)         width of z                           every map
-    embed(state, x, z)        z of one row, written into z         every map
-    transform(state, rows)    z of many rows                       derived; changes nothing
-    advance(state, rows)      z of rows that are learned, in order derived: `transform`, for a map that stands still
+    output_dim(state)                    width of z; required
+    transform_row(state, x, z)           writes z of one row x into the array z; required
+    transform(state, rows)               returns z of many rows without changes; has a default
+    update_and_transform(state, rows)    learns rows in order and returns their z; default: `transform`
 
-A map that learns from the stream registers `advance`: for every row, first the arrays of the state (written in place),
-then the row's z. So rows learned one by one or all at once give the same z. Maps without compiled code (a kernel may be
-any Python function) are registered by `function.register(State)` in place of `function.for_state(State)`: for Python
-alone.
+A map that learns from the stream registers `update_and_transform`. For every row it first updates the arrays of the
+state in place, then computes the row's z. So rows learned one by one or all at once give the same z. Maps without
+compiled code (a kernel may be any Python function) are registered by `function.register(State)` in place of
+`function.for_state(State)`, and work in Python only.
 """
 
 from functools import partial
@@ -58,15 +58,16 @@ def update_and_transform(state: Any, rows: np.ndarray) -> np.ndarray:
 
 @partial(generic, default=True)
 def copy_scratch(state: Any) -> Any:
-    """Return the state with scratch arrays of its own, for concurrent computations; itself if computing writes nothing.
+    """Return the state with its own scratch arrays, for concurrent computations.
 
-    Only for states that hold scratch arrays, as those of learners do: their loops allocate nothing.
+    The default returns the state itself, because computing writes nothing. Only states with scratch arrays register it,
+    as learners' states do, whose loops allocate nothing.
     """
     return state
 
 
 def register_python_fallback(kind: type) -> None:
-    """Let a composition run outside compiled code as Python, part by part: one of them may have no compiled code."""
+    """Let a composition of maps run in Python, part by part, because one of its parts may have no compiled code."""
     for function in (output_dim, transform_row, transform, update_and_transform):
         implementation: Any = function.dispatch(kind)
         function.register(kind)(getattr(implementation, "py_func", implementation))  # NUMBA_DISABLE_JIT leaves none

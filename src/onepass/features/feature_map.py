@@ -1,4 +1,4 @@
-"""Base class of feature maps: checks arguments, makes states, names features."""
+"""The base class of feature maps, which checks arguments, makes states and names features."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
@@ -16,9 +16,9 @@ from onepass.foundation.rw_lock import reading, writing
 
 
 class FactorWidths(NamedTuple):
-    """Widths of z(u, v) = vec(u v^T) for a row x = (u, v), u (left,), v (right,).
+    """Widths of the factors of z(u, v) = vec(u v^T), for a row x = (u, v) with u (left,) and v (right,).
 
-    Bandits score such rows without forming z. With `reduce`, arms with their own model work on ||v|| u, in `left`
+    Bandits score such rows without forming z. If `reduce` is True, arms with their own model work on ||v|| u, in `left`
     dimensions, as long as v keeps its direction.
     """
 
@@ -64,18 +64,18 @@ class FeatureMap(files.Owner, ABC):
         """Make a fresh state for rows of `dtype`, with everything drawn from a seed and nothing learned yet."""
 
     def mutable_arrays(self, state: Any) -> tuple[Any, ...]:
-        """Return the arrays of a `state` that learning writes, their shapes fixed; () for a map that never learns.
+        """Return the arrays of a `state` that learning changes, whose shapes are fixed; () for a map that never learns.
 
-        A file holds these arrays.
+        These arrays are saved.
         """
         return ()
 
     def consistent(self, learned: tuple[Any, ...]) -> bool:
-        """Return whether `learned` arrays of a file, their shapes right already, can have been learned."""
+        """Return True if arrays `learned`, read from a file with the right shapes, have possible values."""
         return True
 
     def name_features(self, names: tuple[str, ...]) -> Iterable[str]:
-        """Name the features, all different, from the `names` of x, which are checked already."""
+        """Return different names for all features, given the checked `names` of the columns of x."""
         return (f"{type(self).__name__.lower()}{j}" for j in range(self.output_dim))
 
     def attribute(self, state: Any, x: np.ndarray, features: Linear, names: tuple[str, ...]) -> Attribution:
@@ -257,7 +257,7 @@ def copy_into(target: tuple[Any, ...], source: tuple[Any, ...]) -> None:
 
 
 def has_valid_arrays(features: FeatureMap, own: tuple[Any, ...], learned: tuple[Any, ...]) -> bool:
-    """Return whether saved arrays have the shapes of the map's own, and can have been learned."""
+    """Return True if the saved arrays `learned` have the shapes of the map's `own` arrays, and possible values."""
     same = all(a.shape == b.shape for a, b in zip(list_arrays(own), list_arrays(learned), strict=True))
     return same and features.consistent(learned)
 

@@ -1,4 +1,4 @@
-r"""Records as people have them, in terms: {"country": "de", "age": 34} is country=de: 1 and age: 34.
+r"""Flattening of records into numeric terms: {"country": "de", "age": 34} becomes country=de: 1 and age: 34.
 
 | value                    | terms |
 | ------------------------ | --- |
@@ -9,9 +9,9 @@ r"""Records as people have them, in terms: {"country": "de", "age": 34} is count
 | record                   | its terms as key.inner: namespaces, to any depth |
 | date, time, datetime     | key@day.sin, .cos: the time of day; @week: that of the week; @year: that of the year |
 
-Times are those of their own zone; a date is a whole day and has no time of day. In keys the characters \ . = ? [ @ are
-written with a \ before them, so that different records never share a name. NaN, infinities and whatever else is
-refused by a ValueError, which names the key. Frames (polars, pandas) are rows; what is missing there is None.
+Times are in their own time zone; a date is a whole day and has no time of day. In keys the characters \ . = ? [ @ are
+escaped by a \ before them, so that different records never share a name. NaN, infinities and other values raise
+ValueError, which names the key. Rows of frames (polars, pandas) are records, in which missing values are None.
 """
 
 import datetime
@@ -40,9 +40,9 @@ Said = Callable[[str, float], None]
 
 
 def flatten_record(record: Any) -> dict[str, float]:
-    """Return the terms of a record, by their names, in its order.
+    """Return the terms of a record, a dictionary from names to numbers in the record's order.
 
-    Raises ValueError if it is no record, or has a value that is not finite.
+    Raises ValueError if it is not a record, or has a value that is not finite.
     """
     if not isinstance(record, Mapping):
         raise ValueError(f"a record must be a dictionary, got {quote(record)}")
@@ -59,7 +59,7 @@ def flatten_record(record: Any) -> dict[str, float]:
 
 
 def check_terms(found: Any) -> dict[str, float]:
-    """Return `found` itself if it holds finite numbers by name, and raise ValueError if not."""
+    """Return `found` itself, or raise ValueError unless it is a dictionary of finite numbers."""
     if not isinstance(found, dict):
         raise ValueError(f"terms must be numbers by name, got {quote(found)}")
     for name, value in found.items():
@@ -69,7 +69,7 @@ def check_terms(found: Any) -> dict[str, float]:
 
 
 def flatten_mapping(record: Any, path: str) -> Iterator[tuple[str, float]]:
-    """Yield the terms of a record whose names begin with a path."""
+    """Yield the terms of a record, with names that begin with `path`."""
     if not isinstance(record, Mapping):
         raise ValueError(f"a record must be a dictionary, got {quote(record)}")
     for key, value in record.items():
@@ -77,7 +77,7 @@ def flatten_mapping(record: Any, path: str) -> Iterator[tuple[str, float]]:
 
 
 def flatten_value(path: str, key: Any, value: Any) -> Iterator[tuple[str, float]]:
-    """Yield the terms of one value."""
+    """Yield the terms of one value, stored under `key` of the record at `path`."""
     name = term_name(path, key)
     if isinstance(value, str):
         yield f"{name}={value}", 1.0
@@ -94,7 +94,7 @@ def flatten_value(path: str, key: Any, value: Any) -> Iterator[tuple[str, float]
 
 
 def term_name(path: str, key: Any) -> str:
-    """Return a key as it stands in names, behind its path; ValueError if it is no string."""
+    """Return the name for a key: the path and the escaped key. Raises ValueError if the key is not a string."""
     if not isinstance(key, str):
         raise ValueError(f"keys of a record must be strings, got {quote(key)}")
     return path + _escape(key)
@@ -106,7 +106,7 @@ def _escape(key: str) -> str:
 
 
 def to_number(name: str, value: Any) -> float:
-    """Return a number or a boolean as a float; ValueError for anything else, NaN and infinities."""
+    """Return a number or a boolean as a float; raise ValueError for anything else, also for NaN and infinities."""
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value.item()
     if not isinstance(value, np.timedelta64) and isinstance(value, Real | Decimal | np.bool_):
@@ -123,12 +123,12 @@ def to_number(name: str, value: Any) -> float:
 
 
 def is_number(name: str) -> bool:
-    """Return whether a term is of a number, not of a string or of something missing."""
+    """Return True if a term's name belongs to a number, not to a string or a missing value."""
     return NUMBER.fullmatch(name) is not None
 
 
 def is_missing(name: str) -> bool:
-    """Return whether a term says that something is missing."""
+    """Return True if a term's name marks a missing value."""
     return MISSING.fullmatch(name) is not None
 
 
@@ -157,7 +157,7 @@ def _flatten_list(name: str, values: Any) -> Iterator[tuple[str, float]]:
 
 
 def _flatten_time(name: str, value: Any) -> Iterator[tuple[str, float]]:
-    """Yield a date, a time, or both, as points on circles."""
+    """Yield the terms of a date, a time or a datetime: sine and cosine of each cycle."""
     if isinstance(value, np.datetime64):
         value = value.astype("datetime64[us]" if value.dtype != np.dtype("<M8[D]") else "datetime64[D]").item()
     if value is None or value != value:  # NaT, of NumPy and of pandas

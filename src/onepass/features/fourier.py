@@ -1,7 +1,8 @@
 """Random Fourier features (Rahimi and Recht 2007): phi(x) = sqrt(2 / D) [cos(W x), sin(W x)], W (D / 2, dim).
 
-Rows of W are drawn from N(0, I / width^2), so E phi(x)^T phi(y) = exp(-||x - y||^2 / (2 width^2)), the Gaussian kernel
-and no other, with a standard deviation below sqrt(1 / D), and ||phi(x)|| = 1 whatever was drawn. Cost O(D dim) a row.
+Rows of W are drawn from N(0, I / width^2), so E phi(x)^T phi(y) = exp(-||x - y||^2 / (2 width^2)), the Gaussian kernel.
+The standard deviation is below sqrt(1 / D), and ||phi(x)|| = 1 for every draw. Other kernels are not supported. Cost
+O(D dim) a row.
 """
 
 from collections.abc import Iterable
@@ -22,7 +23,7 @@ from onepass.foundation.state import is_abstract, zeros
 
 
 class FourierState(NamedTuple):
-    """State with frequencies, W (D / 2, dim)."""
+    """State of random Fourier features: the frequencies W (D / 2, dim)."""
 
     frequencies: np.ndarray
 
@@ -42,10 +43,10 @@ def horner(z: float, coefficients: tuple[float, ...]) -> float:
 
 @compiled
 def sine_and_cosine(turns: float) -> tuple[float, float]:
-    """Compute sin and cos of 2 pi turns, to 1e-15.
+    """Return sine and cosine of the angle 2 pi turns, accurate to 1e-15.
 
-    Taylor's series is used within an eighth of a turn of a multiple of a quarter. No branches, so that loops over it
-    are vectorized: libm's take ten times as long. NaN stays NaN.
+    It uses Taylor's series within an eighth of a turn of a multiple of a quarter. There are no branches, so loops over
+    it are vectorized; the C library's functions take ten times as long. NaN stays NaN.
     """
     quarters = np.rint(4.0 * turns)
     a = 2.0 * np.pi * (turns - 0.25 * quarters)
@@ -80,7 +81,7 @@ def transform_row_fourier(state: FourierState, x: np.ndarray, phi: np.ndarray) -
 
 
 def make_fourier(size: int, dim: int, width: float, seed: int) -> FourierState:
-    """Make `size` features (even) of rows of `dim` numbers, for learners."""
+    """Make the state of `size` random Fourier features (even) for rows of `dim` numbers and a kernel of this width."""
     if is_abstract():
         return FourierState(frequencies=zeros(size // 2, dim))
     return FourierState(frequencies=np.random.default_rng(seed).standard_normal((size // 2, dim)) / width)
@@ -112,7 +113,7 @@ class Fourier(FeatureMap):
 
     Notes
     -----
-    Certificates do not survive (the draw's error is in none). Cost O(size dim) a row, memory O(size dim).
+    Certificates do not survive (the draw's error is in none). A row costs O(size dim), and memory is O(size dim).
 
     Examples
     --------

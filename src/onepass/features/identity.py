@@ -1,4 +1,4 @@
-"""Identity map z = x, used within `Concatenate` beside features made of x."""
+"""Identity map z = x, used within `Concatenate` beside other features of x."""
 
 from collections.abc import Iterable
 from typing import Any, NamedTuple, final
@@ -13,7 +13,7 @@ from onepass.foundation.registry import savable
 
 
 class IdentityState(NamedTuple):
-    """State of the identity map z = x."""
+    """State of the identity map z = x, which holds only the width `dim` of a row."""
 
     dim: int
 

@@ -1,4 +1,4 @@
-"""Intercept: z = 1, a reward that does not depend on x."""
+"""Intercept feature z = 1, for the part of a reward that does not depend on x."""
 
 from collections.abc import Iterable
 from typing import Any, NamedTuple, final
@@ -13,7 +13,7 @@ from onepass.foundation.registry import savable
 
 
 class InterceptState(NamedTuple):
-    """State that holds nothing but the width of a row."""
+    """State of the intercept, which holds only the width `dim` of a row."""
 
     dim: int
 

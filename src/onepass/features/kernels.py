@@ -1,11 +1,13 @@
-"""Kernels: k(X, Y) for rows X (n, d) and Y (m, d), as (n, m); sums, products and multiples of them.
+"""Kernels k(X, Y) for rows X (n, d) and Y (m, d), with values (n, m); also sums, products and multiples of them.
+
+For two rows x and y, the kernels are
 
     RBF          exp(-r^2 / 2)                               r = ||(x - y) / length_scale||
     Matern       (1 + s + s^2 / 3) e^-s  and so on           s = sqrt(2 nu) r, nu = 1/2, 3/2 or 5/2
     Linear       x^T y + bias
     Polynomial   (x^T y + bias)^degree
 
-Any scikit-learn kernel and any function k(X, Y) is taken as well (`as_kernel`). Distances come from one matrix product;
+Scikit-learn's kernels and functions k(X, Y) are accepted as well (`as_kernel`). Distances come from one matrix product;
 pairs so close that it would cancel are computed again from their difference. Cost O(n m d), memory O(n m).
 """
 
@@ -30,7 +32,7 @@ JITTER = 1e-8  # of the largest variance: what a positive definite kernel may fa
 class Kernel(ABC):
     """Positive definite function of two points.
 
-    Members are frozen dataclasses; `+` and `*` combine them.
+    Subclasses are frozen dataclasses; `+` and `*` combine them.
     """
 
     def __call__(self, x: Any, y: Any) -> np.ndarray:
@@ -42,14 +44,14 @@ class Kernel(ABC):
 
     @abstractmethod
     def gram(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Compute `__call__` for arrays x (n, d) and y (m, d) that were checked."""
+        """Compute `__call__` for arrays x (n, d) and y (m, d) that have been checked."""
 
     @abstractmethod
     def diagonal(self, x: Any) -> np.ndarray:
         """Compute k(x_i, x_i) of every row of x, shape (n, d) -> (n,)."""
 
     def params(self) -> dict[str, Any]:
-        """Return the arguments of the constructor, as plain data; ValueError for kernels that hold a function."""
+        """Return the arguments of the constructor as plain data; raise ValueError for kernels that hold a function."""
         return {field.name: to_plain(getattr(self, field.name)) for field in fields(cast(Any, self))}
 
     def __add__(self, other: Any) -> "Kernel":
@@ -66,12 +68,12 @@ class Kernel(ABC):
 
 
 def check_rows(name: str, rows: Any) -> np.ndarray:
-    """Return `rows` (n, d) as finite float64."""
+    """Return `rows` (n, d) as float64, or raise ValueError unless they are finite."""
     return check.finite_rows(name, check.array(name, rows, np.dtype(np.float64), (2,)))
 
 
 def _length_scale(value: Any) -> float | tuple[float, ...]:
-    """Check one positive number, or one per feature."""
+    """Return a length scale, or raise ValueError unless it is a positive number or one for each feature."""
     if not isinstance(value, int | float) and hasattr(value, "__len__") and not isinstance(value, str):
         several = check.array("length_scale", value, np.dtype(np.float64), (0, 1))
         value = several.item() if several.ndim == 0 else value
@@ -81,7 +83,7 @@ def _length_scale(value: Any) -> float | tuple[float, ...]:
 
 
 class Stationary(Kernel):
-    """Function of r = ||(x - y) / length_scale|| that is 1 at 0."""
+    """Kernel that is a function of r = ||(x - y) / length_scale|| and is 1 at r = 0."""
 
     length_scale: float | tuple[float, ...]
 
@@ -93,7 +95,7 @@ class Stationary(Kernel):
 
     @abstractmethod
     def _value_of_squared(self, squared: np.ndarray) -> np.ndarray:
-        """Compute the kernel of r^2, in place where possible."""
+        """Return the kernel's values from squared distances r^2, in place if possible."""
 
     def diagonal(self, x: Any) -> np.ndarray:
         return np.ones(len(x))
@@ -244,7 +246,7 @@ def _check_part(name: str, value: Any) -> None:
 
 
 def _operand(kernel: Kernel, kinds: Any) -> str:
-    """Return the kernel's repr, in parentheses for kernels that bind less."""
+    """Return the repr of a kernel within a sum or product, in parentheses if it is one of `kinds`."""
     return f"({kernel!r})" if isinstance(kernel, kinds) else repr(kernel)
 
 
@@ -389,7 +391,7 @@ class CallableKernel(Kernel):
 
 
 def as_kernel(kernel: Any) -> Kernel:
-    """Return a kernel of ours as it is, or wrap a scikit-learn kernel or a function k(X, Y).
+    """Return a kernel of this package unchanged, or wrap a scikit-learn kernel or a function k(X, Y).
 
     Raises ValueError for anything else.
     """

@@ -1,7 +1,8 @@
-"""Maps by landmarks, phi(x) = Z^T k(x), and the Nystrom one among them: Z = V S^-1/2 from K = V S V^T of the landmarks.
+"""Feature maps by landmarks, phi(x) = Z^T k(x), where k(x) holds the kernel of x with m landmarks.
 
-With all eigenpairs phi(x)^T phi(y) = k(x)^T K^-1 k(y), with the leading k only the part that they span
-(Williams and Seeger 2001). Cost O(m (dim + k)) a row for m landmarks.
+The Nystrom map is one of them, with Z = V S^-1/2 from K = V S V^T of the landmarks. With all eigenpairs phi(x)^T phi(y)
+= k(x)^T K^-1 k(y); with the leading k pairs it is the part that they span (Williams and Seeger 2001). A row costs O(m
+(dim + k)).
 """
 
 from typing import NamedTuple
@@ -16,9 +17,10 @@ LEAST = 1e-10  # of the largest eigenvalue: directions with less are left out, t
 
 
 class Landmarks(NamedTuple):
-    """State of a landmark map with points (m, dim), z (m, k): Z, and precision: 1 / (2 width^2).
+    """State of a landmark map with the Gaussian kernel.
 
-    near (m,) is scratch for the kernel values.
+    points (m, dim) holds the landmarks, and z (m, k) is Z. precision is 1 / (2 width^2). near (m,) is scratch for
+    kernel values.
     """
 
     points: np.ndarray
@@ -29,7 +31,7 @@ class Landmarks(NamedTuple):
 
 @compiled
 def fill_gaussian(points: np.ndarray, used: int, x: np.ndarray, precision: float, near: np.ndarray) -> None:
-    """Write exp(-precision ||x - p||^2) of the first `used` points into `near`."""
+    """Write exp(-precision ||x - p||^2) into `near` for each of the first `used` points p."""
     for i in range(used):
         square = 0.0
         for j in range(x.size):
@@ -61,7 +63,7 @@ def copy_scratch_landmarks(state: Landmarks) -> Landmarks:
 
 @compiled
 def make_nystrom(points: np.ndarray, precision: float, rank: int) -> Landmarks:
-    """Make the Nystrom map of all of these points (m, dim) and its leading `rank` directions."""
+    """Make the Nystrom map of points (m, dim), with its leading `rank` directions."""
     gram = squared_distances(points, points)
     for i in range(gram.shape[0]):
         for j in range(gram.shape[1]):

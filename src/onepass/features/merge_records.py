@@ -1,9 +1,10 @@
-"""Features as Vowpal Wabbit's JSON and Personalizer have them, as one record.
+"""Merging of features in the JSON of Vowpal Wabbit and Personalizer into one record.
 
     [{"hour": 9}, {"device": {"os": "x"}}]      ->      {"hour": 9, "device": {"os": "x"}}
 
-Entries of a list are merged: records of one key into one record, numbers of one key add up, strings of one key stand
-beside one another. Keys that begin with _ are passed over, as there, but for `_text`, whose words are features.
+Entries of a list are merged. Records under one key become one record, numbers under one key add up, and strings under
+one key become a list. Keys that begin with _ are ignored, as in those tools, except for `_text`, whose words are
+features.
 """
 
 from typing import Any
@@ -14,7 +15,7 @@ TEXT = "_text"
 
 
 def merge_records(records: list[dict[str, Any]]) -> dict[str, Any]:
-    """Merge several records into one; ValueError for a key with values that cannot stand together."""
+    """Merge several records into one; raise ValueError for a key whose values cannot be combined."""
     found: dict[str, Any] = {}
     for record in records:
         for key, value in record.items():
@@ -37,7 +38,7 @@ def _plain(value: Any) -> Any:
 
 
 def _join_values(key: str, one: Any, other: Any) -> Any:
-    """Join two values of a key."""
+    """Combine two values of the same key."""
     if isinstance(one, dict) and isinstance(other, dict):
         return merge_records([one, other])
     if _is_number(one) and _is_number(other):
@@ -49,5 +50,5 @@ def _join_values(key: str, one: Any, other: Any) -> Any:
 
 
 def _is_number(value: Any) -> bool:
-    """Return whether a value is a number, and no flag."""
+    """Return True if a value is a number but not a boolean."""
     return isinstance(value, int | float) and not isinstance(value, bool)

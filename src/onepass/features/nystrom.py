@@ -26,11 +26,11 @@ NONE = 1e-290  # a variance that small is none: its square root could not be div
 
 
 def pivot_cholesky(kernel: Kernel, gram: np.ndarray, least: np.ndarray | float = 0.0) -> tuple[np.ndarray, np.ndarray]:
-    """Return the order of the points kept (r,), and L (r, r), of K_S (m, m).
+    """Return the indices of the kept points (r,) in pivot order, and the Cholesky factor L (r, r), of K_S (m, m).
 
-    A point is dropped when the others leave at most `least`, (m,) or one number, or IN_SPAN of its own variance. Raises
-    ValueError if K_S is not positive definite. The tolerance of that check is relative to the largest variance, because
-    functions may round to it.
+    A point is dropped if the other points leave at most `least`, one number or (m,), or at most IN_SPAN of its own
+    variance. Raises ValueError if K_S is not positive definite. The tolerance of that check is relative to the largest
+    variance, because kernel functions may round to it.
     """
     prior = np.diagonal(gram)
     largest = float(prior.max())
@@ -51,7 +51,7 @@ def pivot_cholesky(kernel: Kernel, gram: np.ndarray, least: np.ndarray | float =
 
 
 class NystromState(NamedTuple):
-    """State with points S (m, dim), lower: L (m, m), and the kernel.
+    """State of Nystrom features: the points S (m, dim), the Cholesky factor L (m, m) as `lower`, and the kernel.
 
     The kernel may be any Python function, so compiled code cannot use this state.
     """
@@ -102,7 +102,7 @@ class Nystrom(FeatureMap):
 
     Notes
     -----
-    Computed in float64. Certificates survive: they are about rows z. Cost O(size (dim + size)) a row; on a sketched
+    Computed in float64. Certificates survive: they are about rows z. A row costs O(size (dim + size)); on a sketched
     design of l directions an arm costs O(m^2 + m l) a round.
 
     Examples

@@ -1,10 +1,10 @@
-"""Contexts given as factors: z = vec(u v^T) = np.outer(u, v).ravel(), u of the user (left), v of the arm (right).
+"""Contexts given as two factors: z = vec(u v^T) = np.outer(u, v).ravel(), with u of the user (left) and v of the arm.
 
-In a disjoint model v is fixed per arm, so every row of arm a is u (x) v_a and lies in a subspace of `left` dimensions:
-arm a is exactly a model of dimension `left` on the rows ||v_a|| u, with the same scores (of ridge regression). 41
-numbers replace 1,681. `reduce=False` keeps the full width, as Shustova et al. do; scoring then contracts each arm's
-directions with v_a once for all users. A shared model scores the K arms of one user by a matrix of right x right
-numbers.
+In a disjoint model v is fixed for each arm, so every row of arm a is u (x) v_a and lies in a subspace of `left`
+dimensions. Arm a is exactly a model of dimension `left` on the rows ||v_a|| u, with the same scores (of ridge
+regression). With 41 features on each side, 41 numbers replace 1,681. `reduce=False` keeps the full width, as Shustova
+et al. do; scoring then multiplies each arm's directions with v_a once for all users. A shared model scores the K arms
+of one user by a matrix of right x right numbers.
 """
 
 from collections.abc import Iterable
@@ -40,7 +40,7 @@ class Factors(NamedTuple):
 
 
 class OuterProductState(NamedTuple):
-    """Widths of both factors."""
+    """Widths of the left and the right factor."""
 
     left: int
     right: int
@@ -82,7 +82,7 @@ class OuterProduct(FeatureMap):
 
     Notes
     -----
-    Certificates survive. Cost O(left right) a row where z is formed; a bandit that has this map alone scores without
+    Certificates survive. A row costs O(left right) where z is formed; a bandit that has this map alone scores without
     forming it.
 
     Examples
@@ -116,9 +116,9 @@ class OuterProduct(FeatureMap):
 
 
 def check_sides(features: FeatureMap, contexts: Factors, dtype: np.dtype, pairs: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Check the sides left (n, d_u) and right (m, d_a) of contexts for a map that has sides.
+    """Return the checked factors left (n, d_u) and right (m, d_a) of contexts, for a map that takes factors.
 
-    If `pairs` is true, m must be n. Raises ValueError.
+    If `pairs` is True, m must equal n. Raises ValueError if shapes or numbers are wrong.
     """
     if features.sides is None:
         raise ValueError(
@@ -138,13 +138,13 @@ def check_sides(features: FeatureMap, contexts: Factors, dtype: np.dtype, pairs:
 
 
 def row_products(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Compute the rows vec(u v^T) of pairs: (n, d_u), (n, d_a) -> (n, d_u d_a)."""
+    """Return vec(u v^T) for pairs of rows u (n, d_u) and v (n, d_a), shape (n, d_u d_a)."""
     return (left[:, :, None] * right[:, None, :]).reshape(len(left), left.shape[1] * right.shape[1])
 
 
 @compiled
 def largest_norm(rows: np.ndarray) -> float:
-    """Find the largest ||x|| of rows (n, d), NaN if there is one."""
+    """Return the largest norm of rows (n, d); NaN if any row has a NaN."""
     most = 0.0
     for i in range(rows.shape[0]):
         total = 0.0
@@ -159,7 +159,7 @@ def largest_norm(rows: np.ndarray) -> float:
 
 @compiled
 def fill_product(out: np.ndarray, left: np.ndarray, right: np.ndarray) -> None:
-    """Write vec(u v^T) of one pair (d_u,), (d_a,) into `out`."""
+    """Write vec(u v^T) of one pair, u (d_u,) and v (d_a,), into `out` (d_u d_a,)."""
     for j in range(left.size):
         for k in range(right.size):
             out[j * right.size + k] = left[j] * right[k]
@@ -167,7 +167,7 @@ def fill_product(out: np.ndarray, left: np.ndarray, right: np.ndarray) -> None:
 
 @compiled
 def contract_right(vector: np.ndarray, right: np.ndarray, out: np.ndarray) -> None:
-    """Write M v into `out`, with the vector (d_u d_a,) read as a matrix M (d_u, d_a)."""
+    """Write M v into `out` (d_u,), where M (d_u, d_a) is the vector (d_u d_a,) as a matrix."""
     product = dot(vector.reshape(out.size, right.size), right)
     for j in range(out.size):
         out[j] = product[j]
@@ -175,10 +175,10 @@ def contract_right(vector: np.ndarray, right: np.ndarray, out: np.ndarray) -> No
 
 @compiled
 def signed_lengths(right: np.ndarray, directions: np.ndarray, records: np.ndarray) -> tuple[np.ndarray, int]:
-    """Compute v^T direction of every row's arm, so that v = length * direction; ||v|| if there is no direction yet.
+    """Return the signed length v^T direction of every arm's factor v, or ||v|| if the arm has no direction yet.
 
-    Shapes (K, d_a), (records, d_a), (K,) with -1 for arms without a record. Also returns the first row that has turned
-    away from its direction by more than a rounding, or -1.
+    Shapes: right (K, d_a), directions (n_ids, d_a), and arm ids (K,) with -1 for an arm without one. The second result
+    is the first arm that has turned away from its direction by more than rounding, or -1.
     """
     tolerance = EQUAL_SINGLE if right.itemsize == 4 else EQUAL
     lengths, turned = np.empty(right.shape[0], right.dtype), -1

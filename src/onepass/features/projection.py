@@ -1,4 +1,4 @@
-"""Random projection of CBRAP (Yu, Lyu and King 2017): z = R x with R (size, dim) of N(0, 1 / size)."""
+"""Random projection of CBRAP (Yu, Lyu and King 2017): z = R x, where R (size, dim) has N(0, 1 / size) entries."""
 
 from collections.abc import Iterable
 from typing import Any, NamedTuple, final
@@ -15,7 +15,7 @@ from onepass.foundation.state import is_abstract, zeros
 
 
 class GaussianProjectionState(NamedTuple):
-    """State with transposed (dim, size), R^T, drawn from a seed and never stored in a file."""
+    """State of a Gaussian projection: R^T as `transposed` (dim, size), drawn from a seed and never stored in a file."""
 
     transposed: np.ndarray
 
@@ -62,7 +62,7 @@ class GaussianProjection(FeatureMap):
 
     Notes
     -----
-    Cost O(dim size) a row, memory O(dim size).
+    A row costs O(dim size), and memory is O(dim size).
 
     Examples
     --------

@@ -1,11 +1,13 @@
-"""Records: dictionaries, lists of them, and frames as rows of numbers.
+"""Conversion of records (dictionaries, lists of them, and frames) to rows of numbers.
+
+Every term of a record has a column, its place:
 
     row[place(name)] = value        for every term of the record (flatten.py): country=de: 1, age: 34
 
-A place is a column of the row. The first `size - hashed` names that `learn` meets get one each, in order, for ever.
-Any other name shares one of the last `hashed` places, by a hash of the name and the seed. Deciding learns nothing:
-a new name then stands in a shared place. A term for a missing value is left out until it has been learned, because it
-says nothing before. The same stream gives the same places on every machine.
+A place is a column of the row. The first `size - hashed` names that `learn` meets get a place each, in order, for ever.
+Any other name shares one of the last `hashed` places, by a hash of the name and the seed. Deciding learns nothing, so a
+new name is then in a shared place. A term for a missing value is left out until it has been learned, because it says
+nothing before. The same stream gives the same places on every machine.
 
 A record of n terms costs O(n): it becomes a list of (place, value), and dense rows only in `transform`.
 """
@@ -64,7 +66,7 @@ class Learned(NamedTuple):
 
 
 class Space:
-    """Lookup tables under one path: places of strings by key and string, of numbers by key; inner spaces by key."""
+    """Lookup tables for one path of nested keys: places of strings and numbers, and the tables of inner records."""
 
     __slots__ = ("inner", "numbers", "path", "strings")
 
@@ -265,7 +267,7 @@ class Records(files.Owner):
         return self._standardize_rows(make_sparse_rows([[pair for pair in row if pair[0] != NOWHERE] for row in rows]))
 
     def _standardize_rows(self, found: SparseRows) -> SparseRows:
-        """Add bands to the numbers of rows, and standardize them."""
+        """Add bands to the numbers of sparse rows, and standardize the numbers."""
         if self._bands.count:
             knots = self._bands.knots(self.n_names, self._spacious(), lambda name: self._room + self._hash(name))
             scaling = (self._means, self._scales, FAR) if self.standardize else (NO_NUMBERS, NO_NUMBERS, np.inf)
@@ -275,7 +277,7 @@ class Records(files.Owner):
         return found
 
     def _spacious(self) -> bool:
-        """Return whether bands may have places."""
+        """Return True if there is still room for bands."""
         return 2 * len(self._known) < self._room
 
     def _pairs(self, rows: list[Any]) -> SparseRows:
@@ -292,7 +294,7 @@ class Records(files.Owner):
         return self._standardize_rows(found)
 
     def _columns(self, rows: list[Any]) -> SparseRows | None:
-        """Return the pairs of records with the same keys, key by key, or None for other records.
+        """Return sparse rows of records with equal keys, computed key by key, or None for other records.
 
         All strings and numbers must be known. This is several times faster than record by record.
         """
@@ -320,7 +322,10 @@ class Records(files.Owner):
         return SparseRows(starts, np.array(places, np.int64).T.ravel(), float_array(values).T.ravel())
 
     def _append_pairs(self, record: Any, space: Space, places: list[int], values: list[Any]) -> None:
-        """Append the pairs of a record to both lists; common values are looked up, the rest goes by its names."""
+        """Append the places and values of a record to both lists.
+
+        Common values are found in a lookup table, others by the names of their terms.
+        """
         strings, numbers = space.strings, space.numbers
         try:
             items = record.items()
@@ -374,18 +379,21 @@ class Records(files.Owner):
             values.append(number)
 
     def _clear_lookup(self) -> None:
-        """Forget the stored lookups, because places change or there are too many of them."""
+        """Clear the lookup tables, because places change or there are too many entries."""
         self._space, self._found = Space(""), 0
 
     def _place(self, name: str) -> int:
-        """Return the place of a term; NOWHERE if it has none and says nothing."""
+        """Return the place of a term's name, or NOWHERE if the term is to be left out."""
         place = self._known.get(name)
         if place is None:
             return NOWHERE if self._silent(name) else self._room + self._hash(name)
         return place
 
     def _silent(self, name: str) -> bool:
-        """Return whether a name without a place says nothing: something is missing, or a number has no scale."""
+        """Return True if a term without its own place is to be left out.
+
+        Such a term is a missing value, or a number without a scale.
+        """
         return is_missing(name) or (self.standardize and is_number(name))
 
     def _hash(self, name: str) -> int:
@@ -493,13 +501,13 @@ class Records(files.Owner):
         return place
 
     def _learn_band(self, place: int, name: str, value: float, rows: float) -> None:
-        """Give the value of a number a band if it gets one; `rows` counts the rows learned of the number before."""
+        """Give a number's value a band if it should get one; `rows` counts the rows learned of the number before."""
         knot = self._bands.next_knot(place, value, rows, self._spacious())
         if knot is not None and len(self._known) < self._room:
             self._bands.add_knot(place, knot, self._add_name(band_name(name, knot)))
 
     def _add_name(self, name: str) -> int:
-        """Add a name with a place of its own, and return the place."""
+        """Give a name its own place, and return the place."""
         place = self._known[name] = len(self._known)
         self._clear_lookup()
         self._numeric.append(is_number(name))

@@ -2,6 +2,8 @@
 
 It turns s_m kernel values into k numbers.
 
+With k_m(x) the kernel values of x and the landmarks, and K the kernel matrix of all points, the map and its updates are
+
     phi(x) = Z^T k_m(x)       Z = pinv(Phi_pm) V Sigma^(1/2)       phi(x)^T phi(y) approximates k(x, y)
     Phi_pm = S_p^T K S_m      Phi_pp = S_p^T K S_p, its leading k eigenpairs V Sigma V^T by TISVD
     a point x, s its row of S_p:   Phi_pm += s k_m(x)^T     Phi_pp += s psi^T + psi s^T + k(x, x) s s^T
@@ -27,9 +29,13 @@ CUT = 1e-8  # of the largest singular value: what the pseudo-inverse takes for z
 
 
 class SketchedNystromState(NamedTuple):
-    """features: the landmarks (s_m, dim) and Z (s_m, rank), zero beyond the rank of pp.
+    """State of the sketched Nystrom map.
 
-    points (capacity, dim), `used` of them; pm (s_p, s_m); pp (s_p, s_p); vectors (k, s_p), values (k,): of pp.
+    - features: landmarks (s_m, dim) and Z (s_m, rank), zero beyond the rank of Phi_pp.
+    - points (capacity, dim): all sketched points, of which the first `used` count.
+    - pm (s_p, s_m), pp (s_p, s_p): the matrices Phi_pm and Phi_pp.
+    - vectors (k, s_p), values (k,): eigenvectors as rows and eigenvalues of Phi_pp.
+    - blocks, seed: number of blocks and seed of the sparse Johnson-Lindenstrauss transform.
     """
 
     features: Landmarks
@@ -67,7 +73,10 @@ def sjlt_entry(number: int, block: int, size: int, blocks: int, seed: int) -> tu
 
 @compiled
 def sjlt_row(number: int, size: int, blocks: int, seed: int) -> np.ndarray:
-    """Make row `number` of the SJLT, (size,): an entry in each of the blocks, whose number must divide size."""
+    """Return row `number` of the sparse Johnson-Lindenstrauss transform, (size,).
+
+    It has one nonzero entry in each of `blocks` equal blocks; `blocks` must divide `size`.
+    """
     row = np.zeros(size)
     for k in range(blocks):
         place, entry = sjlt_entry(number, k, size, blocks, seed)
@@ -77,7 +86,10 @@ def sjlt_row(number: int, size: int, blocks: int, seed: int) -> np.ndarray:
 
 @compiled
 def _sketch_point(state: SketchedNystromState, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Add a point to Phi_pm and Phi_pp in place; return the update of pp as a, b of a b^T + b a^T."""
+    """Add a point to Phi_pm and Phi_pp in place.
+
+    Returns vectors a and b for which Phi_pp changed by a b^T + b a^T.
+    """
     s = sjlt_row(state.used, state.pp.shape[0], state.blocks, state.seed)
     features, psi, values = state.features, np.zeros(s.size), np.empty(state.used)
     fill_gaussian(state.points, state.used, x, features.precision, values)
@@ -102,7 +114,7 @@ def _sketch_point(state: SketchedNystromState, x: np.ndarray) -> tuple[np.ndarra
 def _make_map(
     state: Any, points: np.ndarray, used: int, vectors: np.ndarray, values: np.ndarray
 ) -> SketchedNystromState:
-    """Return the state with these points and eigenpairs of Phi_pp, and Z made of them."""
+    """Return the state with the first `used` points and the eigenpairs `values` and `vectors` of Phi_pp, and with Z."""
     left, singular, right = svd(state.pm)
     inner = np.zeros((singular.size, values.size))
     for i in range(singular.size):
@@ -136,9 +148,10 @@ def _make_map(
 def make_sketched_nystrom(
     points: np.ndarray, count: int, places: np.ndarray, size: int, rank: int, blocks: int, seed: int, precision: float
 ) -> SketchedNystromState:
-    """Make the map of the first `count` points, landmarks at `places` (s_m,), s_p = size; decomposed in full, once.
+    """Make the map of the first `count` points, with landmarks at the indices `places` (s_m,) and s_p = size.
 
-    points (capacity, dim) are kept; the rows after the first `count` are room for more.
+    The eigenvectors are computed in full, once. points (capacity, dim) are kept; rows after the first `count` are room
+    for more.
     """
     landmarks = np.empty((places.size, points.shape[1]))
     for i in range(places.size):

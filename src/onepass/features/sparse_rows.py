@@ -1,4 +1,4 @@
-"""Rows of numbers that are mostly 0, by place and value: what records become (records.py)."""
+"""Sparse rows of numbers, each a list of places (columns) and values; records become such rows (records.py)."""
 
 from typing import NamedTuple
 
@@ -6,7 +6,7 @@ import numpy as np
 
 
 class SparseRows(NamedTuple):
-    """Rows by their numbers that are not 0: row i has values[j] at places[j] for j from starts[i] to starts[i + 1]."""
+    """Sparse rows in compressed form: row i is values[starts[i] : starts[i + 1]] in the columns `places` there."""
 
     starts: np.ndarray
     places: np.ndarray

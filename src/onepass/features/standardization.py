@@ -12,7 +12,7 @@ NONE = 1e-12  # of the mean: a deviation below it is rounding
 
 @compiled
 def is_bounded(values: np.ndarray, largest: float) -> bool:
-    """Return whether every value is a number up to `largest`."""
+    """Return True if every value is finite and at most `largest` in size."""
     most = 0.0
     for i in range(values.size):
         most = max(most, abs(values[i])) if values[i] == values[i] else np.inf
@@ -23,7 +23,10 @@ def is_bounded(values: np.ndarray, largest: float) -> bool:
 def standardize_values(
     places: np.ndarray, values: np.ndarray, means: np.ndarray, scales: np.ndarray, far: float
 ) -> None:
-    """Replace the value of every place with a mean by (value - mean) scale, clipped at `far`, in place."""
+    """Replace values by (value - mean) scale, clipped at `far`, in place, in columns that have a mean.
+
+    `places` are the values' columns; means and scales are by column.
+    """
     for i in range(places.size):
         if places[i] < means.size:
             found = (values[i] - means[places[i]]) * scales[places[i]]
@@ -31,7 +34,7 @@ def standardize_values(
 
 
 def float_array(values: list[Any]) -> np.ndarray:
-    """Return numbers as an array; an integer too large for a float gives one infinity instead."""
+    """Return numbers as a float array; an integer too large for a float makes the result a single infinity."""
     try:
         return np.array(values, np.float64)
     except OverflowError:  # an integer
@@ -39,7 +42,10 @@ def float_array(values: list[Any]) -> np.ndarray:
 
 
 def mean_and_scale(moment: list[float]) -> tuple[float, float]:
-    """Return the mean and 1 / deviation (0 if there is none) of a count, mean, and sum of squares about the mean."""
+    """Return mean and 1 / standard deviation from (count, mean, sum of squares about the mean).
+
+    The scale is 0 if the deviation is 0.
+    """
     count, mean, squares = moment
     if count < 2.0:
         return mean, 0.0

@@ -1,16 +1,19 @@
-"""Standardize: every column of x less its mean, over its standard deviation, both of the rows learned so far.
+"""Standardization of columns: x less its mean, over its standard deviation, both of the rows learned so far.
+
+Number n, mean m and sum of squares s of each column are updated by a row x, and z is the standardized row:
 
     n <- n + 1,   m <- m + (x - m_before) / n,   s <- s + (x - m_before) (x - m),   z = (x - m) / sqrt(s / n)
 
-(Welford 1962; no sum of squares, so no cancellation.) A row counts before it is mapped itself, so |z_j| <= sqrt(n - 1)
-for every row that is learned, whatever outliers there are; a column that has been constant, but for rounding, gives 0.
+It is Welford's method (1962), which has no sum of squares and so no cancellation. A row counts before it is mapped
+itself, so |z_j| <= sqrt(n - 1) for every row that is learned, whatever outliers there are. A column that has been
+constant up to rounding gives 0.
 
-This map moves, and a design cannot take rows back: it holds every row as it was mapped when it was learned, and a
-decision maps its rows by what is known then. Mean and deviation of n independent rows are known to about 1 / sqrt(n) of
-a deviation, so later rows agree ever better; the first ones stay in a scale of their own. `learn` of the map itself, on
-rows at hand before the bandit starts, makes the difference small (docs/feature_maps.md measures it). Certificates
-would be about rows that no single map gives, so none is passed on. The first row learned is all 0, and so are the rows
-of a decision before it. Cost O(dim) a row.
+This map moves, and a design cannot take rows back. The design holds every row as it was mapped when it was learned, and
+a decision maps its rows by the present mean and deviation. These are known to about 1 / sqrt(n) of a deviation from n
+independent rows, so later rows agree ever better, while the first ones stay in a scale of their own. Calling the map's
+own `learn` on some rows before the bandit starts makes the difference small (docs/feature_maps.md measures it).
+Certificates would be about rows that no single map gives, so none is passed on. The first row learned is all 0, and so
+are the rows of a decision before it. A row costs O(dim).
 """
 
 from collections.abc import Iterable
@@ -31,7 +34,10 @@ LEAST_SPREAD = np.finfo(np.float64).tiny / np.finfo(np.float64).eps  # sums of s
 
 
 class StandardizeState(NamedTuple):
-    """Sums learned, in float64: seen n (1,), mean m (dim,), spread s (dim,); least: CONSTANT roundings."""
+    """Running sums in float64: seen (1,) is n, mean (dim,) is m, and spread (dim,) is s.
+
+    A column counts as constant if its deviation is at most `least` times the size of its values.
+    """
 
     seen: np.ndarray
     mean: np.ndarray
@@ -96,7 +102,7 @@ class Standardize(FeatureMap):
 
     Notes
     -----
-    Certificates do not survive. Cost O(dim) a row.
+    Certificates do not survive. A row costs O(dim).
 
     Examples
     --------

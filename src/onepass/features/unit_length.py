@@ -1,7 +1,7 @@
-"""Rows of one length: z = length x / ||x||, and 0 for x = 0. Then only their directions count.
+"""Scaling of rows to one length: z = length x / ||x||, and 0 for x = 0, so that only directions count.
 
 After this map, x^T z of two rows is length^2 times the cosine between them. It measures how alike two users are,
-however much each has done. Cost O(d) a row.
+however much each has done. A row costs O(d).
 """
 
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ from onepass.foundation.registry import savable
 
 
 class UnitLengthState(NamedTuple):
-    """State that holds nothing but the width of a row and the length of z."""
+    """State of the scaling: `dim` is the width of a row, and `length` the length of z."""
 
     dim: int
     length: float
@@ -25,10 +25,7 @@ class UnitLengthState(NamedTuple):
 
 @compiled
 def vector_norm(x: np.ndarray) -> float:
-    """Compute ||x|| = m ||x / m|| with m the largest entry.
-
-    No square is lost below the least number or above the largest.
-    """
+    """Return ||x|| = m ||x / m||, with m the largest entry in size, so that no square underflows or overflows."""
     most, total = 0.0, 0.0
     for j in range(x.size):
         most = max(most, abs(float(x[j])))

@@ -1,4 +1,4 @@
-"""What every family stands on: dispatch and compilation, linear algebra, argument checks, states as trees, files."""
+"""Code that every family of components uses: dispatch, compilation, linear algebra, argument checks, states, files."""
 
 import numba
 

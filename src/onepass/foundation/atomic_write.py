@@ -1,4 +1,4 @@
-"""Files that are put whole or not at all, wherever a process is killed, and folders that one process holds."""
+"""Atomic file writes, which survive a killed process, and locks that give a folder to one process."""
 
 import contextlib
 import importlib.util
@@ -15,9 +15,11 @@ TOKEN = 8  # hexadecimal digits in the name of an unfinished file
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Put `data` where `path` leads, all of it or nothing: written beside, read back, moved there, the folder synced.
+    """Write `data` to the file `path`, either completely or not at all.
 
-    ValueError where something else than a regular file stands; an existing file keeps its mode, a link stays a link.
+    The data goes to a temporary file in the same folder, is read back for a check, and then replaces `path`. The folder
+    is synced to disk. An existing file keeps its mode, and a symbolic link stays a link. Raises ValueError if `path` is
+    something other than a regular file.
     """
     place = Path(os.path.realpath(path))
     mode = None
@@ -51,16 +53,17 @@ def write_atomically(path: Path, data: bytes) -> None:
 
 
 class FolderLock:
-    """A folder that one process holds, until it lets go or ends, however it ends.
+    """Exclusive lock on a folder, which ends at the latest when the process ends.
 
-    folder: there already; a file of the name `lock` is made in it. On a system without file locks nothing is held.
+    The constructor's argument `folder` must exist. A file named `lock` is created in it. On a system without file
+    locks, `acquire` always succeeds.
     """
 
     def __init__(self, folder: Path):
         self._path, self._file = folder / "lock", -1
 
     def acquire(self) -> bool:
-        """Hold the folder, and return True; False if somebody else holds it."""
+        """Take the lock, and return True; return False if another process holds it."""
         handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         if _try_lock(handle) or not _HAS_LOCKS:
             self._file = handle
@@ -69,14 +72,17 @@ class FolderLock:
         return False
 
     def release(self) -> None:
-        """Let go of the folder."""
+        """Release the lock; nothing happens if it is not held."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
 
 
 def _try_lock(handle: int) -> bool:
-    """Lock an open file for this process; False if another one holds it, or on a system without such locks."""
+    """Lock an open file, given by its descriptor, for this process, and return True.
+
+    Returns False if another process has locked it, or on a system without such locks.
+    """
     try:
         lock = importlib.import_module("fcntl")
         lock.flock(handle, lock.LOCK_EX | lock.LOCK_NB)
@@ -86,7 +92,7 @@ def _try_lock(handle: int) -> bool:
 
 
 def _clean(place: Path) -> None:
-    """Remove what killed saves of this file left: unfinished parts that no living process has locked."""
+    """Remove the temporary files of earlier writes to `place` whose process was killed."""
     part = re.compile(re.escape(place.name) + rf"\.[0-9a-f]{{{TOKEN}}}\.part")
     for left in place.parent.iterdir():
         if part.fullmatch(left.name):
@@ -96,7 +102,7 @@ def _clean(place: Path) -> None:
 
 
 def _sync(folder: Path) -> None:
-    """Make a move within a folder last, where folders can be synced."""
+    """Sync a folder to disk, so that a rename in it survives a power failure; systems that cannot do so are ignored."""
     with contextlib.suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:

@@ -1,8 +1,9 @@
-"""Where compiled code lies on disk: one file an entry, whole or not there, shared by processes.
+"""Disk cache of compiled code, shared by processes, with one file for each entry.
 
-Of the folders all are read, and the first one that takes a file keeps it; where none does, compiled code is used and
-not kept, which is said once. A file is its digest and its content, written beside and renamed: what is damaged or
-half-written counts as missing. What one process is making others wait for.
+All cache folders are read. A new entry is written to the first folder that accepts it. If no folder does, the process
+prints one message and goes on without a cache. A file holds a digest and the content, and is written beside its place
+and renamed, so a damaged or half-written entry counts as missing. Processes that need the same entry wait for the one
+that compiles it.
 """
 
 import contextlib
@@ -42,10 +43,10 @@ UNKEPT = (
 
 
 def folders() -> Iterator[Path]:
-    """Yield the folders of compiled code.
+    """Yield the folders of compiled code, in the order in which they are searched.
 
-    NUMBA_CACHE_DIR if it is set, and nothing else. Otherwise a folder beside the sources, the user's cache folder, and
-    a private temporary folder.
+    If the environment variable NUMBA_CACHE_DIR is set, its folder is the only one. Otherwise they are a folder beside
+    the sources, the user's cache folder, and a private temporary folder.
     """
     told = os.environ.get("NUMBA_CACHE_DIR")
     if told:
@@ -61,7 +62,10 @@ def folders() -> Iterator[Path]:
 
 
 def _private_folder() -> Path | None:
-    """Return a temporary folder that nobody else can write to, for what is read from it is run."""
+    """Return a temporary folder that nobody else can write to, or None if there is none.
+
+    It must be private because the code read from it is executed.
+    """
     user = os.getuid() if hasattr(os, "getuid") else None
     try:
         folder = Path(tempfile.gettempdir(), "onepass" if user is None else f"onepass-{user}")
@@ -74,7 +78,7 @@ def _private_folder() -> Path | None:
 
 
 def count_entries(suffix: str) -> int:
-    """Return the number of kept files whose names end in `suffix`, in all folders."""
+    """Return the number of cache files whose names end in `suffix`, over all cache folders."""
     return len({path.name for folder in folders() for path in folder.glob(f"*{suffix}")})
 
 
@@ -82,7 +86,7 @@ def count_entries(suffix: str) -> int:
 
 
 def read_entry(name: str) -> bytes | None:
-    """Return the content from the first folder that has it whole."""
+    """Return the content of a cache entry from the first folder that has it undamaged, or None if no folder has it."""
     for folder in folders():
         with contextlib.suppress(OSError):
             whole = (folder / name).read_bytes()
@@ -93,7 +97,10 @@ def read_entry(name: str) -> bytes | None:
 
 
 def write_entry(name: str, content: bytes) -> None:
-    """Write it into the first folder that takes it; where none does, say so once."""
+    """Write a cache entry to the first folder that accepts it.
+
+    If no folder does, a message is printed, once in a process.
+    """
     trouble = "there is none"
     for folder in folders():
         try:
@@ -111,7 +118,7 @@ def _add_digest(content: bytes) -> bytes:
 
 
 def _write_file(path: Path, whole: bytes) -> None:
-    """Write the file, or raise OSError and leave nothing behind."""
+    """Write bytes to a file atomically, or raise OSError and leave nothing behind."""
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f"{path.name}.{uuid.uuid4().hex[:8]}.part")
     try:
@@ -127,7 +134,7 @@ _tidy: set[Path] = set()
 
 
 def _remove_old_parts(folder: Path) -> None:
-    """Remove, once a process and folder, what killed processes left."""
+    """Remove temporary files of killed processes from a cache folder, once in a process for each folder."""
     if folder not in _tidy:
         _tidy.add(folder)
         for path in folder.glob("*.part"):
@@ -137,14 +144,17 @@ def _remove_old_parts(folder: Path) -> None:
 
 
 def compile_message() -> str:
-    """Return the message shown if compiling takes long."""
+    """Return the message that is shown if compiling takes long.
+
+    It names the seconds that compiling took last time, if they are known.
+    """
     seconds = read_entry(SECONDS)
     took = "some ten seconds" if seconds is None else f"{float(seconds):.0f} s the last time"
     return f"compiling for this machine, which takes a while once ({took}); `python -m onepass compile` does it ahead"
 
 
 def record_seconds(seconds: float) -> None:
-    """Keep how long compiling took."""
+    """Store how many seconds compiling took, for the message of the next process."""
     write_entry(SECONDS, f"{seconds:.1f}".encode())
 
 
@@ -155,9 +165,10 @@ _queue: list[int] = []  # the open file; the system forgets the locks of who end
 
 @contextlib.contextmanager
 def turn(name: str) -> Iterator[None]:
-    """One process at a time makes what is kept under a name; nobody waits for longer than PATIENCE.
+    """Hold the lock under which one process at a time makes the cache entry `name`, as a context manager.
 
-    Functions call one another in no circle, so neither do those who wait.
+    Nobody waits longer than PATIENCE seconds. Compiled functions never call each other in a circle, so processes that
+    wait for each other cannot deadlock.
     """
     place = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8]) % PLACES
     held = _lock_turn(place)
@@ -170,7 +181,10 @@ def turn(name: str) -> Iterator[None]:
 
 
 def _lock_turn(place: int) -> bool:
-    """Wait; False where there are no locks, or when patience has ended."""
+    """Wait for the lock at byte `place` of the lock file, and return True once it is held.
+
+    Returns False on a system without locks, or after PATIENCE seconds.
+    """
     if fcntl is None or not (_queue or _open_turns()):
         return False
     end = time.monotonic() + PATIENCE

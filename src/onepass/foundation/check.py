@@ -1,4 +1,4 @@
-"""Arguments: every refusal names the argument, its value, the range and the way out."""
+"""Argument checks; every error message names the argument, its value, the allowed range and a remedy."""
 
 import math
 from typing import Any
@@ -16,18 +16,21 @@ LONGEST_PATH = 300  # of a path, of which a reader needs the end
 
 
 def quote(value: Any, longest: int = LONGEST) -> str:
-    """Quote a value for a message: in one line, cut if it is long."""
+    """Return `repr(value)` for a message, on one line and cut after `longest` characters."""
     text = " ".join(repr(value).split())
     return text if len(text) <= longest else f"{text[:longest]}..."
 
 
 def quote_path(path: Any) -> str:
-    """Quote a path for a message."""
+    """Return a path quoted for a message, cut after 300 characters."""
     return quote(str(path), LONGEST_PATH)
 
 
 def integer(name: str, value: Any, low: int, high: int | None = MOST, hint: str = "") -> int:
-    """`value` as an int in [low, high]; None: as large as it likes, for seeds."""
+    """Return `value` as an int, or raise ValueError unless it is an integer in [low, high].
+
+    `high` None means no upper limit, as for seeds. `name` is the argument's name, and `hint` ends the error message.
+    """
     if (
         isinstance(value, bool | np.timedelta64)
         or not isinstance(value, int | np.integer)
@@ -44,7 +47,7 @@ def _is_beyond(value: Any) -> bool:
 
 
 def positive(name: str, value: Any, hint: str = "") -> float:
-    """`value` as a finite float above zero."""
+    """Return `value` as a float, or raise ValueError unless it is finite and above 0; `hint` ends the message."""
     number = real(name, value, hint)
     if number <= 0.0:
         raise ValueError(f"{name} must be a finite number above 0, got {quote(value)}{'; ' + hint if hint else ''}")
@@ -52,7 +55,7 @@ def positive(name: str, value: Any, hint: str = "") -> float:
 
 
 def real(name: str, value: Any, hint: str = "") -> float:
-    """`value` as a finite float."""
+    """Return `value` as a float, or raise ValueError unless it is a finite number; `hint` ends the error message."""
     try:
         wrong = isinstance(value, np.timedelta64) or not isinstance(value, int | float | np.integer | np.floating)
         number = math.nan if wrong else float(value)
@@ -64,7 +67,7 @@ def real(name: str, value: Any, hint: str = "") -> float:
 
 
 def fraction(name: str, value: Any) -> float:
-    """`value` as a float in [0, 1]."""
+    """Return `value` as a float, or raise ValueError unless it is in [0, 1]."""
     number = real(name, value)
     if not 0.0 <= number <= 1.0:
         raise ValueError(f"{name} must be from 0 to 1, got {quote(value)}")
@@ -72,7 +75,7 @@ def fraction(name: str, value: Any) -> float:
 
 
 def choice(name: str, value: Any, allowed: tuple[Any, ...]) -> Any:
-    """`value` if it is one of `allowed`."""
+    """Return `value`, or raise ValueError unless it is one of `allowed`."""
     simple = value is None or isinstance(value, str | bool | int | float | np.bool_ | np.integer | np.floating)
     if not simple or value not in allowed:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {quote(value)}")
@@ -80,9 +83,9 @@ def choice(name: str, value: Any, allowed: tuple[Any, ...]) -> Any:
 
 
 def array(name: str, value: Any, dtype: np.dtype, dims: tuple[int, ...], width: int | None = None) -> np.ndarray:
-    """`value` as a C-contiguous array of `dtype` with one of `dims` dimensions, its last axis of length `width`.
+    """Return `value` as a C-contiguous array of `dtype` with one of `dims` dimensions, its last axis of length `width`.
 
-    Sparse matrices are accepted and made dense. Real numbers and booleans are converted, anything else is refused.
+    Sparse matrices are made dense. Real numbers and booleans are converted; anything else raises ValueError.
     """
     if type(value) is np.ndarray and value.dtype == dtype and value.flags.carray:
         out = value
@@ -108,7 +111,10 @@ def array(name: str, value: Any, dtype: np.dtype, dims: tuple[int, ...], width: 
 
 
 def finite_rows(name: str, rows: np.ndarray) -> np.ndarray:
-    """`rows` (n, dim) if every entry is finite and no norm is so large that a product of two could overflow."""
+    """Return `rows` (n, dim) unchanged, or raise ValueError.
+
+    Every entry must be finite, and no row may have a norm so large that a product of two rows could overflow.
+    """
     largest = LARGEST[rows.dtype.char]
     bad = first_nonfinite(rows, largest)
     if bad >= 0:
@@ -117,7 +123,10 @@ def finite_rows(name: str, rows: np.ndarray) -> np.ndarray:
 
 
 def finite(name: str, values: np.ndarray) -> np.ndarray:
-    """`values` if every one is finite and none so large that its product with a row could overflow."""
+    """Return `values` unchanged, or raise ValueError.
+
+    Every value must be finite and so small that its product with a row cannot overflow.
+    """
     largest = LARGEST[values.dtype.char]
     bad = ~(np.abs(values) <= largest)
     if bad.any():
@@ -126,6 +135,6 @@ def finite(name: str, values: np.ndarray) -> np.ndarray:
 
 
 def dtype(value: Any) -> np.dtype:
-    """float64 or float32."""
+    """Return `value` as a NumPy dtype, or raise ValueError unless it is float64 or float32."""
     kind = str(np.dtype(value)) if isinstance(value, type | np.dtype) and value in (np.float32, np.float64) else value
     return np.dtype(choice("dtype", kind, ("float64", "float32")))

@@ -1,7 +1,8 @@
-"""Updates of square roots: R with R R^T = A^-1 instead of A^-1, a triangle T with T^T T = S^T S instead of S^T S.
+"""Rank-one and batch updates of matrix roots instead of the matrices themselves.
 
-A difference of squares loses every digit once the spectrum spans twelve orders of magnitude; a root spans only six of
-them.
+One kind is a root R with R R^T = A^-1, kept instead of A^-1. The other is a triangle T with T^T T = S^T S, kept instead
+of the Gram matrix S^T S. A difference of squares loses every digit once the spectrum spans twelve orders of magnitude;
+a root spans only six of them.
 """
 
 import numpy as np
@@ -14,14 +15,20 @@ LEAST_SINGULAR = 1e-150  # of an inverse root: its inverse square, an eigenvalue
 
 @compiled
 def eigenvalue(singular):
-    """Return the eigenvalue 1 / s^2 of A for a singular value s of R, R R^T = A^-1; finite for s = 0 too."""
+    """Return the eigenvalue 1 / s^2 of A for a singular value s of the root R, R R^T = A^-1.
+
+    It is finite for s = 0 too.
+    """
     inverse = 1.0 / max(float(singular), LEAST_SINGULAR)
     return inverse * inverse
 
 
 @compiled
 def spectrum_of_root(root):
-    """Eigenvalues (k,) and eigenvectors as rows of A, R R^T = A^-1: from R = U diag(s) V they are 1 / s^2 and U^T."""
+    """Return the eigenvalues (k,) of A, and its eigenvectors as rows (k, k), from a root R with R R^T = A^-1.
+
+    If R = U diag(s) V is the SVD, the eigenvalues are 1 / s^2 and the eigenvectors are the rows of U^T.
+    """
     vectors, singular, _ = svd(root)
     values, least = np.empty(singular.size), 1.0 / norm_limit(root)  # so that A has room in the root's dtype
     for i in range(values.size):
@@ -31,7 +38,9 @@ def spectrum_of_root(root):
 
 @compiled
 def update_root(root, x):
-    """R R^T = A^-1 becomes (A + x x^T)^-1, in place; returns q = x^T A^-1 x as it was before.
+    """Update a root R with R R^T = A^-1, in place, so that R R^T = (A + x x^T)^-1.
+
+    Returns q = x^T A^-1 x for the matrix A before the update.
 
     With v = R^T x, q = ||v||^2 and s = sqrt(1 + q):  R <- R - (R v) v^T / (s (s + 1)).
     This is the Sherman-Morrison formula taken on the root (Potter's form, and eq. 14-16 of the PSI-LinUCB paper): it
@@ -47,9 +56,10 @@ def update_root(root, x):
 
 @compiled
 def update_root_within(root, x, v, u):
-    """`update_root` of the leading corner of as many rows and columns as x has, without an array of its own.
+    """Do `update_root` for the leading k x k corner of a larger root, where k = len(x), without allocating arrays.
 
-    v and u, longer than x, are left as v = R^T x and u = A^-1 x, of before. Faster than products for small corners.
+    The scratch arrays v and u, of length k or more, receive v = R^T x and u = A^-1 x for A before the update. This is
+    faster than matrix products if k is small.
     """
     for j in range(x.size):
         v[j] = 0.0
@@ -71,10 +81,11 @@ def update_root_within(root, x, v, u):
 
 @compiled
 def shift_root(root, v, u, q, weight):
-    """R R^T = A^-1 becomes (A + weight x x^T)^-1, in place, given v = R^T x, u = R v = A^-1 x and q = x^T A^-1 x.
+    """Update a root R with R R^T = A^-1, in place, so that R R^T = (A + weight x x^T)^-1.
 
-    R <- R - weight u v^T / (s (s + 1)), s = sqrt(1 + weight q); weight may be negative, down to -1 / q. The root may
-    have more rows and columns than u has entries: they stay.
+    The caller passes v = R^T x, u = R v = A^-1 x and q = x^T A^-1 x. The update is R <- R - weight u v^T / (s (s + 1))
+    with s = sqrt(1 + weight q). The weight may be negative, down to -1 / q. Rows and columns of the root beyond len(u)
+    stay as they are.
     """
     s = np.sqrt(1.0 + weight * q)
     scale = root.dtype.type(weight / (s * (s + 1.0)))
@@ -86,11 +97,12 @@ def shift_root(root, v, u, q, weight):
 
 @compiled
 def update_root_rows(root, rows):
-    """Update the root for a batch of rows (B, k): R <- R - (R Q^T) C Q. Returns the gain of log det A.
+    """Update a root R (k, k) of A^-1 in place for a batch of rows (B, k), and return the gain of log det A.
 
-    V = rows R = P diag(s) Q, C = diag(1 - 1 / sqrt(1 + s^2)). The symmetric root of I + V^T V, not Shustova et al.'s
-    Cholesky factor, so that repeated rows do not inflate the rank; by an SVD, not the Gram matrix of V, so that rows of
-    very different norms keep their digits.
+    The update is R <- R - (R Q^T) C Q, where rows R = P diag(s) Q is an SVD and C = diag(1 - 1 / sqrt(1 + s^2)). It
+    takes the symmetric root of I + V^T V, V = rows R, where Shustova et al. take its Cholesky factor, so that repeated
+    rows do not inflate the rank. It takes the SVD of V and not its Gram matrix, so that rows of very different norms
+    keep their digits.
     """
     _, singular, directions = svd(dot(rows, root))
     gain = 0.0
@@ -109,10 +121,11 @@ def update_root_rows(root, rows):
 
 @compiled
 def update_triangle(triangle, z, outside):
-    """T^T T becomes T^T T + z z^T for a lower triangle T, in place; z (k,) is used up.
+    """Update a lower triangle T in place so that T^T T grows by z z^T; z (k,) is overwritten.
 
-    A row from `outside` the span has one coordinate more than T has columns: it is the next row of T as it stands.
-    Any other row is rotated into T by Givens rotations, from the last column to the first. Cost O(k), O(k^2).
+    If `outside` is True, the row z lies outside the span of T's rows and has one coordinate more than T has columns. It
+    then becomes the next row of T, at cost O(k). Any other row is rotated into T by Givens rotations, from the last
+    column to the first, at cost O(k^2).
     """
     last = z.size - 1
     if outside:

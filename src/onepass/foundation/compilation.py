@@ -1,12 +1,13 @@
-"""Compiled functions whose machine code is kept on disk, and cannot go stale.
+"""Compiled functions whose machine code is cached on disk and never goes stale.
 
-numba's own cache knows the file of the compiled function only; a loop would keep calling an old `solve` after its file
-changed. Here the name of an entry is a digest of everything that its code depends on: the function, the types, the
-processor, the versions of numba and Python, and every source that it may call: all of this package, and, where types or
-functions of others are concerned, all of theirs. A stale entry is never found.
+numba's own cache knows only the file of the compiled function, so a loop would keep calling an old `solve` after that
+function's file changed. Here the name of a cache entry is a digest of everything its code depends on: the function, the
+argument types, the processor, the versions of numba and Python, and every source file it may call. Those are all files
+of this package and, if types or functions of other packages are involved, all of their files. A stale entry is
+therefore never found.
 
-Private names of numba in use, which is why it is pinned: here `Dispatcher._cache`, `._compiler` and `.compile`,
-`CompileResult._reduce` and `._rebuild`; in numba_linking.py `JITCodeLibrary` and `event._registered`; in
+This module uses private names of numba, which is why its version is pinned: here `Dispatcher._cache`, `._compiler` and
+`.compile`, `CompileResult._reduce` and `._rebuild`; in numba_linking.py `JITCodeLibrary` and `event._registered`; in
 numba_boxing.py how results leave compiled code; in numba_bookkeeping.py what its `REPLACED` lists.
 """
 
@@ -62,7 +63,7 @@ for _path in sorted(cache.PACKAGE.rglob("*.py")):
 
 
 def _type_name(kind: types.Type) -> str:
-    """Describe a type; states are named by module and class."""
+    """Return the name of a numba type; a state's class is named with its module, and so are the types of its fields."""
     members = getattr(kind, "types", None)
     if members is None:
         return str(kind)
@@ -71,9 +72,9 @@ def _type_name(kind: types.Type) -> str:
 
 
 def _importable(kind: types.Type) -> bool:
-    """Return True if another process finds the very same state classes.
+    """Return True if another process can import the state classes in a numba type.
 
-    Those of a script, a notebook or an exec are not found.
+    Classes defined in a script, a notebook or an exec cannot be imported.
     """
     owner = getattr(kind, "instance_class", None)
     if owner is not None:
@@ -84,7 +85,10 @@ def _importable(kind: types.Type) -> bool:
 
 
 def _is_our_type(kind: types.Type) -> bool:
-    """Return True if only code of this package is called for this type: numbers, arrays, and our own states."""
+    """Return True if a numba type consists of numbers, arrays and this package's states only.
+
+    Compiled code for such a type calls no code of other packages.
+    """
     owner, members = getattr(kind, "instance_class", None), getattr(kind, "types", None)
     if members is None:
         return isinstance(kind, PLAIN)
@@ -100,12 +104,15 @@ def is_ours(owner: Any) -> bool:
 
 
 def entry_suffix() -> str:
-    """Return the suffix of entries that were made from the present sources."""
+    """Return the file suffix of cache entries that were compiled from the present sources."""
     return f".{sources.hexdigest()[:8]}.compiled"
 
 
 class Entries(NullCache):
-    """Entries of the cache for one function and all types of arguments, as numba asks for them."""
+    """Cache entries of one compiled function, one for each combination of argument types.
+
+    The interface is that of numba's caches.
+    """
 
     def __init__(self, function: Callable, prefix: str):
         self.function = function
@@ -118,7 +125,10 @@ class Entries(NullCache):
         return str(next(cache.folders(), ""))
 
     def name(self, sig: Any, codegen: Any) -> str | None:
-        """Return the file's name: everything that the code depends on; None if no other process could use it."""
+        """Return the file name of the entry for a signature, a digest of everything its code depends on.
+
+        Returns None if no other process could use the entry.
+        """
         if not all(map(_importable, sig)):
             return None
         cells = tuple(cell.cell_contents for cell in self.function.__closure__ or ())
@@ -144,7 +154,10 @@ class Entries(NullCache):
 
 
 class Compiler:
-    """numba's compiler of one function: in turn with other processes, kept at once, and timed."""
+    """Wrapper of numba's compiler `usual` for one function; `kept` are the cached entries of the function.
+
+    It lets one process at a time compile an entry, writes the result to the cache at once, and measures the time.
+    """
 
     usual: Any
     kept: Entries | None
@@ -178,12 +191,15 @@ def _text(function: Callable) -> bytes:
 
 
 def include_source(function: Callable) -> None:
-    """Somebody else's function serves a state of ours: all code may call it."""
+    """Add the source of a function from another package to the digest, because our compiled code may call it."""
     sources.update(_text(function))
 
 
 def attach_cache(dispatcher: Any, prefix: str) -> Any:
-    """Give a dispatcher this cache, unless its function has no source file. prefix: of its files' names."""
+    """Give a numba dispatcher this disk cache, unless its function has no source file, and return the dispatcher.
+
+    `prefix` begins the names of its cache files.
+    """
     function = dispatcher.py_func
     if not is_ours(function):  # somebody else's code becomes part of what our loops call
         foreign.update(_text(function))
@@ -196,7 +212,10 @@ def attach_cache(dispatcher: Any, prefix: str) -> Any:
 
 
 def _defer_while_compiling(compile_or_load: Callable) -> Callable:
-    """Signals are heard afterwards: an exception in a call of LLVM back to Python is lost, and the code with it."""
+    """Return the compile function with signals deferred until it ends.
+
+    An exception raised while LLVM calls back into Python would be lost, and the compiled code with it.
+    """
 
     def compile(sig: Any) -> Any:
         with defer_signals(), global_compiler_lock, link_lazily(), reduce_bookkeeping():

@@ -1,4 +1,4 @@
-"""Compiling takes seconds, once on a machine: a process that waits for it says so, once, on standard error."""
+"""A message on standard error, once in a process, if compiling takes longer than a few seconds."""
 
 import contextlib
 import gc
@@ -16,28 +16,29 @@ _depth, _began, _before = 0, 0.0, 0.0
 
 
 def set_quiet(chosen: bool) -> None:
-    """Switch messages off, for a program with a progress bar of its own, or on again."""
+    """Switch the messages off (True), for a program with its own progress bar, or on again (False)."""
     global _quiet
     _quiet = chosen
 
 
 def print_once(topic: str, sentence: Callable[[], str]) -> None:
-    """One line on standard error, once in a process for every topic."""
+    """Print a line on standard error, once in a process for each `topic`; `sentence` is called to make the text."""
     if topic not in _said and not _quiet and sys.stderr is not None:
         _said.add(topic)
         print(f"onepass: {sentence()}", file=sys.stderr, flush=True)
 
 
 def compile_seconds() -> float:
-    """Seconds that this process has compiled so far."""
+    """Return the number of seconds this process has spent compiling so far."""
     return _before + (time.monotonic() - _began if _depth else 0.0)
 
 
 @contextlib.contextmanager
 def time_compilation(sentence: Callable[[], str], remember: Callable[[float], None]) -> Iterator[None]:
-    """Around the compilation of one function, within which those that it calls are compiled; by one thread at a time.
+    """Measure the compilation of one function, as a context manager; nested compilations count as part of it.
 
-    sentence: what is said when it takes long; remember: is told how long that was.
+    Only one thread at a time may use it. `sentence` makes the message that is printed if compiling takes long, and
+    `remember` is called with the seconds it took.
     """
     global _depth, _began, _before
     if _depth > 0:

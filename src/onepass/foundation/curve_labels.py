@@ -1,10 +1,9 @@
-"""Labels at the ends of curves, in place of a legend.
+"""Labels at the right ends of curves, in place of a legend.
 
-They move apart where they would overlap, and a thin line leads from each to its curve.
-
-The places are the least squares ones: labels of heights h in the order of their curves, each at least (h + h') / 2 from
-the next, inside the panel where there is room. In z_i = place_i less the heights below it that is isotonic regression.
-matplotlib is imported by whoever draws.
+Labels that would overlap are moved apart, and a thin line connects each to its curve. Their positions minimize the sum
+of squared moves, subject to a distance of at least (h + h') / 2 between neighbours of heights h and h', inside the
+panel if there is room. After subtracting the heights below each label, that is isotonic regression. The caller imports
+matplotlib.
 """
 
 from typing import Any
@@ -21,7 +20,11 @@ ENDS = "end of a curve"
 
 
 def label_curve(axes: Any, text: str, point: tuple[float, float], color: str, away: float = AWAY, **look: Any) -> None:
-    """Write `text` right of the panel, for the curve whose last point is `point`; `settle` moves it to its place."""
+    """Write `text` to the right of the panel, for the curve whose last point is `point`.
+
+    `away` is the distance from the panel as a fraction of its width. `arrange_labels` later moves the label to its
+    height.
+    """
     axes.annotate(
         text,
         point,
@@ -44,7 +47,7 @@ def label_curve(axes: Any, text: str, point: tuple[float, float], color: str, aw
 
 
 def arrange_labels(figure: Any) -> None:
-    """Put every name at the height of its curve, or as near as its neighbours let it."""
+    """Move every curve label of a figure to the height of its curve, or as near as its neighbours allow."""
     from matplotlib.text import Text
 
     named = {axes: [text for text in axes.texts if text.get_gid() == ENDS] for axes in figure.axes}
@@ -64,7 +67,10 @@ def arrange_labels(figure: Any) -> None:
 
 
 def label_positions(wanted: list[float], heights: list[float]) -> np.ndarray:
-    """Centres next to the wanted ones, so that no two labels overlap; in [0, 1] where all fit, else about 0.5."""
+    """Return the centres of labels, as near to the `wanted` ones as possible without overlap.
+
+    All numbers are fractions of the panel's height. The labels lie in [0, 1] if all fit, otherwise around 0.5.
+    """
     centres, tall = np.clip(wanted, 0.0, 1.0), np.array(heights)
     order = np.argsort(centres, kind="stable")
     below = np.concatenate([[0.0], np.cumsum((tall[order][:-1] + tall[order][1:]) / 2.0)])
@@ -77,7 +83,7 @@ def label_positions(wanted: list[float], heights: list[float]) -> np.ndarray:
 
 
 def readable_color(color: str) -> str:
-    """Darken a colour, "#rrggbb", until words on white can be read."""
+    """Return a colour "#rrggbb", darkened until text in it is readable on white."""
     rgb = np.array([int(color[i : i + 2], 16) for i in (1, 3, 5)], np.float64)
     while contrast(rgb) < READABLE:
         rgb *= DARKER
@@ -85,7 +91,7 @@ def readable_color(color: str) -> str:
 
 
 def contrast(rgb: np.ndarray) -> float:
-    """Return the contrast of a colour, 0 to 255 a part, to white: WCAG 2's ratio of relative luminances."""
+    """Return the contrast of a colour with white by WCAG 2, a ratio of luminances; `rgb` (3,) is from 0 to 255."""
     share = np.asarray(rgb, np.float64) / 255.0
     linear = np.where(share <= 0.04045, share / 12.92, ((share + 0.055) / 1.055) ** 2.4)
     return float(1.05 / (linear @ [0.2126, 0.7152, 0.0722] + 0.05))

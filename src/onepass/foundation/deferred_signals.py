@@ -1,9 +1,8 @@
-"""Ctrl-C and timeouts wait until an update is complete.
+"""Deferral of signals, so that Ctrl-C and timeouts wait until an update of a state is complete.
 
-Arrays that are written in place must not be ahead of the counters beside them.
-
-Needed where compiled code returns the next state: a signal between that and its assignment would leave arrays ahead.
-Not where the counters are in an array too and one call writes all, as in model/kernel/state.py.
+A state's arrays are written in place, and must not be ahead of the counters beside them. Deferral is needed if compiled
+code returns the next state, because a signal before its assignment would leave the arrays ahead of the counters. It is
+not needed if the counters are in an array too and one call writes everything, as in model/kernel/state.py.
 """
 
 import signal as signals
@@ -55,9 +54,11 @@ class defer_signals:
                 signal(number, self._note)
 
     def _release(self) -> None:
-        """Every handler in its place, and what came once more; the first ones placed may raise meanwhile.
+        """Restore every signal handler, and raise again the signals that came meanwhile.
 
-        Loops are in functions of their own: Python 3.13 does not protect the jump at a loop's end by a try around it.
+        A handler restored early may raise while later ones are restored; the `finally` then restores the rest. The
+        loops are in separate functions, because Python 3.13 does not protect the jump at a loop's end by a `try` around
+        it.
         """
         try:
             self._restore()

@@ -1,12 +1,14 @@
-"""One way to write and read state: bytes, files, copies and pickles are uses of it.
+"""Reading and writing of state, for files, bytes, copies and pickles alike.
 
-An owner says what it is by `contents()`: the arguments of its constructor, what else is plain data, and its arrays;
-`restored(params, extra, held)` of its class is the inverse, where `held.take(template, fits)` gives the arrays back.
-Owners among the arguments that know something already, such as a design that holds rows, are written with theirs.
-Copies and pickles take them as they are, into memory of their own. Bytes and files are safetensors with a JSON header
-that carries the format version, the class, its parameters and a digest of all; no pickle: loading builds registered
-classes from checked parameters, abstractly, and holds the arrays against that before it keeps them. A file is written
-next to its place and moved there, so an interrupted save leaves the old one.
+An owner is an object with a state. Its method `contents()` returns the constructor's arguments, other plain data, and
+its arrays. The class method `from_contents(params, extra, held)` is the inverse, where `held.take(template, fits)`
+gives the arrays back. If an argument is an owner that has already learned, such as a design that holds rows, its own
+contents are written too.
+
+Copies and pickles take the arrays as they are, into new memory. Bytes and files use the safetensors format with a JSON
+header, which holds the format version, the class, its parameters and a digest. There is no pickle in a file: loading
+builds registered classes from checked parameters without allocating memory, and compares the arrays with those states
+before it keeps them. A file is written beside its place and renamed, so an interrupted save leaves the old one intact.
 """
 
 import hashlib
@@ -46,7 +48,7 @@ Fits = Callable[[Any], bool]
 
 
 class Contents(NamedTuple):
-    """Contents of an owner: the arguments of its constructor, other plain data, and its arrays."""
+    """Contents of an owner: `params` are its constructor's arguments, `extra` other plain data, `state` its arrays."""
 
     params: dict[str, Any]
     extra: dict[str, Any]
@@ -54,20 +56,26 @@ class Contents(NamedTuple):
 
 
 class StateSource(Protocol):
-    """Arrays that an owner is restored from."""
+    """Source of the arrays from which an owner is rebuilt: memory or a file."""
 
     @property
     def arrays(self) -> dict[str, Any]:
-        """By their paths in the state, as they are: to look at shapes."""
+        """Map from an array's path in the state to the array, unchecked; for a look at shapes."""
         ...
 
     def take(self, template: Any, fits: Fits) -> Any:
-        """Return the state, shaped like `template`; ValueError unless it does and `fits`."""
+        """Return the state, with the structure of `template`.
+
+        Raises ValueError if the structure differs, or if the function `fits` returns False for the state.
+        """
         ...
 
 
 class InMemory(NamedTuple):
-    """A state of this program, of a copy or a pickle: taken as it is, in memory of its own; None has not begun."""
+    """Source that takes the state of an object in this process, for copies and pickles, without checks.
+
+    A `state` of None belongs to an object that has not learned anything yet.
+    """
 
     state: Any
 
@@ -80,7 +88,10 @@ class InMemory(NamedTuple):
 
 
 class FromFile(NamedTuple):
-    """Arrays of a file: names, dtypes and shapes must be those of the template, all numbers finite."""
+    """Source that takes the arrays of a file, with checks.
+
+    Names, dtypes and shapes must be those of the template, and all numbers finite.
+    """
 
     arrays: dict[str, np.ndarray]
 
@@ -99,7 +110,7 @@ def _misfit(detail: str) -> ValueError:
 
 
 def _first_difference(state: Any, template: Any) -> str:
-    """Name the first counter that cannot be, or the first array whose shape differs from that of a new state."""
+    """Describe the first counter that is negative, or the first array whose shape differs from that of a new state."""
     pairs = [(path, value, begun) for (path, value), (_, begun) in zip(leaves(state), leaves(template), strict=True)]
     for path, value, begun in pairs:
         if type(begun) is int and value < 0:
@@ -111,7 +122,7 @@ def _first_difference(state: Any, template: Any) -> str:
 
 
 def _value(name: str, array: np.ndarray, begun: Any) -> Any:
-    """Return an array of a file as a leaf of a state; `begun` is the leaf of a new state."""
+    """Return an array of a file as a field of a state; `begun` is the same field of a new state."""
     model = np.asarray(begun)
     if model.dtype == object:
         return object_array(
@@ -129,28 +140,32 @@ def _value(name: str, array: np.ndarray, begun: Any) -> Any:
 
 
 class Owner(SharedObject, ABC):
-    """Base of objects with a state: copied, pickled and saved by their `contents`.
+    """Base class of objects with a state, which are copied, pickled and saved by their `contents`.
 
-    Any number of threads may use an owner: methods that change it are `writing`, others `reading` (rw_lock.py).
+    Any number of threads may use an owner. A method that changes it is decorated with `writing`, others with `reading`
+    (rw_lock.py).
     """
 
     @abstractmethod
     def contents(self) -> Contents:
-        """Return what is written of the owner, arrays as they are; use `taken` to keep them."""
+        """Return the parameters, plain data and arrays of the owner.
+
+        The arrays are not copied; `snapshot` copies them.
+        """
 
     @classmethod
     @abstractmethod
     def from_contents(cls, params: dict[str, Any], extra: dict[str, Any], held: StateSource) -> Self:
         """Rebuild an owner from `params`, `extra` and the arrays `held`, the inverse of `contents`.
 
-        ValueError if they do not belong together. New states are abstract meanwhile.
+        Raises ValueError if they do not belong together. While it runs, new states are abstract (foundation/state.py).
         """
 
     @property
     def has_learned(self) -> bool:
-        """Return True if the owner holds more than its parameters.
+        """True if the owner holds more than its parameters.
 
-        It is then written where it is an argument of another owner.
+        If it is an argument of another owner, its contents are then saved with that one.
         """
         return False
 
@@ -169,20 +184,17 @@ class Owner(SharedObject, ABC):
         return restore, (type(self), *snapshot(self))
 
     def save(self, path: str | Path) -> None:
-        """Write everything to `path`, atomically; read with `onepass.load`.
+        """Write the object to the file `path`, atomically; `onepass.load` reads it.
 
-        ValueError where it, or a part of it, is of a class that is not registered (`onepass.extend.savable`), or where
-        `path` is something else than a regular file.
+        Raises ValueError if its class, or the class of a part, is not registered by `onepass.extend.savable`, or if
+        `path` is something other than a regular file.
         """
         save(path, self)
 
 
 @reading
 def snapshot(owner: Any) -> Contents:
-    """Return the contents of an owner at one moment, in arrays of their own.
-
-    Parts that go on learning are copied as they are now.
-    """
+    """Return the contents of an owner as they are now, with copies of its arrays and of its parts that have learned."""
     contents = owner.contents()
     params = {
         name: part.copy() if isinstance(part, Owner) and part.has_learned else part
@@ -192,7 +204,10 @@ def snapshot(owner: Any) -> Contents:
 
 
 def restore(kind: Any, params: dict[str, Any], extra: dict[str, Any], state: Any) -> Any:
-    """Rebuild an owner from the contents of another one, in memory of its own."""
+    """Rebuild an object of the class `kind` from contents in memory, whose arrays are copied.
+
+    `params`, `extra` and `state` are the arguments of its constructor, further data, and its state.
+    """
     with abstract():
         return kind.from_contents(params, extra, InMemory(state))
 
@@ -240,7 +255,7 @@ def to_bytes(owner: Any) -> bytes:
 
 
 def pack(kind: str, contents: Contents) -> bytes:
-    """Return contents as bytes, from which a registered class of this name is restored."""
+    """Return contents as bytes, from which the class registered under the name `kind` can be rebuilt."""
     parts: list[Owner] = []
     params = {name: to_plain(value, parts) for name, value in contents.params.items()}
     extra = {name: to_plain(value) for name, value in contents.extra.items()}
@@ -259,7 +274,10 @@ def pack(kind: str, contents: Contents) -> bytes:
 
 
 def serialize(tensors: dict[str, np.ndarray], metadata: dict[str, str]) -> bytes:
-    """Arrays in the safetensors format, in order of their names: the same arrays give the same bytes."""
+    """Return arrays and metadata as bytes in the safetensors format.
+
+    Arrays are in order of their names, so equal arrays give equal bytes.
+    """
     places, end = {}, 0
     for name in sorted(tensors):
         array = tensors[name]
@@ -278,7 +296,7 @@ def serialize(tensors: dict[str, np.ndarray], metadata: dict[str, str]) -> bytes
 
 
 def _array_from_leaf(leaf: Any) -> np.ndarray:
-    """Convert a leaf to an array of a file; objects become JSON text."""
+    """Convert a field of a state to an array for a file; arrays of Python objects become JSON text."""
     if isinstance(leaf, np.ndarray) and leaf.dtype == object:
         return np.frombuffer(json.dumps([plain_object(value) for value in leaf]).encode(), np.uint8)
     return np.ascontiguousarray(leaf).reshape(np.shape(leaf))
@@ -305,7 +323,7 @@ def object_from_plain(value: Any) -> Any:
 
 
 def save(path: str | Path, owner: Any) -> None:
-    """Write an owner of a registered class from what it says of itself; ValueError for what `load` cannot build."""
+    """Write an owner of a registered class to `path`; raise ValueError if `load` could not rebuild it."""
     write_atomically(_place(path), to_bytes(owner))
 
 
@@ -316,7 +334,10 @@ def _place(path: Any) -> Path:
 
 
 def read(data: bytes, source: str = "data") -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Header and arrays of what `to_bytes` gave; ValueError with one sentence, about `source`, for anything else."""
+    """Return the header and the arrays in the bytes that `to_bytes` made.
+
+    For any other bytes, raises ValueError with one sentence, in which `source` names where the data came from.
+    """
     from safetensors import SafetensorError, deserialize
 
     try:
@@ -345,7 +366,7 @@ def read(data: bytes, source: str = "data") -> tuple[dict[str, Any], dict[str, n
 
 
 def _other_writer(source: str, version: int, reason: str) -> ValueError:
-    """Return the error for a file of an earlier onepass that this one cannot read."""
+    """Make the error for a file written by an earlier version of onepass that this version cannot read."""
     writer, reader = WRITERS[version], sys.modules[PACKAGE].__version__
     return ValueError(
         f"{source} was written by onepass {writer}; onepass {reader} does not read it: {reason}; learn the model again "
@@ -354,7 +375,7 @@ def _other_writer(source: str, version: int, reason: str) -> ValueError:
 
 
 def _array(part: dict[str, Any]) -> np.ndarray:
-    """Return an array of a file, in memory of its own."""
+    """Return one array of a file, described by its safetensors entry, as a copy in new memory."""
     if part["dtype"] not in DTYPES:
         raise ValueError(f"arrays of {part['dtype']} are none of ours")
     data = part["data"] if isinstance(part["data"], bytearray) else bytearray(part["data"])
@@ -365,7 +386,7 @@ def _array(part: dict[str, Any]) -> np.ndarray:
 
 
 def _sentence(trouble: BaseException) -> str:
-    """Return the error in one line."""
+    """Return the message of an exception on one line."""
     return (str(trouble).splitlines() or [type(trouble).__name__])[0][:LONGEST]
 
 
@@ -444,18 +465,24 @@ def _build_owner(data: bytes, source: str) -> Any:
 
 
 class Parts(NamedTuple):
-    """Plain data and arrays of owners among the arguments that are not built yet, by their places."""
+    """Contents of owners among the arguments that are not rebuilt yet; `left` maps their index in the file to them."""
 
     left: dict[int, tuple[dict[str, Any], FromFile]]
 
     def build(self, kind: Any, given: dict[str, Any], place: Any) -> Any:
-        """Build the owner at a place; KeyError if the place belongs to another."""
+        """Build the owner with index `place` in the file, of class `kind` with arguments `given`.
+
+        Raises KeyError if it was built already or does not exist.
+        """
         extra, held = self.left.pop(place)
         return kind.from_contents(given, extra, held)
 
 
 def _split_parts(tensors: dict[str, np.ndarray], extras: list[dict[str, Any]]) -> tuple[dict[str, np.ndarray], Parts]:
-    """Split arrays into those of the owner and those of its parts; KeyError or ValueError for any other array."""
+    """Split a file's arrays into those of the owner itself and those of its parts.
+
+    `extras` holds the plain data of each part. Raises ValueError if an array belongs to neither.
+    """
     own: dict[str, np.ndarray] = {}
     each: list[dict[str, np.ndarray]] = [{} for _ in extras]
     for name, array in tensors.items():

@@ -1,7 +1,8 @@
-"""A child forked while threads work gets their locks as they are, and the threads that would open them are gone.
+"""Fork hooks, which keep locks usable in a child process that is forked while threads work.
 
-So whoever forks waits until the locks are open: first what threads may hold while they wait for other locks (objects
-that learn, rw_lock.py), then the others. They are re-entrant, for a signal's handler may fork as well.
+Such a child inherits the locks as they are, but not the threads that would release them. Therefore `os.fork` first
+waits until the locks are released: first the locks of objects that learn (rw_lock.py), which threads may hold while
+they wait for other locks, then all others. The locks are re-entrant, because a signal handler may fork as well.
 """
 
 import os
@@ -10,7 +11,7 @@ from typing import Any, NamedTuple
 
 
 class ForkHooks(NamedTuple):
-    """Functions to call before a fork, and afterwards in the parent and in the child."""
+    """Functions to call at a fork: `close` before it, then `open` in the parent and `open_in_child` in the child."""
 
     close: Callable[[], None]
     open: Callable[[], None]
@@ -22,13 +23,13 @@ _locks: list[Any] = []
 
 
 def open_at_fork(lock: Any) -> Any:
-    """Return the lock: `os.fork` waits for it, and it is open in the child."""
+    """Register a lock so that `os.fork` waits for it and it is unlocked in the child; return the lock."""
     _locks.append(lock)
     return lock
 
 
 def register_fork_hooks(outer: ForkHooks) -> None:
-    """Close these before all locks, and open them after all."""
+    """Register hooks that are closed before all locks at a fork, and opened after them."""
     _outer.append(outer)
 
 

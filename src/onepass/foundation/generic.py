@@ -26,13 +26,14 @@ from onepass.foundation.compilation import attach_cache, include_source, is_ours
 
 
 def compiled(function: Callable, *, nogil: bool = True) -> Any:
-    """``numba.njit`` with a disk cache that cannot go stale; a function without a source file is not cached.
+    """Compile a function with ``numba.njit`` and the package's disk cache, which never goes stale.
 
-    Sums may be reassociated (so that they are vectorized); NaN and infinities keep their meaning. Use it for helpers
-    of your own designs as well: a plain ``njit`` function in another file is not seen by the cache.
-    nogil: let other Python threads run while Python has called it; that takes 0.06 µs. False for what is over sooner.
+    A function without a source file is not cached. Floating-point sums may be reordered so that they are vectorized;
+    NaN and infinities keep their meaning. Use this decorator for helpers of your own designs as well, because the cache
+    does not notice a change of a plain ``njit`` function in another file.
 
-    Compiled callers get a twin that Python cannot call (numba_linking.py).
+    With `nogil`, other Python threads run while the function does; that costs 0.06 µs a call. Pass False for very short
+    functions. Compiled callers use a variant that Python cannot call (numba_linking.py).
     """
     if getattr(config, "DISABLE_JIT", False):  # all of it as Python: an index beyond an array is an IndexError
         return function
@@ -44,11 +45,11 @@ def compiled(function: Callable, *, nogil: bool = True) -> Any:
 
 
 def direct(function: Any, *like: Any) -> Callable:
-    """Return the compiled code of a function for arguments of the types that `like` has, to be called with these alone.
+    """Return the compiled code of a function for the argument types of `like`, callable with such arguments only.
 
-    A call of a compiled function first finds the type of every argument, which takes 2 to 20 µs where one is a state of
-    many arrays; this looks at none again. Whoever calls it answers for the types: those of classes, dtypes, dimensions
-    and layouts must be the same in every call. Tests let calls be checked (`verify_direct_calls`).
+    A normal call of a compiled function first determines the type of every argument, which takes 2 to 20 µs for a state
+    of many arrays. This callable skips that. The caller must make sure that classes, dtypes, dimensions and memory
+    layouts are the same in every call. Tests can have calls checked (`verify_direct_calls`).
     """
     if getattr(config, "DISABLE_JIT", False):
         return function
@@ -72,9 +73,10 @@ def direct(function: Any, *like: Any) -> Callable:
 
 
 def call_direct(code: dict[Any, Callable] | None, function: Any, *given: Any) -> Any:
-    """Call a compiled function by the code for the types of its first call here (`direct`).
+    """Call a compiled function without determining argument types again (`direct`).
 
-    None for `code` calls it as usual, so that types may differ.
+    `code` caches the compiled code for the types of the first call. With `code` None the function is called as usual,
+    so the types may differ from call to call.
     """
     if code is None:
         return function(*given)
@@ -88,9 +90,9 @@ _verified: list[bool] = []  # empty: direct calls are not checked
 
 
 def verify_direct_calls() -> None:
-    """Let what `direct` returns from now on raise AssertionError where a type is another one.
+    """Make all results of `direct` from now on raise AssertionError if an argument has another type than at first.
 
-    It is looked at in the first calls, and in every 32nd.
+    The first few calls are checked, and every 32nd call after that.
     """
     _verified.append(True)
 
@@ -103,14 +105,15 @@ def is_registered(function: Any, state: Any) -> bool:
 def generic(function: Callable, *, default: bool = False) -> Any:
     """Make a function that dispatches on the type of its first argument, in Python and in compiled code alike.
 
-    default: the body serves, compiled, every type that nobody has registered; else it says that there is none.
+    If `default` is True, the body is compiled for every type without a registered implementation. Otherwise the body is
+    called for such a type, and raises an error.
     """
     python = singledispatch(compiled(function) if default else function)
     members: dict[Any, Any] = {}
     other = python.dispatch(object) if default else None
 
     class Dispatch(AbstractTemplate):
-        """A call in compiled code is one of the member's own compiled function, found in the cache like any other."""
+        """numba template that replaces a call by the implementation registered for the state's type."""
 
         key = python
 

@@ -1,4 +1,4 @@
-"""Tables of HTML for notebooks (`_repr_html_`). All text is escaped."""
+"""HTML tables for notebooks (`_repr_html_`); all text is escaped."""
 
 from collections.abc import Iterable, Sequence
 from html import escape
@@ -17,7 +17,7 @@ def make_html(title: str, head: Sequence[str], rows: Iterable[Sequence[Any]], no
 
 
 def _cell(value: Any) -> str:
-    """Return a cell of a table."""
+    """Return one value as an HTML table cell."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         text = f"{value:,}" if isinstance(value, int) else f"{value:.6g}"
         return f'<td style="text-align: right">{text}</td>'

@@ -1,4 +1,4 @@
-"""Compiled functions on arrays; no states, no classes. Rows are vectors: k directions in d dimensions are (k, d)."""
+"""Compiled linear algebra on plain arrays. Vectors are stored as rows: k directions in d dimensions are (k, d)."""
 
 from functools import partial
 
@@ -25,9 +25,10 @@ ROUNDINGS = 500.0  # of ||A|| that products, and updates of an inverse root, may
 
 @compiled
 def dot(a, b):
-    """np.dot, compiled once for all callers: inlined everywhere, its checks would double the time to compile.
+    """Return np.dot(a, b), compiled once for all callers.
 
-    Small vectors and matrices times vectors are multiplied here: a call of BLAS costs more (a tenth of a microsecond).
+    Inlined everywhere, the checks of np.dot would double the time to compile. Small products of vectors and of matrices
+    with vectors are computed in a loop, because a call of BLAS costs a tenth of a microsecond.
     """
     if a.ndim == 1:
         if b.ndim == 1:
@@ -56,7 +57,7 @@ def dot(a, b):
 
 @compiled
 def fill(target, source):
-    """target[:] = source for matrices of equal shape; a loop compiles to far less code than an assignment."""
+    """Copy matrix `source` into `target` of equal shape; a loop compiles to far less code than a slice assignment."""
     for i in range(target.shape[0]):
         for j in range(target.shape[1]):
             target[i, j] = source[i, j]
@@ -64,7 +65,7 @@ def fill(target, source):
 
 @compiled
 def double_capacity(rows):
-    """Return the rows in an array twice as long, followed by zeros."""
+    """Return a copy of an array (n, ...) with 2 n rows, where the new rows are zeros."""
     out = np.zeros((2 * rows.shape[0], rows.shape[1]))
     for i in range(rows.shape[0]):
         for j in range(rows.shape[1]):
@@ -74,28 +75,31 @@ def double_capacity(rows):
 
 @compiled
 def svd(matrix):
-    """Thin SVD, U diag(s) V: U (m, k), s (k,), V (k, n), all C-contiguous. Compiled once for all callers."""
+    """Return the thin SVD U diag(s) V of a matrix (m, n), with k = min(m, n): U (m, k), s (k,) and V (k, n).
+
+    All are C-contiguous. The function is compiled once for all callers.
+    """
     u, s, v = np.linalg.svd(np.ascontiguousarray(matrix), full_matrices=False)
     return np.ascontiguousarray(u), s, np.ascontiguousarray(v)
 
 
 @compiled
 def orthonormal(rows):
-    """Thin QR of the transpose: rows^T = Q^T T. Returns Q (m, n) with orthonormal rows, and T (m, m)."""
+    """Return Q (m, n) with orthonormal rows and T (m, m) with rows^T = Q^T T, the thin QR of the transpose."""
     q, t = np.linalg.qr(np.ascontiguousarray(rows.T))
     return np.ascontiguousarray(q.T), np.ascontiguousarray(t)
 
 
 @compiled
 def eigh(matrix):
-    """Eigenvalues, ascending, and eigenvectors as rows, of a symmetric matrix, in double precision."""
+    """Return the eigenvalues of a symmetric matrix, ascending, and its eigenvectors as rows, in double precision."""
     values, vectors = np.linalg.eigh(np.ascontiguousarray(matrix).astype(np.float64))
     return values, np.ascontiguousarray(vectors.T)
 
 
 @compiled
 def squared_norms(rows):
-    """||x||^2 of every row, shape (n, dim) -> (n,), in double precision."""
+    """Return ||x||^2 for every row x, shape (n, dim) -> (n,), in double precision."""
     out = np.empty(rows.shape[0])
     for i in range(rows.shape[0]):
         total = 0.0
@@ -107,9 +111,10 @@ def squared_norms(rows):
 
 @compiled
 def squared_distances(x, y):
-    """||x_i - y_j||^2 of rows x (n, d) and y (m, d), shape (n, m): one matrix product.
+    """Return the squared distances ||x_i - y_j||^2 (n, m) between rows x (n, d) and rows y (m, d).
 
-    Pairs closer than that would keep digits of (CLOSE), and rows of few features: from the differences.
+    They come from one matrix product. Pairs so close that this would lose digits (CLOSE), and rows with few features,
+    are computed from the differences instead.
     """
     direct = x.shape[1] <= FEW
     out = np.empty((x.shape[0], y.shape[0])) if direct else np.dot(x, y.T)
@@ -129,13 +134,13 @@ def squared_distances(x, y):
 
 @compiled
 def span_tolerance(eps):
-    """Return the share of ||x|| outside a span that counts as nothing; eps: of the arrays' dtype."""
+    """Return the fraction of ||x|| outside a span that is treated as rounding; `eps` is that of the arrays' dtype."""
     return min(IN_SPAN * float(eps), IN_SPAN_AT_MOST)
 
 
 @compiled
 def vector_norm(x):
-    """||x||, without underflow."""
+    """Return the Euclidean norm of a vector, without underflow."""
     total, largest = 0.0, 0.0
     for j in range(x.size):
         total += x[j] * x[j]
@@ -154,11 +159,11 @@ def vector_norm(x):
 
 @compiled
 def reorthogonalize(basis, row, coordinates, residual):
-    """Finish `split`, whose coordinates Q x and residual x - Q^T Q x are those of one pass; both in place.
+    """Finish `split` by a second projection where it is needed, and return the length of the residual.
 
-    Projects once more where the first pass cancelled more than two digits and left something, so that the residual is
-    orthogonal to Q to rounding. Returns its length; minus its length where the row is in the span, but for what
-    `in_span` calls nothing.
+    `coordinates` = Q x and `residual` = x - Q^T Q x come from one pass and are corrected in place. The second
+    projection is done if the first one cancelled more than two digits, so that the residual is orthogonal to Q up to
+    rounding. The result is minus the length, or 0, if the row lies in the span up to `span_tolerance`.
     """
     norm, length = vector_norm(row), vector_norm(residual)
     least = span_tolerance(np.finfo(basis.dtype).eps) * norm
@@ -177,9 +182,10 @@ def reorthogonalize(basis, row, coordinates, residual):
 
 @compiled
 def split(basis, row):
-    """Coordinates p = Q x and residual x - Q^T p of a row against orthonormal rows Q, and the residual's length.
+    """Return coordinates p = Q x, residual x - Q^T p and the residual's length for a row x and orthonormal rows Q.
 
-    A length not above 0 means: in the span (see `settle`). Cost 2 k d (4 k d when projected twice).
+    A length of 0 or below means that x lies in the span (see `reorthogonalize`). Cost: 2 k d for Q (k, d), and 4 k d if
+    the row is projected twice.
     """
     coordinates = dot(basis, row)
     residual = dot(coordinates, basis)
@@ -191,24 +197,29 @@ def split(basis, row):
 
 @compiled
 def omission_error(coordinates, length):
-    """Return the change of x x^T, in its 2-norm, if the part of x outside a span, `length` long, is dropped."""
+    """Return how far x x^T changes, in its 2-norm, if the part of x outside a span is dropped.
+
+    `coordinates` are those of x in the span, and `length` is the norm of the dropped part.
+    """
     return length * (2.0 * vector_norm(coordinates) + length)
 
 
 @compiled
 def product_rounding(eps, mass, reg):
-    """Return the rounding that products add to a bound of ||A - A_hat||_2 for rows of total squared norm `mass`.
+    """Return how much the rounding of products adds to a bound on ||A - A_hat||_2.
 
-    If an inverse root is kept instead of A, ||A|| is known to as many roundings: so is reg.
+    `mass` is the total squared norm of the rows, `reg` the regularization, `eps` the dtype's rounding unit. If an
+    inverse root is kept instead of A, ||A|| is known up to as many roundings, so `reg` counts as well.
     """
     return float(eps) * 2.0 * ROUNDINGS * (mass + reg) if mass > 0.0 else 0.0
 
 
 @compiled
 def inverse_root_error(eps, mass, reg):
-    """Return the rounding if only an inverse root is kept, which knows an eigenvalue v to eps v sqrt(v / reg).
+    """Return the rounding error of A if only an inverse root is kept.
 
-    Infinite if that would be more than a tenth of v: singular values of the root are roundings then.
+    Such a root gives an eigenvalue v of A up to eps v sqrt(v / reg). The result is infinite if that would exceed a
+    tenth of v, because the root's singular values are then only rounding. `mass` is the total squared norm of the rows.
     """
     lost = np.sqrt(1.0 + mass / reg)
     return product_rounding(eps, mass, reg) * lost if eps * lost < KNOWN else np.inf
@@ -216,16 +227,16 @@ def inverse_root_error(eps, mass, reg):
 
 @compiled
 def norm_limit(like):
-    """Return the largest norm of rows and parameters in the dtype of `like`.
+    """Return the largest norm allowed for rows and parameters in the dtype of `like`.
 
-    Sums of 10^8 products of two of them are finite.
+    The sum of 10^8 products of two such vectors is still finite.
     """
     return ROOM * np.sqrt(float(np.finfo(like.dtype).max))
 
 
 @partial(compiled, nogil=False)
 def first_nonfinite(rows, most):
-    """Index of the first row that has a NaN, an infinity, or a norm above `most`; -1 if there is none."""
+    """Return the index of the first row with a NaN, an infinity, or a norm above `most`; -1 if there is none."""
     square = most * most
     for i in range(rows.shape[0]):
         total = 0.0
@@ -238,10 +249,11 @@ def first_nonfinite(rows, most):
 
 @compiled
 def secular_shift(inside, values, bound):
-    """Return the mu >= 0 with sum of (inside_i values_i / (values_i + mu))^2 = bound^2, if the sum at mu = 0 is larger.
+    """Return the mu >= 0 that solves the secular equation sum of (inside_i values_i / (values_i + mu))^2 = bound^2.
 
-    Newton's method on 1 / norm(mu) - 1 / bound, which is concave in mu: it climbs from 0 and never overshoots. Parts
-    are squared in units of the largest, so that none overflows or is lost.
+    The sum at mu = 0 must be larger than bound^2. It is Newton's method on 1 / norm(mu) - 1 / bound, which is concave
+    in mu, so it climbs from 0 and never overshoots. Parts are squared in units of the largest, so that none overflows
+    or is lost.
     """
     shift, parts = 0.0, np.empty(values.size)
     for _ in range(SECULAR_STEPS):
@@ -271,7 +283,7 @@ def tisvd(vectors, values, left, right, rank):
     diagonalized (Wen, Zhang et al., algorithm 2; its s psi^T + psi s^T + c s s^T is a = s, b = psi + c s / 2). P has as
     many rows as there are directions, 0 to 2: repeated and zero updates add none. Exact while nothing is truncated;
     eigenvalues that are not positive are dropped. Returns vectors (r, n) and values (r,), descending, r <= rank.
-    Cost O(n k^2 + k^3).
+    The cost is O(n k^2 + k^3).
     """
     basis, first = _with_direction(vectors, left)
     basis, second = _with_direction(basis, right)
@@ -300,7 +312,7 @@ def tisvd(vectors, values, left, right, rank):
 
 @compiled
 def _with_direction(basis, row):
-    """Orthonormal rows, with one more for what `row` has outside their span, if anything; the row's coordinates."""
+    """Return the orthonormal rows, with one more if `row` has a part outside their span, and the row's coordinates."""
     if basis.shape[0] == 0:
         coordinates, residual, length = np.empty(0), row.copy(), np.sqrt(float(dot(row, row)))
     else:
@@ -323,9 +335,9 @@ NOTHING_LEFT = 64.0  # roundings of a diagonal entry below which a pivot is zero
 
 @compiled
 def semidefinite_root(matrix):
-    """Lower triangular L with L L^T = M (n, n), symmetric and positive semi-definite, in double precision.
+    """Return a lower triangular L with L L^T = M for a symmetric positive semi-definite M (n, n), in double precision.
 
-    Where a pivot is zero, to `NOTHING_LEFT` roundings of M's own precision, its column is zero. O(n^3 / 3).
+    If a pivot is zero up to `NOTHING_LEFT` roundings in M's precision, its column is zero. Cost n^3 / 3.
     """
     n, least = matrix.shape[0], NOTHING_LEFT * np.finfo(matrix.dtype).eps
     out = np.zeros((n, n))

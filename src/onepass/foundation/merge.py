@@ -1,4 +1,4 @@
-"""`merge_all(...)`: one owner from the shards of a stream."""
+"""The function `merge_all`, which merges models that learned shards of one stream."""
 
 from typing import Any
 

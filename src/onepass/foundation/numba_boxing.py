@@ -1,13 +1,13 @@
-"""Results leave compiled code without running Python code.
+"""Conversion of compiled results to Python objects without running Python code.
 
-numba finds the class of every array and NamedTuple that it returns by a Python function, and calls the class of a
-NamedTuple. A pending signal raises in there (Ctrl-C, the alarm of a timeout), and numba uses what came back without a
-look: the first Ctrl-C in a loop of `learn` was a segmentation fault. Here classes are constants of the compiled
-function, and `tuple.__new__`, which is C code, fills the tuple. Signals are heard after the call. It also takes less
-time: `learn` on an exact design, d = 20, 7 µs instead of 9.
+numba looks up the class of every returned array and NamedTuple by a Python function, and calls the NamedTuple's class.
+A pending signal (Ctrl-C, the alarm of a timeout) raises in there, and numba uses the failed result without a check:
+the first Ctrl-C in a loop of `learn` was a segmentation fault. Here the classes are constants of the compiled function,
+and `tuple.__new__`, which is C code, fills the tuple. Signals are handled after the call. This is also faster: `learn`
+on an exact design with d = 20 takes 7 µs instead of 9.
 
-numba's public interface has no way to replace the boxer of a type of its own, nor one that calls no
-Python; with either this file could go.
+numba's public interface cannot replace the conversion of its own types, and offers none that calls no Python. With
+either, this file could go.
 """
 
 from typing import Any
@@ -18,7 +18,7 @@ from numba.core.pythonapi import PythonAPI, _boxers
 
 
 class _Constants(PythonAPI):
-    """numba's interface to Python, where objects are not pickled, but kept beside the compiled function."""
+    """numba's interface to Python objects, with constants kept beside the compiled function instead of pickled."""
 
     def __init__(self, context: Any):
         super().__init__(context.context, context.builder)
@@ -36,7 +36,10 @@ def _box_array(kind: Any, value: Any, context: Any) -> Any:
 
 
 def _box_namedtuple(kind: Any, value: Any, context: Any) -> Any:
-    """Box a value as `kind.instance_class(*value)`; numba's own way is for derived classes, which may do more."""
+    """Convert a compiled NamedTuple to a Python object by `tuple.__new__`.
+
+    NamedTuple classes that define more than their fields use numba's own conversion.
+    """
     if kind.instance_class.__bases__ != (tuple,):
         return box_namedtuple(kind, value, context)
     api = _Constants(context)

@@ -1,8 +1,8 @@
-"""Code that only compiled code calls is optimized and turned into machine code once, as a part of its callers.
+"""Linking of compiled functions, so that a function called only by compiled code is translated once, with its callers.
 
-numba optimizes and translates every function for itself, with all that it calls: a function that is five calls deep,
-six times. Here a function is LLVM's text until its address is asked for, which calls from Python do, and calls in
-compiled code do not.
+numba optimizes and translates every function separately, together with everything it calls, so a function five calls
+deep is translated six times. Here a function stays LLVM text until its address is needed. Calls from Python need the
+address; calls in compiled code do not.
 """
 
 import contextlib
@@ -19,12 +19,12 @@ ENVIRONMENT = "_ZN08NumbaEnv"  # how the names of global variables begin that ho
 
 
 class Part(JITCodeLibrary):
-    """The code of a function and of what it calls: text (`whole` is False), or machine code."""
+    """Code of a function and of everything it calls: LLVM text while `whole` is False, machine code afterwards."""
 
     whole = False
 
     def _optimize_final_module(self) -> None:
-        """Later, with its callers."""
+        """Do nothing; the code is optimized later, as a part of its callers."""
 
     def _finalize_final_module(self) -> None:
         if getattr(self, "_compiled_object", None) is not None:  # machine code of the cache
@@ -35,7 +35,10 @@ class Part(JITCodeLibrary):
             self._finalized = True
 
     def get_pointer_to_function(self, name: str) -> int:
-        """Return the address; 0 if this library has no function of that name."""
+        """Return the address of a function, or 0 if the library has no function of that name.
+
+        The code is translated first if it is still text.
+        """
         self._ensure_finalized()
         if not self.whole and self._defines(name):
             self.whole = True
@@ -56,11 +59,11 @@ class Part(JITCodeLibrary):
 
     @property
     def codegen(self) -> Any:
-        """Whose `set_env` gives a global variable its value; that of a text is given when it becomes machine code."""
+        """Object whose method `set_env` sets global variables: numba's own for machine code, this one for text."""
         return self._codegen if self.whole else self
 
     def set_env(self, name: str, environment: Any) -> None:
-        """Later."""
+        """Do nothing; the variable is set when the text becomes machine code."""
 
     def serialize_using_object_code(self) -> tuple:
         """Return the tuple that numba's cache stores: object code, or bitcode if the library was not compiled whole."""
@@ -69,10 +72,9 @@ class Part(JITCodeLibrary):
 
 @contextlib.contextmanager
 def link_lazily() -> Iterator[None]:
-    """Make everything compiled or loaded in this block a `Part`; the caller holds numba's compiler lock.
+    """Make everything that is compiled or loaded in this block a `Part`; the caller holds numba's compiler lock.
 
-    numba times every function, with all that it calls, by telling it of every call of LLVM: within functions that are
-    compiled because others call them, the timers of those hear nothing.
+    numba's timers, which listen to every call of LLVM, are switched off meanwhile.
     """
     codegen, heard = cpu_target.target_context.codegen(), event._registered[LLVM]
     usual, listeners = codegen._library_class, list(heard)

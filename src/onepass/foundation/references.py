@@ -1,4 +1,4 @@
-"""Objects of users, named as MODULE:NAME."""
+"""Imports of user objects by a reference of the form MODULE:NAME."""
 
 import importlib
 import sys
@@ -7,13 +7,14 @@ from typing import Any
 
 
 class NoSuchName(ValueError):
-    """A reference that is not MODULE:NAME, or whose module has no such name."""
+    """Error for a reference that is not of the form MODULE:NAME, or whose module has no such name."""
 
 
 def import_reference(reference: str) -> Any:
-    """Import the object MODULE:NAME; Python finds MODULE, the current folder included, and NAME may have dots.
+    """Import an object by its reference "MODULE:NAME"; NAME may contain dots.
 
-    NoSuchName if there is no such name, ModuleNotFoundError if there is no such module, and whatever the module raises.
+    MODULE may be in the current folder. Raises NoSuchName if there is no such name, ModuleNotFoundError if there is no
+    such module, and whatever the module raises while it is imported.
     """
     module, _, name = reference.partition(":")
     if not module or module.startswith("."):

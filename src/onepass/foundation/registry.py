@@ -1,9 +1,9 @@
-"""Which classes a file may name: each registers itself beside its definition, and only these are ever built.
+"""Registry of the classes that a file may name; loading builds no others.
 
-A class that is registered has `params`, what its constructor was given as plain data (a dictionary, or a method that
-gives one), and is built again by its constructor. An instance among the arguments of another one is written as
-`plain(instance)` = {"kind": the name of its class, **params}. What else a file holds of an owner, of its own or as a
-part of another one (a design that knows rows already), and how it comes back, says `files.py`.
+A registered class has `params`, the constructor's arguments as plain data (a dictionary, or a method that returns one),
+and is rebuilt by its constructor. An instance that is an argument of another one is written as
+`to_plain(instance)` = {"kind": the name of its class, **params}. The module files.py describes how other data and
+arrays of an instance are stored.
 """
 
 import sys
@@ -25,7 +25,7 @@ PART = "part"  # where an instance says which part of a file holds what it knows
 def savable(kind: Kind) -> Kind:
     """Register a class, `kind`, which is returned: a decorator, for classes of your own as well.
 
-    ValueError if another class of that name is registered: files tell classes apart by their names.
+    Raises ValueError if another class of that name is registered, because files tell classes apart by their names.
 
     >>> import onepass as op
     >>> @op.extend.savable
@@ -43,7 +43,7 @@ def savable(kind: Kind) -> Kind:
 
 
 def _import_all_classes() -> None:
-    """Let every class of the package register itself, whichever of its modules were imported so far."""
+    """Import every module of the package that registers classes."""
     _ = sys.modules[PACKAGE].__all__
     for name in ("estimator", "learner"):
         package = import_module(f"{PACKAGE}.{name}")
@@ -65,13 +65,13 @@ def register_lazy(name: str, found: Callable[[], type]) -> None:
 
 
 def list_classes(family: type) -> list[type]:
-    """All registered classes of a family, in order of their names."""
+    """Return all registered classes that are subclasses of `family`, in order of their names."""
     _import_all_classes()
     return [_known[name] for name in sorted(_known) if issubclass(_known[name], family)]
 
 
 def find_class(name: Any) -> type:
-    """Return the class registered under a name; ValueError if there is none."""
+    """Return the class registered under a name. Raises ValueError if there is none."""
     if name not in _known and name not in _lazy:
         _import_all_classes()
     if name in _lazy:
@@ -82,7 +82,7 @@ def find_class(name: Any) -> type:
 
 
 def class_name(owner: Any) -> str:
-    """Return the name under which an object's class is registered; ValueError if it is not."""
+    """Return the name under which an object's class is registered. Raises ValueError if it is not."""
     kind = type(owner)
     if _known.get(kind.__name__) is not kind and kind.__name__ not in _lazy:
         raise ValueError(
@@ -93,9 +93,10 @@ def class_name(owner: Any) -> str:
 
 
 def to_plain(value: Any, parts: list[Any] | None = None) -> Any:
-    """Convert an argument to plain data: a registered instance to its kind and parameters, anything else stays.
+    """Convert an argument to plain data; a registered instance becomes its kind and parameters, anything else stays.
 
-    parts: takes the instances that know more than their parameters tell; each says its place there. None: they do not.
+    Instances that have learned something are appended to the list `parts`, and their index there is stored. If `parts`
+    is None, only their parameters are stored.
     """
     given = getattr(value, "given", getattr(value, "params", None))
     if given is None:
@@ -117,9 +118,10 @@ def has_equal_arguments(one: Any, other: Any) -> bool:
 
 
 def build(value: Any, part: Callable[[type, dict[str, Any], Any], Any] | None = None) -> Any:
-    """Invert `to_plain`, of nested instances too; ValueError for a kind that is not registered.
+    """Rebuild an argument from plain data, the inverse of `to_plain`.
 
-    part: gives an instance that knows something, from its class, its arguments and its place.
+    Raises ValueError for a kind that is not registered. The function `part` rebuilds an instance that had learned
+    something, from its class, its arguments and its index.
     """
     if not isinstance(value, dict):
         return value

@@ -1,7 +1,8 @@
-"""States as trees of arrays and scalars: copy, size, flatten, rebuild. Written once for every NamedTuple and tuple.
+"""States as trees of arrays and scalars, with functions to copy, measure, flatten and rebuild them.
 
-Abstract states: within `abstract()`, `zeros` and `copy` take no memory, so what a constructor begins with tells the
-names, shapes and dtypes of a state of any size for nothing. Files are held against that before anything is allocated.
+They work for every NamedTuple and tuple. Within `abstract()`, `zeros` and `copy` allocate no memory, so an initial
+state of any size tells the names, shapes and dtypes of its arrays at no cost. Files are compared with such abstract
+states before anything is allocated.
 """
 
 import mmap
@@ -19,7 +20,7 @@ _abstract: ContextVar[bool] = ContextVar("_abstract", default=False)
 
 @contextmanager
 def abstract() -> Iterator[None]:
-    """Within, states that begin are abstract: to be compared with, neither computed with nor written to."""
+    """Make new states abstract inside the block: they can be compared, but neither computed with nor written to."""
     token = _abstract.set(True)
     try:
         yield
@@ -33,7 +34,7 @@ def is_abstract() -> bool:
 
 
 def zeros(*shape: int, dtype: Any = np.float64) -> np.ndarray:
-    """Zeros that a state begins with; a stand-in without memory where states are abstract."""
+    """Return an array of zeros for a new state, or a stand-in without memory if new states are abstract."""
     if is_abstract():
         return np.broadcast_to(np.zeros((), dtype), shape)
     try:
@@ -43,7 +44,7 @@ def zeros(*shape: int, dtype: Any = np.float64) -> np.ndarray:
 
 
 def lazy_zeros(*shape: int, dtype: Any = np.float64) -> np.ndarray:
-    """Zeros whose memory the system clears page by page, where it is first written to, and not in this call."""
+    """Return an array of zeros whose memory the operating system clears page by page, when it is first written to."""
     size = int(np.prod(shape)) * np.dtype(dtype).itemsize
     if size < LARGE:
         return np.zeros(shape, dtype)
@@ -58,12 +59,15 @@ def lazy_zeros(*shape: int, dtype: Any = np.float64) -> np.ndarray:
 
 
 def full(value: float, *shape: int, dtype: Any = np.float64) -> np.ndarray:
-    """Return an array filled with a value, as `zeros`; if the value is infinite, learned entries may be, too."""
+    """Return an array filled with `value` for a new state, or a stand-in if new states are abstract.
+
+    If `value` is infinite, entries of a saved state may be infinite too.
+    """
     return np.broadcast_to(np.array(value, dtype), shape) if is_abstract() else np.full(shape, value, dtype)
 
 
 def identity(dim: int, scale: float, dtype: Any = np.float64) -> np.ndarray:
-    """Return scale I (dim, dim) for a new state; a stand-in if states are abstract."""
+    """Return `scale` times the identity matrix (dim, dim) for a new state, or a stand-in if new states are abstract."""
     out = zeros(dim, dim, dtype=dtype)
     if not is_abstract():
         np.fill_diagonal(out, scale)
@@ -80,7 +84,7 @@ def _names(state: Any) -> Any:
 
 
 def leaves(state: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """(path, array or scalar) of every leaf, paths like ``design.space.basis``."""
+    """Yield (path, array or scalar) for every leaf of a state, with paths such as ``design.space.basis``."""
     for name, value in zip(_names(state), state, strict=True):
         if is_state(value):
             yield from leaves(value, f"{prefix}{name}.")
@@ -89,7 +93,7 @@ def leaves(state: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def rebuild(template: Any, values: dict[str, Any], prefix: str = "") -> Any:
-    """Return the state shaped like `template` with the leaves in `values`."""
+    """Return a state with the structure of `template`; `values` maps each path to its array or scalar."""
     fields = [
         rebuild(value, values, f"{prefix}{name}.") if is_state(value) else values[prefix + name]
         for name, value in zip(_names(template), template, strict=True)
@@ -98,12 +102,12 @@ def rebuild(template: Any, values: dict[str, Any], prefix: str = "") -> Any:
 
 
 def copy_arrays(state: Any) -> Any:
-    """Return the state in new arrays: writable, aligned and C-contiguous."""
+    """Return the state with all arrays copied: writable, aligned and C-contiguous."""
     return rebuild(state, {k: np.array(v, order="C") if isinstance(v, np.ndarray) else v for k, v in leaves(state)})
 
 
 def copy(state: Any) -> Any:
-    """Return an independent copy: arrays are copied, scalars shared. An abstract state is returned itself."""
+    """Return a copy of a state with new arrays; scalars are shared, and an abstract state is returned itself."""
     return state if is_abstract() else copy_arrays(state)
 
 
@@ -114,12 +118,12 @@ def equal(one: Any, other: Any) -> bool:
 
 
 def nbytes(state: Any) -> int:
-    """Bytes held by the arrays of a state, 8 for every scalar."""
+    """Return the number of bytes in the arrays of a state, with 8 for every scalar."""
     return sum(value.nbytes if isinstance(value, np.ndarray) else 8 for _, value in leaves(state))
 
 
 def object_array(values: list[Any]) -> np.ndarray:
-    """Return a leaf that holds Python objects.
+    """Return a list of Python objects as an array, for a field of a state.
 
     If it is written to a file, they must be strings, numbers, booleans, None and tuples of them.
     """
@@ -130,7 +134,10 @@ def object_array(values: list[Any]) -> np.ndarray:
 
 
 def has_same_layout(state: Any, begun: Any, besides: tuple[str, ...] = ()) -> bool:
-    """Return True if shapes and scalars are those of a new state, except for leaves under the paths in `besides`."""
+    """Return True if `state` has the shapes and scalars of the new state `begun`.
+
+    Leaves whose paths begin with one of `besides` are not compared.
+    """
     return all(
         path.startswith(besides) or (value.shape == other.shape if isinstance(other, np.ndarray) else value == other)
         for (path, value), (_, other) in zip(leaves(state), leaves(begun), strict=True)
@@ -138,9 +145,9 @@ def has_same_layout(state: Any, begun: Any, besides: tuple[str, ...] = ()) -> bo
 
 
 def has_same_shapes(state: Any, begun: Any, besides: tuple[str, ...] = ()) -> bool:
-    """Return True if arrays have the shapes of a new state and counters are not negative.
+    """Return True if arrays have the shapes of the new state `begun` and integer counters are not negative.
 
-    Leaves under the paths in `besides` are not compared.
+    Leaves whose paths begin with one of `besides` are not compared.
     """
     return all(
         path.startswith(besides)

@@ -97,7 +97,7 @@ class Form(NamedTuple):
 
 
 class Download(NamedTuple):
-    """Address of a file; `checksum` is None if its home publishes none."""
+    """File of a data set with its address `url`; `checksum` is its MD5 sum, None if its home publishes none."""
 
     file: str
     url: str
@@ -105,10 +105,13 @@ class Download(NamedTuple):
 
 
 class Source(NamedTuple):
-    """Description of a data set: expected width and class counts, its stored forms, and downloads of the last one.
+    """Description of a data set.
 
-    A single count is that of all examples, and no count checks nothing; `home` says where a user gets the files if
-    there are no downloads.
+    - dim: number of columns; 0 checks nothing.
+    - counts: number of examples of each class, or only of all examples; an empty tuple checks nothing.
+    - forms: stored forms, of which the first found is read.
+    - downloads: files of the last form that are downloaded.
+    - home: where a user gets the files, if there are no downloads.
     """
 
     dim: int

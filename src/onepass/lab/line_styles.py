@@ -108,9 +108,9 @@ RC_PARAMS: Any = {
 
 
 def assign_styles(rows: Sequence[Row], key: str) -> dict[str, dict[str, Any]]:
-    """Return a style for every `key` ("policy" or "group") of the rows: colour by group, dashes by label.
+    """Return a style for every value of column `key` of the rows: colour by group, dashes by label.
 
-    No two share both. If a style is taken, the next dash pattern of the colour follows, then the next colour.
+    No two styles share both. If a style is taken, the next dash pattern of the colour follows, then the next colour.
     """
     found: dict[str, dict[str, Any]] = {}
     taken: set[tuple[str, Any]] = set()

@@ -1,10 +1,11 @@
-"""Users' own policies, problems, data sets and experiments, named MODULE:NAME on the command line.
+"""Loading of users' own policies, problems, data sets and experiments, which the command line names MODULE:NAME.
 
-MODULE is imported as Python imports it, the current folder included. NAME may be:
+MODULE is imported as Python does, also from the current folder. NAME may be:
 
-    a policy       a class or function that makes a bandit: NAME(dim=..., seed=...); a `Policy`; a sequence of these
-    an experiment  a study, say an `Experiment`; a `Dataset`, played as a bandit; a problem: NAME(seed) -> `Environment`
-    a figure       a `Figure`
+- a policy: a class or function NAME(dim=..., seed=...) that makes a bandit, a `Policy`, or a sequence of these
+- an experiment: a study such as an `Experiment`, a `Dataset`, which is played as a bandit, or a problem, that is a
+  function NAME(seed) that returns an `Environment`
+- a figure: a `Figure`
 """
 
 from collections.abc import Sequence

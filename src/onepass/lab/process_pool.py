@@ -1,4 +1,4 @@
-"""Play seeds in several processes: this one and its workers take the next task that nobody has begun.
+"""Play of seeds in several processes: the main process and its workers each take the next task that waits.
 
 Workers are processes of loky, joblib's process pool. They are started only if the remaining work takes longer than
 starting them, so a small run stays in one process. Every process uses one BLAS thread, so rows do not depend on the
@@ -63,9 +63,9 @@ def play(study: Study, task: Task, rounds: int, step: int, tick: Callable[[], No
 def play_all(
     study: Study, tasks: Sequence[Task], rounds: int, step: int, jobs: int | None, meter: Meter, cache: TaskCache
 ) -> tuple[dict[int, Results], bool]:
-    """Return the results by task index, and whether Ctrl-C came.
+    """Return the results by the index of the task, and True if Ctrl-C came.
 
-    After Ctrl-C the task in progress, if any, has `interrupted` set. Tasks in the cache are not played again.
+    After Ctrl-C, the task in progress, if any, has `interrupted` set. Tasks in the cache are not played again.
     """
     if jobs is not None and jobs < 1:
         raise ExperimentError(f"jobs must be at least 1, got {jobs}")
@@ -74,7 +74,7 @@ def play_all(
 
 
 class ProcessPool:
-    """Plays tasks in order in this process, while idle workers take the next ones."""
+    """Pool that plays tasks in order in this process, while its workers take the next ones."""
 
     def __init__(
         self,
@@ -104,7 +104,7 @@ class ProcessPool:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Shut the workers down; those that still play are killed."""
+        """Shut the workers down; workers that are still playing are killed."""
         if self.pool is not None:
             self.pool.shutdown(wait=True, kill_workers=not self.finished)
 
@@ -180,7 +180,10 @@ class ProcessPool:
 
 @contextmanager
 def _ignore_interrupts() -> Iterator[None]:
-    """Let processes that start meanwhile ignore Ctrl-C, which a terminal sends to all; this process ends them."""
+    """Let processes that start meanwhile ignore Ctrl-C.
+
+    A terminal sends Ctrl-C to all processes; this process ends the others itself.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -211,7 +214,7 @@ def _exit_with_parent(parent: int) -> None:
 
 
 def _play_in_worker(place: int) -> Results:
-    """Load compiled code, then play the task at an index."""
+    """Load compiled code, then play the task with the index `place`, and return its results."""
     study, tasks, rounds, step, steps, _ = WORKER_STATE
     for policy in tasks[place].policies:
         if policy.compile_key not in WARMED_UP_KINDS:

@@ -38,7 +38,7 @@ class Meter:
         self.bar.stop()
 
     def describe(self, note: str) -> None:
-        """Show what is done now."""
+        """Show a note on the present step beside the bar."""
         self.bar.update(self.task, description=f"{self.title}: {note}")
 
     def say(self, text: str) -> None:

@@ -1,4 +1,4 @@
-"""Play seeds on the machines of a Ray cluster; rows equal those of one process, except for seconds.
+"""Play of seeds on the machines of a Ray cluster; rows equal those of one process, except for seconds.
 
 A task is one seed, played by one worker. If a worker is lost, its task is played again. Finished tasks are cached in a
 folder, if one is given, so that an interrupted run continues.

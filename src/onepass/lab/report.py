@@ -18,7 +18,7 @@ PICTURE, TABLE, PAPER = "figure.png", "table.md", "figure.pdf"
 
 
 def publish(results: Results, folder: Path, keeper: Callable[[Results, Path], str], stream: TextIO) -> None:
-    """Save the results with `keeper`, print the table to `stream`, and name the files on standard error."""
+    """Save the results with `keeper`, print its table to `stream`, and name the files on standard error."""
     if results.interrupted:
         done = f"what is done is kept ({len(results.rows):,} rows)" if results.rows else "nothing was finished"
         print(f"onepass: interrupted; {done}", file=sys.stderr)

@@ -28,7 +28,7 @@ Tasks = Sequence[tuple[tuple[Policy, ...], int, str]]  # policies side by side, 
 
 
 class TaskCache:
-    """Cache of finished tasks; `folder=None` caches nothing."""
+    """Cache of finished tasks in a folder. `folder=None` caches nothing."""
 
     def __init__(self, folder: Path | None, study: Study, tasks: Tasks, rounds: int):
         self.folder = folder

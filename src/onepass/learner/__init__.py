@@ -1,4 +1,7 @@
-"""Online kernel learners: f(x) = w^T phi(x), learned one example at a time, on a budget B.
+"""Online kernel learners: f(x) = w^T phi(x), learned one example at a time, mostly within a budget of B examples.
+
+The columns are a learner's class, the data it stores, the cost of an example, and its source. d is the number of
+columns of a row, k the rank of a map.
 
 | class | holds | an example | source |
 | --- | --- | --- | --- |

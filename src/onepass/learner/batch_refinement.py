@@ -1,16 +1,19 @@
-"""Newton's method on all examples at once, on the map that one pass has made: what `OnlineKernelClassifier.fit` adds.
+"""Refinement of a one-pass fit by Newton's method on all examples at once, which `OnlineKernelClassifier.fit` adds.
+
+For weights w, decisions f_i and features phi_i of the examples, the steps and the choice of the penalty r are
 
     w <- w - s H^-1 (sum_i c_i l'(f_i) phi_i + r w),   H = sum_i c_i l''(f_i) phi_i phi_i^T + r I
     s: 1, halved until  sum_i c_i l(f_i) + r ||w||^2 / 2  falls;   c_i: the weight of example i, l: the logistic loss
     left out:  f_(i) = f_i + q_i c_i l'(f_i) / (1 - q_i c_i l''(f_i)),   q_i = phi_i^T H^-1 phi_i
     r = reg 2^k:  k from 0 up, else down, while  sum_i c_i l(f_(i))  falls; then the smallest of nearly the same
 
-f_(i) is, to first order, what the others decide on example i (Pregibon 1981). It says which penalty is right, and
-probabilities are calibrated on it: nothing is held out. Where rows drift the pass is better, and stays: it is compared
-on the last quarter of the examples with w of the first three quarters. Several classes have one r.
+It works on the feature map phi that the pass has made. f_(i) is, to first order, the decision for example i if it had
+been left out (Pregibon 1981). It shows which penalty r is right, and probabilities are calibrated on it, so nothing is
+held out. If rows drift, the one-pass fit is better and is kept: both are compared on the last quarter of the examples,
+with w of the first three quarters. Several classes have one r.
 
-A step costs O(n k^2), k features, as the pass does, but in matrix products; memory O(k^2), and features up to HELD. The
-vote of the example before keeps its weight: it says nothing of examples in no order.
+A step costs O(n k^2) for k features, as the pass does, but in matrix products. Memory is O(k^2), and features up to
+HELD. The feature for the previous example's vote keeps its weight, because it says nothing about examples in no order.
 """
 
 from collections.abc import Callable, Iterator
@@ -34,7 +37,11 @@ Blocks = Callable[[], Iterator[tuple[slice, np.ndarray]]]
 
 
 class PenalizedFit(NamedTuple):
-    """w (k,); left_out (n,): f_(i), of weight 0 f_i; loss: theirs, in all; reg: r."""
+    """Fit at one penalty.
+
+    w (k,) are the weights, and left_out (n,) the decisions f_(i) with example i left out (f_i for examples of weight
+    0). `loss` is the total loss of these decisions, and `reg` the penalty r.
+    """
 
     w: np.ndarray
     left_out: np.ndarray
@@ -44,7 +51,7 @@ class PenalizedFit(NamedTuple):
 
 @compiled
 def transform_rows(state, rows):
-    """Return phi of every row but for its last entry, (n, dim) -> (n, k - 1)."""
+    """Return the features phi of every row without the last one, (n, dim) -> (n, k - 1)."""
     own, found = copy_scratch(state), np.empty((rows.shape[0], state.phi.size - 1))
     for i in range(rows.shape[0]):
         fill_features(own, rows[i])
@@ -53,7 +60,7 @@ def transform_rows(state, rows):
 
 
 def _cache_blocks(blocks: Blocks, count: int, size: int) -> Blocks:
-    """Return the blocks of features (count, size), computed once if they are small."""
+    """Return the blocks of features (count, size); if they are small, they are computed once and stored."""
     if 8 * count * size > HELD:
         return blocks
     held = list(blocks())
@@ -61,13 +68,13 @@ def _cache_blocks(blocks: Blocks, count: int, size: int) -> Blocks:
 
 
 def _logistic_losses(f: np.ndarray, signs: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return c l(f, y), the logistic loss."""
+    """Return the weighted logistic losses c l(f, y), with y in {-1, 1} given by `signs`."""
     found: np.ndarray = weights * np.logaddexp(0.0, -signs * f)
     return found
 
 
 def _logistic_derivatives(f: np.ndarray, signs: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return c l'(f, y) and c l''(f, y)."""
+    """Return the weighted derivatives c l'(f, y) and c l''(f, y) of the logistic loss by f."""
     p = 0.5 - 0.5 * np.tanh(0.5 * signs * f)
     return -weights * signs * p, weights * p * (1.0 - p)
 
@@ -75,7 +82,10 @@ def _logistic_derivatives(f: np.ndarray, signs: np.ndarray, weights: np.ndarray)
 def _objective_and_derivatives(
     blocks: Blocks, w: np.ndarray, signs: np.ndarray, weights: np.ndarray, reg: float
 ) -> tuple[float, np.ndarray, np.ndarray]:
-    """Return the objective, its gradient (k,) and its Hessian (k, k) at w."""
+    """Return the penalized loss, its gradient (k,) and its Hessian (k, k) at the weights w (k,).
+
+    `signs` (n,) are the classes -1 or 1, `weights` (n,) the examples' weights, and `reg` the penalty.
+    """
     total, gradient, hessian = 0.5 * reg * float(w @ w), reg * w, reg * np.eye(len(w))
     for place, phi in blocks():
         f = phi @ w
@@ -89,7 +99,11 @@ def _objective_and_derivatives(
 def fit_at_penalty(
     blocks: Blocks, w: np.ndarray, signs: np.ndarray, weights: np.ndarray, reg: float, steps: int
 ) -> PenalizedFit:
-    """After so many steps from w; LinAlgError where H is not positive definite in floating point."""
+    """Return the fit at penalty `reg` after at most `steps` Newton steps from w.
+
+    `signs` (n,) are the classes -1 or 1, and `weights` (n,) the examples' weights. Raises LinAlgError if H is not
+    positive definite.
+    """
     total, gradient, hessian = _objective_and_derivatives(blocks, w, signs, weights, reg)
     for _ in range(steps):
         move, length = np.linalg.solve(hessian, gradient), 1.0
@@ -114,9 +128,10 @@ def fit_at_penalty(
 def search_penalty(
     blocks: Blocks, w: np.ndarray, signs: np.ndarray, weights: np.ndarray, reg: float, chosen: bool, steps: int
 ) -> list[PenalizedFit] | None:
-    """Return the fit of every class, w (classes, k) and signs (n, classes), at the penalty chosen for all.
+    """Return the fit of every class at a common penalty, for w (classes, k) and signs (n, classes).
 
-    It is `reg` if nothing is `chosen`. None if an H is not positive definite there.
+    If `chosen` is True, the penalty is searched for from `reg` on; otherwise it is `reg`. A fit takes at most `steps`
+    Newton steps. Returns None if an H is not positive definite at `reg`.
     """
     found: dict[int, list[PenalizedFit]] = {}
 
@@ -152,9 +167,10 @@ def refine_weights(
     chosen: bool,
     steps: int,
 ) -> tuple[np.ndarray, np.ndarray] | None:
-    """Weights like `state.w` and decisions like `before`, left out; None where the pass is better.
+    """Return refined weights like `state.w`, and left-out decisions like `before`; None if the one-pass fit is better.
 
-    signs, before: (n,), or (n, classes) for weights (classes, k). reg, chosen: as for `refined`.
+    signs and before are (n,), or (n, classes) if weights are (classes, k). `reg` and `chosen` are as in
+    `search_penalty`.
     """
     w, n = np.atleast_2d(state.w).copy(), len(before)
     columns, sides = before.reshape(n, -1), signs.reshape(n, -1)

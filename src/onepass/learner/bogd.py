@@ -1,9 +1,10 @@
 """BOGD, bounded online gradient descent with uniform removal (Zhao, Wang, Wu, Jin and Hoi 2012).
 
-    a_i <- (1 - step reg) a_i;   on a loss x joins with a = -step l'(f); a full budget first loses a uniformly random
-    example, and the others are multiplied by B / (B - 1), which keeps f unbiased
+    every example    a_i <- (1 - step reg) a_i for all stored examples i
+    on a loss        x is stored with a = -step l'(f); if the budget is full, a uniformly random example is removed
+                     first, and the others are multiplied by B / (B - 1), which keeps f unbiased
 
-No weight exceeds `cap` in size (the paper's C), or removals would let them grow. Cost O(B d) an example.
+No weight exceeds `cap` in size (the paper's C), because removals would let them grow. An example costs O(B d).
 """
 
 from typing import Any, NamedTuple
@@ -30,7 +31,10 @@ from onepass.learner.losses import Loss, make_loss, slope
 
 
 class BOGDState(NamedTuple):
-    """State of `BOGD`: `budget` holds the examples, and `turn` counts the losses so far."""
+    """State of `BOGD`: `budget` holds the examples, and `turn` counts the losses so far.
+
+    The other fields are settings of `BOGD`.
+    """
 
     budget: Budget
     turn: int

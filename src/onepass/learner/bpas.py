@@ -1,11 +1,11 @@
 """BPA-S, budgeted passive-aggressive learning, simple form (Wang and Vucetic 2010), hinge loss H = max(0, 1 - y f).
 
-    room left:  x joins with b = y min(C, H / k(x, x))
-    full:       one example r makes room:  w + (b_r phi(x) - a_r phi(x_r)),  b_r = a_r k(x_r, x) + y min(C, H)
-                (k(x, x) = 1), the r of the least ||change||^2 / 2 + C hinge(after)
+    room left:  x is stored with b = y min(C, H / k(x, x))
+    full:       one example r is removed:  w + (b_r phi(x) - a_r phi(x_r)),  b_r = a_r k(x_r, x) + y min(C, H)
+                (k(x, x) = 1), for the r with the least ||change||^2 / 2 + C hinge(after)
 
-b_r minimizes that objective for r: the change that leaves f(x) as it was, then a passive-aggressive step.
-Classification only; cost O(B d) an example: of the objective only scalars are needed.
+b_r minimizes that objective for r: it is the change that leaves f(x) as it was, followed by a passive-aggressive step.
+Classification only. An example costs O(B d), because the objective needs scalars only.
 """
 
 from typing import Any, NamedTuple

@@ -1,4 +1,4 @@
-"""What the learners with a budget share: at most B weighted examples, f = sum of a_i k(x_i, x)."""
+"""Storage shared by learners with a budget: at most B weighted examples, with f(x) = sum of a_i k(x_i, x)."""
 
 from typing import Any, NamedTuple
 
@@ -17,7 +17,11 @@ LEAST_WIDTH = 1e-150  # of a kernel: its square, and the square's inverse, are n
 
 
 class Budget(NamedTuple):
-    """points (B, dim), weights (B,), near (B,): scratch, k(x_i, x) of the last x; precision: 1 / (2 width^2)."""
+    """Stored examples of a learner, of which the first `used` count.
+
+    points (B, dim) holds the rows x_i, weights (B,) the a_i, and kernel_values (B,) is scratch for k(x_i, x) of the
+    latest x. precision is 1 / (2 width^2) of the Gaussian kernel.
+    """
 
     points: np.ndarray
     weights: np.ndarray
@@ -39,7 +43,7 @@ def copy_scratch_budget(budget):
 
 @compiled
 def kernel_expansion(budget, x):
-    """f(x); leaves the kernel values in budget.kernel_values."""
+    """Return f(x) = sum of a_i k(x_i, x), and leave the kernel values in budget.kernel_values."""
     fill_gaussian(budget.points, budget.used, x, budget.precision, budget.kernel_values)
     total = 0.0
     for i in range(budget.used):
@@ -49,7 +53,7 @@ def kernel_expansion(budget, x):
 
 @compiled
 def put_example(budget, place, x, weight):
-    """Put an example at a place: the next free one, or in place of another example."""
+    """Store an example x with its weight at index `place`, the next free one or that of another example."""
     for j in range(x.size):
         budget.points[place, j] = x[j]
     budget.weights[place] = weight
@@ -65,7 +69,7 @@ def put_example(budget, place, x, weight):
 
 @compiled
 def double_room(budget):
-    """Return the examples with room for twice as many."""
+    """Return the stored examples in arrays with room for twice as many."""
     weights = np.zeros(2 * budget.weights.size)
     for i in range(budget.used):
         weights[i] = budget.weights[i]
@@ -80,7 +84,7 @@ def double_room(budget):
 
 @compiled
 def free_or_random_index(budget, seed, turn):
-    """Return the next free place, or a uniformly random one if there is none: a hash of the seed and the turn."""
+    """Return the next free index, or a uniformly random one if none is free, from a hash of the seed and the turn."""
     count = budget.weights.size
     if budget.used < count:
         return budget.used
@@ -88,14 +92,14 @@ def free_or_random_index(budget, seed, turn):
 
 
 def make_budget(count: int, dim: int, width: float) -> Budget:
-    """Room for so many examples of this width, none yet."""
+    """Return empty storage for `count` examples of `dim` columns, with a Gaussian kernel of this width."""
     return Budget(
         points=zeros(count, dim), weights=zeros(count), kernel_values=zeros(count), used=0, precision=0.5 / width**2
     )
 
 
 def check_kernel_width(width: Any) -> float:
-    """Return the checked width of a kernel, whose square must be a number."""
+    """Return the width of a kernel as a float; raise ValueError if it or its square is not a finite positive number."""
     found = check.positive("width", width)
     if not LEAST_WIDTH <= found <= 1.0 / LEAST_WIDTH:
         raise ValueError(f"width must be from 1e-150 to 1e150, got {quote(width)}")
@@ -103,12 +107,12 @@ def check_kernel_width(width: Any) -> float:
 
 
 def check_sizes(budget: Any, width: Any) -> dict[str, Any]:
-    """Return the checked parameters of every learner with a budget."""
+    """Return the checked parameters `budget` and `width`, which every learner with a budget has."""
     return {"budget": check.integer("budget", budget, 2), "width": check_kernel_width(width)}
 
 
 def check_shrinkage(reg: Any, step: float) -> float:
-    """Return the checked reg of weights that shrink by 1 - step reg."""
+    """Return `reg`, or raise ValueError unless it is from 0 to below 1 / step, since weights shrink by 1 - step reg."""
     found = check.real("reg", reg)
     if not 0.0 <= found * step < 1.0:
         raise ValueError(f"reg must be from 0 to below 1 / step, got {quote(reg)}")

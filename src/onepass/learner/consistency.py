@@ -1,7 +1,7 @@
-"""What the rules of learners' files share: whether nothing that compiled code indexes by lies outside.
+"""Checks shared by the learners for states read from files: no index of compiled code may lie outside its array.
 
-Arrays have the shapes, and scalars the values, of a state that has just begun (`as_begun`); what differs is named by
-every learner in its own `fits`. Arrays and counters are named by paths, like ``sketching.buffer.used``.
+Arrays must have the shapes, and scalars the values, of a new state (`has_same_layout`). Each learner handles what may
+differ in its own `fits`. Arrays and counters are named by paths, such as ``sketching.buffer.used``.
 """
 
 from typing import Any
@@ -32,12 +32,12 @@ def growing_budget_fits(learner: Any, s: Any, begun: Any) -> bool:
 
 
 def buffer_fits(buffer: Any, mapped: bool) -> bool:
-    """Return True if a buffer is not full; a full one becomes a map at once."""
+    """Return True if a buffer's counters are valid: it is not full, because a full one becomes a map at once."""
     return 0 <= buffer.used <= buffer.weights.size and mapped == (buffer.used == buffer.weights.size)
 
 
 def sketch_fits(sketch: Any, dim: int) -> bool:
-    """Return True if the growing parts of a sketched Nystrom map fit together."""
+    """Return True if the arrays of a sketched Nystrom map that grow have consistent shapes, for rows of width `dim`."""
     size, rank = sketch.pp.shape[0], sketch.features.z.shape[1]
     return (
         sketch.points.shape == (max(len(sketch.points), 1), dim)

@@ -1,4 +1,4 @@
-"""The contract of an online kernel learner. One compiled loop, `progress`, serves all."""
+"""Contract of an online kernel learner; one compiled loop, `learn_examples`, serves all learners."""
 
 import numpy as np
 
@@ -12,19 +12,19 @@ def _unknown(state, name: str) -> TypeError:
 
 @generic
 def decision(state, x: np.ndarray) -> float:
-    """f(x) for one row, shape (dim,). It may write to scratch arrays of the state (`apart` gives others)."""
+    """Return f(x) for one row, shape (dim,). It may write to scratch arrays of the state."""
     raise _unknown(state, "decision")
 
 
 @generic
 def step(state, x: np.ndarray, y: float):
-    """Return the state after the example (x, y), and f(x) as it was before."""
+    """Return the state after the example (x, y), and f(x) before it."""
     raise _unknown(state, "step")
 
 
 @compiled
 def learn_examples(state, rows, targets):
-    """Decide, then learn, example by example: the state and the decisions (n,)."""
+    """Decide, then learn, example by example; return the state and the decisions (n,)."""
     decisions = np.empty(rows.shape[0])
     for i in range(rows.shape[0]):
         state, decisions[i] = step(state, rows[i], targets[i])
@@ -33,7 +33,10 @@ def learn_examples(state, rows, targets):
 
 @compiled
 def decide_rows(state, rows):
-    """Return f of every row, (n, dim) -> (n,). Nothing of the state is written: many threads may decide at once."""
+    """Return f of every row, (n, dim) -> (n,).
+
+    Nothing of the state is written, so many threads may decide at once.
+    """
     out, own = np.empty(rows.shape[0]), copy_scratch(state)
     for i in range(rows.shape[0]):
         out[i] = decision(own, rows[i])

@@ -1,12 +1,14 @@
-"""Terms of a decision: the part of f that every example, landmark, frequency or column adds.
+"""Explanations of a decision: the contribution of every example, landmark, frequency or column to f.
+
+The terms depend on the kind of learner:
 
     kernel expansion    f = sum_i a_i k(x_i, x)                                   terms a_i k(x_i, x)
     landmarks           f = w^T phi,  phi = Z^T k(x)                              terms (Z w)_i k(p_i, x)
-    frequencies         f = sum_j (w_j cos + w_(j + D / 2) sin) sqrt(2 / D)       terms: a wave each
-    KernelNewton        all of these, the columns of its linear part, a constant, and the vote of the example before
+    frequencies         f = sum_j (w_j cos + w_(j + D / 2) sin) sqrt(2 / D)       one term for each wave
+    KernelNewton        all of these, the columns of its linear part, a constant, and the vote of the previous example
 
-Nothing is lost: the terms add up to f, to rounding. Examples that lie close to each other may have large weights of
-both signs: read them together.
+Nothing is lost: the terms add up to f, up to rounding. Examples that lie close to each other may have large weights of
+both signs, so read them together.
 """
 
 from math import fsum
@@ -26,12 +28,11 @@ SHOWN = 5  # terms that `str` shows
 
 
 class Reason(NamedTuple):
-    """One term of a decision, and the contribution that it adds to f.
+    """One term of a decision, and its contribution to f.
 
     Contribution is value times weight, with two exceptions. A column of `KernelNewton`'s linear part contributes
     relative to the column's mean. A frequency has an angle as its value and an amplitude as its weight, and contributes
-    the
-    wave's value at the row.
+    the wave's value at the row.
 
     Parameters
     ----------
@@ -107,32 +108,36 @@ class Reasons(NamedTuple):
 
 
 def make_reasons(decision: float, terms: list[Reason]) -> Reasons:
-    """Sort terms by size of contribution, and leave out terms without weight and contribution."""
+    """Return the explanation with terms sorted by size of contribution, without terms that are zero."""
     told = [term for term in terms if term.weight != 0.0 or term.contribution != 0.0]
     return Reasons(decision, tuple(sorted(told, key=lambda term: -abs(term.contribution))))
 
 
 def _number_terms(name: str, values: np.ndarray, weights: np.ndarray) -> list[Reason]:
-    """Return numbered terms, each value times weight."""
+    """Return terms named `name`0, `name`1, ..., each contributing its value times its weight."""
     rows = zip(values.tolist(), weights.tolist(), (values * weights).tolist(), strict=True)
     return [Reason(f"{name}{i}", *row) for i, row in enumerate(rows)]
 
 
 def point_terms(name: str, points: np.ndarray, weights: np.ndarray, precision: float, x: np.ndarray) -> list[Reason]:
-    """Return the terms of a Gaussian kernel expansion on points (n, dim)."""
+    """Return the terms a_i k(x_i, x) of a Gaussian kernel expansion at the row x (dim,).
+
+    `points` (n, dim) are x_i, `weights` (n,) are a_i, `precision` is the factor of the squared distance in the kernel's
+    exponent, and `name` says what a point is.
+    """
     near = np.empty(len(points))
     fill_gaussian(points, len(points), x, precision, near)
     return _number_terms(name, near, weights)
 
 
 def budget_terms(budget: Budget, x: np.ndarray) -> list[Reason]:
-    """Return the terms of the examples held."""
+    """Return the terms of the stored examples, at the row x."""
     used = budget.used
     return point_terms("example", budget.points[:used], budget.weights[:used], budget.precision, x)
 
 
 def map_terms(features: Any, w: np.ndarray, x: np.ndarray) -> list[Reason]:
-    """Return the terms of w^T phi(x) for a map of landmarks, sketched or not, or of frequencies."""
+    """Return the terms of w^T phi(x) at the row x, for a map of landmarks, sketched or not, or of frequencies."""
     if isinstance(features, FourierState):
         half, phi = len(features.frequencies), np.empty(2 * len(features.frequencies))
         transform_row(features, x, phi)
@@ -145,7 +150,10 @@ def map_terms(features: Any, w: np.ndarray, x: np.ndarray) -> list[Reason]:
 
 
 def sketching_terms(state: Sketching, w: np.ndarray, x: np.ndarray) -> list[Reason]:
-    """Return the terms of the buffer, or of the landmarks once there is a map."""
+    """Return the terms of f at the row x: those of the buffer, or those of the landmarks once there is a map.
+
+    w holds the weights on the map's features.
+    """
     return map_terms(state.sketch, w, x) if state.mapped else budget_terms(state.buffer, x)
 
 

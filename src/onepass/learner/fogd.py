@@ -1,9 +1,11 @@
 """FOGD (Lu, Hoi, Wang, Zhao and Liu 2016): gradient descent on random Fourier features.
 
+With features phi(x) and loss l, an example changes the weights w by
+
     f = w^T phi(x);   w <- w - step l'(f) phi(x)
 
 phi has unit length; with the authors' unnormalized features their step of 0.001 and D / 2 = 200 frequencies are our
-step of 0.2. Cost O(D d) an example.
+step of 0.2. An example costs O(D d).
 """
 
 from typing import Any, NamedTuple
@@ -26,7 +28,7 @@ from onepass.learner.newton import inner_product
 class FOGDState(NamedTuple):
     """State of `FOGD`: the Fourier features `map` and their weights `w`, shape (D,).
 
-    `phi`, shape (D,), is scratch.
+    `phi`, shape (D,), is a work array. The other fields are settings of `FOGD`.
     """
 
     map: FourierState

@@ -1,15 +1,15 @@
 """FORKS (Wen, Zhang et al., algorithm 1): online Newton steps on a sketched Nystrom map, after a buffer is full.
 
-    1.  gradient descent:  f = sum of a_i k(x_i, x); on a loss x joins the buffer with a = -step l'(f)
+    1.  gradient descent:  f = sum of a_i k(x_i, x); on a loss x is stored in the buffer with a = -step l'(f)
     2.  f = w^T phi(x); on a loss, with g = l'(f) phi and u = A^-1 phi:
         w <- w - step A^-1 g,   w <- w - h(w^T phi) / (phi^T u) u,  h(z) = sign(z) max(|z| - bound, 0)
         A <- A + (sigma + eta / sqrt(t)) g g^T,  t: losses since A was alpha I
-    at every `update_every`-th loss x joins the sketches and phi changes: A = alpha I and w = 0, the reset; then the
-    step, on the new phi
+    at every `update_every`-th loss x is added to the sketches and phi changes: A = alpha I and w = 0, the reset; then
+    the step, on the new phi
 
-Wen, Zhang et al. update the map, predict and step. Only the loss of a round, and so its target, tells that the map
+Wen, Zhang et al. update the map, predict and step. But only the loss of a round, and so its target, tells if the map
 must be updated. This implementation therefore decides first, on the old map, and only then changes the map. The step
-for the example is on the new map, as in Wen, Zhang et al. If the update came one example later, all of it before the
+for the example is on the new map, as in Wen, Zhang et al. If the update came one example later, entirely before the
 target is known, the learner would make as many mistakes as with a step on the old map, which the reset forgets
 (docs/kernel_learners.md compares the orders).
 
@@ -50,7 +50,8 @@ from onepass.learner.sketching import (
 class FORKSState(NamedTuple):
     """State of `FORKS`: buffer and map in `sketching`, weights and a root of A^-1 in `newton`.
 
-    `decaying` is eta; `cap` bounds decisions of a map: C if weights are projected on the next example, else infinity.
+    `decaying` is eta. `cap` bounds decisions on the map: it is C if weights are projected before the next example is
+    decided, else infinity.
     """
 
     sketching: Sketching

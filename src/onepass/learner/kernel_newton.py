@@ -1,29 +1,32 @@
 """Online Newton steps for any loss, on any feature map, with any design: the recommended learner.
 
+For an example x with target y and loss l, the decision f, the features phi and the step are
+
     f = w^T phi,  phi = [map of x / scale, g (x - middle) / s, 1, y_last exp(-16 ||x - x_last||^2 / (2 width^2))]
     u = A^-1 phi,  q = phi^T u,  f' = argmin (f' - f)^2 / (2 q) + l(f', y)
     w <- w - l'(f') u,   A <- A + l''(f') phi phi^T where q > 1 / memory      (without a loss nothing changes)
 
-So w minimizes ||w - w_old||_A^2 / 2 + l(w^T phi, y): the step is exact for the example at hand. Losses without
-curvature take l'(f')^2 for it. With an endless memory, the squared loss and an exact design it is kernel ridge
-regression on the map. With a finite one steps stop shrinking once a direction holds as much as `memory` examples, and
-so follow what changes; most examples then cost one solve and no update. Measured, mistakes in % with memory None, 100,
-20, 3: preferences that turn around over 450,000 examples 30.6, 25.7, 25.6, 26.8 (200 Fourier features 30.2, 25.4, 24.9,
-25.6); ijcnn1, which stands still, 4.8, 4.8, 4.8, 4.7; spambase 9.1, 9.1, 9.0, 8.9.
+So w minimizes ||w - w_old||_A^2 / 2 + l(w^T phi, y): the step is exact for the present example. Losses without
+curvature use l'(f')^2 instead. With infinite memory, the squared loss and an exact design it is kernel ridge regression
+on the map. With finite memory, steps stop shrinking once a direction holds as much as `memory` examples, so the learner
+follows changes; most examples then cost one solve and no update. Measured, mistakes in % with memory None, 100, 20, 3:
+preferences that turn around over 450,000 examples 30.6, 25.7, 25.6, 26.8 (200 Fourier features 30.2, 25.4, 24.9, 25.6);
+ijcnn1, which does not change, 4.8, 4.8, 4.8, 4.7; spambase 9.1, 9.1, 9.0, 8.9.
 
-The last feature is the vote of the example before, as of a nearest neighbour. Where streams repeat themselves it is
-what is needed (adversarial german-1 of Wen, Zhang et al.: 5.1% mistakes with it, 40% without, repeating the last label
-5.7); elsewhere its weight stays near zero (no figure below moves by more than 0.2). `recent=False` leaves it out.
+The last feature is the vote of the previous example, as of a nearest neighbour. It is needed for streams that repeat
+themselves (adversarial german-1 of Wen, Zhang et al.: 5.1% mistakes with it, 40% without, repeating the last label
+5.7). Elsewhere its weight stays near zero (no figure above moves by more than 0.2). `recent=False` leaves it out.
 
-The second part is linear (linear_part.py); what its length g is, the first examples tell. It is what wide and rare
-features need, and where rows are wide and sparse it is all there is, on a sketched design; very wide rows are hashed.
+The second part is linear (linear_part.py), with a length g that is chosen on the first examples. Wide and rare features
+need it. If rows are wide and sparse it is the only part, on a sketched design; very wide rows are hashed.
 
-Nothing has to be known before: scale (standard deviations of the features; for regression mean and deviation of the
-targets), width (their median distance) and landmarks come from the first `warm_up` examples. While these arrive, the
-map is made again after 1, 2, 4, ... of them, and all of them are learned again on it; then map and scale stay. Features
-that leave the range of these examples by more than half of it are cut there, or a column of row numbers would put all
-rows far from all landmarks. Rows that move elsewhere altogether want `follow=True` or Fourier features, which know no
-place. Cost of an example: O(size (d + rank)) for the map and a row of the design, O(rank^2) for an exact one.
+Nothing has to be known in advance. Scale (standard deviations of the features; for regression also mean and deviation
+of the targets), width (their median distance) and landmarks come from the first `warm_up` examples. While these arrive,
+the map is made again after 1, 2, 4, ... of them, and all of them are learned again on it; then map and scale stay.
+Features that leave the range of these examples by more than half of it are clipped, because a column of row numbers
+would otherwise put all rows far from all landmarks. For rows that move elsewhere altogether use `follow=True` or
+Fourier features, which have no location. An example costs O(size (d + rank)) for the map and a row of the design,
+O(rank^2) for an exact one.
 """
 
 import math
@@ -295,7 +298,10 @@ class KernelNewton(Learner):
         )
 
     def _learn(self, rows: np.ndarray, targets: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
-        """Learn up to the next remake of the map, again and again, and return the decisions."""
+        """Learn rows (n, d) with targets (n,) and weights (n,) or None, and return the decisions made before.
+
+        The map is made again whenever it is due.
+        """
         done, decisions, warm_up = 0, np.empty((len(rows), *self.output_shape)), self.params["warm_up"]
         weights = np.ones(len(rows)) if weights is None else weights
         while done < len(rows):
@@ -391,7 +397,10 @@ class KernelNewton(Learner):
         self._state = self._replace_fields(learned, n_seen=s.n_seen, **kept)
 
     def _relearn(self, fresh: Any, rows: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> Any:
-        """Learn the first examples from a fresh state, with the gain and share of reg of least loss."""
+        """Return the state after the first examples, with the gain and the share of reg that have the least loss.
+
+        `fresh` is a state that has learned nothing.
+        """
         linear, gain, chosen = fresh.slope.size, self.params["gain"], len(rows) >= ENOUGH
         unit = SHORT if fresh.phi.size > linear + 2 and self.params["loss"] != "logistic" else 1.0
         gains = [unit * given for given in GAINS[: len(GAINS) if linear and chosen else 1]] if gain is None else [gain]
@@ -438,7 +447,10 @@ class KernelNewton(Learner):
     def _try_gain(
         self, fresh: Any, rows: np.ndarray, targets: np.ndarray, weights: np.ndarray, given: float, share: float
     ) -> tuple[Any, float]:
-        """Learn the first examples with a given gain and share of reg, and return state and loss."""
+        """Return the state after the first examples and its loss, with the gain `given` and a share of reg.
+
+        `fresh` is a state that has learned nothing.
+        """
         begun = fresh._replace(
             slope=given * fresh.slope,
             design=self._design(fresh.phi.size, share).initial_state(),
@@ -515,12 +527,12 @@ class KernelNewton(Learner):
     def _learn_block(
         self, state: Any, rows: np.ndarray, targets: np.ndarray, weights: np.ndarray
     ) -> tuple[Any, np.ndarray]:
-        """Learn these examples, and return the new state and the decisions."""
+        """Return the state after rows (n, d) with targets (n,) and weights (n,), and the decisions made before them."""
         found: tuple[Any, np.ndarray] = learn_weighted_examples(state, rows, targets, weights)
         return found
 
     def _total_loss(self, state: Any, decisions: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> float:
-        """Return the total loss of these decisions."""
+        """Return the sum of the losses of decisions (n,) on targets (n,), multiplied by weights (n,)."""
         center, spread = state.center, state.spread
         return float(total_loss(state.loss, (decisions - center) / spread, (targets - center) / spread, weights))
 

@@ -1,8 +1,8 @@
 """Kernelized online gradient descent without a budget (Kivinen, Smola and Williamson 2004): the reference.
 
-    f = sum of a_i k(x_i, x);  a_i <- (1 - step reg) a_i,  and on a loss x joins with a = -step l'(f)
+    f = sum of a_i k(x_i, x);  a_i <- (1 - step reg) a_i,  and on a loss x is stored with a = -step l'(f)
 
-Cost O(n d) an example and O(n d) memory for n examples learned from.
+An example costs O(n d) and O(n d) memory for n examples learned from.
 """
 
 from typing import Any, NamedTuple
@@ -22,7 +22,10 @@ ROOM = 16  # initial capacity in examples; full arrays double
 
 
 class KOGDState(NamedTuple):
-    """State of `KOGD`: `budget` holds every example learned from, and its room doubles as needed."""
+    """State of `KOGD`: `budget` holds every example learned from, and its room doubles as needed.
+
+    The other fields are settings of `KOGD`.
+    """
 
     budget: Budget
     loss: Loss

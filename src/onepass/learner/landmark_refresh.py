@@ -1,15 +1,15 @@
-"""Landmarks that follow rows which move to places never seen: looked for after every `warm_up` examples.
+"""Landmarks that follow rows which move to new places; this is checked after every `warm_up` examples.
 
-A row has moved where its nearest landmark is more than FAR widths away, or where one of its features leaves its range
-and is cut. Once more than HALF of the last `warm_up` rows have, half of the landmarks are kept and half are chosen
-from these rows, scales and width are theirs, and features may range over both. Nothing is forgotten that a landmark
-holds: weights of the new map are those that decide at the old landmarks as before,
+A row has moved if its nearest landmark is more than FAR widths away, or if one of its features leaves its range and is
+clipped. Once more than HALF of the last `warm_up` rows have moved, half of the landmarks are kept and half are chosen
+from these rows, which also determine scales and width; features may range over both. What a landmark holds is not
+forgotten. The weights of the new map give the same decisions at the old landmarks as before,
 
     min_v  sum_j (v^T phi'(p_j) - f(p_j))^2 + RIDGE ||v||^2      for every class, the linear part left as it is
 
-and A = reg I + HELD sum_j phi'(p_j) phi'(p_j)^T there. Then the last rows are learned again, each decided before; this
-is taken only if the later half of them so has less loss than where all are decided by what was known. A column of row
-numbers leaves its range for ever, and must not cost what the others say.
+and A = reg I + HELD sum_j phi'(p_j) phi'(p_j)^T there. Then the last rows are learned again, each decided before. The
+new map is used only if the later half of them has less loss in this way than by the old decisions. A column of row
+numbers, for example, leaves its range for ever and must not cost what the others say.
 """
 
 from typing import Any
@@ -31,7 +31,7 @@ RIDGE = 1e-6  # in squares of f
 
 
 def has_moved(s: Any) -> bool:
-    """Return True if the last rows, in `early`, are far from the landmarks."""
+    """Return True if most of the last rows, in the state's buffer, are far from the landmarks."""
     rows = s.buffer_rows
     cut = ((rows < s.low) | (rows > s.high)).any(axis=1)
     near = squared_distances(np.ascontiguousarray(np.clip(rows, s.low, s.high) * s.inverse_scale), s.map.points)
@@ -40,9 +40,9 @@ def has_moved(s: Any) -> bool:
 
 
 def refresh_landmarks(s: Any, p: dict[str, Any], rank: int, design: Any, near: float) -> Any:
-    """Return the state on landmarks half of which are among the last rows; these are to be learned again.
+    """Return the state on new landmarks, half of which are among the last rows; these rows must be learned again.
 
-    p: parameters of `KernelNewton`; design: as it begins; near: NEAR of the vote.
+    `p` holds the parameters of `KernelNewton`, `design` is the initial design, and `near` is the vote's factor NEAR.
     """
     rows, linear = s.buffer_rows, s.slope.size
     scale = np.where(s.inverse_scale > 0.0, s.inverse_scale, 1.0)

@@ -25,7 +25,8 @@ from onepass.learner.sparse_input import check_rows, split_rows, to_dense
 class Learner(files.Owner):
     """Base class of online kernel learners: f(x) = w^T phi(x), learned one example at a time.
 
-    Members are final and define the initial state.
+    Subclasses define the initial state and are not subclassed further.
+
     Targets are -1 and 1 for the losses hinge, squared_hinge and logistic; any numbers for squared, huber and
     epsilon_insensitive (of the given loss_width). Rows are dense or sparse; sparse rows become dense a megabyte at a
     time.
@@ -117,11 +118,14 @@ class Learner(files.Owner):
         return decisions
 
     def columns(self, dim: int) -> int:
-        """Return the number of columns, at least 1, that rows of width `dim` have once they are dense."""
+        """Return the number of columns, at least 1, that rows of width `dim` have in the learner.
+
+        It is smaller than `dim` for a learner that hashes wide rows.
+        """
         return dim
 
     def _dense(self, rows: Any) -> np.ndarray:
-        """Convert rows to the dense form that the compiled loop takes."""
+        """Convert rows to dense arrays of `columns` columns, as the compiled loop needs them."""
         return to_dense(rows)
 
     @property
@@ -130,12 +134,15 @@ class Learner(files.Owner):
         return False
 
     def _learn(self, rows: np.ndarray, targets: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
-        """Decide and learn dense examples, at least one, and return the decisions."""
+        """Decide on rows (n, columns), learn them with targets (n,) and weights (n,) or None, and return the decisions.
+
+        There is at least one row.
+        """
         self._state, decisions = learn_examples(self._state, rows, targets)
         return decisions
 
     def compile_for(self, X: Any, y: Any) -> None:
-        """Compile what learning examples X (n, dim), y (n,) needs; the learner stays as it is."""
+        """Compile everything that learning examples X (n, dim), y (n,) needs; the learner stays as it is."""
         twin, rows = self.copy(), self._rows(X)
         twin.learn_checked(twin._rows(rows[:1]), self.check_targets(y, rows.shape[0])[:1])
 
@@ -145,7 +152,7 @@ class Learner(files.Owner):
         return decisions, self.mistakes(decisions, np.asarray(y, np.float64))
 
     def mistakes(self, decisions: np.ndarray, targets: np.ndarray) -> np.ndarray:
-        """Return the cost of decisions on targets (n,): 0 or 1 for classification, else squared errors."""
+        """Return the costs of decisions on targets (n,): 0 or 1 each for classification, else squared errors."""
         if self.is_classifier:
             return (np.where(decisions < 0.0, -1.0, 1.0) != targets).astype(np.float64)
         return (decisions - targets) ** 2
@@ -282,7 +289,10 @@ class Learner(files.Owner):
         return make_reasons(decision, [] if self._state is None else self._terms(self._dense(rows)[0], names, decision))
 
     def _terms(self, x: np.ndarray, names: tuple[str, ...], decision: float) -> list[Reason]:
-        """Return the terms of f at a dense row (columns,), by default f itself as one term."""
+        """Return the terms of the decision f at a dense row x (columns,), by default f itself as one term.
+
+        `names` are those of the columns.
+        """
         return [Reason("f", 1.0, decision, decision)]
 
     @reading
@@ -349,7 +359,7 @@ class Learner(files.Owner):
 
     @classmethod
     def from_contents(cls, params: dict[str, Any], extra: dict[str, Any], held: files.StateSource) -> Self:
-        """Rebuild a learner from `params`, `extra` and `held`; ValueError if they do not belong together."""
+        """Rebuild a learner from the saved `params`, `extra` and arrays `held`; raise ValueError if they disagree."""
         learner = cls(**params)
         dim = check.integer("dim", extra["dim"], 0)
         restore_states([learner] if dim else [], dim, held)
@@ -360,7 +370,7 @@ class Learner(files.Owner):
         return {n: None if value is None else self.params.get(n, value) for n, value in self.get_params().items()}
 
     def given(self) -> dict[str, Any]:
-        """Return the constructor's arguments, as files hold them."""
+        """Return the constructor's arguments as they are saved in files."""
         return self._arguments()
 
     def states(self) -> tuple[Any, ...]:
@@ -368,7 +378,7 @@ class Learner(files.Owner):
         return () if self._state is None else (self._state,)
 
     def set_state(self, state: Any, dim: int) -> None:
-        """Go on from a state for rows of width `dim`."""
+        """Continue from a given state, for rows of width `dim`."""
         self._state, self.dim = state, dim
 
     def begin_with_dim(self, dim: int) -> Any:
@@ -381,10 +391,10 @@ class Learner(files.Owner):
         return self.fits(state, begun)
 
     def fits(self, state: Any, begun: Any) -> bool:
-        """Check shapes and scalars of a `state`, by default against those of the initial state `begun`.
+        """Return True if a `state` read from a file is valid, compared with the initial state `begun`.
 
-        No index of compiled code may lie outside: learners whose arrays grow or whose counters move override
-        this.
+        No index of compiled code may lie outside its array. The default compares shapes and scalars; learners whose
+        arrays grow or whose counters move override it.
         """
         return has_same_layout(state, begun)
 
@@ -405,7 +415,7 @@ class LearnerStates(NamedTuple):
 
 
 def restore_states(learners: list[Learner], dim: int, held: files.StateSource) -> None:
-    """Fill learners with the states held. Raises ValueError if they do not belong together."""
+    """Give learners the states in a file; raise ValueError if they do not belong to these learners."""
     begun = LearnerStates(tuple(one.begin_with_dim(dim) for one in learners))
 
     def fits(found: LearnerStates) -> bool:
@@ -418,7 +428,7 @@ def restore_states(learners: list[Learner], dim: int, held: files.StateSource) -
 
 
 def check_common(width: Any, loss: Any, loss_width: Any, step: Any) -> dict[str, Any]:
-    """Check the parameters that all learners have."""
+    """Return the parameters that all learners have, as a dictionary after a check."""
     make_loss(loss, loss_width)
     return {
         "width": check_kernel_width(width),

@@ -1,11 +1,13 @@
-"""The linear part beside kernel features: (x - middle) * slope, every column in its own units, rows of length 1.
+"""The linear part beside kernel features: (x - middle) * slope, with columns in their own units and rows of length g.
+
+Every column has the slope
 
     slope = g / (s r),   r = root mean square of ||(x - middle) / s|| over the first rows
 
-s: a column's standard deviation, around its mean; where more than half of it is zero, the root mean square of what is
-not, around zero: a feature that is rarely on counts as much as others when it is on, where a division by its deviation
-would make it the longest of all. A column that was zero all along takes the median scale of such columns, and is cut
-at REACH of them. Constant columns have no slope. Cost O(n dim).
+s is a column's standard deviation, and middle its mean. If more than half of a column is zero, s is instead the root
+mean square of its other values, and middle is zero. A feature that is rarely on then counts as much as others when it
+is on, while a division by its deviation would make it the longest of all. A column that was zero all along takes the
+median scale of such columns, and is clipped at REACH times it. Constant columns have slope 0. The cost is O(n dim).
 """
 
 from typing import NamedTuple
@@ -20,7 +22,10 @@ REACH = 3.0  # scales within which a column is held that has not been seen
 
 
 class LinearPart(NamedTuple):
-    """middle, slope (dim,); unseen (dim,): columns of zeros among sparse ones; reach: where these are cut."""
+    """Linear part (x - middle) * slope of rows x.
+
+    middle and slope are (dim,). unseen (dim,) marks columns of zeros among sparse ones, which are clipped at `reach`.
+    """
 
     middle: np.ndarray
     slope: np.ndarray
@@ -29,7 +34,10 @@ class LinearPart(NamedTuple):
 
 
 def make_linear_part(rows: np.ndarray, deviations: np.ndarray, constant: np.ndarray, standardize: bool) -> LinearPart:
-    """Return the linear part of the first rows (n, dim), with g = 1. deviations, constant (dim,): of the columns."""
+    """Return the linear part of the first rows (n, dim), with g = 1.
+
+    deviations (dim,) are the columns' standard deviations, and constant (dim,) marks constant columns.
+    """
     dim = rows.shape[1]
     if not standardize:
         middle, inverse, unseen, reach = np.zeros(dim), np.ones(dim), np.zeros(dim, bool), 0.0
@@ -50,7 +58,7 @@ def make_linear_part(rows: np.ndarray, deviations: np.ndarray, constant: np.ndar
 
 @compiled
 def total_loss(loss, decisions, targets, weights):
-    """Sum of weight l(f, y)."""
+    """Return the sum of weight * l(f, y) over decisions f and targets y."""
     total = 0.0
     for i in range(decisions.size):
         total += weights[i] * value(loss, decisions[i], targets[i])

@@ -1,4 +1,4 @@
-"""Losses of a decision f and a target y, and their slopes dl/df: one compiled function for all, chosen by number.
+"""Loss functions l(f, y) of a decision f and a target y, and their derivatives by f.
 
 hinge                max(0, 1 - y f)                     classification: y = -1 or 1
 squared hinge        max(0, 1 - y f)^2 / 2
@@ -6,6 +6,8 @@ logistic             log(1 + exp(-y f))
 squared              (f - y)^2 / 2                        regression
 huber                the same up to |f - y| = width, then linear
 epsilon-insensitive  max(0, |f - y| - width)
+
+One compiled function serves all of them; a loss is selected by its number.
 """
 
 from typing import NamedTuple
@@ -24,21 +26,21 @@ HINGE, SQUARED_HINGE, LOGISTIC, SQUARED, HUBER, EPSILON = range(6)
 
 
 class Loss(NamedTuple):
-    """kind: its number; width: of huber and epsilon_insensitive."""
+    """Loss function: `kind` is its number, and `width` that of the huber and epsilon-insensitive losses."""
 
     kind: int
     width: float
 
 
 def make_loss(name: str, width: float, allowed: tuple[str, ...] = CLASSIFICATION + REGRESSION) -> Loss:
-    """Return the loss of that name; ValueError for names that are not allowed and a width that is not positive."""
+    """Return the loss with this name; raise ValueError if it is not allowed or the width is not positive."""
     known = CLASSIFICATION + REGRESSION
     return Loss(known.index(check.choice("loss", name, allowed)), check.positive("loss_width", width))
 
 
 @compiled
 def value(loss, f, y):
-    """l(f, y)."""
+    """Return the loss l(f, y) of the decision f for the target y."""
     if loss.kind == HINGE:
         return max(0.0, 1.0 - y * f)
     if loss.kind == SQUARED_HINGE:
@@ -55,7 +57,7 @@ def value(loss, f, y):
 
 @compiled
 def slope(loss, f, y):
-    """dl/df; at a kink the smaller in size."""
+    """Return the derivative dl/df of the loss; at a kink, the one-sided derivative that is smaller in size."""
     if loss.kind == HINGE:
         return -y if y * f < 1.0 else 0.0
     if loss.kind == SQUARED_HINGE:
@@ -72,7 +74,7 @@ def slope(loss, f, y):
 
 @compiled
 def implicit_slope(loss, f, y, q):
-    """dl/df at the f' that minimizes (f' - f)^2 / (2 q) + l(f', y): there f' = f - q dl/df(f')."""
+    """Return dl/df at the f' that minimizes (f' - f)^2 / (2 q) + l(f', y), so that f' = f - q dl/df(f')."""
     if loss.kind == HINGE:
         return -y * min(1.0, (1.0 - y * f) / q) if y * f < 1.0 else 0.0
     if loss.kind == SQUARED_HINGE:
@@ -103,7 +105,7 @@ def implicit_slope(loss, f, y, q):
 
 @compiled
 def step_curvature(loss, f, y, gradient):
-    """Return the curvature that a step takes at its f: l'' if there is one, else l'^2, as online Newton steps do."""
+    """Return the curvature that a Newton step uses at f: l'' if the loss has one, else l'^2."""
     if loss.kind == LOGISTIC:
         p = abs(gradient)
         return p * (1.0 - p)

@@ -1,16 +1,18 @@
-"""KernelNewton for several classes: one map, one inverse, a weight vector a class.
+"""KernelNewton for several classes, with one map, one inverse, and a weight vector for each class.
 
-    f_c = w_c^T phi + v_c s_c k,   s_c = 1 for the class of the example before, -1 for others;  k = k(x_last, x) narrow
-    u = A^-1 phi,  q = phi^T u + k^2 / a,   f_c' = argmin (f' - f_c)^2 / (2 q) + l(f', y_c)        for every class
-    w_c <- w_c - l'(f_c') u,   v_c <- v_c - l'(f_c') s_c k / a
-    A <- A + h phi phi^T,  a <- a + h k^2 where phi^T u > 1 / memory;   h = mean over classes of l''(f_c')
+    f_c = w_c^T phi + v_c s_c k,   s_c = 1 for the class of the previous example, -1 for others;  k = k(x_last, x)
+    narrow u = A^-1 phi,  q = phi^T u + k^2 / a,   f_c' = argmin (f' - f_c)^2 / (2 q) + l(f', y_c)        for every
+    class w_c <- w_c - l'(f_c') u,   v_c <- v_c - l'(f_c') s_c k / a A <- A + h phi phi^T,  a <- a + h k^2 where phi^T u
+    > 1 / memory;   h = mean over classes of l''(f_c')
 
-Each class is told from all others, as by learners of their own; only curvature is shared, and so are map, solve and
-update, which are what an example costs: O(k^2 + classes k), k features. The vote of the example before has another
-sign for every class and so an inverse of its own, a number: A has no such feature (the last one is 0).
+Each class is separated from all others, as by learners of their own. They share the curvature, and with it map, solve
+and update, which are most of the cost of an example: O(k^2 + classes k) for k features. The vote of the previous
+example has another sign for every class and so its own inverse, the number a; A has no such feature (the last one is
+0).
 
-The mean is less than what a class's own examples add: the penalty is a SHARE of that of one class (docs/
-kernel_learners.md). The largest curvature at the whole penalty errs on 6.5% of digits, the mean at a sixteenth on 5.4.
+The mean curvature h is less than what a class's own examples add, so the penalty is a SHARE of that of one class
+(docs/kernel_learners.md). The largest curvature with the whole penalty errs on 6.5% of digits, the mean with a
+sixteenth on 5.4.
 """
 
 from typing import Any, NamedTuple
@@ -33,9 +35,13 @@ OTHERS = 0.25  # of the penalty for the hinges, whose curvature is larger
 
 
 class MulticlassNewtonState(NamedTuple):
-    """newton: map, design, w (classes, k) and all else of `KernelNewtonState`, its targets places of classes.
+    """State of the learner for several classes.
 
-    votes (classes,): v; f, slopes (classes,): scratch; vote_design: a.
+    - newton: map, design, weights w (classes, k) and all other fields of `KernelNewtonState`; its targets are class
+      indices.
+    - votes (classes,): weights v of the previous example's vote.
+    - vote_design: the number a, the vote's Gram matrix.
+    - f, slopes (classes,): scratch.
     """
 
     newton: KernelNewtonState
@@ -58,13 +64,13 @@ def copy_scratch_multiclass(state):
 
 @compiled
 def _target_sign(place, found):
-    """Return the target of a class: 1 if it is the class of the example, else -1."""
+    """Return the target of class `place`: 1 if it is the class `found` of the example, else -1."""
     return 1.0 if place == found else -1.0
 
 
 @compiled
 def _fill_decisions(state, x):
-    """Leaves f of all classes in state.f and phi in state.newton.phi; returns k(x_last, x)."""
+    """Write f of all classes to state.f and phi to state.newton.phi, and return k(x_last, x)."""
     newton, votes, f = state.newton, state.votes, state.f
     near = fill_features(newton, x)
     if newton.last_target == NO_CLASS:
@@ -77,7 +83,7 @@ def _fill_decisions(state, x):
 
 @compiled
 def _step_all(state, x, target, times):
-    """Return the state after an example of the class `target`, which counts so many times; f before it in state.f."""
+    """Return the state after an example of the class `target` that counts `times` times; state.f holds f before it."""
     near = _fill_decisions(state, x)
     newton, votes, f, slopes, vote_design = state.newton, state.votes, state.f, state.slopes, state.vote_design
     design, phi, w, classes = newton.design, newton.phi, newton.w, state.f.size
@@ -112,7 +118,10 @@ def _step_all(state, x, target, times):
 
 @compiled
 def _learn_all(state, rows, targets, weights):
-    """Decide, then learn, example by example: the state and the decisions (n, classes)."""
+    """Decide on and learn rows (n, d), one after the other; return the state and the decisions (n, classes).
+
+    targets (n, classes) are -1 or 1, and weights (n,) multiply the losses.
+    """
     decisions = np.empty((rows.shape[0], state.f.size))
     for i in range(rows.shape[0]):
         state = _step_all(state, rows[i], targets[i], weights[i])
@@ -123,7 +132,7 @@ def _learn_all(state, rows, targets, weights):
 
 @compiled
 def _decide_all(state, rows):
-    """Return f of every row and class, (n, dim) -> (n, classes). Nothing of the state is written."""
+    """Return f of every row and class, (n, dim) -> (n, classes), without changing the state."""
     decisions, own = np.empty((rows.shape[0], state.f.size)), copy_scratch(state)
     for i in range(rows.shape[0]):
         _fill_decisions(own, rows[i])
@@ -134,7 +143,7 @@ def _decide_all(state, rows):
 
 @compiled
 def _loss_of_all(loss, decisions, targets, weights):
-    """Sum over examples and classes of weight l(f, y)."""
+    """Return the sum of weight * l(f, y) over examples and classes, for decisions f and targets y (n, classes)."""
     total = 0.0
     for i in range(targets.size):
         for c in range(decisions.shape[1]):
@@ -143,9 +152,9 @@ def _loss_of_all(loss, decisions, targets, weights):
 
 
 class MulticlassNewton(KernelNewton):
-    """`KernelNewton` for `classes` classes, at least 3, as `learner` has its settings; targets are 0, 1, ...
+    """Learner for `classes` classes, at least 3, with the settings of the `KernelNewton` given as `learner`.
 
-    It is what `OnlineKernelClassifier` learns several classes with; decisions are (n, classes).
+    Targets are 0, 1, ... and decisions (n, classes). `OnlineKernelClassifier` uses it for several classes.
     """
 
     def __init__(self, *, classes: int, learner: KernelNewton):
@@ -169,7 +178,7 @@ class MulticlassNewton(KernelNewton):
         return out
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the place of the class of every row of X, (n, dim) -> (n,)."""
+        """Return the class index of every row of X, (n, dim) -> (n,)."""
         return self.decision_function(X).argmax(axis=1).astype(np.float64)
 
     def mistakes(self, decisions: np.ndarray, targets: np.ndarray) -> np.ndarray:
@@ -225,7 +234,7 @@ class MulticlassNewton(KernelNewton):
         return found
 
     def _terms(self, x: np.ndarray, names: tuple[str, ...], decision: float) -> list[Reason]:
-        """Terms of the largest f."""
+        """Return the terms of the largest class decision f at the row x."""
         s = self._state
         c = int(_decide_all(s, x[None])[0].argmax())
         w = s.newton.w[c].copy()

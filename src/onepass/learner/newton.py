@@ -1,18 +1,19 @@
-"""The online Newton step of Wen, Zhang et al., algorithm 1.
+"""The online Newton step of Wen, Zhang et al., algorithm 1, on features phi of which the first k are in use.
 
-It works on features phi of which some k may be in use, and allocates nothing.
+With f the decision and l the loss, an example changes the weights w and the matrix A by
 
     g = l'(f) phi,  u = A^-1 phi:   w <- w - step A^-1 g,   w <- w - h(w^T phi) / (phi^T u) u,
                                     A <- A + curvature g g^T;   h(z) = sign(z) max(|z| - bound, 0)
 
-The step uses A as it was before. Luo, Agarwal, Cesa-Bianchi and Langford 2016, proposition 1, for convex losses and any
-w' with |w'^T phi_t| <= bound for all t; A_t: before step t, c_t: its curvature, A_1 = alpha I:
+The step uses A as it was before, and allocates nothing. Luo, Agarwal, Cesa-Bianchi and Langford 2016, proposition 1,
+for convex losses and any w' with |w'^T phi_t| <= bound for all t, where A_t is A before step t, c_t its curvature, and
+A_1 = alpha I:
 
     sum of l(f_t) - l(w'^T phi_t)  <=  (alpha ||w'||^2 / step + step sum of g_t^T A_t^-1 g_t
                                         + sum of c_t (l'(f_t) (f_{t+1}' - w'^T phi_t))^2 / step) / 2
 
-f_{t+1}': of phi_t by the new w, within the bound. Wen, Zhang et al. have (sigma_t + eta_t) / step for c_t / step,
-sigma_t = 0.5; its authors' program c_t = 0.04 and the step 0.2.
+Here f_{t+1}' is the decision on phi_t by the new w, within the bound. Wen, Zhang et al. have (sigma_t + eta_t) / step
+for c_t / step, with sigma_t = 0.5; their program uses c_t = 0.04 and the step 0.2.
 """
 
 from typing import Any, NamedTuple
@@ -27,7 +28,11 @@ from onepass.foundation.state import zeros
 
 
 class Newton(NamedTuple):
-    """w (k,); root (k, k): R R^T = A^-1; v, u (k,): scratch. Arrays may be longer than the k in use."""
+    """State of the online Newton step; arrays may be longer than the k entries in use.
+
+    w (k,) are the weights and root (k, k) is R with R R^T = A^-1. v and u (k,) are scratch. The settings step, alpha,
+    curvature and bound are those of the module's formulas.
+    """
 
     w: np.ndarray
     root: np.ndarray
@@ -41,7 +46,7 @@ class Newton(NamedTuple):
 
 @compiled
 def inner_product(a, b):
-    """a^T b without a call of BLAS or an allocation."""
+    """Return a^T b without a call of BLAS or an allocation."""
     total = 0.0
     for i in range(a.size):
         total += a[i] * b[i]
@@ -50,7 +55,7 @@ def inner_product(a, b):
 
 @compiled
 def solve_features(state, phi):
-    """Leave R^T phi in v and A^-1 phi in u (k,); return phi^T A^-1 phi."""
+    """Write R^T phi to state.v and A^-1 phi to state.u (k,), and return phi^T A^-1 phi."""
     k = phi.size
     root, v, u = state.root, state.v, state.u
     for j in range(k):
@@ -68,7 +73,10 @@ def solve_features(state, phi):
 
 @compiled
 def project_weights(state, phi, f, q, bound):
-    """Move w, with w^T phi = f, to the nearest with |w^T phi| <= bound in the norm of A; u = A^-1 phi and q: solved."""
+    """Move w to the nearest weights with |w^T phi| <= bound, in the norm of A.
+
+    f is w^T phi and q is phi^T A^-1 phi; state.u must hold A^-1 phi.
+    """
     over = abs(f) - bound
     if over > 0.0:
         for j in range(phi.size):
@@ -77,7 +85,7 @@ def project_weights(state, phi, f, q, bound):
 
 @compiled
 def online_newton_step(state, phi, gradient, curvature):
-    """One step for l'(f) = gradient at features phi (k,); w and root in place."""
+    """Take one step in place on w and the root, for features phi (k,) and `gradient` = l'(f)."""
     k = phi.size
     w, q = state.w[:k], solve_features(state, phi)
     if q > 0.0:
@@ -98,7 +106,7 @@ def reset_newton(state, k):
 
 @compiled
 def add_dimension(state, k):
-    """Add a dimension after the k in use: A gains alpha on the diagonal, w a zero."""
+    """Add a dimension after the k in use: A gets alpha on its diagonal, and w a zero."""
     state.w[k] = 0.0
     for i in range(k):
         state.root[i, k], state.root[k, i] = 0.0, 0.0
@@ -106,7 +114,7 @@ def add_dimension(state, k):
 
 
 def init_newton(size: int, params: dict[str, Any]) -> Newton:
-    """Before the first reset, with room for `size` features."""
+    """Return the state before the first reset, with room for `size` features."""
     return Newton(
         w=zeros(size),
         root=zeros(size, size),
@@ -120,7 +128,7 @@ def init_newton(size: int, params: dict[str, Any]) -> Newton:
 
 
 def check_settings(alpha: float, curvature: float, bound: float) -> dict[str, float]:
-    """Return the checked parameters of the step."""
+    """Return the settings alpha, curvature and bound of the step as a dictionary after a check."""
     return {
         "alpha": check.positive("alpha", alpha),
         "curvature": check_curvature("curvature", curvature),
@@ -129,7 +137,7 @@ def check_settings(alpha: float, curvature: float, bound: float) -> dict[str, fl
 
 
 def check_curvature(name: str, value: float) -> float:
-    """Return a checked curvature."""
+    """Return a curvature, or raise ValueError unless it is a finite number of at least 0."""
     found = check.real(name, value)
     if found < 0.0:
         raise ValueError(f"{name} must be at least 0, got {quote(value)}")

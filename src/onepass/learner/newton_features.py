@@ -1,4 +1,4 @@
-"""The state of KernelNewton and its implicit Newton step; the formulas are in kernel_newton.py."""
+"""State of KernelNewton and its implicit Newton step; the formulas are in kernel_newton.py."""
 
 from typing import Any, NamedTuple
 
@@ -16,18 +16,22 @@ NO_CLASS = -1.0  # of the example before, where there was none among several cla
 
 
 class KernelNewtonState(NamedTuple):
-    """State of a kernel Newton learner.
+    """State of a kernel Newton learner. dim is the width of rows, or `columns` if wider rows are hashed.
 
-    map, of rank features; design: A; w, phi (rank + 2,), of several classes w (classes, rank + 2); inverse_scale,
-    scaled (dim,), the latter scratch.
-
-    low, high (dim,): where features are cut; center, spread: of the targets, which are learned in these units.
-    middle, slope (dim,): of the linear part, of no entries without one. phi has no map's features where sparse rows
-    are so wide that the linear part is all.
-    last (dim,), scaled, and last_target: the example before; nearness: NEAR / (2 width^2), -1 without its vote.
-    early (warm_up, dim), targets, weights (warm_up,): the first examples, none once all of them were used; where
-    landmarks follow, the last ones; least: 1 / memory. dim is that of the rows, or `columns` where wider ones are
-    hashed.
+    - map: the feature map, with `rank` features, or none if sparse rows are so wide that only the linear part is used.
+    - design: the matrix A.
+    - w, phi (rank + 2,): weights and features of the latest row; for several classes w is (classes, rank + 2).
+    - inverse_scale (dim,): 1 / scale of each column.
+    - low, high (dim,): range to which columns are clipped.
+    - middle, slope (dim,): the linear part (x - middle) * slope; empty if there is none.
+    - center, spread: mean and deviation of the targets, which are learned as (y - center) / spread.
+    - last (dim,), last_target: the previous example, scaled.
+    - vote_precision: NEAR / (2 width^2) for the previous example's vote; -1 without it.
+    - buffer_rows (warm_up, dim), buffer_targets, buffer_weights (warm_up,): the first examples, empty once all were
+      used; if landmarks follow the rows, the latest examples.
+    - n_seen: number of examples learned.
+    - min_leverage: 1 / memory, the least phi^T A^-1 phi at which A is updated.
+    - scaled (dim,): scratch.
     """
 
     map: Any
@@ -55,7 +59,10 @@ class KernelNewtonState(NamedTuple):
 
 @compiled
 def fill_features(state, x):
-    """Leaves phi in state.phi but for its last entry, of the example before; returns the kernel between it and x."""
+    """Write the features of x to state.phi, except the last one.
+
+    Returns the kernel between x and the previous example, from which the last feature is made.
+    """
     linear = state.slope.size
     rank, near = state.phi.size - linear - 2, 0.0
     for j in range(x.size):
@@ -77,7 +84,7 @@ def fill_features(state, x):
 
 @compiled
 def _scaled_decision(state, x):
-    """f(x) in units of the targets' spread; leaves phi in state.phi."""
+    """Return f(x) in units of the targets' spread, and write the features to state.phi."""
     near = fill_features(state, x)
     state.phi[state.phi.size - 1] = state.last_target * near
     return float(dot(state.w, state.phi))
@@ -117,7 +124,7 @@ def decision(state, x):
 
 @compiled
 def advance_state(state, design, x, target, vote, times):
-    """Return the state with this design after x was learned; x is now the previous example, with this vote."""
+    """Return the state with this design after x was learned; x becomes the previous example, with target `vote`."""
     seen = state.n_seen
     for j in range(x.size):
         state.last[j] = state.scaled[j]
@@ -153,7 +160,7 @@ def advance_state(state, design, x, target, vote, times):
 
 @compiled
 def _step_with_weight(state, x, target, times):
-    """`step` for an example that counts so many times: its loss is times l."""
+    """Do `step` for an example x with this target, whose loss is multiplied by `times`."""
     f, y = _scaled_decision(state, x), (target - state.center) / state.spread
     design, phi = state.design, state.phi
     u = solve(design, phi)
@@ -178,7 +185,7 @@ def step(state, x, target):
 
 @compiled
 def learn_weighted_examples(state, rows, targets, weights):
-    """`contract.progress` of examples that count so many times."""
+    """Do `contract.learn_examples` with a weight (n,) for each example, which multiplies its loss."""
     decisions = np.empty(rows.shape[0])
     for i in range(rows.shape[0]):
         state, decisions[i] = _step_with_weight(state, rows[i], targets[i], weights[i])

@@ -1,4 +1,4 @@
-"""The maps of KernelNewton: landmarks, sketched landmarks or frequencies, and what of them a file may hold."""
+"""Feature maps of KernelNewton (landmarks, sketched landmarks or frequencies), and the check of maps from files."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ MAPS = tuple(CHANGING_LEAVES)
 
 
 def make_map(p: dict[str, Any], rank: int, rows: np.ndarray, width: float) -> Any:
-    """Return the map of these scaled rows; p: `features`, `size` and `seed`."""
+    """Return a feature map for scaled rows, by the parameters `features`, `size` and `seed` in p."""
     if p["features"] == "fourier":
         return make_fourier(p["size"], rows.shape[1], width, p["seed"])
     if is_abstract():
@@ -45,7 +45,7 @@ def make_map(p: dict[str, Any], rank: int, rows: np.ndarray, width: float) -> An
 
 
 def map_fits(p: dict[str, Any], found: Any, dim: int, rank: int) -> bool:
-    """Return True if a map from a file fits rows of this width."""
+    """Return True if a map read from a file is valid for rows of width `dim` and `rank` features."""
     if p["features"] == "nystrom":
         return landmarks_fit(found, dim, p["size"], rank)
     if p["features"] == "sketched":

@@ -1,10 +1,10 @@
 """NOGD (Lu, Hoi, Wang, Zhao and Liu 2016): gradient descent on Nystrom features of the first examples.
 
-    1.  f = sum of a_i k(x_i, x); on a loss x joins the buffer with a = -step l'(f)
-    2.  once 2 B examples are kept, K = V S V^T: phi(x) = S_k^-1/2 V_k^T k(x), w = S_k^1/2 V_k^T a, which leaves f
+    1.  f = sum of a_i k(x_i, x); on a loss x is stored in the buffer with a = -step l'(f)
+    2.  once 2 B examples are stored, K = V S V^T: phi(x) = S_k^-1/2 V_k^T k(x), w = S_k^1/2 V_k^T a, which leaves f
         unchanged on the leading k directions; then f = w^T phi(x), and on a loss  w <- w - step l'(f) phi(x)
 
-FORKS and SkeGD use the same buffer of 2 B examples. Cost O(B (d + k)) an example.
+FORKS and SkeGD use the same buffer of 2 B examples. An example costs O(B (d + k)).
 """
 
 from typing import Any, NamedTuple
@@ -28,7 +28,7 @@ from onepass.learner.newton import inner_product
 class NOGDState(NamedTuple):
     """State of `NOGD`: the buffer `buffer`, then the `map` of all its points and weights `w`, shape (k,).
 
-    `mapped` tells the two stages apart. `phi`, shape (k,), is scratch.
+    `mapped` is True in the second stage. `phi`, shape (k,), is a work array. The other fields are settings of `NOGD`.
     """
 
     buffer: Budget

@@ -33,7 +33,8 @@ ROUNDED = 1e-13  # delta^2 up to which a point counts as in the span of the poin
 class ProjectronState(NamedTuple):
     """State of `Projectron`: the examples in `budget` and the root R of K^-1, shape (B, B).
 
-    `margins` is true for Projectron++. `half` and `across`, shape (B,), are scratch.
+    `eta` is the tolerance of projections, and `margins` is true for Projectron++. `half` and `across`, shape (B,), are
+    work arrays.
     """
 
     budget: Budget

@@ -1,19 +1,22 @@
 """PROS-N-KONS (Calandriello, Lazaric and Valko 2017): online Newton steps on Nystrom features of a sampled dictionary.
 
+For an example x with kernel values k, and a dictionary with kernel matrix K, the following is computed:
+
     every example    r = 1 - k^T S (S K S + reg I)^-1 S k,  S = diag(1 / sqrt(p_i));  x joins the dictionary with
                      probability p = min(1, oversampling (1 + epsilon) r / (r + reg)): its ridge leverage score (KORS)
-    where it joined  phi has a dimension more; reset: A = alpha I and w = 0, as its theorem has it, else the rest stays
+    if it joined     phi has one more dimension; reset: A = alpha I and w = 0, as its theorem has it, else both stay
     on a loss        the online Newton step of onepass.learner.newton on phi(x) = L^-1 k(x), L L^T = K
 
-Whether x joins depends on x and the coin alone. Decided is on the dictionary before x, stepped on that with x: so
-nothing that is asked is answered by a w that was just reset. With resets the decision on the new one would be 0, and
-errs more often; without them it is the same (docs/kernel_learners.md). One loss more for each reset is the difference
-in the regret.
+The decision if x joins depends only on x and a random number. The decision f is made on the dictionary before x, and
+the step on the dictionary with x, so no f comes from a w that was just reset. With resets, f on the new dictionary
+would be 0 and err more often; without them it is the same (docs/kernel_learners.md). In the regret the difference is
+one loss more for each reset.
 
-By Cholesky old features do not change when a point joins, so that without resets nothing would have to be forgotten:
-`reset=False` is our variant (docs/kernel_learners.md compares both). The dictionary never shrinks; `budget` caps
-it (Wen, Zhang et al. do so), else it grows as the effective dimension. Points within 1e-9 of the span of the others
-do not join. Roots of K^-1 and (S K S + reg I)^-1 grow by a column. Cost O(m d + m^2) for m points, memory O(m (m + d)).
+By the Cholesky factor, old features do not change when a point joins, so without resets nothing has to be forgotten.
+`reset=False` is this variant of ours (docs/kernel_learners.md compares both). The dictionary never shrinks; `budget`
+limits it (as in Wen, Zhang et al.), otherwise it grows like the effective dimension. Points within 1e-9 of the span of
+the others do not join. Roots of K^-1 and (S K S + reg I)^-1 grow by a column. Cost O(m d + m^2) for m points, memory
+O(m (m + d)).
 """
 
 from typing import Any, NamedTuple
@@ -65,7 +68,8 @@ STEP = ("newton.w", "newton.root", "newton.v", "newton.u")
 class PROSNKONSState(NamedTuple):
     """State of `PROSNKONS`: the dictionary and the Newton step on its features.
 
-    `most` is the cap on points, 0 for none; `turn` counts the examples seen.
+    `most` is the largest number of points in the dictionary, or 0 if it is not limited. `turn` counts the examples
+    seen. The other fields are settings of `PROSNKONS`.
     """
 
     dictionary: Dictionary
@@ -83,7 +87,7 @@ class PROSNKONSState(NamedTuple):
 
 @compiled
 def hash_to_uniform(seed, turn):
-    """Return a number in [0, 1), the hash of the seed and the turn."""
+    """Return a number in [0, 1) from a hash of the seed and the turn."""
     return (hash_integer(hash_integer(np.uint64(seed)) ^ np.uint64(turn)) >> np.uint64(11)) * 2.0**-53
 
 
@@ -99,9 +103,9 @@ def _times_triangle(row, triangle, k, out):
 
 @compiled
 def _grow_triangle(triangle, half, rest, k):
-    """Append a column to the transposed inverse of a Cholesky factor.
+    """Append a column to `triangle` (k, k), the transposed inverse of a Cholesky factor, in place.
 
-    The factor's new row is half (k,), followed by the square root `rest` on the diagonal.
+    The factor's new row is half (k,), followed by the square root of `rest` on the diagonal.
     """
     for i in range(k):
         total = 0.0

@@ -1,8 +1,7 @@
 """RBP, the randomized budget perceptron (Cavallanti, Cesa-Bianchi and Gentile 2007).
 
-    on a mistake, y f(x) <= 0: x joins with weight y; a full budget first loses a uniformly random example
-
-Classification only; cost O(B d) an example.
+On a mistake, y f(x) <= 0, x is stored with weight y. If the budget is full, a uniformly random example is removed
+first. Classification only. An example costs O(B d).
 """
 
 from typing import Any, NamedTuple
@@ -20,7 +19,10 @@ from onepass.learner.learner import Learner
 
 
 class RBPState(NamedTuple):
-    """State of `RBP`: `budget` holds the examples, and `turn` counts the mistakes so far."""
+    """State of `RBP`: `budget` holds the examples, and `turn` counts the mistakes so far.
+
+    `seed` determines the random removals.
+    """
 
     budget: Budget
     turn: int
@@ -48,7 +50,7 @@ def step(state, x, y):
 
 @savable
 class RBP(Learner):
-    """The randomized budget perceptron, for targets -1 and 1; see onepass.learner.rbp.
+    """Randomized budget perceptron, for targets -1 and 1; see onepass.learner.rbp.
 
     Parameters
     ----------

@@ -1,13 +1,15 @@
 """SkeGD (Zhang and Liao 2019): gradient descent on an incremental sketched Nystrom map.
 
-    1.  f = sum of a_i k(x_i, x); on a loss x joins the buffer with a = -step l'(f)
+    1.  f = sum of a_i k(x_i, x); on a loss x is stored in the buffer with a = -step l'(f)
     2.  f = w^T phi(x); on a loss  w <- w - step l'(f) phi(x)
 
 Whenever the map is made or changes, w becomes the least-squares fit of f at the landmarks, which keeps what was
-learned.
-The published program is not at hand, and first-order steps would take long to learn again what the reset of FORKS
-forgets. With s_p below 2 s_m the pseudo-inverse of a nearly square random matrix makes features long (||phi||^2 of
-6,000 instead of 1 at s_p = s_m = k), and first-order steps, unlike FORKS', diverge: keep to s_p >= 2 s_m.
+learned. This is our choice: the published program is not at hand, and first-order steps would take long to learn again
+what the reset of FORKS forgets.
+
+With s_p below 2 s_m the pseudo-inverse of a nearly square random matrix makes features long (||phi||^2 of 6,000 instead
+of 1 at s_p = s_m = k), and first-order steps, unlike FORKS', diverge: keep to s_p >= 2 s_m.
+
 Buffer, sketches and their updates are shared with FORKS. A round of stage 2 costs O(s_m (d + k)) and allocates nothing.
 """
 
@@ -36,7 +38,10 @@ from onepass.learner.sketching import (
 
 
 class SkeGDState(NamedTuple):
-    """State of `SkeGD`: buffer and map in `sketching`, and weights `w`, shape (k,)."""
+    """State of `SkeGD`: buffer and map in `sketching`, and weights `w`, shape (k,).
+
+    The other fields are settings of `SkeGD`.
+    """
 
     sketching: Sketching
     w: np.ndarray
@@ -46,7 +51,7 @@ class SkeGDState(NamedTuple):
 
 @compiled
 def _fit_at_landmarks(w, before, after):
-    """Fit w in place by least squares, so that the new map repeats the old f at the landmarks."""
+    """Fit w in place by least squares, so that the map `after` gives the f of the map `before` at the landmarks."""
     landmarks, phi = after.sketch.features.points, after.phi
     values, rows = np.empty(landmarks.shape[0]), np.empty((landmarks.shape[0], phi.size))
     for i in range(values.size):

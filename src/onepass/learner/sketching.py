@@ -1,9 +1,9 @@
-"""What FORKS and SkeGD share: a buffer learned by gradient descent, then an incremental sketched Nystrom map.
+"""The two stages of FORKS and SkeGD: a buffer learned by gradient descent, then an incremental sketched Nystrom map.
 
-The first 2 B examples with a loss are kept, f = sum of a_i k(x_i, x) with a_i = -step l'(f). Once there are so many,
-they are sketched. From then on f = w^T phi(x), and an example with a loss joins the sketches whenever enough losses
-have passed since the last one did: `update_every` losses, or a share of all examples seen so far. FORKS can count
-examples in place of losses: then every `update_every`-th example joins, with a loss or without.
+The first 2 B examples with a loss are stored, with f = sum of a_i k(x_i, x) and a_i = -step l'(f). Once there are 2 B,
+they are sketched. From then on f = w^T phi(x), and an example with a loss is added to the sketches whenever enough
+losses have passed since the last addition: `update_every` losses, or a share of all examples seen so far. FORKS can
+count examples in place of losses; then every `update_every`-th example is added, with a loss or without.
 """
 
 from typing import Any, NamedTuple
@@ -23,11 +23,13 @@ from onepass.learner.newton import inner_product
 
 
 class UpdateSchedule(NamedTuple):
-    """Schedule of updates of the map, and its counters.
+    """Schedule of the map's updates, and its counters.
 
-    counts (3,): examples seen, and losses and examples since the map was made or updated; every: losses, or share: of
-    the seen; by_example: examples in place of losses.
-    Counters in an array, so that a regular round needs no new state: that took a third of its time.
+    counts (3,) are the examples seen, and the losses and the examples since the map was made or updated. An update is
+    due after `every` losses, or after the share `share` of the examples seen. If `by_example` is True, examples are
+    counted in place of losses.
+
+    Counters are in an array, so that a regular round needs no new state, which took a third of its time.
     """
 
     counts: np.ndarray
@@ -37,7 +39,11 @@ class UpdateSchedule(NamedTuple):
 
 
 class Sketching(NamedTuple):
-    """buffer: the buffer; landmark_indices (s_m,): its landmarks; sketch: the map once `mapped`; phi (k,): scratch."""
+    """State of both stages.
+
+    `buffer` holds the first examples, landmark_indices (s_m,) those that become landmarks, and `sketch` is the map once
+    `mapped` is True. phi (k,) is scratch.
+    """
 
     buffer: Budget
     landmark_indices: np.ndarray
@@ -62,7 +68,10 @@ def copy_scratch_sketching(state):
 
 @compiled
 def two_stage_decision(buffer, features, phi, mapped, w, x):
-    """f(x); leaves phi(x) in phi once there is a map. A call costs by the arrays that it is given."""
+    """Return f(x), by the buffer or, if `mapped`, by the map with weights w, whose features are written to phi.
+
+    It takes single arrays, because a call costs time for every array that it is given.
+    """
     if not mapped:
         return kernel_expansion(buffer, x)
     transform_row(features, x, phi)
@@ -71,7 +80,10 @@ def two_stage_decision(buffer, features, phi, mapped, w, x):
 
 @compiled
 def count_regular_round(schedule, mapped, gradient):
-    """Count a round in which neither the buffer nor the map changes, and return True for such a round."""
+    """Count a round and return True, if the round changes neither the buffer nor the map; otherwise return False.
+
+    `mapped` is True once there is a map, and `gradient` is the derivative of the loss, 0 without one.
+    """
     counts, loss = schedule.counts, gradient != 0.0
     if not mapped:
         if loss:
@@ -88,7 +100,10 @@ def count_regular_round(schedule, mapped, gradient):
 
 @compiled
 def absorb_example(state, x, weight):
-    """Return the state after a round that is not regular: x joins the buffer with this weight, or the sketches."""
+    """Return the state after x was added to the buffer with this weight, or to the sketches.
+
+    When the buffer is full, the map is made from it.
+    """
     buffer, sketch, mapped, counts = state.buffer, state.sketch, state.mapped, state.schedule.counts
     if mapped:
         sketch = absorb(sketch, x)
@@ -121,13 +136,13 @@ def absorb_example(state, x, weight):
 
 
 def draw_landmarks(params: dict[str, Any]) -> np.ndarray:
-    """Which of the examples in the buffer become landmarks (s_m,)."""
+    """Return the indices (s_m,) of the buffer's examples that become landmarks, drawn by the seed in `params`."""
     rng = np.random.default_rng(params["seed"])
     return rng.choice(2 * params["budget"], params["sample_size"], replace=False)
 
 
 def init_sketching(params: dict[str, Any], dim: int) -> Sketching:
-    """Before the first example."""
+    """Return the state before the first example, for rows of width `dim`."""
     size, sample, rank = params["sketch_size"], params["sample_size"], params["rank"]
     buffer = make_budget(2 * params["budget"], dim, params["width"])
     landmark_indices = zeros(sample, dtype=np.int64) if is_abstract() else draw_landmarks(params)
@@ -172,7 +187,10 @@ def check_sketch_sizes(
     update_every: int | float,
     seed: int,
 ) -> dict[str, Any]:
-    """Return the checked sizes, by default those of Wen, Zhang et al.: s_p = B, s_m = s_p / 5, k = B / 10."""
+    """Return the checked sizes of buffer, sketches and map as a dictionary.
+
+    Defaults are those of Wen, Zhang et al.: s_p = B, s_m = s_p / 5, k = B / 10.
+    """
     budget = check.integer("budget", budget, 2)
     size = check.integer("sketch_size", budget if sketch_size is None else sketch_size, 1)
     sample = check.integer("sample_size", max(size // 5, 1) if sample_size is None else sample_size, 1, 2 * budget)

@@ -1,4 +1,4 @@
-"""Rows as they come: dense ones as they are, sparse ones in CSR form and made dense by blocks, never all at once."""
+"""Input rows: dense rows stay as they are; sparse rows become CSR arrays, and are made dense in blocks."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -15,7 +15,10 @@ SHIFTS, LAST = (np.uint64(30), np.uint64(27)), np.uint64(31)
 
 
 def check_rows(name: str, X: Any, width: int | None) -> Any:
-    """X (n, dim) in float64, dense or as a CSR array; ValueError unless all of it is finite and of this width."""
+    """Return X (n, dim) in float64, dense or as a CSR array.
+
+    Raises ValueError unless all numbers are finite and `dim` equals `width`; None allows any width.
+    """
     rows: Any
     if hasattr(X, "toarray"):
         rows = _to_csr(name, X)
@@ -35,7 +38,7 @@ def check_rows(name: str, X: Any, width: int | None) -> Any:
 
 
 def _to_csr(name: str, X: Any) -> Any:
-    """Any scipy sparse matrix (n, dim) as a CSR array whose indices fit; it shares what it can with X."""
+    """Return a scipy sparse matrix (n, dim) as a CSR array with valid indices, which shares memory with X if it can."""
     from scipy.sparse import csr_array  # whoever gives a sparse matrix has imported it
 
     if len(X.shape) != 2:
@@ -55,9 +58,9 @@ def _to_csr(name: str, X: Any) -> Any:
 
 
 def split_rows(rows: Any, columns: int) -> Iterator[tuple[slice, Any]]:
-    """Yield places and rows of what `checked` returned, in order.
+    """Yield (slice, rows) for blocks of the rows that `check_rows` returned, in order.
 
-    Sparse rows come in groups that may be dense at once in so many columns.
+    Blocks of sparse rows are so small that they may be made dense with this many columns.
     """
     count = rows.shape[0]
     step = AT_ONCE if isinstance(rows, np.ndarray) else min(max(BLOCK // (8 * columns), 1), AT_ONCE)
@@ -67,14 +70,14 @@ def split_rows(rows: Any, columns: int) -> Iterator[tuple[slice, Any]]:
 
 
 def to_dense(rows: Any) -> np.ndarray:
-    """Rows as an array."""
+    """Return rows as a dense array."""
     return rows if isinstance(rows, np.ndarray) else np.asarray(rows.toarray())
 
 
 def _hash_columns(places: np.ndarray, columns: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the places of columns in a count sketch, and their signs.
+    """Return the target column of each column index in a count sketch, and its sign.
 
-    They are the finalizer of SplitMix64 (Steele, Lea and Flood 2014) of the columns' numbers.
+    The hash is the finalizer of SplitMix64 (Steele, Lea and Flood 2014).
     """
     with np.errstate(over="ignore"):
         z = (places.astype(np.uint64) + np.uint64(1)) * GOLDEN + np.uint64(seed) * MIX[0]

@@ -1,5 +1,7 @@
 """TISVD (Wen, Zhang et al., algorithm 2): a truncated singular value decomposition that follows low-rank updates.
 
+A matrix M of known decomposition changes by L R^T:
+
     M' = M + L R^T,  M = U S V^T of rank k;  P, Q: orthonormal bases of (I - U U^T) L and (I - V V^T) R
     H = [S 0; 0 0] + [U P]^T L R^T [V Q],  its leading k singular triplets U~, S', V~:   U' = [U P] U~,  V' = [V Q] V~
 
@@ -122,7 +124,7 @@ class TISVD:
         return self
 
     def _start(self, n: int, m: int) -> tuple[np.ndarray, np.ndarray]:
-        """U and V; of a zero matrix with n rows and m columns if nothing is held."""
+        """Return the present U and V, or those of a zero matrix with n rows and m columns before the first update."""
         return (np.empty((n, 0)), np.empty((m, 0))) if self._left is None else (self._left, self._right)
 
     def __repr__(self) -> str:

@@ -1,6 +1,6 @@
 """Log of decisions and their outcomes: records, stores, formats and replay.
 
-`pip install onepass[log]`; PostgreSQL: `onepass[postgres]`.
+Install it with `pip install onepass[log]`, or `onepass[postgres]` for PostgreSQL.
 """
 
 from onepass.log.records import (

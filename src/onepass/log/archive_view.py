@@ -112,7 +112,7 @@ class JoinedStore(Store):
 
     @contextmanager
     def open_view(self) -> Iterator[Store]:
-        """Open the same log, the live store over connections of its own."""
+        """Open the same log for reading, with separate connections to the live store."""
         with self.archive.open_view() as archive, self.live.open_view() as live:
             yield JoinedStore(archive, live)
 

@@ -16,7 +16,7 @@ def is_canary(seed: int | str, identity: str, share: float) -> bool:
 
 
 def display_from_canary(record: Decision) -> tuple[list[int], list[float]] | None:
-    """Return the indices that must have been shown, and the probabilities (K,); None without a canary."""
+    """Return the indices that must have been shown, and the probabilities (K,); None without a candidate."""
     canary = record.canary
     if canary is None or record.probabilities is None:
         return None

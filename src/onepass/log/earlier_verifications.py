@@ -1,8 +1,8 @@
-"""Results of earlier verifications of archived months, kept in a file beside them.
+"""Results of earlier verifications of archived months, stored in a file beside them.
 
     verified.json {files: name -> SHA-256, pieces: [...]}      valid while every file up to there has these bytes
 
-The file is as trustworthy as everybody who can write the folder. `again` verifies all months anew.
+The file is as trustworthy as everybody who can write the folder. The option `again` verifies all months again.
 """
 
 import contextlib
@@ -26,8 +26,8 @@ FORM = 1
 class VerifiedPiece(msgspec.Struct, frozen=True, kw_only=True):
     """Verified piece of a log.
 
-    seq, end_seq, digest, end_digest: as in `Piece`; read: position up to which it was read; found: result without an
-    error.
+    `seq`, `end_seq`, `digest` and `end_digest` are as in `Piece`. `read` is the position up to which it was read, and
+    `found` the result, without an error.
     """
 
     loop: str
@@ -51,7 +51,8 @@ class SavedVerifications(msgspec.Struct, frozen=True, kw_only=True):
 class EarlierVerifications:
     """Verified pieces of the archived months of a log.
 
-    through: position up to which the files are unchanged since they were verified; months: last positions of the files.
+    `through` is the position up to which the files are unchanged since they were verified. `months` are the last
+    positions of the files.
     """
 
     through: int
@@ -82,7 +83,7 @@ class EarlierVerifications:
         return None if not segments or folder is None else cls(folder, segments, again)
 
     def _last_unchanged(self, files: dict[str, str]) -> int:
-        """Return the last position of the files that, from the first one on without a gap, have these digests."""
+        """Return the last position of the files that, from the first one on without a gap, still have these digests."""
         last = self._segments[0][0] - 1
         for first, end, path in self._segments:
             if first != last + 1 or files.get(path.name) != self._files[path.name]:
@@ -91,7 +92,7 @@ class EarlierVerifications:
         return last
 
     def skip_verified(self, pieces: Sequence[Piece]) -> tuple[list[Piece], list[Verified]]:
-        """Split the consecutive pieces of a model into those to verify and the results of the others."""
+        """Split the consecutive pieces of a model into pieces to verify, and the known results of the others."""
         left, found, skipped = list[Piece](), list[Verified](), -1
         ends = {piece.end_seq: place for place, piece in enumerate(pieces) if piece.end_seq is not None}
         for place, piece in enumerate(pieces):

@@ -22,8 +22,8 @@ def choose_evicted(bandit: Any, limit: int, rewarded: Collection[Any], kept: Col
     """Return the arms that a bandit must forget to stay within its limits; [] if it is within them.
 
     The first limit is `limit` arms, at least 1. The second is `BARE` bytes of memory for all arms without an outcome.
-    Arms without an outcome go first, the one known longest ahead of the others; then arms whose last outcome is the
-    oldest. A tenth of the exceeded limit becomes free, with at most `MOST` arms forgotten at once.
+    Arms without an outcome go first, beginning with the one known longest; then arms whose last outcome is the oldest.
+    A tenth of the exceeded limit becomes free, with at most `MOST` arms forgotten at once.
 
     `rewarded` holds the arms that had an outcome, ordered by their last outcome, the oldest first. The arms in `kept`
     are never returned.
@@ -43,7 +43,7 @@ def choose_evicted(bandit: Any, limit: int, rewarded: Collection[Any], kept: Col
 
 
 def evict(bandit: Any, arms: Collection[Any]) -> None:
-    """Let a bandit forget those of some arms that it knows."""
+    """Let a bandit forget those of the given arms that it knows."""
     known = {*arms_of(bandit)}
     for arm in arms:
         if arm in known:

@@ -1,7 +1,7 @@
-"""Group commit: batches of many threads that wait at the same time become durable by one commit.
+"""Group commit: one commit makes the batches of many waiting threads durable.
 
-A thread that finds nobody writing writes. Threads that come meanwhile queue, and the first of them writes next, for all
-of them.
+A thread writes if no other thread does. Threads that come meanwhile queue, and the first of them then writes the
+batches of all.
 """
 
 import threading
@@ -11,7 +11,10 @@ from onepass.log.store import Row, StoreError
 
 
 class PendingBatch:
-    """Batch that waits for its commit, or for its turn to write."""
+    """Batch of rows that waits for its commit, or for its turn to write.
+
+    `seqs` are its positions once it is written, and `done` says that it is finished.
+    """
 
     rows: list[Row]
     seqs: list[int]
@@ -24,7 +27,7 @@ class PendingBatch:
 
 
 class GroupCommit:
-    """Queue of batches; `write` stores all rows of a group by one commit, or raises and stores none."""
+    """Queue of batches; the function `write` stores all rows of a group by one commit, or raises and stores none."""
 
     def __init__(self, write: Callable[[list[Row]], list[int]]) -> None:
         self._write = write
@@ -32,7 +35,7 @@ class GroupCommit:
         self._lock, self._busy = threading.Lock(), False
 
     def append(self, rows: list[Row]) -> list[int]:
-        """Return the positions of rows when they are durable; raises the errors of `write`."""
+        """Return the positions of rows once they are durable, or raise the errors of `write`."""
         mine = PendingBatch(rows)
         with self._lock:
             self._queue.append(mine)

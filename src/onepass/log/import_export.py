@@ -1,4 +1,4 @@
-"""Import into a store and export from it: own records as lines of JSON, and other formats (`onepass.log.formats`)."""
+"""Import into a store and export from it, as JSON lines of records or in other formats (`onepass.log.formats`)."""
 
 import re
 from collections import Counter
@@ -29,7 +29,10 @@ Progress = Callable[[int], object]
 
 
 def format_of(path: str | Path, format: str | None) -> str | None:
-    """Return "records" for a path with .jsonl unless another format is asked for; None: by the ending."""
+    """Return the format of a file; "records" for a path that ends in .jsonl, unless another format is given.
+
+    None means that the ending decides.
+    """
     return OWN if format is None and ENDING in Path(path).suffixes else format
 
 
@@ -91,7 +94,11 @@ def import_file(
 def _import_records(
     store: Store, path: str | Path, loop: str | None, bad: str, report: Report | None, progress: Progress | None
 ) -> Counter[str]:
-    """Store the records of a file in the package's own format."""
+    """Store the records of a file in the package's own format, and return how many there were of each kind.
+
+    If `loop` is given, it replaces the name of their loop. `bad` is "refuse" or "skip" for lines that cannot be read,
+    `report` is called for each skipped one, and `progress` with the number of records so far.
+    """
     counts: Counter[str] = Counter()
     fresh, before = store.bounds() == (1, 0), store.last
     records, held = _read_records(path, bad, report, loop), StoredRecords(store, before)
@@ -114,7 +121,10 @@ def _import_records(
 
 
 def _count_records(counts: Counter[str], batch: Sequence[Record], seqs: list[int], last: int) -> None:
-    """Count records by kind; a position up to `last`, or twice in the batch, counts as known."""
+    """Add records to the counts by kind.
+
+    A record counts as known if its position is at most `last`, or if it appears twice in the batch.
+    """
     seen = set[int]()
     for seq, one in zip(seqs, batch, strict=True):
         counts["known" if seq <= last or seq in seen else kind_of(one)] += 1
@@ -122,9 +132,9 @@ def _count_records(counts: Counter[str], batch: Sequence[Record], seqs: list[int
 
 
 class StoredRecords:
-    """Stored records without a unique key, such as outcomes without a request.
+    """Records of a store that have no unique key, such as outcomes without a request.
 
-    A file that is imported again has as many equal records as the store.
+    It ensures that a file imported again leaves no more equal records in the store than the file has.
     """
 
     def __init__(self, store: Store, last: int) -> None:
@@ -132,7 +142,7 @@ class StoredRecords:
         self._loose: Counter[bytes] | None = None
 
     def has(self, record: Record) -> bool:
-        """Return True if the store had an equal record for this one."""
+        """Return True if the store already had an equal record for this one, and use that one up."""
         if record.unique_key is not None or self._last == 0:
             return False
         name = _content_digest(record)
@@ -144,19 +154,19 @@ class StoredRecords:
         return 0 < self._met[name] <= before
 
     def _count_loose(self) -> Counter[bytes]:
-        """Count records that are about no decision by digest."""
+        """Count the records that belong to no decision, by digest."""
         if self._loose is None:
             self._loose = Counter(map(_content_digest, self._store.read(0, self._last, ("settings", "forgotten"))))
         return self._loose
 
 
 def _content_digest(record: Record) -> bytes:
-    """Return a digest of all fields of a record but its position."""
+    """Return a digest of all fields of a record except its position."""
     return blake2b(encode(msgspec.structs.replace(record, seq=0)), digest_size=DIGEST).digest()
 
 
 def _read_records(path: str | Path, bad: str, report: Report | None, loop: str | None) -> Iterator[Any]:
-    """Yield the records of a file in the package's own format."""
+    """Yield the records of a file in the package's own format; the arguments are those of `_import_records`."""
     read = Lines(path, bad, report)
     for number, line in read:
         try:
@@ -170,7 +180,10 @@ def _read_records(path: str | Path, bad: str, report: Report | None, loop: str |
 def _import_events(
     store: Store, found: Iterator[Event], default: float | None, progress: Progress | None
 ) -> Counter[str]:
-    """Store events of another format: decisions first, then the outcomes that the store did not have."""
+    """Store events of another format: decisions first, then the outcomes that the store did not have.
+
+    `default` is the reward of a decision without an outcome. Returns how many records there were of each kind.
+    """
     counts, trial = Counter[str](), TrialModels(store)
     while batch := list(islice(found, BATCH)):
         for event in batch:
@@ -191,7 +204,10 @@ def _import_events(
 
 
 def _event_records(event: Event, default: float | None, about: list[Any]) -> list[Record]:
-    """Return the records of an event beside its decision; `about` holds the records that the store had of it."""
+    """Return the further records of an event, beside its decision.
+
+    `about` holds the records about it that the store had already.
+    """
     known = {one.slot or 0 for one in about if isinstance(one, Outcome)}
     joined = any(isinstance(one, Join) and one.count for one in about)
     found: list[Record] = [] if event.activation is None else [event.activation]
@@ -217,14 +233,14 @@ def _event_records(event: Event, default: float | None, about: list[Any]) -> lis
 
 
 class TrialModels:
-    """Copies of the models of a store, to find decisions that would stop their service."""
+    """Copies of the models of a store, used to find decisions that a service could not learn."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._models: dict[str, tuple[Any, float]] = {}
 
     def learn(self, decision: Decision) -> None:
-        """Let the model of a decision's loop learn it; ValueError if it cannot."""
+        """Let the model of a decision's loop learn it; raise ValueError if it cannot."""
         if decision.loop not in self._models:
             line, last = read_lineage(self._store, decision.loop).serving, None
             for one in self._store.read(kinds=("checkpoint",), loop=decision.loop):

@@ -1,12 +1,14 @@
-"""Corrections: a reward that came after its decision was learned changes the model of that decision exactly.
+"""Corrections: a reward that comes after its decision was learned changes the model of that decision exactly.
+
+The moment b of the model changes by
 
     b += (r' - r) x,      A stays      r: as it was learned, r': as it is known now, x: the row
 
-Ridge regression is linear in rewards: the result is what r' in the first place would have given, whatever was learned
-in between, up to rounding. It holds for shared models and models per arm, on exact and sketched designs, whose b is
-exact either way (an arm in an arena: for rows within what it keeps). The residuals that some rules count stay as they
-were. Other estimators are not linear in rewards, features may have moved since the row was learned, and a row may be
-half forgotten: such a model is not corrected.
+Ridge regression is linear in rewards, so the result equals, up to rounding, that of learning r' in the first place,
+whatever was learned in between. It holds for shared models and models per arm, on exact and sketched designs, whose b
+is exact either way (for an arm in an arena, on the directions that it holds). The residuals that some rules count stay
+as they were. Other estimators are not linear in rewards, features may have changed since the row was learned, and a row
+may be partly forgotten; such a model is not corrected.
 """
 
 from typing import Any
@@ -35,9 +37,9 @@ def is_linear(bandit: Any) -> bool:
 
 @writing
 def learn_correction(bandit: Any, decision: Decision, differences: list[float | None]) -> None:
-    """Correct the learned rewards of a decision of a bandit that `is_linear`.
+    """Correct the rewards of a decision that were learned by a bandit for which `is_linear` is True.
 
-    `decision` has the rewards as they were learned; `differences` are r' - r of each slot, None for a slot without one.
+    `decision` has the rewards as they were learned. `differences` are r' - r of each slot, None for a slot without one.
     """
     rows = np.asarray(decision.context).reshape(len(decision.arms), -1)
     for row, arm, difference in zip(rows, decision.arms, differences, strict=True):

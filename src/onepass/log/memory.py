@@ -13,7 +13,7 @@ PAGE = 1_000  # rows taken at a time, so that writers need not wait for a reader
 
 @final
 class MemoryStore(Store):
-    """Records in memory."""
+    """Store of records in memory."""
 
     def __init__(self) -> None:
         self._rows: list[Row] = []

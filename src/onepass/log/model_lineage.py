@@ -1,11 +1,11 @@
-"""Models of a loop, one after the other: each is a line, the fold of joins from its own beginning.
+"""Models of a loop, one after the other; each is called a line, and learns the joins from its own beginning.
 
     staged   a candidate: a checkpoint with its data, from which it learns the joins after `through`
     serving  it decides from here on; the model before ends with the joins that this checkpoint has learned
     retired  it ends without having served, and its record gives the reason
 
 The first checkpoint of a loop begins line 0, which serves. Decisions name their line. So a line is a function of the
-log, whatever was served when.
+log, whichever model served at what time.
 """
 
 from collections.abc import Iterable
@@ -22,10 +22,14 @@ STAGED, SERVING, RETIRED = "staged", "serving", "retired"
 class ModelLine(msgspec.Struct, kw_only=True):
     """One model of a loop.
 
-    number: from 0; place: position of the checkpoint it begins with; through: the join after which it learns; state;
-    end: the last join it learned, None while it goes on; ended: position of the record that ended it; why: a sentence
-    about its state; served: True if it ever decided; whole: the join through which its last checkpoint with data has
-    learned.
+    - number: number of the model, from 0.
+    - place: position of the checkpoint with which it begins.
+    - through: position of the join after which it learns.
+    - state: staged, serving or retired.
+    - end, ended: the last join it learned, and the position of the record that ended it; None while it continues.
+    - why: a sentence about its state.
+    - served: True if it ever decided.
+    - whole: the join through which its last checkpoint with data has learned.
     """
 
     number: int
@@ -40,7 +44,10 @@ class ModelLine(msgspec.Struct, kw_only=True):
 
 
 class ModelLineage(msgspec.Struct, kw_only=True):
-    """Models of a loop by number, read from its checkpoints; `serving` is the number of the one that decides."""
+    """Models of a loop, read from its checkpoints.
+
+    `each` maps the number of a model to it, and `serving` is the number of the one that decides.
+    """
 
     each: dict[int, ModelLine] = {}
     serving: int = 0
@@ -67,7 +74,7 @@ class ModelLineage(msgspec.Struct, kw_only=True):
             self.serving, found.state, found.why, found.served = record.line, SERVING, record.why, True
 
     def _end(self, record: Checkpoint, why: str) -> None:
-        """End the serving model where another model takes over, which has learned the same joins."""
+        """End the serving model when another model takes over, which has learned the same joins."""
         before = self.each.get(self.serving)
         if before is not None and before.number != record.line and before.state == SERVING:
             before.state, before.end, before.why, before.ended = RETIRED, record.through, why, record.seq
@@ -79,7 +86,7 @@ class ModelLineage(msgspec.Struct, kw_only=True):
 
     @property
     def next(self) -> int:
-        """Number of the next line."""
+        """Number of the next model."""
         return max(self.each, default=-1) + 1
 
 

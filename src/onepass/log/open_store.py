@@ -1,4 +1,4 @@
-"""Stores by the text that names them on a command line."""
+"""Opening of a store by its name on a command line."""
 
 from pathlib import Path
 

@@ -214,7 +214,7 @@ def _next_task(tasks: deque[Any]) -> Any:
 
 
 def _check_span(store: Store, span: Span | None, progress: Progress) -> RowCheck:
-    """Check the rows of a span; None checks what is below rows."""
+    """Check the rows of a span; for a span of None, check the store below the level of rows."""
     if span is None:
         return RowCheck([*store.inspect()], [])
     loops = dict[str, None]()

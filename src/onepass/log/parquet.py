@@ -29,7 +29,7 @@ SCHEMA = {
 
 
 class Segment(NamedTuple):
-    """File with the rows first, ..., last; empty if first = last + 1."""
+    """File with the rows first to last; it is empty if first = last + 1."""
 
     first: int
     last: int
@@ -67,7 +67,7 @@ class ParquetStore(Store):
             return seqs
 
     def _find_stored(self, rows: list[Row]) -> dict[tuple[str, str], int]:
-        """Return the positions of rows that are stored already, by (loop, once)."""
+        """Return the positions of those rows that are stored already, by (loop, once)."""
         names = pl.Series("once", [row.once for row in rows if row.once is not None], pl.String)
         found: dict[tuple[str, str], int] = {}
         for segment in self._segments() if len(names) else ():
@@ -88,7 +88,10 @@ class ParquetStore(Store):
     def _segment_rows(
         self, segment: Segment, since: int, until: int | None, kinds: Collection[str] | None, loop: str | None
     ) -> Iterator[Row]:
-        """Yield the matching rows of one file."""
+        """Yield the rows of one file whose position is above `since` and at most `until`.
+
+        Only rows of one of the `kinds` and of the loop are yielded; None allows all of them.
+        """
         with self._translate_errors():
             frame = pl.scan_parquet(segment.path)
         for start in range(max(since + 1 - segment.first, 0), segment.last + 1 - segment.first, PAGE):
@@ -112,7 +115,7 @@ class ParquetStore(Store):
         return self._select((pl.col("loop") == loop) & pl.col("event").is_in(wanted.implode()))
 
     def _select(self, condition: pl.Expr) -> list[Row]:
-        """Rows that a condition holds for."""
+        """Return the rows for which a condition holds."""
         found: list[Row] = []
         with self._lock:
             for segment in self._segments():
@@ -181,7 +184,7 @@ class ParquetStore(Store):
 
     @property
     def segments(self) -> list[Segment]:
-        """Valid files, in the order of their positions."""
+        """Valid files in the order of their positions."""
         with self._lock:
             return self._segments()
 
@@ -218,7 +221,7 @@ class ParquetStore(Store):
 
 
 class _ErrorTranslator:
-    """Context that turns errors of the disk and of polars into StoreError."""
+    """Context manager that turns errors of the disk and of polars into StoreError."""
 
     folder: Path
 

@@ -1,12 +1,12 @@
-"""Pieces of a loop's log, each verified by itself: from one checkpoint with its model to the next.
+"""Pieces of a loop's log, each verified separately: from one checkpoint with its model to the next.
 
     whole checkpoint  ->  decide again, and learn  ->  equal to the next whole checkpoint in every bit, or not
 
-If a checkpoint is equal to the result of the piece before it, the pieces form a chain of trust. They may be verified in
+If every checkpoint equals the result of the piece before it, the pieces form a chain of trust. They may be verified in
 any order and by several processes. The sum over all pieces is the result of one pass over the whole log.
 
 Decisions are made by models that lag behind the log. So a piece reads on beyond its end, for decisions of its own
-models, until more than 1,000 of later ones have come; the next piece leaves these out (verification.py).
+models, until more than 1,000 decisions of later models have come; the next piece leaves these out (verification.py).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -34,12 +34,16 @@ READ = ("decision", "join", "eviction", "forgotten")
 
 
 class Piece(NamedTuple):
-    """Part of the log of one of a loop's models, between two checkpoints that hold the model.
+    """Part of the log of one of a loop's models, between two checkpoints that contain the model.
 
-    begin, end: join through which the model at the beginning and at the end has learned, end None if the rest of the
-    log follows; seq, end_seq, digest, end_digest: positions of the two checkpoints, and digests of their models; first:
-    True if there is no piece before; begun: the join after which the model began to learn; stop: the last join that it
-    learns, None for no end; ended: position of the record that ended it; saved: checkpoints to compare with.
+    - begin, end: the join through which the model at the beginning and at the end has learned; end is None if the rest
+      of the log follows.
+    - seq, end_seq, digest, end_digest: positions of the two checkpoints, and digests of their models.
+    - first: True if there is no piece before.
+    - begun: the join after which the model began to learn.
+    - stop: the last join that it learns, None for no end.
+    - ended: position of the record that ended it.
+    - saved: checkpoints to compare with.
     """
 
     loop: str
@@ -58,7 +62,7 @@ class Piece(NamedTuple):
 
 
 class CheckedPiece(NamedTuple):
-    """Result of verifying a piece, and the position up to which it has read."""
+    """Result `found` of verifying a piece, and the position `read` up to which it has read."""
 
     piece: Piece
     found: Verified
@@ -66,10 +70,10 @@ class CheckedPiece(NamedTuple):
 
 
 def find_pieces(store: Store, loop: str, line: int | None = None, until: int | None = None) -> list[Piece]:
-    """Cut the log of a loop at its checkpoints that hold the model.
+    """Split the log of a loop at its checkpoints that contain the model.
 
-    A model without such a checkpoint has no pieces. `line` selects one of its models, None takes all, one after the
-    other; `until` is the last position, None for the end of the log.
+    A model without such a checkpoint has no pieces. `line` selects one of its models; None takes all, one after the
+    other. `until` is the last position, None for the end of the log.
     """
     lines, saved = ModelLineage(), dict[int, list[SavedDigest]]()
     for record in store.read(0, until, ("checkpoint",), loop):
@@ -84,7 +88,10 @@ def find_pieces(store: Store, loop: str, line: int | None = None, until: int | N
 
 
 def _cut(loop: str, line: int, saved: list[SavedDigest], lines: ModelLineage) -> list[Piece]:
-    """Return the pieces of one model, cut at its checkpoints `saved`, which are in the log's order."""
+    """Return the pieces of model `line` of a loop, split at its checkpoints `saved`, which are in the log's order.
+
+    `lines` is the history of the loop's models.
+    """
     one = lines.each[line]
     begin = next(each for each in saved if each.whole)
     rest = sorted(each for each in saved if each.through >= begin.through and each.seq > begin.through)
@@ -159,14 +166,14 @@ def verify_piece(
 
 
 def _last_learned(piece: Piece, last: int) -> int:
-    """Return the position after which only decisions of a piece's model count, `last` if there is none."""
+    """Return the position after which only decisions of a piece's model count, or `last` if there is none."""
     if piece.end is not None:
         return piece.end
     return last if piece.ended is None else max(piece.ended, *(one.through for one in piece.saved), 0)
 
 
 def _read_rows(store: Store, piece: Piece, until: int | None) -> Iterator[Row]:
-    """Yield the rows that a piece may need, up to a position, if any."""
+    """Yield the rows that a piece may need, up to the position `until`, if it is given."""
     last = _last_learned(piece, -1)
     middle = until if last < 0 else last if until is None else min(last, until)
     yield from store.rows(piece.begin, middle, READ, piece.loop)
@@ -175,14 +182,18 @@ def _read_rows(store: Store, piece: Piece, until: int | None) -> Iterator[Row]:
 
 
 class CanaryHead(msgspec.Struct):
-    """Candidate model of a decision."""
+    """Candidate model of a decision: its number `line`, and the position `through` which it had learned."""
 
     line: int = 0
     through: int = 0
 
 
 class DecisionHead(msgspec.Struct):
-    """Models that a decision is about."""
+    """Models that made a decision.
+
+    `line` is the number of the serving model, `through` the position through which it had learned, and `rounds` its
+    number of rows. `canary` is the candidate, if there was one.
+    """
 
     line: int = 0
     through: int | None = None
@@ -194,7 +205,7 @@ _decoder = msgspec.json.Decoder(DecisionHead)
 
 
 def _decode_head(row: Row) -> Any:
-    """Decode only the models that a decision is about; StoreError if the row is damaged."""
+    """Decode only the models that made a decision; raise StoreError if the row is damaged."""
     try:
         return _decoder.decode(row.body)
     except ValueError:
@@ -202,13 +213,13 @@ def _decode_head(row: Row) -> Any:
 
 
 def _concerns(row: Row, line: int) -> bool:
-    """Return True if a decision is of a model, or of it as a candidate."""
+    """Return True if a decision was made by the model `line`, or with it as a candidate."""
     found = _decode_head(row)
     return line in (found.line, None if found.canary is None else found.canary.line)
 
 
 def _add_earlier_decisions(fold: Fold, end: int | None) -> None:
-    """Add the earlier decisions that are joined up to a position, all by one walk through the log."""
+    """Add the earlier decisions that are joined up to the position `end`, by one pass over the log."""
     made, joined = set[str](), dict[str, None]()
     for row in fold.store.rows(fold.through, end, ("decision", "join"), fold.loop):
         if row.event is not None and row.kind == "decision":
@@ -221,7 +232,7 @@ def _add_earlier_decisions(fold: Fold, end: int | None) -> None:
 
 
 def read_checkpoint(store: Store, seq: int) -> Checkpoint:
-    """Return the checkpoint at a position; StoreError if there is none."""
+    """Return the checkpoint at a position; raise StoreError if there is none."""
     record = next(store.read(seq - 1, seq), None)
     if not isinstance(record, Checkpoint):
         raise StoreError(f"record {seq} is no checkpoint any more")

@@ -1,8 +1,8 @@
-"""Store in PostgreSQL: writers of many processes and machines, one order.
+"""Store in PostgreSQL, for writers in many processes and machines, in one order.
 
 A writer first locks the row of the mark `last` (`select ... for update`) and keeps it until its commit is visible. So
 positions are in the order of commits, whatever waits, fails or is killed. A sequence would give a position before its
-commit, and a reader could pass by a position that comes later. Readers wait for nobody.
+commit, and a reader could miss a position that becomes visible later. Readers wait for nobody.
 """
 
 import hashlib
@@ -88,7 +88,7 @@ class PostgresStore(Tables):
             self._claims.add(loop)
 
     def _open_writer(self) -> "psycopg.Connection":
-        """Open a connection that holds all claims; ClaimError if another process has one of them."""
+        """Open a connection that holds all claims; raise ClaimError if another process has one of them."""
         connection = self._connect()
         try:
             for name, value in KEEPALIVES.items():  # a machine that is gone lets go of its claims
@@ -101,7 +101,7 @@ class PostgresStore(Tables):
         return connection
 
     def _begin(self) -> "psycopg.Connection":
-        """Begin a transaction of the writer that holds the mark; reconnect if the connection broke while idle."""
+        """Begin a transaction of the writer, with the mark locked; reconnect if the connection broke while idle."""
         for old in (self._writer, None):
             self._writer = connection = self._open_writer() if old is None or old.broken else old
             try:
@@ -154,7 +154,7 @@ class PostgresStore(Tables):
 
 
 def _lock_loop(connection: "psycopg.Connection", schema: str, loop: str) -> None:
-    """Claim a loop for a connection; ClaimError if another connection has it."""
+    """Claim a loop for a connection; raise ClaimError if another connection has it."""
     digest = hashlib.blake2b(f"{schema}\0{loop}".encode(), digest_size=KEY).digest()
     found = connection.execute("select pg_try_advisory_lock(%s)", (int.from_bytes(digest, "big", signed=True),))
     if found.fetchone() != (True,):
@@ -172,7 +172,7 @@ def _add_timeouts(conninfo: str) -> str:
 
 @contextmanager
 def _translate_errors(loss: str = "") -> Iterator[None]:
-    """Turn errors of PostgreSQL into StoreError."""
+    """Turn errors of PostgreSQL into StoreError, as a context manager; `loss` says what was not stored."""
     try:
         yield
     except psycopg.Error as error:

@@ -97,8 +97,11 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forb
 class Canary(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Choice of a candidate model that has a share of the decisions (canary_split.py).
 
-    line: number of its model; share: from 0 to 1; through: position through which it had learned; place: index of the
-    arm that it drew; probabilities: (K,) of all arms.
+    - line: number of its model.
+    - share: its share of the decisions, from 0 to 1.
+    - through: position through which it had learned.
+    - place: index of the arm that it drew.
+    - probabilities (K,): its probabilities of all arms.
     """
 
     line: int
@@ -727,7 +730,7 @@ def _to_plain_data(value: Any) -> Any:
 
 
 def _list_members(value: Any) -> Any:
-    """Convert a set of names to a list; leave other data as it is."""
+    """Convert a set of names to a list; leave other data unchanged."""
     return list(value) if isinstance(value, set | frozenset) else _to_plain_data(value)
 
 

@@ -1,11 +1,14 @@
-"""Replay: a model is the fold of its log from a checkpoint, bit for bit.
+"""Replay: a model is rebuilt from a checkpoint and the log after it, bit for bit.
+
+The model after join s is computed from the model before:
 
     model(s) = learn(model(s - 1), the decision and the rewards of join s)      for the joins s = through + 1, ...
 
-A join holds the rewards that were learned, so replay needs no clock, and its `batch` names the joins that were learned
-in one call. So a design that cuts at the end of a batch cuts at the same point. The learner of a service and the replay
-of its log are the same code. A model is named by its line and the position through which it has learned: this position
-grows with every join, corrections included, in however many steps the log is read.
+A join holds the rewards that were learned, so replay needs no clock. Its `batch` groups the joins that were learned in
+one call, so a design that truncates at the end of a batch does so at the same point. The learner of a service and the
+replay of its log are the same code. A model is identified by its line (the number of the model in its loop) and the
+position through which it has learned: this position grows with every join, including corrections, in however many steps
+the log is read.
 """
 
 import hashlib
@@ -39,7 +42,7 @@ UNLEARNED: dict[str, Any] = dict.fromkeys(("scores", "means", "widths", "probabi
 
 
 class Fold:
-    """Bandit that has learned the joins of a loop up to a position, and goes on.
+    """Bandit that has learned the joins of a loop up to a position, and can learn the next ones.
 
     Parameters
     ----------
@@ -162,7 +165,7 @@ class Fold:
         return Checkpoint(through=self.through, digest=digest, data=data, **fields)
 
     def _scan(self, until: int | None) -> Iterator[Join | Eviction]:
-        """Yield the joins and evictions that were not read, and note the decisions."""
+        """Yield the joins and evictions that have not been read, and store the decisions."""
         for one in self.store.read(max(self.through, self.read), until, ("decision", "join", "eviction"), self.loop):
             if isinstance(one, Decision):
                 self.add_decision(one)
@@ -170,7 +173,7 @@ class Fold:
                 yield one
 
     def add_decision(self, decision: Decision) -> None:
-        """Keep the lesson of a decision until its join comes."""
+        """Store what is to be learned from a decision until its join comes."""
         try:
             lesson = lesson_from_record(decision)
         except ValueError:  # one of another origin: whoever learns it is told
@@ -182,16 +185,16 @@ class Fold:
             self.release(next(iter(self._decisions)))
 
     def release(self, identity: str) -> Decided | None:
-        """Stop keeping a decision, and return its lesson."""
+        """Remove a stored decision, and return it; None if it is not stored."""
         held = self._decisions.pop(identity, None)
         if held is not None:
             self._bytes -= _lesson_bytes(held) + self._hold_names(held.candidates, -1)
         return held
 
     def _hold_names(self, names: Any, step: int) -> int:
-        """Return the bytes of a list of names unless another kept decision shares it.
+        """Return the bytes of a list of names, or 0 if another stored decision shares it.
 
-        `step` is 1 to keep the list, -1 to release it.
+        `step` is 1 to store the list, -1 to release it.
         """
         others = self._names[id(names)] + min(step, 0)
         self._names[id(names)] += step
@@ -202,15 +205,15 @@ class Fold:
         return NAME * len(names or ())
 
     def _batch_continues(self, join: Join | Eviction, until: int) -> bool:
-        """Return True if the batch of a join has more joins after a position."""
+        """Return True if the batch of a join has more joins after the position `until`."""
         later = next(self.store.read(until, None, ("join",), self.loop), None)
         return later is not None and is_same_batch(join, later)
 
     def learn(self, records: Sequence[Join | Eviction]) -> int:
         """Learn the joins of one batch in one call, or forget the arms of an eviction.
 
-        Returns the number of joins that were passed over because their decisions were forgotten. Raises StoreError if
-        the decision of one was dropped.
+        Returns the number of joins that were skipped because their decisions were forgotten. Raises StoreError if the
+        decision of one was dropped.
         """
         joins, passed = [one for one in records if isinstance(one, Join)], 0
         with defer_signals():
@@ -297,7 +300,7 @@ class Fold:
         return self._begun
 
     def _decision(self, join: Join) -> Decided | None:
-        """Return the lesson of a join's decision; None if the decision was forgotten before it was joined."""
+        """Return the decision of a join; None if it was forgotten before it was joined."""
         held = self.release(join.id)
         if held is not None:
             return held
@@ -342,7 +345,7 @@ def _outcome_fields(record: Decision) -> dict[str, Any]:
 
 
 def _lesson_bytes(lesson: Decided) -> int:
-    """Return the approximate bytes of a kept decision, without the names that were offered."""
+    """Return the approximate bytes of a stored decision, without the names that were offered."""
     return EACH + BITS * int(np.size(lesson.context))
 
 
@@ -366,7 +369,7 @@ def group_joins(joins: Iterable[One]) -> Iterator[list[One]]:
 
 
 def bandit_from_checkpoint(checkpoint: Checkpoint) -> Any:
-    """Return the model of a checkpoint; StoreError if its bytes have another digest."""
+    """Return the model of a checkpoint; raise StoreError if its bytes have another digest."""
     data = checkpoint.data or b""
     if hashlib.sha256(data).hexdigest() != checkpoint.digest:
         raise StoreError(f"checkpoint {checkpoint.seq} is damaged: its digest is another")

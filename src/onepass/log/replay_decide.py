@@ -1,4 +1,4 @@
-"""Decisions of a bandit for requests as a log holds them: arrays, factors, or dictionaries of a request and its arms.
+"""Decisions of a bandit for requests as a log stores them: arrays, factors, or dictionaries of a request and its arms.
 
     rows        [[1.0, 0.0], ...], of every arm, or [1.0, 0.0] of the request alone
     factors     {"left": ..., "right": ...}
@@ -45,10 +45,10 @@ def decide_from_log(bandit: Any, contexts: Any, names: Any, k: int, **options: A
 
 
 def first_eligible(eligible: Any, names: list[Any] | None, count: int, k: int) -> list[int]:
-    """Return the indices of the arms that the first slot might have had.
+    """Return the indices of the arms that were eligible for the first slot.
 
-    `eligible` is as `decide` was given it, None for all; `count` is the number of arms, `k` the number of slots. Raises
-    ValueError if they do not fit together.
+    `eligible` is the argument of `decide`, None for all; `count` is the number of arms, `k` the number of slots. Raises
+    ValueError if they disagree.
     """
     if eligible is None:
         return list(range(count))

@@ -1,7 +1,7 @@
-"""Store in one SQLite file: write-ahead log, every commit synced, batches of many threads in one commit.
+"""Store in one SQLite file, with a write-ahead log, a sync at every commit, and group commits of many threads.
 
 A batch that was acknowledged survives the end of the process and a power cut, if the disk has really synced what it
-says. Measured figures: docs/log.md.
+reports. Measured figures: docs/log.md.
 """
 
 import os
@@ -21,7 +21,7 @@ ROW = 5  # pages that a row changes: of the table, three indices, and its long b
 
 
 class UnexpectedRowsError(Exception):
-    """Rows that this process did not write."""
+    """Error for rows in the file that this process did not write."""
 
 
 @final
@@ -66,7 +66,7 @@ class SqliteStore(Tables):
             raise
 
     def _create_tables(self) -> None:
-        """Create the tables if they do not exist; StoreError for a database of something else."""
+        """Create the tables if they do not exist; raise StoreError if the database holds something else."""
         with self._translate_errors():
             tables = {name for (name,) in self._writer.execute("select name from sqlite_master where type = 'table'")}
             if tables and "mark" not in tables:
@@ -93,7 +93,7 @@ class SqliteStore(Tables):
 
     @contextmanager
     def _translate_errors(self, loss: str = "") -> Iterator[None]:
-        """Turn errors of SQLite into StoreError."""
+        """Turn errors of SQLite into StoreError, as a context manager; `loss` says what was not stored."""
         try:
             yield
         except sqlite3.ProgrammingError:
@@ -209,7 +209,7 @@ class SqliteStore(Tables):
                 yield Damage(0, f"SQLite: {reason}")
 
     def open_view(self) -> "SqliteStore":
-        """Open connections of its own, for reading only."""
+        """Open separate connections to the file, for reading only."""
         return SqliteStore(self.path, readonly=True, wait=self._wait)
 
     def close(self) -> None:
@@ -223,7 +223,7 @@ class SqliteStore(Tables):
 
 
 def fsync_path(path: Path) -> None:
-    """Wait until a file, or the names in a folder, are on the disk."""
+    """Wait until a file, or the names in a folder, are synced to disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -1,9 +1,11 @@
 """Contract of a store: records in one total order, appended in batches that are durable when `append` returns.
 
+Every record gets a position:
+
     seq = 1, 2, 3, ...  without a gap, in the order in which batches were acknowledged
 
-A batch is stored whole or not at all, and no reader sees a position before all positions below it. A store keeps rows:
-a record as one line of JSON, a checksum of it and its position, and beside it the columns that are searched by.
+A batch is stored completely or not at all, and no reader sees a position before all positions below it. A store keeps
+rows: a record as one line of JSON, a checksum of it and its position, and the columns by which rows are searched.
 """
 
 import hashlib
@@ -24,18 +26,21 @@ ONCE = 16  # bytes of a digest: two of 10^9 records are alike once in 10^20 time
 
 
 class StoreError(OSError):
-    """Failure or damage of a store, in one sentence, with what was stored and what helps."""
+    """Failure or damage of a store; the message says in one sentence what was stored and what helps."""
 
 
 class ClaimError(StoreError):
-    """Claim of a loop that another process writes."""
+    """Error for a loop that another process has claimed for writing."""
 
 
 class Row(NamedTuple):
-    """Row that a store keeps of a record.
+    """Row in which a store keeps a record.
 
-    body: JSON of the record without its position; crc: CRC-32 of position and body; once: digest of the record's
-    `unique_key`, or None; event: identity of the decision that it is about, or None.
+    - seq, loop, kind, subject, time: position, loop, kind, subject and time of the record.
+    - event: id of the decision that it is about, or None.
+    - once: digest of the record's `unique_key`, or None.
+    - body: JSON of the record without its position.
+    - crc: CRC-32 of position and body.
     """
 
     seq: int
@@ -50,7 +55,7 @@ class Row(NamedTuple):
 
 
 class Damage(NamedTuple):
-    """Damage of a store: its position, 0 for the whole store, and a sentence about it."""
+    """Damage in a store, with its position (0 for the whole store) and a sentence about it."""
 
     seq: int
     reason: str
@@ -63,15 +68,15 @@ class Store(ABC):
 
     @abstractmethod
     def put(self, rows: list[Row]) -> list[int]:
-        """Give rows their positions and store them, all or none, durably on return.
+        """Give rows their positions and store them durably, all or none.
 
-        A row whose `once` the loop has already gets the earlier row's position and is not stored. A row of another
-        store keeps its position, which must be the next one (StoreError).
+        A row whose `once` is already in the loop gets the earlier row's position and is not stored. A row of another
+        store keeps its position, which must be the next one (otherwise StoreError is raised).
         """
 
     @abstractmethod
     def rows(self, since: int, until: int | None, kinds: Collection[str] | None, loop: str | None) -> Iterator[Row]:
-        """Yield rows with since < seq <= until in order, of some kinds and one loop; None means all."""
+        """Yield rows with since < seq <= until in order, of some kinds and of one loop; None means any."""
 
     @abstractmethod
     def rows_about(self, loop: str, event: str) -> list[Row]:
@@ -79,15 +84,18 @@ class Store(ABC):
 
     @abstractmethod
     def erase(self, subject: str, events: Collection[tuple[str, str]] = ()) -> int:
-        """Replace rows of a subject, its decisions and some events (loop, event) by `forgotten`; return a count."""
+        """Replace the rows of a subject, of its decisions, and of `events`, pairs (loop, event), by `forgotten` rows.
+
+        Returns the number of rows.
+        """
 
     @abstractmethod
     def drop(self, seq: int) -> int:
-        """Delete the rows before a position for ever, and return their number."""
+        """Delete the rows before a position permanently, and return their number."""
 
     @abstractmethod
     def bounds(self) -> tuple[int, int]:
-        """Return the first position that is kept, and the last that was given: (1, 0) for an empty store."""
+        """Return the first position in the store, and the last one assigned; (1, 0) for an empty store."""
 
     @abstractmethod
     def start(self, seq: int) -> None:
@@ -102,18 +110,19 @@ class Store(ABC):
         """Close connections and files; a closed store refuses every other call."""
 
     def claim(self, loop: str) -> None:
-        """Claim a loop, until the store is closed or the process ends; ClaimError if another process has claimed it.
+        """Claim a loop until the store is closed or the process ends.
 
-        By default every process may: an SQLite file is in a folder that its service holds.
+        Raises ClaimError if another process has claimed it. By default every process may write, because an SQLite file
+        is in a folder that its service has locked.
         """
         del loop
 
     def probe(self) -> None:
-        """Check that the store can be written, by default only that it can be read; StoreError if not."""
+        """Raise StoreError if the store cannot be written; the default checks only that it can be read."""
         self.bounds()
 
     def open_view(self) -> AbstractContextManager["Store"]:
-        """Open the same log for long reading that keeps nobody waiting; by default this very store."""
+        """Open the same log for long reads that do not block writers; by default this store itself."""
         return nullcontext(self)
 
     @property
@@ -322,12 +331,12 @@ class Store(ABC):
 
     @property
     def first(self) -> int:
-        """First position that is kept; the last + 1 if there is none."""
+        """First position in the store; the last position + 1 if it has no records."""
         return self.bounds()[0]
 
     @property
     def last(self) -> int:
-        """Last position that was given, 0 for none."""
+        """Last position that was assigned, or 0 if none was."""
         return self.bounds()[1]
 
     def __len__(self) -> int:
@@ -371,7 +380,7 @@ def checksum(seq: int, body: bytes) -> int:
 
 
 def record_from_row(row: Row) -> Any:
-    """Return the record of a row; StoreError if the row is damaged."""
+    """Return the record of a row; raise StoreError if the row is damaged."""
     if not isinstance(row.body, bytes) or row.crc != checksum(row.seq, row.body):
         raise StoreError(f"record {row.seq} is damaged: its checksum is another; restore the store from a copy")
     try:
@@ -389,10 +398,10 @@ def erase_row(row: Row) -> Row:
 
 
 def assign_places(rows: list[Row], held: dict[tuple[str, str], int], last: int) -> tuple[list[int], list[Row]]:
-    """Return the positions of rows, and the new rows at theirs.
+    """Return the positions of rows, and the new rows with theirs.
 
-    `held` maps (loop, once) to the positions of stored rows, and gets those of the new rows; `last` is the last
-    position that was given.
+    `held` maps (loop, once) to the positions of stored rows, and the new rows are added to it. `last` is the last
+    position that was assigned.
     """
     seqs, new = [], []
     for row in rows:

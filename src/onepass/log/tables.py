@@ -1,4 +1,4 @@
-"""Store in two tables of a database: the common part of SQLite and PostgreSQL.
+"""Store in two tables of a database, the common part of SQLite and PostgreSQL.
 
     record (seq, loop, kind, event, subject, once, time, body, crc)      the rows
     mark   (name, value)                                                 form: of these tables; first, last: positions
@@ -46,10 +46,10 @@ INSERT = f"insert into record ({COLUMNS}) values {VALUES}"
 
 
 class Connection(Protocol):
-    """Database connection, with ? for parameters."""
+    """Database connection whose statements have ? for parameters."""
 
     def query(self, question: str, values: Sequence[Any] = ()) -> list[Any]:
-        """Return the rows of an answer."""
+        """Run a query with these parameter values, and return its rows."""
         ...
 
     def execute(self, statement: str, values: Sequence[Any] = ()) -> int:
@@ -57,14 +57,14 @@ class Connection(Protocol):
         ...
 
     def insert(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
-        """Insert rows."""
+        """Run an insert statement once for each row of parameter values."""
         ...
 
 
 class Tables(Store):
-    """Records in the two tables of a database; a subclass creates the tables, then calls this constructor.
+    """Store of records in two tables of a database; a subclass creates the tables, then calls this constructor.
 
-    Raises StoreError for tables of another form.
+    Raises StoreError if the tables have another form.
     """
 
     def __init__(self) -> None:
@@ -79,7 +79,7 @@ class Tables(Store):
 
     @abstractmethod
     def query(self, question: str, values: Sequence[Any] = ()) -> list[Any]:
-        """Return the committed rows of an answer."""
+        """Run a query on committed data, and return its rows."""
 
     def put(self, rows: list[Row]) -> list[int]:
         return self._groups.append(rows) if rows else []
@@ -176,19 +176,22 @@ class Tables(Store):
 
 @cache
 def insert_statement(count: int) -> str:
-    """Return the statement that inserts so many rows at once; a single statement per row would take longer."""
+    """Return the statement that inserts `count` rows at once, which is faster than one statement for each row."""
     return f"insert into record ({COLUMNS}) values {', '.join([VALUES] * count)}"
 
 
 def insert_rows(connection: Connection, rows: list[Row], last: int) -> bool:
-    """Insert rows that have positions after the last one, and move the mark; return True if the mark was there."""
+    """Insert rows whose positions follow `last`, and move the mark; return True if the mark was at `last`."""
     for part in insert_parts(rows):
         connection.execute(insert_statement(len(part)), [value for row in part for value in row])
     return not rows or connection.execute(MOVE, (last + len(rows), last)) == 1
 
 
 def insert_parts(found: list[Any]) -> Iterator[list[Any]]:
-    """Split a list into few parts of at most `WIDEST` elements, with lengths m 2^i, m < 16: statements are few."""
+    """Split a list into few parts of at most `WIDEST` elements, so that few different statements are needed.
+
+    Their lengths are m 2^i with m < 16.
+    """
     start = 0
     while start < len(found):
         length = min(len(found) - start, WIDEST)

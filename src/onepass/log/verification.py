@@ -1,14 +1,16 @@
 """Verification: repeat each logged decision by the model that made it, and compare every bit.
 
-    model of a decision = the fold of the joins up to the position that the decision says (`through`)
+A decision is repeated by
+
+    model of a decision = the model after the joins up to the position that the decision names (`through`)
 
 A loop that has had several models (model_lineage.py) is verified by one pass for each. A pass repeats the model's own
 decisions and its choices as a candidate. It also checks that the arms shown agree with the mixture (canary_split.py).
 Servers may lag behind the log and behind one another, so decisions are put in the order of their models, 1,000 of them
-at a time. Every later checkpoint is compared with the model of the fold.
+at a time. Every later checkpoint is compared with the model of the replay.
 
 Deletion is a right, not tampering. If a join was forgotten that the model had learned, nobody can learn it again.
-Decisions after it are counted as left, until a checkpoint whose model the log holds, which a service makes when it
+Decisions after it are counted as left, until a checkpoint whose model is in the log, which a service makes when it
 forgets. From there on every decision is repeated.
 """
 
@@ -50,7 +52,7 @@ CANARY = "canary"  # the field of a decision that a candidate's pass compares
 
 
 class Mismatch(NamedTuple):
-    """Decision that cannot have been made as the log says: its position, and the fields that differ."""
+    """Decision that cannot have been made as the log says, with its position and the fields that differ."""
 
     seq: int
     fields: tuple[str, ...]
@@ -142,7 +144,11 @@ def verify(fold: Fold, until: int | None = None, progress: Callable[[int], objec
 
 
 class SavedDigest(NamedTuple):
-    """Checkpoint to compare a model with; `whole` is True if the log holds its model."""
+    """Checkpoint with which a model is compared.
+
+    `through` is the position through which its model had learned, `seq` its position in the log, and `digest` the
+    digest of the model. `whole` is True if the log contains the model.
+    """
 
     through: int
     seq: int
@@ -164,7 +170,8 @@ class Boundary(NamedTuple):
 class LogPart(NamedTuple):
     """Part of a log: decisions of the models from one checkpoint to before another one.
 
-    begin: None if nothing comes before; end: None if the rest follows; saved: checkpoints to compare with.
+    `begin` is None if nothing comes before, `end` is None if the rest follows, and `saved` are checkpoints to compare
+    with.
     """
 
     begin: Boundary | None
@@ -175,8 +182,8 @@ class LogPart(NamedTuple):
 class OrderedDecision(NamedTuple):
     """Decision in the order of models.
 
-    through: position that its model had learned through, -1 if the model is found by `rounds`, its number of rows; seq:
-    position of the record.
+    `through` is the position that its model had learned through, or -1 if the model is found by `rounds`, its number of
+    rows. `seq` is the position of the record.
     """
 
     through: int
@@ -186,7 +193,7 @@ class OrderedDecision(NamedTuple):
 
 
 class Verifier:
-    """Decisions in the order of their models, and the joins between them.
+    """Verification in progress: decisions in the order of their models, and the joins between them.
 
     Of two consecutive parts of a log, a decision out of order belongs to the first if its model does, and if at most
     `WINDOW` decisions of the second came before it. A pass over both then finds its model, too.
@@ -227,7 +234,7 @@ class Verifier:
             self._joins.append([one])
 
     def add_later(self, head: Any, seq: int, read: Callable[[], Decision]) -> None:
-        """Add a decision beyond the end, which is read only if it belongs to this part of the log.
+        """Add a decision beyond the end of the part; it is read only if it belongs to this part of the log.
 
         `head` has `line`, `through`, `rounds` and `canary` of the decision; `seq` is its position; `read` returns the
         decision.
@@ -271,7 +278,7 @@ class Verifier:
         return self._read
 
     def finish(self) -> Verified:
-        """Return the result, when there are no more records."""
+        """Return the result, after the last record."""
         while self._window:
             self._verify_decision(heapq.heappop(self._window))
         end = self._fold.end if self._last is None else self._last.through
@@ -295,9 +302,9 @@ class Verifier:
         )
 
     def _compare(self, before: int | None) -> None:
-        """Compare the model with the checkpoints that have learned nothing from a position on.
+        """Compare the model with the checkpoints that have learned nothing from the position `before` on.
 
-        If joins were forgotten, go on with the model of a checkpoint that the log holds.
+        If joins were forgotten, continue with the model of a checkpoint in the log.
         """
         digest = None
         while self._saved and (before is None or self._saved[0].through < before):
@@ -392,7 +399,10 @@ def _canary_differences(bandit: Any, record: Decision) -> tuple[str, ...]:
 
 
 def _display_differences(record: Decision) -> tuple[str, ...]:
-    """Return the field of the shown arms if they contradict the mixture with a candidate."""
+    """Return the name of the field with the shown arms if they contradict the canary split, else nothing.
+
+    The split of decisions between the model and a candidate determines which of their choices must have been shown.
+    """
     wanted = display_from_canary(record)
     return () if wanted is None or wanted == (record.shown, record.showing) else ("shown",)
 

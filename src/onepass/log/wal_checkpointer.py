@@ -4,8 +4,8 @@
     the log has grown too long   ->  once more while nobody writes: little is left by then, all is copied, and the next
                                      commit writes at the log's beginning again
 
-SQLite's own checkpoint, run by the committing thread, keeps all commits waiting until everything is copied and synced.
-An acknowledged commit is synced in the log, as before; a copy is synced before the log is overwritten.
+SQLite's own checkpoint, run by the committing thread, blocks all commits until everything is copied and synced. An
+acknowledged commit is synced in the log, as before; a copy is synced before the log is overwritten.
 """
 
 import sqlite3
@@ -25,7 +25,7 @@ COPY = "pragma wal_checkpoint(passive)"
 class WalCheckpointer:
     """Thread that copies the write-ahead log while there is work, until it is stopped.
 
-    connect: opens a connection; alone: the lock held by whoever writes.
+    `connect` opens a connection, and `alone` is the lock that a writer holds.
     """
 
     copies: int
@@ -37,7 +37,7 @@ class WalCheckpointer:
         self.copies, self.trouble = 0, ""
 
     def add_pages(self, pages: int) -> None:
-        """Count pages that were committed, an upper bound, and wake the thread if there are enough."""
+        """Add an upper bound of the pages that were committed, and wake the thread if there are enough."""
         with self._some:
             self._new += pages
             if self._new < PIECE or self._ended:
@@ -51,12 +51,15 @@ class WalCheckpointer:
 
     @contextmanager
     def pause(self) -> Iterator[None]:
-        """Copy nothing inside the context; not for a thread that holds `alone`, for which a copy may wait."""
+        """Stop copying inside the block, as a context manager.
+
+        A thread that holds `alone` must not use it, because a copy may wait for that lock.
+        """
         with self._copying:
             yield
 
     def stop(self) -> None:
-        """Stop after the present copy."""
+        """Stop the thread after the present copy."""
         with self._some:
             self._ended, thread = True, self._thread
             self._some.notify()

@@ -1,4 +1,4 @@
-"""The model that has learned nothing yet: what it learns first decides which model takes its place.
+"""Model that has learned nothing yet; the first data it learns from decides which model takes its place.
 
     contexts                    arms                                    model
     rows of numbers             names                                   AveragedModels, on rows
@@ -6,8 +6,9 @@
     records                     more names                              InteractionModel
     either                      records or rows of features, by name    InteractionModel
 
-A record of a decision says it as well: a row; or terms of the request and of the arms that were chosen. Before that it
-decides for whatever it is given, as a fresh model of that kind does. Later that model refuses what asks for another.
+The record of a decision counts as data as well: it holds a row, or terms of the request and of the chosen arms. Before
+that, decisions are made by a new model of the kind that the request asks for. Later the chosen model refuses requests
+of another kind.
 """
 
 from collections.abc import Callable, Hashable
@@ -117,7 +118,7 @@ class AutoModel(Model):
     # ---- kinds ----
 
     def _new_model(self, kind: Kind) -> Model:
-        """Return a model that has learned nothing, and knows the arms that were added."""
+        """Return a model of this kind that has learned nothing, and knows the arms that were added."""
         crossed, rows = kind
         if crossed:
             shared = InteractionModel(self._context, self._item, dim=self.dim, arms=self._index.names)
@@ -133,14 +134,14 @@ class AutoModel(Model):
         return made
 
     def _model_of(self, kind: Kind) -> Model:
-        """Return the model that decisions of a kind are made by. It never learns."""
+        """Return the model that decides requests of a kind; it never learns."""
         made = self._fresh.get(kind)
         if made is None:
             made = self._fresh[kind] = self._new_model(kind)
         return made
 
     def _kind(self, contexts: Any, featured: bool, count: int) -> Kind:
-        """Return the kind that contexts ask for, beside `count` arms, with features or not."""
+        """Return the kind of model for these contexts and `count` arms; `featured` says if the arms have features."""
         rows = not are_records(contexts)
         if self.dim is not None and not rows:
             if not is_frame(contexts):
@@ -155,7 +156,7 @@ class AutoModel(Model):
         return crossed, rows and not crossed
 
     def _kind_of_decision(self, decision: Any) -> Kind:
-        """Return the kind that a decision's record asks for; ValueError where it holds no context."""
+        """Return the kind of model that a decision's record asks for; raise ValueError if it holds no context."""
         if isinstance(decision.context, np.ndarray):
             return self._kind_of(True, False, 0)
         check_evidence(decision)
@@ -178,7 +179,7 @@ class AutoModel(Model):
 
     @property
     def index(self) -> ArmIndex:
-        """Names of arms: not to be written to, and no part of a stable interface."""
+        """Names of arms; read-only, and no part of a stable interface."""
         return self._index
 
     def add_arm(self, arm: Hashable) -> None:
@@ -307,6 +308,6 @@ class AutoModel(Model):
 
 
 def _inner(request: Request) -> tuple[Model, Request]:
-    """Return the model that a request is for, and its own request."""
+    """Return the model that decides a request, and the request as encoded for that model."""
     found: tuple[Model, Request] = request.given
     return found

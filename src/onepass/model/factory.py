@@ -1,4 +1,4 @@
-"""The model for an estimator, one for all arms, or for models per arm."""
+"""Choice of the model class: one model for all arms for an estimator, or models per arm."""
 
 from typing import Any
 
@@ -11,9 +11,10 @@ from onepass.model.shared import SharedModel
 
 
 def make_model(given: Any, features: Any = None, half_life: Any = None) -> Model:
-    """Return `SharedModel` of an estimator, `ArmModels` of `Disjoint` or `Hybrid`, or a model as it is.
+    """Return a `SharedModel` for an estimator, `ArmModels` for `Disjoint` or `Hybrid`, or a given model itself.
 
-    features, half_life: of a model that is made. ValueError for anything else, and for these beside a model.
+    `features` and `half_life` are passed to a model that is made here. Raises ValueError if they are given beside a
+    model, and if `given` is something else.
     """
     if isinstance(given, Model):
         if features is not None or half_life is not None:

@@ -1,7 +1,7 @@
-"""What stands before the models of a bandit: contexts are checked, and mapped to the rows z that models see.
+"""Check of contexts, and their mapping to the rows z that a bandit's models use.
 
-Deciding maps rows by the features as they are; learning moves them first (features/contract.py). One path for all maps:
-models know rows z only.
+Deciding maps rows by the feature map as it is; learning updates the map first (features/contract.py). Models only see
+rows z, whatever the map.
 """
 
 from collections.abc import Callable
@@ -19,7 +19,10 @@ from onepass.foundation import state as states
 
 
 class FeaturePipeline:
-    """A feature map at work in one bandit. features: None for rows as they are, `width` of them."""
+    """Feature map of one bandit, with its state; without `features` rows of `width` numbers are used as they are.
+
+    `dtype` is that of z, and `factors` has the widths of factors, or None if the map takes rows.
+    """
 
     dtype: np.dtype[Any]
     factors: FactorWidths | None
@@ -38,7 +41,7 @@ class FeaturePipeline:
 
     @property
     def state(self) -> Any:
-        """The map's state, drawn when it is first asked for."""
+        """State of the map, which is made at its first use."""
         if self._state is None:
             fresh = self.map.initial_state(self.dtype)
             if states.is_abstract():
@@ -58,9 +61,9 @@ class FeaturePipeline:
     # ---- contexts ----
 
     def rows(self, contexts: Any, dims: tuple[int, ...], some: bool = True) -> np.ndarray:
-        """Return checked rows x with as many axes as were given.
+        """Return checked rows x, with a number of axes that is one of `dims`.
 
-        ValueError for NaN, a wrong shape, or (`some`) no row.
+        Raises ValueError for NaN, a wrong shape, or, if `some` is True, no rows.
         """
         if isinstance(contexts, Factors):
             check_sides(self.map, contexts, self.dtype, False)
@@ -78,22 +81,28 @@ class FeaturePipeline:
         return out
 
     def sides(self, contexts: Any, pairs: bool) -> tuple[np.ndarray, np.ndarray]:
-        """Return checked u (n, d_u) and v (m, d_a) of `Factors`, or of rows x = (u, v), one (dim,) or many (n, dim)."""
+        """Return the checked factors u (n, d_u) and v (m, d_a) of `Factors` or of rows x = (u, v).
+
+        Rows are (dim,) or (n, dim). If `pairs` is True, m must equal n.
+        """
         if not isinstance(contexts, Factors):
             contexts = split_sides(self.map, self.rows(contexts, (1, 2), False).reshape(-1, self.map.input_dim))
         return check_sides(self.map, contexts, self.dtype, pairs)
 
     def pairs(self, contexts: Any, some: bool = True) -> tuple[bool, np.ndarray]:
-        """Return whether one row is given, and rows x (n, dim) to be learned; `Factors` are taken in pairs."""
+        """Return True for a single row, and the rows x (n, dim) that are to be learned.
+
+        `Factors` are combined in pairs, so both sides have n rows.
+        """
         if isinstance(contexts, Factors):
             return np.ndim(contexts.left) == 1, np.hstack(self.sides(contexts, True))
         rows = self.rows(contexts, (1, 2), some)
         return rows.ndim == 1, rows if rows.ndim == 2 else rows.reshape(1, -1)
 
     def rows_of_arms(self, contexts: Any, request: int | None, places: np.ndarray, count: int) -> np.ndarray:
-        """Return a copy of the rows x of the arms at `places`, (dim,) or (k, dim), from checked contexts.
+        """Return a copy of the rows x of the arms at indices `places`, (dim,) or (k, dim), from checked contexts.
 
-        `count` is the number of arms, `request` the index of the decision, None if there is one.
+        `count` is the number of arms. `request` is the index of the decision, or None for a single one.
         """
         if isinstance(contexts, Factors):
             left = np.asarray(contexts.left if request is None else contexts.left[request], self.dtype)
@@ -108,7 +117,10 @@ class FeaturePipeline:
         return rows[0] if len(rows) == 1 else rows
 
     def users(self, contexts: Any) -> tuple[int, Callable[[slice], Any]]:
-        """Return the number of users in contexts, (n, dim) or (n, K, dim) or `Factors`, and a function of a slice."""
+        """Return the number of users in contexts, and a function that returns the contexts of a slice of users.
+
+        Contexts are (n, dim), (n, K, dim) or `Factors`.
+        """
         if isinstance(contexts, Factors):
             left = check.array("contexts.left", contexts.left, self.dtype, (2,))
             return len(left), lambda part: Factors(left[part], contexts.right)
@@ -132,9 +144,9 @@ class FeaturePipeline:
         return self.transform(np.hstack([np.broadcast_to(user, (len(right), user.size)), right]))
 
     def advance(self, rows: np.ndarray) -> np.ndarray:
-        """Map checked rows (n, dim) that are learned now to z; a map that learns is updated.
+        """Map checked rows (n, dim) that are learned to z; a map that learns is updated.
 
-        ValueError if z is not finite; the map has not changed then.
+        Raises ValueError, without changing the map, if z is not finite.
         """
         if self._plain:
             return rows
@@ -159,16 +171,16 @@ class FeaturePipeline:
     # ---- files ----
 
     def fits(self, learned: tuple[Any, ...]) -> bool:
-        """Return True if the statistics of a file fit this map."""
+        """Return True if statistics read from a file are valid for this map."""
         return has_valid_arrays(self.map, self.statistics, learned)
 
     def restore(self, learned: tuple[Any, ...]) -> None:
-        """Take what a file or a copy holds."""
+        """Replace the map's statistics by those of a file or a copy."""
         self._state, self._held = None, learned
 
 
 def split_sides(features: FeatureMap, rows: np.ndarray) -> Factors:
-    """Rows (n, d_u + d_a) as the sides they are made of."""
+    """Return rows (n, d_u + d_a) as `Factors` of (n, d_u) and (n, d_a)."""
     assert features.sides is not None
     left, _ = features.sides
     return Factors(np.ascontiguousarray(rows[:, :left]), np.ascontiguousarray(rows[:, left:]))

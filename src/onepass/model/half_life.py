@@ -1,4 +1,4 @@
-"""The clock by which a bandit forgets: a half-life in rounds, or in seconds with times told to `learn` and `decide`."""
+"""Clock by which a bandit forgets, with a half-life in rounds, or in seconds if times are given to its methods."""
 
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
@@ -19,9 +19,9 @@ ROUNDS, SECONDS = "rounds", "seconds"
 
 @savable
 class Clock:
-    """half_life: rounds (rows that the bandit learns) or seconds, above 0; unit: which of the two.
+    """Clock with a half-life above 0, in rounds (rows that the bandit learns) or in seconds.
 
-    ValueError for other values. Ticks are those of half_life.py.
+    `unit` says which of the two. Raises ValueError for other values. Ticks are explained in estimator/half_life.py.
     """
 
     def __init__(self, half_life: float, unit: str = ROUNDS) -> None:
@@ -36,7 +36,7 @@ class Clock:
 
     @property
     def value(self) -> float | timedelta:
-        """The half-life as a user gives it."""
+        """The half-life as the user gave it: a number of rounds, or a timedelta."""
         return timedelta(seconds=self.half_life) if self.timed else self.half_life
 
     def tick(self, position: float) -> int:
@@ -44,7 +44,7 @@ class Clock:
         return floor(position * TICKS / self.half_life)
 
     def rounds_left(self, rounds: int) -> int:
-        """Rows that are learned in the present tick, `rounds` of them learned already: at least one."""
+        """Return how many more rows fall into the present tick after `rounds` rows, at least one."""
         tick = self.tick(rounds)
         last = max(rounds, ceil((tick + 1) * self.half_life / TICKS) - 1)
         while last > rounds and self.tick(last) > tick:  # rounding
@@ -52,7 +52,7 @@ class Clock:
         return last + 1 - rounds
 
     def tick_of_time(self, time: Any) -> int:
-        """Return the tick of a time that a user gave; ValueError if it is missing or no time."""
+        """Return the tick of a time given by the user; raise ValueError if it is missing or not a time."""
         if time is None:
             raise ValueError("time must be given where half_life is a timedelta: Unix seconds, or a datetime")
         if isinstance(time, datetime):
@@ -66,7 +66,10 @@ class Clock:
 
 
 def make_clock(half_life: Any) -> Clock | None:
-    """Make the clock of a half-life: rounds, a timedelta, or None for no clock. ValueError for other values."""
+    """Make the clock of a half-life, which is a number of rounds or a timedelta; None gives no clock.
+
+    Raises ValueError for other values.
+    """
     if half_life is None or isinstance(half_life, Clock):
         return half_life
     if isinstance(half_life, timedelta):
@@ -75,7 +78,7 @@ def make_clock(half_life: Any) -> Clock | None:
 
 
 def check_forgets(estimator: Estimator) -> None:
-    """ValueError for an estimator, or a design, that does not know how to forget."""
+    """Raise ValueError if an estimator or its design has no function for forgetting."""
     initial = estimator.begin()
     for function, state in ((forget, initial), (designs.decay, initial.design)):
         if not is_registered(function, state):
@@ -109,13 +112,13 @@ class ForgettingClock:
         return twin
 
     def rounds(self, rounds: int) -> int:
-        """Return the rows that a rule of exploration counts: of `rounds` learned, those that still count."""
+        """Return how many of `rounds` learned rows still count, for exploration rules: the sum of their weights."""
         return rounds if self.clock is None else int(self.weight)
 
     def ticks_to(self, time: Any) -> int:
         """Return how many ticks a time is later than the model; 0 for an earlier time, which counts as the present.
 
-        ValueError for a time where none is asked for, and for none where one is.
+        Raises ValueError if a time is given but not needed, or needed but not given.
         """
         clock = self._clock_for(time)
         return max(clock.tick_of_time(time) - self.tick, 0) if clock.timed and self.tick is not None else 0
@@ -126,11 +129,14 @@ class ForgettingClock:
         return self.clock
 
     def add_ticks(self, ticks: int) -> None:
-        """Note that the model has forgotten so many ticks more."""
+        """Record that the model has forgotten `ticks` more ticks."""
         self.tick, self.weight = (self.tick or 0) + ticks, self.weight * decay_factor(ticks)
 
     def spans(self, count: int, time: Any, forget: Callable[[int], None]) -> Iterator[slice]:
-        """Return rows about to be learned, `count` in all, tick by tick; forget: makes the model ticks older."""
+        """Yield slices of `count` rows about to be learned, each within one tick.
+
+        Between them, `forget` is called with the number of ticks by which the model must decay.
+        """
         clock, start = self._clock_for(time), 0
         if clock.timed:
             self.go_to(clock.tick_of_time(time), forget)
@@ -144,18 +150,18 @@ class ForgettingClock:
             start = end
 
     def go_to(self, tick: int, forget: Callable[[int], None]) -> None:
-        """Forget up to a tick; an earlier one counts as the present one."""
+        """Let the model forget up to a tick by calling `forget`; an earlier tick counts as the present one."""
         if self.tick is None:
             self.tick = tick
         elif tick > self.tick:
             forget(tick - self.tick)
 
     def extra(self) -> dict[str, Any]:
-        """Return what a file holds of it: {} without a clock."""
+        """Return the clock's data for a file, {} without a clock."""
         return {} if self.clock is None else {"tick": self.tick, "passed": self.passed, "recalled": self.weight}
 
     def restore(self, extra: dict[str, Any]) -> None:
-        """Take what a file holds; ValueError for what cannot be."""
+        """Take the clock's data from a file; raise ValueError for impossible values."""
         if self.clock is None:
             return
         tick, self.weight = extra["tick"], check.real("recalled", extra["recalled"])
@@ -166,7 +172,10 @@ class ForgettingClock:
 
 
 def synchronize(ages: list[ForgettingClock], forgets: list[Callable[[int], None]]) -> None:
-    """Bring models that are merged to one time. ValueError where they have none in common."""
+    """Bring the clocks of models that are to be merged to the same tick; raise ValueError if that is impossible.
+
+    Each function in `forgets` lets one model decay by a number of ticks.
+    """
     if ages[0].clock is None:
         return
     if not ages[0].clock.timed:

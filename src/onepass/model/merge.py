@@ -1,9 +1,9 @@
-"""Merging models: what shards and retraining need.
+"""Merging of models that have learned different parts of a stream.
 
     A = A_1 + A_2 - A_start,   b = b_1 + b_2 - b_start
 
-start: what both began with, counted once: A = reg I, the rows that their design held already, or a model (`since`) that
-both are copies of and have learned beyond.
+The start, which both have in common, is counted once: A = reg I, or the rows that their design held already, or a model
+(`since`) of which both began as copies.
 """
 
 from typing import Any, NamedTuple
@@ -24,7 +24,7 @@ def design_prior(estimator: Estimator) -> Any:
 
 
 def initial_state(estimator: Estimator, before: Any) -> Any:
-    """Return the state with which a bandit began; `before` is what `design_prior` returned then."""
+    """Return the state with which a bandit began; `before` is the result of `design_prior` at that time."""
     if before != ():
         return before
     return estimator.begin()._replace(design=estimator.design.begin())
@@ -44,7 +44,10 @@ class Parts(NamedTuple):
 
 
 def check_mergeable(mine: Parts, its: Parts, name: str = "other") -> None:
-    """ValueError where rows do not mean the same to both."""
+    """Raise ValueError if the parts `mine` and `its` of two models differ, so that rows mean different things to both.
+
+    `name` is that of the second model in the message.
+    """
     if not has_equal_arguments(mine.clock, its.clock):
         raise ValueError(f"{name} must forget as this one does, by the same half_life")
     if not has_equal_arguments(mine.estimator, its.estimator):
@@ -61,9 +64,9 @@ def check_mergeable(mine: Parts, its: Parts, name: str = "other") -> None:
 
 
 def merge_shared(estimator: Estimator, before: Any, learned: Any, other: Any, since: Any) -> Any:
-    """Return the state of the union of two shared models. `other` is used up.
+    """Return the merged state of two shared models, `learned` and `other`; `other` must not be used afterwards.
 
-    `since` is the state with which both began; () if it is not given.
+    `since` is the state with which both began. If it is (), the initial state `before` is used.
     """
     start = initial_state(estimator, before) if since == () else since
     return estimators.merge(states.copy(learned), other, start)

@@ -1,4 +1,4 @@
-"""Names of arms: any hashable that equals itself, each once in a request; and which of them are eligible."""
+"""Names of arms and eligible arms in a request; a name is any hashable that equals itself, and appears once."""
 
 from collections.abc import Collection
 from functools import lru_cache
@@ -13,7 +13,10 @@ PLAIN = frozenset({int, str})  # types whose values are hashable and equal thems
 
 
 def name_list(arms: Any, count: int | None = None, argument: str = "arms") -> list[Any]:
-    """`arms` as a list of names (NumPy arrays, polars and pandas series too), one per row if a count is given."""
+    """Return `arms` as a list of names; raise ValueError unless there are `count` of them, if a count is given.
+
+    NumPy arrays and polars and pandas series are accepted too.
+    """
     try:
         names = arms.tolist() if hasattr(arms, "tolist") else list(arms)
     except TypeError:
@@ -26,7 +29,7 @@ def name_list(arms: Any, count: int | None = None, argument: str = "arms") -> li
 
 
 def distinct_names(arms: Any, count: int | None = None) -> list[Any]:
-    """Return the names of arms on offer: hashable, and each once."""
+    """Return the names of the arms on offer; raise ValueError unless they are hashable and all different."""
     names = name_list(arms, count)
     check_hashable(names)
     if len(set(names)) != len(names):
@@ -45,7 +48,7 @@ def first_duplicate(names: list[Any]) -> Any:
 
 
 def check_hashable(names: list[Any]) -> None:
-    """ValueError unless every name can be found again."""
+    """Raise ValueError unless every name is hashable and equals itself."""
     if PLAIN.issuperset(map(type, names)):
         return
     for name in names:
@@ -61,15 +64,15 @@ def check_hashable(names: list[Any]) -> None:
 
 @lru_cache(maxsize=16)
 def full_mask(count: int) -> np.ndarray:
-    """All of K arms, (1, K): not to be written to."""
+    """Return a read-only mask (1, K) in which all K = `count` arms are eligible."""
     return np.ones((1, count), np.bool_)
 
 
 def eligible_arms(eligible: Any, names: list[Any] | None, count: int, k: int) -> np.ndarray:
-    """Return the eligible mask, (1, K), or (k, K) if every slot has its own.
+    """Return the mask of eligible arms, (1, K), or (k, K) if every slot has its own.
 
     `eligible` is None (all arms), booleans (K,) or (k, K), or names (indices if arms have none), or k collections of
-    names. ValueError for names that are not on offer, for a wrong shape, and if slots cannot all be filled.
+    names. Raises ValueError for names that are not on offer, for a wrong shape, and if slots cannot all be filled.
     """
     if eligible is None:
         return full_mask(count)
@@ -93,7 +96,7 @@ def eligible_arms(eligible: Any, names: list[Any] | None, count: int, k: int) ->
 
 
 def _fillable(mask: np.ndarray) -> None:
-    """ValueError where slots that differ in who is eligible (k, K) have no assignment."""
+    """Raise ValueError if slots with different eligible arms (k, K) cannot all be filled."""
     slots = np.flatnonzero(unfillable_slots(mask, np.ones(mask.shape[1], np.bool_)))
     if slots.size:
         raise ValueError(
@@ -103,7 +106,10 @@ def _fillable(mask: np.ndarray) -> None:
 
 
 def eligible_places(eligible: Any, names: list[Any] | None, count: int, k: int) -> list[int]:
-    """Places of the arms that the first of k slots may have. Errors as of `eligible_arms`."""
+    """Return the indices of the arms that are eligible for the first of k slots.
+
+    Raises the errors of `eligible_arms`.
+    """
     mask = eligible_arms(eligible, names, count, k)
     left = mask[0].copy()
     if len(mask) > 1:
@@ -113,7 +119,7 @@ def eligible_places(eligible: Any, names: list[Any] | None, count: int, k: int) 
 
 
 def _as_booleans(eligible: Any, count: int, k: int) -> np.ndarray | None:
-    """Return a mask that was given as booleans; None for names."""
+    """Return the mask if `eligible` was given as booleans, or None if it was given as names."""
     if isinstance(eligible, str) or not (hasattr(eligible, "dtype") or isinstance(eligible, list | tuple)):
         return None
     if not hasattr(eligible, "dtype"):
@@ -129,7 +135,7 @@ def _as_booleans(eligible: Any, count: int, k: int) -> np.ndarray | None:
 
 
 def _collections(eligible: Any, k: int) -> list[list[Any]]:
-    """Names of every slot, or one list for all."""
+    """Return the eligible names as one list for each slot, or as a single list for all slots."""
     names = name_list(eligible, None, "eligible")
     if not any(isinstance(part, list | set | frozenset | np.ndarray) for part in names):
         return [names]

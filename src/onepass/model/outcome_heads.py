@@ -1,12 +1,13 @@
-"""Outcomes beside the reward for models whose parameters are solved by one design: shared models, and arms on Ridge.
+"""Outcomes beside the reward for models that one design solves: shared models, and arms on Ridge.
 
     theta_j <- theta_j + A^-1 sum_i x_i (y_ij - x_i^T theta_j)    rows whose rewards have just been learned, A with them
     theta_j <- theta_j + A^-1 x (y_j - expected_j)                an outcome that comes after its reward
     theta_j <- theta_j + A^-1 x (y_j - x^T theta_j) / (1 + h)      an outcome that comes before its reward
 
 On an exact design that is theta_j = A^-1 sum y_j x, ridge regression on the design of the reward, whenever the outcome
-comes, if not before its reward. A value that is missing counts as the prediction: theta_j stays. On a sketch it is a
-Newton step with the sketch's inverse. Cost: one solve a row for all outcomes, d numbers to keep and to predict each.
+comes, except before its reward. A missing value counts as equal to its prediction, so theta_j stays. On a sketch it is
+a Newton step with the sketch's inverse. It costs one solve a row for all outcomes, and d numbers for each outcome to
+store and to predict.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,10 +24,12 @@ Solve = Callable[[Any, np.ndarray], np.ndarray]
 
 
 class SavedHeads(NamedTuple):
-    """Arrays of a file.
+    """Arrays for a file.
 
-    keys: arms that have parameters; theta (n, J, d); number, total (n, J): values and their sum; squares, errors (J,):
-    squared errors of predictions, and how many.
+    - keys: arms that have parameters.
+    - theta (n, J, d): parameters of each arm and outcome.
+    - number, total (n, J): number of values of each arm and outcome, and their sum.
+    - squares, errors (J,): sum of squared prediction errors, and their number.
     """
 
     keys: np.ndarray
@@ -38,7 +41,7 @@ class SavedHeads(NamedTuple):
 
 
 class OutcomeHeads:
-    """Parameters of `count` outcomes, of width `dim`, for every arm; for None where all arms share one."""
+    """Linear parameters of `count` outcomes, of width `dim`, for every arm; the key is None if all arms share one."""
 
     def __init__(self, count: int, dim: int) -> None:
         self._count, self._dim = count, dim
@@ -55,7 +58,7 @@ class OutcomeHeads:
         return twin
 
     def predict(self, keys: Sequence[Any], rows: np.ndarray) -> np.ndarray:
-        """Return means (J, K) for rows (K or 1, d); an arm without values has the mean over arms."""
+        """Return predicted outcomes (J, K) for rows (K or 1, d); an arm without values has the mean over arms."""
         held, places = self._saved, self._places
         if len(places) == 1 and None in places:
             return held.theta[0] @ rows.T.astype(np.float64)
@@ -80,7 +83,11 @@ class OutcomeHeads:
         mode: int = JOINED,
         expected: np.ndarray | None = None,
     ) -> None:
-        """Learn values (n, J) of rows (n, d), NaN where there is none; solve(key, row) is A^-1 row."""
+        """Learn outcomes (n, J) of rows (n, d), NaN for missing ones.
+
+        solve(key, row) returns A^-1 row for an arm's design A. `mode` says if the outcomes come with, before or after
+        the reward, and `expected` holds the values learned with it.
+        """
         places = [self._place(key) for key in keys]
         held, steps = self._saved, np.zeros_like(self._saved.theta)
         for i, (key, place) in enumerate(zip(keys, places, strict=True)):
@@ -105,7 +112,7 @@ class OutcomeHeads:
         held.theta[:] += steps
 
     def _place(self, key: Any) -> int:
-        """Return the place of an arm, a new one if needed."""
+        """Return the index of an arm's parameters; a new arm gets one."""
         place = self._places.get(key)
         if place is None:
             place = self._places[key] = len(self._places)
@@ -116,7 +123,7 @@ class OutcomeHeads:
         return place
 
     def remove(self, key: Any) -> None:
-        """Forget an arm."""
+        """Forget an arm's outcomes."""
         place = self._places.get(key)
         if place is not None:
             del self._places[key]
@@ -137,7 +144,7 @@ class OutcomeHeads:
         return self._saved._replace(keys=object_array(list(self._places)))
 
     def restore(self, held: files.StateSource) -> None:
-        """Take what `state` was; ValueError if it does not fit."""
+        """Replace the parameters by those of a file; raise ValueError if they are inconsistent."""
         found = held.take(self.state, self._fits)
         names = found.keys.tolist()
         if len(set(names)) != len(names):

@@ -1,8 +1,8 @@
-"""Contexts and arms that are records: how models read them, and what the record of a decision keeps of them.
+"""Contexts and arms given as records: how models read them, and what a decision's record keeps of them.
 
-A record is a dictionary; a frame, of polars or pandas, is one record a row; a row of numbers is read as the record
-{"x0": ..., "x1": ..., ...}. What a record says is its terms (features/flatten.py). The evidence of a decision is
-{"context": terms of the request, "arms": [terms of every arm that was chosen]}.
+A record is a dictionary. A frame, of polars or pandas, has one record in each row. A row of numbers is read as the
+record {"x0": ..., "x1": ..., ...}. Records become numeric terms (features/flatten.py). The evidence of a decision is
+{"context": terms of the request, "arms": [terms of every chosen arm]}.
 """
 
 from collections.abc import Mapping
@@ -20,12 +20,12 @@ NUMBERS = np.dtype(np.float64)
 
 
 def is_frame(value: Any) -> bool:
-    """Return whether a value is a frame of polars or pandas."""
+    """Return True if a value is a frame of polars or pandas."""
     return hasattr(value, "iter_rows") or hasattr(value, "iterrows")
 
 
 def are_records(contexts: Any) -> bool:
-    """Return whether contexts are a dictionary, a list of them, or a frame."""
+    """Return True if contexts are a dictionary, a list of dictionaries, or a frame."""
     return isinstance(contexts, Mapping) or _holds_records(contexts) or is_frame(contexts)
 
 
@@ -34,7 +34,10 @@ def _holds_records(value: Any) -> bool:
 
 
 def have_features(arms: Any) -> bool:
-    """Return whether arms come with features, by name or nameless; {"a": {"arm": "a"}} says no more than the name."""
+    """Return True if arms come with features, with or without names.
+
+    An arm like {"a": {"arm": "a"}} says no more than its name and does not count.
+    """
     if isinstance(arms, Mapping):
         return any(not isinstance(record, Mapping) or record != {NAME: name} for name, record in arms.items())
     return _holds_records(arms) or is_frame(arms)
@@ -44,7 +47,7 @@ def have_features(arms: Any) -> bool:
 
 
 def records_of(contexts: Any) -> tuple[bool, list[Any]]:
-    """Return whether contexts are a single request, and their records: a frame of one row is a single one."""
+    """Return True if contexts are a single request, and the list of records; a frame of one row is a single one."""
     if type(contexts) is dict:
         return True, [contexts]
     single, every = to_records(contexts)
@@ -54,7 +57,10 @@ def records_of(contexts: Any) -> tuple[bool, list[Any]]:
 
 
 def requests_of(contexts: Any, dim: int | None) -> tuple[bool, list[Any]]:
-    """Return `records_of` contexts that may be rows of `dim` numbers (None: any), (d,), or n of shape (n, 1, d)."""
+    """Return what `records_of` does, for contexts that may also be rows of `dim` numbers.
+
+    Such rows are (d,), or n of shape (n, 1, d). A `dim` of None allows any number.
+    """
     if are_records(contexts):
         return records_of(contexts)
     rows = check.array("contexts", contexts, NUMBERS, (1, 2, 3), dim)
@@ -64,10 +70,10 @@ def requests_of(contexts: Any, dim: int | None) -> tuple[bool, list[Any]]:
 
 
 def examples_of(contexts: Any, arm: Any, dim: int | None = None) -> tuple[bool, list[Any], list[Any]]:
-    """Return whether one record is to be learned by itself, the records, and the arm of each.
+    """Return True if a single record is to be learned, the list of records, and the list of their arms.
 
-    contexts: also a row (d,) of `dim` numbers (None: any), or n of shape (n, d). arm: of a single record a name, {name:
-    features} or [features]; else a list of them, one per record. ValueError for another number of them, and for none.
+    `contexts` may also be a row (d,) of `dim` numbers (None: any), or n rows (n, d). For a single record, `arm` is a
+    name, {name: features} or [features]; otherwise a list of these. Raises ValueError if their numbers differ or are 0.
     """
     if arm is None:
         raise ValueError(
@@ -85,7 +91,7 @@ def examples_of(contexts: Any, arm: Any, dim: int | None = None) -> tuple[bool, 
 
 
 def record_of_row(row: Any) -> dict[str, float]:
-    """Return a row of numbers as a record."""
+    """Return a row of numbers as the record {"x0": ..., "x1": ..., ...}."""
     return {f"x{j}": value for j, value in enumerate(check.array("features", row, NUMBERS, (1,)).tolist())}
 
 
@@ -95,7 +101,7 @@ def record_of_row(row: Any) -> dict[str, float]:
 def arms_of(arms: Any) -> tuple[list[Any] | None, list[Any]]:
     """Return names and records of arms; names are None if arms have none.
 
-    ValueError if arms are of no such kind, appear twice, or are missing.
+    Raises ValueError if arms are given in another form, appear twice, or are missing.
     """
     if isinstance(arms, Mapping):
         names, records = list(arms), list(map(_features_of, arms.values()))
@@ -122,17 +128,17 @@ def _record_of_name(name: Any) -> dict[str, str]:
 
 
 def evidence_of(context: Any, arms: list[Any]) -> dict[str, Any]:
-    """Return what is kept of the records of a request and of the arms that were chosen."""
+    """Return what a decision's record keeps of the request and of the chosen arms: their terms."""
     return {"context": flatten_record(context), "arms": [flatten_record(record) for record in arms]}
 
 
 def evidence_of_names(context: Any, names: list[Any]) -> dict[str, Any]:
-    """Return what is kept of the record of a request, and of arms that are names alone."""
+    """Return what a decision's record keeps of the request, and of chosen arms that are names without features."""
     return evidence_of(context, [_record_of_name(name) for name in names])
 
 
 def has_names_only(decision: Any) -> bool:
-    """Return whether the evidence of a decision says of every arm no more than its name."""
+    """Return True if a decision's record holds only the name of every chosen arm."""
     items = decision.context["arms"]
     return decision.candidates is not None and items == [
         flatten_record(_record_of_name(name)) for name in decision.arms
@@ -140,7 +146,7 @@ def has_names_only(decision: Any) -> bool:
 
 
 def check_evidence(decision: Any) -> tuple[dict[str, float], list[Any]]:
-    """Return the terms of a decision's request, checked, and those of its arms; ValueError where it holds none."""
+    """Return the checked terms of a decision's request, and the terms of its arms; raise ValueError if it has none."""
     kept = decision.context
     whole = isinstance(kept, Mapping) and kept.keys() == {"context", "arms"} and isinstance(kept["arms"], list)
     if not whole or len(kept["arms"]) != len(decision.arms):

@@ -1,9 +1,9 @@
-"""One parameter for all arms, one design: arms are rows, and names at most labels.
+"""Model with one parameter and one design for all arms: arms are rows, and names are only labels.
 
-A round: z = features(x) for every arm (feature_pipeline.py), theta = the estimate, score = z^T theta + beta
-sqrt(z^T A^-1 z) (or a draw, or nothing), choose the largest, learn (z, reward). Statistics, rule and draw are one
-compiled call, and `play` runs many rounds in one (shared_loop.py). Cost of a round: that of its design (see
-onepass.design); K arms are scored by one matrix product.
+A round maps every arm's row to z = features(x) (feature_pipeline.py). With the estimate theta, the score is z^T theta +
+beta sqrt(z^T A^-1 z), or uses a draw, or the mean alone. The largest score is chosen, and (z, reward) is learned.
+Statistics, rule and draw are one compiled call, and `play` runs many rounds in one (shared_loop.py). A round costs what
+its design costs (see onepass.design); K arms are scored by one matrix product.
 """
 
 from collections.abc import Callable
@@ -59,7 +59,10 @@ NO_SCALES = np.empty(0)  # of rows that are told none
 
 
 def _code_for(rule: Rule, *rows: np.ndarray) -> dict[Any, Callable] | None:
-    """Compiled code for arrays as models hold them; None for slices of others and for those that nobody may write."""
+    """Return the cache of compiled code for arrays in the models' own layout.
+
+    It is None for slices of other arrays and for read-only arrays.
+    """
     return rule.code if all(part.flags.carray for part in rows) else None
 
 
@@ -120,12 +123,12 @@ class SharedModel(Model):
     @property
     @reading
     def parameter(self) -> np.ndarray:
-        """The present estimate theta, shape (features,). FloatingPointError when it is not finite."""
+        """The present estimate theta, shape (features,). Raises FloatingPointError if it is not finite."""
         return check_finite_parameter(parameter(self._learned))
 
     @property
     def half_life(self) -> Any:
-        """After how many rows, or after which time (a timedelta), a row counts half; None: nothing is forgotten."""
+        """Number of rows, or time (a timedelta), after which a row counts half; None if nothing is forgotten."""
         return None if self._age.clock is None else self._age.clock.value
 
     @property
@@ -200,11 +203,11 @@ class SharedModel(Model):
         )
 
     def _uses_factors(self, right: np.ndarray) -> bool:
-        """Return True if it is cheaper to score K rows of a user in the d_a dimensions that they lie in."""
+        """Return True if it is cheaper to score the K rows of a user in the d_a dimensions in which they lie."""
         return bool(self._pipeline.factors) and right.shape[0] > right.shape[1] and not self.estimator.repeats_arms
 
     def _size(self, count: int, rule: Rule) -> tuple[int, bool]:
-        """Return the number of normals in a draw for K rows, and whether rows are drawn jointly (shared_loop.py)."""
+        """Return the number of normals in a draw for K rows, and True if rows are drawn jointly (shared_loop.py)."""
         joint = count <= min(rule.pairs, self._width)
         return (count if joint else self._width), joint
 
@@ -305,7 +308,10 @@ class SharedModel(Model):
         self._heads.restore(held)
 
     def _learn_rows(self, z: np.ndarray, values: np.ndarray, nus: np.ndarray, residuals: bool) -> None:
-        """Learn rows z (n, features) that are checked."""
+        """Learn rows z (n, features) with rewards `values` (n,) and noise scales `nus` after their checks.
+
+        `residuals` is True to count the residuals.
+        """
         given = self._learned, residuals, self._tally, z, values, nus
         self._learned, self._tally = call_direct(self._code if z.flags.c_contiguous else None, loop.learn_rows, *given)
         self.n_learned += z.shape[0]
@@ -315,7 +321,7 @@ class SharedModel(Model):
         self._age.add_ticks(ticks)
 
     def _permit(self, count: int, rows: np.ndarray | None = None) -> None:
-        """ValueError unless the estimator takes `count` more rows, and these rows, next."""
+        """Raise ValueError unless the estimator accepts `count` more rows, and these rows as the next ones."""
         horizon = self.estimator.horizon
         if 0 < horizon < self.n_learned + count:
             raise ValueError(

@@ -1,4 +1,4 @@
-"""What is written of a shared model, and when what a file holds is one."""
+"""File contents of a shared model, and the check of contents that were read."""
 
 from typing import Any, NamedTuple
 
@@ -8,7 +8,10 @@ from onepass.model.feature_pipeline import FeaturePipeline
 
 
 class SavedShared(NamedTuple):
-    """Contents of a file if the feature map learns as well, or if the design began with rows (`before`, else ())."""
+    """File contents if the feature map learns as well, or if the design began with rows.
+
+    `before` is the initial state in the second case, else ().
+    """
 
     model: Any
     features: Any
@@ -16,12 +19,15 @@ class SavedShared(NamedTuple):
 
 
 def pack_state(learned: Any, pipeline: FeaturePipeline, before: Any) -> Any:
-    """All of it, arrays as they are."""
+    """Return everything that is written to a file; arrays are not copied.
+
+    `learned` is the state of the model, and `before` the state that it began with.
+    """
     return SavedShared(learned, pipeline.statistics, before) if pipeline.moves or before != () else learned
 
 
 def unpack_state(held: files.StateSource, learned: Any, pipeline: FeaturePipeline, estimator: Estimator) -> SavedShared:
-    """Return the contents of a file or copy; ValueError if its parts contradict each other.
+    """Return the contents of a file or copy; raise ValueError if its parts contradict each other.
 
     `learned` is the state of a model that has not learned.
     """

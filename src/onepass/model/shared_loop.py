@@ -1,16 +1,16 @@
-"""Rounds of a shared model in compiled code: look at the rows, choose, learn.
+"""Rounds of a shared model in compiled code: compute statistics of the rows, choose, learn.
 
     means = Z theta,   widths^2 = diag(Z A^-1 Z^T),   draws: means + beta L e, L L^T = Z A^-1 Z^T, or means + beta Z R e
 
 Means are scores x^T theta. If rewards have a link mu (estimator/families.py), a rule that only compares arms receives
-the scores. A rule that uses differences of means receives mu of them (`on_rule_scale`). Reward residuals are
-r - mu(x^T theta).
+the scores. A rule that uses differences of means receives mu of them (`on_rule_scale`). Reward residuals are r - mu(x^T
+theta).
 
-A rule that counts draws is given the means under M of them, of theta + d and theta - d in turn. K rows need K normals a
-draw where L is made (K solves), `features` normals otherwise (a product with the root R); the cheaper one is taken.
+A rule that uses draws receives the means under M draws of theta, theta + d and theta - d in turn. K rows need K normals
+for a draw if L is computed (K solves), else `features` normals (a product with the root R); the cheaper way is taken.
 
-Contexts given as factors x = vec(u v^T): the K rows of a user u lie in d_a dimensions, x = E^T v with E (d_a, dim) made
-of u alone, so K > d_a arms are scored by E theta and E A^-1 E^T: d_a solves, then d_a^2 an arm.
+For contexts given as factors x = vec(u v^T), the K rows of a user u lie in d_a dimensions: x = E^T v with E (d_a, dim)
+made from u alone. So K > d_a arms are scored by E theta and E A^-1 E^T, with d_a solves and then d_a^2 for an arm.
 """
 
 from typing import Any
@@ -50,9 +50,9 @@ AGAIN = -1  # any arm
 
 @compiled
 def multiplier(estimator: Any, rule: Any, rounds: int) -> float:
-    """Return beta: the rule's number times a radius or unit.
+    """Return the multiplier beta of widths: the rule's number times the theoretical radius or the estimator's unit.
 
-    The factor is the theoretical radius if the rule asks for it, else the estimator's unit if that is known.
+    The radius is used if the rule asks for it; otherwise the noise unit, if it is known.
     """
     asked = strength(rule)
     if asked.theory.size == 0:
@@ -64,7 +64,7 @@ def multiplier(estimator: Any, rule: Any, rounds: int) -> float:
 
 @compiled
 def sample_means(rule: Any, means: np.ndarray, beta: float, shifts: np.ndarray) -> np.ndarray:
-    """Return the means under theta + d and theta - d, (M, K), for shifts (pairs, K) = d^T x."""
+    """Return the means (M, K) under theta + d and theta - d, given shifts (pairs, K), the products d^T x."""
     pairs, count = shifts.shape[0], min(draws(rule), 2 * shifts.shape[0])
     samples = np.empty((count, means.size))
     for m in range(count):
@@ -78,9 +78,10 @@ def sample_means(rule: Any, means: np.ndarray, beta: float, shifts: np.ndarray) 
 def row_statistics(
     estimator: Any, rule: Any, rounds: int, tally: Tally, rows: np.ndarray, normals: np.ndarray, joint: bool
 ) -> ArmStatistics:
-    """Return the statistics of the rows (K, features) that a rule needs.
+    """Return the statistics of the rows (K, features) that an exploration rule needs.
 
-    normals (pairs, size): K of them make a draw if `joint`, else `features`.
+    normals (pairs, size) are standard normal; K of them make a draw if `joint`, else `features` of them. `rounds` is
+    the number of rewards learned, and `tally` holds the sums of residuals.
     """
     design = estimator.design
     means, widths = dot(rows, parameter(estimator)).astype(np.float64), np.zeros(rows.shape[0])
@@ -103,7 +104,7 @@ def row_statistics(
 
 @compiled
 def contract_left(user: np.ndarray, theta: np.ndarray, width: int) -> np.ndarray:
-    """E^T theta (d_a,): theta read as a matrix (d_u, d_a), times u."""
+    """Return E^T theta (d_a,): theta, read as a matrix (d_u, d_a), transposed and multiplied by the user's factor u."""
     inner = np.zeros(width, theta.dtype)
     for i in range(user.size):
         for j in range(width):
@@ -116,9 +117,9 @@ def outer_statistics(
     estimator: Any, rule: Any, rounds: int, tally: Tally, user: np.ndarray, right: np.ndarray, normals: np.ndarray,
     joint: bool,
 ) -> ArmStatistics:  # fmt: skip
-    """`look` at the rows vec(user v^T) of every row v of right (K, d_a), without forming them.
+    """Return `row_statistics` of the rows vec(user v^T) for every row v of right (K, d_a), without forming them.
 
-    normals (pairs, size), of which d_a make a draw if `joint`, else `features`.
+    normals (pairs, size) are standard normal; d_a of them make a draw if `joint`, else `features` of them.
     """
     theta, design, width = parameter(estimator), estimator.design, right.shape[1]
     inner = contract_left(user, theta, width)
@@ -156,7 +157,7 @@ def outer_statistics(
 
 @compiled
 def on_rule_scale(family: Any, rule: Any, seen: ArmStatistics) -> ArmStatistics:
-    """Put what was seen of scores x^T theta on the scale that the rule looks at: theirs, or the one of rewards."""
+    """Convert statistics of scores x^T theta to the scale that the rule needs: scores or rewards."""
     if needs_reward_scale(rule):
         return to_reward_scale(family, seen)
     return seen
@@ -167,7 +168,12 @@ def decide_rows(
     estimator: Any, rule: Any, rounds: int, tally: Tally, rows: np.ndarray, normals: np.ndarray, joint: bool,
     eligible: np.ndarray, uniforms: np.ndarray, greedy: bool,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
-    """Arms (k,), their distributions (k, K), scores, means and widths for one set of rows (K, features)."""
+    """Choose arms for k slots from rows (K, features).
+
+    Returns the arms (k,), their distributions (k, K), and scores, means and widths (K,). The random numbers `normals`
+    are those of `row_statistics`, and `uniforms`, `eligible` and `greedy` are the arguments of
+    `exploration.slots.fill_slots`.
+    """
     seen = row_statistics(estimator, rule, rounds, tally, rows, normals, joint)
     view = on_rule_scale(link(estimator), rule, seen)
     scores = score(rule, view)
@@ -185,7 +191,10 @@ def decide_outer(
     estimator: Any, rule: Any, rounds: int, tally: Tally, user: np.ndarray, right: np.ndarray, normals: np.ndarray,
     joint: bool, eligible: np.ndarray, uniforms: np.ndarray, greedy: bool,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
-    """`decide_rows` for rows given as factors."""
+    """Choose arms as `decide_rows` does, for rows that are given by factors.
+
+    The rows are vec(user v^T) with user (d_u,) and the rows v of right (K, d_a).
+    """
     seen = outer_statistics(estimator, rule, rounds, tally, user, right, normals, joint)
     view = on_rule_scale(link(estimator), rule, seen)
     scores = score(rule, view)
@@ -197,9 +206,9 @@ def decide_outer(
 def learn_rows(
     estimator: Any, counts: bool, tally: Tally, rows: np.ndarray, rewards: np.ndarray, nus: np.ndarray
 ) -> tuple[Any, Tally]:
-    """Return the estimator after rows (n, features), rewards (n,) and noise scales, (n,) or none, and the tally.
+    """Return the estimator's state and the tally after rows (n, features), rewards (n,) and noise scales (n,) or none.
 
-    If it `counts`, the tally gains the deviations of a batch from the means before the batch.
+    If `counts` is True, the tally gains the deviations of the rewards from the means before the batch.
     """
     if counts:
         means = dot(rows, parameter(estimator))
@@ -219,11 +228,12 @@ def play_rounds(
     estimator: Any, rule: Any, rounds: int, tally: Tally, contexts: np.ndarray, rewards: np.ndarray, nus: np.ndarray,
     normals: np.ndarray, joint: bool, uniforms: np.ndarray, scored: np.ndarray,
 ) -> tuple[Any, Tally, np.ndarray]:  # fmt: skip
-    """Score, choose, learn over contexts (T, K, features), rewards (T, K), noise scales (T, K) or (0, 0).
+    """Play recorded rounds: score, choose and learn.
 
-    scored (T, 3) takes mean and score of the arm played, and the largest score; (0, 3) takes none.
-
-    From where a score was not finite arms are -1, from where an arm to be repeated was not offered, -2.
+    contexts is (T, K, features), rewards (T, K), and the noise scales (T, K) or (0, 0). scored (T, 3) receives the mean
+    and the score of the chosen arm and the largest score; with (0, 3) nothing is stored. The returned arms are -1 from
+    the first round with a score that is not finite, and -2 from the first round in which a required arm was not
+    offered.
     """
     arms, eligible = np.full(contexts.shape[0], NOT_FINITE), np.ones(contexts.shape[1], np.bool_)
     for t in range(contexts.shape[0]):

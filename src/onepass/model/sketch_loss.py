@@ -1,4 +1,4 @@
-"""What a sketch has lost, for a warning where its means cannot be trusted any more."""
+"""Loss of a sketch, for the warning that its means cannot be trusted any more."""
 
 from typing import Any
 
@@ -7,9 +7,9 @@ from onepass.estimator.ridge import Ridge
 
 
 def sketch_loss(estimator: Any, design: Any) -> tuple[float, float] | None:
-    """Return what the sketch of a design has cut, in units of its ridge, and that ridge; None where it is not known.
+    """Return how much the sketch of a design has cut, in units of its ridge, and that ridge; None if unknown.
 
-    Only ridge regression is meant, whose b holds what the sketch has lost (design/loss.py).
+    It is known only for ridge regression, whose b contains what the sketch has lost (design/loss.py).
     """
     if not isinstance(estimator, Ridge):
         return None

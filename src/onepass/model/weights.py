@@ -1,12 +1,12 @@
-"""What the scores of one arm, or the difference of two, are made of: weights of z, of every part of a model.
+"""Weights of the features z in the score of one arm, or in the difference of two scores, for every part of a model.
 
     shared      theta,                               s = A^-1 sum of +-z
     arm         theta_a,                             s_a = +-A_a^-1 z_a
     hybrid      shared: beta, h = A_0^-1 sum of +-(z_a - B_a^T A_a^-1 x_a);      arm: A_a^-1 (b_a - B_a beta),
                 +-A_a^-1 x_a - A_a^-1 B_a h
 
-mean = theta^T z and width^2 = s^T z, over all parts, + for the first arm and - for the second: s is the inverse of the
-joint matrix times (z_a, -z_b), each in its place.
+The mean is theta^T z and the squared width s^T z, summed over all parts, with + for the first arm and - for the second.
+s is the inverse of the joint matrix times (z_a, -z_b), each in its place.
 """
 
 from typing import Any, NamedTuple
@@ -24,7 +24,7 @@ SIGNS = (1.0, -1.0)  # of an arm, and of the other
 
 
 class Weights(NamedTuple):
-    """part: of the model; theta, solved (D,): what z is multiplied by for the mean, and for the square of the width."""
+    """Weights of one part of a model: theta (D,) multiplies z for the mean, solved (D,) for the squared width."""
 
     part: str
     theta: np.ndarray
@@ -32,9 +32,9 @@ class Weights(NamedTuple):
 
 
 def request_rows(pipeline: FeaturePipeline, contexts: Any) -> np.ndarray:
-    """Return checked rows x of a single decision, (K, dim), or (1, dim) for all arms.
+    """Return the checked rows x of a single decision, (K, dim), or (1, dim) for all arms.
 
-    ValueError for several decisions.
+    Raises ValueError for several decisions.
     """
     if not isinstance(contexts, Factors):
         rows = pipeline.rows(contexts, (1, 2))
@@ -54,7 +54,10 @@ def weights_of_shared(learned: Any, z: np.ndarray) -> list[list[Weights]]:
 def sides_of(
     pipeline: FeaturePipeline, names: tuple[str, ...], rows: np.ndarray, z: np.ndarray, weights: Any
 ) -> list[list[Side]]:
-    """Weights of z (m, D) as terms of the inputs, rows (m, dim), by their names."""
+    """Return the contributions of the inputs to mean and squared width, given weights of z (m, D).
+
+    rows (m, dim) are the inputs, and `names` their names.
+    """
     found = []
     for x, row, parts in zip(rows, z.astype(np.float64), weights, strict=True):
         each = []

@@ -1,4 +1,4 @@
-"""Composition of a recipe's bandit from designs, estimators and a rule of exploration."""
+"""Composition of the bandit of a recipe from its design, its estimator and its exploration rule."""
 
 from collections.abc import Callable
 from typing import Any
@@ -27,7 +27,7 @@ ESTIMATORS: dict[str, Callable[[Design], Estimator]] = {"ridge": Ridge, "newton"
 
 
 def least_squares_estimator(estimator: str) -> Callable[[Design], Estimator]:
-    """Return the estimator called "ridge" or "newton". Raises ValueError for another name."""
+    """Return the class of the estimator named "ridge" or "newton". Raises ValueError for another name."""
     return ESTIMATORS[check.choice("estimator", estimator, tuple(ESTIMATORS))]
 
 
@@ -61,7 +61,7 @@ def compose(
     exploration : float, Theory or Exploration
         Multiplier of the recipe's own rule, or another rule.
     model : {"shared", "disjoint", "hybrid"}
-        Whether arms share a model.
+        "shared" is one model for all arms, "disjoint" one for each arm, and "hybrid" both.
     seed : int
         Seed of the bandit.
     thompson : bool, default False
@@ -104,17 +104,23 @@ def compose(
 
 
 def cap_size(name: str, value: Any, most: int) -> Any:
-    """Return a rank or size, at most `most`. The design checks the rest of its range."""
+    """Return a rank or size, reduced to `most` if it is larger; the design checks the rest of its range.
+
+    `name` is the argument that an error names.
+    """
     return value if most == UNLIMITED else min(check.integer(name, value, 1), most)
 
 
 def exact_factory(reg: float, dtype: str) -> Make:
-    """Return a factory of exact designs."""
+    """Return a function (width, largest size) -> exact design, with this reg and dtype."""
     return lambda dim, most: Exact(dim=dim, reg=reg, dtype=dtype)
 
 
 def design_factory(design: Design | None, reg: float | None, dtype: str | None) -> Make:
-    """Return a factory of `design`, or of an exact design with `reg` and `dtype` if `design` is None."""
+    """Return a function (width, largest size) -> design.
+
+    The function returns `design`, or an exact design with `reg` and `dtype` if `design` is None.
+    """
     if design is None:
         return exact_factory(1.0 if reg is None else reg, "float64" if dtype is None else dtype)
     for name, value in (("reg", reg), ("dtype", dtype)):
@@ -140,5 +146,5 @@ def compose_shared(
     estimate: Callable[[Design], Estimator],
     half_life: Any = None,
 ) -> Bandit:
-    """Compose the bandit of an estimator that works only as one shared model."""
+    """Compose the bandit of an estimator that works only as one shared model; the arguments are those of `compose`."""
     return compose(name, dim, make, exploration, "shared", seed, estimate=estimate, half_life=half_life)

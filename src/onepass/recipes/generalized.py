@@ -33,8 +33,8 @@ def GLBOMD(
 ) -> Bandit:
     """Make a bandit for generalized linear rewards, learned in one pass.
 
-    E r = mu(x^T theta): online mirror descent, and UCB on x^T theta. Means and scores of decisions are on the scale
-    of rewards; widths and parameters are on the scale of x^T theta.
+    The mean reward is mu(x^T theta). It uses online mirror descent, and UCB on x^T theta. Means and scores of decisions
+    are on the scale of rewards; widths and parameters are on the scale of x^T theta.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def GLBOMD(
 
     Notes
     -----
-    One solve and one row of a design a round, no history. Defaults: docs/clicks.md.
+    A round takes one solve and appends one row to a design; no history is kept. docs/clicks.md explains the defaults.
 
     References
     ----------
@@ -117,7 +117,8 @@ def GLOC(
 ) -> Bandit:
     """Make a bandit for generalized linear rewards, the baseline of `GLBOMD`.
 
-    E r = mu(x^T theta): ridge regression on the predictions of an online learner with Newton steps, and UCB.
+    The mean reward is mu(x^T theta). It uses ridge regression on the predictions of an online learner with Newton
+    steps, and UCB.
 
     Parameters
     ----------

@@ -20,12 +20,15 @@ from onepass.recipes.compose import Dim, Explore, compose, compose_shared, desig
 
 
 def _theory_or_none(exploration: Explore) -> Theory | None:
-    """Return the constants of the theorem, or None if `exploration` is not a `Theory`."""
+    """Return the exploration rule if it is a `Theory`, else None."""
     return exploration if isinstance(exploration, Theory) else None
 
 
 def _theory_option(exploration: Explore) -> dict[str, Any]:
-    """Return the keyword `theory` of a Huber estimator. Raises ValueError for a rule of exploration."""
+    """Return the keyword argument `theory` of a Huber estimator as a dictionary.
+
+    Raises ValueError if `exploration` is neither a number nor a `Theory`.
+    """
     if isinstance(exploration, Theory):
         return {"theory": exploration}
     check.real("exploration", exploration, "use a number or onepass.Theory(...)")
@@ -33,7 +36,7 @@ def _theory_option(exploration: Explore) -> dict[str, Any]:
 
 
 def _wide_ridge_factory(dtype: str) -> Callable[[int, int], Design]:
-    """Return a factory of exact designs whose reg is their width, as in Wang et al.'s theorem 1."""
+    """Return a function (width, largest size) -> exact design with reg = width, as in Wang et al.'s theorem 1."""
     return lambda dim, most: Exact(dim=dim, reg=float(dim), dtype=dtype)
 
 
@@ -57,8 +60,8 @@ def HvtUCB(
 ) -> Bandit:
     """Make a UCB bandit for heavy-tailed rewards, learned in one pass.
 
-    One-pass Huber regression: theta moves by a clipped residual, in the norm of A. Rewards without outliers, 0/1
-    ones too, are learned by ridge regression with the same reg. Rewards in other units are the same problem.
+    It uses one-pass Huber regression: theta moves by a clipped residual, in the norm of A. Rewards without outliers,
+    0/1 ones too, are learned by ridge regression with the same reg. Rewards in other units are the same problem.
 
     Parameters
     ----------
@@ -113,8 +116,8 @@ def HvtUCB(
 
     Notes
     -----
-    O(1) designs' work a round, no history. Proved for a horizon and a nu that are given. Defaults were chosen on
-    validation seeds and other data sets (docs/heavy_tails.md).
+    A round takes a constant number of operations of the design, and no history is kept. The bound is proved for a
+    horizon and a nu that are given. Defaults were chosen on validation seeds and other data sets (docs/heavy_tails.md).
 
     References
     ----------
@@ -199,7 +202,7 @@ def HeavyOFUL(
 
     Notes
     -----
-    O(t dim) a round and numbers of memory.
+    A round costs O(t dim), and the model has O(t dim) numbers.
 
     References
     ----------
@@ -280,7 +283,7 @@ def CRTM(
 
     Notes
     -----
-    O(1) designs' work a round. `OnePassTruncation` documents our reading of the paper.
+    A round takes a constant number of operations of the design. `OnePassTruncation` documents our reading of the paper.
 
     References
     ----------
@@ -349,7 +352,7 @@ def CRMM(
 
     Notes
     -----
-    O(1) designs' work a round. `OnePassMedian` documents our reading of the paper.
+    A round takes a constant number of operations of the design. `OnePassMedian` documents our reading of the paper.
 
     References
     ----------
@@ -502,7 +505,7 @@ def TOFU(
 
     Notes
     -----
-    O(t dim^2) a round, O(t dim) memory.
+    Round t costs O(t dim^2), and memory is O(t dim).
 
     References
     ----------

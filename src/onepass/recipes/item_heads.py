@@ -64,7 +64,7 @@ def ItemHeads(
 
     Notes
     -----
-    O(dim^2) a row and O(dim) an item. `ItemModels` has a design for each item, O(dim^2) an item.
+    A row costs O(dim^2), and an item O(dim) numbers. `ItemModels` has a design for each item, O(dim^2) numbers.
 
     Examples
     --------

@@ -68,7 +68,7 @@ def ItemModels(
 
     Notes
     -----
-    O(dim^2) an item.
+    An item costs O(dim^2) numbers of memory.
 
     Examples
     --------

@@ -53,7 +53,8 @@ def OFUL(
 
     Notes
     -----
-    O(dim^2) a round and numbers of memory (per arm: of rank of its rows).
+    A round costs O(dim^2), and the model has O(dim^2) numbers (with a model per arm, dim is the rank of the arm's
+    rows).
 
     References
     ----------
@@ -109,7 +110,7 @@ def LinUCB(
 
     Notes
     -----
-    O(dim^2) a round.
+    A round costs O(dim^2).
 
     References
     ----------
@@ -130,7 +131,7 @@ def LinTS(
 ) -> Bandit:
     """Make a Thompson sampling bandit with the exact design.
 
-    The arm is the one of the largest x^T theta~, theta~ drawn from N(theta, beta^2 A^-1).
+    It chooses the arm with the largest x^T theta~, where theta~ is drawn from N(theta, beta^2 A^-1).
 
     Parameters
     ----------
@@ -165,7 +166,7 @@ def LinTS(
 
     Notes
     -----
-    O(dim^2) a round.
+    A round costs O(dim^2).
 
     References
     ----------

@@ -18,7 +18,7 @@ from onepass.recipes.compose import Dim, Explore, Make, cap_size, compose, least
 
 
 def _sketch_factory(size: int, reg: float, dtype: str, compensation: float = 0.0) -> Make:
-    """Return a factory of Frequent Directions with `size` rows, at most the width."""
+    """Return a function (width, largest size) -> Frequent Directions with `size` rows, at most the width."""
     return lambda dim, most: FrequentDirections(
         dim=dim, size=cap_size("size", size, most), reg=reg, compensation=compensation, dtype=dtype
     )
@@ -84,7 +84,7 @@ def SOFUL(
 
     Notes
     -----
-    O(dim size) a round and numbers of memory.
+    A round costs O(dim size), and the model has O(dim size) numbers.
 
     References
     ----------
@@ -163,7 +163,7 @@ def CBSCFD(
 
     Notes
     -----
-    O(dim size) a round.
+    A round costs O(dim size).
 
     References
     ----------
@@ -231,7 +231,7 @@ def CBRAP(
 
     Notes
     -----
-    O(dim size + size^2) a round.
+    A round costs O(dim size + size^2).
 
     References
     ----------
@@ -306,7 +306,7 @@ def DBSLinUCB(
 
     Notes
     -----
-    O(dim (size + what has grown)) a round.
+    A round costs O(dim (size + what has grown)).
 
     References
     ----------
@@ -394,7 +394,7 @@ def PSILinUCB(
 
     Notes
     -----
-    O(dim rank) a round; reg must be of the order of the spectrum.
+    A round costs O(dim rank); reg must be of the order of the spectrum.
 
     References
     ----------

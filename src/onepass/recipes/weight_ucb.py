@@ -60,8 +60,8 @@ def WeightUCB(
 
     Notes
     -----
-    gamma = 2^(-1 / half_life), in whole ticks of half_life / 64 (docs/forgetting.md). O(dim^2) a round and O(dim^3)
-    a tick.
+    gamma = 2^(-1 / half_life), in whole ticks of half_life / 64 (docs/forgetting.md). A round costs O(dim^2), and a
+    tick O(dim^3).
 
     References
     ----------

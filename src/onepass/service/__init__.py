@@ -1,4 +1,4 @@
-"""Decide and reward over HTTP: settings, join, learning loop, API (docs/service.md).
+"""HTTP service for decisions and rewards, with settings, joins, a learning loop and an API (docs/service.md).
 
-`pip install onepass[serve]`; `onepass serve --data DIR LOOP.toml ...`.
+Install it with `pip install onepass[serve]`, and start it with `onepass serve --data DIR LOOP.toml ...`.
 """

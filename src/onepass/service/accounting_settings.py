@@ -37,10 +37,12 @@ NONE = "none"  # the default of what nothing shall be learned of: TOML has no nu
 class BudgetSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Budget of an outcome.
 
-    amount: above 0, in the unit of the outcome. per: "decision" (default), "day", which begins at local midnight, or
-    "horizon", over a number of decisions. horizon: this number. zone: time zone of a day (default "UTC"). window:
-    consecutive decisions over which spending is held (default 200). leash: share by which these may exceed their part
-    of the budget, and a day its line (default 0.02).
+    - amount: amount above 0, in the unit of the outcome.
+    - per: "decision" (default), "day", which begins at local midnight, or "horizon", over a number of decisions.
+    - horizon: number of decisions of a horizon.
+    - zone: time zone of a day (default "UTC").
+    - window: number of consecutive decisions over which spending is limited (default 200).
+    - leash: share by which these may exceed their part of the budget, and a day its line (default 0.02).
     """
 
     amount: float
@@ -51,15 +53,15 @@ class BudgetSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     leash: float = 0.02
 
     def budget(self) -> Budget:
-        """Return the budget; ValueError for a wrong value."""
+        """Return the budget. Raises ValueError for a wrong value."""
         return Budget(self.amount, self.per, self.horizon, self.zone, self.window, self.leash)
 
 
 class Guardrail(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Claim about the mean of an outcome, beside a baseline.
 
-    at_most, at_least: largest or smallest ratio to the baseline's mean, above 0; one of the two. upper: largest value
-    of the outcome, above 0 (default 1.0); the smallest is 0.
+    - at_most, at_least: largest or smallest ratio to the baseline's mean, above 0; one of the two is given.
+    - upper: largest value of the outcome, above 0 (default 1.0); the smallest is 0.
     """
 
     at_most: float | None = None
@@ -67,7 +69,7 @@ class Guardrail(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     upper: float = 1.0
 
     def claim(self) -> AtMost | AtLeast:
-        """Return the claim; ValueError for a wrong value."""
+        """Return the claim. Raises ValueError for a wrong value."""
         if (self.at_most is None) == (self.at_least is None):
             raise ValueError("give one of at_most and at_least")
         if self.at_most is not None:
@@ -78,10 +80,11 @@ class Guardrail(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 class OutcomeSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Outcome beside the reward.
 
-    aggregation: how several values of one decision become one, "earliest" (default) or "sum". default: value of a
-    decision without one at its deadline; "none" (default) learns nothing of it. prices: what arms usually cost, by
-    name, above 0 (default: not known). budget: limit on what decisions may spend (default: none). guardrail: claim
-    about its mean (default: none).
+    - aggregation: how several values of one decision become one, "earliest" (default) or "sum".
+    - default: value of a decision without one at its deadline; "none" (default) learns nothing of it.
+    - prices: what arms usually cost, by name, above 0 (default: not known).
+    - budget: limit on what decisions may spend (default: none).
+    - guardrail: claim about its mean (default: none).
     """
 
     aggregation: Literal["earliest", "sum"] = "earliest"
@@ -94,7 +97,8 @@ class OutcomeSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 class ShareSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Share of decisions of an arm.
 
-    least: from 0 (default) to 1; most: at least `least`, up to 1 (default).
+    - least: smallest share, from 0 (default) to 1.
+    - most: largest share, at least `least`, up to 1 (default).
     """
 
     least: float = 0.0
@@ -104,7 +108,8 @@ class ShareSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 class Shares(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Shares of decisions that arms must and may have.
 
-    least, most: of every arm (defaults 0.0 and 1.0). arms: shares of single arms by name, instead of both.
+    - least, most: smallest and largest share of every arm (defaults 0.0 and 1.0).
+    - arms: shares of single arms by name, instead of both.
     """
 
     least: float = 0.0
@@ -112,19 +117,23 @@ class Shares(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     arms: dict[str, ShareSettings] = {}
 
     def shares(self) -> Share | dict[Hashable, Share]:
-        """Return the shares; ValueError for a wrong value."""
+        """Return the shares. Raises ValueError for a wrong value."""
         if self.arms:
             return {arm: Share(one.least, one.most) for arm, one in self.arms.items()}
         return Share(self.least, self.most)
 
 
 class Baseline(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Rule in force, below which the loop must not fall far.
+    """Present rule, below which the loop must not fall far.
 
-    arm: name of its arm. field: field of the context, a record, that names its arm. Without either it shows the first
-    arm of the request that is not excluded. loss: largest share of its rewards that may be lost (default 0.05).
-    certainty: probability that this holds at all times (default 0.95). alpha: probability that any guardrail is broken
-    falsely (default 0.05). All three are above 0 and below 1.
+    - arm: name of its arm.
+    - field: field of the context, a record, that names its arm. Without `arm` and `field` the rule shows the first arm
+      of the request that is not excluded.
+    - loss: largest share of its rewards that may be lost (default 0.05).
+    - certainty: probability that this holds at all times (default 0.95).
+    - alpha: probability that any guardrail is broken falsely (default 0.05).
+
+    The last three are above 0 and below 1.
     """
 
     arm: str | None = None
@@ -160,7 +169,7 @@ def make_promise(settings: Any) -> BaselinePromise:
 
 
 def errors(settings: Any, has_records: bool) -> Iterator[str]:
-    """Yield a sentence for every wrong value. has_records: whether contexts are records."""
+    """Yield a sentence for every wrong value; `has_records` is True if contexts are records."""
     try:
         check_names([*settings.outcomes] or None)
     except ValueError as error:

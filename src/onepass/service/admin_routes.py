@@ -1,12 +1,12 @@
 """Administrative routes of a loop: models, promotion, rollback, evaluations.
 
-GET    /v1/{loop}/models                 models, and checkpoints to go back to
+GET    /v1/{loop}/models                 list models and the checkpoints that a rollback can use
 DELETE /v1/{loop}/candidate              discard the candidate
-POST   /v1/{loop}/promote                the candidate, or a recipe that an evaluation found better
-POST   /v1/{loop}/rollback               a checkpoint
-POST   /v1/{loop}/resume                 a guardrail that was broken
-GET, POST /v1/{loop}/evaluations         list them, start one
-GET, DELETE /v1/{loop}/evaluations/{id}  one
+POST   /v1/{loop}/promote                promote the candidate, or a recipe that an evaluation found better
+POST   /v1/{loop}/rollback               return to a checkpoint
+POST   /v1/{loop}/resume                 test a broken guardrail again
+GET, POST /v1/{loop}/evaluations         list evaluations, or start one
+GET, DELETE /v1/{loop}/evaluations/{id}  read or delete one evaluation
 """
 
 import asyncio
@@ -34,9 +34,9 @@ Read = Callable[[Request, Loop, Any], Awaitable[Any]]  # the message of a reques
 class PromoteRequest(Message, frozen=True, kw_only=True):
     """Request for a promotion.
 
-    evaluation: id of the evaluation whose policy becomes the loop's model (default: none, the candidate takes over);
-    policy: name of the policy there, of the kind "recipe" (default: the only better one); anyway: promote the policy
-    even if it was not found better.
+    - evaluation: id of the evaluation whose policy becomes the loop's model. By default the candidate takes over.
+    - policy: name of a policy of kind "recipe" in that evaluation. By default the only better one.
+    - anyway: true promotes the policy even if it was not found better.
     """
 
     evaluation: str | None = None
@@ -47,7 +47,8 @@ class PromoteRequest(Message, frozen=True, kw_only=True):
 class RollbackRequest(Message, frozen=True, kw_only=True):
     """Request for a rollback.
 
-    checkpoint: its name; learn: whether the model learns what was joined since the checkpoint (default false).
+    - checkpoint: name of the checkpoint.
+    - learn: true if the model then learns the rewards joined since the checkpoint (default false).
     """
 
     checkpoint: str
@@ -66,8 +67,10 @@ class ResumeRequest(Message, frozen=True, kw_only=True):
 class CheckpointAnswer(Answer, frozen=True, kw_only=True):
     """Checkpoint of a model.
 
-    name: of the checkpoint; model_number: of the model; through: sequence number of the last join learned; rounds: rows
-    the model had learned.
+    - name: name of the checkpoint.
+    - model_number: number of the model.
+    - through: sequence number of the last join learned.
+    - rounds: number of rows the model had learned.
     """
 
     name: str
@@ -79,7 +82,8 @@ class CheckpointAnswer(Answer, frozen=True, kw_only=True):
 class ModelsAnswer(Answer, frozen=True, kw_only=True):
     """Models and checkpoints of a loop.
 
-    models: all that the loop has had, in their order; checkpoints: to go back to, the newest first.
+    - models: all models the loop has had, in their order.
+    - checkpoints: checkpoints that a rollback can use, the newest first.
     """
 
     models: list[ModelAnswer]
@@ -100,7 +104,7 @@ _evaluation = msgspec.json.Decoder(EvaluationRequest)
 
 
 def routes(read: Read) -> list[tuple[str, str, Role, Handler]]:
-    """Return paths, methods, roles and handlers. `read` reads the message of a request."""
+    """Return paths, methods, roles and handlers of the routes; `read` decodes the message of a request."""
 
     async def promote(request: Request, loop: Loop) -> Response:
         asked = await read(request, loop, _promote)
@@ -135,7 +139,7 @@ def routes(read: Read) -> list[tuple[str, str, Role, Handler]]:
 
 
 async def list_models(request: Request, loop: Loop) -> Response:
-    """Answer with all models, and checkpoints."""
+    """Answer with all models and checkpoints of the loop."""
     loop_state = loop.loop_state
     each = [promotion.model_answer(loop, loop_state, line) for line in loop_state.lines.each.values()]
     found = await asyncio.to_thread(lambda: [*checkpoints.list_checkpoints(loop.folder, loop.store, loop.name)])
@@ -173,7 +177,10 @@ def json_response(answer: Any, status: int = 200) -> Response:
 
 
 def apply_promotion(loop: Loop, asked: PromoteRequest) -> None:
-    """Promote the candidate, or stage the recipe of an evaluation to take over; ApiError if there is none."""
+    """Promote the candidate, or stage the recipe of an evaluation so that it takes over.
+
+    Raises ApiError if there is none.
+    """
     if asked.evaluation is None:
         loop.promote()
         return

@@ -1,4 +1,4 @@
-"""Check who sends a request: the Host header where there are no keys, and the key where there are."""
+"""Access checks of requests: the Host header if there are no keys, and the key if there are."""
 
 from typing import Any
 
@@ -11,21 +11,21 @@ BEARER = "bearer "
 
 
 class Admission:
-    """The keys of all loops of a service, by name of the loop. Without any key the service is open."""
+    """Keys of all loops of a service, by name of the loop; without any key the service is open."""
 
     def __init__(self, keys: dict[str, Keys]):
         self.keys = keys
         self.open = not any(map(len, keys.values()))
 
     def check_host(self, request: Any) -> None:
-        """Refuse a request for another host where there are no keys: a page of that name may have sent it."""
+        """Refuse a request for another host if there are no keys, because a web page of that host may have sent it."""
         host = request.headers.get("host", "")
         name = host if host.endswith("]") else host.rpartition(":")[0] or host
         if self.open and name not in LOOPBACK:
             raise ApiError(421, "WrongHost", f"without keys the host must be one of this machine's, got {quote(host)}")
 
     def admit(self, request: Any, name: str, role: Role) -> None:
-        """Refuse a request that a loop's keys do not allow. name: of the loop, which need not exist."""
+        """Refuse a request that the keys of the loop `name` do not allow; the loop need not exist."""
         self.check_host(request)
         presented = key_of(request)
         if name in self.keys:
@@ -36,11 +36,11 @@ class Admission:
             raise ApiError(401, "Unauthorized", UNAUTHORIZED)
 
     def readable(self, presented: str | None) -> set[str]:
-        """Return the loops that a key may read."""
+        """Return the names of the loops that a key may read."""
         return {name for name, keys in self.keys.items() if "read" in keys.roles(presented)}
 
     def client(self, request: Any, name: str) -> str | None:
-        """Return the key of a request, or its address where the loop has no keys: whose rate is limited."""
+        """Return the identity by which a request's rate is limited: its key, or its address if the loop has no keys."""
         return key_of(request) if len(self.keys[name]) else address_of(request)
 
 

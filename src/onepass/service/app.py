@@ -1,4 +1,4 @@
-"""Native API as an ASGI application: requests are read, checked and answered here, nothing is decided.
+"""Native API as an ASGI application, which reads, checks and answers requests; decisions are made elsewhere.
 
 Errors have one shape, {"error": {"code", "message"}}. An answer to a decision, an outcome or an activation is sent when
 its record is durable. Bodies must be application/json, so that no page of another origin can post them unasked.
@@ -58,7 +58,7 @@ Handler = Callable[[Any, Loop], Awaitable[Response]]
 class Service:
     """ASGI application of all loops.
 
-    loops, keys, watchers: by name of the loop; watchers: overview threads (default: none).
+    `loops`, `keys` and `watchers` map a loop's name to the loop, its keys, and its overview thread (default: none).
     """
 
     def __init__(
@@ -140,7 +140,7 @@ class Service:
         await self.app(scope, receive, send)
 
     def _admit(self, request: Request | RawRequest, name: str, role: Role) -> Loop:
-        """Return the loop of a request; ApiError if the key or the rate limit does not allow it."""
+        """Return the loop of a request; raise ApiError if the key or the rate limit does not allow the request."""
         self.admission.admit(request, name, role)
         loop = self.loops[name]
         self.rates.admit(name, self.admission.client(request, name), loop.settings.limits.rate)
@@ -161,7 +161,7 @@ class Service:
         return JSONBytes(await self.store_outcomes(loop, await read_body(request, loop.settings.limits.body)))
 
     async def store_outcomes(self, loop: Loop, body: bytes) -> bytes:
-        """Store the outcomes of a request, and return the answer; ApiError for outcomes that cannot be stored."""
+        """Store the outcomes in a request's body, and return the answer; raise ApiError if they cannot be stored."""
         found = parse_body(_outcomes, body)
         records, future = loop.outcomes(found if isinstance(found, list) else [found])
         await wait_for_result(future)
@@ -256,12 +256,12 @@ def merge_patch(present: Any, patch: Any) -> Any:
 
 
 async def read_message(request: Request, loop: Loop, decoder: Any) -> Any:
-    """Read the message of a request; ApiError for an invalid one."""
+    """Decode the message of a request; raise ApiError for an invalid one."""
     return parse_body(decoder, await read_body(request, loop.settings.limits.body))
 
 
 def int_argument(request: Request, name: str, default: int, least: int, most: int) -> int:
-    """Return an integer argument of the query."""
+    """Return an integer argument of the query, from `least` to `most`; raise ApiError for other values."""
     text = request.query_params.get(name)
     if text is None:
         return default
@@ -271,7 +271,7 @@ def int_argument(request: Request, name: str, default: int, least: int, most: in
 
 
 def bool_argument(request: Request, name: str) -> bool:
-    """Return a Boolean argument of the query."""
+    """Return a Boolean argument of the query; raise ApiError for other values."""
     text = request.query_params.get(name, "false")
     if text not in ("true", "false"):
         raise ApiError(400, "BadArgument", f"{name} must be true or false, got {quote(text)}")

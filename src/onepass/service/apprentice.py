@@ -1,9 +1,9 @@
-"""Apprentice mode: the first arm is shown, or, with a small probability, any arm.
+"""Apprentice mode: the first arm is shown, or with a small probability any arm.
 
     shown ~ q = (1 - exploring) 1{first eligible} + exploring / eligible arms
 
-The model's own choice stays in the record. q is logged: an exploring apprentice can be evaluated. A candidate that has
-a share of the decisions: log/canary_split.py.
+The model's own choice stays in the record, and q is logged, so an exploring apprentice can be evaluated. The split of
+decisions between a model and a candidate is in log/canary_split.py.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,7 @@ REQUEST = "request"  # where a decision keeps the fingerprint of its request (ex
 
 
 def override_shown(found: Decision, offered: Offer, settings: LoopSettings) -> dict[str, Any]:
-    """Return the record's fields about what is shown; none if it is what was drawn."""
+    """Return the record's fields about the arm shown, or {} if it is the arm that the model drew."""
     if settings.mode in ("online", "canary"):
         return {}
     places = {name: place for place, name in enumerate(offered.names)}
@@ -46,9 +46,9 @@ def override_shown(found: Decision, offered: Offer, settings: LoopSettings) -> d
 def share_with_candidate(
     found: Decision, other: Callable[[], Decision], candidate: Copy, settings: LoopSettings
 ) -> dict[str, Any]:
-    """Return the record's fields of a decision in which a candidate has a share; none if the candidate cannot decide.
+    """Return the record's fields of a decision that a candidate shares, or {} if the candidate cannot decide.
 
-    found: decision of the serving model; other: decides by the candidate.
+    `found` is the decision of the serving model, and `other` is a function that returns the candidate's decision.
     """
     try:
         would = other()

@@ -1,6 +1,7 @@
-"""Arms as a request sends them, read once: most requests offer what others have offered before.
+"""Cache of the arms in requests, because most requests offer the same arms as earlier ones.
 
-body -> {context, id, ...} and the bytes of arms -> the table of these bytes, made where there is none yet
+A request's body is split into {context, id, ...} and the bytes of its arms. The table of these bytes is looked up, and
+made if there is none yet.
 """
 
 import hashlib
@@ -28,10 +29,10 @@ _sent: Any = msgspec.json.Decoder(
 
 
 class ArmTable:
-    """Arms on offer.
+    """Table of the arms on offer.
 
-    names (K,), all different; rows: numbers (K, width), None if arms have none; digest: of the arms, however they were
-    spelled (default: of nothing).
+    names (K,) are all different. rows (K, width) holds the arms' numbers, or is None if arms have none. digest
+    identifies the arms however they were written in JSON (default: the digest of nothing).
     """
 
     __slots__ = ("digest", "longest", "names", "rows", "shortest", "texts")
@@ -47,7 +48,7 @@ class ArmTable:
         return len(self.names)
 
     def contexts(self, left: list[float]) -> np.ndarray:
-        """Return a context (dim,), or prepend it to the numbers of every arm, (K, dim), if arms have any."""
+        """Return the context: (dim,), or (K, dim) with the arm's numbers appended to it in each row."""
         if self.rows is None:
             return np.array(left)
         found = np.empty((len(self.rows), len(left) + self.rows.shape[1]))
@@ -56,7 +57,7 @@ class ArmTable:
         return found
 
     def text(self, left: list[float]) -> msgspec.Raw | None:
-        """Return the contexts as JSON, for a tenth of the time of encoding them; None if arms have no numbers."""
+        """Return the contexts as JSON, ten times as fast as encoding them; None if arms have no numbers."""
         if self.rows is None:
             return None
         begin = b"".join(msgspec.json.encode(one) + b"," for one in left)
@@ -64,7 +65,7 @@ class ArmTable:
 
 
 class ArmTableCache:
-    """Cache of the newest arm tables of a loop, for up to `BYTES` of requests. made: makes a table of arms."""
+    """Cache of the newest arm tables of a loop, for up to `BYTES` bytes of requests; `made` makes a table from arms."""
 
     def __init__(self, made: Callable[[Sequence[str | Arm]], ArmTable]):
         self._made = made
@@ -73,7 +74,10 @@ class ArmTableCache:
         self._lock = threading.Lock()
 
     def decode(self, body: bytes) -> DecideRequest:
-        """Decode a request, with the table of its arms in their place; ValueError for an invalid one."""
+        """Decode a request, with the table of its arms in place of the arms.
+
+        Raises ValueError for an invalid request.
+        """
         request = _sent.decode(body)
         sent = bytes(request.arms)
         refuse_duplicates(body.replace(sent, NULL, 1) if sent != NULL else body)

@@ -1,4 +1,4 @@
-"""Decisions that wait for outcomes outside of memory: only the deadline and two sequence numbers of each are held.
+"""Decisions that wait for outcomes outside of memory; only a deadline and two sequence numbers of each are kept.
 
     block = rows (due, seq, first), sorted by `due`;  a heap of blocks gives the earliest deadline
 
@@ -21,9 +21,10 @@ COLUMNS = 3  # of a row: due, seq, first
 
 
 class Block:
-    """Rows sorted by their deadlines; those before `done` no longer wait.
+    """Rows sorted by their deadlines; those before index `done` no longer wait.
 
-    rows : (3, n) array of deadlines in microseconds, of the decisions' places, and of the first places about them.
+    rows (3, n) holds the deadlines in microseconds, the decisions' sequence numbers, and the sequence numbers of the
+    first records about them.
     """
 
     __slots__ = ("done", "name", "oldest", "rows")
@@ -39,12 +40,12 @@ class Block:
         return self.next_due() < other.next_due()
 
     def next_due(self) -> int:
-        """Return the earliest deadline."""
+        """Return the earliest deadline of the block, in microseconds."""
         return int(self.rows[0, self.done])
 
 
 class Backlog:
-    """A priority queue of decisions by their deadlines."""
+    """Priority queue of decisions by their deadlines."""
 
     def __init__(self) -> None:
         self._heap: list[Block] = []
@@ -55,11 +56,11 @@ class Backlog:
 
     @property
     def blocks(self) -> list[Block]:
-        """All blocks in which a decision waits, in no order."""
+        """All blocks with a decision that waits, in arbitrary order."""
         return [*self._heap]
 
     def add(self, rows: Iterable[tuple[int, int, int]]) -> None:
-        """Add a block of (due, seq, first)."""
+        """Add a block of rows (due, seq, first): deadline, sequence number, and that of the first record."""
         sorted_rows = sorted(rows)
         if sorted_rows:
             self.put(Block(np.array(sorted_rows, np.int64).T.copy()))
@@ -71,7 +72,7 @@ class Backlog:
             self._length += len(block)
 
     def next_due(self) -> int | None:
-        """Return the earliest deadline, None without one."""
+        """Return the earliest deadline in microseconds, or None if nothing waits."""
         return self._heap[0].next_due() if self._heap else None
 
     def pop(self) -> tuple[int, int, int]:
@@ -87,7 +88,7 @@ class Backlog:
         return due, seq, first
 
     def first(self) -> int | None:
-        """Return the first place of the log that is about a decision that waits, None without one."""
+        """Return the smallest sequence number of a record about a waiting decision, or None if nothing waits."""
         return min((int(block.oldest[block.done]) for block in self._heap), default=None)
 
 
@@ -102,7 +103,10 @@ def save_block(folder: Path, block: Block) -> str:
 
 
 def load_block(folder: Path, name: str, done: int) -> Block:
-    """Read a block; OSError where there is none, ValueError where it is damaged. done: rows that no longer wait."""
+    """Read a block from its file; raise OSError if it is missing, ValueError if it is damaged.
+
+    `done` is the number of rows that no longer wait.
+    """
     data = (folder / name).read_bytes()
     if hashlib.sha256(data).hexdigest()[:DIGEST] != name.removesuffix(ENDING):
         raise ValueError(f"{folder / name} is damaged: its digest is another")

@@ -1,9 +1,10 @@
-"""Test whether a candidate is better than the serving model, by the decisions in which both had a share.
+"""Test if a candidate is better than the serving model, by the decisions in which both had a share.
 
     D = (q(a) - p(a)) / ((1 - share) p(a) + share q(a)) (r - least),      from -span / (1 - share) to span / share
 
-E[D | past] is the difference of their values at that decision; limits at all times are those of running averages
-(evaluation/running.py), for both learn on the way. The candidate is better once the lower one is above 0 at the level
+p and q are the probabilities of the shown arm under the serving model and the candidate. E[D | past] is the difference
+of their values at that decision. Limits at all times are those of running averages (evaluation/running_averages.py),
+because both models learn on the way. The candidate is better once the lower limit is above 0 at the level
 
     alpha_j = alpha / (j (j + 1)),      j = 1, 2, ... the number of the candidate in its loop;   sum of all = alpha
 
@@ -24,10 +25,13 @@ ROUNDED = 1e-9  # of a gain beyond its range
 
 
 class CanaryResult(NamedTuple):
-    """Result of a test so far.
+    """Result of a canary test so far.
 
-    rows: number of decisions; mean: of D; lower, upper: limits of the mean at any time; level: of the limits; better:
-    whether the candidate is better.
+    - rows: number of decisions.
+    - mean: mean of D, the estimated gain per decision.
+    - lower, upper: limits of the gain that hold at any time.
+    - level: confidence level of the limits.
+    - better: True if the candidate is better.
     """
 
     rows: int
@@ -46,9 +50,10 @@ class CanaryResult(NamedTuple):
 class CanaryTest:
     """Comparison of one candidate with the serving model.
 
-    line: model number of the candidate, from 1; rewards: (least, largest) possible reward; share: of the decisions for
-    the candidate, between 0 and 1, decisions with another share do not count; alpha: error probability for all
-    candidates of the loop.
+    - line: model number of the candidate, from 1.
+    - rewards: (least, largest) possible reward.
+    - share: share of the decisions for the candidate, between 0 and 1; decisions with another share do not count.
+    - alpha: error probability for all candidates of the loop together.
     """
 
     def __init__(self, line: int, rewards: tuple[float, float], share: float, alpha: float):
@@ -95,7 +100,7 @@ class CanaryTest:
         self._rows, self._sum = self._rows + 1, self._sum + gain
 
     def gain(self) -> CanaryResult:
-        """Return the result so far. Only the thread that adds joins calls this; others read `known`."""
+        """Return the result so far. Only the thread that adds joins may call this; other threads read `known`."""
         if self.known is None or self.known.rows != self._rows:
             below, above = (self._averages.lower(which, self.alpha / 2.0) for which in (0, 1))
             lower, upper = (below - 1.0) * self._low, (1.0 - above) * self._high

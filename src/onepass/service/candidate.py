@@ -1,8 +1,8 @@
-"""Candidate: a model that may take over, built by replay of the log, then learning along with the serving model.
+"""Candidate: a model that may take over, built by a replay of the log, which then learns along with the serving model.
 
     staged -> built by this thread -> caught up: from here on the learner's thread teaches it -> takes over, or waits
 
-A candidate that fails leaves the serving model as it is, and says why.
+If a candidate fails, the serving model stays as it is, and the reason is recorded.
 """
 
 import threading
@@ -25,10 +25,14 @@ Do = Callable[[Callable[[], object]], object]
 class Candidate(threading.Thread):
     """Thread that builds a candidate.
 
-    fold: at its beginning; since: sequence number at which it was staged; trial: compares it with the serving model,
-    None for no comparison; seen: returns how far the learner has come; warm: compiles what the model needs; do: lets
-    the learner's thread call a function. Callbacks: arrived, once it has caught up; taught, whenever it has learned
-    more; failed, with a sentence.
+    - fold: the candidate's model at its beginning.
+    - since: sequence number at which it was staged.
+    - trial: test that compares it with the serving model, or None.
+    - seen: function that returns how far the learner has come.
+    - warm: function that compiles what the model needs.
+    - do: function that lets the learner's thread call a function.
+    - arrived, taught, failed: callbacks for when it has caught up, when it has learned more, and for a failure, with a
+      sentence.
     """
 
     def __init__(
@@ -53,7 +57,7 @@ class Candidate(threading.Thread):
 
     @property
     def line(self) -> int:
-        """Model number."""
+        """Model number of the candidate."""
         return self.fold.line
 
     def stop(self) -> None:
@@ -98,13 +102,13 @@ class Candidate(threading.Thread):
             self._failed(self, why)
 
     def add_decision(self, decision: Decision) -> None:
-        """Note a decision whose join will come."""
+        """Record a decision whose join will come."""
         self.fold.add_decision(decision)
         if self.trial is not None:
             self.trial.add_decision(decision)
 
     def learn(self, joins: list[Join | Eviction]) -> None:
-        """Learn joins that the learner learns too, or an eviction."""
+        """Learn joins that the learner learns too, or forget the arms of an eviction."""
         try:
             self.fold.learn(joins)
         except FAILURES as error:

@@ -69,9 +69,10 @@ class ModelBytes(msgspec.Struct, frozen=True):
 
 
 class State(msgspec.Struct, frozen=True):
-    """Settings and models of a loop, for deciding. They go through a file, since they may take megabytes.
+    """Settings and models of a loop, with which workers decide.
 
-    `number` counts the states from 1. `settings` are plain data, and `version` is the number of the settings.
+    It is sent in a file, because it may take megabytes. `number` counts the states from 1. `settings` are plain data,
+    and `version` is the number of the settings.
     """
 
     loop: str
@@ -96,7 +97,7 @@ class Submission(msgspec.Struct, frozen=True):
 
 
 class Question(msgspec.Struct, frozen=True):
-    """Ask for the decision of an id."""
+    """Request for the decision with an id."""
 
     loop: str
     id: str

@@ -1,6 +1,6 @@
-"""Checkpoints as files: NAME.models/SEQ.model holds the model, SEQ.json beside it the place in the log to go on from.
+"""Checkpoints as files: NAME.models/SEQ.model holds the model, SEQ.json the place in the log from which to continue.
 
-A checkpoint is a cache of the log. One that is damaged, or belongs to another log, is skipped for the one before;
+A checkpoint is a cache of the log. One that is damaged, or belongs to another log, is skipped for an earlier one;
 without any, the log is learned from its beginning. The file is written first, then its record in the log.
 """
 
@@ -31,29 +31,36 @@ FORGOTTEN = str(Forgotten.__struct_config__.tag)
 
 
 class RecordMark(msgspec.Struct, frozen=True):
-    """Mark of a record, which tells its log from one that was restored, or lost its end, and went on.
+    """Mark of a record, which distinguishes its log from one that was restored from a copy or lost its end.
 
-    crc: checksum of its row; time: of the record, which it keeps when it is erased.
+    `crc` is the checksum of the record's row. `time` is the record's time, which stays when the record is erased.
     """
 
     crc: int
     time: int
 
     def names(self, row: Row | None) -> bool:
-        """Return True if a row is the record, or what was left when it was erased."""
+        """Return True if a row is the marked record, or the rest of it after an erasure."""
         return row is not None and (row.crc == self.crc or (row.kind == FORGOTTEN and row.time == self.time))
 
 
 class CheckpointMeta(msgspec.Struct, frozen=True, kw_only=True):
     """Metadata of a checkpoint, stored beside the model.
 
-    loop: name of the loop; line: model number; through: sequence number of the last join learned; rounds: rows learned;
-    since: the join must read the records after it; known: last sequence number of the log then, up to which
-    `loop_state` is the state; mark: of the record there; digest: SHA-256 of the model's bytes; rewarded: arms that had
-    an outcome, the one whose last is the oldest first; joins, bytes: how many were learned and written since the last
-    checkpoint that the log holds whole; read: sequence number up to which no join is left to be learned; waiting: files
-    of all decisions that waited at `known`, each with its number of finished rows; scan: the join must read the records
-    after it if it has them; ledger: state of budgets and of the baseline at `known`, None where there are none.
+    - loop, line: name of the loop, and model number.
+    - through: sequence number of the last join learned.
+    - rounds: number of rows learned.
+    - known: last sequence number of the log at that time, and `mark` the mark of the record there; `loop_state` is the
+      state up to it.
+    - since: the join must read the records after this sequence number; with the files in `waiting`, those after `scan`
+      are enough.
+    - waiting: files of all decisions that waited at `known`, each with its number of finished rows.
+    - digest: SHA-256 of the model's bytes.
+    - rewarded: arms that had an outcome, the one whose last outcome is oldest first.
+    - joins, bytes: how many joins were learned, and bytes written, since the last checkpoint that the log itself
+      contains.
+    - read: sequence number up to which all joins have been learned.
+    - ledger: state of budgets and of the baseline at `known`, None if the loop has none.
     """
 
     loop: str
@@ -75,13 +82,13 @@ class CheckpointMeta(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """Name of the files, without the ending."""
+        """Name of the checkpoint's files without their ending."""
         place = f"{self.through:0{DIGITS}d}"
         return place if self.line == 0 else f"{place}-{self.line}"
 
 
 class StoredCheckpoint(NamedTuple):
-    """Checkpoint that was read: the model, and its metadata."""
+    """Checkpoint read from files: the model and its metadata."""
 
     bandit: Any
     kept: CheckpointMeta
@@ -100,8 +107,8 @@ def save_checkpoint(
 ) -> Checkpoint:
     """Write a model into a folder, remove surplus checkpoints, and return the record for the log.
 
-    The record holds the model as well if the log alone does not lead to it, or if it is time (whole_checkpoints.py).
-    blocks: decisions that wait.
+    The record contains the model as well if it cannot be learned again from the log, or if that is due
+    (whole_checkpoints.py). `blocks` are the decisions that wait, each block with its number of finished rows.
     """
     data, line = files.to_bytes(fold.bandit), kept.loop_state.lines.each[kept.line]
     whole = has_forgotten_records(store, kept.loop, line, kept.through)
@@ -134,11 +141,11 @@ def has_forgotten_records(store: Store, loop: str, line: ModelLine, through: int
 
 
 def remove_old(folder: Path, store: Store, newest: CheckpointMeta) -> None:
-    """Remove surplus checkpoints, and what killed processes left: the folder has one owner.
+    """Remove surplus checkpoints, and temporary files of killed processes.
 
-    The last `KEPT` of the serving model and of the candidate stay, whatever came after them. Of earlier models the last
-    checkpoint stays, for the `FORMER` that served last and for as many that never did. Checkpoints of another log, as
-    it was before it was restored from a copy, do not count. newest: metadata of the checkpoint just saved.
+    The last `KEPT` of the serving model and of the candidate stay. Of earlier models the last checkpoint stays, for the
+    `FORMER` that served last and for as many that never served. Checkpoints of another log, such as before a restore
+    from a copy, do not count. `newest` is the metadata of the checkpoint just saved.
     """
     found, waiting = dict[int, list[str]](), dict[str, list[str]]()
     for kept in reversed([*list_checkpoints(folder, store, newest.loop)]):
@@ -161,9 +168,9 @@ def remove_old(folder: Path, store: Store, newest: CheckpointMeta) -> None:
 
 
 def newest_checkpoint(folder: Path, store: Store, loop: str, line: int | None = None) -> StoredCheckpoint | None:
-    """Return the newest intact checkpoint of this log, None if there is none.
+    """Return the newest intact checkpoint of this log, or None if there is none.
 
-    line: number of the model (default None: any).
+    `line` is the number of the model; by default any model counts.
     """
     for kept in list_checkpoints(folder, store, loop):
         if line in (None, kept.line) and (found := load_checkpoint(folder, kept)) is not None:
@@ -183,13 +190,13 @@ def list_checkpoints(folder: Path, store: Store, loop: str) -> Iterator[Checkpoi
 
 
 def count_unusable(folder: Path, line: int, through: int) -> int:
-    """Count checkpoints of a model that learned more than `through`, where the newest usable one ends."""
+    """Count the checkpoints of a model that go beyond `through`, the end of the newest usable one."""
     names = (NAME.fullmatch(one.stem) for one in folder.glob("*.json"))
     return sum(int(found[1]) > through and int(found[2] or 0) == line for found in names if found is not None)
 
 
 def load_checkpoint(folder: Path, kept: CheckpointMeta) -> StoredCheckpoint | None:
-    """Return a checkpoint with its model; None if it is damaged."""
+    """Return a checkpoint with its model, or None if it is damaged."""
     try:
         data = (folder / f"{kept.name}.model").read_bytes()
         return (
@@ -200,7 +207,7 @@ def load_checkpoint(folder: Path, kept: CheckpointMeta) -> StoredCheckpoint | No
 
 
 def load_backlog(folder: Path, found: StoredCheckpoint | None) -> list[Block] | None:
-    """Return the decisions that waited at a checkpoint; None if its files are damaged, so that the log must be read."""
+    """Return the decisions that waited at a checkpoint, or None if its files are damaged and the log must be read."""
     if found is None or found.kept.scan == 0:
         return None
     try:
@@ -210,10 +217,10 @@ def load_backlog(folder: Path, found: StoredCheckpoint | None) -> list[Block] | 
 
 
 def load_fold(folder: Path, store: Store, loop: str, line: ModelLine, found: StoredCheckpoint | None) -> Fold:
-    """Return a model with which a start goes on.
+    """Return the model with which a start continues.
 
-    It is the later one of its newest checkpoint in the folder and the last one that the log holds with its model. line:
-    the model; found: its newest checkpoint, if any. ValueError, with a way out, if neither is there.
+    It is the later one of the model's newest checkpoint in the folder (`found`), and the last checkpoint in the log
+    that contains its model. `line` is the model. Raises ValueError, with a remedy, if there is neither.
     """
     if found is not None and found.kept.through >= line.whole:
         fold = Fold(store, loop, found.bandit, found.kept.through, line=line.number)
@@ -233,7 +240,7 @@ def load_fold(folder: Path, store: Store, loop: str, line: ModelLine, found: Sto
 
 
 def refuse_remainder(folder: Path, store: Store, loop: str) -> None:
-    """Raise ValueError if the records before the remaining ones of a loop were dropped and its checkpoints are lost."""
+    """Raise ValueError if a loop's first records were dropped from the log and its checkpoints are lost."""
     if store.first > 1 and any(True for _ in store.rows(0, None, None, loop)):
         raise ValueError(
             f"loop {loop} cannot go on: {folder} has no whole checkpoint, and the log begins with record "
@@ -254,8 +261,8 @@ def last_droppable(folder: Path, store: Store, loop: str) -> int:
     """Return the last sequence number that a restart does not need.
 
     A restart reads the record that was the last one when a checkpoint was made, the joins that it had not learned, and
-    all records about decisions that wait or are learned later. Without a usable checkpoint of the serving model, and of
-    the candidate, it reads from their beginning, and what they have learned.
+    all records about decisions that wait or are learned later. If the serving model or the candidate has no usable
+    checkpoint, the restart also reads everything that the model has learned, from its beginning.
     """
     found = newest_checkpoint(folder, store, loop)
     lines = current_state(store, loop, found).lines
@@ -272,9 +279,9 @@ def last_droppable(folder: Path, store: Store, loop: str) -> int:
 
 
 def refuse_loss(data: Path, store: Store, last: int) -> None:
-    """Raise ValueError if a log cannot lose the records up to `last` without losing a model that a loop uses.
+    """Raise ValueError if dropping the records up to `last` would lose a model that a loop uses.
 
-    data: the folder of the checkpoints, as of `onepass serve --data`.
+    `data` is the folder of the checkpoints, the argument of `onepass serve --data`.
     """
     for loop in sorted({row.loop for row in store.rows(0, None, ("settings",), None)}):
         most = last_droppable(data / f"{loop}.models", store, loop)
@@ -288,18 +295,18 @@ def refuse_loss(data: Path, store: Store, last: int) -> None:
 
 
 def make_mark(store: Store, place: int) -> RecordMark:
-    """Return the mark of a record that the log holds."""
+    """Return the mark of the record with a sequence number."""
     row = row_at(store, place)
     assert row is not None
     return RecordMark(row.crc, row.time)
 
 
 def row_crc(store: Store, place: int) -> int | None:
-    """Return the checksum of a row, None if there is none."""
+    """Return the checksum of the row with a sequence number, or None if there is none."""
     row = row_at(store, place)
     return None if row is None else row.crc
 
 
 def row_at(store: Store, place: int) -> Row | None:
-    """Return the row with a sequence number, None if there is none."""
+    """Return the row with a sequence number, or None if there is none."""
     return next(store.rows(place - 1, place, None, None), None)

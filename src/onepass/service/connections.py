@@ -116,7 +116,7 @@ class HeadTooLargeError(Exception):
 
 
 class LimitedProtocol(HttpToolsProtocol):
-    """HTTP connection with limits."""
+    """HTTP connection that enforces the limits of `ConnectionLimits`."""
 
     limits: ConnectionLimits
 

@@ -1,4 +1,4 @@
-"""Loops whose requests and arms are records: the bandit is `InteractionBandit`, and any keys may come.
+"""Loops whose requests and arms are records with arbitrary keys; the bandit is `InteractionBandit`.
 
     [model]
     recipe = "InteractionBandit"
@@ -29,9 +29,9 @@ def is_crossed(recipe: str) -> bool:
 
 
 def make_bandit(arguments: dict[str, Any], seed: int) -> Bandit:
-    """Make the bandit, untrained; ValueError for invalid arguments.
+    """Make the bandit, untrained; raise ValueError for invalid arguments.
 
-    arguments: keyword arguments without seed, components as tables with their kind.
+    `arguments` are keyword arguments without the seed; components are tables with their kind.
     """
     given: dict[str, Any] = {name: build(value) for name, value in arguments.items()}
     return InteractionBandit(seed=seed, **given)
@@ -52,7 +52,7 @@ def argument_errors(arguments: dict[str, Any], seed: int) -> Iterator[str]:
 def make_records(context: Any, arms: Sequence[str | Arm], most: int) -> dict[str, Any]:
     """Return the records of a request and of its arms, for the log and the bandit.
 
-    ApiError for a record that is nested too deeply, or has more than `most` features.
+    Raises ApiError for a record that is nested too deeply, or has more than `most` features.
     """
     found = [{"arm": arm} if isinstance(arm, str) else arm.features or {} for arm in arms]
     for record in (context or {}, *found):
@@ -65,14 +65,17 @@ def make_records(context: Any, arms: Sequence[str | Arm], most: int) -> dict[str
 
 
 def merge_features(features: list[dict[str, Any]] | None) -> dict[str, Any]:
-    """Merge features, as Personalizer sends them, into a record; ValueError for conflicting values of a key."""
+    """Merge a list of features, as Personalizer sends them, into one record.
+
+    Raises ValueError if a key has conflicting values.
+    """
     given = features or []
     count_values(given)  # none is too deep
     return merge_records(given)
 
 
 def count_values(value: Any, depth: int = 0) -> int:
-    """Count the values of a record, nested ones included; ApiError for nesting deeper than DEEPEST."""
+    """Count the values in a record, including nested ones; raise ApiError for nesting deeper than DEEPEST."""
     if depth > DEEPEST:
         raise bad_argument(f"features must not be nested more than {DEEPEST} times")
     count = 0
@@ -82,5 +85,5 @@ def count_values(value: Any, depth: int = 0) -> int:
 
 
 def warm_up_contexts(names: list[str]) -> dict[str, Any]:
-    """Return records on which a bandit decides once, to be compiled."""
+    """Return example records, on which a bandit decides once so that its code is compiled."""
     return make_records({"text": "warm", "number": 1.0}, names, FEW)

@@ -1,4 +1,4 @@
-"""Decide one request and make its record.
+"""Decision of one request, and its record.
 
 The service's own process, its worker processes and the readers on Ray share this code. So a record is the same function
 of model, settings, request and time in all of them.
@@ -37,7 +37,7 @@ def make_record(
 ) -> Decision:
     """Decide a request, and return the record of the decision.
 
-    `copies` are the models that decide. `settings` and `version` are those in force. `identity` is the id of the
+    `copies` are the models that decide. `settings` and `version` are the present ones. `identity` is the id of the
     decision, `fingerprint` the digest of the request, `now` the time in microseconds. `ledger` knows budgets and the
     baseline, and must be given for a loop that needs one. Raises ApiError for a request that cannot be decided.
     """

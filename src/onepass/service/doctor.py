@@ -1,4 +1,4 @@
-"""Checks of the files of a service, which may be running: can it start, and is its log intact.
+"""Checks of a service's files, while it runs or not: if it can start, and if its log is intact.
 
 fine      no problem
 soon      it works, but not as intended, or not for long
@@ -33,8 +33,8 @@ SLACK = 1.0  # seconds by which clocks of two machines differ
 class Finding(NamedTuple):
     """Result of one check.
 
-    loop: name of the loop, "" for the service; what: name of the check; state: fine, soon or broken; sentence: for
-    people.
+    `loop` is the name of the loop, "" for the service; `what` the name of the check; `state` is fine, soon or broken;
+    `sentence` explains it.
     """
 
     loop: str
@@ -48,9 +48,11 @@ def examine(
 ) -> Iterator[Finding]:
     """Yield the results of all checks.
 
-    data: the folder; paths: of the settings (default (): loops are found by their logs in the folder); log:
-    postgresql://... of all loops (default None: SQLite files in the folder); quick: skip the records of the logs
-    (default False); now: seconds of Unix time (default None: the system's clock).
+    - data: data folder of the service.
+    - paths: settings files (default: loops are found by their logs in the folder).
+    - log: postgresql://... for all loops (default None: SQLite files in the folder).
+    - quick: True skips the records of the logs.
+    - now: present time in seconds of Unix time (default None: the system's clock).
     """
     yield from examine_folder(data)
     yield check_compiled_code()
@@ -103,7 +105,7 @@ def is_served(data: Path) -> bool:
 
 
 def check_compiled_code() -> Finding:
-    """Check whether a start has to compile."""
+    """Check if a start has to compile."""
     if cache.count_entries(compilation.entry_suffix()) == 0:
         return Finding(
             "", "compiled", "soon", "nothing is compiled: the first start takes minutes, or `onepass compile`"
@@ -117,7 +119,7 @@ def check_compiled_code() -> Finding:
 def examine_loop(
     name: str, settings: LoopSettings | None, data: Path, log: str | None, quick: bool, now: float
 ) -> Iterator[Finding]:
-    """Check the log of a loop, and its model. settings: of its file, None without one."""
+    """Check the log of a loop, and its model; `settings` are those of its file, None without a file."""
     place = f"{data / f'{name}.sqlite'}" if log is None else log
     if log is None and not Path(place).exists():
         yield Finding(name, "log", "fine", "there is none yet: the first start makes it")
@@ -143,7 +145,7 @@ def check_records(name: str, store: Store, quick: bool) -> Iterator[Finding]:
 
 
 def check_clock(name: str, store: Store, now: float) -> Iterator[Finding]:
-    """Check whether the system's clock is behind the last record."""
+    """Check if the system's clock is behind the last record."""
     last = next((row.time / SECOND for row in store.rows(store.last - 1, None, None, None)), 0.0)
     behind = last - now
     if behind > SLACK:
@@ -154,7 +156,7 @@ def check_clock(name: str, store: Store, now: float) -> Iterator[Finding]:
 
 
 def check_settings(name: str, settings: LoopSettings, store: Store) -> Iterator[Finding]:
-    """Check whether the settings of the file fit the log."""
+    """Check if the settings of the file agree with the log."""
     before = None
     for record in store.read(kinds=["settings"], loop=name):
         if isinstance(record, Settings):
@@ -168,7 +170,7 @@ def check_settings(name: str, settings: LoopSettings, store: Store) -> Iterator[
 
 
 def check_checkpoint(name: str, store: Store, folder: Path) -> Iterator[Finding]:
-    """Check whether a start can go on with the serving model, and how much it learns after its newest checkpoint."""
+    """Check if a start can continue with the serving model, and how much it must learn after the newest checkpoint."""
     found = checkpoints.newest_checkpoint(folder, store, name)
     loop_state = checkpoints.current_state(store, name, found)
     line = loop_state.lines.each.get(loop_state.lines.serving)

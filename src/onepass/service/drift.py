@@ -9,15 +9,16 @@
 Guarantee. While the odds of a reward are within a factor c of the model's odds, E[e_t | past] <= 1. Then the average of
 both M_t, minus t, is a supermartingale, and two alarms are on average at least `every` decisions apart (Shin, Ramdas
 and Rinaldo 2023). This holds for all arms offered, decisions and updates of the model, and for all rewards in [0, 1].
-Odds that change by a factor s are detected within hundreds of decisions where rewards are common. Detection takes a
+If rewards are common, a change of the odds by a factor s is detected within hundreds of decisions. Detection takes a
 number of rewards, so rarer rewards need more decisions (docs/page.md).
 
-The mean of a linear model may be 0 or below where rewards are rare, and odds of 0 would exclude any reward. So each bet
+The mean of a linear model may be 0 or below if rewards are rare, and odds of 0 would exclude any reward. So each bet
 moves such a mean to its safe side, where its null hypothesis is larger. The bet on more uses at least f_t, about half
 of the average reward so far. The bet on fewer uses at most 1 - g_t. f_t and g_t depend only on the past, so the
 guarantee holds at every rate.
 
-A model that has learned few rows is not tested: its means are still uncertain. After an alarm all sums start from 0.
+A model that has learned few rows is not tested, because its means are still uncertain. After an alarm all sums start
+from 0.
 """
 
 from typing import NamedTuple
@@ -77,12 +78,12 @@ class Drift(msgspec.Struct):
         return True
 
     def reset(self) -> None:
-        """Set both bets back to their beginning. Alarms stay."""
+        """Set both bets to 0; the alarms are kept."""
         self.more, self.fewer, self.rows, self.earned = 0.0, 0.0, 0, 0.0
 
 
 class Expected(NamedTuple):
-    """Mean of a model for what was shown, and the number of rows that it had learned."""
+    """Predicted mean of a model for the shown arm, and the number of rows that it had learned."""
 
     mean: float
     rounds: int

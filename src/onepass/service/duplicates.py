@@ -1,9 +1,9 @@
-"""Names that stand twice in one object of JSON, of which decoders silently keep the last.
+"""Detection of names that appear twice in one object of JSON, of which decoders silently keep the last.
 
     names in a body = colons outside of strings >= names in what is decoded, equal where none stands twice
 
-The decoded body is written again and colons are counted in both, which costs a tenth of deciding. Where a body has
-escapes, which may hide colons, it is read once more name by name.
+The decoded body is encoded again and colons are counted in both, which costs a tenth of deciding. If a body has
+escapes, which may hide colons, it is parsed once more name by name.
 """
 
 import json
@@ -17,7 +17,7 @@ _decoder, _encoder = msgspec.json.Decoder(), msgspec.json.Encoder()
 
 
 def refuse_duplicates(body: bytes) -> None:
-    """ValueError where an object has a name twice. body: JSON that is whole."""
+    """Raise ValueError if an object in a valid JSON body has a name twice."""
     if body.count(b":") < 2:
         return
     if b"\\" not in body:
@@ -30,7 +30,7 @@ def refuse_duplicates(body: bytes) -> None:
 
 
 def unique(pairs: list[tuple[str, Any]]) -> None:
-    """ValueError where a name of an object stands twice."""
+    """Raise ValueError if a name appears twice among the pairs of an object."""
     names = set[str]()
     for name, _ in pairs:
         if name in names:

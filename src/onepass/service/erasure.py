@@ -1,9 +1,9 @@
-"""Erasure of a subject while the service runs: from the join, from the log, and from the checkpoints of restarts.
+"""Erasure of a subject while the service runs: from the join, from the log, and from the checkpoints.
 
     between two commits: drop waiting decisions, and erase the log  ->  learn the queued joins  ->  a checkpoint
 
 No join of an erased decision is written. The model keeps what it has learned from the subject, and the log can no
-longer reproduce it. So the log holds the model of that checkpoint, from which restarts, replays and verification
+longer reproduce it. So the log stores the model of that checkpoint, from which restarts, replays and verification
 continue.
 """
 

@@ -44,10 +44,13 @@ Status = Literal["waiting", "running", "done", "failed"]
 class PolicyRequest(Message, frozen=True, kw_only=True):
     """Policy to evaluate.
 
-    name: in the answer; kind: "uniform": all arms alike; "baseline": the first arm; "logged": what was shown; "arm":
-    always the arm named by `arm`; "recipe": a model that learns the window as it goes; "frozen": the serving model as
-    it was at the sequence number `through` (default: at the window's beginning). model: of a recipe, as in settings
-    (default: the present model's).
+    - name: name of the policy in the answer.
+    - kind: "uniform" draws among all arms; "baseline" shows the first arm; "logged" is what was shown; "arm" always
+      shows `arm`; "recipe" is a model that learns the window as it goes; "frozen" is the serving model as it was at the
+      sequence number `through`.
+    - arm: name of the arm, for "arm".
+    - model: model of a "recipe", as in settings (default: the present model's).
+    - through: sequence number for "frozen" (default: the window's beginning).
     """
 
     name: str
@@ -67,10 +70,11 @@ USUAL = (
 class EvaluationRequest(Message, frozen=True, kw_only=True):
     """Request for an evaluation.
 
-    id: of the evaluation, letters, digits, - and _, 64 at most (default: made). policies: at most 10 (default: uniform,
-    baseline, and the present recipe). since, until: sequence numbers; decisions after the first and up to the last one
-    count (default: all). begin, end: the window by times, in seconds of Unix time. level: of all limits, above 0 and
-    below 1 (default 0.95).
+    - id: id of the evaluation; letters, digits, - and _, at most 64 (default: made).
+    - policies: at most 10 policies (default: uniform, baseline, and the present recipe).
+    - since, until: sequence numbers; decisions after the first and up to the last one count (default: all).
+    - begin, end: the window by times, in seconds of Unix time.
+    - level: confidence level of all limits, above 0 and below 1 (default 0.95).
     """
 
     id: str | None = None
@@ -85,11 +89,15 @@ class EvaluationRequest(Message, frozen=True, kw_only=True):
 class PolicyAnswer(Answer, frozen=True, kw_only=True):
     """Result of an evaluation for one policy.
 
-    verdict: "ok", "wide" (too little data to decide), "refused" (not to be believed) or "failed". sentence: the result
-    in one sentence. value: estimated reward of a decision, null if refused. limits: of the value, valid at any time.
-    gain: value minus that of what was shown. gain_limits: of the gain, so that with probability `level` no policy here
-    is called better that is not. better: whether the policy is better. rows: number of decisions. effective: effective
-    sample size.
+    - verdict: "ok", "wide" (too little data to decide), "refused" (not to be believed) or "failed".
+    - sentence: the result in one sentence.
+    - value: estimated reward of a decision, null if refused.
+    - limits: limits of the value that are valid at any time.
+    - gain: value minus that of what was shown.
+    - gain_limits: limits of the gain, so that with probability `level` no policy here is called better that is not.
+    - better: true if the policy is better.
+    - rows: number of decisions.
+    - effective: effective sample size.
     """
 
     name: str
@@ -108,8 +116,12 @@ class PolicyAnswer(Answer, frozen=True, kw_only=True):
 class EvaluationAnswer(Answer, frozen=True, kw_only=True):
     """State and results of an evaluation.
 
-    created: Unix time; request: of the evaluation; rows: number of decisions read so far; logged: mean reward of what
-    was shown; why: reason of a failure; policies: results, in the order of the request.
+    - created: Unix time of its start.
+    - request: the request for it.
+    - rows: number of decisions read so far.
+    - logged: mean reward of what was shown.
+    - why: reason of a failure.
+    - policies: results, in the order of the request.
     """
 
     id: str
@@ -127,10 +139,7 @@ class EvaluationCancelled(Exception):
 
 
 class Evaluations:
-    """Evaluations of a loop.
-
-    loop: the loop; folder: of their files.
-    """
+    """Evaluations of the loop `loop`, with their files in `folder`."""
 
     def __init__(self, loop: LoopParts, folder: Path):
         self._loop, self._folder = loop, folder
@@ -159,7 +168,7 @@ class Evaluations:
             return sorted(self._held.values(), key=lambda one: (-one.created, one.id))
 
     def get(self, identity: str) -> EvaluationAnswer:
-        """Return one evaluation; ApiError if there is none."""
+        """Return one evaluation; raise ApiError if there is none."""
         with self._lock:
             found = self._held.get(identity)
         if found is None:
@@ -167,7 +176,10 @@ class Evaluations:
         return found
 
     def start(self, request: EvaluationRequest) -> EvaluationAnswer:
-        """Start an evaluation, or return the one with the same id and request; ApiError for a wrong request."""
+        """Start an evaluation, or return the one with the same id and request.
+
+        Raises ApiError for an invalid request.
+        """
         identity = f"{new_id()}" if request.id is None else request.id
         self._check(request, identity)
         with self._lock:
@@ -188,7 +200,7 @@ class Evaluations:
         return answer
 
     def delete(self, identity: str) -> None:
-        """Delete an evaluation, and stop it if it runs; ApiError if there is none."""
+        """Delete an evaluation, and stop it if it runs; raise ApiError if there is none."""
         self.get(identity)
         with self._lock:
             self._held.pop(identity, None)
@@ -285,7 +297,7 @@ class Evaluations:
         return replace(todo, status="done", rows=rows, logged=logged, policies=each)
 
     def _update(self, found: EvaluationAnswer, disk_too: bool = True) -> None:
-        """Store the progress of an evaluation; EvaluationCancelled if it was deleted meanwhile."""
+        """Store the progress of an evaluation; raise EvaluationCancelled if it was deleted meanwhile."""
         with self._lock:
             if found.id not in self._held:
                 raise EvaluationCancelled
@@ -321,7 +333,10 @@ def make_window(store: Store, loop: str, request: EvaluationRequest) -> Window:
 
 
 def seq_before(store: Store, loop: str, seconds: float) -> int:
-    """Return the last sequence number before a time, 0 for none: times of a log never decrease."""
+    """Return the last sequence number before a time in seconds, or 0 if there is none.
+
+    Times in a log never decrease.
+    """
     low, high = store.first - 1, store.last
     while low < high:
         middle = (low + high + 1) // 2
@@ -336,7 +351,7 @@ def seq_before(store: Store, loop: str, seconds: float) -> int:
 def make_policy(
     loop: LoopParts, store: Store, asked: PolicyRequest, window: Window, report_progress: Callable[[int], object]
 ) -> Policy:
-    """Make the policy of a request; ValueError if it cannot be made."""
+    """Make the policy of a request; raise ValueError if it cannot be made."""
     if asked.kind == "recipe":
         settings = loop.settings if asked.model is None else replace(loop.settings, model=asked.model)
         return LearningPolicy(Fold(store, loop.name, make_bandit(settings)))

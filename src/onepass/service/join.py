@@ -2,16 +2,16 @@
 
     ranked -> (deferred -> activated | lapsed) -> rewarded* -> joined
 
-A decision waits until its deadline. Then its outcomes, those with a time up to the deadline, become one reward a slot:
-one aggregation, or the default without outcomes. A deferred decision that was not activated by then lapses, and nothing
-is learned of it. Outcomes that come before their decision are kept for two minutes. Late outcomes stay in the log and
-are counted; with access to the log, the join makes a correction of them (late_rewards.py).
+A decision waits until its deadline. Then its outcomes with a time up to the deadline become one reward for each slot,
+by one aggregation, or the default if there are none. A deferred decision that was not activated by then lapses, and
+nothing is learned from it. Outcomes that come before their decision are kept for two minutes. Late outcomes stay in the
+log and are counted; with access to the log, the join makes a correction from them (late_rewards.py).
 
-The input is the log's records in their order, and `now` is an argument: the state is a function of the log, and a
-restart rebuilds it by reading. Joins are records, and what was joined is not joined again.
+The input is the log's records in their order, and `now` is an argument, so the state is a function of the log, and a
+restart rebuilds it by reading. Joins are records, and a joined decision is not joined again.
 
-Memory holds the latest `HELD` decisions that wait. Earlier ones take a deadline and a sequence number (backlog.py);
-they are read from the log again when their deadline has passed or an outcome comes. So 10^6 of them take some 25 MB,
+Memory holds the latest `HELD` decisions that wait. Earlier ones take a deadline and two sequence numbers (backlog.py).
+They are read from the log again when their deadline has passed or an outcome comes. So 10^6 of them take some 25 MB,
 and a restart reads them from files of a checkpoint.
 """
 
@@ -43,10 +43,11 @@ RECALLED = 256  # decisions that are read from the log at once: nobody is answer
 class Joiner:
     """State of the join of one loop.
 
-    settings: of the loop, until the log has others: deadlines stay as decisions say them, the rest counts from then on.
-    batch: the first batch of joins gets the next number (default 0). store: the log (default None: nothing is
-    corrected, and memory holds all decisions that wait). before: earlier settings with their sequence numbers (default
-    none).
+    - settings: settings of the loop until the log has others. Deadlines stay as decisions state them; everything else
+      changes with the settings.
+    - batch: the first batch of joins gets the next number (default 0).
+    - store: the log (default None: nothing is corrected, and memory holds all decisions that wait).
+    - before: earlier settings with their sequence numbers (default none).
     """
 
     def __init__(
@@ -134,7 +135,7 @@ class Joiner:
             self._add_old_outcome(record)
 
     def _add_old_outcome(self, record: Outcome) -> None:
-        """Add an outcome of a decision that memory does not hold."""
+        """Add an outcome of a decision that is not in memory."""
         wanted = len(self._backlog) or record.name is not None or self._corrects(record)
         about = self._find_records(record.id) if wanted else None
         before = [one for one in about or () if one.seq < record.seq]
@@ -149,7 +150,7 @@ class Joiner:
             self._keep_early(record)
 
     def _keep_early(self, record: Outcome) -> None:
-        """Keep an outcome whose decision has not come: the latest of its id and of all."""
+        """Store an outcome whose decision has not come; only the latest ones are kept, for each id and in total."""
         early = self._early[record.id]
         early.append(record)
         self._fleeting.append(record)
@@ -159,7 +160,7 @@ class Joiner:
             self._drop_early(self._fleeting.popleft())
 
     def _drop_early(self, record: Outcome) -> None:
-        """Drop an early outcome, the oldest of its id."""
+        """Remove the oldest early outcome of a record's id."""
         early = self._early.get(record.id)
         if early is None or early[0] is not record:
             return  # its decision came, or it was given up
@@ -180,7 +181,7 @@ class Joiner:
         return self.settings_at(record.seq).reward.late == "correct"
 
     def _find_records(self, identity: str) -> list[Any] | None:
-        """Return the records about a decision; None if the log cannot be read now."""
+        """Return the records about a decision, or None if the log cannot be read now."""
         try:
             return None if self._store is None else self._store.find(self.settings.name, identity)
         except OSError:
@@ -202,9 +203,9 @@ class Joiner:
         self._late.setdefault(record.id, record.seq)
 
     def corrections(self, now: int) -> list[Join]:
-        """Return corrections for late rewards, and late outcomes, to be stored; each is returned once.
+        """Return corrections for late rewards, and late outcomes, which must be stored; each is returned once.
 
-        now: microseconds.
+        `now` is the present time in microseconds.
         """
         found = self._joins_of_late_outcomes(now)
         for identity in [*self._late] if self._store is not None else ():
@@ -260,7 +261,7 @@ class Joiner:
     # ---- the backlog ----
 
     def _park(self) -> None:
-        """Move the decisions that memory has held longest to the backlog."""
+        """Move the decisions that have been in memory longest to the backlog."""
         oldest = [*islice(((name, one) for name, one in self._waiting.items() if not one.sent), PARKED)]
         self._backlog.add((one.due, one.seq, one.first) for _, one in oldest if not one.parked)
         for identity, waiting in oldest:
@@ -271,7 +272,7 @@ class Joiner:
             heapq.heapify(self._due)
 
     def _recall(self, identity: str, about: list[Any]) -> PendingDecision | None:
-        """Hold a decision of the backlog in memory; None if it does not wait. about: its records."""
+        """Move a decision from the backlog to memory, given its records `about`; return None if it does not wait."""
         waiting = restore_decision(about, self.settings_at) if len(self._backlog) else None
         if waiting is not None:
             waiting.parked = True
@@ -280,7 +281,7 @@ class Joiner:
         return waiting
 
     def _recall_due(self, now: int) -> None:
-        """Hold the first `RECALLED` due decisions of the backlog in memory.
+        """Move the first `RECALLED` due decisions from the backlog to memory.
 
         All stay in the backlog while the log cannot be read.
         """
@@ -312,7 +313,7 @@ class Joiner:
                 heapq.heappush(self._due, (due, seq, name))
 
     def _is_due(self, now: int) -> bool:
-        """Return whether the backlog has a deadline before a time."""
+        """Return True if the backlog has a deadline before the time `now`."""
         due = self._backlog.next_due()
         return due is not None and due < now
 
@@ -338,9 +339,10 @@ class Joiner:
     # ---- what time says ----
 
     def pop_due(self, now: int) -> list[Join]:
-        """Return the joins that are due, in the order of their deadlines, to be stored in this order.
+        """Return the joins that are due, in the order of their deadlines, in which they must be stored.
 
-        Each is returned once, those of the backlog in several calls. now: microseconds; no later record may be earlier.
+        Each is returned once, those of the backlog in several calls. `now` is in microseconds; no later record may be
+        earlier.
         """
         while self._fleeting and self._fleeting[0].time + EARLY < now:
             self._drop_early(self._fleeting.popleft())
@@ -363,7 +365,7 @@ class Joiner:
         return joins
 
     def _join(self, identity: str, waiting: PendingDecision, now: int) -> Join | None:
-        """Make the join of a decision, None if nothing is learned of it."""
+        """Make the join of a decision, or return None if nothing is learned from it."""
         rule = self.settings.reward
         if not waiting.active:
             self.counts["lapsed"] += 1
@@ -395,7 +397,10 @@ class Joiner:
         )  # fmt: skip
 
     def assign_batches(self, joins: list[Join]) -> list[Join]:
-        """Give joins the numbers of the calls that learn them. Joins of outcomes without a reward are learned alone."""
+        """Return the joins, each with the number of the learning call to which it belongs.
+
+        A join of outcomes without a reward is learned alone.
+        """
         out: list[Join] = []
         for alone, run in groupby(joins, lambda join: join.how == OUTCOMES):
             together, each = 1 if alone else TOGETHER, [*run]
@@ -408,7 +413,7 @@ class Joiner:
     def forget(self, subject: str) -> set[str]:
         """Drop the decisions about a subject, and return their ids.
 
-        Decisions of the backlog are found erased when their deadline has passed.
+        Decisions in the backlog are found to be erased when their deadline has passed.
         """
         gone = {identity for identity, waiting in self._waiting.items() if waiting.subject == subject}
         for identity in gone:
@@ -424,19 +429,25 @@ class Joiner:
     # ---- restart ----
 
     def replay_start(self, last: int) -> int:
-        """Return the sequence number after which the log holds all that the state depends on. last: of the log."""
+        """Return the sequence number after which the log holds everything that the state depends on.
+
+        `last` is the last sequence number of the log.
+        """
         waiting = min((one.first for one in self._waiting.values()), default=last + 1)
         parked = self._backlog.first()
         return min(waiting, last + 1 if parked is None else parked, self.scan_start(last) + 1) - 1
 
     def scan_start(self, last: int) -> int:
-        """Return the sequence number after which a restart reads if it has the blocks. last: of the log."""
+        """Return the sequence number after which a restart must read if it has the backlog's blocks.
+
+        `last` is the last sequence number of the log.
+        """
         early = min((each[0].seq for each in self._early.values()), default=last + 1)
         late = (*self._late.values(), *self._late_named.values())
         return min(early, min(late, default=last + 1)) - 1
 
     def next_deadline(self) -> int | None:
-        """Return the next deadline, None without one."""
+        """Return the next deadline in microseconds, or None if nothing waits."""
         first = [self._due[0][0]] if self._due else []
         parked = self._backlog.next_due()
         return min(first if parked is None else [*first, parked], default=None)

@@ -1,4 +1,4 @@
-"""Keys with roles, of which only hashes are kept.
+"""Keys with roles, of which only hashes are stored.
 
     [[keys]]
     name = "shop"
@@ -29,9 +29,9 @@ HASH = re.compile("[0-9a-f]{64}")
 
 
 class Key(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Key as the settings file has it.
+    """Key in a settings file.
 
-    sha256: hexadecimal digits; roles: one at least; name: for people.
+    `sha256` is the key's hash in hexadecimal digits, `roles` has at least one role, and `name` is for people.
     """
 
     sha256: str
@@ -40,10 +40,7 @@ class Key(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 class Keys:
-    """Keys of a loop.
-
-    found: tables of its settings file; ValueError for an invalid key.
-    """
+    """Keys of a loop, from the tables `found` of its settings file; raises ValueError for an invalid key."""
 
     def __init__(self, found: Any = ()):
         try:
@@ -84,7 +81,7 @@ def hash_key(key: str) -> str:
 
 
 def make_key(roles: Iterable[str]) -> tuple[str, str]:
-    """Make a key, and the lines for the settings file; ValueError for unknown roles."""
+    """Make a key, and the lines for the settings file; raise ValueError for unknown roles."""
     wanted = list(roles)
     if not wanted or not set(wanted) <= set(ROLES):
         raise ValueError(f"roles must be among {', '.join(ROLES)}, got {quote(wanted)}")

@@ -1,9 +1,10 @@
-"""Corrections for late outcomes: the reward of a decision by all its outcomes, less the reward that was learned.
+"""Corrections for late outcomes: the reward of a decision by all its outcomes, minus the reward that was learned.
 
     difference = aggregate(outcomes in time and late) - (reward of the join + differences before)      of each slot
 
-The result is that of a later deadline. `earliest` changes only if there was no outcome in time. Slots without a reward
-were not learned, and stay so. The difference is a record of the log (Join, how = correction), so a replay knows it.
+The result equals that of a later deadline. The aggregation `earliest` changes only if there was no outcome in time.
+Slots without a reward were not learned, and stay so. The difference is a record of the log (Join, how = correction), so
+a replay includes it.
 """
 
 import math
@@ -67,9 +68,9 @@ def late_outcomes(about: Iterable[Any], settings: LoopSettings) -> tuple[list[di
 
 
 def correct_rewards(about: Iterable[Any], settings: LoopSettings) -> tuple[list[float | None], int] | None:
-    """Return the difference of each slot and the number of outcomes; None if nothing changes or nothing was learned.
+    """Return the difference of each slot and the number of outcomes, or None if nothing changes or nothing was learned.
 
-    about: all records of a decision, in the order of the log; settings: of the loop.
+    `about` are all records of a decision, in the order of the log, and `settings` those of the loop.
     """
     records, rule = list(about), settings.reward
     decision = next((one for one in records if isinstance(one, Decision)), None)

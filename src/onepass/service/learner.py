@@ -1,8 +1,8 @@
-"""Thread that learns joins in the log's order, by the code that replays the log, and publishes copies to serve from.
+"""Thread that learns joins in the log's order, by the code that replays the log, and publishes copies that decide.
 
-A snapshot serves. It is replaced by a newer one after learning, at most every `publish` seconds, and so that copying
-takes a tenth of the time at most. A failure of learning stops learning, not serving: the log would fail at the same
-record. A candidate that has caught up learns the same joins, and may take over.
+Decisions are made by a snapshot. A newer one replaces it after learning, at most every `publish` seconds, and so that
+copying takes at most a tenth of the time. If learning fails, learning stops but serving does not: a replay would fail
+at the same record. A candidate that has caught up learns the same joins, and may take over.
 """
 
 import contextlib
@@ -32,8 +32,8 @@ _logger = logging.getLogger("uvicorn.error")
 class Copy(NamedTuple):
     """Copy of a model that decides.
 
-    snapshot: of a bandit; line: model number; timed: whether its decisions need the time; through: sequence number of
-    the last join learned.
+    `snapshot` is a bandit's snapshot, and `line` the model number. `timed` is True if decisions need the time, and
+    `through` is the sequence number of the last join learned.
     """
 
     snapshot: Any
@@ -43,12 +43,15 @@ class Copy(NamedTuple):
 
     @classmethod
     def from_fold(cls, fold: Fold) -> "Copy":
-        """Copy a fold as it is now."""
+        """Copy the present model of a fold (a replay of the log)."""
         return cls(fold.bandit.snapshot(), fold.line, fold.bandit.needs_time, fold.through)
 
 
 class Copies(NamedTuple):
-    """Copies that decide: of the serving model, and of the candidate that has a share (None without one)."""
+    """Copies of models that decide in a loop.
+
+    `present` is that of the serving model, and `candidate` that of a candidate with a share of the decisions, or None.
+    """
 
     present: Copy
     candidate: Copy | None = None
@@ -57,9 +60,12 @@ class Copies(NamedTuple):
 class Learner(threading.Thread):
     """Thread that learns until it is stopped.
 
-    fold: the model; publish: seconds between two serving copies; checkpoint: seconds between two checkpoints; save:
-    makes one, called by this thread; evict: writes an eviction of arms into the log. It is called if a model knows more
-    than `known_arms` arms; `protected_arms` stay. is_due: returns True if a checkpoint is due before its time.
+    - fold: the model.
+    - publish, checkpoint: seconds between two serving copies, and between two checkpoints.
+    - save: function that makes a checkpoint, called by this thread.
+    - evict: function that writes an eviction of arms into the log. It is called if a model knows more than `known_arms`
+      arms; `protected_arms` stay.
+    - is_due: function that returns True if a checkpoint is due before its time.
     """
 
     known_arms: int | None = None
@@ -95,12 +101,12 @@ class Learner(threading.Thread):
             self._queue.put(wanted)
 
     def run_soon(self, what: Callable[[], object]) -> None:
-        """Let this thread call a function after what is queued."""
+        """Let this thread call a function after it has learned what is queued."""
         self._queue.put(what)
 
     @property
     def snapshot(self) -> Any:
-        """Snapshot that decides."""
+        """Snapshot of the serving model, which decides."""
         return self.copies.present.snapshot
 
     @property
@@ -115,7 +121,10 @@ class Learner(threading.Thread):
         return future
 
     def stop(self) -> None:
-        """Learn what is queued, for at most `LEAVE` seconds, save it, and end: the next start learns the rest."""
+        """Learn what is queued for at most `LEAVE` seconds, save a checkpoint, and end.
+
+        The next start learns the rest.
+        """
         self._leaving = time.monotonic() + LEAVE
         self._queue.put(None)
         self.join()
@@ -168,11 +177,11 @@ class Learner(threading.Thread):
             fold.read = records[-1].seq
 
     def folds(self) -> list[Fold]:
-        """Return the models that learn: the one that serves, and the candidate."""
+        """Return the models that learn: the serving one, and the candidate."""
         return [self.fold] if self.candidate is None else [self.fold, self.candidate.fold]
 
     def _make_room(self) -> None:
-        """Write an eviction if a model knows too many arms, one at a time: each is learned before the next."""
+        """Write an eviction if a model knows too many arms; each eviction is learned before the next."""
         asked = self._pending_eviction
         if self.known_arms is None or self.problem is not None:
             return
@@ -198,7 +207,7 @@ class Learner(threading.Thread):
             self.publish_copies()
 
     def publish_copies(self) -> None:
-        """Decide by copies of the present models; called by this thread."""
+        """Replace the copies that decide by copies of the present models; called by this thread."""
         begun, found = time.monotonic(), self.candidate
         candidate = Copy.from_fold(found.fold) if self.shared and found is not None else None
         self.copies = Copies(Copy.from_fold(self.fold), candidate)

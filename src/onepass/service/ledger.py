@@ -1,9 +1,9 @@
-"""Ledger of a loop: what budgets have spent, and what is known of a baseline, as a fold of the log's records.
+"""Ledger of a loop: what budgets have spent, and what is known of a baseline, computed from the log's records.
 
-    decision   charged what was predicted for its arm; counted by the promise about the baseline
-    outcome    charged in place of the prediction, whenever it comes
-    join       its reward and outcomes are evidence for or against the bandit
-    settings   budgets change, and what was spent stays spent
+- a decision is charged what was predicted for its arm, and is counted by the promise about the baseline
+- an outcome is charged instead of its prediction, whenever it comes
+- a join has a reward and outcomes, which are evidence for or against the bandit
+- new settings change budgets, but not what was spent
 
 A decision depends on the ledger, and counts in it once it is durable. Until then its amounts are reserved, so that
 decisions at the same time do not spend the same money. A restart takes the ledger of a checkpoint and adds the records
@@ -33,14 +33,14 @@ Decide = Callable[..., Decided]
 
 
 class Accounted(NamedTuple):
-    """Decision that the ledger made, and further fields of its record."""
+    """Decision that the ledger made, and the `fields` that are added to its record."""
 
     decision: Decided
     fields: dict[str, Any]
 
 
 class Ledger:
-    """State of budgets and of a baseline. Any thread may call it."""
+    """State of a loop's budgets and of its baseline. Any thread may call it."""
 
     def __init__(self) -> None:
         self.settings: LoopSettings | None = None
@@ -145,7 +145,7 @@ class Ledger:
             self.promise.add_decision(record.id, record.mixture, record.places[0])
 
     def _add_outcome(self, record: Outcome) -> None:
-        """Charge an outcome: the first value in place of the prediction, further ones beside it if they are summed."""
+        """Charge an outcome: its first value replaces the prediction, and later ones are added if values are summed."""
         assert self.pacing is not None
         assert self.settings is not None
         assert record.name is not None
@@ -185,7 +185,7 @@ class Ledger:
             }
 
     def restore(self, settings: LoopSettings, state: Mapping[str, Any]) -> None:
-        """Go on from what `to_dict` returned, under the settings in force then."""
+        """Replace the state by one that `to_dict` returned, under the settings of that time."""
         self.settings = settings
         if state["pacing"] is not None:
             self.pacing = Pacing.from_dict(tuple(settings.outcomes), state["pacing"])
@@ -206,7 +206,7 @@ class Ledger:
         return [*self._places]
 
     def recall(self, record: Decision) -> None:
-        """Take a decision of the log for one of the requests on which prices are solved."""
+        """Add a decision of the log to the requests on which prices are solved."""
         if self.pacing is not None and record.prices is not None and record.predicted is not None:
             names = tuple(record.offered or ())
             mask = record.eligible if record.eligible and isinstance(record.eligible[0], bool) else None
@@ -234,7 +234,10 @@ class Ledger:
 
 
 def baseline_place(baseline: Baseline, names: list[str], context: Any, eligible: list[str] | None) -> int:
-    """Return the index of the baseline's arm; ValueError if it may not be chosen."""
+    """Return the index of the baseline's arm among `names`. Raises ValueError if it may not be chosen.
+
+    `eligible` lists the arms that may be chosen; None means all.
+    """
     if baseline.arm is None and baseline.field is None:
         return 0 if eligible is None else names.index(eligible[0])
     arm = baseline.arm
@@ -248,11 +251,11 @@ def baseline_place(baseline: Baseline, names: list[str], context: Any, eligible:
 
 
 def _amounts(predicted: Mapping[str, Any], place: int) -> dict[str, float]:
-    """Return what was predicted of one arm."""
+    """Return the amounts that were predicted for the arm at `place`, by outcome."""
     return {name: float(each[place]) for name, each in predicted.items()}
 
 
 def _terms(settings: LoopSettings) -> tuple[Any, ...]:
-    """Return what a promise rests on: if it changes, evidence begins anew."""
+    """Return the settings on which a promise depends; if they change, evidence is collected from the beginning."""
     rails = {name: one.guardrail for name, one in settings.outcomes.items()}
     return settings.baseline, settings.reward.range, rails

@@ -3,8 +3,8 @@
     decide -> a row of the log -> durable -> the answer, which is a function of that row
     row    -> joined at its deadline -> learned -> the next copy
 
-A restart takes the newest checkpoint, learns the joins after it, and reads the decisions that still wait: the model is
-that of a process that was never interrupted, in every bit.
+A restart takes the newest checkpoint, learns the joins after it, and reads the decisions that still wait. The model
+then equals, in every bit, that of a process that was never interrupted.
 """
 
 import threading
@@ -57,9 +57,9 @@ from onepass.service.writer import ResultSink, Writer, new_future
 class Loop:
     """Loop that runs from its construction until `stop`.
 
-    settings: from its file; store: its log, of which it is the only writer; folder: of its checkpoints; clock: makes a
-    clock from the last time in the log (default `Clock`). ValueError if the log holds other rows, StoreError if it is
-    damaged.
+    `settings` are those of its file, `store` is its log, of which it is the only writer, and `folder` that of its
+    checkpoints. `clock` makes a clock from the last time in the log (default `Clock`). Raises ValueError if the log has
+    rows of another kind, and StoreError if it is damaged.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class Loop:
     # ---- beginning and end ----
 
     def _settings_before(self, place: int) -> list[tuple[int, LoopSettings]]:
-        """Return the settings that the log holds up to a sequence number, each with its own."""
+        """Return the settings in the log up to a sequence number, each with its own sequence number."""
         records = self.store.read(0, place, ("settings",), self.name)
         return [(one.seq, parse_settings(one.settings["loop"])) for one in records]
 
@@ -128,13 +128,13 @@ class Loop:
         return ledger
 
     def load_fold(self, line: int, found: Any = None) -> Fold:
-        """Return a model of the loop, from a checkpoint or at its beginning; ValueError if neither is there."""
+        """Return a model of the loop, from a checkpoint or untrained; raise ValueError if that is impossible."""
         if found is not None:
             self.wholes.resume(line, found.kept.bytes)
         return checkpoints.load_fold(self.folder, self.store, self.name, self.loop_state.lines.each[line], found)
 
     def _check_settings(self, settings: LoopSettings) -> None:
-        """Raise ValueError for settings of other rows than the log's."""
+        """Raise ValueError for settings whose rows differ from those of the log."""
         stands = self.loop_state.settings
         if stands is not None:
             different = [
@@ -184,11 +184,11 @@ class Loop:
         self.evaluations.resume()
 
     def warm(self, bandit: Any) -> None:
-        """Compile what requests will need. bandit: a copy of a candidate."""
+        """Compile the code that requests will need; `bandit` is a copy of a candidate."""
         compile_paths(bandit, self.settings)
 
     def stop(self) -> None:
-        """Write and learn what was accepted, make a checkpoint, end. Later requests are refused."""
+        """Write and learn what was accepted, save a checkpoint, and end. Later requests are refused."""
         self.evaluations.stop()
         building = self.building
         if building is not None:
@@ -232,12 +232,12 @@ class Loop:
         return self.wholes.is_due(self.learner.folds())
 
     def _evict(self, arms: list[str]) -> Future[Any]:
-        """Write that models forget arms; called by the learner's thread."""
+        """Write to the log that models forget arms; called by the learner's thread."""
         written: Future[Any] = self.writer.submit([Eviction(loop=self.name, time=0, arms=arms)])
         return written
 
     def has_forgotten_records(self, fold: Fold) -> bool:
-        """Return True if the model of a fold cannot be learned again from the log, since some records were erased."""
+        """Return True if a model cannot be learned again from the log, because some records were erased."""
         return checkpoints.has_forgotten_records(
             self.store, self.name, self.loop_state.lines.each[fold.line], fold.through
         )
@@ -246,15 +246,15 @@ class Loop:
 
     @property
     def settings(self) -> LoopSettings:
-        """Settings in force."""
+        """Present settings."""
         assert self.loop_state.settings is not None
         return self.loop_state.settings
 
     def change_settings(self, new: LoopSettings, dry: bool = False) -> list[str]:
-        """Put other settings in force, and return the names of those that differ.
+        """Replace the settings, and return the names of those that differ.
 
-        new: all settings; dry: only compare (default False). Another model becomes a candidate. ApiError if the rows or
-        the name would change.
+        `new` has all settings. With `dry` True they are only compared. Another model becomes a candidate. Raises
+        ApiError if the rows or the name would change.
         """
         old = self.settings
         different = diff_settings(old, new)
@@ -272,21 +272,22 @@ class Loop:
     def update_settings(
         self, make: Callable[[LoopSettings], LoopSettings], dry: bool = False
     ) -> tuple[LoopSettings, list[str]]:
-        """Put settings in force that `make` makes from the present ones, and return them with the names that differ.
+        """Replace the settings by those that `make` returns for the present ones.
 
-        No other change happens meanwhile. dry: as for `change_settings`.
+        Returns the new settings and the names that differ. No other change happens meanwhile. `dry` is as in
+        `change_settings`.
         """
         with self._orders:
             new = make(self.settings)
             return new, self.change_settings(new, dry)
 
     def promote(self, why: str = "promoted") -> None:
-        """Let the candidate take over; ApiError if there is none. why: a sentence (default "promoted")."""
+        """Let the candidate take over, for the reason `why`; raise ApiError if there is none."""
         with self._orders:
             promotion.promote(self, why)
 
     def stage_model(self, model: Model, why: str) -> None:
-        """Let another model learn the log, and take over when it has caught up. why: a sentence."""
+        """Let another model learn the log, and take over when it has caught up; `why` is the reason as a sentence."""
         with self._orders:
             bandit, place = (
                 make_bandit(replace(self.settings, model=model)),
@@ -295,9 +296,9 @@ class Loop:
             promotion.stage(self, self.settings, model, bandit, place, at_once=True, why=why)
 
     def rollback(self, name: str, learn: bool = False) -> None:
-        """Go back to a checkpoint; ApiError if there is none of that name.
+        """Return to the checkpoint `name`; raise ApiError if there is none.
 
-        learn: whether the model learns what was joined since (default False).
+        If `learn` is True, the model then learns the joins since the checkpoint.
         """
         with self._orders:
             promotion.rollback(self, name, learn)
@@ -313,8 +314,8 @@ class Loop:
     def install_model(self, bandit: Any, why: str, through: int | None = None) -> int:
         """Install a model that was not learned from this log, or not from its beginning, and return its model number.
 
-        It learns the joins after `through` (default None: from now on) and takes over at once. bandit: of the present
-        settings; why: a sentence.
+        It learns the joins after `through` (default None: from now on) and takes over at once. `bandit` must agree with
+        the present settings; `why` is a sentence.
         """
         with self._orders:
             present, place = self.settings, self.learner.seen if through is None else through
@@ -322,13 +323,13 @@ class Loop:
             return self.loop_state.lines.next - 1
 
     def discard_candidate(self) -> None:
-        """Discard the candidate; ApiError if there is none."""
+        """Discard the candidate; raise ApiError if there is none."""
         with self._orders:
             if not promotion.discard_candidate(self, "given up"):
                 raise ApiError(409, "NoCandidate", "there is no candidate")
 
     def _put_change(self, new: LoopSettings, origin: str) -> None:
-        """Put other settings in force, and stage a candidate if their model is new."""
+        """Replace the settings, and stage a candidate if their model is new; `origin` says where they come from."""
         present = self.loop_state.settings
         if present is None or new.model == present.model:
             self.put(settings_record(origin, new))
@@ -342,7 +343,10 @@ class Loop:
             promotion.stage(self, settings, new.model, make_bandit(new), place, origin=origin)
 
     def put(self, settings: dict[str, Any], *checkpoints: Checkpoint) -> None:
-        """Write settings and checkpoints, then put them in force. settings: content of the record, or {}."""
+        """Write settings and checkpoints to the log, then apply them.
+
+        `settings` is the content of the settings record, or {} if there is none.
+        """
         with self.change_lock:
             records: list[Record] = [*checkpoints]
             if settings:
@@ -369,15 +373,15 @@ class Loop:
     def decide(self, request: DecideRequest) -> Future[Decision]:
         """Return a future of the record of a decision, set once it is durable.
 
-        A request that was decided before under its id gets the earlier record. ApiError for a request that cannot be
-        decided, and for another request with the same id.
+        A request that was decided before under its id gets the earlier record. Raises ApiError for a request that
+        cannot be decided, and for another request with the same id.
         """
         future = new_future()
         self.decide_for(request, future)
         return future
 
     def decide_for(self, request: DecideRequest, result: ResultSink) -> None:
-        """Decide as `decide` does. result: receives the record."""
+        """Decide as `decide` does, and give the record to `result`."""
         print = fingerprint(request)
         try:
             self._decide(request, new_id() if request.id is None else request.id, print, result)
@@ -388,7 +392,7 @@ class Loop:
             result.set_result(before)
 
     def _find_decision(self, identity: str) -> Decision | None:
-        """Return the decision of an id that the log holds."""
+        """Return the decision with an id from the log, or None."""
         found = self.store.find(self.name, identity)
         return next((record for record in found if isinstance(record, Decision)), None)
 
@@ -414,9 +418,9 @@ class Loop:
             raise
 
     def outcomes(self, requests: list[OutcomeRequest]) -> tuple[list[Outcome], Future[list[int]]]:
-        """Write outcomes; return their records, and a future of their sequence numbers.
+        """Write outcomes, and return their records and a future of their sequence numbers.
 
-        Outcomes that the log holds already keep the sequence number 0. ApiError for values that the settings do not
+        Outcomes that the log has already get the sequence number 0. Raises ApiError for values that the settings do not
         allow.
         """
         settings = self.settings
@@ -445,7 +449,7 @@ class Loop:
         return records, self.writer.submit([*records])
 
     def activate(self, identity: str) -> Future[list[int]]:
-        """Return a future of the sequence number of an activation; ApiError if there is no such decision."""
+        """Return a future of the sequence number of an activation; raise ApiError if there is no such decision."""
         if not any(isinstance(one, Decision) for one in self.store.find(self.name, identity)):
             raise ApiError(404, "EventNotFound", f"there is no decision {quote(identity)}")
         return self.writer.submit([Activation(loop=self.name, time=0, id=identity)])
@@ -461,7 +465,7 @@ class Loop:
         return self.learner.problem
 
     def numbers(self) -> dict[str, float]:
-        """Return the counters of this process; sequence numbers are of the log."""
+        """Return the counters of this process, and sequence numbers of the log, by name."""
         return {
             "waiting": len(self.joiner),
             "learned": self.learner.learned,
@@ -513,7 +517,7 @@ def count_alarms(bandit: Any) -> int:
 
 
 def compile_paths(bandit: Any, settings: LoopSettings) -> None:
-    """Compile what requests will need. bandit: a copy, which is changed."""
+    """Compile the code that requests will need; `bandit` is a copy, which is changed."""
     dim, names = settings.features.dim, ["a", "b"]
     contexts: Any = np.ones(dim) if settings.features.arms in (0, []) else np.ones((len(names), dim))
     if takes_records(settings):

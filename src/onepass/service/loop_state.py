@@ -1,9 +1,10 @@
-"""State of a loop as a projection of its log: settings in force, and its models, one after the other.
+"""State of a loop, computed from its log: present settings, and its models, one after the other.
 
     Settings {from, loop, wanted?, line?}      from: file, api, takeover; wanted: the model of the candidate `line`
     Checkpoint                                 stages, promotes and retires models (log/model_lineage.py)
 
-Settings are in force except for their model, which comes with its candidate: a record of the takeover says so.
+Settings apply at once except for their model, which applies when its candidate takes over; a record of the takeover
+says so.
 """
 
 import copy
@@ -20,9 +21,9 @@ FILE, API, TAKEOVER = "file", "api", "takeover"  # where settings come from
 
 
 class StagedModel(msgspec.Struct, frozen=True, kw_only=True):
-    """Model as it was staged.
+    """Model that was staged, with all settings at that time.
 
-    settings: all in force then; at_once: whether the model takes over when it has caught up, whatever the mode.
+    `at_once` is True if the model takes over when it has caught up, whatever the mode.
     """
 
     model: Model
@@ -33,8 +34,10 @@ class StagedModel(msgspec.Struct, frozen=True, kw_only=True):
 class LoopState(msgspec.Struct, kw_only=True):
     """State of a loop.
 
-    version: number of settings so far; from_file: settings that a file gave last; lines: models; staged: settings of
-    each model, by its number.
+    - settings, version: the present settings, and the number of settings so far.
+    - from_file: settings that were last read from a file.
+    - lines: the loop's models.
+    - staged: staged model of each model number.
     """
 
     settings: LoopSettings | None = None
@@ -72,7 +75,7 @@ class LoopState(msgspec.Struct, kw_only=True):
 def settings_record(
     origin: str, settings: LoopSettings, wanted: Model | None = None, line: int = 0, at_once: bool = False
 ) -> dict[str, Any]:
-    """Make the content of a settings record."""
+    """Make the content of a settings record; `origin` says where the settings come from."""
     found: dict[str, Any] = {"from": origin, "loop": settings.to_dict()}
     if wanted is not None:
         found |= {"wanted": msgspec.to_builtins(wanted), "line": line, "at_once": at_once}

@@ -1,4 +1,4 @@
-"""Messages of the HTTP API as types: JSON is checked against them, and OpenAPI is made of them."""
+"""Messages of the HTTP API as types, by which JSON is checked and from which OpenAPI is generated."""
 
 from collections.abc import Sequence
 from typing import Any, Literal
@@ -15,8 +15,8 @@ NUL = "\0"  # no text of PostgreSQL has it
 class ApiError(Exception):
     """Error response to a request.
 
-    status: HTTP status; code: name of the error, for programs; message: sentence for people; wait: seconds after which
-    the request may be sent again (default 1), if it may.
+    `status` is the HTTP status, `code` the error's name for programs, and `message` a sentence for people. `wait` is
+    after how many seconds the request may be sent again, if it may (default 1).
     """
 
     def __init__(self, status: int, code: str, message: str, wait: int = 1):
@@ -35,7 +35,7 @@ def bad_argument(message: str) -> ApiError:
 def check_name(what: str, most: int, *names: str | None) -> None:
     """Raise ApiError if a name is empty, has more than `most` characters, or contains NUL.
 
-    what: description of the names in the message; names: the names, None for no name.
+    `what` describes the names in the message. A name of None is skipped.
     """
     for name in names:
         if name is not None and not (1 <= len(name) <= most and NUL not in name):
@@ -47,10 +47,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class Arm(Message, frozen=True, kw_only=True):
-    """Arm on offer.
-
-    id: name of the arm; features: its numbers, as the settings say.
-    """
+    """Arm on offer: `id` is its name, and `features` are its numbers, as the settings define them."""
 
     id: str
     features: Numbers | None = None
@@ -59,12 +56,16 @@ class Arm(Message, frozen=True, kw_only=True):
 class DecideRequest(Message, frozen=True, kw_only=True):
     """Request for a decision.
 
-    context: numbers of the request; arms: names, or names with features (default: the arms of the settings); exclude:
-    names that must not be chosen; slots: number of slots to fill (default 1); id: of the decision, unique in a loop
-    (default: made); defer: whether it counts only once it is activated (default false); subject: user whom it is about,
-    so that it can be erased; rest: how slots after the first are filled, "sampled" (default) or "greedy"; costs: known
-    prices, {arm: {outcome: price above 0}}, in place of those of the settings; weights: of the reward and of outcomes,
-    {"reward": 1, "latency": -0.2} (default: of the reward alone).
+    - context: numbers of the request.
+    - arms: names, or names with features (default: the arms of the settings).
+    - exclude: names that must not be chosen.
+    - slots: number of slots to fill (default 1).
+    - id: id of the decision, unique in a loop (default: made).
+    - defer: true if the decision counts only once it is activated (default false).
+    - subject: user whom it is about, so that it can be erased.
+    - rest: how slots after the first are filled, "sampled" (default) or "greedy".
+    - costs: known prices, {arm: {outcome: price above 0}}, instead of those of the settings.
+    - weights: weights of the reward and of outcomes, {"reward": 1, "latency": -0.2} (default: of the reward alone).
     """
 
     context: Numbers | None = None
@@ -95,9 +96,11 @@ class RecordsRequest(DecideRequest, frozen=True, kw_only=True):
 class OutcomeRequest(Message, frozen=True, kw_only=True):
     """Reward of a decision, other outcomes of it, or both.
 
-    id: of the decision; value: its reward; outcomes: other outcomes, by the names of the settings; slot: slot that they
-    belong to, from 0 (default: all); key: key under which each counts once, however often it is sent (default: each
-    message counts).
+    - id: id of the decision.
+    - value: its reward.
+    - outcomes: other outcomes, by the names of the settings.
+    - slot: slot that they belong to, from 0 (default: all).
+    - key: key under which each counts once, however often it is sent (default: each message counts).
     """
 
     id: Name
@@ -108,19 +111,13 @@ class OutcomeRequest(Message, frozen=True, kw_only=True):
 
 
 class ActivateRequest(Message, frozen=True, kw_only=True):
-    """Request that activates a deferred decision: it was shown.
-
-    id: of the decision.
-    """
+    """Request that activates a deferred decision, because it was shown; `id` is that of the decision."""
 
     id: Name
 
 
 class ForgetRequest(Message, frozen=True, kw_only=True):
-    """Request that erases a subject.
-
-    subject: as decisions named it.
-    """
+    """Request that erases all records about `subject`, a user named in decisions."""
 
     subject: Name
 
@@ -132,7 +129,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 class RankedArm(Answer, frozen=True, kw_only=True):
     """Arm in the ranking of a decision.
 
-    probability: of being drawn for the first slot; score: by which the exploration rule ranks the arm.
+    `probability` is that of being drawn for the first slot, and `score` is the number by which the exploration rule
+    ranks the arm.
     """
 
     arm: str
@@ -143,10 +141,16 @@ class RankedArm(Answer, frozen=True, kw_only=True):
 class DecideAnswer(Answer, frozen=True, kw_only=True, omit_defaults=True):
     """Answer to a decision.
 
-    arm: in the first slot, arms: in all slots; propensity, propensities: probability with which each was shown;
-    ranking: all arms, those shown first, then by probability; mode: of the loop; rounds: rewards that the model had
-    learned; settings: version of the settings. In a loop with outcomes, predicted: those of the arm in the first slot;
-    with budgets, prices: of a unit of each outcome, in units of reward; with a baseline, share: of the bandit.
+    - id: id of the decision.
+    - arm, arms: arm in the first slot, and arms in all slots.
+    - propensity, propensities: probability with which each of them was shown.
+    - ranking: all arms, those shown first, then by probability.
+    - mode: mode of the loop.
+    - rounds: number of rewards that the model had learned.
+    - settings: version of the settings.
+    - predicted: in a loop with outcomes, those predicted for the arm in the first slot.
+    - prices: with budgets, the price of a unit of each outcome, in units of reward.
+    - share: with a baseline, the share of the bandit.
     """
 
     id: str
@@ -166,7 +170,8 @@ class DecideAnswer(Answer, frozen=True, kw_only=True, omit_defaults=True):
 class OutcomeAnswer(Answer, frozen=True, kw_only=True):
     """Answer to outcomes.
 
-    accepted: number of rewards and outcomes in the request; new: number of those that the log did not hold before.
+    - accepted: number of rewards and outcomes in the request.
+    - new: number of those that the log did not have before.
     """
 
     accepted: int
@@ -174,10 +179,7 @@ class OutcomeAnswer(Answer, frozen=True, kw_only=True):
 
 
 class ForgetAnswer(Answer, frozen=True, kw_only=True):
-    """Answer to an erasure.
-
-    forgotten: number of records deleted; their sequence numbers stay.
-    """
+    """Answer to an erasure; `forgotten` is the number of deleted records, whose sequence numbers stay."""
 
     forgotten: int
 
@@ -185,9 +187,12 @@ class ForgetAnswer(Answer, frozen=True, kw_only=True):
 class ModelAnswer(Answer, frozen=True, kw_only=True):
     """Model of a loop.
 
-    model_number: number of the model, from 0; state: serving, building, waiting (for its promotion) or retired; why: a
-    sentence about the state; model: settings of the model; through: sequence number of the last join it learned; gain:
-    comparison of a candidate that has a share with the serving model.
+    - model_number: number of the model, from 0.
+    - state: serving, building, waiting (for its promotion) or retired.
+    - why: a sentence about the state.
+    - model: settings of the model.
+    - through: sequence number of the last join it learned.
+    - gain: comparison with the serving model, for a candidate that has a share.
     """
 
     model_number: int
@@ -201,9 +206,11 @@ class ModelAnswer(Answer, frozen=True, kw_only=True):
 class SettingsAnswer(Answer, frozen=True, kw_only=True):
     """Settings of a loop.
 
-    settings: those in force, or those that a dry run would put in force; version: of the settings; changed: names of
-    the settings that differ from before; model_number: number of the serving model; candidate: the model that is to
-    take over, or, without one, the last candidate that did not, and why.
+    - settings: the present settings, or those that a dry run would apply.
+    - version: version of the settings.
+    - changed: names of the settings that differ from before.
+    - model_number: number of the serving model.
+    - candidate: the model that is to take over; without one, the last candidate that did not, and why.
     """
 
     settings: dict[str, Any]
@@ -214,10 +221,7 @@ class SettingsAnswer(Answer, frozen=True, kw_only=True):
 
 
 class ErrorBody(Answer, frozen=True, kw_only=True):
-    """Code and message of an error.
-
-    code: name of the error, for programs; message: sentence for people.
-    """
+    """Error: `code` is its name for programs, and `message` a sentence for people."""
 
     code: str
     message: str

@@ -1,4 +1,4 @@
-"""Metrics for Prometheus: requests, their durations, and counters of every loop."""
+"""Metrics for Prometheus: requests, their durations, and counters for every loop."""
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
@@ -44,10 +44,7 @@ DRIFT = f"Number of drift alarms; at most one false alarm in {EVERY:,} decisions
 
 
 class Metrics(Collector):
-    """Metrics of a service.
-
-    loops, watchers: by name of the loop.
-    """
+    """Metrics of a service; `loops` and `watchers` map a loop's name to the loop and its overview thread."""
 
     def __init__(self, loops: Mapping[str, Loop], watchers: Mapping[str, OverviewThread]):
         self._loops, self._watchers = loops, watchers
@@ -67,11 +64,11 @@ class Metrics(Collector):
         )
 
     def count_refused(self, status: int) -> None:
-        """Count a request that was refused before it was read. status: HTTP status."""
+        """Count a request that was refused before it was read, by its HTTP status."""
         self.requests.labels("", "", status).inc()
 
     def count_request(self, loop: str, operation: str, status: int, seconds: float) -> None:
-        """Count a request. loop: its name, "" for none; status: HTTP status."""
+        """Count a request by loop name ("" if it has none), operation and HTTP status, with its duration in seconds."""
         found = self._served.get((loop, operation, status))
         if found is None:
             found = self.requests.labels(loop, operation, status), self.seconds.labels(loop, operation)
@@ -125,14 +122,17 @@ class Metrics(Collector):
         yield stopped
 
     def text(self, readable: Collection[str]) -> bytes:
-        """Return the metrics of some loops in Prometheus' format. Requests without a loop count only for all."""
+        """Return metrics in Prometheus' format, for the loops in `readable`.
+
+        Metrics without a loop are included only if all loops are readable.
+        """
         if set(readable) == set(self._loops):
             return generate_latest(self._registry)
         return generate_latest(LoopMetrics(self._registry, readable))
 
 
 class LoopMetrics(CollectorRegistry):
-    """Metrics of some loops of a registry."""
+    """Prometheus registry restricted to the metrics of some loops."""
 
     def __init__(self, whole: CollectorRegistry, loops: Collection[str]):
         super().__init__()

@@ -1,17 +1,17 @@
-"""Types of the page's JSON (page.py), for OpenAPI."""
+"""Types of the monitoring page's JSON (page.py), for OpenAPI."""
 
 from typing import Any, Required, TypedDict
 
 
 class Loops(TypedDict):
-    """The loops that a key may read; keys: True where the service asks for keys."""
+    """Names of the loops that a key may read; `keys` is true if the service asks for keys."""
 
     loops: list[str]
     keys: bool
 
 
 class ModelInfo(TypedDict, total=False):
-    """A model, as the page shows it."""
+    """Model as the page shows it."""
 
     recipe: Required[Any]
     memory: Required[Any]
@@ -19,7 +19,7 @@ class ModelInfo(TypedDict, total=False):
 
 
 class Overview(TypedDict, total=False):
-    """A loop, as the page shows it: sums, how learning is doing, and what the model is sure of."""
+    """Loop as the page shows it: sums over its log, the state of learning, and the accuracy of the model."""
 
     loop: Required[str]
     now: Required[float]

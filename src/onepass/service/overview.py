@@ -2,8 +2,9 @@
 
     decision -> the arm shown, with its probability -> waits        join -> its reward, against the baselines
 
-Time is cut into at most 120 pieces of equal width, from the first decision on; when they are full, each two become one.
-Records dropped from the log are counted nowhere else, so the sums are a fold of it, and a file of them is only a cache.
+Time is divided into at most 120 pieces of equal width, from the first decision on. When there are 120, every two are
+merged. Records dropped from the log are counted nowhere else, so the sums follow from the log, and a file of them is
+only a cache.
 """
 
 from collections import Counter, deque
@@ -35,9 +36,12 @@ MINUTE = 60  # seconds over which decisions are counted, to say how many a secon
 class Piece(msgspec.Struct):
     """Sums over a stretch of time.
 
-    arms: how often each was shown; apart: sum of 1 - the largest probability; price: sum of the cost of exploration by
-    the model's means; earned: sum of rewards; rewards: their number; worth: estimates at its end, of what is shown, the
-    first arm and a uniform choice.
+    - decisions, rewards: numbers of decisions and of rewards.
+    - arms: how often each arm was shown.
+    - apart: sum of 1 - the largest probability.
+    - price: sum of the cost of exploration, by the model's means.
+    - earned: sum of rewards.
+    - worth: estimated values at its end, of what is shown, the first arm, and a uniform choice.
     """
 
     decisions: int = 0
@@ -50,9 +54,10 @@ class Piece(msgspec.Struct):
 
 
 class Sums(msgspec.Struct, kw_only=True):
-    """All sums, as a file holds them.
+    """All sums, as they are stored in a file.
 
-    through: last sequence number; width: microseconds of a piece, the first of which begins at `begin`.
+    `through` is the last sequence number in them. `width` is the length of a piece in microseconds, and the first piece
+    begins at `begin`.
     """
 
     through: int = 0
@@ -73,7 +78,11 @@ class Sums(msgspec.Struct, kw_only=True):
 
 
 class PendingReward(NamedTuple):
-    """Decision that waits for its reward. expected: None if no model reported a mean."""
+    """Decision that waits for its reward.
+
+    `due` is its deadline, `chance` holds its importance weights, and `expected` is the model's predicted mean, or None
+    if it has none.
+    """
 
     due: int
     chance: DecisionWeights
@@ -81,10 +90,10 @@ class PendingReward(NamedTuple):
 
 
 class Overview:
-    """Sums of one loop.
+    """Overview of one loop.
 
-    settings: in force; sums: to go on from (default: none); find: reads the records of a decision that is not
-    remembered (default: there are none).
+    `settings` are the present ones. `sums` are those from which to continue (default: none). `find` reads the records
+    of a decision from the log (default: it finds none).
     """
 
     def __init__(
@@ -105,7 +114,7 @@ class Overview:
     # ---- records ----
 
     def add_record(self, record: Any) -> None:
-        """Add the next record of the log; those up to `sums.through` are only searched for decisions that wait."""
+        """Add the next record of the log; records up to `sums.through` are only searched for decisions that wait."""
         new = record.seq > self.sums.through
         if isinstance(record, Decision):
             self._add_decision(record, new)
@@ -178,7 +187,7 @@ class Overview:
         return PendingReward(deadline(record, self.settings), told, expected)
 
     def _look_up(self, identity: str) -> PendingReward | None:
-        """Make the pending reward of a decision from the log; None if the log does not hold it."""
+        """Make the pending reward of a decision from the log, or return None if the log does not have it."""
         return next((self._make_pending(one) for one in self._find(identity) if isinstance(one, Decision)), None)
 
     def _add_join(self, record: Join, new: bool) -> None:
@@ -213,7 +222,7 @@ class Overview:
             del self.waiting[identity]
 
     def settle(self) -> None:
-        """Add the rewards collected so far."""
+        """Add the rewards collected so far to the sums."""
         if self._rewards:
             self.policy_gain.add(self._chances, self._rewards)
             self._chances, self._rewards, self._stale = [], [], True
@@ -237,7 +246,7 @@ class Overview:
         return sums.pieces[place]
 
     def _close(self) -> None:
-        """Store the present estimates in the newest piece."""
+        """Store the present value estimates in the newest piece."""
         self.settle()
         if self._stale and self.sums.pieces:
             self.sums.pieces[-1].worth = [tuple(one) for one in self._estimates()]
@@ -297,7 +306,7 @@ class Overview:
         }  # fmt: skip
 
     def _rate(self) -> float:
-        """Return the decisions a second, over the last minute that had some."""
+        """Return the number of decisions per second, over the last minute with decisions."""
         if not self._seconds:
             return 0.0
         end = self.sums.last // SECOND
@@ -306,7 +315,7 @@ class Overview:
         return sum(recent) / max(passed, 1)
 
     def _notes(self) -> Any:
-        """Yield notes that a reader of the numbers needs."""
+        """Yield notes that explain the numbers to a reader."""
         reward = self.settings.reward
         if isinstance(reward.default, str):
             yield "Decisions without an outcome are left out (reward.default is none), so values are of the others."
@@ -337,7 +346,7 @@ def baseline_arm(record: Decision, eligible: list[int] | None) -> int:
 
 
 def truncate_arms(arms: dict[str, int]) -> dict[str, int]:
-    """Keep the arms shown most, and count the others together."""
+    """Keep the arms shown most often, and add up the counts of the others."""
     rest = arms.get(OTHERS, 0)
     most = Counter({name: count for name, count in arms.items() if name != OTHERS}).most_common(NAMED)
     return {**dict(most), OTHERS: rest + sum(arms.values()) - rest - sum(count for _, count in most)}
@@ -361,7 +370,11 @@ def merge_pieces(pieces: list[Piece]) -> Piece:
 
 
 def piece_to_json(piece: Piece, names: list[str]) -> list[Any]:
-    """Return decisions, counts of the named arms, share apart from the best, mean reward, and estimates."""
+    """Return a piece as a JSON list.
+
+    Its entries are the number of decisions, counts of the named arms, the share not on the best arm, the mean reward,
+    and values.
+    """
     return [
         piece.decisions,
         [piece.arms.get(name, 0) for name in names],

@@ -1,8 +1,8 @@
-"""Thread that keeps a loop's overview, fed by the writer, and by the log at the start and where it fell behind.
+"""Thread that maintains a loop's overview, fed by the writer, and by the log at the start and when it falls behind.
 
     after a start:   the file of sums, if it is of this log  ->  the log from there on  ->  records from the writer
 
-A start reads what was written since the last file, whatever the length of the log. The thread looks a few times a
+A start reads only what was written since the last file, whatever the length of the log. The thread wakes a few times a
 second, so that no decision waits for it.
 """
 
@@ -34,7 +34,7 @@ PAUSE = 500  # records read from the log before others may run
 
 
 class OverviewFile(msgspec.Struct, frozen=True, kw_only=True):
-    """File of sums. loop, crc: of the record at `sums.through`, which identify the log."""
+    """File of sums; `loop` and `crc`, the checksum of the record at `sums.through`, identify the log."""
 
     loop: str
     crc: int | None
@@ -44,7 +44,7 @@ class OverviewFile(msgspec.Struct, frozen=True, kw_only=True):
 class OverviewThread(threading.Thread):
     """Thread that watches a loop until it is stopped.
 
-    settings: in force; store, loop: its log; place: the file of sums, a cache.
+    `settings` are the present ones, `store` and `loop` its log, and `place` is the file of sums, a cache.
     """
 
     def __init__(self, settings: LoopSettings, store: Store, loop: str, place: Path):
@@ -60,7 +60,7 @@ class OverviewThread(threading.Thread):
         self._cached, self._asked = dict[str, Any](), -math.inf
 
     def _load(self) -> Sums | None:
-        """Return the sums of the file, if they are of this log."""
+        """Return the sums in the file, or None if they do not belong to this log."""
         try:
             kept = msgspec.json.decode(self.place.read_bytes(), type=OverviewFile)
             if kept.loop == self.loop and kept.crc is not None and kept.crc == row_crc(self.store, kept.sums.through):
@@ -70,7 +70,7 @@ class OverviewThread(threading.Thread):
         return None
 
     def watch(self, writer: Writer) -> None:
-        """Start, and register with the loop's writer."""
+        """Start the thread, and register it with the loop's writer."""
         writer.watchers.append(self.add_records)
         self.start()
 
@@ -82,7 +82,7 @@ class OverviewThread(threading.Thread):
             self._behind = True
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the page's JSON; `read` is the share of the log read so far, 1 for all of it."""
+        """Return the page's JSON; its field `read` is the fraction of the log read so far, 1 for all of it."""
         self._look()
         with self._lock:
             through = self._overview.sums.through
@@ -107,7 +107,7 @@ class OverviewThread(threading.Thread):
         return self._overview.sums.drift.alarms
 
     def look(self) -> None:
-        """Add the queued records, or those of the log if they were too many; StoreError if it cannot be read."""
+        """Add the queued records, or read the log if there were too many; raise StoreError if it cannot be read."""
         self._look(BREATH)
         if self._behind:
             self._read()
@@ -130,7 +130,7 @@ class OverviewThread(threading.Thread):
             self._save()
 
     def _look(self, pause: float = 0.0) -> None:
-        """Add the queued records, a few at a time. pause: seconds between, in which other threads run (default 0.0)."""
+        """Add the queued records, a few at a time, with a pause of `pause` seconds so that other threads run."""
         while True:
             with self._lock:
                 if self._behind or self._reading:
@@ -144,7 +144,7 @@ class OverviewThread(threading.Thread):
             time.sleep(pause)
 
     def _read(self) -> None:
-        """Add the records of the log that the overview lacks; the queue waits meanwhile."""
+        """Add the records of the log that are missing in the overview; the queue waits meanwhile."""
         self._reading, self._behind, whole = True, False, False
         sums = self._overview.sums
         since = sums.through if self._overview.latest else max(sums.through - RECENT, 0)

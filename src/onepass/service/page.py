@@ -1,9 +1,9 @@
-"""`GET /`: a page that shows what loops are doing, and the JSON that it is made of.
+"""Monitoring page `GET /`, and the JSON that it is made from.
 
 /  /{loop}             the page: HTML, one CSS, modules of JavaScript; nothing of it comes from another address
 /v1                    loops that the key may read
-/v1/{loop}/overview    the sums (overview.py), how learning is doing, what the model is sure of
-/v1/{loop}/event?id=   the records about one decision, and what the arm's mean is made of now
+/v1/{loop}/overview    sums over the log (overview.py), the state of learning, and the accuracy of the model
+/v1/{loop}/event?id=   the records about one decision, and the present explanation of the arm's mean
 """
 
 import asyncio
@@ -60,7 +60,10 @@ def routes(
     watchers: dict[str, OverviewThread],
     presented: Callable[[Request], str | None],
 ) -> list[Route]:
-    """Return the routes of the page, to be tried last. route: makes a loop's; presented: returns a request's key."""
+    """Return the routes of the page, which must be tried last.
+
+    `route` makes the route of a loop, and `presented` returns the key of a request.
+    """
     files = {path.name: (path.read_bytes(), KINDS[path.suffix]) for path in FOLDER.iterdir()}
     keyed = any(map(len, keys.values()))
     selves: dict[str, tuple[float, dict[str, Any]]] = {}
@@ -109,7 +112,7 @@ def routes(
 
 
 def overview_json(loop: Loop, watcher: OverviewThread, selves: dict[str, tuple[float, dict[str, Any]]]) -> bytes:
-    """Return the overview of a loop as JSON. selves: cached descriptions of models, with their times."""
+    """Return the overview of a loop as JSON; `selves` caches descriptions of models, with their times."""
     since, said = selves.get(loop.name, (0.0, {}))
     if not said or time.monotonic() - since >= FRESH:
         said = model_info(loop)
@@ -145,12 +148,12 @@ def example_request(settings: LoopSettings) -> dict[str, Any]:
 
 
 def ones_like(sizes: Sizes) -> Any:
-    """Return numbers of a request, or of an arm, that are all 1."""
+    """Return the numbers of a request or an arm, with all of them set to 1."""
     return [1.0] * sizes if isinstance(sizes, int) else dict.fromkeys(sizes, 1.0)
 
 
 def model_info(loop: Loop) -> dict[str, Any]:
-    """Describe a model: recipe, bytes, and the certificate of its sketch, if it has one."""
+    """Describe a model: its recipe, memory in bytes, and the error bound of its sketch, if it has one."""
     bandit = loop.learner.fold.bandit
     found = {"recipe": loop.settings.model.recipe, "memory": bandit.memory_usage(), "error_bound": None}
     bound = getattr(bandit, "error_bound", None)
@@ -160,7 +163,7 @@ def model_info(loop: Loop) -> dict[str, Any]:
 
 
 def event_json(loop: Loop, identity: str) -> bytes:
-    """Return the records about a decision and its explanation as JSON; ApiError if there are none."""
+    """Return the records about a decision and its explanation as JSON; raise ApiError if there are none."""
     records = loop.store.find(loop.name, identity)
     if not records:
         raise ApiError(404, "EventNotFound", f"the log has nothing about {check.quote(identity)}")
@@ -176,7 +179,7 @@ def event_json(loop: Loop, identity: str) -> bytes:
 
 
 def explain_decision(loop: Loop, decision: Decision) -> Explanation:
-    """Explain the arm that was shown, by the present serving copy; ValueError if that is not possible."""
+    """Explain the arm that was shown, by the present serving copy; raise ValueError if that is not possible."""
     place, names, contexts = (decision.shown or decision.places)[0], decision.offered, decision.contexts
     arm, copy = place if names is None else names[place], loop.learner.copies.present
     if are_records(contexts):
@@ -193,7 +196,7 @@ def explain_decision(loop: Loop, decision: Decision) -> Explanation:
 
 
 def column_names(settings: LoopSettings) -> list[str] | None:
-    """Return names of a row's numbers; None if the settings name none."""
+    """Return the names of a row's numbers, or None if the settings name none."""
     parts = (settings.features.context, settings.features.arms)
     if all(isinstance(part, int) for part in parts):
         return None

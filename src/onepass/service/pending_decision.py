@@ -1,4 +1,4 @@
-"""Decision that waits for its outcomes until its deadline."""
+"""A decision that waits for its outcomes until its deadline."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,11 +13,14 @@ DUE = "due"  # where a decision says its deadline (extra)
 
 
 class PendingDecision:
-    """Decision that waits.
+    """Decision that waits for outcomes.
 
-    first: first sequence number of the log about it; subject: user whom it is about; outcomes: (slot, value), in order;
-    named: outcomes beside the reward, (slot, name, value); parked: whether the backlog has its deadline; sent: whether
-    its join was returned.
+    - first: sequence number of the first record about it.
+    - subject: user whom it is about.
+    - outcomes: pairs (slot, value) of rewards, in order.
+    - named: outcomes beside the reward, (slot, name, value).
+    - parked: True if its deadline is in the backlog.
+    - sent: True if its join was returned.
     """
 
     __slots__ = ("active", "due", "first", "named", "outcomes", "parked", "sent", "seq", "slots", "subject")
@@ -31,7 +34,10 @@ class PendingDecision:
         self.parked = self.sent = False
 
     def count(self, outcome: Outcome) -> str:
-        """Add an outcome if it counts; return the name of its category."""
+        """Add an outcome if it counts, and return its category.
+
+        The category is "in time", "late", "of no slot" or "too many".
+        """
         if outcome.time > self.due:
             return "late"
         if outcome.slot is not None and outcome.slot >= self.slots:
@@ -48,10 +54,10 @@ class PendingDecision:
 def restore_decision(
     about: list[Any], settings_at: Callable[[int], LoopSettings], due: int | None = None
 ) -> PendingDecision | None:
-    """Restore a decision from its records; None if it no longer waits.
+    """Restore a decision from its records, or return None if it no longer waits.
 
-    about: its records, in their order; settings_at: returns the settings in force at a sequence number; due: its
-    deadline (default None: as `deadline` returns it).
+    `about` are its records in order. `settings_at` returns the settings at a sequence number. `due` is its deadline
+    (default None: computed by `deadline`).
     """
     decision = next((one for one in about if isinstance(one, Decision)), None)
     if decision is None or any(isinstance(one, Join) and one.how != CORRECTION for one in about):

@@ -1,10 +1,12 @@
 """Value of policies on a window of the log: each row once, in the order in which rewards were joined.
 
-    w = policy(a | x) / q(a | x),      q: what was shown, exactly as it was logged
+A row with context x and arm a has the weight
 
-A recipe learns as it goes: every decision is weighed by a model that learned the rows before it, so its estimate is
-honest. A learning policy has no single value, nor has the loop itself: limits at any time are of the average. A frozen
-model must have learned nothing of the window. Of several slots the first one counts.
+    w = policy(a | x) / q(a | x),      q: probabilities of what was shown, exactly as logged
+
+A recipe learns as it goes: every decision is weighed by a model that learned only the rows before it, so its estimate
+is unbiased. A learning policy has no single value, nor has the loop itself, so limits at any time are those of the
+average. A frozen model must have learned nothing from the window. Of several slots the first one counts.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -42,14 +44,14 @@ FAILURES = (ValueError, ArithmeticError, OSError)
 
 
 class Window(NamedTuple):
-    """Decisions with since < seq <= until, None: to the end."""
+    """Window of decisions with since < seq <= until, where `until` None means the end of the log."""
 
     since: int = 0
     until: int | None = None
 
 
 class Row(NamedTuple):
-    """Reward of a decision. place: index of the arm shown; shown (K,): probabilities with which arms were shown."""
+    """Reward of a decision: `place` is the index of the arm shown, and shown (K,) the probabilities of all arms."""
 
     place: int
     reward: float
@@ -57,37 +59,37 @@ class Row(NamedTuple):
 
 
 class Policy(Protocol):
-    """Policy to evaluate."""
+    """Policy to evaluate, with probabilities for a decision."""
 
     def probabilities(self, decision: Decision) -> np.ndarray:
-        """Return probabilities (K,) of the arms offered."""
+        """Return the probabilities (K,) of the arms that a decision offered."""
         ...
 
     def learn(self, joins: list[Join]) -> None:
-        """Learn the joins of decisions that were weighed."""
+        """Learn the joins of decisions that were already weighed."""
         ...
 
 
 class FixedPolicy:
     """Policy that learns nothing.
 
-    choose: function that returns probabilities (K,) for a decision; changes: True if the policy still varies from row
-    to row for other reasons, like the logged policy (default False).
+    `choose` returns probabilities (K,) for a decision. `changes` is True if the policy still varies from row to row for
+    other reasons, like the logged policy (default False).
     """
 
     def __init__(self, choose: Callable[[Decision], np.ndarray], changes: bool = False):
         self._choose, self.changes = choose, changes
 
     def probabilities(self, decision: Decision) -> np.ndarray:
-        """Return probabilities (K,)."""
+        """Return the probabilities (K,) of the arms that a decision offered."""
         return self._choose(decision)
 
     def learn(self, joins: list[Join]) -> None:
-        """Do nothing."""
+        """Do nothing, since the policy does not learn."""
 
 
 class LearningPolicy:
-    """Recipe that learns as it goes. fold: at its beginning."""
+    """Recipe that learns the log as it goes; `fold` is its untrained model."""
 
     changes = True
 
@@ -95,17 +97,17 @@ class LearningPolicy:
         self._fold = fold
 
     def probabilities(self, decision: Decision) -> np.ndarray:
-        """Return probabilities (K,)."""
+        """Return the probabilities (K,) of the arms that a decision offered."""
         self._fold.add_decision(decision)
         return bandit_probabilities(self._fold.bandit, decision)
 
     def learn(self, joins: list[Join]) -> None:
-        """Learn joins."""
+        """Learn the joins of decisions that were already weighed."""
         self._fold.learn(joins)
 
 
 def bandit_probabilities(bandit: Any, decision: Decision) -> np.ndarray:
-    """Return the probabilities of a bandit; ValueError for a decision logged without its context."""
+    """Return a bandit's probabilities (K,); raise ValueError for a decision logged without its context."""
     if decision.contexts is None:
         raise ValueError(f"decision {decision.id} was logged without what was offered")
     found: np.ndarray = repeat_decision(bandit, decision).probabilities
@@ -118,19 +120,19 @@ def eligible_arms(decision: Decision) -> list[int]:
 
 
 def uniform_over(places: list[int], count: int) -> np.ndarray:
-    """Return equal probabilities for some arms."""
+    """Return probabilities (count,) that are equal for the arms at `places`, and 0 for others."""
     p = np.zeros(count)
     p[places] = 1.0 / len(places)
     return p
 
 
 def uniform(decision: Decision) -> np.ndarray:
-    """Return equal probabilities for all arms."""
+    """Return equal probabilities for all eligible arms, and 0 for others (K,)."""
     return uniform_over(eligible_arms(decision), len(shown_probabilities(decision)))
 
 
 def baseline(decision: Decision) -> np.ndarray:
-    """Return probability 1 for the first arm."""
+    """Return probability 1 for the first eligible arm, and 0 for others (K,)."""
     return uniform_over(eligible_arms(decision)[:1], len(shown_probabilities(decision)))
 
 
@@ -146,7 +148,7 @@ def constant_policy(arm: str) -> Callable[[Decision], np.ndarray]:
 
 
 def shown_probabilities(decision: Decision) -> np.ndarray:
-    """Return the probabilities (K,) with which the first slot was shown; ValueError if they are not known."""
+    """Return the probabilities (K,) with which the first slot was shown; raise ValueError if they are not known."""
     if decision.showing is not None:
         return np.array(decision.showing)
     if decision.probabilities is None:
@@ -158,7 +160,7 @@ def shown_probabilities(decision: Decision) -> np.ndarray:
 def joined_groups(store: Store, loop: str, window: Window, most: int = HELD) -> Iterator[list[tuple[Decision, Join]]]:
     """Yield the decisions of a window with their joins, grouped by the call that learned them.
 
-    most: decisions held while they wait (default 20,000).
+    `most` is the largest number of decisions held in memory while they wait (default 20,000).
     """
     held, due, whole = dict[str, Decision](), dict[str, Decision](), True
 
@@ -186,7 +188,7 @@ def joined_groups(store: Store, loop: str, window: Window, most: int = HELD) -> 
 
 
 def find_decision(store: Store, loop: str, identity: str, window: Window) -> Decision | None:
-    """Return a decision of the window, None if it is not in it."""
+    """Return the decision with an id, or None if it is not in the window."""
     found = next((one for one in store.find(loop, identity) if isinstance(one, Decision)), None)
     inside = found is not None and window.since < found.seq and (window.until is None or found.seq <= window.until)
     return found if inside else None
@@ -194,7 +196,11 @@ def find_decision(store: Store, loop: str, identity: str, window: Window) -> Dec
 
 @dataclass
 class PolicyTally:
-    """Sums of one policy, and its weights for the comparison. why: reason of a failure."""
+    """Sums of one policy, and its weights for the comparison.
+
+    `tally` holds the sums, `waiting` the rows without a reward yet, `first` the bound of the first weights, and `bound`
+    the largest possible weight so far. `why` is the reason of a failure, or "".
+    """
 
     tally: PolicyStatistics
     weights: list[np.ndarray] = field(default_factory=list)
@@ -204,7 +210,7 @@ class PolicyTally:
     why: str = ""
 
     def see(self, row: Row, p: np.ndarray) -> None:
-        """Add a row."""
+        """Add a row, with the policy's probabilities p (K,)."""
         chance = row.shown > 0.0
         top = float((p[chance] / row.shown[chance]).max())
         self.bound.max_weight = max(self.bound.max_weight, top)
@@ -222,7 +228,10 @@ class PolicyTally:
         self.waiting = []
 
     def policy_weights(self) -> PolicyWeights:
-        """Return the weights for the comparison, of no fixed sample: the policy that wrote the log may have learned."""
+        """Return the policy's weights for a comparison.
+
+        They exclude fixed-sample limits, because the policy that wrote the log may have learned.
+        """
         weights = np.concatenate(self.weights)
         return PolicyWeights(
             weights, WeightLimits(self.bound.value, self.first), self.tally.unsupported / len(weights), True
@@ -230,7 +239,7 @@ class PolicyTally:
 
 
 class Verdict(NamedTuple):
-    """Result for a policy: its value, and its gain over what was shown. why: reason of a failure, or ""."""
+    """Result for a policy: its value `found`, its gain over what was shown, and the reason of a failure, or ""."""
 
     found: Evaluation | None
     gain: Difference | None
@@ -248,9 +257,12 @@ def evaluate_policies(
 ) -> dict[str, Verdict]:
     """Evaluate policies on a window of a log.
 
-    policies: by name; rewards: (least, largest) possible reward; level: of all limits; report_progress: called with
-    the number of rows, often, and may raise to stop. ValueError for a window without rewards, or with rewards out of
-    range.
+    - policies: policies by name.
+    - rewards: (least, largest) possible reward.
+    - level: confidence level of all limits.
+    - report_progress: called often with the number of rows; it may raise an error to stop.
+
+    Raises ValueError for a window without rewards, or with rewards out of range.
     """
     span, alpha = Range(*rewards), 1.0 - level
     asked = tuple(get_estimator(name) for name in ASKED)
@@ -289,14 +301,14 @@ def evaluate_policies(
 
 
 def weigh_decision(kept: PolicyTally, policy: Policy, decision: Decision, row: Row | None) -> None:
-    """Weigh a decision."""
+    """Compute the policy's probabilities for a decision, and add its row to the tally if it has a reward."""
     p = policy.probabilities(decision)
     if row is not None:
         kept.see(row, p)
 
 
 def run_guarded(kept: PolicyTally, what: Callable[[], object]) -> None:
-    """Run a function for a policy that has not failed, and record its failure."""
+    """Run a function for a policy that has not failed yet, and record an error as its failure."""
     if not kept.why:
         try:
             what()

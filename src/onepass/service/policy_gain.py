@@ -3,9 +3,9 @@
     r_i in [0, 1]: rewards, scaled     w_i = policy(shown) / p(shown)      D_i = (1 - min(w_i, C)) r_i in [1 - C, 1]
     average E[D] - m <= gain <= average E[D]    m = average of sum over arms of (policy - C p)+: what the cut may take
 
-Averages of expectations have limits that hold at every time, whatever is learned on the way (evaluation/running.py).
-Three cuts C share the level, so nobody must choose one. An arm without a chance to be shown is one whose weight is cut
-away: it may have been worth everything, and the lower limit says so.
+Averages of expectations have limits that hold at every time, even if the loop learns (evaluation/running_averages.py).
+Three cuts C share the level, so nobody has to choose one. An arm that could not be shown is one whose weight is cut
+completely: it may have been worth everything, and the lower limit accounts for that.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -28,8 +28,8 @@ MUCH = 0.2  # of a policy without a chance of being seen: more of the same will 
 class DecisionWeights(NamedTuple):
     """Importance weights of a decision, known when it is made.
 
-    weights: of each baseline policy for the arm shown; cut: probability that each cut takes from each policy, (policies
-    * cuts) numbers, None for nothing.
+    `weights` has the weight of each baseline policy for the arm shown. `cut` has (policies * cuts) numbers, the
+    probability that each cut takes from each policy, or None if it takes nothing.
     """
 
     weights: tuple[float, float]
@@ -37,7 +37,7 @@ class DecisionWeights(NamedTuple):
 
 
 class Estimate(NamedTuple):
-    """Value of a policy for each decision, with its lower and upper limits."""
+    """Value of a policy per decision, with its lower and upper limits."""
 
     value: float
     lower: float
@@ -45,9 +45,9 @@ class Estimate(NamedTuple):
 
 
 class GainEstimate(NamedTuple):
-    """Gain for each decision over a policy, with limits.
+    """Gain per decision over a policy, with the limits `lower` and `upper`.
 
-    unseen: share of the policy's decisions about which the shown arms say nothing.
+    `unseen` is the share of the policy's decisions about which the shown arms say nothing.
     """
 
     gain: float
@@ -59,9 +59,10 @@ class GainEstimate(NamedTuple):
 def decision_weights(
     chances: Sequence[float], shown: int, first: int, eligible: Sequence[int] | None = None
 ) -> DecisionWeights:
-    """Compute the weights of a decision.
+    """Return the importance weights of a decision.
 
-    chances: probabilities of all arms; shown, first: indices of arms; eligible: indices (default None: all).
+    `chances` are the probabilities of all arms, `shown` and `first` are indices of arms, and `eligible` the indices of
+    eligible arms (default: all).
     """
     among = chances if eligible is None else [chances[place] for place in eligible]
     p, even, of_first = chances[shown], 1.0 / len(among), chances[first]
@@ -77,7 +78,7 @@ def decision_weights(
 class PolicyGain:
     """Estimates of the values of the loop and of the baselines, and of the gain.
 
-    rewards: range of rewards; state: of an earlier object, as `to_dict` returns it (default None: no rows).
+    `rewards` is the range of rewards. `state` is the result of an earlier object's `to_dict` (default None: no rows).
     """
 
     def __init__(self, rewards: Range, state: Any = None):
@@ -90,7 +91,7 @@ class PolicyGain:
         self._weights = np.zeros(POLICIES) if state is None else np.array(state["weights"], float)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the state as JSON."""
+        """Return the state as JSON data."""
         return {
             "rows": self.rows, "sums": self._averages.sums.tolist(), "cut": self._cut.tolist(),
             "weights": self._weights.tolist(),
@@ -168,7 +169,7 @@ class PolicyGain:
         return GainEstimate(span * min(max(gain, lower), upper), span * lower, span * upper, unseen)
 
     def _cuts(self, policy: int) -> Iterator[tuple[int, float, float]]:
-        """Yield the first average of each cut, the cut, and the mean probability that it takes from the policy."""
+        """Yield for each cut the index of its first average, the cut, and the mean probability that it takes."""
         for place, c in enumerate(CUTS):
             missing = float(self._cut[policy * len(CUTS) + place]) / max(self.rows, 1)
             yield 3 + policy * PER_POLICY + PER_CUT * place, c, missing
@@ -181,10 +182,10 @@ class PolicyGain:
 
 
 def verdict(worth: PolicyGain, first: str | None) -> tuple[str, str]:
-    """Return a word for programs and a sentence for people.
+    """Return a word for programs and a sentence for people about the gain.
 
     The word is "none" (no reward yet), "same" (always the first arm), "yes", "no", "unknowable", "better" (than a
-    uniform choice) or "open". first: name of the first arm, None if it was not always the same.
+    uniform choice) or "open". `first` is the name of the first arm, or None if it was not always the same.
     """
     rival = "always showing the first arm" if first is None else f"always showing {first}"
     if worth.rows == 0:
@@ -207,7 +208,7 @@ def verdict(worth: PolicyGain, first: str | None) -> tuple[str, str]:
 
 
 def format_limits(of: GainEstimate) -> str:
-    """Describe the limits of a gain."""
+    """Describe the limits of a gain as text."""
     return f"between {format_signed(of.lower)} and {format_signed(of.upper)} a decision"
 
 

@@ -1,12 +1,12 @@
-"""Models of a loop: how a candidate is staged, takes over, is discarded, or comes back.
+"""Models of a loop: how a candidate is staged, takes over, is discarded, or is restored by a rollback.
 
     PUT settings with another model, promote {evaluation}  ->  stage: an untrained candidate, by replay of the log
-    rollback {checkpoint}                                  ->  stage: an earlier model, which goes on from here
+    rollback {checkpoint}                                  ->  stage: an earlier model, which continues from now on
     caught up, promote {}, better by its share             ->  take over
     failed, another one came, DELETE                       ->  discard
 
-Each is a record of the log, durable before it counts, and so is which model decided what (log/model_lineage.py). Models
-are exchanged by the learner's thread alone: other threads ask it, and hold no lock meanwhile.
+Each step is a record of the log that is durable before it takes effect, and so is which model decided what
+(log/model_lineage.py). Only the learner's thread exchanges models: other threads ask it, and hold no lock meanwhile.
 """
 
 import contextlib
@@ -35,9 +35,9 @@ ASKED = 60.0  # seconds for the learner's thread to do what it is asked
 
 
 class LoopParts(Protocol):
-    """Parts of a loop (loop.py) that its models need.
+    """Parts of a loop (loop.py) that the functions of this module need.
 
-    building: the candidate.
+    `folder` is the loop's folder, `loop_state` its state, `learner` the serving model, and `building` the candidate.
     """
 
     name: str
@@ -54,11 +54,11 @@ class LoopParts(Protocol):
 
     @property
     def settings(self) -> LoopSettings:
-        """Settings in force."""
+        """Present settings."""
         ...
 
     def put(self, settings: dict[str, Any], *checkpoints: Checkpoint) -> None:
-        """Write settings and checkpoints, then put them in force."""
+        """Write settings and checkpoints to the log, then apply them."""
         ...
 
     def save_model(self, fold: Fold, state: str, why: str = "") -> Checkpoint:
@@ -66,15 +66,15 @@ class LoopParts(Protocol):
         ...
 
     def load_fold(self, line: int, found: Any = None) -> Fold:
-        """Return a model, from a checkpoint or at its beginning."""
+        """Return a model, from a checkpoint or untrained."""
         ...
 
     def has_forgotten_records(self, fold: Fold) -> bool:
-        """Return True if the model of a fold cannot be learned again from the log, since some records were erased."""
+        """Return True if a model cannot be learned again from the log, because some records were erased."""
         ...
 
     def warm(self, bandit: Any) -> None:
-        """Compile what requests will need."""
+        """Compile the code that requests will need."""
         ...
 
 
@@ -92,10 +92,13 @@ def stage(
     at_once: bool = False,
     why: str = "",
 ) -> None:
-    """Put other settings in force, and stage a candidate that will learn the joins after `through`.
+    """Apply settings, and stage a candidate that will learn the joins after `through`.
 
-    settings: with the present model; model, bandit: of the candidate; origin: of the settings; at_once: whether the
-    candidate takes over when it has caught up, whatever the mode (default False); why: a sentence.
+    - settings: the new settings, with the present model.
+    - model, bandit: settings and initial model of the candidate.
+    - origin: where the settings come from.
+    - at_once: True if the candidate takes over when it has caught up, whatever the mode.
+    - why: the reason, as a sentence.
     """
     while True:
         discard_candidate(loop, "another candidate came")
@@ -110,7 +113,7 @@ def stage(
 
 
 def replay_start(store: Store, loop: str) -> int:
-    """Return the sequence number after which every join has its decision in the log: 0 unless records were dropped."""
+    """Return the sequence number after which every join has its decision in the log; 0 unless records were dropped."""
     held, last = set[str](), 0
     for record in store.read(0, None, ("decision", "join"), loop) if store.first > 1 else ():
         if isinstance(record, Decision):
@@ -123,7 +126,7 @@ def replay_start(store: Store, loop: str) -> int:
 
 
 def resume(loop: LoopParts) -> None:
-    """Build the candidate that the log has; a candidate that cannot be restored ends."""
+    """Build the candidate that the log names; a candidate that cannot be restored is ended."""
     line = loop.loop_state.lines.candidate
     if line is None:
         return
@@ -152,7 +155,7 @@ def build(loop: LoopParts, fold: Fold) -> None:
 
 
 def discard_candidate(loop: LoopParts, why: str) -> bool:
-    """End the candidate, if there is one, and return True if there was."""
+    """End the candidate for the reason `why`, and return True; return False if there is none."""
     candidate = loop.building
     if candidate is None:
         return False
@@ -162,7 +165,7 @@ def discard_candidate(loop: LoopParts, why: str) -> bool:
 
 
 def promote(loop: LoopParts, why: str) -> None:
-    """Let the candidate take over, now or when it has caught up; ApiError if there is none."""
+    """Let the candidate take over, now or when it has caught up; raise ApiError if there is none."""
     candidate = loop.building
     if candidate is None:
         raise ApiError(
@@ -173,9 +176,9 @@ def promote(loop: LoopParts, why: str) -> None:
 
 
 def rollback(loop: LoopParts, name: str, learn: bool) -> None:
-    """Stage the model of a checkpoint, to take over at once; ApiError if there is no such checkpoint.
+    """Stage the model of the checkpoint `name`, to take over at once; raise ApiError if there is no such checkpoint.
 
-    name: of the checkpoint; learn: whether the model learns what was joined since.
+    If `learn` is True, the model then learns the joins since the checkpoint.
     """
     kept = next(
         (one for one in checkpoints.list_checkpoints(loop.folder, loop.store, loop.name) if one.name == name), None
@@ -226,9 +229,9 @@ def on_caught_up(loop: LoopParts, candidate: Candidate) -> None:
 
 
 def promote_if_due(loop: LoopParts, candidate: Candidate, patient: bool = True) -> None:
-    """Let a candidate take over if it is time.
+    """Let a candidate take over if the conditions are met.
 
-    patient: whether an unwritable log is tried again after the next joins (default True), else the error is raised.
+    If `patient` is True, an unwritable log is tried again after the next joins; otherwise the error is raised.
     """
     if loop.learner.candidate is not candidate:
         return
@@ -267,7 +270,7 @@ def on_failure(loop: LoopParts, candidate: Candidate, why: str) -> None:
 
 
 def retire(loop: LoopParts, candidate: Candidate, why: str) -> None:
-    """End a candidate: it decides nothing any more, then a record says up to where it has learned."""
+    """End a candidate: stop its decisions, then write a record up to where it has learned."""
     if loop.building is not candidate:
         return
     if loop.learner.candidate is candidate:
@@ -288,7 +291,10 @@ def retire(loop: LoopParts, candidate: Candidate, why: str) -> None:
 def settings_answer(
     loop: LoopParts, changed: list[str] | None = None, new: LoopSettings | None = None
 ) -> SettingsAnswer:
-    """Return settings and candidate for the API. changed: changed names; new: settings that are not in force."""
+    """Return the API's answer about settings and candidate.
+
+    `changed` are the changed names, and `new` are settings that have not been applied.
+    """
     loop_state = loop.loop_state
     assert loop_state.settings is not None
     last = loop_state.lines.each.get(loop_state.lines.next - 1)
@@ -303,7 +309,7 @@ def settings_answer(
 
 
 def model_answer(loop: LoopParts, loop_state: LoopState, line: ModelLine) -> ModelAnswer:
-    """Return a model for the API."""
+    """Return the API's answer about a model."""
     state, through, gain = line.state, line.end, None
     building, wanted = loop.building, loop_state.staged.get(line.number)
     if line.state == STAGED and building is not None and building.line == line.number:

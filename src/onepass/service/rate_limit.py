@@ -1,4 +1,4 @@
-"""Rate limit of each client (GCRA, the token bucket without a bucket).
+"""Rate limit for each client, by the generic cell rate algorithm (GCRA), an equivalent of the token bucket.
 
     next = max(next, t) + 1 / rate  at a request at time t, which is refused if that is more than t + 1 s
 
@@ -17,19 +17,16 @@ KNOWN = 10_000  # clients that are remembered; those who have waited longest are
 
 
 class RateLimiter:
-    """Rate limiter of all clients of a service.
-
-    now: returns seconds (default: monotonic time).
-    """
+    """Rate limiter for all clients of a service; `now` returns the time in seconds (default: monotonic time)."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic):
         self._now = now
         self._next: dict[tuple[str, str | None], float] = {}
 
     def admit(self, loop: str, client: str | None, rate: float) -> None:
-        """Count a request; ApiError if it exceeds the rate.
+        """Count a request of a client; raise ApiError if it exceeds the rate.
 
-        loop, client: of the request; rate: requests a second, 0 for no limit.
+        `rate` is in requests a second; 0 means no limit.
         """
         if rate <= 0.0:
             return

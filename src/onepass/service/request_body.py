@@ -19,9 +19,9 @@ CONTENT_TYPE = (b"content-type", JSON.encode())
 
 
 class RawRequest:
-    """Minimal request for frequent operations: making and reading a Starlette request takes four times as long.
+    """Minimal request for frequent operations, because a Starlette request takes four times as long.
 
-    scope, receive: of ASGI. Of headers that come twice the first one counts.
+    `scope` and `receive` are those of ASGI. If a header comes twice, the first one counts.
     """
 
     __slots__ = ("_receive", "_scope", "headers")
@@ -56,7 +56,7 @@ class JSONBytes(Response):
 
 
 async def read_body(request: Request | RawRequest, most: int) -> bytes:
-    """Return the body; ApiError if its type is not JSON, or if it is larger than `most` bytes."""
+    """Return the body; raise ApiError if its type is not JSON, or if it is larger than `most` bytes."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != JSON:
         raise ApiError(415, "UnsupportedMediaType", f"content-type must be {JSON}")
     parts, count = [], 0
@@ -72,7 +72,7 @@ async def read_body(request: Request | RawRequest, most: int) -> bytes:
 
 
 def parse_body(decoder: Any, body: bytes) -> Any:
-    """Decode a message; ApiError if it is invalid."""
+    """Decode a message; raise ApiError if it is invalid."""
     try:
         found = decoder.decode(body)
         if isinstance(decoder, msgspec.json.Decoder):  # others look themselves
@@ -96,7 +96,7 @@ async def wait_for_result(promised: Future[Any]) -> Any:
 class Inbox:
     """Queue of items that other threads hand to the event loop; items that come together wake it once.
 
-    take: called with each item, by the event loop.
+    The event loop calls `take` with each item.
     """
 
     def __init__(self, take: Callable[[Any], object]) -> None:

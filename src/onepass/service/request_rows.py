@@ -1,7 +1,6 @@
 """Conversion of a request to the contexts of a decision.
 
-row of arm a = (numbers of the context, numbers of a)           (K, dim), or (dim,) where arms have no numbers
-
+The row of an arm a is (numbers of the context, numbers of a). Contexts are (K, dim), or (dim,) if arms have no numbers.
 Requests whose features are records stay records (crossed_features.py).
 """
 
@@ -21,8 +20,8 @@ from onepass.service.settings import LoopSettings, Sizes, size, takes_records
 class Offer(NamedTuple):
     """Arms on offer.
 
-    contexts (K, dim) or (dim,), or records; names (K,); eligible: names of eligible arms, None: all; text: contexts as
-    JSON, or None.
+    `contexts` is (K, dim), (dim,), or records; names (K,) are the arms. `eligible` has the names of eligible arms, or
+    is None for all. `text` is the contexts as JSON, or None.
     """
 
     contexts: Any
@@ -32,7 +31,7 @@ class Offer(NamedTuple):
 
 
 def make_offer(request: DecideRequest, settings: LoopSettings) -> Offer:
-    """Make the offer of a request; ApiError for a wrong request."""
+    """Return the arms and contexts of a request; raise ApiError for an invalid request."""
     limits, given = settings.limits, request.arms
     arms: Any = (
         given if isinstance(given, ArmTable) else make_table(settings.arms if given is None else given, settings)
@@ -64,7 +63,7 @@ def make_offer(request: DecideRequest, settings: LoopSettings) -> Offer:
 
 
 def make_table(arms: Sequence[str | Arm], settings: LoopSettings) -> ArmTable:
-    """Make a table of arms; ApiError for wrong numbers, or an arm named twice."""
+    """Make a table of arms; raise ApiError for invalid numbers, or an arm named twice."""
     names = [arm if isinstance(arm, str) else arm.id for arm in arms]
     if len(set(names)) != len(names):
         raise bad_argument("arms must name every arm once")
@@ -72,7 +71,7 @@ def make_table(arms: Sequence[str | Arm], settings: LoopSettings) -> ArmTable:
 
 
 def make_rows(arms: Sequence[str | Arm], sizes: Sizes) -> np.ndarray | None:
-    """Return the numbers of arms (K, width), None if they have none."""
+    """Return the numbers of arms (K, width), or None if they have none."""
     width = size(sizes)
     if width == 0:
         for arm in arms:
@@ -91,7 +90,7 @@ def make_rows(arms: Sequence[str | Arm], sizes: Sizes) -> np.ndarray | None:
 
 
 def ordered_numbers(what: str, given: Numbers | None, sizes: Sizes) -> list[float]:
-    """Return numbers in their order."""
+    """Return numbers, given by name or in order, in the order of the settings; `what` names them in errors."""
     count = size(sizes)
     if given is None:
         if count:

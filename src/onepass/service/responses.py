@@ -1,4 +1,4 @@
-"""Answer to a decision, as a function of its record: the same now and after a restart."""
+"""Answer to a decision as a function of its record, so that it is the same now and after a restart."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from onepass.service.messages import ApiError, DecideAnswer, RankedArm
 
 
 def decision_answer(record: Decision) -> DecideAnswer:
-    """Make the answer from the record of a decision; ApiError if another system made the record."""
+    """Make the answer from the record of a decision; raise ApiError if another system made the record."""
     if record.offered is None or record.probabilities is None or record.scores is None:
         raise ApiError(409, "EventConflict", f"id {quote(record.id)} was used by a decision of another origin")
     names, chances, scores = record.offered, record.probabilities, record.scores
@@ -33,6 +33,6 @@ def decision_answer(record: Decision) -> DecideAnswer:
 
 
 def check_same_request(before: str | None, now: str, identity: str) -> None:
-    """Raise ApiError if an id comes again with another request."""
+    """Raise ApiError if an id is used again with another request, given the fingerprints of both."""
     if before is not None and before != now:
         raise ApiError(409, "EventConflict", f"id {quote(identity)} was used by another request")

@@ -1,4 +1,4 @@
-"""Server process: opens the logs of loops, listens, and on a signal finishes requests, commits, saves and ends.
+"""Server process: it opens the logs of loops and listens; on a signal it finishes requests, commits, saves and ends.
 
 DIR/NAME.sqlite      the log of loop NAME                 DIR/NAME.models/    its checkpoints
 DIR/lock             held by the process that serves      postgresql://...    one log for all loops instead
@@ -59,12 +59,19 @@ def serve(
 ) -> None:
     """Serve loops until a signal comes.
 
-    data: the folder; paths: of the settings, one for each loop; host, port: where to listen, 0 for any free port; log:
-    postgresql://... for all loops (default None: an SQLite file each); workers: number of processes that answer
-    requests and decide while this one writes and learns (default 0: this one does all); connections: limit for each
-    process (default 1000); certificate, private_key: PEM files for TLS (default None); listening: called with the
-    address; standby: called once if another process serves the folder or writes a loop; its end is then waited for
-    (default None: ValueError or ClaimError). ValueError for wrong arguments, StoreError for logs that cannot be opened.
+    - data: data folder.
+    - paths: settings files, one for each loop.
+    - host, port: address to listen on; port 0 takes any free port.
+    - log: postgresql://... for all loops (default None: an SQLite file each).
+    - workers: number of processes that answer requests and decide, while this one writes and learns (default 0: this
+      one does all).
+    - connections: largest number of connections of each process (default 1000).
+    - certificate, private_key: PEM files for TLS (default None).
+    - listening: called with the address.
+    - standby: called once if another process serves the folder or writes a loop; then that process's end is waited for
+      (default None: ValueError or ClaimError is raised).
+
+    Raises ValueError for wrong arguments, StoreError for logs that cannot be opened.
     """
     each = read_files(paths)
     if not each:
@@ -134,7 +141,7 @@ def server_options(
 
 
 def check_keys(host: str, keys: dict[str, Keys]) -> None:
-    """Raise ValueError for an address that other machines reach while a loop has no keys."""
+    """Raise ValueError if other machines can reach the address while a loop has no keys."""
     try:
         local = host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -175,7 +182,10 @@ def open_log(settings: LoopSettings, data: Path, log: str | None) -> Store:
 
 @contextmanager
 def tune_runtime() -> Iterator[None]:
-    """Switch threads often, and exclude the objects present at the start from garbage collection, which takes 0.1 s."""
+    """Switch threads often, and exclude the objects present at the start from garbage collection, which takes 0.1 s.
+
+    It is a context manager that restores both.
+    """
     turn, most = sys.getswitchinterval(), gc.get_threshold()
     sys.setswitchinterval(TURN)
     gc.collect()
@@ -191,9 +201,10 @@ def tune_runtime() -> Iterator[None]:
 
 @contextmanager
 def hold_folder(data: Path, standby: Callable[[], object] | None) -> Iterator[None]:
-    """Hold the lock of the data folder.
+    """Hold the lock of the data folder, as a context manager.
 
-    standby: called once if another process holds the lock, which is then waited for; None raises ValueError instead.
+    `standby` is called once if another process holds the lock, which is then waited for; with None, ValueError is
+    raised.
     """
     lock = FolderLock(data)
     if not lock.acquire():
@@ -213,7 +224,7 @@ def hold_folder(data: Path, standby: Callable[[], object] | None) -> Iterator[No
 def claim_loop(store: Store, name: str, standby: Callable[[], object] | None) -> None:
     """Become the only writer of a loop.
 
-    standby: as of `hold_folder`; None raises ClaimError if another process writes the loop.
+    `standby` is as in `hold_folder`; with None, ClaimError is raised if another process writes the loop.
     """
     waiting = False
     while True:
@@ -230,7 +241,7 @@ def claim_loop(store: Store, name: str, standby: Callable[[], object] | None) ->
 
 
 def bind_socket(host: str, port: int) -> socket.socket:
-    """Return a bound socket; ValueError if the address cannot be bound."""
+    """Return a bound socket; raise ValueError if the address cannot be bound."""
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
         place = socket.socket(found[0], found[1])

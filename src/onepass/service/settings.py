@@ -71,10 +71,13 @@ class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 class Features(Section, frozen=True, kw_only=True):
     """Features of requests and arms.
 
-    context: numbers that come with a request (default 0). arms: numbers that come with every arm (default 0). Each is a
-    list of names, for numbers given by name, or a count, for numbers given in order. A row is the context's numbers,
-    then the arm's. records: whether both are records with any keys instead (default false). It is always true if
-    model.recipe is "InteractionBandit"; "ContextualBandit" takes records, too.
+    - context: numbers that come with a request (default 0).
+    - arms: numbers that come with every arm (default 0).
+    - records: true if both are records with any keys instead (default false).
+
+    `context` and `arms` are a list of names, for numbers given by name, or a count, for numbers given in order. A row
+    is the context's numbers, then the arm's. `records` is always true if model.recipe is "InteractionBandit";
+    "ContextualBandit" takes records, too.
     """
 
     context: Sizes = 0
@@ -83,17 +86,18 @@ class Features(Section, frozen=True, kw_only=True):
 
     @property
     def dim(self) -> int:
-        """Width of a row."""
+        """Width of a row, the numbers of the context and of an arm together."""
         return size(self.context) + size(self.arms)
 
 
 class Model(Section, frozen=True, kw_only=True):
     """Model of a loop.
 
-    recipe: "ContextualBandit" (default), which needs no tuning; "InteractionBandit", whose features are records; the
-    name of another recipe of `onepass.recipes`; or "module:name" of your own recipe. arguments: keyword arguments of
-    the recipe, without dim and seed; components are tables with their kind, and a half-life in seconds is
-    {seconds = 3600.0}. seed: random seed, at least 0 (default 0).
+    - recipe: "ContextualBandit" (default), which needs no tuning; "InteractionBandit", whose features are records; the
+      name of another recipe of `onepass.recipes`; or "module:name" of your own recipe.
+    - arguments: keyword arguments of the recipe, without dim and seed. Components are tables with their kind, and a
+      half-life in seconds is {seconds = 3600.0}.
+    - seed: random seed, at least 0 (default 0).
     """
 
     recipe: str = RECOMMENDED
@@ -104,11 +108,12 @@ class Model(Section, frozen=True, kw_only=True):
 class Reward(Section, frozen=True, kw_only=True):
     """Rewards of a loop.
 
-    wait: seconds in which outcomes count, above 0 (default 600.0). default: reward of a decision without an outcome
-    (default 0.0); "none" learns nothing from it. aggregation: how several outcomes become one reward, `earliest`
-    (default), sum, mean, median, min or max. range: the least and the largest reward, to which sums are limited
-    (default 0 to 1). late: what becomes of an outcome after the deadline. `count` (default) only counts it; `correct`
-    corrects the model, if the model is linear in rewards.
+    - wait: seconds in which outcomes count, above 0 (default 600.0).
+    - default: reward of a decision without an outcome (default 0.0); "none" learns nothing from it.
+    - aggregation: how several outcomes become one reward: `earliest` (default), sum, mean, median, min or max.
+    - range: the least and the largest reward, to which sums are limited (default 0 to 1).
+    - late: effect of an outcome after the deadline. `count` (default) only counts it; `correct` corrects the model, if
+      the model is linear in rewards.
     """
 
     wait: float = 600.0
@@ -121,8 +126,9 @@ class Reward(Section, frozen=True, kw_only=True):
 class Promotion(Section, frozen=True, kw_only=True):
     """Promotion of a candidate.
 
-    automatic: whether a candidate that has a share takes over once it is better (default false). level: probability
-    with which no candidate of the loop is called better although it is not, above 0 and below 1 (default 0.95).
+    - automatic: true if a candidate that has a share takes over once it is better (default false).
+    - level: probability that no candidate of the loop is called better although it is not, above 0 and below 1 (default
+      0.95).
     """
 
     automatic: bool = False
@@ -132,11 +138,13 @@ class Promotion(Section, frozen=True, kw_only=True):
 class Operation(Section, frozen=True, kw_only=True):
     """Operation of a loop.
 
-    checkpoint: seconds between two checkpoints (default 60.0). publish: seconds between two serving copies, at least
-    0.0 (default 0.05). durability: "commit" (default): acknowledged records survive a power cut; "async": they survive
-    the end of the process, but a power cut may take the last of them. whole: joins learned between two checkpoints
-    whose model the log holds as well, so that it is verified in pieces, up to 1e9 (default 10000; 0: never). Large
-    models are stored more rarely: the log holds at least 20 bytes of other records for each byte of models.
+    - checkpoint: seconds between two checkpoints (default 60.0).
+    - publish: seconds between two serving copies, at least 0.0 (default 0.05).
+    - durability: "commit" (default) means that acknowledged records survive a power cut. With "async" they survive the
+      end of the process, but a power cut may take the last of them.
+    - whole: number of joins learned between two checkpoints whose model is stored in the log, so that the log can be
+      verified in pieces, up to 1e9 (default 10000; 0: never). Large models are stored more rarely: the log has at least
+      20 bytes of other records for each byte of models.
     """
 
     checkpoint: float = 60.0
@@ -148,12 +156,16 @@ class Operation(Section, frozen=True, kw_only=True):
 class Limits(Section, frozen=True, kw_only=True):
     """Limits of requests and of the model.
 
-    body: bytes of a request (default 1 MiB). arms: arms of a decision (default 1000). features: features of a context,
-    or of an arm, that is a record (default 1000). slots: slots of a decision (default 10). id: characters of ids, names
-    and keys (default 256). batch: outcomes of a request (default 1000). rate: requests a second of a key, or of an
-    address if there are no keys, above which requests are refused, from 0.001 to 1e6 (default 0.0: no limit).
-    known_arms: arms that a model with a part for every arm knows at most (default 2000). Beyond it, the model forgets
-    arms without an outcome, oldest first, then arms whose last outcome is oldest, but none of `arms`.
+    - body: bytes of a request (default 1 MiB).
+    - arms: arms of a decision (default 1000).
+    - features: features of a context, or of an arm, that is a record (default 1000).
+    - slots: slots of a decision (default 10).
+    - id: characters of ids, names and keys (default 256).
+    - batch: outcomes of a request (default 1000).
+    - rate: requests a second of a key, or of an address if there are no keys, above which requests are refused, from
+      0.001 to 1e6 (default 0.0: no limit).
+    - known_arms: largest number of arms that a model with a part for every arm knows (default 2000). Beyond it, the
+      model forgets arms without an outcome, oldest first, then arms whose last outcome is oldest, but none of `arms`.
     """
 
     body: int = BODY
@@ -169,8 +181,8 @@ class Limits(Section, frozen=True, kw_only=True):
 class Personalizer(Section, frozen=True, kw_only=True):
     """Settings that clients of Azure Personalizer write and read back.
 
-    policy, arguments: name and text of the learning settings (default "": those of onepass). explain: whether a rank
-    explains which features counted (default false).
+    - policy, arguments: name and text of the learning settings (default "": those of onepass).
+    - explain: true if a rank explains which features counted (default false).
     """
 
     policy: str = ""
@@ -181,13 +193,15 @@ class Personalizer(Section, frozen=True, kw_only=True):
 class LoopSettings(Section, frozen=True, kw_only=True):
     """Settings of a loop.
 
-    name: small letters, digits, - and _. arms: arms of a request that names none (default: a request must name arms).
-    mode: "online" (default), "apprentice" (shows the first arm, learns), "logging" (shows it, learns nothing) or
-    "canary" (as online, and a candidate has a share and waits for its promotion). exploring: probability with which an
-    apprentice shows a uniformly drawn arm, from 0.0 (default) to 1. share: share of the decisions for a candidate,
-    above 0 and below 1 (default 0.1). outcomes: numbers beside the reward, by name (default: none). shares: of
-    decisions that arms must and may have (default: any). baseline: rule that the loop must not fall far below (default:
-    none).
+    - name: name of the loop; small letters, digits, - and _.
+    - arms: arms of a request that names none (default: a request must name arms).
+    - mode: "online" (default); "apprentice" shows the first arm and learns; "logging" shows it and learns nothing;
+      "canary" is online, but a candidate has a share and waits for its promotion.
+    - exploring: probability with which an apprentice shows a uniformly drawn arm, from 0.0 (default) to 1.
+    - share: share of the decisions for a candidate, above 0 and below 1 (default 0.1).
+    - outcomes: numbers beside the reward, by name (default: none).
+    - shares: shares of decisions that arms must and may have (default: any).
+    - baseline: rule that the loop must not fall far below (default: none).
     """
 
     name: str
@@ -223,12 +237,12 @@ def takes_records(settings: LoopSettings) -> bool:
 
 
 def size(numbers: Sizes) -> int:
-    """Return the number of entries of a list, or the number itself."""
+    """Return the length of a list of names, or the number itself."""
     return numbers if isinstance(numbers, int) else len(numbers)
 
 
 def parse_settings(found: Any) -> LoopSettings:
-    """Make settings from plain data; ValueError with a sentence for every wrong value."""
+    """Make settings from plain data; raise ValueError with a sentence for every wrong value."""
     try:
         settings = msgspec.convert(found, LoopSettings)
     except msgspec.ValidationError:
@@ -393,7 +407,7 @@ def model_errors(settings: LoopSettings) -> Iterator[str]:
 
 
 def half_life_error(value: Any) -> str:
-    """Return the valid values of a half-life and the given one, or "" if it is valid."""
+    """Return a text on the valid values of a half-life and the given one, or "" if it is valid."""
     unit, number = "rounds", value
     if isinstance(value, dict):
         unit, number = "seconds", value.get("seconds")
@@ -408,7 +422,7 @@ def half_life_error(value: Any) -> str:
 
 
 def make_bandit(settings: LoopSettings) -> Any:
-    """Make the bandit of a loop, untrained; ValueError for arguments that its recipe does not take."""
+    """Make the bandit of a loop, untrained; raise ValueError for arguments that its recipe does not take."""
     model = settings.model
     if is_crossed(model.recipe):
         if settings.outcomes:
@@ -435,7 +449,7 @@ def make_bandit(settings: LoopSettings) -> Any:
 def find_recipe(name: str) -> Any:
     """Return a recipe of `onepass.recipes`, or of another module if the name is "module:name".
 
-    ValueError for an unknown name, and for a module that cannot be imported.
+    Raises ValueError for an unknown name, and for a module that cannot be imported.
     """
     module, colon, own = name.partition(":")
     if colon:
@@ -459,7 +473,7 @@ def parse_argument(name: str, value: Any) -> Any:
 
 
 def immutable_settings(settings: LoopSettings) -> dict[str, Any]:
-    """Return the settings that must not change under a log, by name; of outcomes their names."""
+    """Return the settings that must not change while a log is in use, by name; of outcomes, their names."""
     fixed = {name: msgspec.to_builtins(getattr(settings, name)) for name in FIXED}
     return {**fixed, "outcomes": [*settings.outcomes]}
 
@@ -470,7 +484,7 @@ def diff_settings(old: LoopSettings, new: LoopSettings) -> list[str]:
 
 
 def read_file(path: str | Path) -> tuple[LoopSettings, list[dict[str, Any]]]:
-    """Read the settings and keys of a file; ValueError with the file's name and all sentences."""
+    """Read the settings and keys of a file; raise ValueError with the file's name and all errors."""
     settings, wrong = None, list[str]()
     try:
         found = tomllib.loads(Path(path).read_text())
@@ -488,7 +502,7 @@ def read_file(path: str | Path) -> tuple[LoopSettings, list[dict[str, Any]]]:
 
 
 def read_files(paths: Iterable[str | Path]) -> list[tuple[LoopSettings, list[dict[str, Any]]]]:
-    """Read the settings and keys of files; ValueError with all sentences, and for a name that two files give."""
+    """Read the settings and keys of files; raise ValueError with all errors, also for a name that two files use."""
     found, wrong, names = [], list[str](), dict[str, str | Path]()
     for path in paths:
         try:

@@ -1,4 +1,4 @@
-"""Sentences about plain data that does not fit a type, all of them, and the nearest name where one is unknown."""
+"""Error sentences for plain data that does not have a given type, with the nearest known name for an unknown one."""
 
 import difflib
 from collections.abc import Iterable
@@ -10,17 +10,17 @@ AT = " - at `$"  # before the path, in a sentence of msgspec
 
 
 def suggest_name(name: str, names: Iterable[str]) -> str:
-    """Return a question that suggests the known name most like another, to be put after a sentence; "" for none."""
+    """Return a question that suggests the known name most like `name`, to be appended to a sentence; "" for none."""
     known = {each.lower(): each for each in names}
     found = difflib.get_close_matches(name.lower(), known, n=1)
     return f": did you mean {known[found[0]]!r}?" if found else ""
 
 
 def type_errors(given: Any, kind: type[msgspec.Struct], path: str = "") -> tuple[list[str], dict[str, Any]]:
-    """Return a sentence for every value that does not fit a struct, and the values that do.
+    """Return a sentence for every value of the wrong type, and a dictionary of the valid values.
 
-    given: plain data; kind: the struct, whose fields may be structs; path: of the data, as `.features` (default: the
-    whole).
+    `given` is plain data and `kind` the struct, whose fields may be structs. `path` is the path of the data, such as
+    `.features` (default: the whole).
     """
     if not isinstance(given, dict):
         return [f"Expected `object`, got `{type(given).__name__}`{AT}{path}`"], {}

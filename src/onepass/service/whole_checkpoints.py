@@ -1,9 +1,8 @@
-"""Whole checkpoints: the log itself holds their model, so that long logs can be read and verified in pieces.
+"""Whole checkpoints: records of the log that contain a model, so that long logs can be read and verified in pieces.
 
-    after `joins` joins, and 20 times the model's bytes of other records, whichever comes later
-
-A piece of the log between two of them is never long, and they cost at most a twentieth of the log. They follow from
-what was learned, not from the time.
+One is written after `joins` joins and 20 times the model's bytes of other records, whichever comes later. So the part
+of the log between two of them is never long, and they take at most a twentieth of the log. They depend on what was
+learned, not on the time.
 """
 
 from collections.abc import Callable, Iterable
@@ -17,7 +16,7 @@ BASE64 = 4 / 3  # bytes of a record for each of its model
 class WholeCheckpoints:
     """Schedule of the whole checkpoints of a loop's models.
 
-    joins: learned between two of them (0: never); written: returns the bytes written so far.
+    `joins` is the number of joins learned between two of them (0: never). `written` returns the bytes written so far.
     """
 
     joins: int
@@ -28,7 +27,7 @@ class WholeCheckpoints:
         self._sizes: dict[int, int] = {}  # by line, bytes of its model when it was last saved
 
     def resume(self, line: int, written: int) -> None:
-        """Go on with a model for which `written` bytes were written since its last whole checkpoint."""
+        """Continue with a model for which `written` bytes were written since its last whole checkpoint."""
         self._begun[line] = -written
 
     def bytes_since(self, line: int) -> int:
@@ -37,16 +36,16 @@ class WholeCheckpoints:
         return now - self._begun.setdefault(line, now)
 
     def is_due(self, folds: Iterable[Fold]) -> bool:
-        """Return True if the next checkpoint of one of these models is to be whole, by their last known sizes."""
+        """Return True if the next checkpoint of one of these models should be whole, by their last known sizes."""
         return any(self.is_due_for(fold, self._sizes.get(fold.line, 0)) for fold in folds)
 
     def is_due_for(self, fold: Fold, size: int) -> bool:
-        """Return True if a checkpoint of a model with `size` bytes is to be whole."""
+        """Return True if a checkpoint of a model with `size` bytes should be whole."""
         self._sizes[fold.line] = size
         enough = SPARSE * BASE64 * size
         return 0 < self.joins <= fold.joins and self.bytes_since(fold.line) >= enough
 
     def note_stored(self, fold: Fold) -> None:
-        """Restart the count: the log holds a whole checkpoint of a model. Its own record is left out."""
+        """Restart the count after a whole checkpoint of a model; the bytes of its own record are left out."""
         fold.joins = 0
         self._begun[fold.line] = self._written()

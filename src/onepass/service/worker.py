@@ -1,11 +1,11 @@
-"""A worker process: answers HTTP and decides by copies of the models, while the service writes and learns.
+"""Worker process, which answers HTTP and decides by copies of the models, while the service writes and learns.
 
     decide    decided here by the newest state, sent to the service, answered when its record is durable
     outcome   sent to the service, answered when it is durable
-    else      relayed: the service answers as if the request had come to it
+    others    relayed: the service answers as if the request had come to it
 
-`python -m onepass.service.worker SOCKET CHANNEL` is started by the service (workers.py) with two open sockets: one that
-listens and is shared by all workers, one to the service. It ends when the service is gone.
+The service starts `python -m onepass.service.worker SOCKET CHANNEL` (workers.py) with two open sockets: one that
+listens and is shared by all workers, one to the service. The worker ends when the service is gone.
 """
 
 import asyncio
@@ -66,7 +66,7 @@ _encoder = msgspec.json.Encoder()
 
 
 class ActiveState(NamedTuple):
-    """Models and settings that decide in a loop. number: of the state."""
+    """Models and settings that decide in a loop; `number` is that of the state."""
 
     copies: Copies
     settings: LoopSettings
@@ -75,7 +75,7 @@ class ActiveState(NamedTuple):
 
 
 class FollowedLoop:
-    """Loop of the service, as a worker follows it. clock: of its decisions; path: of the file of its state."""
+    """Loop of the service as a worker sees it; `clock` is that of its decisions, and `path` the file of its state."""
 
     present: ActiveState
 
@@ -84,14 +84,14 @@ class FollowedLoop:
         self._newer = asyncio.Condition()
 
     def load(self) -> ActiveState:
-        """Read the state that the service has written last; takes as long as loading a model."""
+        """Read the state that the service wrote last; it takes as long as loading a model."""
         state = msgspec.msgpack.decode(self._path.read_bytes(), type=State)
         settings = msgspec.convert(state.settings, LoopSettings)
         candidate = None if state.candidate is None else load_copy(state.candidate)
         return ActiveState(Copies(load_copy(state.present), candidate), settings, state.version, state.number)
 
     async def follow(self, present: ActiveState) -> None:
-        """Decide by this from here on."""
+        """Replace the state with which the loop decides."""
         if not hasattr(self, "present"):
             self.tables = ArmTableCache(lambda arms: make_table(arms, present.settings))
         async with self._newer:
@@ -99,12 +99,12 @@ class FollowedLoop:
             self._newer.notify_all()
 
     async def wait_after(self, number: int) -> None:
-        """Wait for a state after this one."""
+        """Wait for a state with a larger number."""
         async with self._newer:
             await self._newer.wait_for(lambda: self.present.number > number)
 
     def decoder(self) -> Any:
-        """Decode requests to decide."""
+        """Make the decoder of requests for decisions."""
         return _records if takes_records(self.present.settings) else self.tables
 
 
@@ -153,7 +153,7 @@ class Worker:
             queue.put_nowait((Kind.REFUSED, gone))
 
     async def ask(self, kind: Kind, message: Any) -> tuple[int, bytes]:
-        """Ask the service, and return kind and payload of its answer; Refused where it refuses."""
+        """Send a request to the service, and return kind and payload of its answer; raise an error if it refuses."""
         number, answer = next(self._numbers), asyncio.get_running_loop().create_future()
         if self.lost.is_set():
             raise ApiError(503, "LogUnavailable", "the service is stopping; send it again")
@@ -165,7 +165,7 @@ class Worker:
         return found, payload
 
     async def start(self) -> Configuration:
-        """Take the configuration and the first state of every loop."""
+        """Receive the configuration and the first state of every loop, and return the configuration."""
         configuration = await self._configuration
         self.admission = Admission({name: Keys(keys) for name, keys in configuration.keys.items()})
         for name, origin in configuration.clocks.items():
@@ -182,7 +182,7 @@ class Worker:
         return configuration
 
     async def _follow(self) -> str:
-        """Follow the next state, and return the name of its loop."""
+        """Load the next state that the service announces, and return the name of its loop."""
         name = await self._states.get()
         loop = self.loops[name]
         present = await asyncio.to_thread(loop.load)
@@ -191,12 +191,12 @@ class Worker:
         return name
 
     async def follow(self) -> None:
-        """Follow all states to come."""
+        """Load all later states, one after the other."""
         while True:
             await self._follow()
 
     async def report(self) -> None:
-        """Tell the service from time to time what was served."""
+        """Send reports to the service from time to time about the requests served."""
         while True:
             await asyncio.sleep(REPORT)
             self.send_report()
@@ -206,7 +206,7 @@ class Worker:
         self._served.append(Served("", "", status, 0.0))
 
     def send_report(self) -> None:
-        """Tell the service what was served since."""
+        """Send a report about the requests served since the last one."""
         if self._served:
             served, self._served = self._served, []
             self.channel.send_message(Kind.SERVED, 0, served)
@@ -214,7 +214,7 @@ class Worker:
     # ---- HTTP ----
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """ASGI."""
+        """Serve a request, as an ASGI application."""
         handler = self._operations.get((scope.get("path"), scope.get("method")))
         if handler is None or self._is_accounted(scope["path"]):
             await self._relay(scope, receive, send)
@@ -265,7 +265,7 @@ class Worker:
             await loop.wait_after(present.number)
 
     async def _find(self, loop: FollowedLoop, message: DecideRequest) -> Decision | None:
-        """Return the decision that the log holds for a request's id."""
+        """Return the decision in the log with a request's id, or None."""
         if message.id is None:
             return None
         _, stored = await self.ask(Kind.FIND, Question(loop.name, message.id))
@@ -344,7 +344,7 @@ def make_relayed(scope: Any, body: bytes) -> Relayed:
 
 
 async def read_any_body(request: RawRequest, most: int) -> bytes:
-    """Return the body of a request of any type; ApiError if it is larger than `most` bytes."""
+    """Return the body of a request of any type; raise ApiError if it is larger than `most` bytes."""
     parts, count = [], 0
     async for part in request.stream():
         count += len(part)
@@ -386,7 +386,7 @@ async def serve(listening: socket.socket, service: socket.socket) -> None:
 
 
 def main() -> None:
-    """Serve with two inherited sockets."""
+    """Serve with the two sockets inherited from the service."""
     if len(sys.argv) != 3:
         print("a worker is started by its service: onepass serve --workers N", file=sys.stderr)
         raise SystemExit(2)

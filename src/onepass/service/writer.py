@@ -1,4 +1,4 @@
-"""Thread that writes a loop's log: the records of many requests become durable by one group commit, then they count.
+"""Thread that writes a loop's log: one group commit makes the records of many requests durable, then they take effect.
 
     drain the queue, and read the clock  ->  commit it with the joins that were due  ->  add it in the log's order
     ->  what is due by that clock waits for the next commit
@@ -6,8 +6,8 @@
 An outcome gets its time when it enters the queue, and no later record gets an earlier one. If a deadline has passed at
 a drain, everything that counts before it is therefore drained already: what is joined depends on times alone.
 
-If the store fails, the waiting requests get the error, nothing counts, and the writer reads what the store holds before
-it goes on: a commit with an unknown end is counted once, if it happened.
+If the store fails, the waiting requests get the error, nothing takes effect, and the writer reads what the store has
+before it continues. So a commit with an unknown result is counted once, if it happened.
 """
 
 import threading
@@ -35,7 +35,7 @@ Task = tuple[Callable[[], Any], Future[Any]]
 
 
 class ResultSink(Protocol):
-    """Receiver of a result: a `Future`, or something cheaper."""
+    """Receiver of a result, such as a `Future` or a cheaper object."""
 
     def set_result(self, result: Any, /) -> None:
         """Set the result."""
@@ -69,9 +69,12 @@ def run_into_future(act: Callable[[], Any], future: Future[Any]) -> None:
 class Writer(threading.Thread):
     """Thread that writes until it is stopped.
 
-    store, loop: the log; clock: of all records; joiner: gets all records; on_records: called with decisions and joins
-    in the log's order, so that they can be learned; last: sequence number up to which the joiner knows the log.
-    `bytes_written`: bytes of the records written.
+    - store, loop: the log.
+    - clock: clock of all records.
+    - joiner: join, which gets all records.
+    - on_records: called with decisions and joins in the log's order, so that they can be learned.
+    - last: sequence number up to which the joiner has read the log.
+    - bytes_written: bytes of the records written.
     """
 
     def __init__(
@@ -94,11 +97,14 @@ class Writer(threading.Thread):
     def submit(
         self, records: list[Record], *, keep_times: bool = False, reply: tuple[ResultSink, MakeResult] | None = None
     ) -> Any:
-        """Queue records; the future gives their sequence numbers once they are durable, or raises StoreError.
+        """Queue records, and return a future of their sequence numbers, set once they are durable.
 
-        records: owned by the writer from here on; keep_times: whether they keep their times instead of getting the
-        present time; reply: for a single record, a result sink used instead of the future, and a function that makes
-        its result from the stored record, which is this one or an earlier one with the same id.
+        - records: records, which belong to the writer from here on.
+        - keep_times: True if they keep their times instead of getting the present time.
+        - reply: for a single record, a result sink used instead of the future, and a function that makes its result
+          from the stored record, which is this one or an earlier one with the same id.
+
+        The future raises StoreError if the log cannot be written.
         """
         future, kept = (new_future(), None) if reply is None else reply
         with self._condition:
@@ -113,7 +119,10 @@ class Writer(threading.Thread):
         return future
 
     def run_between_commits(self, act: Callable[[], Any]) -> Future[Any]:
-        """Return a future of a function that this thread runs between two commits; StoreError if it is stopping."""
+        """Return a future of a function that this thread runs between two commits.
+
+        It raises StoreError if the writer is stopping.
+        """
         future = new_future()
         with self._condition:
             if self._ending:
@@ -123,11 +132,11 @@ class Writer(threading.Thread):
         return future
 
     def drop_joins(self, identities: Collection[str]) -> None:
-        """Write no joins of these decisions; called by this thread."""
+        """Do not write the joins of these decisions; called by this thread."""
         self._joins = [join for join in self._joins if join.id not in identities]
 
     def stop(self) -> None:
-        """Write the queue, and end."""
+        """Write the queued records, and end the thread."""
         with self._condition:
             self._ending = True
             self._condition.notify()
@@ -173,7 +182,7 @@ class Writer(threading.Thread):
                 return
 
     def _probe(self) -> None:
-        """Check whether a store that failed can be written again: no request reaches a service that is not ready."""
+        """Check if a store that failed can be written again, since no request reaches a service that is not ready."""
         try:
             self.store.probe()
             if self._behind:
@@ -184,7 +193,7 @@ class Writer(threading.Thread):
             self.problem = None
 
     def _write(self, batch: list[PendingBatch]) -> None:
-        """Commit the joins that were due, and a batch; then count them."""
+        """Commit the joins that were due together with a batch; then let them take effect."""
         records: list[Record] = [*self._joins, *(record for part, _, _ in batch for record in part)]
         try:
             if self._behind:
@@ -226,7 +235,7 @@ class Writer(threading.Thread):
         return record
 
     def catch_up(self) -> None:
-        """Count everything that the store holds."""
+        """Add all records of the store that have not taken effect yet."""
         page: list[tuple[int, Any]] = []
         for record in self.store.read(self.last, None, None, self.loop):
             page.append((record.seq, record))
@@ -237,7 +246,7 @@ class Writer(threading.Thread):
         self._behind = False
 
     def _count(self, placed: Iterable[tuple[int, Record]]) -> None:
-        """Count new records in this order."""
+        """Let new records take effect, in this order."""
         told = []
         with self.counting:
             for seq, record in placed:

@@ -1,4 +1,4 @@
-"""Conformance suites, which check that a component satisfies the contract of its family, yours as well.
+"""Conformance suites, which check that a component, built in or your own, satisfies the contract of its family.
 
 Each suite raises AssertionError at the first violation, and returns a sentence that lists what it has checked.
 
@@ -47,7 +47,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Import a suite that needs an extra."""
+    """Import the suite `name`, which needs packages of an extra, when it is first used."""
     if name == "check_store":
         from onepass.testing.stores import check_store
 

@@ -51,7 +51,7 @@ def check_bandit(make: Callable[[int], Bandit], n_rounds: int = 40) -> str:
     - `play` equals deciding and learning round by round;
     - equal seeds decide alike;
     - bad input raises one ValueError and changes nothing;
-    - copies, pickles, bytes and files are independent, and go on bit for bit;
+    - copies, pickles, bytes and files are independent, and continue bit for bit;
     - memory and the certificate are numbers.
     """
     game = np.random.default_rng(0)

@@ -115,7 +115,10 @@ def check_estimator(
 
 
 def _check_learned(where: str, estimator: Estimator, contexts: np.ndarray, rewards: np.ndarray, arms: Any) -> None:
-    """Check that the last arm pays more than the mean arm, and that `consistent` tells states of the right width."""
+    """Check that the arm chosen last pays more than the mean arm, and that wrong states are not `consistent`.
+
+    It also checks that the estimator can be rebuilt from its parameters, if its class is registered.
+    """
     last = rewards[-1, arms[-1]]
     assert last > rewards[-1].mean(), f"{where}: it ends at an arm that pays {last}, less than the mean"
     state = estimator.begin()

@@ -135,7 +135,7 @@ def _check_distribution(where: str, p: np.ndarray, eligible: np.ndarray, uniform
 
 
 def _chi_square_p_value(counts: np.ndarray, p: np.ndarray) -> float:
-    """Return the probability of counts that are at least as far from p."""
+    """Return the probability, under p (K,), of counts (K,) that deviate from p at least as much as `counts`."""
     expected = p * counts.sum()
     rare = expected < MIN_EXPECTED
     got, wanted = np.append(counts[~rare], counts[rare].sum()), np.append(expected[~rare], expected[rare].sum())

@@ -70,7 +70,7 @@ def check_model(
     - a decision's record survives JSON and teaches what an observation does;
     - a refused update changes nothing;
     - explanations add up to means and squared widths;
-    - copies, pickles and bytes go on alike, and a frozen copy stays as it is.
+    - copies, pickles and bytes continue alike, and a frozen copy stays as it is.
     """
     if observe_arm is None:
         observe_arm = _observe_row if arms is None else _make_observer(arms)

@@ -1,4 +1,4 @@
-"""Parts shared by the suites: regularizations, rows, comparisons and the final sentence."""
+"""Parts that all suites share: values of reg, rows, comparisons and the final sentence."""
 
 from collections.abc import Iterator
 

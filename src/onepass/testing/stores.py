@@ -97,7 +97,7 @@ def _outcome(id: str, value: float = 1.0, **fields: Any) -> Outcome:
 
 
 def _decision(id: str, **fields: Any) -> Decision:
-    """Return a decision with numbers that are hard to write."""
+    """Return a decision whose numbers are hard to store exactly; `fields` replace its defaults."""
     wide = {
         "context": [HARD_NUMBERS, HARD_NUMBERS[::-1]],
         "widths": list(HARD_NUMBERS),

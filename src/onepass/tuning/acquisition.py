@@ -1,10 +1,13 @@
-"""Acquisition by expected improvement: the best of many candidates in a unit cube.
+"""Acquisition by expected improvement: the choice of the best among many candidate points in a unit cube.
+
+For a point x with posterior mean and standard deviation sigma, the expected improvement over the value `best` is
 
     EI(x) = sigma h((mean - best) / sigma),   h(z) = phi(z) + z Phi(z)
 
-Candidates are compared by log EI, which also ranks points far below the best. They are uniform points, neighbours of
-the best points so far, and then, in rounds, neighbours of the best candidates. A neighbour moves some coordinates by
-normal steps of several sizes. Coordinates of choices are drawn uniformly instead.
+where phi and Phi are the density and the distribution function of the standard normal distribution. Candidates are
+compared by log EI, which also ranks points far below the best. They are uniform points, neighbours of the best points
+so far, and then, in rounds, neighbours of the best candidates. A neighbour moves some coordinates by normal steps of
+several sizes. Coordinates of choices are drawn uniformly instead.
 """
 
 from collections.abc import Callable
@@ -25,7 +28,7 @@ Moments = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 
 def log_improvement(means: np.ndarray, deviations: np.ndarray, best: float) -> np.ndarray:
-    """Return log EI (n,) of means (n,) and deviations (n,), which are above 0."""
+    """Return the logarithm (n,) of the expected improvement over `best`, from posterior means and deviations (n,)."""
     z = (means - best) / deviations
     out = np.empty_like(z)
     near, far = z > -1.0, z < FAR_Z
@@ -41,7 +44,7 @@ def log_improvement(means: np.ndarray, deviations: np.ndarray, best: float) -> n
 def draw_neighbours(
     centres: np.ndarray, count: int, scale: float, is_choice: np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
-    """Draw points (count, dim) near centres (m, dim), which take turns.
+    """Draw `count` points (count, dim) near the points centres (m, dim), which take turns.
 
     `scale` multiplies the step sizes. `is_choice` (dim,) is True for coordinates whose values have no order.
     """

@@ -1,10 +1,12 @@
-"""Surrogate model of noisy values: a kernel bandit's posterior with its own scale, failures, and refits.
+"""Surrogate model of noisy values: the posterior of a kernel bandit on transformed values.
 
-    g(y) = (y - c) / s above c, and -log(1 + (c - y) / s) below it      c, s: median and spread of the first values
+A value y is transformed by
 
-The transformation keeps the shape of the good half of the values and compresses the bad half: it does not matter how
-bad a bad setting is. A failed trial gets g = 0, the median of the first values. So no setting near a failure is
-expected to be among the best, and no cliff shortens the kernel.
+    g(y) = (y - c) / s above c, and -log(1 + (c - y) / s) below it
+
+where c and s are median and spread of the first values. The transformation keeps the shape of the good half of the
+values and compresses the bad half: it does not matter how bad a bad setting is. A failed trial gets g = 0, the median
+of the first values. So no setting near a failure is expected to be among the best, and no cliff shortens the kernel.
 
 Kernel and noise maximize the marginal likelihood (scikit-learn) times weak priors, which are normal in the logarithms.
 They are fitted again whenever the number of values has grown by the factor `REFIT_GROWTH`. Between two fits, every
@@ -51,13 +53,13 @@ class ValueScale(NamedTuple):
     spread: float
 
     def transform(self, values: np.ndarray) -> np.ndarray:
-        """Return g of values (n,), and 0 for NaN, the value of a failed trial."""
+        """Return the transformed values g(y) (n,) of values y (n,). NaN, the value of a failed trial, becomes 0."""
         z = (np.where(np.isfinite(values), values, self.centre) - self.centre) / self.spread
         return np.where(z < 0.0, -np.log1p(np.maximum(-z, 0.0)), z)
 
 
 def value_scale(first: np.ndarray) -> ValueScale:
-    """Return the scale of the first values (n,), of which failures are NaN."""
+    """Return the scale of the first values (n,); NaN is the value of a failed trial."""
     first = first[np.isfinite(first)]
     if not first.size:
         return ValueScale(0.0, 1.0)
@@ -68,7 +70,7 @@ def value_scale(first: np.ndarray) -> ValueScale:
 
 
 def _subsample(values: np.ndarray, count: int) -> np.ndarray:
-    """Return at most `count` sorted indices of values (n,): half of them the best, the others spread over the rest."""
+    """Return at most `count` sorted indices of values (n,): half of the best, the others evenly among the rest."""
     if len(values) <= count:
         return np.arange(len(values))
     order = np.argsort(-values, kind="stable")
@@ -80,7 +82,11 @@ def _subsample(values: np.ndarray, count: int) -> np.ndarray:
 def _maximize_posterior(
     objective: Any, mode: np.ndarray, bounds: np.ndarray, starts: np.ndarray, spreads: np.ndarray
 ) -> tuple[np.ndarray, float]:
-    """Minimize scikit-learn's objective plus the priors, by L-BFGS from the mode and from starts (n, parameters)."""
+    """Minimize the sum of scikit-learn's objective and minus the log priors by L-BFGS, and return point and value.
+
+    The searches start at the mode of the priors and at `starts` (n, parameters). `spreads` are the standard deviations
+    of the priors.
+    """
 
     def negative_log_posterior(logs: np.ndarray) -> tuple[float, np.ndarray]:
         value, slopes = objective(logs)
@@ -97,7 +103,7 @@ def _maximize_posterior(
 
 
 def fit_kernel(rows: np.ndarray, values: np.ndarray, seed: list[int]) -> tuple[Any, float]:
-    """Return the kernel and the noise variance that fit values (n,) at rows (n, coordinates)."""
+    """Return the kernel and the noise variance that fit transformed values (n,) at rows (n, coordinates) best."""
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.gaussian_process import GaussianProcessRegressor, kernels
 
@@ -166,7 +172,7 @@ class Surrogate:
         return np.where(np.isfinite(self.values), model.posterior(self.rows).means, -np.inf)
 
     def has_plateaus(self) -> bool:
-        """Return True if many values equal those of other rows, and no row has two different values."""
+        """Return True if many rows share their value with another row, and no row has two different values."""
         finite = np.isfinite(self.values)
         rows, values = self.rows[finite], self.values[finite]
         pairs = np.column_stack([rows, values])

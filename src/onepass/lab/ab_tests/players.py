@@ -42,7 +42,10 @@ class Outcome(NamedTuple):
 
 
 class ClickModel:
-    """Logistic regression on contexts and arms, fitted now and then on all rows so far."""
+    """Logistic regression of clicks on contexts and arms.
+
+    It is fitted to all rows again whenever their number has grown enough.
+    """
 
     def __init__(self, count: int) -> None:
         self._count, self._rows = count, 0
@@ -52,7 +55,7 @@ class ClickModel:
         self._y: list[np.ndarray] = []
 
     def predict(self, contexts: np.ndarray) -> np.ndarray | None:
-        """Return predicted clicks (n, K), None before the first fit."""
+        """Return the click probabilities (n, K) of all arms for contexts (n, d), or None before the first fit."""
         if self._fitted is None:
             return None
         each = [self._columns(contexts, np.full(len(contexts), arm)) for arm in range(self._count)]
@@ -62,7 +65,7 @@ class ClickModel:
         return np.hstack([contexts, np.eye(self._count)[arms]])
 
     def learn(self, contexts: np.ndarray, arms: np.ndarray, clicks: np.ndarray) -> None:
-        """Keep rows, and fit again if there are enough new ones."""
+        """Store contexts (n, d), chosen arms (n,) and clicks (n,), 0 or 1, and refit once enough rows are new."""
         from sklearn.linear_model import LogisticRegression
 
         self._x.append(self._columns(contexts, arms))
@@ -76,7 +79,12 @@ class ClickModel:
 def play_ab_test(
     world: World, limit: int, tolerance: float, seed: int, adjusts: bool = True, stops: bool = True
 ) -> Outcome:
-    """Play `ABTest` until it stops, or to the limit; `adjusts` lets it use contexts."""
+    """Play `ABTest` in a world, and return the outcome.
+
+    `limit` is the largest number of decisions, and `tolerance` the loss of click rate that an answer may have. If
+    `adjusts` is True, a model of clicks on contexts reduces the variance. If `stops` is False, the test continues to
+    the limit.
+    """
     count, rng = len(world.rates), np.random.default_rng([seed, 3])
     study = ABTest(None, range(count), tolerance, seed=seed)
     model = ClickModel(count) if adjusts else None
@@ -101,12 +109,16 @@ def play_ab_test(
 
 
 def _covers(study: ABTest, truth: np.ndarray) -> bool:
-    """Return True if all limits contain the true contrasts (K, K)."""
+    """Return True if all limits contain the true contrasts (K, K): the rate of arm i less that of arm j."""
     return all(one.limits.contains(truth[one.arm, one.other]) for one in study.contrasts())
 
 
 def play_track_and_stop(world: World, limit: int, tolerance: float, seed: int, proven: bool = True) -> Outcome:
-    """Play track-and-stop for an arm that is at most `tolerance` worse than the best, with certainty .95."""
+    """Play track-and-stop in a world, and return the outcome.
+
+    The player looks for an arm whose click rate is at most `tolerance` below the best one, with probability 0.95.
+    `limit` is the largest number of decisions. `proven` selects the proven threshold instead of the practical one.
+    """
     count, rng, delta = len(world.rates), np.random.default_rng([seed, 3]), 0.05
     rows, clicks, shares, t, regret = np.zeros(count), np.zeros(count), np.full(count, 1.0 / count), 0, 0.0
     while True:

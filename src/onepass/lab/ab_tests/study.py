@@ -24,7 +24,7 @@ WARM = 2_000  # decisions of a throw-away game
 
 
 class Player:
-    """Player, one of `PLAYERS`, with its options; `play(world, limit)` gives an `Outcome`."""
+    """Player of a game: a name in `PLAYERS` with its options. `play(world, limit)` returns an `Outcome`."""
 
     def __init__(self, player: str, tolerance: float, seed: int, **options: Any) -> None:
         self._play, self._options = PLAYERS[player], {"tolerance": tolerance, "seed": seed, **options}
@@ -34,7 +34,7 @@ class Player:
 
 
 class GameTrial:
-    """Trial of all players on one seed."""
+    """Trial of one seed: every player plays its own game in the same world."""
 
     def __init__(self, study: "ABTestStudy", policies: Sequence[Policy], seed: int) -> None:
         self._study, self._policies, self._seed = study, policies, seed
@@ -104,7 +104,11 @@ GAMES = Figure("ab-tests", lines, draw)
 
 @dataclass(frozen=True)
 class ABTestStudy:
-    """Study of players in worlds of five arms. Fields are those of every study, and those of `World`."""
+    """Study of players in worlds of five arms.
+
+    `rates`, `shock` and `slope` describe the `World`, and `tolerance` is the loss of click rate that an answer may
+    have. All other fields are those of every `Study`.
+    """
 
     name: str
     description: str

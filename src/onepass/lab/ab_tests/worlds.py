@@ -12,32 +12,45 @@ WEIGHTS = WEIGHTS / WEIGHTS.sum()
 
 
 def sigmoid(x: np.ndarray) -> np.ndarray:
-    """Return 1 / (1 + e^-x)."""
+    """Return the logistic function 1 / (1 + e^-x) of every entry of x."""
     return np.asarray(1.0 / (1.0 + np.exp(-x)))
 
 
 def offset_for(rate: float, slope: float) -> float:
-    """Return the log odds c with E sigmoid(c + slope z) = rate, z standard normal."""
+    """Return the constant c for which the mean of sigmoid(c + slope z) over standard normal z equals `rate`."""
     return float(optimize.brentq(lambda c: WEIGHTS @ sigmoid(c + slope * NODES) - rate, -60.0, 20.0))
 
 
 def explained_share(rate: float, slope: float) -> float:
-    """Return the share of the variance of clicks that contexts explain."""
+    """Return the share, from 0 to 1, of the variance of an arm's clicks that the context explains.
+
+    `rate` is the mean click rate of the arm, and `slope` the effect of the context in log odds.
+    """
     p = sigmoid(offset_for(rate, slope) + slope * NODES)
     return float((WEIGHTS @ p**2 - rate**2) / (rate * (1.0 - rate)))
 
 
 class Block(NamedTuple):
-    """Decisions that follow one another: contexts (n, 6) or None, and click probabilities (n, K) of all arms."""
+    """Consecutive decisions: contexts (n, 6), or None if the world has none, and click probabilities (n, K)."""
 
     contexts: np.ndarray | None
     rates: np.ndarray
 
 
 class World:
-    """Clicks of arms with mean rates `rates` without jumps; `shock` is the deviation of the level in log odds.
+    """Clicks on arms whose common level jumps every 1,000 decisions.
 
-    With `slope` above 0, contexts of six standard normal columns move the log odds in their common direction.
+    Parameters
+    ----------
+    rates : tuple of float
+        Mean click rates of the arms while the level is 0, each between 0 and 1.
+    shock : float
+        Standard deviation of the level, in log odds. The level is drawn after every jump.
+    slope : float
+        Effect of the context in log odds. Above 0, contexts are six standard normal columns, of which the sum matters.
+        0 means that there are no contexts.
+    seed : int
+        Seed of levels and contexts.
     """
 
     def __init__(self, rates: tuple[float, ...], shock: float, slope: float, seed: int) -> None:
@@ -51,7 +64,7 @@ class World:
         return int(self.rates.argmax())
 
     def block(self, size: int) -> Block:
-        """Return the next decisions, at most `size`, with one level."""
+        """Return the next decisions. There are at most `size` of them, and fewer if the level jumps before."""
         size = min(size, PERIOD - self._count % PERIOD)
         level = self.shock * np.random.default_rng([self._seed, 2, self._count // PERIOD]).standard_normal()
         self._count += size

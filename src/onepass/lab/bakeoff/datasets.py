@@ -52,7 +52,10 @@ ROUNDS = 10_000  # of a generated set
 
 
 def _linear_labels(rng: np.random.Generator, rows: np.ndarray, weights: np.ndarray, noise: float) -> np.ndarray:
-    """Return the class whose score x^T w_a + noise is the largest."""
+    """Return the class (n,) of every row: the class a with the largest x^T w_a + Gaussian noise.
+
+    `rows` is (n, d), `weights` has one vector w_a per class, and `noise` is the standard deviation of the noise.
+    """
     scores = rows @ weights
     return np.argmax(scores + noise * scores.std() * rng.standard_normal(scores.shape), axis=1)
 
@@ -85,13 +88,13 @@ def _rotating_weights(rng: np.random.Generator) -> Examples:
 
 
 def _feature_products(rng: np.random.Generator) -> Examples:
-    """Generate four classes by the signs of two products of features, beside four irrelevant features."""
+    """Generate rows of eight features in four classes, which depend on the signs of two products of features."""
     rows = rng.standard_normal((ROUNDS, 8))
     return rows, 2 * (rows[:, 0] * rows[:, 1] > 0.0) + (rows[:, 2] * rows[:, 3] > 0.0)
 
 
 def _short_texts(rng: np.random.Generator) -> Examples:
-    """Generate twenty classes of texts of 15 words over 400 words: counts, 96% of them zero."""
+    """Generate texts of 15 words in twenty classes; a row holds the counts of 400 words, of which 96% are zero."""
     labels, common = rng.integers(20, size=ROUNDS), rng.dirichlet(np.full(400, 0.2))
     topics = 0.6 * common + 0.4 * rng.dirichlet(np.full(400, 0.05), size=20)
     return np.array([rng.multinomial(15, topics[label]) for label in labels], np.float64), labels

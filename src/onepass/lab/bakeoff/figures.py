@@ -28,7 +28,7 @@ def rates(rows: Sequence[Row], groups: Sequence[str]) -> dict[str, float]:
 
 
 def _fewest_mistakes(found: dict[str, float]) -> tuple[str, float | None]:
-    """Return the label with the lowest rate, and the rate, or ("", None) if `found` is empty."""
+    """Return the label with the lowest mistake rate, and this rate, or ("", None) if `found` is empty."""
     label = min(found, key=lambda name: found[name], default="")
     return label, found.get(label)
 
@@ -42,7 +42,7 @@ def _format_ratio(mine: float | None, theirs: float | None) -> str:
 
 
 def lines(rows: Sequence[Row]) -> list[Line]:
-    """Return one line of the table per data set."""
+    """Return one line of the table per data set: the mistake rates of the policies."""
     out = []
     for name, own in sorted(group_rows(rows, _set_name).items()):
         ours, argmax = rates(own, [OURS]).get(OURS), rates(own, [ARGMAX]).get(ARGMAX)
@@ -110,12 +110,12 @@ def halves(found: dict[str, float]) -> tuple[list[float], list[float]]:
 
 
 def _format_geometric_mean(values: Sequence[float]) -> str:
-    """Format the geometric mean, or "none" without values."""
+    """Return the geometric mean of the values as text, or "none" if there are no values."""
     return f"{exp(fmean(map(log, values))):.3f}" if values else "none"
 
 
 def note(rows: Sequence[Row]) -> str:
-    """Return the geometric means of the relative mistakes as text."""
+    """Return the text below the table: geometric means over data sets of the mistakes relative to rivals."""
     said = []
     for label in (OURS, ARGMAX):
         found = shares(rows, label)

@@ -1,4 +1,4 @@
-"""Thompson sampling over a random forest per arm, an untuned rival where truths have steps."""
+"""Thompson sampling with a random forest for each arm, a rival without tuning that can represent jumps of rewards."""
 
 from typing import Any
 
@@ -11,9 +11,10 @@ FEW_ROWS = 5  # an arm with fewer rows is judged by its mean alone
 
 
 class ArmForest:
-    """Rows of one arm and a forest, whose trees are fitted when they are first asked.
+    """Random forest of one arm, with the rows that the arm has learned.
 
-    Trees see bootstrap samples. All are thrown away when the rows have grown by the share `growth`.
+    A tree is fitted to a bootstrap sample of the rows when it is first asked for a prediction. All trees are discarded
+    once the number of rows has grown by the share `growth`.
     """
 
     def __init__(self, trees: int, growth: float, rng: np.random.Generator) -> None:
@@ -31,7 +32,7 @@ class ArmForest:
             self.fitted = len(self.rows)
 
     def predict(self, x: np.ndarray, n_trees: int) -> float:
-        """Return the mean prediction of random trees for a row (1, d) of float32."""
+        """Return the mean prediction of `n_trees` trees, chosen at random, for a float32 row x of shape (1, d)."""
         places = self.rng.choice(len(self.trees), n_trees, replace=False)
         return sum(float(self.tree(place).predict(x)[0, 0]) for place in places) / n_trees
 
@@ -52,10 +53,10 @@ class ArmForest:
 
 
 class Forest(SequentialPlayer):
-    """Play the arm whose forest predicts the largest reward, in the mean of a few random trees.
+    """Player that chooses the arm whose forest predicts the largest reward, averaged over a few random trees.
 
-    Arms begin with one play each. An arm with fewer than five rows is drawn as in context-free Thompson sampling, with
-    the deviation of all rewards.
+    Every arm is played once at the beginning. For an arm with n < 5 rows the prediction is drawn from a normal
+    distribution around its mean reward, with the standard deviation of all rewards divided by sqrt(n).
     """
 
     hindsight = False
@@ -86,7 +87,7 @@ class Forest(SequentialPlayer):
 
 
 def forest(*, dim: int, arms: int, seed: int, trees: int, drawn: int, growth: float) -> Forest:
-    """Make Thompson sampling over forests."""
+    """Make a player of Thompson sampling with forests; the arguments are those of `Forest`."""
     return Forest(arms, seed, trees, drawn, growth)
 
 

@@ -23,14 +23,14 @@ CONSTANT = 1e-9  # a column is constant if its standard deviation is at most thi
 
 
 def scale_columns(rows: np.ndarray) -> np.ndarray:
-    """Divide columns by their standard deviations, and centre them unless they are sparse."""
+    """Return rows (n, d) with columns divided by their standard deviations, and centred if the rows are dense."""
     deviation = rows.std(axis=0)
     unit = np.where(deviation > CONSTANT * np.abs(rows).max(axis=0), deviation, 1.0)
     return rows / unit if np.mean(rows == 0.0) > SPARSE else (rows - rows.mean(axis=0)) / unit
 
 
 class PerArmPlayer:
-    """Bandit of onepass with one model per arm."""
+    """Player that wraps a bandit of onepass with one model per arm."""
 
     hindsight = False
 
@@ -48,7 +48,11 @@ class PerArmPlayer:
 
 
 class ScaledPerArmPlayer(PerArmPlayer):
-    """Bandit with one model per arm, on scaled rows of length about 1 with an intercept."""
+    """Player that wraps a bandit with one model per arm.
+
+    Its rows are scaled by the standard deviations of the columns and to a length of about 1, and have a constant
+    feature.
+    """
 
     hindsight = True
 
@@ -67,7 +71,7 @@ class ScaledPerArmPlayer(PerArmPlayer):
 
 
 class SequentialPlayer(ABC):
-    """Player that chooses and learns one round after the other."""
+    """Base class of players that choose an arm and learn its reward in one round after the other."""
 
     hindsight = True
 
@@ -117,7 +121,7 @@ class VowpalWabbit(SequentialPlayer):
 
 
 class ModelPlayer(SequentialPlayer):
-    """Model of another package with scikit-learn's calls."""
+    """Player that wraps a model of another package with the methods `predict` and `partial_fit` of scikit-learn."""
 
     def __init__(self, model: Any) -> None:
         self.model = model
@@ -130,7 +134,7 @@ class ModelPlayer(SequentialPlayer):
 
 
 class MABWiser(ModelPlayer):
-    """LinUCB of MABWiser."""
+    """Player that wraps LinUCB of the package MABWiser."""
 
     def __init__(self, arms: int, dim: int, alpha: float) -> None:
         from mabwiser.mab import MAB, LearningPolicy
@@ -143,7 +147,7 @@ class MABWiser(ModelPlayer):
 
 
 def contextual_bandit(*, dim: int, arms: int, seed: int, exploration: float | None = None) -> PerArmPlayer:
-    """Make a `ContextualBandit` with its defaults, or with UCB at this exploration."""
+    """Make a player with `ContextualBandit` at its defaults, or with UCB of multiplier `exploration`."""
     rule = None if exploration is None else UCB(exploration)
     return PerArmPlayer(onepass.ContextualBandit(seed=seed, exploration=rule), arms)
 
@@ -151,7 +155,11 @@ def contextual_bandit(*, dim: int, arms: int, seed: int, exploration: float | No
 def scaled_linear_bandit(
     *, dim: int, arms: int, seed: int, recipe: str, exploration: float, reg: float, **sizes: Any
 ) -> ScaledPerArmPlayer:
-    """Make a linear bandit of onepass with one setting; `sizes` are cut to the number of columns."""
+    """Make a player with a linear bandit of onepass at one setting.
+
+    `recipe` is a name in `onepass`, and `sizes` holds the sizes of its sketch, which are reduced to the number of
+    columns.
+    """
     make, wide = getattr(onepass, recipe), {name: min(size, dim + 1) for name, size in sizes.items()}
     return ScaledPerArmPlayer(
         make(dim=dim + 1, model="disjoint", exploration=exploration, reg=reg, seed=seed, **wide), arms
@@ -159,17 +167,17 @@ def scaled_linear_bandit(
 
 
 def vowpal_wabbit(*, dim: int, arms: int, seed: int, options: str, rate: float) -> VowpalWabbit:
-    """Make Vowpal Wabbit with one setting."""
+    """Make a player with Vowpal Wabbit, with command-line `options` and the learning rate `rate`."""
     return VowpalWabbit(f"{options} -l {rate:g}", arms, seed)
 
 
 def mabwiser(*, dim: int, arms: int, seed: int, alpha: float) -> MABWiser:
-    """Make LinUCB of MABWiser."""
+    """Make a player with LinUCB of the package MABWiser, whose width has the multiplier `alpha`."""
     return MABWiser(arms, dim, alpha)
 
 
 def contextualbandits(*, dim: int, arms: int, seed: int, alpha: float) -> ModelPlayer:
-    """Make LinUCB of contextualbandits."""
+    """Make a player with LinUCB of the package contextualbandits, whose width has the multiplier `alpha`."""
     from contextualbandits.online import LinUCB
 
     model = LinUCB(nchoices=arms, alpha=alpha, random_state=seed + 1)

@@ -1,6 +1,6 @@
 """The bake-off: every policy plays multi-class data sets as bandits, and its mistakes are counted.
 
-A seed is a set and an order of its rows: seed s is set s mod 37 in order s div 37.
+A seed stands for a data set and an order of its rows: seed s plays set number s mod 37 in order number s div 37.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ WARM_UP_ROUNDS = 300  # more than the rounds after which a ContextualBandit make
 
 @dataclass(frozen=True)
 class BakeOff:
-    """Study of data sets as bandits, in which `rounds` is the limit for each set."""
+    """Study of data sets as bandits. `rounds` is the largest number of rounds on each of the `sets`."""
 
     name: str
     description: str

@@ -1,1 +1,1 @@
-"""Contextual bandits: problems from data or drawn at random, heavy-tailed noise, and their named experiments."""
+"""Contextual bandits: problems from data or drawn at random, heavy-tailed noise, and the named experiments."""

@@ -1,7 +1,8 @@
-"""Experiments with clicks and counts: E r = mu(x^T theta) with logistic or exponential mu.
+"""Experiments with clicks and counts, whose mean is mu(x^T theta) with a logistic or exponential function mu.
 
-Ridge regression plays with and without a constant feature, because the mean of 0/1 rewards at x = 0 is mu(0), which no
-theta gives. All policies are tuned on one grid. Policies that use a ball for theta are given its radius.
+Ridge regression plays with and without a constant feature: without it, the mean of the rewards at x = 0, which is
+mu(0), cannot be represented. All policies are tuned on one grid. Policies that keep theta in a ball are told its
+radius.
 """
 
 from collections.abc import Mapping, Sequence
@@ -41,17 +42,17 @@ SPREAD = 1.5  # of log odds: rates differ by factors of some exp(1.5)
 
 
 def _draw_rewards(law: str, means: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Draw clicks or counts with these means."""
+    """Draw clicks (0 or 1) or counts with these means; `law` is "logistic" for clicks or "poisson" for counts."""
     if law == "poisson":
         return rng.poisson(means).astype(np.float64)
     return (rng.random(means.shape) < means).astype(np.float64)
 
 
 class Responses:
-    """New contexts of length 1 every round, ||theta|| = size, and clicks or counts with mean mu(x^T theta).
+    """Problem with new contexts of length 1 in every round, and clicks or counts with mean mu(x^T theta).
 
-    This share of the rewards, `outliers`, is multiplied by 100, like counts of a broken counter. The expected rewards
-    exclude outliers.
+    `size` is the length of theta. The share `outliers` of the rewards is multiplied by 100, as if a counter were
+    broken. Expected rewards do not include these outliers.
     """
 
     def __init__(
@@ -74,7 +75,10 @@ class Responses:
 
 
 class WideClicks:
-    """Clicks on `Decaying` contexts of 500 features; scores have a standard deviation of about `size` / 2."""
+    """Problem with clicks on contexts of 500 features, which are drawn as in `Decaying`.
+
+    The scores x^T theta have a standard deviation of about `size` / 2.
+    """
 
     def __init__(self, arms: int, dim: int, seed: int, size: float) -> None:
         self.inner, self.seed, self.size = Decaying(arms, dim, seed, Gaussian(0.0)), seed, size
@@ -90,10 +94,11 @@ class WideClicks:
 
 
 class RareClicks:
-    """Ten fixed arms with click rates near 0.5%: `best` for the best arm, `rate` for the second, less for others.
+    """Problem with ten fixed arms that are clicked with probabilities near 0.5%.
 
-    An arm has 8 features of length 1 and a constant; log odds are linear in them. Arms are drawn until the standard
-    deviation of their log odds is at most 1.5.
+    The click rate of the best arm is `best`, that of the second is `rate`, and those of the others are lower. An arm
+    has 8 features, scaled to length 1, and a constant; log odds of a click are linear in them. Arms are drawn until the
+    standard deviation of their log odds is at most 1.5.
     """
 
     def __init__(self, seed: int, rate: float = 0.005, best: float = 0.01) -> None:
@@ -118,12 +123,15 @@ class RareClicks:
 
 
 def _mean_rewards(law: str, scores: np.ndarray) -> np.ndarray:
-    """Return mu(z)."""
+    """Return the mean rewards mu(z) of the scores z = x^T theta; `law` names the family of mu."""
     return mean_of_scores(family_of(law), scores.ravel()).reshape(scores.shape)
 
 
 def rounds_until_found(bandit: Any, environment: Environment, rounds: int) -> int:
-    """Return the round, in blocks of 50, from which the best fixed arm always has the largest mean."""
+    """Return the first round from which on the bandit's estimate of the best fixed arm's mean is always the largest.
+
+    The estimates are compared after every block of 50 rounds.
+    """
     last = 0
     for start in range(0, rounds, BLOCK):
         chunk = environment.chunk(start, BLOCK)
@@ -134,13 +142,13 @@ def rounds_until_found(bandit: Any, environment: Environment, rounds: int) -> in
 
 
 def RidgeWithConstant(*, dim: int, reg: float, exploration: float, seed: int = 0) -> Bandit:
-    """Make ridge UCB on contexts with a constant feature."""
+    """Make a bandit of ridge regression with UCB, on contexts with an additional constant feature."""
     features = Concatenate(Identity(dim=dim), Intercept(dim=dim))
     return Bandit(Ridge(Exact(dim=dim + 1, reg=reg)), UCB(exploration), features=features, seed=seed, name="Ridge")
 
 
 def Offline(*, dim: int, reg: float, exploration: float, family: str = "logistic", seed: int = 0) -> Bandit:
-    """Make UCB on a generalized linear model that is refitted to all rows in every round."""
+    """Make a UCB bandit on a generalized linear model that is fitted to all rows again in every round."""
     return Bandit(OfflineGLM(Exact(dim=dim, reg=reg), family=family), UCB(exploration), seed=seed, name="Offline")
 
 
@@ -157,7 +165,7 @@ def SketchedRidge(*, dim: int, size: int, reg: float, exploration: float, seed: 
 
 
 def policies(size: float, family: str = "logistic") -> tuple[Policy, ...]:
-    """Return all policies; those with a ball are given the size of theta."""
+    """Return all policies for clicks or counts; those that keep theta in a ball are told its length `size`."""
     options = {"family": family, **RULE}
     return (
         Policy("ridge UCB", OFUL, RULE),
@@ -178,7 +186,7 @@ def _click_experiment(
 
 
 def _response_problem(size: float, law: str = "logistic", outliers: float = 0.0) -> Any:
-    """Return the problem factory: 20 new arms a round, 8 features."""
+    """Return the function from a seed to a problem with 20 new arms in every round and 8 features; see `Responses`."""
     return partial(Responses, 20, 8, size=size, law=law, outliers=outliers)
 
 

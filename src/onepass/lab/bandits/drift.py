@@ -1,11 +1,11 @@
-"""Experiments with changing problems: rewards x^T theta(t) + noise, to measure gains and costs of forgetting.
+"""Experiments with changing problems, which measure gains and costs of forgetting: rewards are x^T theta(t) + noise.
 
-abrupt     a new theta every `period` rounds
-turning    theta(t) moves along a circle, once in `period` rounds
-still      one theta for all time
+- abrupt: a new theta is drawn every `period` rounds
+- turning: theta(t) moves along a circle, once around in `period` rounds
+- still: theta is constant
 
-Contexts are new in every round, of length 1: x = R (g_j decay^j)_j scaled, g of N(0, I), as in `Decaying`. A theta is
-drawn as a context is. The noise is in units of the typical |x^T theta|.
+Contexts are new in every round and have length 1. They are drawn as in `Decaying`: x = R (g_j decay^j)_j, scaled, with
+standard normal g and a rotation R. A theta is drawn as a context is. The noise is relative to the typical |x^T theta|.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -50,11 +50,11 @@ class DriftingLinear:
         self.noise = noise * float(np.sqrt(np.mean((typical @ self.draw_theta(0)) ** 2)))
 
     def draw_theta(self, number: int) -> np.ndarray:
-        """Draw theta (dim,) of this number."""
+        """Draw theta number `number`, of shape (dim,)."""
         return normalize_rows(stream(self.seed, 0, number).standard_normal(len(self.axes)) @ self.axes)
 
     def thetas(self, rounds: np.ndarray) -> np.ndarray:
-        """Return theta(t) of these rounds, (n, dim)."""
+        """Return theta(t), of shape (n, dim), in these rounds (n,)."""
         if self.kind == "turning":
             first, second = self.draw_theta(0), self.draw_theta(1)
             second = normalize_rows(second - (second @ first) * first)
@@ -75,7 +75,7 @@ class DriftingLinear:
 
 
 def _ten_arm_problem(seed: int, dim: int, kind: str, period: int) -> Environment:
-    """Make a problem with ten arms."""
+    """Make a problem with ten arms and `dim` features; `kind` and `period` are those of `DriftingLinear`."""
     return DriftingLinear(10, dim, seed, kind, period, DECAY if dim == WIDE else 1.0)
 
 
@@ -85,21 +85,25 @@ def _problem_factory(dim: int, kind: str, period: int) -> Callable[[int], Enviro
 
 
 def Still(*, dim: int, reg: float, exploration: float, seed: int = 0) -> Bandit:
-    """Make a bandit that forgets nothing; wide rows use a sketch."""
+    """Make a UCB bandit that forgets nothing, on a sketch if rows are wide."""
     return Forgetting(dim=dim, reg=reg, exploration=exploration, half_life=None, seed=seed)
 
 
 def Forgetting(
     *, dim: int, reg: float, exploration: float, half_life: float | None, wrong: float = 1.0, seed: int = 0
 ) -> Bandit:
-    """Make a bandit with a half-life of `wrong * half_life` rounds; wide rows use a sketch."""
+    """Make a UCB bandit with a half-life of `wrong * half_life` rounds, on a sketch if rows are wide."""
     rule: dict[str, Any] = {"reg": reg, "exploration": exploration, "seed": seed}
     rule["half_life"] = None if half_life is None else wrong * half_life
     return OFUL(dim=dim, **rule) if dim < WIDE else SOFUL(dim=dim, size=SIZE, **rule)
 
 
 def policies(best: Mapping[str, Mapping[str, float]], dense: bool) -> tuple[Policy, ...]:
-    """Return policies without and with forgetting, at the best half-life and at half and twice it, and the peers."""
+    """Return the policies: one without forgetting, three with it, and the algorithms of other papers.
+
+    `best` maps a policy to its tuned parameters. The half-lives are the best one, half of it and twice it. `dense` is
+    True if algorithms with dense matrices can play.
+    """
     own = best["Forgetting"]
     found = [
         Policy("Still", Still, best["Still"]),
@@ -142,7 +146,7 @@ BEST: Mapping[str, Mapping[str, Mapping[str, float]]] = {
 
 
 def _drift_experiment(name: str, what: str, dim: int, kind: str, period: int) -> Experiment:
-    """Make an experiment of one kind of drift."""
+    """Make an experiment with one kind of drift; `what` describes it in `onepass list`."""
     rounds = 20_000 if dim < WIDE else 10_000
     found = policies(BEST[name], dim < WIDE)
     return Experiment(name, what, _problem_factory(dim, kind, period), found, rounds=rounds, seeds=5, grid=GRID)

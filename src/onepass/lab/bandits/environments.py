@@ -264,7 +264,7 @@ class Noisy:
 
 
 def normalize_rows(rows: np.ndarray) -> np.ndarray:
-    """Scale rows (..., d) to length 1; zero rows stay zero."""
+    """Return rows (..., d) scaled to length 1; zero rows stay zero."""
     norms = np.linalg.norm(rows, axis=-1, keepdims=True)
     return rows / np.where(norms > 0, norms, 1.0)
 

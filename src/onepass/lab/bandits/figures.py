@@ -23,7 +23,10 @@ from onepass.lab.tables import group_label, group_rows, lines_over_reg, policy_l
 
 
 def _draw_regret(rows: Sequence[Row], curves: Sequence[Row], bound: bool = False) -> Picture:
-    """Draw regret over rounds with one standard error; below, time a round and memory as bars."""
+    """Draw regret over rounds with one standard error, and below it time per round and memory as bars.
+
+    `bound` is True to also draw the growth of the certified error.
+    """
     places: list[Any] = [["regret"] * 2, ["growth"] * 2, ["time", "memory"]]
     heights = [4.2, 2.8, bar_chart_height(rows)]
     if not bound:
@@ -96,7 +99,7 @@ def draw_pareto(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
 
 
 def frontier(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Return the points, sorted by cost, whose regret is below that of every cheaper one."""
+    """Return the points (cost, regret), sorted by cost, whose regret is below that of all cheaper points."""
     best: list[tuple[float, float]] = []
     for point in points:
         if not best or point[1] < best[-1][1]:

@@ -38,9 +38,10 @@ RULE = {"reg": 1.0, "exploration": 1.0}
 
 
 def HvtUCBPaper(*, dim: int, epsilon: float, nu: float, horizon: int, seed: int = 0) -> Bandit:
-    """Make Hvt-UCB with the constants of Wang et al.'s theorem, for ||x|| and ||theta|| of at most 1.
+    """Make Hvt-UCB with the constants of Wang et al.'s theorem, for rows and theta of length at most 1.
 
-    Its delta 1 / (8T), four of which its lemma spends, makes ellipsoids that hold with probability 1 - 1 / (2T).
+    The theorem is used with delta = 1 / (8T), where T is `horizon`. Its lemma needs four times delta, so the ellipsoids
+    hold with probability 1 - 1 / (2T).
     """
     rule = Theory(parameter_bound=1.0, row_bound=1.0, delta=1.0 / (2.0 * horizon))
     return HvtUCB(dim=dim, epsilon=epsilon, nu=nu, horizon=horizon, reg=float(dim), exploration=rule, seed=seed)
@@ -59,7 +60,11 @@ def HvtUCBSketched(
     clip: float | None = None,
     seed: int = 0,
 ) -> Bandit:
-    """Make Hvt-UCB on a sketch of `size` rows, one of `SKETCHES`; `error` is for the dyadic ones."""
+    """Make Hvt-UCB on a sketch of `size` rows.
+
+    `sketch` is one of `SKETCHES`, and `error` is the bound of dyadic sketches. All other arguments are those of
+    `HvtUCB`.
+    """
     return HvtUCB(
         dim=dim, design=SKETCHES[sketch](dim, size, error, reg), epsilon=epsilon, nu=nu, exploration=exploration,
         clip=clip, seed=seed,
@@ -76,7 +81,7 @@ SKETCHES: dict[str, Callable[[int, int, float, float], Design]] = {
 
 
 def _hvt_policies(tail: Mapping[str, Any]) -> tuple[Policy, ...]:
-    """Return Hvt-UCB with epsilon and tuned; at its defaults, with nu only; and at its defaults without nu."""
+    """Return Hvt-UCB in three forms: tuned with epsilon, with nu and defaults, and with defaults alone."""
     defaults = {name: value for name, value in tail.items() if name != "epsilon"}
     unknown = {name: value for name, value in defaults.items() if name != "nu"}
     return (
@@ -87,7 +92,11 @@ def _hvt_policies(tail: Mapping[str, Any]) -> tuple[Policy, ...]:
 
 
 def policies(noise: Noise, epsilon: float, rounds: int, nu: float | None = None) -> tuple[Policy, ...]:
-    """Return all policies for fixed arms, each with the constants its paper asks for."""
+    """Return all policies for fixed arms, each with the constants that its paper needs.
+
+    `epsilon` is the order of the moment less 1, `rounds` the horizon, and `nu` the scale of the noise, where None takes
+    its `size`.
+    """
     tail = {"epsilon": epsilon, "nu": typical_size(noise) if nu is None else nu}
     rewards = {"epsilon": epsilon, "moment": round(noise.reward_moment(1.0 + epsilon), 3), **RULE}
     paper = Policy("HvtUCB Wang et al.'s constants", HvtUCBPaper, {**tail, "horizon": rounds}, "HvtUCB", tuned=False)
@@ -156,12 +165,12 @@ def _noisy_classification_factory(name: str, noise: Noise) -> Callable[[int], En
 
 
 def _noisy_classification(seed: int, name: str, noise: Noise) -> Environment:
-    """Make a data set as a bandit, with noise."""
+    """Make the problem of finding the target class of a data set, with noise on the rewards."""
     return Noisy(Classification(load(name), seed), noise, seed)
 
 
 def _noisy_labels(seed: int, name: str, noise: Noise) -> Environment:
-    """Make a data set whose classes are named by models per arm, with noise."""
+    """Make the problem of naming the classes of a data set with a model per arm, with noise on the rewards."""
     return Noisy(Labels(load(name), seed), noise, seed)
 
 

@@ -1,5 +1,7 @@
 """Noise of mean zero: draws, typical size, and moments in closed form.
 
+The noise eta has the size and the moments
+
     size = 1.4826 median |eta|,  1 for the standard Gaussian;  moment(k) = E|eta|^k, infinite if the tail is too heavy
 
 `size` is the value that a user who knows the noise would give as nu. It exists however heavy the tails are, and

@@ -1,7 +1,7 @@
-"""Regret without outliers: Hvt-UCB without constants beside ridge regression on 0/1 rewards.
+"""Regret on rewards of 0 and 1, which have no outliers: Hvt-UCB without constants beside ridge regression.
 
-A data set as a bandit at four values of reg: a shared model finds the target class, or models per arm name the class.
-LinUCB plays at its recipe's exploration and at others; the best of them should be compared with as well.
+Data sets are played as bandits at four values of reg: a shared model finds the target class, or one model per arm names
+the class. LinUCB plays at its default exploration and at others. The best of these should be compared with too.
 """
 
 from functools import partial

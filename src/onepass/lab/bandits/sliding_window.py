@@ -1,5 +1,7 @@
 """SW-LinUCB (Cheung, Simchi-Levi and Zhu 2019), for comparison: ridge regression on the last rows alone.
 
+For rows x with rewards r, the model and the score of a row are
+
     A = reg I + sum of x x^T,   b = sum of r x,   both over the last `window` rows;   x^T A^-1 b + beta sqrt(x^T A^-1 x)
 
 Rows are kept until they leave the window: O(window dim) memory, O(dim^3) a round. A and b are recomputed once in
@@ -12,7 +14,10 @@ import numpy as np
 
 
 class SlidingWindow:
-    """SW-LinUCB with beta = exploration; it draws nothing, so `seed` has no effect."""
+    """SW-LinUCB with beta = exploration.
+
+    It draws no random numbers, so `seed` has no effect.
+    """
 
     def __init__(self, *, dim: int, window: int, reg: float = 1.0, exploration: float = 0.1, seed: int = 0):
         self.reg, self.beta, self.place = reg, exploration, 0
@@ -20,18 +25,18 @@ class SlidingWindow:
         self.sum_up()
 
     def sum_up(self) -> None:
-        """Recompute A and b from the rows."""
+        """Recompute A and b from the rows in the window."""
         self.matrix = self.reg * np.eye(self.rows.shape[1]) + self.rows.T @ self.rows
         self.moment = self.rewards @ self.rows
 
     def decide(self, contexts: np.ndarray) -> int:
-        """Return the row of the largest score."""
+        """Return the index of the row of contexts (K, dim) with the largest score."""
         solved = np.linalg.solve(self.matrix, np.column_stack([self.moment, contexts.T]))
         widths = np.einsum("ji,ij->j", contexts, solved[:, 1:])
         return int(np.argmax(contexts @ solved[:, 0] + self.beta * np.sqrt(np.maximum(widths, 0.0))))
 
     def learn(self, row: np.ndarray, reward: float) -> None:
-        """Learn a row, which replaces the oldest one."""
+        """Learn a row (dim,) and its reward, in place of the oldest row of a full window."""
         old, paid = self.rows[self.place].copy(), self.rewards[self.place]
         self.matrix += np.outer(row, row) - np.outer(old, old)
         self.moment += reward * row - paid * old
@@ -41,9 +46,9 @@ class SlidingWindow:
             self.sum_up()
 
     def memory_usage(self) -> int:
-        """Return the bytes of all arrays."""
+        """Return the number of bytes of all arrays."""
         return int(self.rows.nbytes + self.rewards.nbytes + self.matrix.nbytes + self.moment.nbytes)
 
     def error_bound(self) -> Any:
-        """Return 0: the model is exact."""
+        """Return 0, because the model is exact."""
         return 0.0

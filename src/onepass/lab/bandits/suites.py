@@ -121,7 +121,7 @@ def experiment_on(
 
 
 def _dataset_problem(seed: int, name: str) -> Environment:
-    """Make a data set as a bandit."""
+    """Make the problem of finding the target class of the data set `name`."""
     return Classification(load(name), seed)
 
 
@@ -159,7 +159,10 @@ MNIST = tuple(replace(policy, params={**policy.params, **MNIST_BEST.get(policy.l
 
 
 def Newton(*, dim: int, sketch: str, size: int, reg: float, exploration: float, seed: int = 0) -> Bandit:
-    """Make online Newton steps in place of ridge regression, on a sketch of `heavy.SKETCHES`."""
+    """Make a bandit that takes online Newton steps on one of the sketches `heavy.SKETCHES`.
+
+    Newton steps replace the ridge regression of the sketches' papers.
+    """
     design = heavy.SKETCHES[sketch](dim, size, 8.0, reg)
     return Bandit(OnlineNewton(design), UCB(exploration), seed=seed, name="Newton")
 
@@ -173,12 +176,12 @@ RULES = {
 
 
 def OFULWithRule(*, dim: int, rule: str, reg: float, seed: int = 0) -> Bandit:
-    """Make the exact model with an exploration rule at its defaults."""
+    """Make a bandit of exact ridge regression with the exploration rule named `rule`, at the defaults of the rule."""
     return OFUL(dim=dim, reg=reg, exploration=RULES[rule], seed=seed)
 
 
 def _rule_policies(reg: float, exploration: float) -> tuple[Policy, ...]:
-    """Return tuned UCB, and the rules that draw their actions, with their defaults."""
+    """Return tuned UCB, and the exploration rules that draw arms at random, which keep their defaults."""
     rules = [Policy(rule, OFULWithRule, {"rule": rule, "reg": reg}, tuned=False) for rule in RULES]
     return (Policy("UCB, tuned", "OFUL", {"reg": reg, "exploration": exploration}), *rules)
 

@@ -36,7 +36,7 @@ from onepass.lab.benchmark.threads import speed_lines as threads_table
 
 
 def speed() -> str:
-    """Return the speed tables, one line each: label, measured value, ratio, and its reference."""
+    """Return the tables of speed as text: a line has a label, the measured value, a ratio and its reference."""
     tables = (
         shared_table,
         decisions_table,
@@ -59,5 +59,5 @@ def speed() -> str:
 
 
 def regret() -> str:
-    """Return the bars on regret, one line each."""
+    """Return the measured regrets as text, one per line, beside the largest value that each may have."""
     return f"{shared_regret()}\n{tails_regret()}\n{kernels_regret()}\n{learners_regret()}"

@@ -19,7 +19,7 @@ from onepass.lab.recommender.interactions import features, load, warm_up
 
 
 def _least_seconds(call: Callable[[], object], repeats: int = 5) -> float:
-    """Return the minimum over `repeats` calls, after one that compiles."""
+    """Return the least seconds of `repeats` calls, after a first call that compiles."""
     call()
     times = []
     for _ in range(repeats):
@@ -30,7 +30,7 @@ def _least_seconds(call: Callable[[], object], repeats: int = 5) -> float:
 
 
 def _basis_pass_seconds(bandit: Any) -> float:
-    """Return the seconds of one product of all kept directions with a context."""
+    """Return the seconds in which all stored directions of the bandit's arms are multiplied by a context."""
     state = bandit.model.state.store.state
     kept = state.basis[: state.top]
     context = np.ones(kept.shape[1], kept.dtype)
@@ -38,7 +38,10 @@ def _basis_pass_seconds(bandit: Any) -> float:
 
 
 def sherman_morrison(dim: int, rows: int = 12) -> float:
-    """Return seconds a row of one arm's dense LinUCB: rank-one update of A^-1 in place, and theta."""
+    """Return the seconds that dense LinUCB in NumPy takes to learn a row of one arm.
+
+    It updates A^-1 in place by a matrix of rank one, and computes theta.
+    """
     from scipy.linalg.blas import dger
 
     rng = np.random.default_rng(0)
@@ -131,7 +134,7 @@ print(bandit.memory_usage(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss 
 
 
 def _wide_lines() -> list[Line]:
-    """Measure 1,000 arms, 10,000 rows, 16,900 dimensions, rank 8, in a separate process."""
+    """Return lines on 10,000 rows for 1,000 arms in 16,900 dimensions at rank 8, measured in a separate process."""
     run = subprocess.run([sys.executable, "-c", WIDE_SCRIPT], check=True, capture_output=True, text=True)
     _, peak = (float(word) / 1e9 for word in run.stdout.split())
     dense = 1000 * 16_900**2 * 8 / 1e9
@@ -213,7 +216,10 @@ def _snapshot_lines(bandit: Any, arms: int, dim: int) -> list[Line]:
 
 
 def call_microseconds(dtype: str, rows: int, estimator: str = "ridge") -> float:
-    """Return microseconds to choose among 1,000 arms and learn, d=50, rank 8, after `rows` rows."""
+    """Return the microseconds in which a bandit chooses among 1,000 arms with 50 features and rank 8, and learns.
+
+    The bandit has learned `rows` rows of each arm before.
+    """
     rng = np.random.default_rng(0)
     bandit = op.PSILinUCB(dim=50, rank=8, estimator=estimator, model="disjoint", dtype=dtype)
     names, contexts = tuple(range(1000)), rng.standard_normal((3000, 50)).astype(dtype)
@@ -228,7 +234,7 @@ def call_microseconds(dtype: str, rows: int, estimator: str = "ridge") -> float:
 
 
 def speed_lines() -> list[Line]:
-    """Return all lines on models per arm; Magazine's only if its data are available."""
+    """Return the table's lines on models per arm; those on Magazine Subscriptions only if its data are available."""
     lines = []
     for dtype, rows, state in (
         ("float64", 0, "the first 3,000 rounds"),

@@ -54,7 +54,7 @@ def stream(dim: int, rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _run_arithmetic(name: str, rows: int, seed: int, go: Any, ready: Any, out: Any) -> None:
-    """Learn rows in memory whenever asked, in a process of its own, and put the seconds into a queue."""
+    """Learn rows in memory in a separate process whenever `go` says so, and put the seconds into the queue `out`."""
     model, (x, rewards) = MODELS[name][2](), stream(MODELS[name][0], rows, seed)
     model.copy().learn(x[:1_000], rewards[:1_000])
     ready.release()
@@ -67,7 +67,7 @@ def _run_arithmetic(name: str, rows: int, seed: int, go: Any, ready: Any, out: A
 
 
 def _machine_ratios(name: str, rows: int, repeats: int) -> list[float]:
-    """Return how many times as much two processes learn as one, in alternating runs on rows in memory."""
+    """Return the throughput of two processes relative to one, `repeats` times, on rows in memory."""
     context = get_context("spawn")
     ready, out, ratios = context.Semaphore(0), context.Queue(), []
     orders = [context.SimpleQueue() for _ in range(2)]
@@ -99,7 +99,10 @@ def _call_seconds(act: Callable[[], object]) -> float:
 
 
 def _row_lines(name: str, rows: int = 0, *, repeats: int = REPEATS, ray: str = "local") -> list[Line]:
-    """Measure learning from files with one model; `rows` 0 takes the model's own number of rows."""
+    """Return lines on learning from files with the model `name`.
+
+    If `rows` is 0, the number of rows is the one in `MODELS`.
+    """
     dim, usual, begun = MODELS[name]
     rows = rows or usual
     import polars as pl
@@ -134,7 +137,7 @@ def _row_lines(name: str, rows: int = 0, *, repeats: int = REPEATS, ray: str = "
 
 
 def batches(arms: int, rows: int) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Yield `rows` rows of each of `arms` arms: contexts, rewards, arms."""
+    """Yield batches of contexts, rewards and arms, until each of `arms` arms has had `rows` rows."""
     rng, total = np.random.default_rng(0), arms * rows
     for start in range(0, total, BATCH):
         count = min(BATCH, total - start)
@@ -143,12 +146,12 @@ def batches(arms: int, rows: int) -> Iterator[tuple[np.ndarray, np.ndarray, np.n
 
 
 def _make_bandit() -> Any:
-    """Make a bandit of small models."""
+    """Make a bandit with a small model for each arm."""
     return op.Bandit(op.Disjoint(op.Ridge(op.ProjectorSplitting(dim=DIM, rank=RANK, dtype="float32"))), op.UCB(0.5))
 
 
 def _learn_seconds(bandit: Any, arms: int, rows: int) -> tuple[float, float]:
-    """Return seconds of learning all rows, by the clock and of this process's CPU, without making the rows."""
+    """Return the seconds of learning all rows, by the clock and in processor time, without those of making them."""
     begun, worked = 0.0, 0.0
     for x, rewards, names in batches(arms, rows):
         begun, worked = begun - time.perf_counter(), worked - time.process_time()
@@ -158,12 +161,12 @@ def _learn_seconds(bandit: Any, arms: int, rows: int) -> tuple[float, float]:
 
 
 def _resident_bytes() -> int:
-    """Return the resident memory of this process."""
+    """Return the resident memory of this process in bytes."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def _arm_lines(arms: int, rows: int, *, ray: str | None = "local", repeats: int = REPEATS) -> list[Line]:
-    """Measure two shards with this many arms; one bandit is in memory as well, for comparison."""
+    """Return lines on two shards that hold `arms` arms; one bandit in memory is measured too, for comparison."""
     users = np.random.default_rng(1).standard_normal((USERS, DIM)).astype(np.float32)
     ask: Callable[[Any], object] = lambda bandit: bandit.recommend(users, TOP)  # noqa: E731
     keeps = arms * min(rows, RANK) * DIM * 4.0

@@ -1,8 +1,9 @@
-"""Same load on a service and on a daemon around Vowpal Wabbit: `python -m onepass.lab.benchmark.daemons`.
+"""Compare a service with a daemon around Vowpal Wabbit under equal load: `python -m onepass.lab.benchmark.daemons`.
 
-The daemon reads examples as text over TCP and answers probabilities, as Vowpal Wabbit's own does. With a reward it gets
-the same features again, and learns them at once. It logs nothing. The wheel has no binary, so the daemon is the Python
-module behind a loop. Rate, requests and click probabilities are those of service.py; a ratio is ours over theirs.
+The daemon reads examples as text over TCP and answers with probabilities, as Vowpal Wabbit's daemon does. A reward
+comes with the same features, and is learned at once. The daemon writes no log. Its package for Python contains no
+executable, so it is the Python module in a loop. Rate, requests and click probabilities are those of service.py. A
+ratio is the value of onepass divided by that of the daemon.
 """
 
 import argparse
@@ -25,7 +26,7 @@ TURNS = 2
 
 
 async def serve() -> None:
-    """Answer requests until the process is ended; print the port first."""
+    """Print the port, then answer requests until the process is stopped."""
     from vowpalwabbit import Workspace
 
     workspace = Workspace(MODEL)
@@ -48,7 +49,7 @@ async def serve() -> None:
 
 
 def examples(options: argparse.Namespace) -> list[list[str]]:
-    """Return the text lines of every kind of request."""
+    """Return the text lines of every kind of request, in Vowpal Wabbit's format."""
     found = make_traffic(options)
     texts = [["shared |c " + _format_features(context)] for context in found.contexts]
     for lines, rows in zip(texts, found.arms, strict=True):
@@ -62,7 +63,7 @@ def _format_features(row: np.ndarray) -> str:
 
 
 async def _run_load(port: int, options: argparse.Namespace) -> dict[str, Any]:
-    """Put the load on the daemon and return the measurements."""
+    """Send the load to the daemon on this port, and return the measurements by name."""
     lines, (_, _, chances, lots) = examples(options), make_traffic(options)
     ready = ["\n".join(one).encode() + END for one in lines]
     drawn = np.random.default_rng(1).random(lots.size)
@@ -100,7 +101,7 @@ async def _run_load(port: int, options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _measure_daemon(options: argparse.Namespace) -> dict[str, Any]:
-    """Start a daemon, load it, and end it."""
+    """Start a daemon, run the load, stop the daemon, and return the measurements by name."""
     command = [sys.executable, "-m", "onepass.lab.benchmark.daemons", "--serve"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None

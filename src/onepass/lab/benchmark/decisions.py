@@ -1,4 +1,4 @@
-"""Cost of a decision under every exploration rule, relative to UCB; and rounds of models per arm in one loop."""
+"""Cost of a decision with every exploration rule, relative to UCB; and rounds of models per arm in a compiled loop."""
 
 import time
 from typing import Any
@@ -12,7 +12,10 @@ DRAWS = 100  # draws of Thompson sampling
 
 
 def _make_trained_bandit(dim: int, arms: int, size: int | None) -> tuple[Any, np.ndarray]:
-    """Make a shared model after 500 rows, sketched if `size` is given, and rows (arms, dim) to choose from."""
+    """Return a bandit with one shared model that has learned 500 rows, and rows (arms, dim) to choose from.
+
+    The model uses a sketch of `size` rows, or an exact design if `size` is None.
+    """
     rng = np.random.default_rng(0)
     bandit: Any = op.OFUL(dim=dim) if size is None else op.SOFUL(dim=dim, size=size)
     bandit.learn(rng.standard_normal((500, dim)) / dim**0.5, rng.standard_normal(500))
@@ -44,7 +47,7 @@ def _rule_lines(dim: int, arms: int, size: int | None, bars: dict[str, float]) -
 
 
 def _play_per_arm(arms: int = 10, dim: int = 20, rounds: int = 5000) -> list[Line]:
-    """Compare rounds of models per arm in one compiled loop with rounds by calls."""
+    """Return lines that compare rounds of models per arm in one compiled loop with the same rounds by calls."""
     rng = np.random.default_rng(0)
     contexts, rewards = rng.standard_normal((rounds, 1, dim)) / dim**0.5, rng.random((rounds, arms))
     bandit = op.LinUCB(dim=dim, model="disjoint")
@@ -62,7 +65,7 @@ def _play_per_arm(arms: int = 10, dim: int = 20, rounds: int = 5000) -> list[Lin
 
 
 def speed_lines() -> list[Line]:
-    """Return all lines on decisions."""
+    """Return the table's lines on decisions."""
     slow = f"Thompson({DRAWS} draws)"
     small = _rule_lines(20, 50, None, {"InverseGap": 1.2})
     spent = small[-1][1]

@@ -36,7 +36,7 @@ def step_microseconds(**options: Any) -> tuple[float, float]:
 
 
 def speed_lines() -> list[Line]:
-    """Return the lines on system identification."""
+    """Return the table's lines on system identification."""
     lines = []
     for name, options in (("noise estimated", {}), ("noise known", {"nu": 1.0})):
         step, floor = step_microseconds(**options)

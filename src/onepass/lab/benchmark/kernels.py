@@ -1,4 +1,4 @@
-"""Kernel bandits: BKB against exact GP-UCB, ours with a row per distinct point and the usual one with a row a play."""
+"""Cost of kernel bandits: BKB against exact GP-UCB with a row per distinct point, and with a row per play."""
 
 import time
 
@@ -18,7 +18,11 @@ CHUNK = 20  # rounds of one bandit before the turn of the other bandit
 
 
 def game(arms: int, noise: float, rounds: int, seed: int = 0) -> tuple[np.ndarray, Kernel, np.ndarray, np.ndarray]:
-    """Make a problem: arms uniform in the unit square, a kernel, f at the arms (from its GP), and the noise."""
+    """Return a problem with arms that are uniform in the unit square.
+
+    The result has the arms (arms, 2), a kernel, the mean rewards f (arms,) drawn from its Gaussian process, and noise
+    (rounds,).
+    """
     rng = np.random.default_rng(seed)
     points, kernel = rng.random((arms, 2)), op.RBF(0.2)
     some = points[:400]
@@ -29,7 +33,7 @@ def game(arms: int, noise: float, rounds: int, seed: int = 0) -> tuple[np.ndarra
 
 
 def play_seconds(bandit: op.Bandit, f: np.ndarray, noise: np.ndarray) -> float:
-    """Return the seconds of one round for every entry of noise."""
+    """Return the seconds of playing one round per entry of `noise`, with the mean rewards `f` of the arms."""
     began = time.perf_counter()
     for extra in noise:
         arm = bandit.decide().arm
@@ -38,7 +42,11 @@ def play_seconds(bandit: op.Bandit, f: np.ndarray, noise: np.ndarray) -> float:
 
 
 class RowPerPlay:
-    """Exact GP-UCB as usually made fast: V = L^-1 K(X_t, A), L L^T = K + reg I, a row per play; O(A t) a round."""
+    """Exact GP-UCB as it is usually made fast, with one row per play.
+
+    It stores V = L^-1 K(X_t, A), where K(X_t, A) is the kernel between plays and arms and L L^T = K(X_t, X_t) + reg I.
+    A round costs O(A t) for A arms after t plays.
+    """
 
     def __init__(self, points: np.ndarray, kernel: Kernel, reg: float, rounds: int):
         self.points, self.kernel, self.reg = points, kernel, reg
@@ -46,11 +54,11 @@ class RowPerPlay:
         self.means, self.variances = np.zeros(len(points)), kernel.diagonal(points)
 
     def decide(self) -> int:
-        """Return the arm of the largest mean + 2 standard deviations."""
+        """Return the arm with the largest sum of its mean and 2 standard deviations."""
         return int((self.means + DEVIATIONS * np.sqrt(self.variances)).argmax())
 
     def learn(self, arm: int, reward: float) -> None:
-        """Add the row of a play."""
+        """Add the row of one play: the arm and its reward."""
         t, rows = self.used, self.rows
         covariance = self.kernel.gram(self.points[arm : arm + 1], self.points)[0] - rows[:t, arm] @ rows[:t]
         scale = np.sqrt(max(covariance[arm], 0.0) + self.reg)
@@ -61,7 +69,7 @@ class RowPerPlay:
 
 
 def row_per_play_seconds(points: np.ndarray, kernel: Kernel, f: np.ndarray, noise: np.ndarray, reg: float) -> float:
-    """Return the seconds of one round for every entry of noise."""
+    """Return the seconds in which `RowPerPlay` plays one round for every entry of `noise`."""
     bandit = RowPerPlay(points, kernel, reg, len(noise))
     began = time.perf_counter()
     for extra in noise:
@@ -71,9 +79,9 @@ def row_per_play_seconds(points: np.ndarray, kernel: Kernel, f: np.ndarray, nois
 
 
 def row_per_play_seconds_by_integration(points: np.ndarray, kernel: Kernel, rounds: int, repeats: int = 10) -> float:
-    """Estimate the seconds of `rounds` rounds, which would take minutes to play.
+    """Estimate the seconds of `rounds` rounds of `RowPerPlay`, which would take minutes to play.
 
-    Ten rounds are timed at each of 9 fills of V, and integrated.
+    Ten rounds are timed with V filled to each of 9 levels, and the times are integrated.
     """
     bandit = RowPerPlay(points, kernel, 0.01, rounds)
     bandit.rows[:] = 1e-3  # in memory, as rows that were learned would be
@@ -92,7 +100,7 @@ def row_per_play_seconds_by_integration(points: np.ndarray, kernel: Kernel, roun
 
 
 def _play_new_arms(bandit: op.Bandit, rounds: int) -> tuple[float, float]:
-    """Return seconds and regret of rounds with 100 new arms of 3 features each."""
+    """Return the seconds and the regret of rounds that each offer 100 new arms with 3 features."""
     rng, spent, regret = np.random.default_rng(0), 0.0, 0.0
     for _ in range(rounds):
         rows = rng.random((100, 3))
@@ -107,7 +115,7 @@ def _play_new_arms(bandit: op.Bandit, rounds: int) -> tuple[float, float]:
 
 
 def speed_lines() -> list[Line]:
-    """Return all lines on kernel bandits."""
+    """Return the table's lines on kernel bandits."""
     lines: list[Line] = []
     for arms, allowed in ((1_000, 0.15), (ARMS, 0.34)):
         points, kernel, f, noise = game(arms, 0.1, 1_000)
@@ -151,7 +159,10 @@ def speed_lines() -> list[Line]:
 
 
 def processor_time_line(suite: str, seeds: int, rounds: int | None = None) -> Line:
-    """Compare processor times of BKB and GPUCB on a suite: median over seeds, chunks in turn."""
+    """Return a line that compares the processor times of BKB and GPUCB on the experiment `suite`.
+
+    The line has the median over seeds. The two policies play chunks of rounds in turns.
+    """
     study, spent = find(suite), []
     assert isinstance(study, KernelStudy)
     known = {policy.label: policy for policy in study.policies if policy.label in ("GPUCB", "BKB")}
@@ -173,7 +184,7 @@ def processor_time_line(suite: str, seeds: int, rounds: int | None = None) -> Li
 
 
 def _processor_time_lines(seeds: int = 20) -> list[Line]:
-    """Compare processor times on every problem whose kernel both are given."""
+    """Return lines that compare processor times on every problem in which both policies are given the kernel."""
     return [processor_time_line(suite, seeds) for suite in ("gp-1d", "gp-2d", "gp-5d", "branin", "hartmann6")]
 
 

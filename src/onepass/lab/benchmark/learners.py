@@ -1,7 +1,8 @@
-"""Online kernel learners: time an example against C++ programs of others, and mistakes against the bars.
+"""Online kernel learners: time per example against C++ programs of other authors, and mistakes against fixed limits.
 
-C++ times and rates were measured for the project's contract (LIBOL's and the FORKS authors' programs, another machine).
-Needs ijcnn1 and spambase; without them, the speed table leaves out their lines.
+Times and mistake rates of the C++ programs (LIBOL and the program of the FORKS authors) were measured earlier, on
+another machine. The data sets ijcnn1 and spambase are needed; if they are missing, the table of speed leaves out their
+lines.
 """
 
 from statistics import fmean, median
@@ -37,7 +38,7 @@ STREAM = 4_500_000
 
 
 def microseconds(policy: Policy, stream: Stream, examples: Examples, repeats: int = 3) -> float:
-    """Return the median over new learners of the time an example takes to be decided and learned."""
+    """Return the microseconds to decide and learn one example, the median over `repeats` new learners."""
     fresh = (build_learner(policy, stream, 0) for _ in range(repeats))
     return median(op.progressive_validation(learner, *examples).microseconds_per_example for learner in fresh)
 
@@ -58,7 +59,10 @@ def _forks_lines(name: str, width: float, budget: int, stream: Stream, examples:
 
 
 def _long_stream_lines(examples: int = STREAM, step: int = 50_000) -> list[Line]:
-    """Measure FORKS over the generated stream, without its own time, and memory after the first and last step."""
+    """Return lines on FORKS over the generated stream: time per example, and memory after the first and the last step.
+
+    The time in which the stream itself is generated is not counted.
+    """
     stream, learner, spent, held = WatchRatios(0, examples), op.learner.FORKS(budget=100, width=8.0), 0.0, []
     for start in range(0, examples, step):
         validation = op.progressive_validation(learner, *stream.examples(start, step))
@@ -71,7 +75,7 @@ def _long_stream_lines(examples: int = STREAM, step: int = 50_000) -> list[Line]
 
 
 def speed_lines() -> list[Line]:
-    """Return all lines on online kernel learners."""
+    """Return the table's lines on online kernel learners."""
     try:
         stream, other = (
             random_order_factory("ijcnn1", standardized=False)(0),
@@ -100,18 +104,21 @@ def speed_lines() -> list[Line]:
 def _mistake_rates(
     name: str, policies: tuple[Policy, ...], seeds: int, column: str = "mistake_rate"
 ) -> dict[str, float]:
-    """Return mean mistakes in % of the policies in an experiment."""
+    """Return the mean mistake rates in percent of the policies in the experiment `name`, by label."""
     rows = runner.run(find(name), policies=policies, seeds=seeds).rows
     return {p.label: 100.0 * fmean(row[column] for row in rows if row["policy"] == p.label) for p in policies}
 
 
 def _format_line(what: str, found: float, bar: float) -> str:
-    """Format a mistake rate with its bar."""
+    """Return a mistake rate in percent as a line of text, with the limit `bar` that it should not exceed."""
     return f"{what:<52} {found:6.2f}% (bar {bar:.2f}){'' if found <= bar else '  MISSED'}"
 
 
 def regret() -> str:
-    """Return mistakes of the recommended learner on raw features, of FORKS as published, and of all; 15 seconds."""
+    """Return mistake rates as text: the recommended learner on raw features, FORKS as published, and all learners.
+
+    It takes about 15 seconds.
+    """
     nystrom, wide, _ = RECOMMENDED
     lines: list[str] = []
     for name, bar in zip(SETS, (26.5, 19.5, 9.5, 5.5)):

@@ -1,4 +1,4 @@
-"""Logs: many frozen policies evaluated in one pass, against obp's arithmetic in NumPy; reading of foreign files."""
+"""Cost of logs: evaluation of many frozen policies in one pass, against obp's arithmetic; reading of other formats."""
 
 import resource
 import sys
@@ -20,7 +20,7 @@ SHARE = 5  # obp's arithmetic is timed on a fifth of the rows, because its time 
 
 
 def policies(seed: int = 0) -> tuple[ev.LinearPolicy, dict[str, Any]]:
-    """Make the logging policy, and linear policies near the best one."""
+    """Return the policy that writes the log, and linear policies near the best one, by name."""
     rng = np.random.default_rng(seed)
     theta = rng.normal(size=(ARMS, WIDTH)) / np.sqrt(WIDTH)
     return ev.LinearPolicy(0.3 * theta, 0.5, 0.1), {
@@ -29,7 +29,7 @@ def policies(seed: int = 0) -> tuple[ev.LinearPolicy, dict[str, Any]]:
 
 
 class Stream:
-    """Blocks of a synthetic log; `seconds` is the time spent to make them."""
+    """Blocks of a synthetic log; `seconds` is the time spent on generating them."""
 
     def __init__(self, logger: ev.LinearPolicy, rows: int, seed: int = 1):
         self.logger, self.rows, self.rng, self.seconds = logger, rows, np.random.default_rng(seed), 0.0
@@ -50,9 +50,9 @@ class Stream:
 
 
 def _obp_seconds(log: ev.Log, policy: Any, predicted: np.ndarray, repeats: int) -> float:
-    """Return the seconds of obp's arithmetic for one policy.
+    """Return the seconds of the arithmetic of obp (Open Bandit Pipeline) for one policy.
 
-    It computes (n, K, 1) distributions, the terms of IPW, SNIPW, DM and DR, and a bootstrap of each.
+    It computes distributions (n, K, 1), the terms of the estimators IPW, SNIPW, DM and DR, and a bootstrap of each.
     """
     began, rng = time.perf_counter(), np.random.default_rng(0)
     action_dist = policy(log.contexts)[:, :, None]
@@ -101,7 +101,10 @@ def measure_policies(size: int = ROWS) -> tuple[float, float, float, float, floa
 
 
 def megabytes_per_second(lazy: bool, lines: int = 20_000) -> float:
-    """Return MB per processor second to read a dsjson file of eight actions, 1.4 kB a line."""
+    """Return the MB per second of processor time at which a dsjson file is read: eight actions, and 1.4 kB per line.
+
+    `lazy` is True to read the file lazily.
+    """
     from onepass.log import Decision, Event, Outcome
     from onepass.log.formats import dsjson
 
@@ -130,7 +133,7 @@ def megabytes_per_second(lazy: bool, lines: int = 20_000) -> float:
 
 
 def speed_lines() -> list[Line]:
-    """Return all lines on logs."""
+    """Return the table's lines on logs."""
     spent, most, whole, bare, own = measure_policies()
     full = bare + (whole - bare) * OBP_REPEATS / REPEATS
     each, lazy, plain = spent / POLICIES, megabytes_per_second(True), megabytes_per_second(False)

@@ -18,7 +18,11 @@ Step = Callable[[np.ndarray], None]  # choose for a context (DIM,), learn the re
 
 
 def plain_numpy() -> Step:
-    """Make LinUCB in twelve lines of NumPy: all A_a^-1 in one array (K, d, d), one einsum, Sherman-Morrison."""
+    """Return a step of LinUCB in twelve lines of NumPy.
+
+    All A_a^-1 are in one array (K, d, d). Scores are one `einsum`, and a row is learned by the Sherman-Morrison
+    formula.
+    """
     inverses = np.tile(np.eye(DIM), (ARMS, 1, 1))
     moments, thetas = np.zeros((ARMS, DIM)), np.zeros((ARMS, DIM))
 
@@ -96,7 +100,7 @@ PEERS: dict[str, tuple[Callable[[], Step], int]] = {
 
 
 def microseconds(make: Callable[[], Step], rounds: int) -> float:
-    """Return the mean time of a step after a first one."""
+    """Return the mean microseconds of a step over `rounds` rounds; the first step is not counted."""
     step, contexts = make(), np.random.default_rng(0).standard_normal((rounds + 1, DIM))
     step(contexts[0])
     start = time.perf_counter()
@@ -106,7 +110,7 @@ def microseconds(make: Callable[[], Step], rounds: int) -> float:
 
 
 def speed_lines() -> list[Line]:
-    """Return a line for plain NumPy and for every package that is installed."""
+    """Return one line of the table for plain NumPy and one for every installed package."""
     ours = call_microseconds("float64", 0)
     task = "the same task (K=1,000 d=50, first rounds) in"
     lines = [(f"{task} plain NumPy", spent := microseconds(plain_numpy, 500), "us", spent / ours, "times onepass")]

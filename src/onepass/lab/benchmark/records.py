@@ -1,4 +1,4 @@
-"""Costs of dictionaries: rows of a request and its arms, beside scikit-learn's hashing; a decision and its reward."""
+"""Cost of contexts that are dictionaries: making rows, beside scikit-learn's hashing, and deciding and learning."""
 
 import time
 from collections.abc import Callable
@@ -36,7 +36,7 @@ def requests(seed: int, count: int) -> list[tuple[dict[str, Any], dict[str, Any]
 
 
 def microseconds(works: dict[str, Callable[[Any, Any], Any]], asked: Any) -> dict[str, float]:
-    """Return the least microseconds per request of every one of `works`, measured in turns."""
+    """Return the least microseconds per request of every function in `works`, by name; the functions take turns."""
     least = dict.fromkeys(works, np.inf)
     for _ in range(TURNS):
         for name, work in works.items():
@@ -48,7 +48,7 @@ def microseconds(works: dict[str, Callable[[Any, Any], Any]], asked: Any) -> dic
 
 
 def speed_lines() -> list[Line]:
-    """Return all lines: featurizing, then deciding and learning."""
+    """Return the table's lines on making rows of dictionaries, and then on deciding and learning."""
     from sklearn.feature_extraction import FeatureHasher
 
     users, items = op.Records(), op.Records()

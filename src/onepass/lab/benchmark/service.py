@@ -49,7 +49,7 @@ LENGTH = re.compile(rb"content-length: (\d+)", re.IGNORECASE)
 
 
 def _encode_request(place: str, body: Any) -> bytes:
-    """Encode a request as bytes."""
+    """Return the bytes of an HTTP request to the path `place` with a JSON body."""
     text = json.dumps(body).encode()
     return HEAD.format(place=place, size=len(text)).encode() + text
 
@@ -88,7 +88,7 @@ class Traffic(NamedTuple):
 
 
 def make_traffic(options: argparse.Namespace) -> Traffic:
-    """Make the requests of a load, always the same."""
+    """Return the requests of a load; they are equal in every call with equal options."""
     rng = np.random.default_rng(0)
     contexts = rng.standard_normal((KINDS, CONTEXT)).round(3)
     arms = rng.standard_normal((KINDS, options.arms, ARM)).round(3)
@@ -98,7 +98,7 @@ def make_traffic(options: argparse.Namespace) -> Traffic:
 
 
 async def _run_load(port: int, options: argparse.Namespace) -> dict[str, Any]:
-    """Put the load on a service and return the measurements."""
+    """Send the load to a service on this port, and return the measurements by name."""
     contexts, arms, chances, lots = make_traffic(options)
     ready = [
         _encode_request(
@@ -145,7 +145,7 @@ def summarize_load(options: argparse.Namespace, latencies: list[float], taken: f
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
-    """Start a service, load it, and end it."""
+    """Start a service, run the load, stop the service, and return the measurements by name."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "load.toml")
         path.write_text(LOOP.format(context=CONTEXT, arm=ARM, wait=options.wait, durability=options.durability))
@@ -225,7 +225,7 @@ def argument_parser(description: str | None) -> argparse.ArgumentParser:
 
 
 def main() -> None:
-    """Print one JSON object."""
+    """Run the load that the command line describes, and print the measurements as one JSON object."""
     print(json.dumps(measure(argument_parser(__doc__).parse_args())))
 
 

@@ -1,4 +1,4 @@
-"""One model: a round against its unavoidable BLAS calls and against plain NumPy. Medians of several repeats."""
+"""Cost of a round with one shared model, against its unavoidable BLAS calls and against plain NumPy, in medians."""
 
 import subprocess
 import sys
@@ -33,9 +33,9 @@ def game(rounds: int, arms: int, dim: int, seed: int = 0) -> tuple[np.ndarray, n
 
 
 def blas_floor_microseconds(arms: int, dim: int, size: int) -> float:
-    """Return the unavoidable microseconds of a sketched round.
+    """Return the microseconds of the BLAS calls that a round with a sketch cannot avoid.
 
-    A round scores K rows, solves once, and decomposes once per `size` rows.
+    A round multiplies K rows by the sketch and solves one system. Once per `size` rows it decomposes the sketch.
     """
     rng = np.random.default_rng(0)
     rows, sketch = rng.standard_normal((arms, dim)), rng.standard_normal((2 * size, dim))
@@ -59,7 +59,7 @@ def blas_floor_microseconds(arms: int, dim: int, size: int) -> float:
 
 
 def dense_round_microseconds(arms: int, dim: int) -> float:
-    """Return microseconds of a dense OFUL round in NumPy: theta, scores, choice, Sherman-Morrison."""
+    """Return the microseconds of a round of dense OFUL in NumPy: theta, scores, choice and update of A^-1."""
     contexts, rewards = game(1, arms, dim)
     rows, inverse, moment = contexts[0], np.eye(dim), np.zeros(dim)
 
@@ -76,9 +76,9 @@ def dense_round_microseconds(arms: int, dim: int) -> float:
 
 
 def round_microseconds(bandit: Any, arms: int, rounds: int, repeats: int = 7) -> float:
-    """Return microseconds per round of `play`, 50 fresh rounds a call, as the runner does.
+    """Return the median microseconds per round of `play` in calls of 50 new rounds, as the runner makes them.
 
-    The first of `repeats + 1` passes fills the model and is not counted.
+    There are `repeats + 1` passes. The first one fills the model and is not counted.
     """
     contexts, rewards = game(rounds, arms, bandit.model.dim)
     times, chunk = [], np.empty((50, arms, bandit.model.dim))
@@ -95,7 +95,7 @@ def round_microseconds(bandit: Any, arms: int, rounds: int, repeats: int = 7) ->
 
 
 def stepwise_microseconds(bandit: Any, arms: int) -> float:
-    """Return microseconds of `decide` and `learn` called from Python."""
+    """Return the microseconds of one `decide` and one `learn`, called from Python."""
     contexts, rewards = game(1, arms, bandit.model.dim)
     rows, reward = contexts[0], float(rewards[0, 0])
 
@@ -114,7 +114,7 @@ print(time.perf_counter() - start)
 
 
 def _first_decision_seconds() -> float:
-    """Return the seconds of a new process until its first decision, with compiled code cached."""
+    """Return the seconds from the start of a new process to its first decision, with compiled code in the cache."""
     run = [sys.executable, "-c", START]
     subprocess.run(run, check=True, capture_output=True)
     return min(float(subprocess.run(run, check=True, capture_output=True, text=True).stdout) for _ in range(3))
@@ -124,7 +124,7 @@ Line = tuple[str, float, str, float, str]
 
 
 def speed_lines() -> list[Line]:
-    """Return (label, measured, unit, ratio or bound, reference) for every line on one model."""
+    """Return the table's lines on one shared model: label, measured value, unit, ratio or bound, and its reference."""
     least = blas_floor_microseconds(
         10, 784, 50
     )  # first: later, freed memory may put its arrays on huge pages, twice as fast for a GEMM
@@ -161,7 +161,11 @@ def speed_lines() -> list[Line]:
 
 
 def regret() -> str:
-    """Return regret on MNIST as ratios: tuned, 20 seeds; and at small reg, ten targets, where fixed sketches fail."""
+    """Return ratios of regrets on MNIST as text.
+
+    The first are those of tuned policies over 20 seeds. The others are at small reg over ten target classes, where
+    sketches of a fixed size fail.
+    """
     from statistics import fmean
 
     def play(name: str, labels: tuple[str, ...], seeds: int) -> list[dict]:

@@ -1,4 +1,4 @@
-"""Durable records: one commit each, and in groups, on the disk of the temporary folder."""
+"""Cost of durable records on the disk of the temporary folder: with one commit per record, and with one per group."""
 
 import tempfile
 from pathlib import Path
@@ -24,7 +24,7 @@ def decisions(count: int) -> list[Decision]:
 
 
 def append_microseconds(size: int, count: int) -> float:
-    """Return microseconds per record, in batches of `size`."""
+    """Return the microseconds per record in which `count` records are appended in batches of `size`."""
     with tempfile.TemporaryDirectory() as folder, SqliteStore(Path(folder) / "log") as store:
         records = decisions(count)
         begun = perf_counter()
@@ -34,7 +34,7 @@ def append_microseconds(size: int, count: int) -> float:
 
 
 def speed_lines() -> list[Line]:
-    """Return all lines on durable records."""
+    """Return the table's lines on durable records."""
     lines: list[Line] = []
     for size, count in GROUPS:
         found = append_microseconds(size, count)

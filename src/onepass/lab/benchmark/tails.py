@@ -1,4 +1,4 @@
-"""Heavy-tailed rewards: a round of Hvt-UCB, against HEAVY-OFUL by two solvers, and sketched against dense."""
+"""Cost of heavy-tailed rewards: Hvt-UCB against HEAVY-OFUL with two solvers, and sketches against dense models."""
 
 import time
 from dataclasses import replace
@@ -16,9 +16,9 @@ PIECES = 6
 
 
 def student_game(rounds: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Make Wang et al.'s problem: 50 fixed unit arms in 2 dimensions, Student t noise of 2.1 degrees.
+    """Return contexts (rounds, 50, 2) and rewards (rounds, 50) of Wang et al.'s problem.
 
-    Contexts have shape (rounds, 50, 2), rewards (rounds, 50).
+    It has 50 fixed arms of length 1, and Student t noise with 2.1 degrees of freedom.
     """
     rng = np.random.default_rng(seed)
     arms, theta = rng.uniform(-1.0, 1.0, (50, 2)), rng.uniform(-1.0, 1.0, 2)
@@ -28,10 +28,10 @@ def student_game(rounds: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 
 def solver_seconds(state: Any, start: np.ndarray) -> tuple[float, float]:
-    """Return seconds in which NumPy solves a round of HEAVY-OFUL, from the estimate of the round before.
+    """Return the seconds of two solvers for one round of HEAVY-OFUL, from the estimate `start` of the last round.
 
-    First by SciPy's L-BFGS-B, then as Wang et al. count it: by gradient steps of 1 / L until the gradient is below 1 /
-    sqrt(T).
+    Both use NumPy. The first solver is SciPy's L-BFGS-B. The second takes gradient steps of length 1 / L until the
+    gradient is below 1 / sqrt(T), as Wang et al. count its cost.
     """
     from scipy.optimize import minimize
 
@@ -54,10 +54,10 @@ def solver_seconds(state: Any, start: np.ndarray) -> tuple[float, float]:
 
 
 def _history_microseconds() -> tuple[float, ...]:
-    """Return microseconds a round over Wang et al.'s 18,000 rounds.
+    """Return four times, in microseconds per round of Wang et al.'s 18,000 rounds.
 
-    Four times: HvtUCB; HeavyOFUL by its own steps; HeavyOFUL by L-BFGS-B; and by gradient descent. The last two are
-    measured on 20 rounds at each of six places.
+    They are the times of HvtUCB, of HeavyOFUL with its default steps, of HeavyOFUL with L-BFGS-B, and of HeavyOFUL with
+    gradient descent. The last two are measured in 20 rounds at each of six points of the game.
     """
     contexts, rewards = student_game(ROUNDS)
     settings: dict[str, Any] = {"dim": 2, "epsilon": 0.99, "nu": 1.31, "horizon": ROUNDS}
@@ -83,7 +83,7 @@ def _history_microseconds() -> tuple[float, ...]:
 
 
 def speed_lines() -> list[Line]:
-    """Return all lines on heavy-tailed rewards."""
+    """Return the table's lines on heavy-tailed rewards."""
     small = round_microseconds(op.HvtUCB(dim=2, nu=1.0), arms=50, rounds=5000)
     fast, slow, general, descent = _history_microseconds()
     dense = round_microseconds(op.HvtUCB(dim=500, nu=1.0), arms=20, rounds=300, repeats=3)

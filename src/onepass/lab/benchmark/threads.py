@@ -59,7 +59,10 @@ def thread_gain(call: Callable[[], Any], seconds: float = 1.0, repeats: int = 5)
 
 
 def speed_lines() -> list[Line]:
-    """Return all lines on threads: two reading threads at d = 784, l = 50, K = 10, and the lock alone."""
+    """Return the table's lines on threads.
+
+    Two threads read one bandit with 784 features, a sketch of 50 rows and 10 arms; then the lock is measured alone.
+    """
     rng, empty = np.random.default_rng(0), EmptyMethods()
     bandit, contexts = op.SOFUL(dim=784, size=50), rng.standard_normal((10, 784))
     bandit.learn(rng.standard_normal((300, 784)), rng.standard_normal(300))

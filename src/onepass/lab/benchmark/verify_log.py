@@ -38,7 +38,10 @@ print(json.dumps([found.ok, *(each.ru_utime + each.ru_stime for each in spent)])
 
 
 def _generate(path: Path, decisions: int, joins: int) -> int:
-    """Write a log of this many decisions with full checkpoints, and return its last sequence number."""
+    """Write a log of this many decisions, and return its last sequence number.
+
+    The log has a full checkpoint after every `joins` joins of decisions and rewards.
+    """
     rng = np.random.default_rng(0)
     theta = rng.standard_normal(DIM) / np.sqrt(DIM)
     with SqliteStore(path, synced=False) as store:
@@ -74,7 +77,7 @@ def measure(path: Path, workers: int) -> dict[str, float]:
 
 
 def compare(decisions: int, joins: int, workers: int) -> dict[str, Any]:
-    """Measure one process and several on one log."""
+    """Return the seconds in which one process and `workers` processes verify one log, and their ratios."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "log.sqlite"
         last = _generate(path, decisions, joins)
@@ -89,7 +92,7 @@ def compare(decisions: int, joins: int, workers: int) -> dict[str, Any]:
 
 
 def _round_seconds(found: dict[str, float]) -> dict[str, float]:
-    """Round seconds to hundredths, and add `cpu`, the seconds of all processors."""
+    """Return the seconds rounded to hundredths, with an entry `cpu` for the processor time of all processes."""
     cpu = found["own"] + found["others"]
     return {"wall": round(found["wall"], 2), "cpu": round(cpu, 2), "own": round(found["own"], 2)}
 

@@ -1,7 +1,7 @@
-"""Adaptive control of linear systems: cost relative to that of the regulator that knows A and B, on the same noise.
+"""Adaptive control of a linear system, whose cost is compared with that of the regulator that knows A and B.
 
-Three states, two inputs, spectral radius 0.9, Q and R the identity. No source prints this experiment: Wang et al.
-section 5.2 name the use.
+Both regulators meet the same noise. The system has three states, two inputs and spectral radius 0.9; Q and R are the
+identity. No paper reports this experiment: Wang et al. name the use in section 5.2.
 """
 
 from collections.abc import Mapping
@@ -25,13 +25,13 @@ def regulator(*, estimator: str, optimism: float, seed: int) -> AdaptiveLQR:
 
 
 def draw_system(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Return A of spectral radius 0.9, and B."""
+    """Draw a system: A (3, 3) with spectral radius 0.9, and B (3, 2)."""
     a = rng.standard_normal((STATES, STATES))
     return a * RADIUS / np.abs(np.linalg.eigvals(a)).max(), rng.standard_normal((STATES, INPUTS))
 
 
 class ControlRun:
-    """A regulator beside the optimal one, each in a system of its own with the same noise."""
+    """Run of a learning regulator beside the optimal one; each acts in its own copy of the system, with equal noise."""
 
     def __init__(self, policy: Policy, noise: Noise, seed: int) -> None:
         self.a, self.b = draw_system(stream(seed, SYSTEM))

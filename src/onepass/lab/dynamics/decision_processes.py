@@ -19,7 +19,19 @@ from onepass.lab.seeds import stream
 
 
 class Process(NamedTuple):
-    """Process of S states and A actions: transitions (S, A, S), mean rewards (S, A), length of an episode, start."""
+    """Decision process of S states and A actions.
+
+    Parameters
+    ----------
+    transitions : array of shape (S, A, S)
+        Probability of every next state, given state and action.
+    rewards : array of shape (S, A)
+        Mean rewards.
+    n_steps : int
+        Number of steps of an episode.
+    start : int
+        First state of every episode.
+    """
 
     transitions: np.ndarray
     rewards: np.ndarray
@@ -28,7 +40,7 @@ class Process(NamedTuple):
 
 
 def chain(n_states: int = 4, n_steps: int = 8) -> Process:
-    """Return RiverSwim: the current carries to the left, where little is paid; the far right pays 1."""
+    """Return the process RiverSwim: a current carries to the left, where rewards are small; the right end pays 1."""
     transitions, rewards = np.zeros((n_states, 2, n_states)), np.zeros((n_states, 2))
     last = n_states - 1
     for s in range(n_states):
@@ -41,9 +53,10 @@ def chain(n_states: int = 4, n_steps: int = 8) -> Process:
 
 
 def grid(side: int = 3, n_steps: int = 6, slip: float = 0.1) -> Process:
-    """Return a square with a goal in the corner opposite the start, which pays 1 a step, and 0.2 beside the start.
+    """Return a process on a square of `side` x `side` places.
 
-    A step goes astray, in an even direction, with probability `slip`.
+    The goal is in the corner opposite the start, and pays 1 in every step. A place beside the start pays 0.2. With
+    probability `slip` a step goes in a random direction.
     """
     moves = ((0, 1), (1, 0), (0, -1), (-1, 0))
     transitions, rewards = np.zeros((side**2, 4, side**2)), np.zeros((side**2, 4))
@@ -57,7 +70,10 @@ def grid(side: int = 3, n_steps: int = 6, slip: float = 0.1) -> Process:
 
 
 def evaluate(process: Process, actions: np.ndarray | None) -> float:
-    """Return the value of the start under actions (H, S), or the largest value if there are none."""
+    """Return the expected reward of an episode under actions (H, S), or the largest possible one for None.
+
+    H is the number of steps of an episode, S the number of states.
+    """
     value = np.zeros(len(process.rewards))
     for h in reversed(range(process.n_steps)):
         q = process.rewards + process.transitions @ value
@@ -70,7 +86,7 @@ def value_iteration(*, process: Process, **options: float | str) -> OptimisticVa
 
 
 class ProcessRun:
-    """An agent in a process; the value of its policy is computed whenever its plan changes."""
+    """Run of an agent in a process; the value of its policy is computed again whenever its plan changes."""
 
     def __init__(self, policy: Policy, noise: Noise, seed: int, process: Process) -> None:
         self.process, self.noise, self.rng = process, noise, stream(seed)

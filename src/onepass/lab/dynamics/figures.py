@@ -13,13 +13,16 @@ from onepass.lab.tables import group_rows, mean_cell, size_columns
 
 
 def _quantiles(values: Sequence[float]) -> tuple[float, float, float]:
-    """Return the 10% quantile, the median and the 90% quantile: a mean would be that of few seeds."""
+    """Return the median between the 10% and the 90% quantile, because a mean would be decided by few seeds."""
     low, high = np.quantile(values, (0.1, 0.9))
     return float(low), median(values), float(high)
 
 
 def _lines(rows: Sequence[Row], value: str, name: str, digits: str) -> list[Line]:
-    """Return one line per noise and policy: median and 90% quantile over seeds."""
+    """Return one line per noise and policy with the median and the 90% quantile of column `value` over seeds.
+
+    `name` is the heading of the columns, and `digits` the format of numbers.
+    """
     return [
         {
             "noise": noise,
@@ -34,7 +37,10 @@ def _lines(rows: Sequence[Row], value: str, name: str, digits: str) -> list[Line
 
 
 def _draw(rows: Sequence[Row], curves: Sequence[Row], value: str, name: str, unit: str, floor: float) -> Picture:
-    """Draw the value over rounds: median, and the band of 10% to 90% of the seeds."""
+    """Draw the median of column `value` over rounds, with the band from the 10% to the 90% quantile of the seeds.
+
+    `name` labels the axis of values, which begins at `floor`, and `unit` labels that of rounds.
+    """
     panels = group_rows(curves, lambda row: row["noise"])
     figure = canvas(8.5, 0.6 + 2.6 * len(panels))
     styles = assign_styles(rows, "policy")

@@ -1,4 +1,4 @@
-"""Studies of worlds with a state: every policy acts in a copy of its own of the same world, with the same noise."""
+"""Studies of worlds with a state: every policy acts in its own copy of the same world, with equal noise."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -32,10 +32,10 @@ def noises(scale: float) -> Mapping[str, Noise]:
 
 
 class Run(Protocol):
-    """A policy in one world."""
+    """Play of one policy in one world."""
 
     def advance(self, rounds: int) -> Mapping[str, float]:
-        """Act for some rounds and return what is measured after them."""
+        """Act for `rounds` rounds, and return what is measured after them, by name."""
         ...
 
 

@@ -1,1 +1,1 @@
-"""Kernel bandits: fixed arms whose mean reward is no linear function of them."""
+"""Kernel bandits: the arms are fixed, and mean rewards are nonlinear functions of their features."""

@@ -11,7 +11,10 @@ from onepass.lab.tables import cost_columns, group_rows, mean_cell, policy_label
 
 
 def kernel_lines(rows: Sequence[Row]) -> list[Line]:
-    """Return one line per policy; the ratio to exact GP-UCB is taken seed by seed, then averaged."""
+    """Return one line per policy.
+
+    The ratio to the regret of exact GP-UCB is computed for every seed, then averaged.
+    """
     exact = {row["seed"]: row["cumulative_regret"] for row in rows if row["policy"] == "GPUCB"}
     lines = []
     for label, own in group_rows(rows, policy_label).items():
@@ -34,7 +37,7 @@ def kernel_lines(rows: Sequence[Row]) -> list[Line]:
 
 
 def _draw_kernel(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
-    """Draw regret, dictionary with effective dimension, and time over rounds; memory as bars."""
+    """Draw regret, dictionary size with effective dimension, and time over rounds; memory is drawn as bars."""
     figure = canvas(10, 7.6)
     axes = figure.subplot_mosaic([["regret", "dictionary"], ["time", "memory"]])
     styles = assign_styles(rows, "policy")
@@ -71,7 +74,7 @@ def _mean_only(values: Sequence[float]) -> tuple[float, float, float]:
 
 
 def _round_times(curves: Sequence[Row]) -> list[Row]:
-    """Add the microseconds a round since the previous checkpoint to the rows of one policy."""
+    """Return the rows of one policy with the microseconds per round since the checkpoint before."""
     found = []
     for own in group_rows(curves, lambda row: row["seed"]).values():
         for before, after in pairwise([{"round": 0, "seconds": 0.0}, *sorted(own, key=lambda row: row["round"])]):

@@ -38,7 +38,10 @@ class Problem(Protocol):
 
 @dataclass(frozen=True)
 class NoisyFunction:
-    """Problem with reward = expected[arm] + noise eps_t, where one eps_t ~ N(0, 1) a round serves all arms."""
+    """Problem in which the reward of round t is expected[arm] + noise eps_t.
+
+    eps_t is standard normal and equal for all arms. `expected` has shape (A,), and `kernel` is what policies are given.
+    """
 
     arms: np.ndarray
     expected: np.ndarray
@@ -52,7 +55,11 @@ class NoisyFunction:
 
 @dataclass(frozen=True)
 class GaussianProcess:
-    """Function drawn from the GP of the kernel that policies are given; the seed draws arms and function."""
+    """Factory of problems whose expected rewards are drawn from a Gaussian process.
+
+    Policies are given its kernel. `arms` maps a generator to the arms (A, d), and `noise` is the standard deviation of
+    rewards. The seed determines arms and function.
+    """
 
     arms: Callable[[np.random.Generator], np.ndarray]
     kernel: Kernel
@@ -65,24 +72,27 @@ class GaussianProcess:
 
 
 def gp_draw(kernel: Kernel, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Return L z with L L^T = k(rows, rows) + jitter, z standard normal: shape (n, d) -> (n,)."""
+    """Draw values (n,) at rows (n, d) from the Gaussian process of mean 0 and this kernel.
+
+    The values are L z, with standard normal z and the Cholesky factor L of the kernel matrix plus a tiny multiple of I.
+    """
     gram = kernel(rows, rows)
     gram.flat[:: len(rows) + 1] += JITTER
     return np.linalg.cholesky(gram) @ rng.standard_normal(len(rows))
 
 
 def line(count: int) -> np.ndarray:
-    """Return a grid of [0, 1], shape (count, 1)."""
+    """Return `count` equidistant points of [0, 1], of shape (count, 1)."""
     return np.linspace(0.0, 1.0, count)[:, None]
 
 
 def mesh(*axes: np.ndarray) -> np.ndarray:
-    """Return all points of a product of axes, (number of points, number of axes), the last axis fastest."""
+    """Return all points of the product of the axes, of shape (points, axes); the last coordinate varies fastest."""
     return np.stack([part.ravel() for part in np.meshgrid(*axes, indexing="ij")], axis=1)
 
 
 def grid(rng: np.random.Generator, count: int) -> np.ndarray:
-    """Return the points of `line`; the generator is ignored."""
+    """Return the points of `line`; the generator `rng` is ignored."""
     return line(count)
 
 
@@ -105,7 +115,7 @@ def sobol(rng: np.random.Generator, count: int, dim: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class NegatedFunction:
-    """Function to minimize, negated and standardized over the arms."""
+    """Factory of problems from a function to minimize, which is negated and standardized over the arms."""
 
     function: Callable[[np.ndarray], np.ndarray]
     arms: Callable[[np.random.Generator], np.ndarray]
@@ -119,9 +129,9 @@ class NegatedFunction:
 
 
 def branin(x: np.ndarray) -> np.ndarray:
-    """Return Branin's function of rows in [0, 1]^2: (n, 2) -> (n,), minimum 0.397887.
+    """Return the values (n,) of Branin's function at rows (n, 2) in [0, 1]^2, which stand for [-5, 10] x [0, 15].
 
-    The rows stand for [-5, 10] x [0, 15].
+    The least value is 0.397887.
     """
     u, v = 15.0 * x[:, 0] - 5.0, 15.0 * x[:, 1]
     bowl = v - 5.1 / (4.0 * np.pi**2) * u**2 + 5.0 / np.pi * u - 6.0
@@ -147,7 +157,7 @@ HARTMANN_CENTRES = 1e-4 * np.array(
 
 
 def hartmann6(x: np.ndarray) -> np.ndarray:
-    """Return Hartmann's function of rows in [0, 1]^6: (n, 6) -> (n,), minimum -3.32237."""
+    """Return the values (n,) of Hartmann's function at rows (n, 6) in [0, 1]^6; the least value is -3.32237."""
     distances = (HARTMANN_SCALES * (x[:, None, :] - HARTMANN_CENTRES) ** 2).sum(axis=2)
     return -np.exp(-distances) @ np.array([1.0, 1.2, 3.0, 3.2])
 
@@ -186,7 +196,7 @@ class DigitsTuning:
 
 
 def split(rng: np.random.Generator) -> tuple[Examples, Examples]:
-    """Return random rows of digits to fit and others to hold out, pixels in [0, 1]."""
+    """Return random examples of digits to fit a model to, and others to test it on, with pixels in [0, 1]."""
     digits = load("digits")
     order = rng.permutation(len(digits.rows))
     fitted, held = order[:FITTED], order[FITTED : FITTED + HELD]
@@ -195,7 +205,7 @@ def split(rng: np.random.Generator) -> tuple[Examples, Examples]:
 
 @cache
 def _accuracies() -> np.ndarray:
-    """Return the mean accuracy of every setting over ten splits, (5000,); about 20 s, once per process."""
+    """Return the mean accuracy (5000,) of every setting over ten splits; it takes 20 seconds once per process."""
     total = np.zeros((ALPHAS.size, GAMMAS.size, POWERS.size))
     meter = Meter("digits-tuning: the accuracy of every setting", SPLITS * POWERS.size)
     meter.bar.disable = True  # lines, since the bar of a run may be up
@@ -211,9 +221,10 @@ def _accuracies() -> np.ndarray:
 
 
 def grid_accuracies(fitted: Examples, held: Examples, alphas: np.ndarray, gammas: np.ndarray) -> np.ndarray:
-    """Return the accuracy of KernelRidge for every alpha and gamma, from one decomposition per gamma.
+    """Return the accuracies (alphas, gammas) on the examples `held` of KernelRidge, fitted to the examples `fitted`.
 
-    K = Q diag(w) Q^T, so the predictions of alpha are k(held, fitted) Q diag(1 / (w + alpha)) Q^T Y.
+    One decomposition K = Q diag(w) Q^T of the kernel matrix serves all alphas of a gamma. The predictions for alpha are
+    k(held, fitted) Q diag(1 / (w + alpha)) Q^T Y, with one-hot targets Y.
     """
     (rows, labels), (others, truth) = fitted, held
     targets = np.eye(10)[labels]
@@ -229,7 +240,7 @@ def grid_accuracies(fitted: Examples, held: Examples, alphas: np.ndarray, gammas
 
 
 def _squared_distances(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Return squared distances of rows, shapes (n, d) and (m, d) -> (n, m)."""
+    """Return the squared distances (n, m) between rows x (n, d) and rows y (m, d)."""
     from sklearn.metrics.pairwise import euclidean_distances
 
     return euclidean_distances(x, y, squared=True)

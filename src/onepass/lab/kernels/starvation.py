@@ -33,14 +33,17 @@ DRAWN = slice(None, None, 5)  # points of the grid in the curves
 
 
 class Belief(NamedTuple):
-    """Mean and standard deviation of f, each (A,)."""
+    """Posterior mean and standard deviation of f at every arm, both of shape (A,)."""
 
     means: np.ndarray
     deviations: np.ndarray
 
 
 def exact_belief(kernel: Kernel, reg: float, rows: np.ndarray, values: np.ndarray, arms: np.ndarray) -> Belief:
-    """Return the GP's posterior: rows (n, d), values (n,), arms (A, d)."""
+    """Return the posterior of the Gaussian process at arms (A, d), after values (n,) at rows (n, d).
+
+    `reg` is the variance of the noise.
+    """
     inverse = np.linalg.inv(kernel(rows, rows) + reg * np.eye(len(rows)))
     across = kernel(arms, rows)
     variances = kernel.diagonal(arms) - np.einsum("ij,jk,ik->i", across, inverse, across, optimize=True)
@@ -48,9 +51,10 @@ def exact_belief(kernel: Kernel, reg: float, rows: np.ndarray, values: np.ndarra
 
 
 class SubsetOfRegressors:
-    """BKB's dictionary and mean, with the variance reg z^T V^-1 z of the subset of regressors.
+    """Model with the dictionary and the mean of BKB, but with the variance of the subset of regressors.
 
-    V = Z^T Z + reg I. This variance lacks the part of the kernel that z cannot represent.
+    For a feature vector z this variance is reg z^T V^-1 z with V = Z^T Z + reg I. It lacks the part of the kernel that
+    z cannot represent.
     """
 
     def __init__(self, *, arms: np.ndarray, kernel: Kernel, reg: float, seed: int) -> None:
@@ -179,7 +183,7 @@ class StarvationStudy:
 
 
 class StarvationTrial:
-    """Trial on one f, evaluated at random grid points up to 0.5, with repetition."""
+    """Trial on one function f, which is evaluated at random grid points of [0, 0.5], with repetition."""
 
     def __init__(self, study: StarvationStudy, policies: Sequence[Policy], seed: int) -> None:
         self.study, self.policies, self.seed = study, policies, seed

@@ -147,7 +147,7 @@ def play(bandit: Any, problem: Problem, start: int, rounds: int) -> PlayResult:
 
 
 def model_of_bandit(bandit: Any) -> Any:
-    """Return the model of a bandit; other policies are their own model."""
+    """Return the model of a bandit, or the object itself if it has no model."""
     return getattr(bandit, "model", bandit)
 
 
@@ -171,7 +171,7 @@ class Averages(NamedTuple):
 
 
 class Uniform:
-    """Uniform random arm; recommends the arm with the largest mean reward."""
+    """Player that draws arms uniformly, and recommends the arm with the largest mean reward."""
 
     dictionary_size = None
 

@@ -30,7 +30,10 @@ from onepass.lab.policy import Policy
 
 
 def GPTS(*, arms: np.ndarray, kernel: Kernel, reg: float, exploration: float | None = None, seed: int = 0) -> Bandit:
-    """Make Thompson sampling with the exact posterior; `exploration=None` is sqrt(reg), the posterior itself."""
+    """Make Thompson sampling with the exact posterior.
+
+    `exploration` is the factor of posterior draws; None means sqrt(reg), with which draws are those of the posterior.
+    """
     return GPUCB(arms, kernel, reg=reg, exploration=thompson(reg, exploration), seed=seed)
 
 
@@ -44,7 +47,10 @@ def BKBTS(
     fit_after: int = 0,
     seed: int = 0,
 ) -> Bandit:
-    """Make Thompson sampling with BKB's posterior; `exploration=None` is sqrt(reg), the posterior itself."""
+    """Make Thompson sampling with BKB's posterior.
+
+    `exploration` is the factor of posterior draws; None means sqrt(reg), with which draws are those of the posterior.
+    """
     rule = thompson(reg, exploration)
     return BKB(arms, kernel, reg=reg, exploration=rule, normalize=normalize, fit_after=fit_after, seed=seed)
 
@@ -59,7 +65,10 @@ EXACT, BUDGETED = Policy("GPUCB", "GPUCB", RULE), Policy("BKB", "BKB", RULE)
 
 
 def policies(many: bool = False, **params: Any) -> tuple[Policy, ...]:
-    """Return all policies with `params` beside reg; `many` arms leave out exact Thompson sampling, which is slow."""
+    """Return all policies with the parameters `params`, to which `reg` is added.
+
+    If `many` is True, there are many arms, and exact Thompson sampling, which is slow then, is left out.
+    """
     options = {**RULE, **params}
     found = (
         Policy("GPUCB", "GPUCB", options),
@@ -72,7 +81,7 @@ def policies(many: bool = False, **params: Any) -> tuple[Policy, ...]:
 
 
 def _policies_with_fit(*known: Policy) -> tuple[Policy, ...]:
-    """Return the policies, choosing kernel parameters and reg themselves after 50 random plays."""
+    """Return variants of the policies `known` that fit kernel parameters and reg after 50 random plays."""
     return tuple(Policy(f"{p.label} fitted", p.recipe, {**p.params, "fit_after": 50}) for p in known)
 
 

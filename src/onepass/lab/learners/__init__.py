@@ -1,1 +1,1 @@
-"""Online learners: mistakes on streams of examples; the sketch of a growing kernel matrix."""
+"""Online learners: their mistakes on streams of examples, and the sketch of a growing kernel matrix."""

@@ -28,7 +28,10 @@ RATED = ("german", "svmguide3", "spambase", "ijcnn1", "german-1", "german-2")
 
 
 def rate_in_paper(experiment: str, policy: str) -> str:
-    """Return Wen, Zhang et al.'s rate of a policy, or an empty string; `experiment` as in `onepass list`."""
+    """Return the mistake rate that Wen, Zhang et al. print for a policy, as text, or an empty string.
+
+    `experiment` is its name in `onepass list`.
+    """
     name, known = experiment.removeprefix("learners-").removesuffix("-published"), RATES.get(policy, "").split()
     place = RATED.index(name) if name in RATED else len(RATED)
     return known[place] if place < len(known) else ""

@@ -1,11 +1,11 @@
-"""KuaiRec's fully observed matrix as a stream of watch ratios, in the order of time (Wen, Zhang et al. D.2).
+"""KuaiRec's fully observed matrix as a stream of watch ratios in order of time (Wen, Zhang et al. D.2).
 
-    label = 1 where watch_ratio > 0.75, else -1
-    row   = (the user's columns, the columns of the video on that day), standardized over the tables; text as numbers
-            of its sorted values
+The label of an event is 1 if its watch ratio is above 0.75, else -1. Its row has the columns of the user and those of
+the video on that day. They are standardized over the tables, and a text is replaced by its place among the sorted
+texts.
 
-Rows of the matrix without a time are left out, as in Wen, Zhang et al., who count 4,494,578 that have one. Which
-columns they take, they do not say: here all columns of `user_features.csv` and of `item_daily_features.csv`.
+Events without a time are left out, as in Wen, Zhang et al., who count 4,494,578 that have one. The paper does not say
+which columns it uses: here they are all columns of `user_features.csv` and of `item_daily_features.csv`.
 """
 
 from functools import cache
@@ -23,7 +23,21 @@ FILES = tuple(f"KuaiRec/data/{name}.csv" for name in ("small_matrix", "user_feat
 
 
 class Tables(NamedTuple):
-    """Columns of users (U, f) and of videos by day (V, g), and for every event its places in them and its label."""
+    """Tables of KuaiRec, joined.
+
+    Parameters
+    ----------
+    users : array of shape (U, f)
+        Standardized columns of users.
+    videos : array of shape (V, g)
+        Standardized columns of videos, one row per video and day.
+    user : array of shape (n,), int
+        Row of `users` that belongs to an event, in the order of time.
+    video : array of shape (n,), int
+        Row of `videos` that belongs to an event.
+    labels : array of shape (n,)
+        Label of every event, 1 or -1.
+    """
 
     users: np.ndarray
     videos: np.ndarray
@@ -57,7 +71,7 @@ class KuaiRec:
 
 
 def _read_tables(paths: list[Path]) -> Any:
-    """Read the three tables and join them."""
+    """Read the tables of events, users and videos from these paths, and join them."""
     import polars as pl
 
     try:
@@ -82,7 +96,10 @@ def _read_tables(paths: list[Path]) -> Any:
 
 
 def _standardize(table: Any) -> np.ndarray:
-    """Return the columns of a table as numbers of mean 0 and deviation 1; text by the place among its sorted values."""
+    """Return the columns of a table as numbers with mean 0 and standard deviation 1.
+
+    A text counts as its place among the sorted texts of its column, and a missing value as 0 before the scaling.
+    """
     import polars as pl
 
     numbers = [pl.col(name).rank("dense") if kind == pl.String else pl.col(name) for name, kind in table.schema.items()]

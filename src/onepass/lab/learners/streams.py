@@ -26,7 +26,7 @@ class Examples(NamedTuple):
 
 
 class Stream(Protocol):
-    """Examples in order; `majority` is the label of most of them, known in hindsight."""
+    """Examples in a fixed order; `majority` is the label, -1 or 1, that most of them have."""
 
     @property
     def majority(self) -> float: ...

@@ -85,9 +85,10 @@ WIDTHS = {  # the best widths of `onepass tune` are 2^(i / 2) for these i, in th
 
 
 def policies_at_best_width(name: str, budget: int, examples: int) -> tuple[Policy, ...]:
-    """Return every learner at the width that `onepass tune` found on other examples, on ijcnn1 for sets of `ELSEWHERE`.
+    """Return every learner at the kernel width that `onepass tune` found on other examples.
 
-    Sketches are updated as often as in the paper.
+    `name` is the data set; for those in `ELSEWHERE` the width is that of ijcnn1. Sketches are updated as often as in
+    the paper.
     """
     place, found = list(SETS).index(name if name in SETS else "ijcnn1"), []
     for label, policy in learner_policies(budget).items():

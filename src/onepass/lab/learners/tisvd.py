@@ -1,10 +1,12 @@
 """Decompositions of a matrix that low-rank updates change: TISVD against full recomputation.
 
-gaussian   M_0 (100, 100) of N(0, 1); an update adds B^T C, B and C (3, 100) of N(0, 1)
-kernel     M_n = S^T K_n S, (s, s), of the first n points; point n + 1 changes it by a b^T + b a^T
-error = ||M_n - M~_n|| / ||M_n||
+- gaussian: M_0 (100, 100) is standard normal, and an update adds B^T C with standard normal B and C (3, 100)
+- kernel: M_n = S^T K_n S, of shape (s, s), is the sketched kernel matrix of the first n points; the next point changes
+  it by a b^T + b a^T
 
-Source: Wen, Zhang et al. figure 4, which is the first.
+The error of an approximation M~_n is ||M_n - M~_n|| / ||M_n|| in the spectral norm.
+
+Source: Wen, Zhang et al. figure 4, which is the first of them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -30,7 +32,7 @@ FIRST = 200  # number of points in the sketched kernel before the first update
 
 
 class TISVD:
-    """Leading singular triplets, updated from the change alone: O(s k^2) an update."""
+    """Truncated SVD with k singular triplets, updated from the change of the matrix alone in O(s k^2)."""
 
     def __init__(self, *, rank: int, matrix: np.ndarray) -> None:
         self.held = learner.TISVD(rank, matrix)
@@ -43,7 +45,10 @@ class TISVD:
 
 
 class SymmetricTISVD:
-    """Leading eigenpairs of a positive semi-definite M, updated from a b^T + b a^T: the compiled form of FORKS."""
+    """Truncated eigendecomposition of a positive semi-definite matrix, updated from its change a b^T + b a^T.
+
+    This is the compiled form that FORKS uses.
+    """
 
     def __init__(self, *, rank: int, matrix: np.ndarray) -> None:
         self.rank = rank
@@ -59,7 +64,7 @@ class SymmetricTISVD:
 
 
 class FullSVD:
-    """Full SVD of M, recomputed at every update: O(s^3), with the least error that rank k can have."""
+    """Full SVD of the matrix, recomputed at every update in O(s^3); no approximation of rank k has a smaller error."""
 
     def __init__(self, *, rank: int, matrix: np.ndarray) -> None:
         self.rank = rank
@@ -74,7 +79,7 @@ class FullSVD:
 
 
 class FullEigh:
-    """Eigenpairs of the symmetric M, recomputed at every update: O(s^3)."""
+    """Full eigendecomposition of a symmetric matrix, recomputed at every update in O(s^3)."""
 
     def __init__(self, *, rank: int, matrix: np.ndarray) -> None:
         self.rank = rank
@@ -89,7 +94,7 @@ class FullEigh:
 
 
 class RandomizedSVD:
-    """Randomized SVD of scikit-learn, recomputed at every update: O(s^2 k)."""
+    """Randomized SVD of scikit-learn with k triplets, recomputed at every update in O(s^2 k)."""
 
     def __init__(self, *, rank: int, matrix: np.ndarray) -> None:
         self.rank, self.random = rank, np.random.RandomState(0)
@@ -139,14 +144,14 @@ DECOMPOSITION = Figure("decomposition", _decomposition_lines, _draw_decompositio
 
 
 class GaussianMatrix:
-    """Gaussian matrix (size, size) and its Gaussian updates of rank 3."""
+    """Standard normal matrix of shape (size, size), to which random matrices of rank 3 are added."""
 
     def __init__(self, seed: int, size: int, rounds: int) -> None:
         self.rng = np.random.default_rng(seed)
         self.matrix = self.rng.standard_normal((size, size))
 
     def grow(self) -> tuple[np.ndarray, np.ndarray]:
-        """Change the matrix by left right^T, and return both factors (size, 3)."""
+        """Add left right^T to the matrix, and return the factors left and right, both of shape (size, 3)."""
         left, right = self.rng.standard_normal((2, len(self.matrix), 3))
         self.matrix += left @ right.T
         return left, right

@@ -112,9 +112,10 @@ class MatrixTrial:
 
 
 def errors(gram: np.ndarray, spectrum: np.ndarray, approximation: np.ndarray, reg: float) -> dict[str, float | None]:
-    """Return both errors of A_hat (dim, dim).
+    """Return the spectral error and the relative error of the inverse of an approximation A_hat (dim, dim).
 
-    The error of the inverse is None if `spectrum`, the eigenvalues of the Gram matrix, is empty.
+    `gram` is the exact Gram matrix without reg, and `spectrum` its eigenvalues. If `spectrum` is empty, the error of
+    the inverse is None.
     """
     exact = gram + reg * np.eye(len(gram))
     spectral = float(np.abs(np.linalg.eigvalsh(exact - approximation)).max())

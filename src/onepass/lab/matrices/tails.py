@@ -1,8 +1,11 @@
-"""Spectral error that a sketch of l rows may make on the rows that a bandit plays (Wen, Yin et al. figure 1 c).
+"""Spectral error that a sketch of l rows can have on the rows that a bandit plays (Wen, Yin et al. figure 1 c).
 
-    Delta_t = min over k < l of ||X - X_k||_F^2 / (l - k),   X: the first t rows, X_k: the best approximation of rank k
+After t rows X, the bound on the error is
 
-Above t^(1/3) the regret that is proved of a fixed sketch is linear: log Delta_t / log t is drawn beside 1/3.
+    Delta_t = min over k < l of ||X - X_k||_F^2 / (l - k)
+
+where X_k is the best approximation of X with rank k. Above t^(1/3), the proved regret of a fixed sketch is linear, so
+log Delta_t / log t is drawn beside 1/3.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -41,7 +44,10 @@ class Tail:
         self.size = size
 
     def error(self, spectrum: np.ndarray) -> float:
-        """Return min over k < l of the sum of all but the k largest eigenvalues, over l - k."""
+        """Return the bound on the spectral error, given the eigenvalues (dim,) of X^T X.
+
+        It is the least value, over k < size, of the sum of all but the k largest eigenvalues divided by size - k.
+        """
         descending = np.maximum(np.sort(spectrum)[::-1], 0.0)
         rest = descending.sum() - np.concatenate([[0.0], np.cumsum(descending)[: self.size - 1]])
         return float((np.maximum(rest, 0.0) / (self.size - np.arange(len(rest)))).min())
@@ -170,7 +176,7 @@ class TailTrial:
 
 
 def _crossing(points: Sequence[Mapping[str, Any]]) -> int | None:
-    """Return the first round from which on the exponent stays above 1/3, None if it ends below."""
+    """Return the first round from which on the exponent stays above 1/3, or None if it ends below."""
     above = [point["exponent"] is not None and point["exponent"] > LIMIT for point in points]
     if not above[-1]:
         return None

@@ -1,1 +1,1 @@
-"""A simulated news site: articles with features that come and go, and clicks that come late."""
+"""A simulated news site: articles are published and withdrawn, and clicks arrive minutes after the decision."""

@@ -1,9 +1,9 @@
-"""Costs of a news site's first days: the bandit alone, without a service, with one change at a time.
+"""Costs of the first days of a news site: click rates of the bandit without a service, with one change at a time.
 
     python -m onepass.lab.news.costs --seeds 10
 
-A line has expected click rates of all days and of the last five days, as shares of the best fixed policy's rates
-(oracle.py). It takes five seconds of one processor.
+A printed line has the expected click rates of all days and of the last five days, as shares of the rates of the best
+fixed policy (oracle.py). It takes five seconds of one processor.
 """
 
 import argparse
@@ -25,13 +25,13 @@ WAYS = (AS_IT_IS, GREEDY, AT_ONCE, TOLD)
 
 
 class BanditPolicy:
-    """Bandit with the interface of the study's policies."""
+    """Adapter that gives a bandit the methods `decide` and `learn` of the study's policies."""
 
     def __init__(self, bandit: Bandit) -> None:
         self.bandit = bandit
 
     def decide(self, user: Any, articles: Any) -> Any:
-        """Choose an article."""
+        """Choose one of the articles for a user, and return the bandit's decision."""
         return self.bandit.decide(user, arms=articles)
 
     def learn(self, decision: Any, reward: float) -> None:
@@ -40,9 +40,9 @@ class BanditPolicy:
 
 
 def click_probabilities(requests: Sequence[Request], seed: int, way: str) -> np.ndarray:
-    """Return the click probability (n,) of the article shown at every request.
+    """Return the click probability (n,) of the article that the bandit shows at every request.
 
-    `seed` is the seed of the bandit, and `way` is one of `WAYS`.
+    `seed` is the seed of the bandit, and `way` is one of `WAYS`, the changes of the bandit.
     """
     bandit = InteractionBandit(seed=seed, exploration=UCB(0.0) if way == GREEDY else None)
     server, found = Server(BanditPolicy(bandit)), list[float]()
@@ -61,7 +61,7 @@ def click_probabilities(requests: Sequence[Request], seed: int, way: str) -> np.
 
 
 def main() -> None:
-    """Print one line per seed and way."""
+    """Run the bandit for every seed and way, and print one line for each."""
     parser = argparse.ArgumentParser(description="What the first days of a simulated news site cost.")
     parser.add_argument("--seeds", type=int, default=10, help="how many sites (default 10)")
     parser.add_argument("--first", type=int, default=0, help="the first seed (default 0)")

@@ -1,10 +1,10 @@
-"""Costs of delays: clicks that come minutes, hours or a day later, and are learned in another order.
+"""Costs of delays: clicks arrive minutes, hours or a day later, and are learned in another order.
 
-    delay ~ exponential(mean)      deadline = 3 means      (a twentieth of the clicks comes later, and is never known)
+Delays are exponential. The deadline is three means, so a twentieth of the clicks comes later and is never learned.
 
-The site is the news site without articles' own appeal. Every bandit is behind `PendingRewards`, in the loop of
-docs/first_loop.md. "no delay" is the bandit without it, which learns every reward before the next request. Delays of
-all policies are multiples of one draw, so all policies meet the same visitors.
+The site is the news site in which articles have no appeal beyond their features. Every bandit is behind
+`PendingRewards`, in the loop of docs/first_loop.md. "no delay" is the bandit without it, which learns every reward
+before the next request. Delays of all policies are multiples of one draw, so all policies meet the same visitors.
 """
 
 from collections.abc import Sequence

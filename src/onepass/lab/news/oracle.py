@@ -1,7 +1,8 @@
 """Best fixed policy on all pairs of features of user and article, fitted to the true click probabilities.
 
-    theta = argmin sum over requests and articles of (chance - x^T theta)^2,     x = vec((1, user) (1, article)^T)
-    shows the article with the largest x^T theta
+It shows the article with the largest x^T theta, where x = vec((1, user) (1, article)^T) and theta minimizes
+
+    sum over requests and articles of (click probability - x^T theta)^2
 
 `InteractionBandit` has weights for the same pairs. The fixed policy learns the probabilities of all offered articles at
 every third request, from the days on which it is evaluated. An online policy never sees these.
@@ -24,7 +25,7 @@ AT_ARTICLE = {name: place for place, name in enumerate(ARTICLE)}
 
 
 def user_row(user: Mapping[str, Any]) -> np.ndarray:
-    """Return the features of a user (user,), in the order of `USER`."""
+    """Return the features of a user as an array (u,), in the order of `USER`."""
     row = np.zeros(len(USER))
     row[[AT_USER[name] for name in (user["country"], user["device"], *user["interests"], "always")]] = 1.0
     if user["age"] is None:
@@ -35,7 +36,7 @@ def user_row(user: Mapping[str, Any]) -> np.ndarray:
 
 
 def article_rows(articles: Mapping[str, Mapping[str, Any]]) -> np.ndarray:
-    """Return the features of articles (K, article), in the order of `ARTICLE`."""
+    """Return the features of K articles as an array (K, a), in the order of `ARTICLE`."""
     rows = np.zeros((len(articles), len(ARTICLE)))
     for row, one in zip(rows, articles.values(), strict=True):
         row[[AT_ARTICLE[name] for name in (one["topic"], one["author"], "always")]] = 1.0

@@ -32,7 +32,7 @@ RULES: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Choice:
-    """Index of an article, with the details that learning needs."""
+    """Choice of an article by its index among those on offer, with the details that learning needs."""
 
     index: int
     details: Any

@@ -1,5 +1,7 @@
 """Simulated news site: users and articles are records, and clicks are rare and arrive minutes later.
 
+A click has the log odds
+
     log odds of a click = base + country + topic + author + country x topic + device x topic + country x author
                           + age x topic (+ age^2 x topic) + interest - hours / 50 + the article's own appeal
 

@@ -100,7 +100,7 @@ async def _run_service(requests: list[Request], seed: int, folder: Path) -> Serv
 
 
 class _Visits:
-    """Visitors who come one after the other, and their clicks that have not arrived yet."""
+    """Visitors of the site, who come one after the other, with their clicks that have not arrived yet."""
 
     def __init__(self, client: httpx.AsyncClient, clock: SiteClock, loop: Loop) -> None:
         self.client, self.clock, self.loop = client, clock, loop
@@ -138,7 +138,7 @@ class _Visits:
         self.behind.append(max(self._due - self.loop.learner.learned, 0))
 
     async def post(self, what: str, body: Any) -> Any:
-        """Post JSON to the service, and return its answer; ValueError if it refuses."""
+        """Post JSON to the service's path `what`, and return the answer. Raises ValueError if the service refuses."""
         answer = await self.client.post(what, json=body)
         if answer.status_code != httpx.codes.OK:
             raise ValueError(f"the service refused: {answer.text}")
@@ -146,7 +146,11 @@ class _Visits:
 
 
 class Rates(NamedTuple):
-    """Click rates by day, (days,) each: of the service, the best fixed policy, the best article, a random article."""
+    """Click rates by day, each of shape (days,).
+
+    `fixed` is the rate of the best fixed policy, `best` that of the best article of each request, `any` that of a
+    random article, and `served` that of the service, whose other results are in `run`.
+    """
 
     served: np.ndarray
     fixed: np.ndarray
@@ -155,7 +159,7 @@ class Rates(NamedTuple):
     run: ServiceRun
 
     def shares_of_best(self, last: int = LAST) -> tuple[float, float]:
-        """Return the click rate of the last days, as shares of the best fixed policy's and the best articles'."""
+        """Return the service's click rate of the last days, relative to the best fixed policy and the best articles."""
         own = self.served[-last:].mean()
         return own / self.fixed[-last:].mean(), own / self.best[-last:].mean()
 
@@ -177,7 +181,7 @@ def rates(seed: int, days: int, folder: Path) -> Rates:
 
 
 def main() -> None:
-    """Print one line per seed."""
+    """Run the service for every seed, and print one line for each."""
     parser = argparse.ArgumentParser(description="A simulated news site before a decision service.")
     parser.add_argument("--seeds", type=int, default=3, help="how many sites (default 3)")
     parser.add_argument("--first", type=int, default=0, help="the first seed (default 0)")

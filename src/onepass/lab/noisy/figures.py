@@ -1,4 +1,7 @@
-"""Table, bars and picture of the bake-off of noisy worlds: gains over a uniform choice, relative to rivals."""
+"""Table, bars and picture of the bake-off of noisy worlds: gains over a uniform choice, relative to rivals.
+
+A gain is the mean reward of a policy less that of uniform random choices.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from math import exp, log, sqrt
@@ -67,7 +70,10 @@ def common_orders(rows: Sequence[Row]) -> list[Row]:
 
 
 class World:
-    """Rows of one world in the orders that all have played: gains over a uniform choice by policy and order."""
+    """Results of one world in the orders that our policy and all rivals have played.
+
+    `gains` maps a policy and an order to the gain: its mean reward less that of a uniform choice.
+    """
 
     def __init__(self, name: str, rows: Sequence[Row]) -> None:
         self.name, self.rows = name, (rows := common_orders(rows))
@@ -84,15 +90,16 @@ class World:
         return fmean(own) if own else None
 
     def best(self, groups: Iterable[str]) -> str | None:
-        """Return the policy of these groups with the largest mean gain in hindsight."""
+        """Return the policy of these groups with the largest mean gain in hindsight, or None if none has played."""
         wanted = set(groups)
         labels = [label for label, group in self.groups.items() if group in wanted]
         return max(labels, key=lambda label: fmean(self.gains[label].values()), default=None)
 
     def ratio(self, label: str, groups: Iterable[str], least: float = LEAST_GAIN) -> Ratio | None:
-        """Return the gain of a policy relative to the best of these groups, over the orders that both have played.
+        """Return the gain of a policy relative to the best policy of these groups, over the orders that both played.
 
-        None if one has not played, or if the rival gains at most the share `least` of the range.
+        The result is None if one of them has not played, or if the rival gains at most the share `least` of the range
+        of rewards.
         """
         rival = self.best(groups)
         ours, theirs = self.gains.get(label, {}), self.gains.get(rival or "", {})
@@ -103,7 +110,7 @@ class World:
 
 
 def worlds(rows: Sequence[Row]) -> list[World]:
-    """Return the worlds of the rows, by kind and name."""
+    """Return the worlds of the rows, sorted by kind and name."""
     groups = group_rows(rows, lambda row: row["world"])
     return [World(name, groups[name]) for name in sorted(groups, key=lambda name: (groups[name][0]["kind"], name))]
 
@@ -155,12 +162,12 @@ def lines(rows: Sequence[Row]) -> list[Line]:
 
 
 def geometric_mean(ratios: Mapping[str, Ratio]) -> float:
-    """Return the geometric mean of ratios; those below `LEAST_RATIO` count as this."""
+    """Return the geometric mean of the ratios, of which those below `LEAST_RATIO` count as `LEAST_RATIO`."""
     return exp(fmean(log(max(ratio.value, LEAST_RATIO)) for ratio in ratios.values()))
 
 
 def ratios(found: Sequence[World], label: str, groups: Iterable[str], least: float = LEAST_GAIN) -> dict[str, Ratio]:
-    """Return the ratios of all worlds that count, by name."""
+    """Return the ratios of `World.ratio` by the name of the world, for all worlds in which it is not None."""
     known = ((world.name, world.ratio(label, groups, least)) for world in found)
     return {name: ratio for name, ratio in known if ratio is not None}
 
@@ -180,7 +187,7 @@ def _mean_line(what: str, own: Mapping[str, Ratio], bar: float) -> list[str]:
 
 
 def bars(rows: Sequence[Row]) -> list[str]:
-    """Return the bars that a recommended bandit must hold, each with its value."""
+    """Return the limits that a recommended bandit must keep, as lines of text with the measured values."""
     found = worlds(rows)
     against = ratios(found, OURS, RIVALS)
     out = _mean_line("the best of context-free UCB and Thompson, VW's best of 18 and greedy linear", against, BAR)
@@ -214,7 +221,7 @@ def bars(rows: Sequence[Row]) -> list[str]:
 
 
 def note(rows: Sequence[Row]) -> str:
-    """Return the bars, and means against every other rival, as text."""
+    """Return the text below the table: the limits of `bars`, and mean ratios to every other rival."""
     found = worlds(rows)
     orders = sorted({len(world.gains.get(OURS, {})) for world in found})
     counted = " to ".join(map(str, dict.fromkeys((orders[0], orders[-1])))) if orders else "no"

@@ -1,4 +1,4 @@
-"""A game of a noisy world: contexts, rewards, and expected rewards where they are known."""
+"""A game of a noisy world: contexts, rewards, and expected rewards if they are known."""
 
 from typing import NamedTuple
 
@@ -46,12 +46,12 @@ class Game(NamedTuple):
 
 
 def bounded_game(rows: np.ndarray, rewards: np.ndarray, expected: np.ndarray, low: float, high: float) -> Game:
-    """Return a game whose rewards lie in [low, high]."""
+    """Return a game of contexts (T, d) and rewards (T, K), all in [low, high], with expected rewards (T, K)."""
     return Game(np.ascontiguousarray(rows, np.float64), rewards, expected, low, high)
 
 
 def unbounded_game(rows: np.ndarray, rewards: np.ndarray, expected: np.ndarray) -> Game:
-    """Return a game whose range is that of the central 90% of all rewards."""
+    """Return a game of contexts (T, d) and rewards (T, K), whose range is that of the central 90% of all rewards."""
     low, high = np.quantile(rewards, [TAIL, 1.0 - TAIL])
     return bounded_game(rows, rewards, expected, float(low), float(high))
 

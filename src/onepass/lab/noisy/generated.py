@@ -1,4 +1,4 @@
-"""Noisy worlds that are generated: linear, with steps, without context, ratings, costs, jackpots, one arm of many."""
+"""Noisy worlds that are generated: linear rewards, steps, no contexts, ratings, costs, jackpots and many arms."""
 
 from collections.abc import Callable
 from functools import partial
@@ -18,14 +18,20 @@ def _standardize(values: np.ndarray) -> np.ndarray:
 
 
 def linear_means(rng: np.random.Generator, dim: int = 30, arms: int = 8) -> tuple[np.ndarray, np.ndarray]:
-    """Draw Gaussian rows and means x^T theta_a + c_a, in which constants have a fifth of the variance."""
+    """Draw Gaussian rows (T, dim) and the mean rewards x^T theta_a + c_a of every arm a, of shape (T, arms).
+
+    The constants c_a have a fifth of the variance of the means.
+    """
     rows = rng.standard_normal((ROUNDS, dim))
     slopes, constants = rows @ rng.standard_normal((dim, arms)), rng.standard_normal((1, arms))
     return rows, 2.0 * _standardize(slopes) + _standardize(constants)
 
 
 def step_means(rng: np.random.Generator, dim: int = 10, arms: int = 4) -> tuple[np.ndarray, np.ndarray]:
-    """Draw uniform rows, and for every arm a tree of depth three: thresholds of three columns, a mean per leaf."""
+    """Draw uniform rows (T, dim) and mean rewards (T, arms), which are a decision tree of depth three for every arm.
+
+    A tree has one threshold for each of three columns, and a mean per leaf.
+    """
     rows, means = rng.uniform(-1.0, 1.0, (ROUNDS, dim)), np.empty((ROUNDS, arms))
     for arm in range(arms):
         columns, thresholds = rng.choice(dim, 3, replace=False), rng.uniform(-0.5, 0.5, 3)
@@ -34,29 +40,33 @@ def step_means(rng: np.random.Generator, dim: int = 10, arms: int = 4) -> tuple[
 
 
 def constant_means(rng: np.random.Generator, dim: int = 10, arms: int = 8) -> tuple[np.ndarray, np.ndarray]:
-    """Draw Gaussian rows that do not matter, and a mean per arm."""
+    """Draw Gaussian rows (T, dim) that have no effect, and mean rewards (T, arms) that are constant for every arm."""
     return rng.standard_normal((ROUNDS, dim)), np.repeat(rng.standard_normal((1, arms)), ROUNDS, axis=0)
 
 
 def continuous_game(rng: np.random.Generator, means: Means, explained: float) -> Game:
-    """Generate rewards of variance one, of which arms and contexts explain the share R^2 = `explained`."""
+    """Generate a game whose rewards have variance one; arms and contexts explain the share `explained` of it.
+
+    `means` draws rows and mean rewards.
+    """
     rows, values = means(rng)
     expected = np.sqrt(explained) * _standardize(values)
     return unbounded_game(rows, expected + np.sqrt(1.0 - explained) * rng.standard_normal(expected.shape), expected)
 
 
 def clipped_mean(means: np.ndarray, deviation: float) -> np.ndarray:
-    """Return E[min(max(Z, 0), 1)] of Gaussian Z with these means."""
+    """Return the mean of min(max(Z, 0), 1) for Gaussian Z with the means `means` and this standard deviation."""
     a, b = -means / deviation, (1.0 - means) / deviation
     density = (np.exp(-0.5 * a * a) - np.exp(-0.5 * b * b)) / np.sqrt(2.0 * np.pi)
     return means * (ndtr(b) - ndtr(a)) + deviation * density + ndtr(-b)
 
 
 def ratings_game(rng: np.random.Generator, taste: float, arms: int = 8, rank: int = 4, dim: int = 32) -> Game:
-    """Generate ratings in [0, 1] of low rank, of users whose level is not in their rows.
+    """Generate ratings in [0, 1] from a matrix of low rank; the level of a user cannot be seen in the user's row.
 
-    m_ua = .6 + .05 b_a + .15 e_u + taste u_u^T v_a / 2, plus noise of .2, clipped. The row of a user is a noisy linear
-    map of u.
+    The mean rating of user u for arm a is m_ua = .6 + .05 b_a + .15 e_u + taste u_u^T v_a / 2, with the level b_a of
+    the arm, the level e_u of the user, and vectors u_u and v_a of `rank` entries. Noise with standard deviation .2 is
+    added, and the sum is clipped. The row of a user is a noisy linear map of u_u.
     """
     users, films = rng.standard_normal((ROUNDS, rank)), rng.standard_normal((arms, rank))
     rows = users @ rng.standard_normal((rank, dim)) + rng.standard_normal((ROUNDS, dim))
@@ -67,16 +77,19 @@ def ratings_game(rng: np.random.Generator, taste: float, arms: int = 8, rank: in
 
 
 def costs_game(rng: np.random.Generator, dim: int = 12, arms: int = 5) -> Game:
-    """Generate minus costs from Beta distributions, whose logits are linear."""
+    """Generate a game whose rewards are minus costs.
+
+    Costs have Beta distributions, and the logit of the mean cost is linear in the context.
+    """
     rows, scores = linear_means(rng, dim, arms)
     expected = expit(0.4 * scores)
     return bounded_game(rows, -rng.beta(2.0 * expected, 2.0 - 2.0 * expected), -expected, -1.0, 0.0)
 
 
 def jackpot_game(rng: np.random.Generator, contextual: bool, dim: int = 8, arms: int = 5) -> Game:
-    """Generate an arm that pays 50 with probability .1 beside arms that pay a uniform number.
+    """Generate a game in which one arm pays 50 with probability .1, and all other arms pay a uniform number.
 
-    If `contextual`, a second arm takes over wherever the first column is negative.
+    If `contextual` is True, a second arm takes over the jackpot for rows whose first column is negative.
     """
     rounds = 2 * ROUNDS
     rows, rewards = rng.standard_normal((rounds, dim)), rng.uniform(size=(rounds, arms))
@@ -89,9 +102,9 @@ def jackpot_game(rng: np.random.Generator, contextual: bool, dim: int = 8, arms:
 
 
 def outliers_game(rng: np.random.Generator) -> Game:
-    """Generate linear rewards of R^2 = .3, of which two in a thousand are replaced by 10^12 or -10^12.
+    """Generate linear rewards with R^2 = .3, of which two in a thousand are replaced by 10^12 or -10^12.
 
-    Expected rewards are without the outliers: they are errors of measurement.
+    Outliers are errors of measurement, so expected rewards do not include them.
     """
     game = continuous_game(rng, partial(linear_means, dim=10, arms=4), 0.3)
     signs = rng.choice([-1.0, 1.0], game.rewards.shape)
@@ -100,7 +113,7 @@ def outliers_game(rng: np.random.Generator) -> Game:
 
 
 def many_arms_game(rng: np.random.Generator, dim: int = 5, arms: int = 300) -> Game:
-    """Generate 300 arms that pay 1 with probability .1, but for one with .6; contexts do not matter."""
+    """Generate a game of 300 arms that pay 1 with probability .1, except for one with .6; contexts have no effect."""
     rounds = 1_000
     expected = np.full((rounds, arms), 0.1)
     expected[:, rng.integers(arms)] = 0.6

@@ -1,6 +1,7 @@
-"""Names of the noisy worlds by kind, and their split by hash into a half to choose on and a half to report.
+"""Names of the noisy worlds by kind, and their split into a half to choose defaults on and a half to report.
 
-The split was committed before any player had played: choose defaults on `CHOOSE` alone, report `REPORT`.
+The split uses a hash of the names, and was committed before any policy had played. Defaults must be chosen on `CHOOSE`
+alone, and results reported on `REPORT`.
 """
 
 import hashlib

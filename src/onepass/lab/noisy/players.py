@@ -1,8 +1,8 @@
-"""Players of noisy worlds: ours, and rivals that are tuned in hindsight.
+"""Players of noisy worlds: bandits of onepass, and rivals whose settings are tuned in hindsight.
 
-Players with hindsight get standardized rows, and rewards in units of the world: Vowpal Wabbit in [0, 1], linear
-bandits with mean 0 and deviation 1. Both are clipped, so outliers do not harm them. All others get rows and rewards as
-they are.
+Players with `hindsight` get standardized rows and rewards in fixed units: Vowpal Wabbit in [0, 1], linear bandits with
+mean 0 and standard deviation 1. Both kinds of rewards are clipped, so outliers do not harm these players. All other
+players get rows and rewards as they are.
 """
 
 from importlib.util import find_spec
@@ -31,7 +31,7 @@ UCB_FREE, THOMPSON_FREE, GREEDY, LINEAR, FOREST, WABBIT, GITTINS = (
 
 
 class Player(Protocol):
-    """Player of a study: the methods that it calls."""
+    """Protocol of a player, with the methods that a study calls."""
 
     @property
     def hindsight(self) -> bool: ...
@@ -41,7 +41,7 @@ class Player(Protocol):
 
 
 class Units(NamedTuple):
-    """Range, mean and deviation of a world's rewards, known in hindsight."""
+    """Range (low, high), mean and standard deviation of a world's rewards, which are known in hindsight."""
 
     low: float
     high: float
@@ -50,7 +50,10 @@ class Units(NamedTuple):
 
 
 class Rescaled:
-    """Player that gets (reward - offset) / unit, after rewards were clipped to a range three times as long."""
+    """Player that gets the rewards (reward - offset) / unit.
+
+    Rewards are clipped before, to a range three times as long as that of the world.
+    """
 
     hindsight = True
 
@@ -105,7 +108,7 @@ class ContextFree(SequentialPlayer):
 
 
 class Gittins(SequentialPlayer):
-    """Engine of the package `gittins`, at its defaults."""
+    """Player that wraps the engine of the package `gittins` at its defaults."""
 
     hindsight = True
 
@@ -129,13 +132,13 @@ class Gittins(SequentialPlayer):
 
 
 def contextual_bandit(*, dim: int, arms: int, seed: int, units: Units, greedy: bool = False) -> PerArmPlayer:
-    """Make a `ContextualBandit` with its defaults, or the greedy one on its models."""
+    """Make a player with `ContextualBandit` at its defaults, or with the greedy rule on its models."""
     rule = onepass.Greedy() if greedy else None
     return PerArmPlayer(onepass.ContextualBandit(seed=seed, exploration=rule), arms)
 
 
 def context_free(*, dim: int, arms: int, seed: int, units: Units, width: float | None = None) -> ContextFree:
-    """Make context-free UCB, or Thompson sampling if `width` is None."""
+    """Make a player of UCB without contexts, with multiplier `width`, or of Thompson sampling if `width` is None."""
     return ContextFree(arms, seed, width)
 
 
@@ -154,7 +157,7 @@ def ranged_vowpal_wabbit(*, dim: int, arms: int, seed: int, units: Units, option
 
 
 def raw_forest(*, dim: int, arms: int, seed: int, units: Units, **sizes: Any) -> Forest:
-    """Make Thompson sampling over forests."""
+    """Make a player of Thompson sampling with forests, on rewards as they are."""
     return Forest(arms, seed, **sizes)
 
 
@@ -175,7 +178,7 @@ WIDTHS = (0.3, 1.0)
 
 
 def policies() -> tuple[Policy, ...]:
-    """Return all players; those of other packages if these are installed."""
+    """Return the policies of all players; players of other packages are included if these are installed."""
     found = [
         Policy(OURS, contextual_bandit, tuned=False),
         Policy(GREEDY_OURS, contextual_bandit, {"greedy": True}, tuned=False),

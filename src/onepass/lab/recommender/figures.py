@@ -113,7 +113,10 @@ def _cumulative_hits(rows: Sequence[Row]) -> dict[int, float]:
 
 
 def _draw_sweep(rows: Sequence[Row], curves: Sequence[Row], *, x: str, name: str, scale: str) -> Picture:
-    """Draw quality and costs against one column of the rows; policies without it are horizontal lines."""
+    """Draw quality and costs against the column `x` of the rows; policies without this column are horizontal lines.
+
+    `name` labels the axis, and `scale` is that of matplotlib, "linear" or "log".
+    """
     panels = (
         ("hit_at_10", 1.0, "Hit@10"),
         ("train_seconds", 1.0, "seconds to train"),

@@ -1,5 +1,7 @@
 """Interactions of users with items as a recommender's problem: a warm-up, then steps of a month or a week.
 
+Interactions are divided by time, and features come from a singular value decomposition of the first part:
+
     first 80% in time order: the warm-up;  A V = users' features (U, r),  V = items' features (K, r),  A ~ U S V^T (SVD)
 
 A holds the ratings of the warm-up, for repeated ratings the last one. Arms are its items, and a context is
@@ -85,7 +87,10 @@ class Problem:
 
 @cache
 def load(name: str) -> Interactions:
-    """Load the interactions `name`, from the places of all data sets; ExperimentError for damaged or other files."""
+    """Load the interactions `name` from the folders of all data sets.
+
+    Raises ExperimentError if a file is damaged or is not the expected one.
+    """
     source = INTERACTIONS[name]
     form, paths = find_files(name, source)
     try:
@@ -180,7 +185,7 @@ def prepare(
 
 
 def places(names: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Return the index of every value in the sorted names, UNKNOWN for other values."""
+    """Return the index (n,) of every value (n,) in the sorted array `names`, and UNKNOWN for missing values."""
     found = np.minimum(np.searchsorted(names, values), len(names) - 1)
     return np.where(names[found] == values, found, UNKNOWN)
 

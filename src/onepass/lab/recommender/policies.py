@@ -137,9 +137,10 @@ class LinUCBFull:
 
 
 class CBRAP:
-    """Exact models per arm on z = R vec(u v^T), R (size, d_u d_a) of N(0, 1 / size).
+    """Exact models per arm on a random projection z = R vec(u v^T) of the products of user and arm features.
 
-    The products are never formed, since z = M_a u. The maps M_a (K, size, d_u), R contracted with v_a, count as memory.
+    R has shape (size, d_u d_a) and normal entries of variance 1 / size. The products are never formed, since z = M_a u,
+    where M_a (size, d_u) is R contracted with the arm's features v. The maps M_a count as memory.
     """
 
     def __init__(self, *, dim: Any, size: int, reg: float = 1.0, exploration: float = 0.1, seed: int = 0) -> None:
@@ -176,10 +177,10 @@ class CBRAP:
 
 
 class ItemModelsPolicy:
-    """`ItemModels` on users' features.
+    """Policy of `ItemModels` on the features of users.
 
-    Users without features are the zero row. Their interactions are learned too, with the mean reward of the others
-    (trial.py).
+    A user without features is the zero row. The interactions of these users are learned too, with the mean reward of
+    the others (trial.py).
     """
 
     recipe: Callable[..., Bandit] = staticmethod(ItemModels)
@@ -207,7 +208,7 @@ class ItemHeadsPolicy(ItemModelsPolicy):
 
 
 class SVDScores:
-    """Policy that recommends by A V V^T, the matrix of the warm-up after its truncated SVD; it learns nothing more."""
+    """Policy that recommends by A V V^T, the ratings of the warm-up after a truncated SVD; it does not learn."""
 
     def __init__(self, *, dim: Any, seed: int = 0) -> None:
         pass
@@ -291,9 +292,9 @@ class Random:
 def _rank_arms(
     scores: np.ndarray, users: int, k: int, exclude: Sequence[Collection[int]] | None = None
 ) -> Recommendation:
-    """Return the k best arms by scores (K,) that hold for every user, without each user's excluded arms.
+    """Return the k best arms for every user, by scores (K,) that are equal for all users, without excluded arms.
 
-    Ties go to the first arm.
+    `exclude` has the excluded arms of each user. The first of equal arms comes first.
     """
     order = np.argsort(-scores, kind="stable")
     most = k + max((len(own) for own in exclude), default=0) if exclude else k

@@ -47,16 +47,16 @@ def _full_psi_policy(rank: int) -> Recommender:
 
 
 def _integrator_policy(rank: int) -> Recommender:
-    """Return PSI-LinUCB as printed: the integrator, and the triangular factor of a batch."""
+    """Return PSI-LinUCB as its paper prints it, with the integrator and the triangular factor of a batch."""
     label = f"PSILinUCB as printed rank={rank}"
     return replace(_per_arm_policy(label, "PSILinUCB", rank=rank, **AS_PRINTED), group="PSILinUCB as printed")
 
 
 def recommenders(ranks: Sequence[int], size: int, **rule: float) -> tuple[Recommender, ...]:
-    """Return all policies with a model per arm, and those without tuning.
+    """Return all policies with a model per arm, and the policies that need no tuning.
 
-    LinUCB is exact in r' dimensions. PSI-LinUCB has the full r'^2 dimensions, PSI-LinUCB as printed r', where
-    scores are the same. Sketches have `size` rows.
+    LinUCB is exact in r' dimensions, the number of user features. PSI-LinUCB works in the full r'^2 dimensions, and
+    PSI-LinUCB as printed in r', where scores are the same. Sketches have `size` rows.
     """
     found = (
         _per_arm_policy("LinUCB", "LinUCB"),
@@ -76,7 +76,10 @@ def _default_policy(label: str, recipe: str, **params: object) -> Recommender:
 
 
 def sweep(group: Recommender, **values: Sequence[int]) -> tuple[Recommender, ...]:
-    """Return a policy at several values of one parameter, of the recipe or of its problem; labels show the value."""
+    """Return the policy `group` at several values of one parameter; labels show the value.
+
+    The parameter belongs to the recipe or to the problem.
+    """
     ((name, many),) = values.items()
     where = name in group.overrides
     return tuple(
@@ -92,7 +95,7 @@ def sweep(group: Recommender, **values: Sequence[int]) -> tuple[Recommender, ...
 
 
 def _sweep_problem(full: Sequence[int], **values: Sequence[int]) -> tuple[Recommender, ...]:
-    """Return policies at several values of a parameter of the problem; LinUCB in full width at those in `full`."""
+    """Return policies at several values of a parameter of the problem; LinUCB in full width only at those in `full`."""
     group = (
         _per_arm_policy("LinUCB", "LinUCB"),
         replace(_per_arm_policy("LinUCB row by row", "LinUCB"), batch=1),

@@ -1,9 +1,8 @@
-"""Generated implicit feedback: the items that 8,000 users took of 1,200 in a year, without any negative feedback.
+"""Generated implicit feedback: the items that 8,000 users took, of 1,200 in a year, without negative feedback.
 
-    taste of user u for item a = popularity_a + STRENGTH u^T v_a + noise        u, v_a ~ N(0, I / sqrt(TASTES))
-
-A user takes the items with the largest values, at times after the user's first day. The noise is Gumbel distributed, so
-items are drawn without replacement by a softmax of the other terms. Every rating is 5.
+The taste of user u for item a is popularity_a + STRENGTH u^T v_a + noise, with u and v_a drawn from N(0, I /
+sqrt(TASTES)). A user takes the items with the largest values, at times after the user's first day. The noise is Gumbel
+distributed, so items are drawn without replacement by a softmax of the other terms. Every rating is 5.
 """
 
 from functools import cache
@@ -23,7 +22,7 @@ SEED = 0
 
 @cache
 def implicit_interactions(users: int = 8000, items: int = 1200) -> Interactions:
-    """Generate the interactions of so many users with so many items, from a fixed seed."""
+    """Generate the interactions of this many users with this many items, from a fixed seed."""
     rng = np.random.default_rng(SEED)
     left, right = (rng.standard_normal((count, TASTES)) / TASTES**0.25 for count in (users, items))
     popularity = rng.standard_normal(items)

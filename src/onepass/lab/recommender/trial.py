@@ -28,7 +28,11 @@ NAMES = tuple(
 
 @dataclass
 class Model:
-    """Model with its problem, shared by policies that differ only in exploration, which does not affect learning."""
+    """Model with its problem, shared by policies that differ only in exploration, which does not affect learning.
+
+    `batch` limits the rows of an arm in one call. `seconds` and `train_seconds` are the times of learning since the
+    start and of the warm-up, and `peak` is the peak memory in bytes.
+    """
 
     problem: Problem
     model: Any
@@ -182,7 +186,7 @@ def evaluate(policy: Policy, model: Model, step: Step, number: int) -> list[dict
 
 
 def _with_exploration(model: Any, exploration: float | None) -> Any:
-    """Return the learned model with another exploration, or the model itself if `exploration` is None."""
+    """Return the trained model with another exploration, or the model itself if `exploration` is None."""
     if exploration is None:
         return model
     if not isinstance(model, CBRAP | ItemModelsPolicy | LinUCBFull):

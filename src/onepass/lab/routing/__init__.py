@@ -1,1 +1,1 @@
-"""Prompts routed to language models within a budget."""
+"""Routing of prompts to language models within a budget of dollars."""

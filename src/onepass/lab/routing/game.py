@@ -1,4 +1,7 @@
-"""The game: 1,785 prompts, three language models, and a budget of dollars a request (`data/routing/route.npz`)."""
+"""The game of routing: 1,785 prompts, three language models, and a budget in dollars per request.
+
+The prompts are read from `routing/route.npz` in the folder of data sets.
+"""
 
 import os
 from functools import cache
@@ -16,7 +19,7 @@ CHEAP = 0.1 / 15.0  # of the dear model's price in the middle third of the price
 
 
 class Prompts(NamedTuple):
-    """Embeddings (n, d), rewards and dollars (n, K) of every model, and the models' names."""
+    """Prompts as embeddings (n, d), rewards (n, K) and dollars (n, K) of every model, and the models' names."""
 
     rows: np.ndarray
     rewards: np.ndarray
@@ -25,7 +28,7 @@ class Prompts(NamedTuple):
 
 
 class Played(NamedTuple):
-    """Result of a router: the models chosen (n,), rewards and dollars (n,)."""
+    """Play of a router: the index of the chosen model, its reward and its dollars for every prompt, each (n,)."""
 
     arms: np.ndarray
     rewards: np.ndarray
@@ -34,7 +37,7 @@ class Played(NamedTuple):
 
 @cache
 def prompts() -> Prompts:
-    """Return all prompts; DataNotFound if the file is not there."""
+    """Return all prompts. Raises DataNotFound if the file is missing."""
     folder = os.environ.get("ONEPASS_DATA")
     path = Path(folder or ".") / "routing" / "route.npz"
     if folder is None or not path.is_file():
@@ -45,21 +48,27 @@ def prompts() -> Prompts:
 
 
 def order_prompts(order: int) -> Prompts:
-    """Return the prompts in one of their orders."""
+    """Return the prompts in random order number `order`."""
     held = prompts()
     places = np.random.default_rng(order).permutation(len(held.rows))
     return Prompts(held.rows[places], held.rewards[places], held.dollars[places], held.models)
 
 
 def add_shock(data: Prompts) -> Prompts:
-    """Return prompts whose dearest model costs CHEAP of its price in the middle third."""
+    """Return the prompts after a shock of prices.
+
+    In the middle third of the prompts, the most expensive model costs the share CHEAP of its price.
+    """
     dollars, n = data.dollars.copy(), len(data.rows)
     dollars[n // 3 : 2 * n // 3, int(dollars.mean(axis=0).argmax())] *= CHEAP
     return data._replace(dollars=dollars)
 
 
 def static_mixture(data: Prompts, budget: float) -> float:
-    """Return the mean reward of the best fixed mixture of the models within a budget, in hindsight."""
+    """Return the mean reward of the best fixed mixture of models within the budget, known in hindsight.
+
+    `budget` is the largest mean cost of a request in dollars.
+    """
     rewards, dollars = data.rewards.mean(axis=0), data.dollars.mean(axis=0)
     count = len(rewards)
     found = linprog(-rewards, A_ub=[dollars], b_ub=[budget], A_eq=[np.ones(count)], b_eq=[1.0])
@@ -67,7 +76,10 @@ def static_mixture(data: Prompts, budget: float) -> float:
 
 
 def largest_window(dollars: np.ndarray, budget: float) -> float:
-    """Return the largest spending of WINDOW consecutive requests after the first ones, in units of their budget."""
+    """Return the largest spending of WINDOW consecutive requests, divided by WINDOW budgets.
+
+    The first SETTLED requests are not counted. The result is 0 if fewer than WINDOW requests are left.
+    """
     late = dollars[SETTLED:]
     if len(late) < WINDOW:
         return 0.0

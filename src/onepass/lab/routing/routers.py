@@ -1,4 +1,4 @@
-"""Routers that play the game: a `Budgeted` bandit, the peer ParetoBandit, and a plain model for every prompt."""
+"""Routers that play the game: a `Budgeted` bandit, the package ParetoBandit, and a fixed model for every prompt."""
 
 from collections.abc import Callable
 from typing import Any
@@ -16,11 +16,12 @@ Router = Callable[[Prompts, float, int], Played]
 def play_budgeted(
     data: Prompts, budget: float, seed: int, *, logged: int = 0, announced: bool = True, most: float = 1.0
 ) -> Played:
-    """Play `Budgeted(ContextualBandit(outcomes=["dollars"]))`, nothing tuned.
+    """Play `Budgeted(ContextualBandit(outcomes=["dollars"]))` with default settings, and return the play.
 
-    logged: prompts at the beginning that are routed uniformly and not counted. announced: True to give each third's
-    mean dollars of every model as its price, False to give those of the first third. most: largest share of the dearest
-    model.
+    - logged: number of first prompts that are routed uniformly and not counted
+    - announced: True to give the mean dollars of every model in each third as its price, False to give those of the
+      first third throughout
+    - most: largest share of prompts for the most expensive model
     """
     names, rng = list(data.models), np.random.default_rng([seed, 1])
     dear = names[int(data.dollars.mean(axis=0).argmax())]
@@ -47,7 +48,10 @@ def play_budgeted(
 
 
 def play_pareto_bandit(data: Prompts, budget: float, seed: int) -> Played:
-    """Play ParetoBandit at its settings without priors, on whitened principal components of all prompts."""
+    """Play ParetoBandit with its settings without priors, and return the play.
+
+    Its contexts are whitened principal components of all prompts.
+    """
     import json
     import logging
 

@@ -1,6 +1,7 @@
-"""Prompts routed within a budget: a seed is a budget and an order of the prompts.
+"""Study of prompts routed within a budget: a seed stands for a budget and an order of the prompts.
 
-Seed s plays budget s mod 5 in order s div 5. A round is a prompt. Routers play their whole game in the first step.
+Seed s plays budget number s mod 5 in order s div 5. A round is a prompt. Routers play their whole game in the first
+step.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,7 +27,7 @@ COLOURS = (BLUE, SKY, ORANGE, GREY)
 
 @dataclass(frozen=True)
 class RoutingStudy:
-    """Study of routers within budgets; `shock` makes the dearest model cheap in the middle third."""
+    """Study of routers within budgets; if `shock` is True, the most expensive model is cheap in the middle third."""
 
     name: str
     description: str
@@ -50,7 +51,7 @@ class RoutingStudy:
 
 
 class RoutingTrial:
-    """Trial on one order and budget."""
+    """Trial of all routers on the order and the budget of one seed."""
 
     def __init__(self, study: RoutingStudy, policies: Sequence[Policy], seed: int) -> None:
         order, place = divmod(seed, len(BUDGETS))

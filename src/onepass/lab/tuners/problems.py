@@ -21,7 +21,7 @@ FOLDS = 3
 
 
 def spaces() -> Any:
-    """Import Optuna's distributions; ExperimentError if Optuna is missing."""
+    """Return Optuna's module of distributions. Raises ExperimentError if Optuna is missing."""
     try:
         from optuna import distributions
     except ModuleNotFoundError:
@@ -48,7 +48,7 @@ class Problem(NamedTuple):
 
 
 def _excess(settings: Settings, function: Callable[[np.ndarray], np.ndarray], least: float) -> float:
-    """Return the value of a function on the unit cube, less its least value."""
+    """Return the value of a function at settings in the unit cube, less the least value that it has there."""
     return float(function(np.array([list(settings.values())]))[0]) - least
 
 
@@ -70,7 +70,7 @@ def rows(name: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def loss(model: Any, data: str, scoring: str) -> float:
-    """Return the negative mean of a score over three folds."""
+    """Return minus the mean score of a model in cross-validation with three folds; `scoring` is scikit-learn's name."""
     from sklearn.model_selection import KFold, StratifiedKFold, cross_val_score
 
     x, y = rows(data)

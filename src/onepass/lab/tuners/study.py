@@ -1,8 +1,9 @@
-"""Studies of tuners: the best value over trials, and the cost of a trial.
+"""Studies of tuners: the best value after every trial, and the cost of a trial.
 
-    onepass run tuning-branin        and -hartmann6, -svc, -ridge, -tree
+    onepass run tuning-branin
 
-All tuners are samplers of Optuna (`onepass[optuna]`): the one of onepass, TPE, and a random sampler.
+The other studies end in -hartmann6, -svc, -ridge and -tree. All tuners are samplers of Optuna (`onepass[optuna]`): that
+of onepass, TPE, and a random sampler.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -26,7 +26,10 @@ __all__ = ["FORMATS", "dsjson", "format_of", "obp", "read", "table", "vw", "writ
 
 
 def format_of(path: str | Path, format: str | None = None) -> ModuleType:
-    """Return the module of a format, by its name or the ending of a file before `.gz`; ValueError if it is unknown."""
+    """Return the module of a format, by its name or the ending of a file before `.gz`.
+
+    Raises ValueError if it is unknown.
+    """
     if format is not None:
         return FORMATS[check.choice("format", format, tuple(FORMATS))]
     endings = [end for end in Path(path).suffixes if end != ".gz"]

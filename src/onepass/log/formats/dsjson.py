@@ -26,13 +26,13 @@ CLOSE = 1e-3  # between _label_probability and p: both may be rounded to single 
 
 
 class State(msgspec.Struct, omit_defaults=True):
-    """VWState with the model's version `m`."""
+    """The key VWState, with the model's version `m`."""
 
     m: str | None = None
 
 
 class Slot(msgspec.Struct, omit_defaults=True):
-    """Entry of `_outcomes`."""
+    """Entry of the key `_outcomes`, which describes one slot of a CCB line."""
 
     cost: float | None = msgspec.field(name="_label_cost", default=None)
     id: str | None = msgspec.field(name="_id", default=None)
@@ -43,7 +43,7 @@ class Slot(msgspec.Struct, omit_defaults=True):
 
 
 class Line(msgspec.Struct, omit_defaults=True):
-    """Keys of a line in the order in which they are written."""
+    """Content of a line; fields are in the order in which their keys are written."""
 
     cost: float | None = msgspec.field(name="_label_cost", default=None)
     probability: float | None = msgspec.field(name="_label_probability", default=None)
@@ -65,7 +65,7 @@ class Line(msgspec.Struct, omit_defaults=True):
 
 
 class DecodedLine(Line):
-    """Line with its features as plain data."""
+    """Line whose `context`, the features, is decoded to plain data."""
 
     context: Any = msgspec.field(name="c", default=NOTHING)
 
@@ -113,7 +113,7 @@ def read(
 
 
 def _event_from_line(line: bytes, loop: str, name: str, lazy: bool) -> Event:
-    """Parse the event of a line, called `name` if it has no id; ValueError for a line without a decision."""
+    """Parse the event of a line, called `name` if it has no id. Raises ValueError for a line without a decision."""
     one = decoders[lazy].decode(line)
     if one.context is NOTHING:
         raise ValueError("there is no decision: the key c is missing")
@@ -212,20 +212,20 @@ def _event_from_ccb(one: Line, slots: list[Slot], common: dict[str, Any]) -> Eve
 
 
 class ActionList(msgspec.Struct):
-    """Actions of the key c."""
+    """The key c, of which only the list of actions is decoded."""
 
     actions: list[msgspec.Raw] = msgspec.field(name="_multi", default_factory=list)
 
 
 def _count_actions(context: Any) -> int:
-    """Count the actions of features."""
+    """Count the actions in a decision's features."""
     if isinstance(context, msgspec.Raw):
         return len(msgspec.json.decode(context, type=ActionList).actions)
     return len(context.get("_multi", ())) if isinstance(context, dict) else 0
 
 
 def _extra_fields(one: Line, propensity: float | None = None) -> dict[str, Any] | None:
-    """Return the keys that records have no field for."""
+    """Return the keys of a line for which records have no field; None if there are none."""
     found: dict[str, Any] = {}
     if one.outcomes:
         found["o"] = msgspec.json.decode(one.outcomes)
@@ -239,7 +239,7 @@ def _extra_fields(one: Line, propensity: float | None = None) -> dict[str, Any] 
 
 
 def _order_actions(first: int, row: list[float]) -> list[int]:
-    """Return the index that was drawn, then the others with positive probability in their order."""
+    """Return the index that was drawn, then the other indices with positive probability in their order."""
     return [first, *(place for place, p in enumerate(row) if p > 0.0 and place != first)]
 
 

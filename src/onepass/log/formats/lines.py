@@ -1,4 +1,4 @@
-"""Lines of a file, streamed and numbered, and files that appear when they are complete."""
+"""Reading of files line by line with numbers, and writing of files that appear when they are complete."""
 
 import gzip
 import os
@@ -14,9 +14,9 @@ BUFFER = 1 << 20  # bytes read at once
 
 
 class Lines:
-    """Lines of a file without their ends, as (number from 1, bytes).
+    """Lines of a file without their line ends, as (number from 1, bytes).
 
-    bad: "refuse" raises ValueError with the number of a bad line, "skip" leaves it out and passes it to `report`.
+    `bad` "refuse" raises ValueError with the number of a bad line; "skip" leaves it out and passes it to `report`.
     """
 
     path: Path
@@ -44,7 +44,7 @@ def open_binary(path: Path) -> IO[bytes]:
 
 @contextmanager
 def open_atomic(path: str | Path) -> Iterator[IO[bytes]]:
-    """Open a file for writing under another name until it is complete; a failure leaves nothing."""
+    """Open a file for writing under a temporary name until it is complete; a failure leaves nothing."""
     place = Path(path)
     part = place.with_name(f"{place.name}.{os.getpid()}.part")
     try:

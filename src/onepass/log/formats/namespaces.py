@@ -3,8 +3,9 @@
     an object is a namespace, "k": "v" the feature kv, a number k:value, true k, false and null nothing,
     an array of numbers is a namespace of its own whose features have no names, keys that begin with _ are no features
 
-The rules are those of its JSON parser (blank, tab, | and : become _), so that both spellings of a decision give one
-loss. A key with a blank is the exception: the parser keeps it, and text cannot hold it, so there it is another feature.
+The rules are those of its JSON parser (blank, tab, | and : become _), so both spellings of a decision give the same
+loss. A key with a blank is the exception: the parser keeps it, but text cannot contain it, so it is a different feature
+there.
 """
 
 from collections.abc import Iterable, Iterator
@@ -18,7 +19,7 @@ Features = tuple[str, list[tuple[str, float]]]  # a namespace and its features, 
 
 
 def _escape(name: str) -> str:
-    """Replace the characters that text uses as marks."""
+    """Replace the characters that have a meaning in the text format by _."""
     return name.translate(RESERVED)
 
 
@@ -46,7 +47,7 @@ def namespaces(features: Any, name: str = DEFAULT) -> Iterator[Features]:
 
 
 def _list_namespaces(values: list[Any], name: str) -> Iterator[Features]:
-    """Yield the namespaces of an array: numbers without names, objects and arrays as namespaces."""
+    """Yield the namespaces in an array: its numbers as features without names, its objects and arrays as namespaces."""
     numbers = [("", float(value)) for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
     words = [(_escape(value), 1.0) for value in values if isinstance(value, str)]
     if numbers or words:
@@ -94,7 +95,7 @@ def parse_features(text: str) -> dict[str, Any]:
 
 
 def parse_number(text: str) -> float:
-    """Parse a finite number; ValueError for others."""
+    """Parse a finite number; raise ValueError for other text."""
     value = float(text)
     if value - value != 0.0:
         raise ValueError(f"{text} is not finite")

@@ -1,6 +1,8 @@
-"""Arrays of Open Bandit Pipeline, `bandit_feedback`, and files of them (`.npz`, no pickles).
+"""Arrays of Open Bandit Pipeline, `bandit_feedback`, and files of them (`.npz`, without pickles).
 
 n_rounds, n_actions, action (n,), reward (n,), pscore (n,), position (n,) or None, context (n, d) or None
+
+Their names and shapes are those of Open Bandit Pipeline; n is the number of rounds.
 """
 
 from collections.abc import Iterable, Iterator
@@ -65,7 +67,7 @@ def events_of(
 
 
 def feedback_of(events: Iterable[Event]) -> dict[str, Any]:
-    """Return the dictionary of events with one slot each; a decision without an outcome earned 0.
+    """Return the arrays for events with one slot each; a decision without an outcome earned 0.
 
     Raises ValueError for several slots, for a decision without its propensity or without the arms that were offered,
     and for contexts in some events only.
@@ -94,7 +96,7 @@ def feedback_of(events: Iterable[Event]) -> dict[str, Any]:
 
 
 def read(path: str | Path, **options: Any) -> Iterator[Event]:
-    """Yield the events of a `.npz` file of such arrays; options as in `events_of`."""
+    """Yield the events of a `.npz` file of such arrays; options are those of `events_of`."""
     with np.load(path, allow_pickle=False) as file:
         yield from events_of({name: file[name] for name in file.files}, **options)
 

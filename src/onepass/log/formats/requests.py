@@ -1,9 +1,9 @@
-"""Requests of a log as `decide` takes them: a context, and arms with their names and features.
+"""Requests of a log in the form that `decide` takes: a context, and arms with their names and features.
 
     {"User": {...}, "_multi": [{"Action": {...}, "_tag": "a1"}, ...]}    JSON of Vowpal Wabbit and Personalizer
     {"context": {...}, "arms": [{...}, ...]}, names in `offered`         records of this package (replay_decide.py)
 
-Tags are names of arms if every action has one of its own. Keys that begin with _ are no features (merge_records.py).
+Tags are names of arms if every action has its own. Keys that begin with _ are no features (merge_records.py).
 """
 
 from collections.abc import Sequence
@@ -63,7 +63,7 @@ def request_with_rows(decision: Decision) -> Request | None:
 
 
 def _check_features(features: dict[str, Any]) -> dict[str, Any]:
-    """Return features as a record that can be flattened; ValueError if they cannot."""
+    """Return features as a record that can be flattened; raise ValueError if that is impossible."""
     record = merge_records([features])
     flatten_record(record)
     return record
@@ -102,7 +102,10 @@ def adopt_decision(decision: Decision) -> Decision:
 
 
 def _numeric_rows(contexts: dict[str, Any], actions: Sequence[Any]) -> Any:
-    """Return rows of numbers, of every arm or of the request, as `json_from_decision` writes them, else None."""
+    """Return the rows of numbers that `json_from_decision` wrote, of every arm or of the request.
+
+    Returns None for other features.
+    """
     shared, bare = contexts.keys() - {MULTI, SLOTS}, [action.keys() - {TAG} for action in actions]
     if not actions:
         return None
@@ -147,7 +150,7 @@ def json_from_decision(decision: Decision) -> Any:
 
 
 def _join_text(record: dict[str, Any]) -> dict[str, Any]:
-    """Join the words of `_text` to one string; ValueError for keys that are marks of this JSON."""
+    """Join the words in `_text` into one string; raise ValueError for keys that have a meaning in this JSON."""
     if record.keys() & {MULTI, SLOTS, TAG}:
         raise ValueError(
             f"keys of features must not be {MULTI}, {SLOTS} or {TAG}, which are marks of this kind of JSON"

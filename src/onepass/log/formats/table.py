@@ -1,4 +1,4 @@
-"""CSV with named columns, and frames that have them (polars, pandas): one decision a row.
+"""CSV with named columns, and frames with the same columns (polars, pandas): one decision a row.
 
     arm, reward, propensity        and, if present: id, time (ISO 8601, or seconds), arms, features in columns of
                                    their own, probabilities of all arms in columns of theirs
@@ -67,9 +67,9 @@ class ColumnNames:
         self._places = {str(name): place for place, name in enumerate(self.arms or ())}
 
     def find_arms(self, cells: Iterable[Any]) -> None:
-        """Take the names of arms from the column, unless they are given or the first cell is a number.
+        """Take the names of arms from the column's cells, unless they are given or the first cell is a number.
 
-        Raises ValueError if there are columns of probabilities, whose order needs given names.
+        Raises ValueError if there are columns of probabilities, because their order needs given names.
         """
         given = (cell for cell in cells if not _is_missing(cell))
         first = None if self.arms is not None else next(given, None)
@@ -87,7 +87,7 @@ class ColumnNames:
             raise ValueError(f"columns must hold {', '.join(missing)}, got {', '.join(columns)}")
 
     def event(self, row: Row, loop: str, name: str) -> Event:
-        """Make the event of a row; ValueError for impossible cells."""
+        """Make the event of a row; raise ValueError for invalid cells."""
         arm = row[self.arm]
         if self.arms is None:
             if not _is_number(arm):
@@ -134,7 +134,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _finite_number(row: Row, name: str) -> float:
-    """Return a finite number of a row; ValueError for others."""
+    """Return the finite number in a column of a row; raise ValueError for other cells."""
     value = float(row[name])
     if value - value != 0.0:
         raise ValueError(f"{name} must be finite, got {row[name]}")
@@ -198,7 +198,7 @@ def read(
 
 
 def _read_column(path: str | Path, index: int) -> Iterator[str]:
-    """Yield the cells of a column below the first row, of the lines that can be read."""
+    """Yield the cells of a column below the first row, skipping lines that cannot be read."""
     lines = iter(Lines(path, "skip"))
     next(line for _, line in lines if line)
     for _, line in lines:

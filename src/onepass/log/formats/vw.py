@@ -1,11 +1,9 @@
-"""Text of Vowpal Wabbit: one decision a line (cb), or one a block of lines that an empty line ends (cb_adf, ccb).
+"""Text of Vowpal Wabbit: one decision a line (cb), or a block of lines that an empty line ends (cb_adf, ccb).
 
     2:-1:0.8 | user_a hour_9                    cb: action from 1 : cost : probability
-
     shared |User id_a age:31                    cb_adf: the first part of the label is not looked at
     0:-1:0.8 |Action topic_sport
     |Action topic_news
-
     ccb shared |User id_a                       ccb: every slot says action from 0 : cost : probability, action : p, ...
     ccb action |Action x
     ccb slot 0:-1:0.9,1:0.1 0,1 |Slot size_large
@@ -92,7 +90,7 @@ def _split_tag(words: list[str]) -> tuple[list[str], str | None]:
 
 
 def _parse_probability(text: str, chosen: bool = True) -> float:
-    """Parse a probability, above 0 for a chosen action; ValueError for others."""
+    """Parse a probability, which is above 0 for a chosen action; raise ValueError for other text."""
     p = parse_number(text)
     if not 0.0 <= p <= 1.0 or (chosen and p == 0.0):
         raise ValueError(f"a probability must be in [0, 1], and above 0 of the action that was chosen, got {text}")

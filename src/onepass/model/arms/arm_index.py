@@ -1,7 +1,7 @@
-"""The names of a bandit's arms, and where each has its model.
+"""Index of a bandit's arms: their names, and the ids under which a store holds their models.
 
-Arms are any hashable. They appear when they are added or learned from, and keep the order of appearance. An arm that
-has never learned has the record NONE.
+A name is any hashable. Arms appear when they are added or learned from, and keep the order of appearance. An arm that
+has never learned has the id NONE.
 """
 
 import threading
@@ -19,7 +19,10 @@ INDEX_LOCK = open_at_fork(threading.RLock())  # of all bandits: held for a momen
 
 
 class ArmIndex:
-    """Names and their records; the last request is last, since the same arms are mostly offered again and again."""
+    """Names of arms and the ids of their models.
+
+    The latest request is cached, because the same arms are usually offered again and again.
+    """
 
     def __init__(self, arm_ids: Mapping[Hashable, int] | Iterable[tuple[Hashable, int]] = ()) -> None:
         self._arm_ids: dict[Hashable, int] = dict(arm_ids)
@@ -39,18 +42,18 @@ class ArmIndex:
 
     @property
     def arm_ids(self) -> np.ndarray:
-        """The record of every known arm."""
+        """Id of every known arm, as an array (K,); NONE for arms that have not learned."""
         return np.fromiter(self._arm_ids.values(), np.int64, len(self._arm_ids))
 
     def add(self, arm: Hashable) -> None:
-        """Make an arm known; ValueError if it is known already or not hashable."""
+        """Add an arm; raise ValueError if it is known already or not hashable."""
         check_hashable([arm])
         if arm in self._arm_ids:
             raise ValueError(f"arm must be a new one, but {quote(arm)} is known already")
         self.add_names([arm])
 
     def add_names(self, names: Iterable[Any]) -> None:
-        """Make arms known that are not yet."""
+        """Add those of the names that are not known yet."""
         with INDEX_LOCK:
             for name in names:
                 self._arm_ids.setdefault(name, NONE)
@@ -62,18 +65,18 @@ class ArmIndex:
         self._last_request = None
 
     def lookup(self, arm: Hashable) -> int:
-        """Return the id of an arm; ValueError if it is not known."""
+        """Return the id of an arm; raise ValueError if the arm is not known."""
         check_hashable([arm])
         if arm not in self._arm_ids:
             raise ValueError(f"arm {quote(arm)} is not known; known are {len(self)} arms, see bandit.arms")
         return self._arm_ids[arm]
 
     def find(self, arm: Hashable) -> int:
-        """Return the id of an arm; NONE if it is not known."""
+        """Return the id of an arm, or NONE if the arm is not known."""
         return self._arm_ids.get(arm, NONE)
 
     def check_untrained(self, arm: Hashable) -> None:
-        """ValueError for an arm that has learned already."""
+        """Raise ValueError if the arm has learned already."""
         check_hashable([arm])
         if self.find(arm) != NONE:
             raise ValueError(
@@ -81,13 +84,13 @@ class ArmIndex:
             )
 
     def assign(self, arm: Hashable, arm_id: int) -> None:
-        """Note that an arm has learned and that its model has this id."""
+        """Record that an arm has learned, and that its model has the id `arm_id`."""
         self._arm_ids[arm], self._last_request = arm_id, None
 
     def request(self, arms: Any) -> tuple[list[Any], np.ndarray]:
-        """Names and records of the arms that are offered, None: all known ones. Nothing changes.
+        """Return the names and ids (K,) of the arms on offer; None offers all known arms. Nothing changes.
 
-        ValueError where none is known or named, for names that are not hashable, and for a name that is there twice.
+        Raises ValueError if there are no arms, if a name is not hashable, or if a name appears twice.
         """
         last = self._last_request
         if last is not None and (arms is None or isinstance(arms, tuple)) and last[0] is arms:

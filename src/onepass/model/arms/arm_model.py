@@ -1,4 +1,4 @@
-"""What one arm has learned, as an owner of its own: taken from one bandit, written, given to another, bit for bit."""
+"""The model of one arm as an object of its own, which is exported by one bandit, saved, and imported by another."""
 
 from collections.abc import Hashable
 from typing import Any, NamedTuple, Self, final
@@ -95,7 +95,7 @@ class ArmModel(files.Owner):
 
     @property
     def state(self) -> Any:
-        """All that the arm has learned, a tree of arrays: not to be written to, and no part of a stable interface."""
+        """Everything that the arm has learned, as a tree of arrays; read-only, and no part of a stable interface."""
         return self._state
 
     def contents(self) -> files.Contents:
@@ -143,7 +143,10 @@ class ArmModel(files.Owner):
 def export_arm(
     estimator: Any, features: FeatureMap | None, learned: ArmModelsState, arm_id: int, moved: tuple[Any, ...]
 ) -> ArmModel:
-    """Return the arm with an id; NONE stands for an arm that has not learned."""
+    """Return the model of the arm with an id, or of an arm that has not learned if the id is NONE.
+
+    `moved` holds the statistics that the feature map has learned.
+    """
     store = learned.store
     arm, prior = store.export_arm(arm_id), store.export_arm(NONE)
     held = ArmContents(arm.rows, arm, prior, direction_of(learned, arm_id), states.copy_arrays(moved))
@@ -158,9 +161,10 @@ def check_arm_model(
     moved: tuple[Any, ...],
     model: Any,
 ) -> ArmContents:
-    """Return the contents of a model for a bandit of these parts.
+    """Return the contents of an arm model that is to be imported into a bandit with these parts.
 
-    ValueError if it was made of other parts, TypeError if it is no `ArmModel`.
+    `learned` is the state of the bandit's models, and `moved` the arrays that its feature map has learned. Raises
+    ValueError if the model was made with other parts, and TypeError if it is not an `ArmModel`.
     """
     if not isinstance(model, ArmModel):
         raise TypeError(f"model must be an ArmModel, as export_arm gives it, got {type(model).__name__}")
@@ -172,7 +176,7 @@ def check_arm_model(
 
 
 def import_arm(learned: ArmModelsState, index: ArmIndex, arm: Hashable, held: ArmContents) -> ArmModelsState:
-    """Return the models with one more arm."""
+    """Return the models after the contents `held` were stored for the arm, which has not learned before."""
     if not held.rows:  # an arm that has not learned has no record
         index.add_names([arm])
         return learned

@@ -1,8 +1,8 @@
-"""One model per arm: disjoint (one design an arm) and hybrid (a shared one too). The mathematics is in parameters.py.
+"""Models with parameters for each arm: disjoint (one design for each arm) and hybrid (a shared design as well).
 
 Arms are any hashable; they appear when they are added or learned from, and leave by `remove_arm`. Any arm may be
-offered: one never learned from has no model and costs no array, and is scored by its prior, mean 0 and width
-sqrt(||x||^2 / reg).
+offered. An arm that has never learned has no model and needs no memory; its prior has mean 0 and width sqrt(||x||^2 /
+reg). The mathematics is in per_arm.py.
 """
 
 from collections.abc import Callable, Hashable
@@ -126,7 +126,7 @@ class ArmModels(Model):
 
     @property
     def index(self) -> ArmIndex:
-        """Names of arms, and where each has its model: not to be written to, and no part of a stable interface."""
+        """Names of arms and the ids of their models; read-only, and no part of a stable interface."""
         return self._index
 
     def add_arm(self, arm: Hashable) -> None:
@@ -268,7 +268,7 @@ class ArmModels(Model):
 
     @property
     def half_life(self) -> Any:
-        """After how many rows, or after which time (a timedelta), a row counts half; None: nothing is forgotten."""
+        """Number of rows, or time (a timedelta), after which a row counts half; None if nothing is forgotten."""
         return None if self._age.clock is None else self._age.clock.value
 
     @property
@@ -315,7 +315,7 @@ class ArmModels(Model):
         return known[1]
 
     def _older(self, ticks: int) -> Self:
-        """Return a model for readers that has forgotten so many ticks; arms forget when they are read."""
+        """Return a model for readers that is `ticks` half-life ticks older; an arm decays when it is read."""
         twin, (store, shared, _) = self._twin(), self._learned
         assert isinstance(store, ListStore)
         store = store.advance(0, own=shared != ())
@@ -392,7 +392,10 @@ class ArmModels(Model):
     def _learn_rows(
         self, rows: np.ndarray, right: np.ndarray, values: np.ndarray, names: list[Any], residuals: bool
     ) -> None:
-        """Learn rows that are checked."""
+        """Learn rows (n, dim), or factors `rows` (n, d_u) and `right` (n, d_a), after their checks.
+
+        `values` (n,) are the rewards and `names` the arms. `residuals` is True to count the residuals.
+        """
         if not names:
             return
         apart: Any = ()
@@ -582,12 +585,12 @@ class ArmModels(Model):
 
 
 def decay_models(learned: ArmModelsState, ticks: int) -> ArmModelsState:
-    """Return models per arm so many ticks later. Arms alone: each when it is next asked for.
+    """Return the models `ticks` half-life ticks later; an arm decays when it is next used.
 
-    Hybrid: a row's weight g stands in A_a and B_a, so what arm a has given to the shared design is g Z^T Z - g^2 B_a^T
-    (reg I + g B_aa)^-1 B_a and not g times as much as it was. Where the shared design is exact it gets the difference,
-    f T_a - T_a' with T = B^T A^-1 B before and after: O(dim^3) an arm and tick. On sketches it stays out, which is as
-    if arms decayed towards what they were, not towards their prior.
+    In a hybrid model a row's weight g multiplies A_a and B_a. The part that arm a has given to the shared design is
+    then g Z^T Z - g^2 B_a^T (reg I + g B_aa)^-1 B_a, and not g times what it was. An exact shared design gets the
+    difference, f T_a - T_a' with T = B^T A^-1 B before and after, at cost O(dim^3) for an arm and tick. On sketches the
+    difference is left out, as if arms decayed towards their earlier state and not towards their prior.
     """
     store, shared, factor = learned.store, learned.shared, decay_factor(ticks)
     assert isinstance(store, ListStore)

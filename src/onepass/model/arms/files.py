@@ -1,4 +1,4 @@
-"""What is written of models per arm, and when what a file holds is one."""
+"""File contents of models per arm, and the check of contents that were read."""
 
 from typing import Any, NamedTuple
 
@@ -40,7 +40,11 @@ class SavedArmModels(NamedTuple):
 
 
 def pack_state(learned: ArmModelsState, index: ArmIndex, pipeline: FeaturePipeline, before: Any) -> SavedArmModels:
-    """All of it, arrays as they are."""
+    """Return everything that is written to a file; arrays are not copied.
+
+    `learned` is the state of the models, `index` maps names of arms to ids, and `before` is the state that they began
+    with.
+    """
     return SavedArmModels(
         names=object_array(list(index.names)),
         arm_ids=index.arm_ids,
@@ -55,7 +59,7 @@ def pack_state(learned: ArmModelsState, index: ArmIndex, pipeline: FeaturePipeli
 def unpack_state(
     held: files.StateSource, learned: ArmModelsState, pipeline: FeaturePipeline, estimator: Disjoint | Hybrid
 ) -> SavedArmModels:
-    """Return the contents of a file or copy; ValueError if its parts contradict each other.
+    """Return the contents of a file or copy; raise ValueError if its parts contradict each other.
 
     `learned` is the state of a model that has not learned.
     """

@@ -1,4 +1,4 @@
-"""Models per arm learn rows: grouped by arm, each arm its rows in their order, arms in parallel."""
+"""Learning of models per arm: rows are grouped by arm, each arm learns its rows in order, and arms run in parallel."""
 
 from collections.abc import Hashable
 from typing import Any
@@ -16,7 +16,7 @@ from onepass.model.feature_pipeline import FeaturePipeline
 
 
 def allocate_arm(learned: ArmModelsState, index: ArmIndex, name: Hashable) -> tuple[ArmModelsState, int]:
-    """Return the models with room for an arm that is about to learn, and its id."""
+    """Return the models with room for the arm `name`, which is about to learn, and the arm's id; `index` is updated."""
     arm_id = index.find(name)
     if arm_id == NONE:
         arm_id = learned.store.allocate()
@@ -38,7 +38,7 @@ def learn(
     values: np.ndarray,
     names: Any,
 ) -> ArmModelsState:
-    """`learn_rows`, and the shorter way for a single row of disjoint arms."""
+    """Return the models after rows, as `learn_rows` does, with a faster way for a single row of disjoint arms."""
     if len(names) > 1 or learned.shared != () or right.shape[1]:
         return learn_rows(learned, index, pipeline, rows, right, values, names)
     rows = pipeline.advance(rows)
@@ -48,9 +48,9 @@ def learn(
 
 
 def check_pairs(pipeline: FeaturePipeline, contexts: Any) -> tuple[bool, np.ndarray, np.ndarray]:
-    """Check contexts that are learned: whether there is a single row, and the rows.
+    """Check contexts that are to be learned, and return True for a single row, and the rows.
 
-    They are rows (n, dim) and none, or factors (n, d_u) and (n, d_a).
+    They are rows (n, dim) and an empty array, or factors (n, d_u) and (n, d_a).
     """
     if pipeline.factors:
         return np.ndim(contexts.left if isinstance(contexts, Factors) else contexts) == 1, *pipeline.sides(
@@ -61,7 +61,10 @@ def check_pairs(pipeline: FeaturePipeline, contexts: Any) -> tuple[bool, np.ndar
 
 
 def check_rounds(pipeline: FeaturePipeline, contexts: Any, rewards: Any, nu: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Check contexts (T, K or 1, dim) and rewards (T, K) of recorded rounds; ValueError if they do not fit."""
+    """Return checked contexts (T, K or 1, dim) and rewards (T, K) of recorded rounds.
+
+    Raises ValueError if shapes or numbers are wrong.
+    """
     if pipeline.factors:
         raise ValueError("play takes full contexts, not factors; use decide and learn")
     if nu is not None:
@@ -84,10 +87,10 @@ def learn_rows(
     values: np.ndarray,
     names: list[Any],
 ) -> ArmModelsState:
-    """Return the models after checked rows x (n, dim), right (n, 0), or factors rows (n, d_u), right (n, d_a).
+    """Return the models after checked rows x (n, dim) with right (n, 0), or factors rows (n, d_u) and right (n, d_a).
 
-    values (n,) are the rewards, and names are those of the arms. ValueError if a factor has turned or a feature is not
-    finite; nothing has changed then.
+    values (n,) are the rewards, and `names` the arms. Raises ValueError, before anything has changed, if a reduced
+    factor has turned away from its arm's direction or if a feature is not finite.
     """
     codes: dict[Hashable, int] = {}
     group = np.array([codes.setdefault(name, len(codes)) for name in names], np.int64)

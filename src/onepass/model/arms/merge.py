@@ -1,12 +1,12 @@
-"""Merging models per arm, and moving single arms from one model to another.
+"""Merging of models per arm, and of single arms.
 
-An arm that only one of the two knows is moved as it is, bit for bit; the same arm of both is united as in merge.py.
-Hybrid: what arm a has given to the shared design is
+An arm that only one of the two models knows is copied bit for bit; an arm of both is merged as in
+arena/arm_transfer.py. In a hybrid model arm a has given to the shared design
 
     Z^T Z - B_a^T A_a^-1 B_a     and     Z^T r - B_a^T A_a^-1 b_a
 
-so for arms of both, with T = B^T A^-1 B and t = B^T A^-1 b of each of the two (1, 2), of the start (0) and of the arm
-united, the shared design and moment change by T_1 + T_2 - T_0 - T and t_1 + t_2 - t_0 - t.
+For an arm of both, let T = B^T A^-1 B and t = B^T A^-1 b, for the two models (1, 2), the start (0), and the merged arm
+(no index). The shared design and moment then change by T_1 + T_2 - T_0 - T and t_1 + t_2 - t_0 - t.
 """
 
 import itertools
@@ -31,7 +31,7 @@ PARALLEL = 1e-6  # how far the unit vectors of one arm's factor may differ, as i
 
 
 class NamedModels(NamedTuple):
-    """Names and models of a bandit."""
+    """Models of a bandit's arms: `arm_index` maps names to ids, and `learned` is their state."""
 
     arm_index: ArmIndex
     learned: ArmModelsState
@@ -59,7 +59,7 @@ class MergePlan(NamedTuple):
 
 
 def direction_of(learned: ArmModelsState, arm_id: int) -> np.ndarray:
-    """Return the direction (d_a,) of an arm whose rows were reduced; zeros if it has none yet."""
+    """Return the direction (d_a,) of an arm whose rows are reduced to one side; zeros if it has none yet."""
     width = learned.direction.shape[1]
     return learned.direction[arm_id].copy() if width and arm_id != NONE else np.zeros(width)
 
@@ -67,9 +67,9 @@ def direction_of(learned: ArmModelsState, arm_id: int) -> np.ndarray:
 def align_direction(
     learned: ArmModelsState, other: ArmModelsState, arm_id: int, its: int, name: Any
 ) -> tuple[Any, np.ndarray]:
-    """Return the other model's arm in the direction that it has here, and this direction.
+    """Return the other model's arm, expressed in the direction that the arm has in this model, and this direction.
 
-    ValueError if the arm has turned.
+    `arm_id` is the arm's id here and `its` the id there. Raises ValueError if the arm has turned.
     """
     arm = other.store.export_arm(its)
     mine, theirs = direction_of(learned, arm_id), direction_of(other, its)
@@ -89,7 +89,10 @@ def is_same_arm(learned: ArmModelsState, arm_id: int, other: ArmModelsState, its
 def iter_changed_arms(
     mine: NamedModels, its: NamedModels, since: NamedModels | None
 ) -> Iterator[tuple[Any, int, int, int]]:
-    """Yield arms that the other model knows more about: name, and ids here, there and at the start."""
+    """Yield the arms that the models `its` have learned since `since`: name, and ids in `mine`, `its` and `since`.
+
+    The id is NONE in models that do not have the arm.
+    """
     for name, arm_id in zip(its.arm_index.names, its.arm_index.arm_ids.tolist(), strict=True):
         before = NONE if since is None else since.arm_index.find(name)
         if arm_id == NONE:
@@ -101,7 +104,10 @@ def iter_changed_arms(
 def plan_arm_merge(
     mine: NamedModels, its: NamedModels, since: NamedModels | None, estimator: Any, shared: Any
 ) -> MergePlan:
-    """Return the plan of a union; nothing changes. `shared` is the shared state of the union, () if disjoint."""
+    """Return the plan of a merge of `its` arms into `mine`, which began as `since`, without changing anything.
+
+    `shared` is the merged shared state, () for disjoint models.
+    """
     store, found = mine.learned.store, list(iter_changed_arms(mine, its, since))
     carried = [(name, arm_id) for name, own, arm_id, before in found if own == before == NONE]
     both = [entry for entry in found if not entry[1] == entry[3] == NONE]
@@ -128,7 +134,10 @@ def plan_arm_merge(
 def plan_merge(
     mine: NamedModels, its: NamedModels, since: NamedModels | None, estimator: Any, before: Any
 ) -> MergePlan:
-    """Return the plan of a union with its shared part, which began with `before`."""
+    """Return the plan of a merge of the models `its` into `mine`, which both began as `since`, with the shared part.
+
+    `before` is the initial state of the shared part, which replaces `since` if that is None.
+    """
     shared: Any = mine.learned.shared
     if shared != ():
         start = () if since is None else since.learned.shared
@@ -137,9 +146,9 @@ def plan_merge(
 
 
 def correct_shared(shared: Any, corrections: list[Any]) -> Any:
-    """Return the shared state of a hybrid model with A and b changed by the sums of (T, t).
+    """Return the shared state of a hybrid model with A and b changed by the sums of the corrections (T, t).
 
-    ValueError unless the design is exact, TypeError unless the estimator is ridge regression, which has a b.
+    Raises ValueError unless the design is exact, and TypeError unless the estimator is ridge regression, which has a b.
     """
     if not isinstance(shared, RidgeState):
         raise estimators.path_dependence_error(
@@ -154,7 +163,7 @@ def correct_shared(shared: Any, corrections: list[Any]) -> Any:
 
 
 def apply_merge(mine: NamedModels, its: ArmModelsState, union: MergePlan) -> ArmModelsState:
-    """Let the first of two bandits become the union; what its models are then."""
+    """Change the models `mine` by the plan `union` of a merge with `its`, and return the merged models."""
     store, index = mine.learned.store, mine.arm_index
     directions = []
     index.add_names(union.names)

@@ -1,4 +1,4 @@
-"""Means and widths of models per arm, whatever the contexts: one row for all, a row per arm, or factors."""
+"""Means and widths of models per arm, for contexts that are one row for all arms, a row for each arm, or factors."""
 
 from collections.abc import Callable
 from typing import Any
@@ -20,9 +20,9 @@ from onepass.model.feature_pipeline import FeaturePipeline, split_sides
 def evaluate(
     learned: ArmModelsState, pipeline: FeaturePipeline, contexts: Any, arm_ids: np.ndarray
 ) -> tuple[bool, np.ndarray, np.ndarray, list[np.ndarray]]:
-    """Return whether there is a single decision, and means and x^T A^-1 x of the arms, (n, K).
+    """Return True for a single decision, and scores (n, K) and x^T A^-1 x (n, K) of the arms with `arm_ids`.
 
-    For a hybrid model the last item lists n arrays of rows (K, k) of the shared model.
+    For a hybrid model the last item lists n arrays of rows (K, k) for the shared model.
     """
     store, shared, count = learned.store, learned.shared, len(arm_ids)
     if isinstance(contexts, Factors):
@@ -62,7 +62,7 @@ def evaluate(
 def evaluate_rows(
     learned: ArmModelsState, arm_ids: np.ndarray, rows: np.ndarray, extra: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return means and squares (K,) for rows (K or 1, width), and the rows of the shared model (K, k).
+    """Return scores (K,) and x^T A^-1 x (K,) for rows (K or 1, width), and the rows of the shared model (K, k).
 
     The rows of the shared model start from `extra`; None stands for the rows themselves.
     """
@@ -76,7 +76,7 @@ def evaluate_rows(
 def evaluate_reduced_rows(
     learned: ArmModelsState, pipeline: FeaturePipeline, arm_ids: np.ndarray, rows: np.ndarray, full: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """`model` of rows (u, v), (K or 1, dim), and their z, where arms know ||v|| u."""
+    """Do `evaluate_rows` for rows (u, v), (K or 1, dim), of arms that learn ||v|| u; `full` holds their features z."""
     left, right = split_sides(pipeline.map, rows)
     right = np.ascontiguousarray(np.broadcast_to(right, (len(arm_ids), right.shape[1])))
     lengths = lengths_along(learned.direction, arm_ids, right)
@@ -95,11 +95,11 @@ def arm_statistics(
     rows: np.ndarray | None,
     normals: np.ndarray,
 ) -> ArmStatistics:
-    """Return the statistics of arms with means and squares x^T A_a^-1 x (K,).
+    """Return the statistics of arms with scores `means` (K,) and x^T A_a^-1 x `squares` (K,), as a rule needs them.
 
     rows (K, k) belong to the shared part of a hybrid model, which adds its part to the means. normals (pairs, K, and
-    those of the shared model): arms share no data, so draws from N(theta_a, A_a^-1) are independent, and one normal for
-    each arm is enough.
+    those of the shared model) are standard normal: arms share no data, so draws from N(theta_a, A_a^-1) are
+    independent, and one normal for each arm is enough.
     """
     shared, count, wanted = learned.shared, len(arm_ids), explores.strength
     widths, shifts = np.sqrt(np.maximum(squares, 0.0)), normals
@@ -124,9 +124,10 @@ def reward_residuals(
     record_of: Callable[[Any], int],
     expected: Callable[[np.ndarray], np.ndarray],
 ) -> np.ndarray:
-    """Return rewards (n,) less their means under the present models.
+    """Return rewards `values` (n,) minus their means under the present models, for the arms `names` and their contexts.
 
-    `expected` turns scores x^T theta into means; scores of a hybrid model are means already.
+    `expected` turns scores x^T theta into means; scores of a hybrid model are means already. `record_of` maps a name to
+    an id.
     """
     if isinstance(contexts, Factors):
         contexts = np.hstack([np.atleast_2d(contexts.left), np.atleast_2d(contexts.right)])
@@ -144,7 +145,10 @@ def reward_residuals(
 
 
 def parameter_of(learned: ArmModelsState, pipeline: FeaturePipeline, arm_id: int, width: int) -> np.ndarray:
-    """theta_a (width,) of the arm at a record, beta + theta_a in a hybrid model; ValueError for one of factors."""
+    """Return theta_a (width,) of the arm with an id, or beta + theta_a in a hybrid model.
+
+    Raises ValueError for an arm of reduced factors.
+    """
     shared = learned.shared
     if shared == ():
         return learned.store.export_arm(arm_id).parameter()
@@ -155,7 +159,10 @@ def parameter_of(learned: ArmModelsState, pipeline: FeaturePipeline, arm_id: int
 
 
 def models_of(learned: ArmModelsState, arm_ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """theta_a (K, width) and A_a^-1 (K, width, width) of the arms at records; ValueError in a hybrid model."""
+    """Return theta_a (K, width) and A_a^-1 (K, width, width) of the arms with these ids.
+
+    Raises ValueError in a hybrid model.
+    """
     if learned.shared != ():
         raise ValueError("models_of is not defined for hybrid models: their widths are those of two models")
     arms = [learned.store.export_arm(arm_id) for arm_id in arm_ids.tolist()]

@@ -1,8 +1,8 @@
-"""Arms whose side v of x = vec(u v^T) keeps its direction: x = ||v|| vec(u e^T), so u with a length is all they learn.
+"""Reduction of rows x = vec(u v^T) for arms whose factor v keeps its direction, so that an arm learns only u.
 
     e_a = v_a / ||v_a|| of the first row with v_a != 0,      length = v^T e_a,      the row that arm a learns: length u
 
-Exact for ridge regression on an exact design; d_u numbers an arm's direction instead of d_u d_a.
+It is exact for ridge regression on an exact design, and takes d_u numbers for a direction instead of d_u d_a.
 """
 
 import numpy as np
@@ -12,9 +12,9 @@ from onepass.features.outer_product import signed_lengths
 
 
 def lengths_along(directions: np.ndarray, places: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """v^T e for every row v of right (n, d_a), e = directions[place]; ||v|| where there is no direction yet.
+    """Return v^T e for every row v of right (n, d_a), with e = directions[place] of its arm.
 
-    ValueError if a row has turned away from its direction.
+    It is ||v|| if the arm has no direction yet. Raises ValueError if a row has turned away from its direction.
     """
     lengths, turned = signed_lengths(right, directions, places)
     if turned >= 0:
@@ -28,8 +28,8 @@ def lengths_along(directions: np.ndarray, places: np.ndarray, right: np.ndarray)
 def directions_for(held: np.ndarray, arm_ids: list[int], group: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Return the directions (arms, d_a) of the arms that rows right (n, d_a) belong to.
 
-    Row i belongs to arm group[i], whose id is arm_ids[group[i]], NONE if it has not learned. The direction of an arm
-    that has one is in `held`.
+    Row i belongs to arm group[i], whose id is arm_ids[group[i]], or NONE if it has not learned. Directions that exist
+    already are in `held`.
     """
     norms = np.linalg.norm(right.astype(np.float64), axis=1)
     directions = np.zeros((len(arm_ids), right.shape[1]))

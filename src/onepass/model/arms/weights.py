@@ -1,8 +1,11 @@
-"""What the scores of one arm, or the difference of two, are made of by models per arm: weights of z, part by part.
+"""Weights of the features z in the score of one arm, or in the difference of two arms' scores, for models per arm.
 
 arm         theta_a,                             s_a = +-A_a^-1 z_a
 hybrid      shared: beta, h = A_0^-1 sum of +-(z_a - B_a^T A_a^-1 x_a);      arm: A_a^-1 (b_a - B_a beta),
             +-A_a^-1 x_a - A_a^-1 B_a h
+
+The mean is theta^T z and the squared width s^T z (model/weights.py); the sign is + for the first arm and - for the
+second.
 """
 
 import numpy as np
@@ -21,7 +24,7 @@ def arm_weights(
 ) -> list[list[Weights]]:
     """Return the weights of one arm or two, z (m, D), in models per arm.
 
-    `sides` holds u and v of each if arms know ||v|| u.
+    `sides` holds the factors u and v of each arm if arms learn ||v|| u.
     """
     store, shared, rows = learned.store, learned.shared, z
     whole = lambda vector, i: vector  # noqa: E731
@@ -47,7 +50,7 @@ def arm_weights(
 
 
 def axes_of(learned: ArmModelsState, arm_ids: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Return the unit vectors (m, d_a) along which arms know their side v; v itself for an arm that has not learned."""
+    """Return the unit vectors (m, d_a) along which the arms' factors v lie, or v for arms that have not learned."""
     norms = np.linalg.norm(right.astype(np.float64), axis=1, keepdims=True)
     axes = np.divide(right, norms, out=np.zeros(right.shape), where=norms > 0.0)
     for i, arm_id in enumerate(arm_ids):

@@ -1,4 +1,4 @@
-"""Models of arms in slots, by their names, and when the views of these are made again."""
+"""Averaged models of arms by name; an arm's models are in a slot, an index of the arrays."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -69,7 +69,7 @@ class Settings(NamedTuple):
     seed: int
 
     def checked(self) -> "Settings":
-        """Return the settings as plain numbers; ValueError for a value out of range."""
+        """Return the settings as plain numbers. Raises ValueError for a value out of range."""
         return Settings(
             check.integer("n_landmarks", self.n_landmarks, 0, 2_000),
             check.positive("reg", self.reg),
@@ -114,8 +114,10 @@ class Saved(NamedTuple):
 class ArmMixtures:
     """Models of named arms, with the rebuilding of their views.
 
-    models: a `Mixture`, () until the width of rows is known; remaking: a `Remaking` while views are rebuilt, else ();
-    index: names of arms and their slots; heads: an `OutcomeHeads`, () without outcomes or rows.
+    - models: a `Mixture`, () until the width of rows is known.
+    - remaking: a `Remaking` while views are rebuilt, else ().
+    - index: names of arms and their slots.
+    - heads: an `OutcomeHeads`, () without outcomes or rows.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -133,13 +135,13 @@ class ArmMixtures:
         self.begin_outcomes(self.outcomes)
 
     def begin_outcomes(self, count: int) -> None:
-        """Learn so many outcomes, from the first row on."""
+        """Prepare to learn `count` outcomes, from the first row on."""
         self.outcomes = count
         if count and self.models != ():
             self.heads = init_heads(count, *self.models.rows.shape[::-1])
 
     def remove(self, arm: Any) -> None:
-        """Forget an arm and its models; ValueError if the arm is not known."""
+        """Forget an arm and its models. Raises ValueError if the arm is not known."""
         slot = self.index.lookup(arm)
         if slot != NEVER:
             erase(self.models, slot)
@@ -187,7 +189,10 @@ class ArmMixtures:
                 self.heads = resize_heads(self.heads, self.models, True)
 
     def _add(self, row: np.ndarray, slot: int, values: np.ndarray, expected: np.ndarray, mode: int) -> None:
-        """Learn values (J,) of outcomes, NaN where there is none, and keep them while views are made again."""
+        """Learn values (J,) of outcomes of a row, NaN for missing ones, and store them while views are being rebuilt.
+
+        `slot` is the arm's slot, `expected` (J,) are the predicted outcomes, and `mode` is that of `add_heads`.
+        """
         heads = self.heads
         if len(heads.rows):
             known, means = ~np.isnan(values), self.ask(row.reshape(1, -1), np.array([slot]))[0][:, 0]
@@ -201,7 +206,7 @@ class ArmMixtures:
     def revise(self, row: np.ndarray, arm: Any, values: np.ndarray, expected: np.ndarray | None) -> None:
         """Learn outcomes (J,) of an arm, NaN for a missing one, before or after its reward.
 
-        expected (J,): what was learned in their place with the reward; None before the reward.
+        expected (J,) holds the values that were learned in their place with the reward; it is None before the reward.
         """
         slot = self.index.find(arm)
         if slot == NEVER or self.models.last[slot] == NEVER:
@@ -210,13 +215,16 @@ class ArmMixtures:
         self._add(row, slot, values, values if expected is None else expected, AHEAD if expected is None else REVISED)
 
     def ask(self, rows: np.ndarray, slots: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return means (J, K) of outcomes of arms for rows (1 or K, dim), and root mean square errors (J,) so far."""
+        """Return predicted outcomes (J, K) of arms, and the root mean square errors (J,) of predictions so far.
+
+        rows is (1 or K, dim), and slots (K,) are the arms' slots.
+        """
         if self.heads == ():
             return np.zeros((self.outcomes, slots.size)), np.zeros(self.outcomes)
         return call_direct(self._code, ask_heads, self.models, self.heads, rows, slots)
 
     def restore_heads(self, held: files.StateSource) -> None:
-        """Take heads that were written; ValueError if they do not fit."""
+        """Replace the parameters of outcomes by those of a file; raise ValueError if they are inconsistent."""
         if self.models == ():
             held.take((), lambda found: True)
         else:
@@ -277,7 +285,7 @@ class ArmMixtures:
         return Saved(self.models, self.remaking, object_array(list(self.index.names)), self.index.arm_ids)
 
     def restore(self, held: files.StateSource) -> None:
-        """Replace the models by those of a file; ValueError if the content is inconsistent."""
+        """Replace the models by those of a file. Raises ValueError if the content is inconsistent."""
         begun, landmarks = self.models, self.settings.n_landmarks
         works = begun != () and any(name.startswith("remaking.") for name in held.arrays)
         none = Saved(begun, begun_remaking(begun) if works else (), object_array([]), np.zeros(0, np.int64))

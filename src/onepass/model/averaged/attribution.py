@@ -1,12 +1,13 @@
-"""What the mean and the width of an arm are made of, column by column.
+"""Attribution of an arm's mean and width to the columns of a row, for averaged models.
+
+With features phi_mj and parameters theta_mj of model m for column j, mean and width are sums:
 
     mean    = mu + tail + sum_m w_m (sum_j (theta_mj - mu tau_mj) phi_mj)
     width^2 = sum_m v_m cut_m^2 sum_j phi_mj (P_m phi_m)_j
 
-cut_m: the stretch of widths, and what the arm's rows leave of them (mixture.py).
-
-Column j has a feature in every model that is believed, of wide rows as Q has it; what the kernel's features say is
-one term.
+cut_m is the factor of widths of model m, reduced by the arm's rows (mixture.py has the other symbols). Column j has a
+feature in every model with weight; for wide rows the feature is a coordinate on the span Q. All kernel features
+together are one term.
 """
 
 from collections.abc import Iterable

@@ -1,10 +1,11 @@
-"""Of every arm several models, weighted by how well they predict: nothing has to be tuned.
+"""Several models for every arm, averaged with weights by how well they predict, so that nothing has to be tuned.
 
-Of every arm a few ridge regressions, on the columns, those of records too (columns.py), and on features of a kernel
-(view.py, regression.py), weighed by how well they have predicted (mixture.py). Widths are in units of what they leave
-(rewards.py). What each part is worth: docs/recommended_measured.md. Cost of a round: n^2 / 2 an arm for widths, n =
-landmarks + dim + 1 of the models that are believed, and n^2 of every model to learn. Of more than 300 columns span.py
-and sketches.py say which models, and what they cost. When the views of models are made again says remake.py.
+Every arm has a few ridge regressions, on the columns (for records see columns.py) and on features of a kernel (view.py,
+regression.py). They are weighted by how well they have predicted (mixture.py). Widths are in units of the residuals
+(rewards.py). docs/recommended_measured.md shows what each part contributes. A round costs n^2 / 2 for the widths of an
+arm, with n = landmarks + dim + 1 summed over the models with weight, and n^2 of every model to learn. For more than 300
+columns, span.py and sketches.py describe the models and their cost. remake.py describes when the feature maps of the
+models ("views") are rebuilt.
 """
 
 from collections.abc import Callable, Hashable, Mapping
@@ -143,7 +144,10 @@ class AveragedModels(Model):
         self._mixtures.remove(arm)
 
     def _names(self, arms: Any) -> Any:
-        """Return the names of the arms on offer; ValueError for arms with features, unless the model ignores these."""
+        """Return the names of the arms on offer.
+
+        Raises ValueError for arms with features, unless the model ignores these.
+        """
         if arms is None or (type(arms) in (list, tuple) and len(arms) > 0 and type(arms[0]) in PLAIN):
             return arms
         featured = have_features(arms)
@@ -156,7 +160,10 @@ class AveragedModels(Model):
         return arms
 
     def _names_to_learn(self, arms: list[Any]) -> list[Any]:
-        """Return the names of arms to learn; ValueError for arms with features, unless the model ignores these."""
+        """Return the names of arms to learn.
+
+        Raises ValueError for arms with features, unless the model ignores these.
+        """
         if PLAIN.issuperset(map(type, arms)):
             return arms
         if any(map(have_features, arms)):
@@ -327,7 +334,7 @@ class AveragedModels(Model):
 
 
 def _name_to_learn(arm: Any) -> Any:
-    """Return the name of an arm, which is a name or {name: features}; ValueError for anything else."""
+    """Return the name of an arm, which is a name or {name: features}. Raises ValueError for anything else."""
     if isinstance(arm, Mapping) and len(arm) == 1:
         return next(iter(arm))
     if isinstance(arm, Mapping) or have_features(arm):

@@ -1,11 +1,13 @@
-"""Records as rows of numbers that grow wider: a column for every term that was learned.
+"""Conversion of records to rows of numbers that grow wider: every term that was learned has a column.
 
-    row[column of the term's place] = its number        1 of a name, 34 of {"age": 34}; else what is filled in:
-    fill = 0 of a name, the mean of the numbers learned so far of a number: missing ones count as the mean
+The numbers of a row are
+
+    row[column of the term's place] = its number        1 for a name, 34 for {"age": 34}; a missing term has
+    fill = 0 for a name, the mean of the numbers learned so far for a number
 
 The dictionary is that of `Records`: a term has a place once it is learned, and then a column; terms beyond its size
-share the last places by a hash. Where models have learned rows without a column, these rows had there what is filled
-in, so that a model with a column more is exactly what it would have been with it from the start (new_columns.py).
+share the last places by a hash. Models may have learned rows without a column. These rows had the fill value there, so
+a model with a new column is exactly what it would have been with the column from the start (new_columns.py).
 """
 
 from itertools import pairwise

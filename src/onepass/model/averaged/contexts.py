@@ -1,4 +1,4 @@
-"""How contexts become the rows of numbers that averaged models learn: they are rows, or records on columns."""
+"""Conversion of contexts, which are rows or records, to the rows of numbers that averaged models learn."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
@@ -101,7 +101,7 @@ class Contexts(ABC):
 
     @abstractmethod
     def restore(self, extra: dict[str, Any]) -> None:
-        """Restore what `extra` returned; ValueError if it is inconsistent."""
+        """Restore what `extra` returned. Raises ValueError if it is inconsistent."""
 
     def extra(self) -> dict[str, Any]:
         """Return the additional content of a model file, beside the width and the records."""
@@ -246,13 +246,13 @@ class RecordContexts(Contexts):
 
 
 def check_width(width: Any, most: int) -> int:
-    """Return the number of columns; ValueError unless it is from 1 to `most`."""
+    """Return the number of columns. Raises ValueError unless it is from 1 to `most`."""
     way = "as `memory_limit` and `warm_up` say: raise the one, or map rows before (onepass.GaussianProjection)"
     return check.integer("dim", width, 1, most, way)
 
 
 def _finite(each: Iterable[dict[str, float]]) -> list[dict[str, float]]:
-    """Return dictionaries {term: number} as a list; ValueError if a number is NaN or a row is too large."""
+    """Return dictionaries {term: number} as a list. Raises ValueError if a number is NaN or a row is too large."""
     every = list(each)
     for one in every:
         check.finite_rows("contexts", np.array([list(one.values())]))

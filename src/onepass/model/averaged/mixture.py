@@ -1,27 +1,34 @@
-"""Several models side by side, weighed by how well they have predicted; a map made again while rows are few; an alarm.
+"""State and updates of several models side by side, weighted by how well they have predicted, with a change alarm.
+
+Model m has the residuals e with squared widths h. Its loss l_m and weight w_m, and the mean and the width of arm a, are
 
     l_m = n/2 log(S_m) + H_m / 2,   S_m = sum of e^2 / (1 + h),   H_m = sum of log(1 + h)
     w_m ~ pi_m exp(-TRUST l_m), below FEW of the largest: 0;   v: w of those above BELIEVED of the largest alone
     mean_a = mu + sum_m w_m phi_m^T (theta_ma - mu tau_ma) + tail_a,   sigma = sum_m w_m sqrt(S_m / n)
     width_a^2 = sum_m v_m stretch_m^2 / (1 / h_ma + ANYWHERE n_a / ||phi||^2),   h_ma = phi^T P_ma phi
 
-l is minus the log marginal likelihood of a Gaussian linear model whose noise is not known; exponential weights with a
-tenth of it (TRUST), for no model is right. pi_m is 1, or HUMBLE for the models that explain little: columns with heavy
-penalties, and a constant alone. They are for rewards that are mostly noise. At full weight they would be a trap: a
-constant that is believed explores nothing, and the rows that would show that the context matters never come.
-mu is what unknown arms are worth (rewards.py), which may move. Therefore tau is learned beside theta, on the constant
-target 1 by the same gain: means are those of a model whose prior mean has always been the mu of now, but for clipping.
-tail_a is what clips have cut of an arm's rewards, as far as such rewards recur (rare_rewards.py).
-Every model learns from every reward, of the arm that was played. A width is cut as if each of the arm's n_a rows had
-said a little of every direction: what has not been met in so many rows is not worth as many again. They are multiplied
-by sigma, and by no less than SHARE D (rewards.py): where nothing errs any more, what was not tried is still unknown.
-After 1, 2, 4, ..., 256 rows the views (view.py) are made again of all rows so far, which are then learned again, a
-slice with every row that comes (remake.py); later they stay. Of rows of more than 300 columns the views have
-coordinates on a span (span.py), or, where over 90% are zeros, every arm has one model on a sketch of its own
+The loss l is minus the log marginal likelihood of a Gaussian linear model with unknown noise. The weights w are
+exponential weights of a tenth of it (TRUST), because no model is right. The prior weight pi_m is 1, or HUMBLE for the
+models that explain little: columns with heavy penalties, and a constant alone. They are for rewards that are mostly
+noise. With full weight they would be a trap: a constant explores nothing, and the rows that would show that the context
+matters never come.
+
+mu is the mean of unknown arms (rewards.py), which may change. Therefore tau is learned beside theta, on the constant
+target 1 by the same gain. Up to clipping, means are then those of a model whose prior mean has always been the present
+mu. tail_a is the mean of what clipping removed from an arm's rewards, as far as such rewards recur (rare_rewards.py).
+
+Every model learns from every reward of the arm that was played. A width is reduced as if each of the arm's n_a rows had
+told a little about every direction: a direction that was not met in many rows is not worth as many again. Widths are
+multiplied by sigma, but at least by SHARE D (rewards.py), because even without residuals an untried arm is unknown.
+
+After 1, 2, 4, ..., 256 rows the feature maps, called views (view.py), are rebuilt from all rows so far, which are then
+learned again, a slice with every new row (remake.py); later they stay. For rows of more than 300 columns the views use
+coordinates on a span (span.py). If over 90% of the entries are zeros, every arm instead has one model on its own sketch
 (sketches.py).
 
-Alarm of change: g <- max(0, g + min(e^2 / ((1 + h) sigma^2), 20) - 2) of the model with the largest weight, 0 while
-recent rewards are not clearly worse than all; above `alarm_threshold` all is forgotten but the views.
+The change alarm uses g <- max(0, g + min(e^2 / ((1 + h) sigma^2), 20) - 2) of the model with the largest weight, and 0
+while recent rewards are not clearly worse than all rewards. Above `alarm_threshold` everything except the views is
+forgotten.
 """
 
 from typing import NamedTuple
@@ -104,20 +111,23 @@ RANKED_MODEL = 6  # the first to go where memory is short
 class Mixture(NamedTuple):
     """State of M models for every arm; arms live in slots.
 
-    views: three maps from a row to features; plan (M, 3): each model's view, its first feature there, and its number of
-    features (0 if the model is not used); settings (M, 5): reg, drift, stretch of widths, value of the constant feature
-    (0: that of the view), prior weight; scores (2, M): sums of e^2 / (1 + h) and of log(1 + h), over residuals e and
-    squared widths h.
-    theta, tau (slots, T), inverse (slots, P): the regressions of an arm, all models one after the other.
-    early (slots, 7): an arm's first five rewards, their count, and the number of equal first rewards (-1 once two
-    differ); last (slots,): the round in which the arm last learned, -1 if it has learned nothing, and then the slot's
-    other entries mean nothing; learned (slots,): number of rows learned; tails (slots, 3, 12): statistics of clipped
-    rewards by size.
-    rewards: statistics of all rewards; counts (3,): rows learned, rows since the last alarm, alarms; suspicion (1,):
-    the statistic of the alarm.
-    rows (R, d), arms, gains (R,): the first rows, the slots played and their rewards; rows is (0, d) once views stay
-    fixed.
-    sketches: used in place of theta and inverse for wide rows that are mostly zeros.
+    - views: three maps from a row to features.
+    - plan (M, 3): each model's view, its first feature there, and its number of features (0 if the model is not used).
+    - settings (M, 5): reg, drift, stretch of widths, value of the constant feature (0: that of the view), prior weight.
+    - scores (2, M): sums of e^2 / (1 + h) and of log(1 + h), over residuals e and squared widths h.
+    - theta, tau (slots, T), inverse (slots, P): the regressions of an arm, all models one after the other.
+    - early (slots, 7): an arm's first five rewards, their count, and the number of equal first rewards (-1 once two
+      differ).
+    - last (slots,): the round in which the arm last learned; -1 if it has learned nothing, and then the slot's other
+      entries mean nothing.
+    - learned (slots,): number of rows learned.
+    - tails (slots, 3, 12): statistics of clipped rewards by size.
+    - rewards: statistics of all rewards.
+    - counts (3,): rows learned, rows since the last alarm, alarms.
+    - suspicion (1,): the statistic of the alarm.
+    - rows (R, d), arms, gains (R,): the first rows, the slots played and their rewards; rows is (0, d) once views stay
+      fixed.
+    - sketches: used in place of theta and inverse for wide rows that are mostly zeros.
     """
 
     views: tuple[View, View, View]
@@ -175,7 +185,7 @@ def weights(state):
 
 @compiled
 def weights_of_widths(w):
-    """Return the weights v (M,) of the models' widths: w where it is near its largest entry, normalized."""
+    """Return the weights v (M,) of the models' widths: w where it is near its largest entry, else 0, normalized."""
     v = np.where(w >= BELIEVED * w.max(), w, 0.0)
     return v / max(v.sum(), TINY)
 
@@ -201,7 +211,10 @@ def features(phi, start, n, constant):
 
 @compiled
 def unit_of(state, w):
-    """Return the factor of all widths: the residual scale under weights w, at least a share of the rewards' spread."""
+    """Return the factor of all widths: the residual scale under weights w, or a share of the rewards' spread.
+
+    The larger one is used.
+    """
     return max(sigma_of(state, w), SHARE * state.rewards.numbers[SPREAD])
 
 
@@ -312,7 +325,7 @@ def survey_sketches(state, rows, slots):
 
 @compiled
 def add_score(scores, m, e, h):
-    """Add a residual e, predicted with squared width h, to the scores of model m."""
+    """Add the residual e of a row, predicted with squared width h, to the sums S and H of model m."""
     scores[NOISE, m] += e * e / (1.0 + h)
     scores[VOLUME, m] += np.log(1.0 + h)
 

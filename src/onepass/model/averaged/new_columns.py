@@ -1,12 +1,12 @@
-"""A mixture whose rows have columns more, where all rows so far have been what is filled in: means stay.
+"""New columns in the rows of averaged models, where all earlier rows had the fill value; predicted means stay.
 
-    z = clip((x - fill) / size, +-3), of a name 0 or 3; landmarks have z = 0 there
+    z = clip((x - fill) / size, +-3), for a name 0 or 3; landmarks have z = 0 there
     P -> [P  0; 0  I / reg],   theta -> [theta, 0]                  exactly, for phi was 0 in the new columns
     a constant's feature 1 / sqrt(d + 1) shrinks by s = sqrt((d + 1) / (d' + 1)):  theta_c / s, row and column P_c / s
 
-So means stay what they were; widths, whose prior and cut are in units of ||phi||, shrink with the constant. When views
-are made again (mixture.py) units become those of the rows. Rows are never wide here: dictionaries of more than 300
-terms ask for an `InteractionModel` (auto.py).
+Means stay as they were. Widths, whose prior and reduction are in units of ||phi||, shrink with the constant. When the
+views are rebuilt (mixture.py), units become those of the rows. Rows are never wide here, because dictionaries of more
+than 300 terms are learned by an `InteractionModel` (auto.py).
 """
 
 import numpy as np

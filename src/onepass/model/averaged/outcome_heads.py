@@ -1,4 +1,4 @@
-"""Outcomes beside the reward, learned on the inverses that the mixture keeps for the reward.
+"""Outcomes beside the reward, learned with the inverse matrices that the mixture keeps for the reward.
 
     theta_jm <- theta_jm + P_m phi (y_j - phi^T theta_jm)           a row whose reward has just been learned
     theta_jm <- theta_jm + P_m phi (y_j - expected_j)               an outcome that comes after its reward
@@ -7,10 +7,10 @@
 
 With b_j = sum of y_j phi this is theta_jm = P_m b_j: ridge regression on the design of the reward. The models are those
 on standardized columns whose inverse forgets nothing ("linear", "linear 1", "linear 10", "linear 100" and "constant").
-The mixture clips rewards and weighs models by them; outcomes have weights of their own and are not clipped. Cost of an
-outcome: n numbers a model and arm to keep, n to predict; n^2 / 2 a model to learn, for all outcomes together. After an
-alarm the parameters stay. Where views are made again the first rows are learned again, from a buffer. Rows that are
-wide and sparse have no such model: the mean of each arm serves there.
+The mixture clips rewards and weighs models by them; outcomes have their own weights and are not clipped. An outcome
+takes n numbers for a model and arm to store, and n to predict; a model takes n^2 / 2 to learn all outcomes together.
+After an alarm the parameters stay. When the views are rebuilt, the first rows are learned again from a buffer. Rows
+that are wide and sparse have no such model: the mean of each arm is used.
 """
 
 from typing import Any, NamedTuple
@@ -34,10 +34,11 @@ FAINT = 1e-3  # weight of a model below which it is not asked
 class OutcomeHeads(NamedTuple):
     """Linear parameters of J outcomes beside the reward, for every arm and every linear model.
 
-    theta (slots, J, T): parameters of every arm, model after model; noise, volume (J, M): scores as in mixture.py, of
-    the models LINEAR; number, total (slots, J): how many values an arm has, and their sum.
-
-    rows (R, d), slots (R,), amounts (R, J), filled (1,): what was added to b so far, while views are made again.
+    - theta (slots, J, T): parameters of every arm, model after model.
+    - noise, volume (J, M): scores S and H of the models, as in mixture.py.
+    - number, total (slots, J): number of values of an arm, and their sum.
+    - rows (R, d), slots (R,), amounts (R, J), filled (1,): buffer of rows, their slots, what was added to b for each,
+      and the number of rows in use; only while views are being rebuilt.
     """
 
     theta: np.ndarray
@@ -53,7 +54,7 @@ class OutcomeHeads(NamedTuple):
 
 @compiled
 def linear_features(view, x):
-    """Return columns and constant of `embedded`, without the kernel, in float32."""
+    """Return the column features and the constant of a row, in float32, without the kernel features."""
     dim, z = width(view), seen(view, x)
     phi = np.empty(dim + 1, np.float32)
     for j in range(dim):
@@ -64,7 +65,7 @@ def linear_features(view, x):
 
 @compiled
 def features_of(phi, alone, constant):
-    """Return the features of one model."""
+    """Return the features of one model: `phi`, or only the constant if `alone` is True."""
     own = phi[phi.size - 1 :].copy() if alone else phi.copy()
     if constant > 0.0:
         own[own.size - 1] = constant
@@ -73,7 +74,7 @@ def features_of(phi, alone, constant):
 
 @compiled
 def weights_of(heads, j, used):
-    """Return w (M,) of the models for outcome j; used (M,): which there are."""
+    """Return the weights w (M,) of the models for outcome j; used (M,) marks the models that exist."""
     w, n, smallest, least = np.zeros(used.size), 0.0, np.inf, np.inf
     for a in range(heads.number.shape[0]):
         n += heads.number[a, j]
@@ -91,7 +92,7 @@ def weights_of(heads, j, used):
 
 @compiled
 def level_of(heads, j):
-    """Return what an unknown arm is expected to have: the mean over arms of the means of their values."""
+    """Return the expected outcome j of an unknown arm: the mean over arms of the mean of their values."""
     total, arms = 0.0, 0.0
     for a in range(heads.number.shape[0]):
         if heads.number[a, j] > 0.0:
@@ -102,9 +103,9 @@ def level_of(heads, j):
 
 @compiled
 def ask_heads(state, heads, rows, slots):
-    """Return means (J, K) of the outcomes of arms, and root mean square errors (J,) of the predictions so far.
+    """Return predicted outcomes (J, K) of arms, and the root mean square errors (J,) of predictions so far.
 
-    slots (K,) are the arms' places; rows are (K, d), or (1, d) if all arms have the same one.
+    slots (K,) are the arms' slots. rows is (K, d), or (1, d) if all arms have the same row.
     """
     count, arms = heads.theta.shape[1], heads.number.shape[0]
     out, used = np.zeros((count, slots.size)), np.zeros(len(LINEAR), np.bool_)
@@ -143,7 +144,7 @@ def ask_heads(state, heads, rows, slots):
 
 @compiled
 def inner(theta, phi):
-    """Return theta^T phi."""
+    """Return the inner product theta^T phi."""
     total = np.float32(0.0)
     for i in range(phi.size):
         total += theta[i] * phi[i]
@@ -152,7 +153,7 @@ def inner(theta, phi):
 
 @compiled
 def product(inverse, phi):
-    """Return P phi, of the triangle of P."""
+    """Return P phi, for P given by its lower triangle `inverse`, row by row."""
     u, place = np.zeros(phi.size, np.float32), 0
     for j in range(phi.size):
         total, own, row = np.float32(0.0), phi[j], inverse[place : place + j]
@@ -167,7 +168,11 @@ def product(inverse, phi):
 
 @compiled
 def add_heads(state, heads, row, slot, values, expected, mode):
-    """Learn values (J,), NaN where there is none, of an arm in a slot; `mode` says when they come (contract.py)."""
+    """Learn the outcomes `values` (J,) of a row of the arm in a slot; NaN stands for a missing one.
+
+    `expected` (J,) are the values learned before, if the outcomes are corrected. `mode` says if they come with the
+    reward (JOINED), before it (AHEAD), or replace earlier ones (REVISED).
+    """
     if heads.theta.shape[2] == 0:  # no such model
         return
     phi, t, p, k = linear_features(state.views[STANDARD], row), 0, 0, 0
@@ -196,7 +201,7 @@ def add_heads(state, heads, row, slot, values, expected, mode):
 
 @compiled
 def learn_heads(state, heads, row, slot, values, expected, mode):
-    """Learn values (J,) as `add_heads` does, and count them in the means of the arm."""
+    """Learn outcomes (J,) of a row as `add_heads` does, and count them in the arm's means."""
     add_heads(state, heads, row, slot, values, expected, mode)
     for j in range(values.size):
         if not np.isnan(values[j]):
@@ -209,7 +214,7 @@ def learn_heads(state, heads, row, slot, values, expected, mode):
 
 @compiled
 def replay_buffer(state, heads):
-    """Set theta = P b of the rows in the buffer."""
+    """Set theta = P b, in place, from the rows in the buffer."""
     for i in range(heads.filled[0]):
         slot = heads.slots[i]
         if slot != NEVER and state.last[slot] != NEVER:
@@ -217,7 +222,7 @@ def replay_buffer(state, heads):
 
 
 def init_heads(count: int, dim: int, room: int) -> OutcomeHeads:
-    """Return heads of outcomes that have learned nothing; room: of rows in the buffer."""
+    """Return the parameters of `count` outcomes that have learned nothing; the buffer has room for `room` rows."""
     return OutcomeHeads(
         theta=zeros(0, count, 0, dtype=np.float32),
         noise=zeros(count, len(LINEAR)),
@@ -232,12 +237,15 @@ def init_heads(count: int, dim: int, room: int) -> OutcomeHeads:
 
 
 def theta_size(state: Mixture) -> int:
-    """Return T, the numbers of an outcome and arm."""
+    """Return T, the number of parameters for one outcome and arm."""
     return int(state.plan[list(LINEAR), SIZE].sum())
 
 
 def resize_heads(heads: OutcomeHeads, state: Mixture, remade: bool) -> OutcomeHeads:
-    """Return heads with room for all arms, learned again from the buffer if views were made again."""
+    """Return the parameters with room for all arms of the mixture `state`.
+
+    If `remade` is True, views were rebuilt, and the parameters are learned again from the buffer.
+    """
     slots, before = len(state.last), len(heads.theta)
     if slots > before:
         more = {name: np.zeros((slots, getattr(heads, name).shape[1])) for name in ("number", "total")}
@@ -258,7 +266,7 @@ def resize_heads(heads: OutcomeHeads, state: Mixture, remade: bool) -> OutcomeHe
 
 
 def keep_amounts(heads: OutcomeHeads, row: np.ndarray, slot: int, amounts: np.ndarray, revised: bool) -> None:
-    """Add amounts (J,) to the buffer: to the row of a reward that was learned, or as a row of their own."""
+    """Add amounts (J,) to the buffer, in the row of the reward learned last, or as a new row if `revised` is True."""
     room, filled = len(heads.rows), int(heads.filled[0])
     if room == 0:
         return
@@ -273,7 +281,7 @@ def keep_amounts(heads: OutcomeHeads, row: np.ndarray, slot: int, amounts: np.nd
 
 
 def erase_heads(heads: OutcomeHeads, slot: int) -> None:
-    """Forget the arm in a slot."""
+    """Forget the outcomes of the arm in a slot."""
     if slot < len(heads.theta):
         for array in (heads.theta, heads.number, heads.total):
             array[slot] = 0.0
@@ -281,7 +289,11 @@ def erase_heads(heads: OutcomeHeads, slot: int) -> None:
 
 
 def widen_heads(heads: OutcomeHeads, state: Mixture, fills: np.ndarray) -> OutcomeHeads:
-    """Return heads of rows with columns more; state: as it was before (new_columns.py)."""
+    """Return the parameters after new columns were added to the rows.
+
+    `state` is the mixture before, and `fills` are the values that earlier rows have in the new columns
+    (new_columns.py).
+    """
     before = state.rows.shape[1]
     grown, parts, t = np.float32(np.sqrt((before + len(fills) + 1.0) / (before + 1.0))), [], 0
     for m in LINEAR:
@@ -297,7 +309,7 @@ def widen_heads(heads: OutcomeHeads, state: Mixture, fills: np.ndarray) -> Outco
 
 
 def heads_fit(heads: OutcomeHeads, state: Any, begun: OutcomeHeads) -> bool:
-    """Return True if arrays fit together and a mixture."""
+    """Return True if loaded arrays are consistent with each other and with the mixture `state`."""
     count, slots = begun.theta.shape[1], len(heads.theta)
     size = 0 if state == () else theta_size(state)
     room = len(heads.rows)

@@ -1,19 +1,19 @@
-"""Rewards that are rare and large: what clips cut of them is kept by size, and counts as far as such rewards recur.
+"""Rewards that are rare and large: what clipping removed is kept by size, and counts as far as such rewards recur.
 
     size of a reward: the smallest k with |r - m| <= 3 D 8^k, at most 12
     tail_a = T |T| / (n_a sum |c|),  T = sum of c over sizes 1 .. k,  k: the largest that RECURS n_a rewards reach,
              or, where T < 0, at least LOSSES rewards and twice that share
     clip_a = 3 D 8^k,  k: the largest that LEARNED_FROM rewards of the arm reach, and a share of OFTEN
 
-c: what a clip has cut of a reward of the arm, by its size; n_a: rows that the arm has learned; m, D: rewards.py. An arm
-is worth its tail beside what its models say. A mean of clipped rewards and of what was cut is the mean of all, so that
-a clip loses nothing that recurs. An outlier counts while the arm has at most 1 / RECURS rows, and no longer: tails are
-made of counts and sums, and nothing of an outlier stays in the models. Downwards more is asked for, because an arm that
-seems bad is not played again, and nothing would correct it. |T| / sum |c| is 1 where all that was cut has
-one sign, and fades where tails are symmetric.
+c is what clipping removed from a reward of the arm, by the reward's size; n_a is the number of rows that the arm has
+learned; m and D are explained in rewards.py. The tail is added to the mean that the arm's models predict. A mean of
+clipped rewards plus the mean of what was removed is the mean of all, so clipping loses nothing that recurs. An outlier
+counts while the arm has at most 1 / RECURS rows, and no longer: tails are made of counts and sums, and nothing of an
+outlier stays in the models. Negative tails need more evidence, because an arm that seems bad is not played again, and
+nothing would correct it. |T| / sum |c| is 1 if all that was removed has one sign, and small if tails are symmetric.
 
-An arm whose rewards are all alike, among rewards that are not, may be one that pays rarely: until it has MANY_ALIKE
-rows it is decided on as if it had learned nothing.
+An arm whose rewards are all equal, among rewards that are not, may be one that pays rarely. Until it has MANY_ALIKE
+rows it is treated as if it had learned nothing.
 """
 
 from onepass.foundation.generic import compiled

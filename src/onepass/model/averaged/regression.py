@@ -1,4 +1,4 @@
-"""One model of one arm: ridge regression on features phi, by recursive least squares, which may drift.
+"""One model of one arm: ridge regression on features phi by recursive least squares, whose parameters may drift.
 
     u = P phi,  h = phi^T u,  q = 1 - phi^T tau,  e = r - phi^T theta - mu q, clipped at bound sqrt(1 + h)
     theta <- theta + u (e + mu q) / (1 + h),   tau <- tau + u q / (1 + h),   P <- P - u u^T / (1 + h)
@@ -6,10 +6,10 @@
     before it, f = (1 - drift)^(rounds since the arm last learned):
         P <- f P + (1 - f) I / reg,  theta <- sqrt(f) theta,  tau <- sqrt(f) tau
 
-With drift = 0 P^-1 = reg I + sum of phi phi^T. With drift above 0 the parameter is a stationary Gaussian process whose
-prior is N(0, I / reg) for ever, and this is its Kalman filter: what is not heard of is forgotten, down to the prior.
-P is symmetric: its lower triangle is kept, row after row, in float32. O(n^2) of n features. Functions are
-given the arm's own theta and tau (n,) and inverse (n (n + 1) / 2,); `learn` changes them in place.
+With drift = 0, P^-1 = reg I + sum of phi phi^T. With drift above 0 the parameter is a stationary Gaussian process with
+prior N(0, I / reg) at all times, and this is its Kalman filter: what gets no more data is forgotten, down to the prior.
+P is symmetric: its lower triangle is stored, row after row, in float32. The cost is O(n^2) for n features. Functions
+take the arm's own theta and tau (n,) and inverse (n (n + 1) / 2,); `learn` changes them in place.
 """
 
 import numpy as np

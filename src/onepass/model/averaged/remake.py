@@ -1,13 +1,13 @@
-"""Views made again of the first rows, which then learn these rows again: a slice of the work with every row that comes.
+"""Rebuilding of the views from the first rows, which are then learned again, a slice of the work with every new row.
 
     scales of n = 1, 2, 4, ..., warm_up rows;  directions, FOLD rows at a time, of wide ones;  landmarks, view by view;
     models, fewer where memory is short;  the rows so far and those that came since, in their order
 
-Until all have been learned again the bandit decides by the models that it has; then the new ones take their place, at
-once. A call goes on until its steps have cost WORK, by sizes of arrays and never by time: a replay is exact. Of fewer
-than AT_LEAST rows all is done at once. What is
-half done is part of the state (`Remaking`), is copied and saved with it, and grows wider and forgets with it. Rows
-after the last of the warm-up are kept meanwhile, SPARE of them; if these do not suffice the rest is done at once.
+Until all rows have been learned again, the bandit decides by its present models; then the new ones take their place at
+once. A slice ends once its steps have cost WORK, measured by sizes of arrays and never by time, so a replay is exact.
+With fewer than AT_LEAST rows everything is done at once. Unfinished work is part of the state (`Remaking`). It is
+copied and saved, gets new columns, and forgets arms together with the models. Rows that come after the warm-up are
+stored meanwhile, up to SPARE of them; if that is not enough, the rest of the work is done at once.
 """
 
 from typing import Any, NamedTuple
@@ -76,10 +76,11 @@ FIELDS = (
 class Remaking(NamedTuple):
     """State of a rebuilding of the views.
 
-    progress (7,): number of rows used; stage; rows folded or columns ranked so far in the current view; next row to be
-    learned again; largest numbers of landmarks, of directions and of rows of a sketch.
-    fold (k, d): rows that summarize those folded so far, or ranked columns of all rows; added (2, n): fills and scales
-    of columns that were created meanwhile, appended to the views at the end.
+    - progress (7,): number of rows used; stage; rows folded or columns ranked so far in the current view; next row to
+      be learned again; largest numbers of landmarks, of directions and of rows of a sketch.
+    - fold (k, d): rows that summarize those folded so far, or ranked columns of all rows.
+    - added (2, n): fills and scales of columns that were created meanwhile, which are appended to the views at the end.
+
     The other fields are those of `Mixture`, and are in use once all views are built.
     """
 
@@ -222,7 +223,11 @@ def begun_rows(made: Mixture, first: int, most: float) -> int:
 
 
 def seen_further(state: Mixture, remaking: Remaking, seed: int) -> Remaking:
-    """Do one step for the current view: fold rows into its span, rank some columns, or choose its landmarks."""
+    """Return the rebuilding after one more step for the view it works on.
+
+    A step adds rows to the span of the view, ranks some of its columns, or chooses its landmarks; `seed` is that of the
+    model.
+    """
     count, stage, done, _, landmarks, across, _ = remaking.progress.tolist()
     view, fold, dim = remaking.views[stage], remaking.fold, remaking.fold.shape[1]
     rows, progress = state.rows[:count, :dim], remaking.progress.copy()

@@ -1,13 +1,13 @@
-"""The unit of rewards, and what an arm that nobody knows is worth.
+"""The unit of rewards, and the mean assumed for an arm without data.
 
     m = median(r),   D = median of the non-zero |r - m|        over the last 1,024 rewards; where all are alike D stays
     mu = min(r, 0) while all rewards are the same r;  the smaller one of two (clicks, right and wrong), the commonest of
          the first three values, while at most a share of OTHERS of the rewards is neither;  else 0 if half of the arms'
          first five rewards are 0;  else the mean over arms of the mean of their first five, held within m +- OUTSIDE D
 
-Non-zero, so that D is 1 for clicks, however rare: nobody clips them. mu is what an unknown arm is worth. It is a mean
-over arms, and not over rounds: the arms that are played are the good ones, and unknown arms would seem as good. Within
-m +- OUTSIDE D, so that an outlier among the first rewards says nothing of arms that nobody knows.
+D leaves out zeros, so that it is 1 for clicks, however rare they are, and clicks are not clipped. mu is the mean of an
+unknown arm. It is a mean over arms, not over rounds, because mostly good arms are played and unknown arms would seem as
+good. It lies within m +- OUTSIDE D, so that an outlier among the first rewards does not count for unknown arms.
 """
 
 from typing import NamedTuple
@@ -104,7 +104,10 @@ def note_early(rewards, early, slot, reward):
 
 @compiled
 def rarest(numbers):
-    """Return the index, 0 to 2, of the rarest of the first three different rewards; the last of equally rare ones."""
+    """Return the index (0 to 2) of the rarest of the first three different rewards.
+
+    If several are equally rare, it is the last one.
+    """
     least = 0
     for i in range(CANDIDATES):
         if numbers[TIMES + i] <= numbers[TIMES + least]:

@@ -1,11 +1,12 @@
-"""The model of wide rows that are mostly zeros: of every arm, Newton steps on a robust Frequent Directions sketch.
+"""The model of wide rows that are mostly zeros: for every arm, Newton steps on a robust Frequent Directions sketch.
 
     h = phi^T A^-1 phi,  e = r - phi^T theta, clipped at bound sqrt(1 + h),  theta <- theta + A^-1 phi e / (1 + h)
     A <- A + phi phi^T, cut to `size` directions whenever there are 2 size,  A = reg I, theta = 0 at first
 
-phi = [scale (x - center) unit, 1 / sqrt(d + 1)] = s - m, s sparse: the raw view (view.py). Exact while an arm has fewer
-than 2 size rows. What a cut takes off goes into the ridge by half (RFD: design/frequent_directions.py).
-To ask costs 2 size non-zeros an arm and (2 size)^2, with Q m and theta^T m kept beside; to learn O(size d), one arm.
+phi = [scale (x - center) unit, 1 / sqrt(d + 1)] = s - m with s sparse, as in the raw view (view.py). The model is exact
+while an arm has fewer than 2 size rows. Half of what is cut is added to the ridge (RFD: design/frequent_directions.py).
+A prediction costs 2 size products for each non-zero of s, and (2 size)^2, for an arm, because Q m and theta^T m are
+stored; learning costs O(size d) for one arm.
 """
 
 from typing import NamedTuple
@@ -30,9 +31,11 @@ USED, RIDGE, LOG_DET, LEFT, MASS, SHED, WEIGHTED, DUST = range(8)  # places in a
 class Sketches(NamedTuple):
     """Sketches of arms in slots, for rows with d columns; with size 0 there are none.
 
-    basis (slots, 2 size, d + 1): orthonormal rows Q; root (slots, 2 size, 2 size): square root of the inverse Gram
-    matrix on their span; theta (slots, d + 1): parameters; aside (slots, 2 size + 1): Q m and theta^T m, with m the
-    scaled mean row; numbers (slots, 8): directions in use, ridge, and the other scalars of the design.
+    - basis (slots, 2 size, d + 1): orthonormal rows Q.
+    - root (slots, 2 size, 2 size): square root of the inverse Gram matrix on their span.
+    - theta (slots, d + 1): parameters.
+    - aside (slots, 2 size + 1): Q m and theta^T m, with m the scaled mean row.
+    - numbers (slots, 8): directions in use, ridge, and the other scalars of the design.
     """
 
     basis: np.ndarray
@@ -161,10 +164,11 @@ def state_of(sketches, slot, reg):
 
 @compiled
 def learn_sketch(sketches, slot, phi, middle, reg, reward, bound):
-    """Learn one reward, and return the clipped residual, the squared width and the amount clipped.
+    """Learn one reward of an arm, and return the clipped residual, the squared width and the amount clipped.
 
-    phi (d + 1,): features s - m; middle (d + 1,): m; bound: clip of the residual in units of sqrt(1 + h), with h the
-    squared width; 0 for no clip.
+    phi (d + 1,) holds the features s - m, and middle (d + 1,) the scaled mean row m. `slot` is the arm's slot, and
+    `reg` the ridge. `bound` is the clip of the residual in units of sqrt(1 + h), with the squared width h; 0 means no
+    clip.
     """
     state, theta, aside = state_of(sketches, slot, reg), sketches.theta[slot], sketches.aside[slot]
     direction = solve_in(state.space, phi)

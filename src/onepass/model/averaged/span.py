@@ -1,13 +1,13 @@
-"""Wide rows in few coordinates: along the main directions of the first rows, and how much lies beside these.
+"""Representation of wide rows by few coordinates, along the main directions of the first rows.
 
     z -> [Q^T z, 0, rest(z)],   a landmark s -> [Q^T s, rest(s), 0],   rest(z) = sqrt(||z||^2 - ||Q^T z||^2)
     Q (d, r): r main directions of the first rows Z (n, d); of FOLD rows at a time, C <- S Q^T of C and these rows:
     [C; Z'] [C; Z']^T = V S^2 V^T,  S Q^T = V^T [C; Z'],  cut to the r largest
 
-z is a row as its view sees it (view.py). Products with what lies in the span of Q are exact; distances to landmarks are
-those of z where the two remainders are orthogonal. Models are regressions on Q^T z and the kernel's features: what lies
-beside the directions of the first rows is not learned (docs/recommended.md says what that costs).
-z(x) = z(0) + sum over x_j != 0 of (z_j(x_j) - z_j(0)): O(r) a column that is not zero, and O(d) to find these.
+z is a row scaled by its view (view.py). Products with vectors in the span of Q are exact; distances to landmarks are
+exact if the two remainders are orthogonal. Models are regressions on Q^T z and the kernel features, so directions
+outside those of the first rows are not learned (docs/recommended.md shows the cost). z(x) = z(0) + sum over x_j != 0 of
+(z_j(x_j) - z_j(0)) takes O(r) for each column that is not zero, and O(d) to find these.
 """
 
 from typing import NamedTuple

@@ -1,15 +1,15 @@
-"""Three views of a context, each with features of a Gaussian kernel beside the columns themselves.
+"""Three feature maps of a context, called views, each with the columns themselves and features of a Gaussian kernel.
 
-    standard   z = clip((x - mean) / deviation, +-3)             every column counts alike
-    raw        z = (x - mean) / rms ||x - mean||                 columns count by what they spread
+    standard   z = clip((x - mean) / deviation, +-3)             all columns have the same weight
+    raw        z = (x - mean) / rms ||x - mean||                 columns are weighted by their spread
     ranked     z = clip((s - mean s) / deviation s, +-3)         s: normal scores of ranks, linear between the knots
     phi(x) = [L^-1 k(z), scale z, 1 / sqrt(d + 1)],   k_i = exp(-||z - s_i||^2 / (2 w^2)),   L L^T = k(S, S)
-Of wide rows z and S are coordinates on a span of the first rows (span.py), and the ranked view is not made.
 
-Means, deviations, scales, landmarks S (random rows) and w^2 = WIDTH median ||z - z'||^2 come from the rows at hand. The
-columns and the constant together have a mean square of about 1, as the kernel's features have, so that neither needs a
-penalty of its own. Deviations of constant columns count as none: z_j = 0. Normal scores are Phi^-1 of a value's middle
-rank, so that a column may be bent by any growing function, as amounts and counts with long tails are.
+For wide rows, z and S are coordinates on a span of the first rows (span.py), and the ranked view is not made. Means,
+deviations, scales, landmarks S (random rows) and w^2 = WIDTH median ||z - z'||^2 come from the present rows. The
+columns and the constant together have a mean square of about 1, like the kernel features, so that neither needs its own
+penalty. A constant column has z_j = 0. Normal scores are Phi^-1 of a value's middle rank, so the result does not change
+if a column is transformed by a growing function, as suits amounts and counts with long tails.
 """
 
 from typing import NamedTuple

@@ -1,13 +1,12 @@
-"""One design, one head per arm: arms share A, and each has only its own right-hand side b_a.
+"""Model with one design for all arms and one head for each arm: its own right-hand side b_a.
 
     A = reg I + sum over rows of z z^T,   b_a = sum over the rows of arm a of reward z,   mean_a = z^T A^-1 b_a
 
 A row says something about every arm: its reward about the arm that was taken, and 0 about all others. The mean is
 therefore the expected reward from an arm that somebody else chooses, such as the share of visits in which a user takes
-an item. It suits logs of what was taken, where the rest is a weak no; where arms are chosen by the bandit itself, an
-arm that was not chosen says nothing, and `ArmModels` is right.
-
-n arms take n D numbers and one design. A row costs one append and O(D), whatever is forgotten.
+an item. It suits logs of what was taken, in which not taking an item is weak evidence against it. If the bandit itself
+chooses the arms, an arm that was not chosen says nothing, and `ArmModels` is right. n arms take n D numbers and one
+design. A row costs one append and O(D), whatever is forgotten.
 """
 
 from collections.abc import Callable, Hashable
@@ -46,7 +45,11 @@ SPARE = 32  # room for n / SPARE more heads is made when they are full
 
 
 class SavedHeads(NamedTuple):
-    """Contents of a file: names of arms, the head of each (NONE without one), learned state, state of the features."""
+    """File contents of the model.
+
+    `names` are the arms, `heads` their head indices (NONE for an arm without one), `learned` the state, and `features`
+    the state of the feature map.
+    """
 
     names: np.ndarray
     heads: np.ndarray
@@ -158,7 +161,7 @@ class ArmHeads(Model):
         )
 
     def _heads_for(self, names: list[Any]) -> np.ndarray:
-        """Return the head of every name, and make room for those that have none."""
+        """Return the head index of every name; names without a head get one."""
         found = np.empty(len(names), np.int64)
         for i, name in enumerate(names):
             head = self._index.find(name)
@@ -209,7 +212,7 @@ class ArmHeads(Model):
         return statistics(rule, means, widths, rule.strength.scale, normals * widths, unit, rounds)
 
     def _evaluate(self, rows: np.ndarray, heads: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return means and squared widths (K,) of heads, for rows (1 or K, features)."""
+        """Return predicted rewards (K,) and z^T A^-1 z (K,) of heads, for rows z (1 or K, features)."""
         solved, squares = solve_rows(self._learned.design, np.ascontiguousarray(rows))
         known = heads != NONE
         if known.all() and (len(heads) == 0 or (np.diff(heads) == 1).all()):
@@ -271,7 +274,10 @@ class ArmHeads(Model):
         return self
 
     def _learn_rows(self, z: np.ndarray, rewards: np.ndarray, names: list[Any], residuals: bool) -> None:
-        """Learn rows z (n, features) that are checked."""
+        """Learn rows z (n, features) with their rewards (n,) and arms `names` after their checks.
+
+        `residuals` is True to count the residuals.
+        """
         if not names:
             return
         if residuals:

@@ -1,6 +1,7 @@
-"""What the mean and the width of an arm are made of, pair of terms by pair of terms (interactions.py).
+"""Attribution of an arm's mean and width to pairs of terms (interactions.py).
 
-Widths of several priors are added, not their squares: a term's share is that which makes shares add up to width^2.
+The widths of several priors are added, not their squares. A term's share is scaled so that all shares add up to
+width^2.
 """
 
 from typing import Any
@@ -25,7 +26,7 @@ SHARED, ARM = "shared", "arm"  # parts: weights of terms, and the arm's own appe
 def sides_of(
     state: InteractionState, row: InteractionRow, users: tuple[str, ...], items: tuple[str, ...]
 ) -> list[list[Side]]:
-    """Return the parts of one arm; users, items: the names of all places of terms."""
+    """Return the contributions to one arm's mean and width; users and items name all places of their terms."""
     weights, _ = prior_weights(state)
     rows, priors = state.totals[0], state.losses.size
     u = np.r_[1.0, row.user_values / length(state.totals[1], rows, row.user_values)]

@@ -1,9 +1,9 @@
-"""One model of all arms: every feature of a request with every feature of an arm, never forming their product.
+"""One model for all arms with every feature of a request, every feature of an arm, and all their products.
 
-Requests are records, arms have features of their own and come and go; clicks, counts or numbers; nothing to tune. The
-mathematics is in interactions.py, what becomes of a record in features/flatten.py. A decision's record holds the terms
-of the request and of the arms that were chosen, so that its reward can be learned later, by another process, or by
-another model.
+The products are never formed as a row. Requests are records; arms have their own features and come and go; rewards are
+clicks, counts or numbers; nothing has to be tuned. The mathematics is in interactions.py, and features/flatten.py turns
+records into terms. A decision's record holds the terms of the request and of the chosen arms, so that its reward can be
+learned later, by another process or another model.
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -120,7 +120,7 @@ class InteractionModel(Model):
     @property
     @reading
     def arms(self) -> tuple[Any, ...]:
-        """The names of the arms whose own appeal is kept, the one learned longest ago first."""
+        """Names of the arms whose own effect is stored, the one learned longest ago first."""
         return self._recent.names
 
     def add_arm(self, arm: Hashable) -> None:
@@ -313,7 +313,10 @@ class InteractionModel(Model):
 
 
 def _arm_terms(arm: Any) -> tuple[Any, Any]:
-    """Return the terms of one arm, and its name, (name,), None without one; ValueError for several arms, or none."""
+    """Return the terms of one arm, and its name as (name,), or None without a name.
+
+    Raises ValueError for several arms, or none.
+    """
     names, records = arms_of(arm if isinstance(arm, Mapping | list) else [arm])
     if len(records) != 1:
         raise ValueError(f"arm must be one arm: a name, {{name: features}} or [features], got {quote(arm)}")
@@ -321,7 +324,10 @@ def _arm_terms(arm: Any) -> tuple[Any, Any]:
 
 
 def _fits(initial: InteractionState, learned: InteractionState, recent: SavedArms, most: int) -> bool:
-    """Return whether what a file holds can have been learned."""
+    """Return True if the state `learned`, read from a file, can have been learned by this model.
+
+    `initial` is its state before the first reward, `recent` the saved arms, and `most` their largest number.
+    """
     shapes = [one.shape for one in learned] == [one.shape for one in initial]
     priors = initial.losses.size
     counted = *learned[2:], learned.cells[..., priors:], learned.own[:, priors:]

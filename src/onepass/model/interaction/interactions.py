@@ -1,23 +1,25 @@
-"""A linear model of users, items, and all pairs of their features, which never forms a row.
+"""A linear model of users, items, and all pairs of their features, which never forms the row of products.
+
+The mean reward of user u for item a and its width are
 
     mean = w_00 + sum_i u_i w_i0 + sum_j a_j w_0j + sum_ij u_i a_j w_ij + o        u: user, a: item, o: the item's own
     width^2 = the same sum of squared inputs times the variance p of each weight
 
-A pair's weight and variance lie in a table at (1 + place of i, 1 + place of j), 0 for "always", so that a user of n and
-an item of m terms cost (1 + n)(1 + m). Learning is ridge regression with the diagonal of its covariance: for a
+A pair's weight and variance are in a table at (1 + place of i, 1 + place of j), with index 0 for the constant, so a
+user of n and an item of m terms cost (1 + n)(1 + m). Learning is ridge regression with a diagonal covariance: for a
 reward r
 
     e = r - mean,   h = width^2,   w_ij += p_ij x_ij e / (1 + h),   p_ij <- p_ij / (1 + p_ij x_ij^2),   x_ij = u_i a_j
 
 u and a are divided by the root mean squares of their lengths so far, so that users, items, and pairs have a prior
-variance of `prior` each, however many terms they have. Several priors learn side by side; with their losses L, sums of
-e^2 / (1 + variance of w_00)
+variance of `prior` each, however many terms they have. Several priors learn side by side. Their losses L are sums of
+e^2 / (1 + variance of w_00), and
 
     weight of a prior ~ exp(-TEMPER (L - L_min) / (2 L_min / n)),   sigma^2 = weighted mean of e^2 / (1 + h)
 
-All is in units of sigma, of what rewards deviate by: multiplied rewards give multiplied means, and the same choices.
-Where rewards have next to no noise sigma falls with every row, and the prior that explains them best is a wide one:
-without it the widths of what was never played would fall as well.
+Everything is in units of sigma, the size of the residuals, so multiplied rewards give multiplied means and the same
+choices. If rewards have hardly any noise, sigma falls with every row, and the prior that explains them best is a wide
+one. Without that prior the widths of untried arms would fall as well.
 """
 
 from typing import NamedTuple
@@ -42,9 +44,12 @@ TOTALS = 3  # of what is counted: rows, squared lengths of users, of items
 class InteractionState(NamedTuple):
     """State of an interaction model.
 
-    cells (1 + users, 1 + items, 2 priors): weights, then variances; own (recent, 2 priors): of items themselves;
-    losses (priors,): sums of e^2 / (1 + the constant's variance), for where all rewards lie is no loss; squares
-    (priors,): of e^2 / (1 + h); totals (3,): rows, squared lengths of users, of items.
+    - cells (1 + users, 1 + items, 2 priors): weights, then variances, of all pairs of places.
+    - own (recent, 2 priors): weights and variances of the items' own effects.
+    - losses (priors,): sums of e^2 / (1 + the constant's variance); an error in the common level of all rewards counts
+      little.
+    - squares (priors,): sums of e^2 / (1 + h).
+    - totals (3,): number of rows, and the sums of squared lengths of users and of items.
     """
 
     cells: np.ndarray
@@ -55,7 +60,7 @@ class InteractionState(NamedTuple):
 
 
 class InteractionRow(NamedTuple):
-    """One row: places and values of the user's terms and of the item's, and the item's place among `own`."""
+    """One row: places and values of the user's terms and of the item's terms, and the item's index in `own`."""
 
     user: np.ndarray
     user_values: np.ndarray
@@ -65,7 +70,10 @@ class InteractionRow(NamedTuple):
 
 
 def init_state(users: int, items: int, recent: int) -> InteractionState:
-    """Return the state before the first reward."""
+    """Return the state before the first reward, with room for `users` and `items` places of terms.
+
+    `recent` is the number of items whose own effects can be stored.
+    """
     priors = len(PRIORS)
     cells, own = zeros(1 + users, 1 + items, 2 * priors), zeros(recent, 2 * priors)
     if not is_abstract():
@@ -83,7 +91,10 @@ def reset_arm(state: InteractionState, place: int) -> None:
 
 
 def rescale(state: InteractionState, users: list[tuple[int, float]], items: list[tuple[int, float]]) -> None:
-    """Divide the weights of terms whose values were multiplied, (place, factor), in place; means stay as they are."""
+    """Divide the weights of terms whose values were multiplied, in place, so that means stay.
+
+    `users` and `items` list these terms as (place, factor).
+    """
     priors = state.losses.size
     for place, factor in users:
         state.cells[1 + place, :, :priors] /= factor
@@ -93,7 +104,7 @@ def rescale(state: InteractionState, users: list[tuple[int, float]], items: list
 
 @compiled
 def prior_weights(state):
-    """Return the weights of the priors, (priors,), and sigma."""
+    """Return the weights (priors,) of the priors, and sigma, the scale of the residuals."""
     out, rows = np.ones(state.losses.size), state.totals[0]
     least = state.losses.min()
     for s in range(out.size):
@@ -110,7 +121,7 @@ def prior_weights(state):
 
 @compiled
 def length(total, rows, values):
-    """Return the divisor of inputs: their root mean square length so far, or the length of these values at first."""
+    """Return the divisor of inputs: their root mean square length so far, or that of `values` at the first row."""
     square = total / rows if rows > 0.0 else 0.0
     if square == 0.0:
         for i in range(values.size):
@@ -120,7 +131,7 @@ def length(total, rows, values):
 
 @compiled
 def measure(state, row, means, squares):
-    """Return the mean and width^2 of a row under every prior, (priors,) each."""
+    """Write the mean and width^2 of a row under every prior to `means` and `squares`, (priors,) each."""
     priors, rows = state.losses.size, state.totals[0]
     by_user = 1.0 / length(state.totals[1], rows, row.user_values)
     by_item = 1.0 / length(state.totals[2], rows, row.item_values)
@@ -145,9 +156,10 @@ def measure(state, row, means, squares):
 
 @compiled
 def sums_of_request(state, weights, user, user_values, places):
-    """Return the sums of u w and of u^2 p over a request's terms, for every place of the items.
+    """Return the sums of u w and of u^2 p over a request's terms, for every place that the items use.
 
-    They are the index (1 + items,) of every place among sums (places, 2 priors). Priors without weight are left out.
+    The request has the numbers `user_values` at the places `user`. The results are sums (places, 2 priors), and the
+    index (1 + items,) of each place in it. Priors without weight are left out.
     """
     priors, rows = state.losses.size, state.totals[0]
     by_user, index = 1.0 / length(state.totals[1], rows, user_values), np.full(state.cells.shape[1], -1)
@@ -172,7 +184,10 @@ def sums_of_request(state, weights, user, user_values, places):
 
 @compiled
 def look(state, rule, user, user_values, starts, places, values, own, normals):
-    """Return the statistics of K items. Terms that items share are summed over the request once, for all."""
+    """Return the statistics of K items for a request; terms that items share are summed over the request only once.
+
+    The arguments are those of `decide_request`.
+    """
     count, priors = own.size, state.losses.size
     weights, sigma = prior_weights(state)
     means, widths = np.zeros(count), np.zeros(count)
@@ -208,10 +223,12 @@ def look(state, rule, user, user_values, starts, places, values, own, normals):
 
 @compiled
 def decide_request(state, rule, user, user_values, starts, places, values, own, normals, eligible, uniforms, greedy):
-    """Return arms (k,), their distributions (k, K), and scores, means and widths of K items.
+    """Choose arms for k slots, and return them (k,), their distributions (k, K), and scores, means and widths (K,).
 
-    Item a has values[j] at places[j] for j from starts[a] to starts[a + 1]. normals (pairs, K), uniforms (2 k,),
-    eligible (1 or k, K).
+    The request has user_values[i] at the places user[i]. Item a has values[j] at places[j] for j from starts[a] to
+    starts[a + 1] - 1, and own[a] is its index in the state's field `own`, negative if it has none. normals (pairs, K)
+    and uniforms (2 k,) are random numbers, and eligible (1 or k, K) masks the arms. If `greedy`, slots after the first
+    are filled by score.
     """
     seen = look(state, rule, user, user_values, starts, places, values, own, normals)
     arms, p, scores = rank_and_fill(rule, seen, eligible, uniforms, greedy)
@@ -220,7 +237,7 @@ def decide_request(state, rule, user, user_values, starts, places, values, own, 
 
 @compiled
 def learn_row(state, row, reward):
-    """One reward, in place."""
+    """Learn the reward of one row, in place."""
     priors = state.losses.size
     for values, k in ((row.user_values, 1), (row.item_values, 2)):
         square = 0.0

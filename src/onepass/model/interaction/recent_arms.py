@@ -1,4 +1,4 @@
-"""The arms whose own appeal is kept, beside that of their features: the ones learned last."""
+"""The arms whose own effect, beside that of their features, is stored: those learned most recently."""
 
 from typing import Any, NamedTuple
 
@@ -9,19 +9,19 @@ from onepass.model.interaction.interactions import NAMELESS, NEW, InteractionSta
 
 
 class SavedArms(NamedTuple):
-    """names of arms, the one learned longest ago first, and their places."""
+    """Names of the stored arms, the one learned longest ago first, and their places (indices of the state)."""
 
     names: np.ndarray
     places: np.ndarray
 
     def fits(self, recent: int) -> bool:
-        """Return whether these can be the arms of a model that keeps `recent` of them."""
+        """Return True if these can be the arms of a model that stores `recent` arms."""
         places, names = self.places.tolist(), self.names.tolist()
         return len(names) == len(set(names)) == len(places) <= recent and sorted(places) == list(range(len(places)))
 
 
 class RecentArms:
-    """Places of the arms learned last, at most `size`; an arm more takes the place of the one learned longest ago."""
+    """Places of the most recently learned arms, at most `size`; a further arm replaces the one learned longest ago."""
 
     def __init__(self, size: int, saved: SavedArms | None = None) -> None:
         self._size = size
@@ -30,18 +30,21 @@ class RecentArms:
 
     @property
     def names(self) -> tuple[Any, ...]:
-        """The arms that have a place, the one learned longest ago first."""
+        """Names of the arms that have a place, the one learned longest ago first."""
         return tuple(self._places)
 
     def places(self, names: list[Any] | None, count: int) -> np.ndarray:
-        """Return the places of `count` arms: NEW for names without one, NAMELESS where there are no names."""
+        """Return the places of `count` arms: NEW for names without a place, NAMELESS if arms have no names."""
         if names is None:
             return np.full(count, NAMELESS)
         held = self._places
         return np.array([held.get(name, NEW) for name in names], np.int64)
 
     def assign(self, name: tuple[Any] | None, state: InteractionState) -> int:
-        """Give a place to an arm, (name,), that is learned now, and return it; None: it has no name."""
+        """Return the place of an arm that is about to learn, and give it one if it has none.
+
+        `name` is (name,), or None for an arm without a name.
+        """
         if name is None:
             return NAMELESS
         place = self._places.pop(name[0], None)
@@ -54,7 +57,7 @@ class RecentArms:
         return place
 
     def remove(self, name: Any, state: InteractionState) -> None:
-        """Forget an arm; the one in the last place, whose numbers move there, has its place."""
+        """Forget an arm; the arm in the last place moves to its place."""
         place, last = self._places.pop(name), len(self._places)
         for other, held in self._places.items():
             if held == last:
@@ -63,5 +66,5 @@ class RecentArms:
         reset_arm(state, last)
 
     def to_arrays(self) -> SavedArms:
-        """Return them as arrays."""
+        """Return names and places as arrays for a file."""
         return SavedArms(names=object_array(list(self._places)), places=np.array(list(self._places.values()), np.int64))

@@ -1,14 +1,13 @@
-"""Why a kernel bandit gives an arm its score: what every point of its dictionary U adds.
+"""Attribution of a kernel bandit's score for an arm to the points of its dictionary U.
 
     mean(x)  = c + sum_i k(u_i, x) w_i                    w: weights of the points, of rewards less c (normalized: their
     width^2  = s^2 (k(x, x) / reg - k_U(x)^T C k_U(x))    mean and deviation s, else 0 and 1)
-
     GP-UCB   w = R R^T y                    C = R R^T / reg                          y: mean rewards of the points
     BKB      w = L^-T R R^T sum of z y      C = L^-T (I / reg - R R^T) L^-1          z = L^-1 k_U
 
-So the mean comes from the points near x, and what is known of them narrows the width: their shares are mostly negative;
-that of the prior is all there is before the first play. Of two arms the width is that of f(x) - f(y). Where points lie
-close to each other their weights may be large and cancel: read them together.
+The mean comes from the points near x, and these points narrow the width, so their shares are mostly negative. Before
+the first play there is only the share of the prior. For two arms the width is that of f(x) - f(y). Points that lie
+close to each other may have large weights that cancel: read them together.
 """
 
 from typing import NamedTuple
@@ -25,9 +24,10 @@ SIGNS = np.array([1.0, -1.0])  # of an arm, and of the other
 
 
 class Expansion(NamedTuple):
-    """One arm, or two, in terms of the points of the dictionary.
+    """One arm or two, expressed by the points of the dictionary.
 
-    names (used,): of the points; gram (used, m): k_U; prior (m, m): k / reg of the arms; centre, scale: c and s.
+    names (used,) are the points' names, gram (used, m) is k_U of the m arms, and prior (m, m) is k / reg between the
+    arms. `centre` and `scale` are c and s of the module's formulas.
     """
 
     names: tuple[str, ...]
@@ -37,14 +37,17 @@ class Expansion(NamedTuple):
     scale: float
 
     def cross_values(self, count: int) -> np.ndarray:
-        """k_U of the first arm, less that of the second if count is 2, (used,)."""
+        """Return k_U (used,) of the first arm, minus that of the second if `count` is 2."""
         return self.gram[:, :count] @ SIGNS[:count]
 
 
 def make_expansion(
     state: KernelState, kernel: Kernel, points: np.ndarray, reg: float, fixed: bool, normalize: bool
 ) -> Expansion:
-    """Arms at these points (m, dim); fixed: the dictionary's points are arms themselves."""
+    """Return the expansion of arms at points (m, dim) as sums over the points of the model.
+
+    `fixed` is True if the dictionary's points are arms themselves; `reg` and `normalize` are those of the model.
+    """
     members = state.members[: state.n_rows]
     names = [f"arm{place}" for place in members] if fixed else [f"point{i}" for i in range(state.n_rows)]
     gram, prior = kernel_matrix(kernel, state.points[members], points), kernel_matrix(kernel, points, points)
@@ -52,9 +55,9 @@ def make_expansion(
 
 
 def attribute_arms(of: Expansion, weights: np.ndarray, solved: np.ndarray, count: int) -> list[list[Side]]:
-    """Return the first `count` arms in terms of the points.
+    """Return the contributions of the points to the mean and width of the first `count` arms.
 
-    weights (used, 2) are those of means and ones; solved (used,): C near.
+    weights (used, 2) are the points' weights for rewards and for the constant 1, and solved (used,) is C k_U.
     """
     own, square = weights[:, 0] - of.centre * weights[:, 1], of.scale**2
     names, known = ("intercept", "prior", *of.names), of.prior[:count, :count] @ SIGNS[:count]

@@ -6,21 +6,21 @@ Points are drawn by their own posterior variances.
     mean = z^T V^-1 sum of z y             sigma~^2 = (k(x, x) - z^T z) / reg + z^T V^-1 z
     S: every played point with probability 1 - (1 - p)^plays, p = min(1, oversampling sigma~^2)
 
-(k(x, x) - z^T z) / reg, the variance outside the span of S, is what keeps points far from S uncertain (no variance
-starvation). Calandriello et al.'s eq. 2 has no 1 / reg, its eq. 4 has: with it sigma^2 is the ridge leverage score that
-the proofs need.
+(k(x, x) - z^T z) / reg, the variance outside the span of S, keeps points far from S uncertain (no variance starvation).
+Calandriello et al.'s eq. 2 has no 1 / reg, their eq. 4 has: with it sigma^2 is the ridge leverage score that the proofs
+need.
 
-Lazily: S is drawn again only when 1 + the sum of sigma~^2 over the plays since whose point did not join exceeds
-`staleness`: until then no variance has fallen by more than that factor for their sake (Calandriello et al. 2020, whose
-batches we only use for S: means and variances follow every play). Meanwhile a played point joins S with its probability
-p, which makes a row of z and a column of V in O(A m); any other play is a rank-one step in O(A m). staleness = 1 is the
-paper's algorithm. A point whose variance is, but for the share `redundancy`, in the span of S anyway is left out of it:
-under much noise that halves the dictionary (redundancy = 0 is the paper's).
+Lazy drawing: S is drawn again only when 1 + the sum of sigma~^2, over the plays since the last drawing whose point did
+not join, exceeds `staleness`. Until then these plays have not reduced any variance by more than that factor
+(Calandriello et al. 2020, whose batches we only use for S: means and variances follow every play). Meanwhile a played
+point joins S with its probability p, which adds a row of z and a column of V in O(A m); any other play is a rank-one
+step in O(A m). staleness = 1 is the paper's algorithm. A point whose variance lies in the span of S anyway, up to the
+share `redundancy`, is left out. With much noise that halves the dictionary (redundancy = 0 is the paper's).
 
-Incrementally (a remark in section 3, and Calandriello, Lazaric and Valko 2017 for streams): a drawing keeps every copy
-of a point in S with probability p / p', p' its p before, and only the new play may come: c copies, binomial, stand for
-the plays of a point. A play is then in S with the running minimum of p since it came, as if S were drawn from scratch,
-but never comes back. Nothing is proved of it where plays depend on S, as they do here.
+Incremental drawing (a remark in section 3, and Calandriello, Lazaric and Valko 2017 for streams): a drawing keeps every
+copy of a point in S with probability p / p', where p' is its p before, and only the new play may be added. c copies, a
+binomial number, stand for the plays of a point. A play is then in S with the running minimum of p since it came, as if
+S were drawn from scratch, but it never comes back. Nothing is proved if plays depend on S, as they do here.
 """
 
 from dataclasses import asdict, dataclass
@@ -123,7 +123,10 @@ class Budget:
 
 @final
 class BudgetedPosterior(KernelPosterior):
-    """A dictionary of some of the points played; budget: how it is drawn, seed: of its coins."""
+    """Posterior on a dictionary of some of the points played.
+
+    `budget` holds the rules by which it is drawn, and `coins` is the generator of the random numbers for it.
+    """
 
     coins: np.random.Generator
 
@@ -168,7 +171,10 @@ class BudgetedPosterior(KernelPosterior):
         play_and_join(state, row, rest, *counts)
 
     def _thin_copies(self, state: KernelState, places: Any, chances: Any) -> Any:
-        """Return the copies of points that stay if their plays are kept with these chances, and the new chances."""
+        """Return the number of copies that stay for each of the points `places`, and their new sampling probabilities.
+
+        A copy is a play kept in the dictionary; it is kept with the probability in `chances`.
+        """
         copies, before = state.copies[:, places]
         before = np.where(copies > 0.0, before, 1.0)
         now = np.minimum(chances, before)
@@ -176,7 +182,7 @@ class BudgetedPosterior(KernelPosterior):
             return 1.0 * self.coins.binomial(copies.astype(np.int64), now / before), now
 
     def _with_play(self, place: int, reward: float) -> KernelState:
-        """Count a play on the same dictionary, and nothing else, for `_rebuild_on`."""
+        """Count a play on the same dictionary without updating the posterior; `_rebuild_on` follows."""
         old = self.state
         state = old._replace(plays=old.plays.copy(), sums=old.sums.copy(), tally=old.tally.copy())
         state.plays[place] += 1.0
@@ -185,10 +191,10 @@ class BudgetedPosterior(KernelPosterior):
         return state
 
     def _draw_dictionary(self, place: int, reward: float, joins: bool) -> tuple[KernelState, np.ndarray]:
-        """Count a play, and return the places of a new dictionary.
+        """Count a play, and return the table indices of a new dictionary.
 
-        It is drawn with the variances before the play, which are cached and not smaller than those after it
-        (Calandriello et al.). `joins` says whether the play joins an incremental dictionary.
+        It is drawn with the variances before the play, which are stored and not smaller than those after it
+        (Calandriello et al.). `joins` says if the play joins an incremental dictionary.
         """
         state = self._with_play(place, reward)
         state.tally[STALE] = 0.0
@@ -249,11 +255,14 @@ class BudgetedPosterior(KernelPosterior):
         return bool((rest <= np.maximum(IN_SPAN * s.prior[others], self._min_residual(others))).all())
 
     def _min_residual(self, places: Any) -> Any:
-        """Return the part of a point's k(x, x) that must lie outside the span of the others."""
+        """Return how much of k(x, x) must lie outside the span of the other points for a point to be kept."""
         return self._budget.redundancy * self.reg * self.state.variances[places]
 
     def _rebuild_on(self, state: KernelState, places: np.ndarray, least: np.ndarray | float) -> KernelState:
-        """Return the plays on a dictionary of these places, without those of which others leave at most `least`."""
+        """Return the state of all plays on a dictionary of the points at `places`.
+
+        Points of which the others leave at most `least` are dropped.
+        """
         points, size = state.points[: state.size], state.size
         kept, lower = pivot_cholesky(self.kernel, kernel_matrix(self.kernel, points[places], points[places]), least)
         used, members, room = len(kept), places[kept], max(len(state.members), len(kept) + ROOM)
@@ -345,7 +354,7 @@ class BudgetedPosterior(KernelPosterior):
         sigma^2 by no more than the sum of w over the plays, over reg, plus the trace of the inverse of K_S in units of
         its diagonal; and every play rounds once. f is (1 + rho) / (1 - rho) if all points played are in S, and inf
         from rho = 1, where nothing is certified: from a sum of k(x, x) / reg over the plays of about 1e14.
-        Cost O(u m^2).
+        The cost is O(u m^2).
         """
         s = self.state
         members, seen = s.members[: s.n_rows], np.flatnonzero(s.plays * s.prior)

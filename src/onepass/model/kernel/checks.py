@@ -1,4 +1,4 @@
-"""A kernel model's points and their kernel values: finite, not too large, or one ValueError says what is wrong."""
+"""Checks of a kernel model's points and kernel values, which must be finite and not too large."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -26,7 +26,10 @@ def check_table(arms: Any) -> np.ndarray:
 
 
 def check_points(name: str, rows: Any, dims: tuple[int, ...], width: int | None, kernel: Kernel) -> np.ndarray:
-    """Rows (..., dim) that are finite and of this width; of any that the kernel takes where None is known yet."""
+    """Return points (..., dim), or raise ValueError unless they are finite and have `width` columns.
+
+    If `width` is None, any width that the kernel accepts is allowed. `dims` are the allowed numbers of axes.
+    """
     rows = check.array(name, rows, np.dtype(np.float64), dims)
     if rows.size == 0:
         raise ValueError(f"{name} must have at least one row and one feature, got shape {rows.shape}")
@@ -39,7 +42,7 @@ def check_points(name: str, rows: Any, dims: tuple[int, ...], width: int | None,
 
 
 def check_arm_indices(arm: Any, count: int) -> tuple[bool, list[Any]]:
-    """Return whether several arms were given, and all of them as indices below `count`."""
+    """Return True if several arms were given, and the list of arms as indices below `count`."""
     if isinstance(arm, np.ndarray) and arm.ndim == 0:
         arm = arm.item()
     many = isinstance(arm, Sequence | np.ndarray) or hasattr(arm, "to_list")
@@ -48,7 +51,7 @@ def check_arm_indices(arm: Any, count: int) -> tuple[bool, list[Any]]:
 
 
 def check_kernel_values(kernel: Kernel, values: np.ndarray) -> np.ndarray:
-    """Return the values of a kernel if they are finite."""
+    """Return kernel values, or raise ValueError unless they are finite."""
     if not (np.abs(values) <= LARGEST).all():
         raise ValueError(
             f"kernel must be finite and at most {LARGEST:.0e} on the arms, got {quote(kernel)}; scale them"
@@ -57,29 +60,29 @@ def check_kernel_values(kernel: Kernel, values: np.ndarray) -> np.ndarray:
 
 
 def prior_variances(kernel: Kernel, points: np.ndarray) -> np.ndarray:
-    """k(x, x) of points (n, dim), shape (n,)."""
+    """Return k(x, x) (n,) of points (n, dim)."""
     return check_kernel_values(kernel, kernel.diagonal(points) if len(points) else np.zeros(0))
 
 
 def table_variances(kernel: Kernel, state: KernelState) -> np.ndarray:
-    """k(x, x) of the table, zeros where it has room."""
+    """Return k(x, x) of the points in the table, with zeros for unused rows."""
     prior = np.zeros_like(state.prior)
     prior[: state.size] = prior_variances(kernel, state.points[: state.size])
     return prior
 
 
 def kernel_matrix(kernel: Kernel, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """k(x, y) of points (n, dim) and (m, dim), shape (n, m)."""
+    """Return k(x, y) (n, m) of points x (n, dim) and y (m, dim), after a check of the values."""
     return check_kernel_values(kernel, kernel.gram(x, y) if len(x) else np.empty((0, len(y))))
 
 
 def kernel_row(kernel: Kernel, state: KernelState, place: int) -> np.ndarray:
-    """k(x_place, table), shape (size,)."""
+    """Return the kernel values (size,) between the table's point at `place` and all points of the table."""
     return kernel_matrix(kernel, state.points[place : place + 1], state.points[: state.size])[0]
 
 
 def round_variance(kernel: Kernel, state: KernelState, variance: float) -> float:
-    """0.0 for a negative variance that rounding explains; else a ValueError."""
+    """Return 0.0 for a negative variance that rounding explains; raise ValueError for a larger one."""
     if variance < -JITTER * float(state.prior[: state.size].max()) * (state.n_rows + 1):
         raise indefinite_error(kernel)
     return 0.0

@@ -1,8 +1,8 @@
-"""A play of a budgeted kernel bandit, in compiled code: on the dictionary as it is, or of a point that joins it.
+"""Compiled plays of a budgeted kernel bandit, on the present dictionary or with a point that joins it.
 
     z(x) = L^-1 k_S(x), L L^T = K_S        V = reg I + sum of z z^T over all plays = (R R^T)^-1        rows: z
 
-The point that joins gives z one more coordinate, and V a row and a column; a play is a rank-one step. O(A m) both.
+A point that joins gives z one more coordinate, and V a row and a column; a play is a rank-one step. Both take O(A m).
 """
 
 import numpy as np
@@ -15,7 +15,7 @@ from onepass.model.kernel.state import LOG_DET, STALE, USED, combine_rows, combi
 
 @compiled
 def residual_variance(state, place):
-    """k(x, x) - z^T z of the point at `place`; 0 in the dictionary."""
+    """Return k(x, x) - z^T z of the point at `place`, its variance outside the dictionary; 0 for points in it."""
     used, rest = int(state.tally[USED]), state.prior[place]
     for i in range(used):
         if state.members[i] == place:
@@ -27,7 +27,10 @@ def residual_variance(state, place):
 
 @compiled
 def update_posterior(state, place, reward, rest, reg):
-    """Add a play of a point with the dictionary as it is; rest: `outside`."""
+    """Add a play of the point at `place` with its reward on the present dictionary; `rest` is its `residual_variance`.
+
+    `reg` is the variance of the noise.
+    """
     used = int(state.tally[USED])
     root, z = state.root[:used], np.empty(used)
     for i in range(used):
@@ -45,12 +48,13 @@ def update_posterior(state, place, reward, rest, reg):
 
 @compiled
 def add_to_dictionary(state, row, place, reward, rest, reg):
-    """Add the point at `place`, which is then played, to the dictionary; row: k(x_place, table), rest: `outside`.
+    """Add the point at `place`, which is then played, to the dictionary.
 
-    z gains the coordinate g = (k(x, .) - z(x)^T z) / sqrt(rest), 0 in the dictionary; V a row w = sum of z g over all
-    plays and a column, V^-1 the square of (R, -V^-1 w / sqrt(s); 0, 1 / sqrt(s)), s = reg + sum of g^2 - w^T V^-1 w.
-    Where all played points are in the dictionary, g is 0 at all of them: w = 0, s = reg, and before the play nothing
-    moves. There must be room.
+    `row` holds its kernel values with the table, and `rest` is its `residual_variance`. z gains the coordinate g =
+    (k(x, .) - z(x)^T z) / sqrt(rest), which is 0 in the dictionary. V gains a row w = sum of z g over all plays and a
+    column, and V^-1 becomes the square of (R, -V^-1 w / sqrt(s); 0, 1 / sqrt(s)) with s = reg + sum of g^2 - w^T V^-1
+    w. If all played points are in the dictionary, g is 0 at all of them; then w = 0, s = reg, and before the play
+    nothing changes. There must be room.
     """
     used, size = int(state.tally[USED]), state.size
     z, known = np.empty(used), np.zeros(size, np.bool_)
@@ -97,7 +101,10 @@ def add_to_dictionary(state, row, place, reward, rest, reg):
 
 @compiled
 def count_play(state, stale, place, copies, chance):
-    """Update the counters of a play; copies, chance: of the point, if the dictionary is drawn incrementally."""
+    """Update the counters after a play; `stale` is the sum that decides when the dictionary is drawn again.
+
+    If the dictionary is drawn incrementally, `copies` and `chance` are those of the point.
+    """
     state.tally[STALE] += stale
     if state.copies.shape[0] > 0:
         state.copies[0, place], state.copies[1, place] = copies, chance
@@ -105,7 +112,11 @@ def count_play(state, stale, place, copies, chance):
 
 @compiled
 def play_outside_dictionary(state, least, stale, place, reward, reg, copies, chance):
-    """Play under the present dictionary and return 0, or return `outside` if it is below 0 or above `least`."""
+    """Play the point at `place` on the present dictionary, and return 0.
+
+    If the point's `residual_variance` is negative or above `least`, return that and change nothing. `stale`, `copies`
+    and `chance` are the arguments of `count_play`, and `reg` is the variance of the noise.
+    """
     rest = residual_variance(state, place)
     if rest < 0.0 or rest > least:
         return rest
@@ -116,7 +127,12 @@ def play_outside_dictionary(state, least, stale, place, reward, reg, copies, cha
 
 @compiled
 def play_and_join(state, row, rest, stale, place, reward, reg, copies, chance):
-    """Play a point that joins the dictionary, or, with an empty row, one that has nothing outside it."""
+    """Play the point at `place`, which joins the dictionary.
+
+    `row` is its kernel row and `rest` its `residual_variance`. An empty `row` means that the point has nothing outside
+    the dictionary, so it does not join. `stale`, `copies` and `chance` are the arguments of `count_play`, and `reg` is
+    the variance of the noise.
+    """
     if row.size > 0:
         add_to_dictionary(state, row, place, reward, rest, reg)
     else:

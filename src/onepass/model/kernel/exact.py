@@ -34,7 +34,10 @@ ROUNDING = 1e-13  # of k(x, x): what a posterior variance loses to the subtracti
 
 @compiled
 def replay(state, member, reward, reg):
-    """Play a point again, the one of row `member`."""
+    """Add a further play of a point that has been played before; `member` is its row in the posterior.
+
+    `reg` is the variance of the noise.
+    """
     used, place = int(state.tally[USED]), state.members[member]
     root, n = state.root[:used], state.plays[place]
     v = root[member].copy()
@@ -51,7 +54,10 @@ def replay(state, member, reward, reg):
 
 @compiled
 def covariance_of(state, row):
-    """k(x, table) - w^T rows, and w = R R^T k_U(x), for the row k(x, table) of a new point."""
+    """Return the posterior covariance k(x, table) - w^T rows of a new point, and w = R R^T k_U(x).
+
+    `row` is k(x, table).
+    """
     own = np.empty(int(state.tally[USED]))
     for i in range(own.size):
         own[i] = row[state.members[i]]
@@ -65,7 +71,11 @@ def covariance_of(state, row):
 
 @compiled
 def play_new(state, row, covariance, weights, own, place, reward, reg):
-    """Play a point for the first time: one more row and column. There must be room."""
+    """Play the point at `place` for the first time, which adds a row and a column; there must be room.
+
+    row (points,) is its kernel with all points, and `covariance` (points,) and `weights` are the results of
+    `covariance_of` for it. `own` is its posterior variance, and `reg` the variance of the noise.
+    """
     used, s = weights.size, np.sqrt(own + reg)
     for i in range(used):
         state.root[i, used] = -weights[i] / s
@@ -80,7 +90,7 @@ def play_new(state, row, covariance, weights, own, place, reward, reg):
 
 @final
 class ExactPosterior(KernelPosterior):
-    """All distinct points played so far."""
+    """Exact posterior, on all distinct points played so far."""
 
     def play(self, place: int, reward: float) -> None:
         state = self.state
@@ -112,7 +122,7 @@ class ExactPosterior(KernelPosterior):
         return means, ones, np.maximum(prior - np.einsum("ij,ij->j", half, half), 0.0) / self.reg
 
     def rebuild(self, state: KernelState) -> KernelState:
-        """K_U + reg N^-1 by one Cholesky factorization."""
+        """Return the state computed again by one Cholesky factorization of K_U + reg N^-1."""
         used, members = state.n_rows, state.members[: state.n_rows]
         gram, prior = (
             kernel_matrix(self.kernel, state.points[members], state.points[: state.size]),
@@ -133,7 +143,7 @@ class ExactPosterior(KernelPosterior):
         return state._replace(means=means, ones=ones, variances=variances)
 
     def draw_table(self, rng: np.random.Generator, count: int) -> np.ndarray:
-        """Draws of the prior, corrected by the plays (Matheron's rule)."""
+        """Return posterior draws (count, n) at the table's points: draws of the prior, corrected by Matheron's rule."""
         s = self.state
         if self.root is None:
             self.root = root_of(kernel_matrix(self.kernel, s.points, s.points))
@@ -151,7 +161,10 @@ class ExactPosterior(KernelPosterior):
         return normals(rng, (count, len(root))) @ root / self.reg**0.5
 
     def radius(self, theory: Theory) -> float:
-        """R sqrt(log det(I + K / reg) + 2 log(1 / delta)) + sqrt(reg) H (Durand et al. 2018; any reg)."""
+        """Return R sqrt(log det(I + K / reg) + 2 log(1 / delta)) + sqrt(reg) H (Durand et al. 2018; any reg).
+
+        R, H and delta are the noise, the parameter bound and the probability of failure of `theory`.
+        """
         spread = np.sqrt(self.state.tally[LOG_DET] + 2.0 * np.log(1.0 / theory.delta))
         return float(theory.noise * spread + self.reg**0.5 * theory.parameter_bound)
 
@@ -171,9 +184,10 @@ class ExactPosterior(KernelPosterior):
 
 
 def root_of(gram: np.ndarray, prior: np.ndarray | None = None) -> np.ndarray:
-    """F (r, n) with F^T F = gram (n, n): of every diagonal entry at most 1e-9 is missing, and no entry grows.
+    """Return F (r, n) with F^T F = gram (n, n), up to a missing part of at most 1e-9 in every diagonal entry.
 
-    prior (n,): where gram is a difference that began with it, so that less than its ROUNDING is none.
+    If `gram` is the difference between a matrix with the diagonal prior (n,) and another one, parts below ROUNDING of
+    the prior are dropped as rounding.
     """
     own = np.diagonal(gram)
     least = NONE if prior is None else np.maximum(ROUNDING / IN_SPAN * prior, NONE)

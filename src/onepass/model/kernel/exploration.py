@@ -1,4 +1,4 @@
-"""Exploration of kernel models, in standard deviations of the posterior: sqrt(reg) widths, whatever reg is fitted."""
+"""Exploration rules for kernel models, in standard deviations of the posterior: sqrt(reg) width, for any fitted reg."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -16,9 +16,9 @@ from onepass.foundation.registry import savable
 @savable
 @dataclass(frozen=True)
 class PosteriorUCB(Exploration):
-    """The arm with the largest mean + deviations x standard deviation of the posterior: of kernel models alone.
+    """Rule that plays the arm with the largest mean + deviations * posterior standard deviation.
 
-    deviations: any finite number (default 2.0). ValueError for others.
+    It is for kernel models only. `deviations` is any finite number (default 2.0). Raises ValueError for others.
     """
 
     deviations: float = 2.0
@@ -32,20 +32,20 @@ class PosteriorUCB(Exploration):
 
 @cache
 def uniform_rule() -> Rule:
-    """Return the rule while kernel and reg are not chosen."""
+    """Return the rule that is used before kernel and reg are chosen: all arms with equal probability."""
     return make_rule(EpsilonGreedy(1.0))
 
 
 @cache
 def default_rule() -> Rule:
-    """Return the rule where none is given."""
+    """Return the rule that is used if the user gives none."""
     return make_rule(PosteriorUCB())
 
 
 def exploration_multiplier(rule: Rule, reg: float, initial_reg: float) -> float:
-    """Return beta of widths and draws, at a reg that was `begun`; with a `Theory`: of its radius.
+    """Return the multiplier beta of widths and draws, at the present `reg`, which was `initial_reg` at first.
 
-    A number means as many standard deviations as it did in the beginning.
+    A number keeps its meaning in standard deviations; with a `Theory`, beta is the factor of its radius.
     """
     exploration = rule.exploration
     if isinstance(exploration, PosteriorUCB):

@@ -1,7 +1,7 @@
-"""A function f of bounded norm in the space of a kernel, learned from f(x) + noise: arms, kernel, its fit, files.
+"""Kernel model: a function f of bounded norm in a kernel's space, learned from f(x) + noise.
 
-What is known of f is a posterior, exact or on a dictionary (posterior.py), over a table of points: the arms that are
-fixed, or all distinct points played.
+The knowledge about f is a posterior, exact or on a dictionary (posterior.py), over a table of points. The table holds
+the fixed arms, or all distinct points played. This module handles arms, the choice of the kernel, and files.
 """
 
 from dataclasses import replace
@@ -125,12 +125,12 @@ class KernelModel(Model):
 
     @property
     def kernel(self) -> Kernel:
-        """The kernel, fitted or not."""
+        """The present kernel, after a fit the fitted one."""
         return self._posterior.kernel
 
     @property
     def reg(self) -> float:
-        """Lambda, fitted or not."""
+        """The present ridge lambda, after a fit the fitted one."""
         return self._posterior.reg
 
     @property
@@ -139,18 +139,18 @@ class KernelModel(Model):
 
     @property
     def n_learned(self) -> int:  # type: ignore[override]
-        """Plays learned so far."""
+        """Number of plays learned so far."""
         return self._posterior.state.n_learned
 
     @property
     @reading
     def dictionary(self) -> np.ndarray:
-        """The points that the posterior rests on, shape (m, dim)."""
+        """Points that the posterior is based on, shape (m, dim)."""
         return self._posterior.dictionary
 
     @property
     def dictionary_size(self) -> int:
-        """Number of points that the posterior rests on; all distinct points played without a budget."""
+        """Number of points that the posterior is based on; without a budget, all distinct points played."""
         return self._posterior.state.n_rows
 
     @reading
@@ -440,7 +440,10 @@ class KernelModel(Model):
         return self
 
     def _learn(self, arm: Any, reward: float, residuals: bool) -> None:
-        """Learn a play, or nothing: what may fail comes before anything is written in place."""
+        """Learn a play of an arm with its reward; if a step fails, nothing changes.
+
+        All steps that may fail come before arrays are written. `residuals` is True to count the residual.
+        """
         posterior, key, deviation = self._posterior, b"", 0.0
         held, first, fits = posterior.hold(), self._first, self._fits and self.n_learned + 1 >= self.fit_after
         try:
@@ -469,7 +472,7 @@ class KernelModel(Model):
             self._tally = count_deviation(self._tally, deviation)
 
     def _fit(self) -> None:
-        """Choose kernel and reg by the first plays, unless these say nothing: then by later ones."""
+        """Choose kernel and reg from the first plays, or from later ones as long as all rewards are equal."""
         from onepass.model.kernel.marginal_likelihood import fit_kernel
 
         places, rewards = self._first

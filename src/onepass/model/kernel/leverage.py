@@ -4,8 +4,9 @@
     with probability 1 - delta, at all t <= T:      sigma^2 / a <= sigma~^2 <= a sigma^2 at every point
                                                     |S| <= 3 (1 + kappa^2 / reg) a qbar d_eff
 
-Dictionaries are drawn again after every play, from scratch, and nothing is left out: staleness=1, redundancy=0,
-incremental=False. What holds for the dictionary at hand, however it was made, is `BKB.variance_factor`.
+It holds if dictionaries are drawn again after every play, from scratch, and nothing is left out: staleness=1,
+redundancy=0, incremental=False. For the present dictionary, however it was made, `BKB.variance_factor` certifies the
+accuracy.
 """
 
 from math import log
@@ -94,7 +95,7 @@ def bkb_size_bound(
 
 
 def check_open_interval(name: str, value: Any) -> float:
-    """Return a number above 0 and below 1. Raises ValueError for others."""
+    """Return a number, or raise ValueError unless it is above 0 and below 1."""
     number = check.real(name, value)
     if not 0.0 < number < 1.0:
         raise ValueError(f"{name} must be above 0 and below 1, got {quote(value)}")
@@ -102,6 +103,6 @@ def check_open_interval(name: str, value: Any) -> float:
 
 
 def _variance_factor(epsilon: Any) -> float:
-    """Return a = (1 + epsilon) / (1 - epsilon)."""
+    """Return the factor a = (1 + epsilon) / (1 - epsilon) between approximate and exact variances."""
     epsilon = check_open_interval("epsilon", epsilon)
     return (1.0 + epsilon) / (1.0 - epsilon)

@@ -1,8 +1,8 @@
-"""Kernel parameters and reg by maximal marginal likelihood, with scikit-learn's GaussianProcessRegressor.
+"""Choice of kernel parameters and reg by maximal marginal likelihood, with scikit-learn's GaussianProcessRegressor.
 
-Kernels of ours become scikit-learn's, times a free variance, plus white noise, and back; those of scikit-learn are
-fitted as they are. Parameters are searched within a factor of 100 of where they begin, from there and from two
-random points. Cost O(n^3) an evaluation for n plays.
+Kernels of this package are converted to scikit-learn's, times a free variance, plus white noise, and back; those of
+scikit-learn are fitted as they are. Parameters are searched within a factor of 100 of their start, from there and from
+two random points. An evaluation costs O(n^3) for n plays.
 """
 
 from typing import Any
@@ -19,7 +19,7 @@ RANGE = 1e2  # searched to both sides of where a parameter begins
 
 
 def check_fittable(kernel: Kernel) -> None:
-    """ValueError for a kernel without parameters that scikit-learn knows."""
+    """Raise ValueError for a kernel that has no parameters known to scikit-learn."""
     to_sklearn(kernel)
 
 
@@ -56,7 +56,7 @@ def to_sklearn(kernel: Kernel) -> Any:
 
 
 def from_sklearn(kernel: Kernel, found: Any) -> Kernel:
-    """`kernel` with the parameters of its scikit-learn form."""
+    """Return `kernel` with the parameters of the scikit-learn kernel `found`."""
     match kernel:
         case RBF():
             return RBF(found.length_scale)
@@ -78,7 +78,7 @@ def from_sklearn(kernel: Kernel, found: Any) -> Kernel:
 def fit_kernel(
     kernel: Kernel, reg: float, rows: np.ndarray, rewards: np.ndarray, normalize: bool
 ) -> tuple[Kernel, float]:
-    """Return the kernel, with a variance of its own, and reg that maximize the marginal likelihood of rewards (n,)."""
+    """Return the kernel, times a fitted variance, and the reg that maximize the marginal likelihood of rewards (n,)."""
     import warnings
 
     from sklearn.exceptions import ConvergenceWarning

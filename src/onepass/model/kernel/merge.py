@@ -1,9 +1,14 @@
-"""Merging exact kernel models: the posterior rests on plays n and sums of rewards s of every point, and both add up.
+"""Merging of exact kernel models, whose plays and sums of rewards at every point add up.
+
+The models 1 and 2 are merged by
 
     n = n_1 + n_2,  s = s_1 + s_2 at every point;   mean and scatter of the rewards by Chan, Golub and LeVeque 1983:
     S = S_1 + S_2 + (c_1 - c_2)^2 t_1 t_2 / (t_1 + t_2)
 
-Where arms change, the table of points is the union of both, those of the first one first.
+where c_i is the mean of all rewards of model i, t_i their number, and S_i their sum of squares around the mean.
+
+n is the number of plays of a point, and s the sum of its rewards. If arms change, the table of points is the union of
+both tables, with the points of the first model first.
 """
 
 import numpy as np
@@ -16,7 +21,7 @@ from onepass.model.kernel.state import CENTRE, ROOM, ROUNDS, SCATTER, USED, Kern
 
 
 def check_mergeable(mine: Contents, its: Contents) -> None:
-    """ValueError where plays do not mean the same to both."""
+    """Raise ValueError if the settings of two models differ, so that plays do not mean the same to both."""
     if mine.extra["fits"] or its.extra["fits"]:
         raise ValueError("kernel and reg must have been chosen before bandits merge: learn fit_after plays first")
     for name in ("fixed", "kernel", "reg"):
@@ -32,7 +37,7 @@ def check_mergeable(mine: Contents, its: Contents) -> None:
 
 
 def merge_tallies(mine: np.ndarray, its: np.ndarray) -> np.ndarray:
-    """Return the tally of both: plays, mean and scatter of the rewards."""
+    """Return the tally of both models together: plays, and mean and scatter of the rewards."""
     tally, gap, rounds = mine.copy(), its[CENTRE] - mine[CENTRE], mine[ROUNDS] + its[ROUNDS]
     if rounds:
         tally[CENTRE] += gap * its[ROUNDS] / rounds
@@ -42,7 +47,10 @@ def merge_tallies(mine: np.ndarray, its: np.ndarray) -> np.ndarray:
 
 
 def merge_plays(state: KernelState, other: KernelState, reg: float, fixed: bool) -> KernelState:
-    """Return a copy of the first state with the plays of both; its rows, root and posterior must be made anew."""
+    """Return a copy of the state with the plays of `other` added; rows, root and posterior must be computed again.
+
+    `fixed` is True if both models have the same fixed arms, and `reg` is the variance of the noise.
+    """
     if not state.points.shape[1] or not other.points.shape[1]:  # where arms change, no row has been seen
         return states.copy(state if state.points.shape[1] else other)
     state, count = states.copy(state), other.size

@@ -1,7 +1,7 @@
-"""The contract of a kernel model's posterior: how it learns plays of a table of points, and what it says of any rows.
+"""Contract of a kernel model's posterior: it learns plays of points in a table, and predicts at any rows.
 
-A member is a final class with the methods below. It does not know what arms are, nor where its kernel comes from: that
-is up to `KernelModel`.
+Subclasses implement the methods below and are not subclassed further. A posterior knows neither what arms are, nor
+where its kernel comes from; `KernelModel` does.
 """
 
 from abc import ABC, abstractmethod
@@ -18,7 +18,7 @@ from onepass.model.kernel.state import KernelState, append_point, init_state
 
 
 class PosteriorBackup(NamedTuple):
-    """All that a play or another kernel changes: the state, kernel and reg, and where the coins of dictionaries are."""
+    """Backup of everything that a play or a new kernel changes: state, kernel, reg, and the generator's position."""
 
     state: KernelState
     kernel: Kernel
@@ -27,7 +27,10 @@ class PosteriorBackup(NamedTuple):
 
 
 class PointStatistics(NamedTuple):
-    """Means, ones and variances (n,) of points, and draws (count, n) of the posterior less its mean, over sqrt(reg)."""
+    """Statistics of n points: means, ones and variances (n,), and draws (count, n).
+
+    `ones` are the means if all rewards were 1. Draws are posterior draws minus the mean, divided by sqrt(reg).
+    """
 
     means: np.ndarray
     ones: np.ndarray
@@ -36,11 +39,13 @@ class PointStatistics(NamedTuple):
 
 
 class KernelPosterior(ABC):
-    """A posterior of f under a kernel and reg.
+    """Posterior of a function f under a kernel and reg, over a table of points.
 
-    points (n, dim): of the table, or (0, 0) where they are not known yet. state, kernel, reg: as they are now. coins:
-    what a dictionary is drawn by, if any. copies: rows of `KernelState.copies`. root: (r, n), what draws at the points
-    of a table that stays are made of, once there was one.
+    - points (n, dim): the initial table, or (0, 0) if it is not known yet.
+    - state, kernel, reg: the present ones.
+    - coins: random generator by which a dictionary is drawn, if any.
+    - copies: number of rows of `KernelState.copies`.
+    - root (r, n): matrix from which draws at a fixed table are made, cached at its first use.
     """
 
     coins: np.random.Generator | None = None
@@ -58,61 +63,64 @@ class KernelPosterior(ABC):
 
     @abstractmethod
     def play(self, place: int, reward: float) -> None:
-        """Learn a play of a point of the table: by one compiled call or one assignment, once nothing can fail."""
+        """Learn a play of the table's point at `place`, by one compiled call or assignment, after all that may fail."""
 
     @abstractmethod
     def column(self, gram: np.ndarray) -> np.ndarray:
-        """Return columns of `rows` for points with kernel values gram (used, n)."""
+        """Return the columns of the state's `rows` for points with kernel values gram (used, n)."""
 
     @abstractmethod
     def predict(self, gram: np.ndarray, prior: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return means, ones and variances of points from k_U (used, n) and k(x, x) (n,)."""
+        """Return the means, the means of constant rewards 1, and the variances in units of reg (n,) of n points.
+
+        gram (used, n) is the kernel between the posterior's points and these points, and prior (n,) is k(x, x).
+        """
 
     @abstractmethod
     def rebuild(self, state: KernelState) -> KernelState:
-        """Return the same plays under the present kernel and reg."""
+        """Return the state of the same plays under the present kernel and reg."""
 
     @abstractmethod
     def draw_table(self, rng: np.random.Generator, count: int) -> np.ndarray:
-        """Return draws (count, n) at all points of a table that stays."""
+        """Return posterior draws (count, n) at all points of a fixed table."""
 
     @abstractmethod
     def draw_rows(
         self, rows: np.ndarray, gram: np.ndarray, prior: np.ndarray, rng: np.random.Generator, count: int
     ) -> np.ndarray:
-        """Return draws (count, n) at rows, given k_U and k(x, x) there."""
+        """Return posterior draws (count, n) at rows (n, dim), given gram = k_U and prior = k(x, x) there."""
 
     @abstractmethod
     def radius(self, theory: Theory) -> float:
-        """Return beta of the confidence intervals that are proved."""
+        """Return the multiplier beta for which the confidence intervals of `theory` are proved."""
 
     @abstractmethod
     def variance_factor(self) -> float:
-        """Return a certified factor between these variances and the exact ones."""
+        """Return a certified factor between these variances and those of the exact posterior."""
 
     @abstractmethod
     def redraw(self, budget: Any) -> None:
-        """Draw the dictionary again, by another budget."""
+        """Draw the dictionary again by the rules in `budget`."""
 
     @abstractmethod
     def weights(self, near: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return weights (used, 2) of k_U in means and ones, and C k (used,) of k = near (used,).
+        """Return weights (used, 2) of k_U in means and ones, and C k (used,) for k = near (used,).
 
-        k(x, x) / reg - k^T C k is the variance.
+        The variance is k(x, x) / reg - k^T C k.
         """
 
     @property
     def dictionary(self) -> np.ndarray:
-        """The points that the posterior rests on, (used, dim)."""
+        """Points that the posterior is based on, (used, dim)."""
         return self.state.points[self.state.members[: self.state.n_rows]]
 
     @property
     def effective_dimension(self) -> float:
-        """Sum over all plays of the variance of their point as it is now."""
+        """Return the sum over all plays of the present variance at their point."""
         return float(self.state.plays @ self.state.variances)
 
     def look(self, rows: np.ndarray | None, count: int = 0, rng: Any = None) -> PointStatistics:
-        """Return what is known of rows (n, dim), None: of the table; and `count` draws."""
+        """Return the statistics of rows (n, dim), or of the table for None, with `count` draws by `rng`."""
         if rows is None:
             s, size = self.state, self.state.size
             draws = self.draw_table(rng, count) if count else empty_normals(size)
@@ -122,7 +130,7 @@ class KernelPosterior(ABC):
         return PointStatistics(*self.predict(gram, prior), draws)
 
     def join(self, point: np.ndarray) -> int:
-        """Put a point (dim,) into the table, and return its place."""
+        """Add a point (dim,) to the table, and return its index."""
         state = self.state if self.state.points.shape[1] else self.begin(np.empty((0, point.size)))
         gram, prior = (
             kernel_matrix(self.kernel, self.dictionary, point[None]),
@@ -138,7 +146,7 @@ class KernelPosterior(ABC):
         return place
 
     def refit(self, kernel: Kernel, reg: float) -> None:
-        """Put all plays so far under another kernel and reg; where that raises, nothing has changed."""
+        """Compute the posterior of all plays under another kernel and reg; if that raises, nothing has changed."""
         held = self.hold()
         self.kernel, self.reg, self.root = kernel, reg, None
         try:
@@ -148,12 +156,12 @@ class KernelPosterior(ABC):
             raise
 
     def hold(self) -> PosteriorBackup:
-        """Return what `restore` takes; a play may write into the arrays of the state."""
+        """Return a backup for `restore`; the next play may write into the arrays of the state."""
         coins = None if self.coins is None else self.coins.bit_generator.state
         return PosteriorBackup(self.state, self.kernel, self.reg, coins)
 
     def restore(self, held: PosteriorBackup) -> None:
-        """Take back what was held."""
+        """Restore the posterior from a backup."""
         self.state, self.kernel, self.reg = held[:3]
         if self.coins is not None:
             self.coins.bit_generator.state = held.coins

@@ -1,14 +1,14 @@
-"""The posterior of a kernel bandit over a table of points: the fixed arms, or all distinct points played so far.
+"""State of a kernel bandit's posterior over a table of points: the fixed arms, or all distinct points played so far.
 
     mean(x) = k(x)^T (K + reg I)^-1 y        variance(x) = (k(x, x) - k(x)^T (K + reg I)^-1 k(x)) / reg
 
 One state serves the exact and the budgeted posterior (exact.py, budgeted.py). They differ in what `rows` and `root`
-hold, not in how a play moves the table: with c the posterior covariance of the kernel between the played point and all,
+hold, not in how a play changes the table. With c the posterior covariance between the played point and all points,
 
     gain = c / (reg + c_played)    mean += gain (y - mean_played)    variance -= gain c / reg
 
-Rewards may be centred by their running mean at no cost: the mean is linear in y, so `ones`, the same for y = 1, is all
-it takes.
+Rewards may be centred by their running mean at no cost: the mean is linear in y, so it is enough to keep `ones`, the
+means if all rewards were 1.
 """
 
 from typing import NamedTuple
@@ -29,12 +29,18 @@ sum of variances of the plays, since the dictionary was drawn, whose point did n
 
 
 class KernelState(NamedTuple):
-    """points (capacity, dim); of each: plays, sums of rewards, prior k(x, x), means, ones, variances, (capacity,).
+    """State of a kernel posterior over a table of points.
 
-    rows (row_capacity, capacity), root (row_capacity, row_capacity), members (row_capacity,): places of their points;
-    copies (2, capacity), or (0, capacity) where nobody asks: in a dictionary that is drawn incrementally, how many
-    plays of a point stand in it, and with what chance each; size: points in the table; tally: the counters below, in an
-    array so that a play is one compiled call, which nothing can interrupt half-way.
+    - points (capacity, dim): the table, of which the first `size` rows count.
+    - plays, sums, prior (capacity,): number of plays, sum of rewards and k(x, x) of each point.
+    - means, ones, variances (capacity,): posterior means, means if all rewards were 1, and variances.
+    - rows (row_capacity, capacity), root (row_capacity, row_capacity): matrices of the posterior (exact.py,
+      budgeted.py).
+    - members (row_capacity,): table index of each row's point.
+    - copies (2, capacity): for an incremental dictionary, how many plays of a point are in it, and with what chance
+      each; (0, capacity) for others.
+    - tally: counters (n_rows, n_learned and others), in an array so that a play is one compiled call that nothing can
+      interrupt half-way.
     """
 
     points: np.ndarray
@@ -53,12 +59,12 @@ class KernelState(NamedTuple):
 
     @property
     def n_rows(self) -> int:
-        """Rows in use."""
+        """Number of rows in use."""
         return int(self.tally[USED])
 
     @property
     def n_learned(self) -> int:
-        """Plays."""
+        """Number of plays learned."""
         return int(self.tally[ROUNDS])
 
 
@@ -81,7 +87,10 @@ class Posterior(NamedTuple):
 
 
 def init_state(points: np.ndarray, prior: np.ndarray, reg: float, copies: int) -> KernelState:
-    """Nothing played yet; copies: 2, or 0 where nobody asks."""
+    """Return the state before the first play, for points (m, dim) with prior variances `prior` (m,).
+
+    `reg` is the variance of the noise, and `copies` the number of rows of the field `copies`, 0 or 2.
+    """
     size = len(points)
     return KernelState(
         points=points,
@@ -101,7 +110,7 @@ def init_state(points: np.ndarray, prior: np.ndarray, reg: float, copies: int) -
 
 
 def pad_array(array: np.ndarray, *shape: int) -> np.ndarray:
-    """Return the array in the corner of a larger one of zeros."""
+    """Return an array of the given shape that holds `array` in its leading corner, and zeros elsewhere."""
     out = np.zeros(shape, array.dtype)
     out[tuple(slice(n) for n in array.shape)] = array
     return out
@@ -141,7 +150,11 @@ def append_point(state: KernelState, point: np.ndarray, prior: float, reg: float
 
 @compiled
 def record_play(state, covariance, own, place, reward, reg):
-    """Record a play of the point at `place`: its posterior covariance with all points; own: with itself."""
+    """Record a play of the point at `place` with its reward, in place.
+
+    `covariance` is its posterior covariance with all points, `own` that with itself, and `reg` the variance of the
+    noise.
+    """
     gap, lack = reward - state.means[place], 1.0 - state.ones[place]
     scale = 1.0 / (reg + own)
     for a in range(state.size):
@@ -158,7 +171,7 @@ def record_play(state, covariance, own, place, reward, reg):
 
 @compiled
 def count_reward(tally, reward):
-    """One play more, and Welford's mean and scatter of the rewards."""
+    """Count one more play, and update mean and scatter of the rewards by Welford's method."""
     tally[ROUNDS] += 1.0
     gap = reward - tally[CENTRE]
     tally[CENTRE] += gap / tally[ROUNDS]
@@ -176,7 +189,7 @@ def reward_units(state: KernelState, normalize: bool) -> tuple[float, float]:
 
 @compiled
 def in_reward_units(means, ones, variances, centre, scale):
-    """Means and widths (scale sigma) in units of rewards."""
+    """Return means and widths in units of rewards, given centre and scale; width = scale * sqrt(variance)."""
     found, widths = np.empty(means.size), np.empty(means.size)
     for a in range(means.size):
         found[a] = centre + means[a] - centre * ones[a]
@@ -186,7 +199,7 @@ def in_reward_units(means, ones, variances, centre, scale):
 
 @compiled
 def combine_rows(weights, rows):
-    """Return weights^T rows (capacity,), over the first `used` rows: weights (used,), rows (row_capacity, capacity)."""
+    """Return weights^T rows (capacity,), for weights (used,) and the first `used` rows of (row_capacity, capacity)."""
     if weights.size == 0:
         return np.zeros(rows.shape[1])
     return dot(weights, rows[: weights.size])
@@ -194,9 +207,9 @@ def combine_rows(weights, rows):
 
 @compiled
 def combine_rows_twice(first, second, rows):
-    """Compute `combined` of two weights in one pass over the rows: half the time if rows are larger than a cache.
+    """Do `combine_rows` for two weight vectors in one pass, in half the time if rows are larger than a cache.
 
-    Four rows at a time, so that the two sums are read and written a fourth as often.
+    It takes four rows at a time, so that both sums are read and written a fourth as often.
     """
     one, other = np.zeros(rows.shape[1]), np.zeros(rows.shape[1])
     whole = first.size - first.size % ABREAST
@@ -216,13 +229,13 @@ def combine_rows_twice(first, second, rows):
 
 
 class Plays(NamedTuple):
-    """places (n,) of points and rewards (n,): the last ones, which a kernel is yet to be fitted to."""
+    """Table indices (n,) and rewards (n,) of the latest plays, to which a kernel will be fitted."""
 
     places: np.ndarray
     rewards: np.ndarray
 
     def append(self, place: int, reward: float, most: int) -> "Plays":
-        """Return these and one more, the last ones of them."""
+        """Return the plays with one more, but only the latest `most` of them."""
         return Plays(np.append(self.places, place)[-most:], np.append(self.rewards, reward)[-most:])
 
 
@@ -230,7 +243,7 @@ NO_PLAYS = Plays(np.empty(0, np.int64), np.empty(0))
 
 
 class SavedKernelModel(NamedTuple):
-    """Contents of a file: the state, and `Plays`."""
+    """File contents of a kernel model: the state, and the fields of `Plays`."""
 
     state: KernelState
     places: np.ndarray
@@ -238,7 +251,10 @@ class SavedKernelModel(NamedTuple):
 
 
 def consistent(held: SavedKernelModel, fixed: bool, fit_after: int) -> bool:
-    """Return True if the shapes and counters of a file fit together; `fixed`: the table has no room for more arms."""
+    """Return True if shapes and counters of a loaded model agree.
+
+    If `fixed`, the table has no room for more points; `fit_after` is the model's setting.
+    """
     s = held.state
     capacity, rows = len(s.plays), len(s.members)
     columns = (s.sums, s.prior, s.means, s.ones, s.variances)

@@ -1,1 +1,1 @@
-"""Azure Personalizer's two dialects over the same loops: v1.0 and 2022-09-01-preview (docs/personalizer.md)."""
+"""Azure Personalizer's API in two versions, v1.0 and 2022-09-01-preview, on the same loops (docs/personalizer.md)."""

@@ -157,7 +157,7 @@ def parse_path(request: Request) -> tuple[str | None, bool, list[str]]:
 
 
 def find_operation(method: str, segments: list[str]) -> tuple[Operation, tuple[str, ...]]:
-    """Return the operation of a path and a method, and the variable segments; Problem if there is none."""
+    """Return the operation of a path and a method, and the variable segments. Raises Problem if there is none."""
     known = False
     for one in OPERATIONS:
         pattern = one.path.split("/")

@@ -80,10 +80,10 @@ class PendingWeights:
 
 
 def weigh_policies(loop: Loop, policies: list[PolicyRun], begin: int, end: int) -> int:
-    """Add the decisions of a span of time that were joined to policies, and return how many.
+    """Add the joined decisions of a span of time to policies, and return how many there are.
 
-    begin, end: microseconds. Decisions of several slots are left out; ValueError where the service ends meanwhile, or
-    where the logger's probabilities are not known.
+    begin and end are in microseconds. Decisions of several slots are left out. Raises ValueError if the service ends
+    meanwhile, or if the logger's probabilities are not known.
     """
     waiting, count, batch = dict[str, PendingWeights](), 0, list[Join]()
     whole = replay_start(loop.store, loop.name)
@@ -112,7 +112,7 @@ def weigh_policies(loop: Loop, policies: list[PolicyRun], begin: int, end: int) 
 
 
 def read_records(loop: Loop) -> Iterator[Any]:
-    """Decisions and joins of a loop, while it runs."""
+    """Yield the decisions and joins of a loop, while it runs."""
     for record in loop.store.read(kinds=("decision", "join"), loop=loop.name):
         if not loop.writer.is_alive():
             raise ValueError("the service ended before this was done")

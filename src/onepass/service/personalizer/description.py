@@ -133,7 +133,7 @@ def describe_paths(schemas: dict[Any, Any]) -> dict[str, Any]:
 
 
 def operation_paths(path: str, said: OperationText) -> Iterator[tuple[bool, str]]:
-    """Yield for each dialect whether it is v1.0, and the path."""
+    """Yield, for each version of the API that has the operation, True for v1.0, and the path."""
     place = path.replace("*", "{id}")
     if said.dialects != "later":
         yield True, f"/{{loop}}/personalizer/{FIRST}/{place}"

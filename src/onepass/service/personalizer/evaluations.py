@@ -55,7 +55,7 @@ class EvaluationContract(Body, frozen=True, kw_only=True):
 
 
 class ApplyRequest(Body, frozen=True, kw_only=True):
-    """Request to apply a policy of an evaluation."""
+    """Request to apply a policy of an evaluation, by the id of the evaluation and the name of the policy."""
 
     evaluation_id: str
     policy_name: str
@@ -154,7 +154,7 @@ async def start_evaluation(call: Call, identity: str) -> None:
 
 
 def make_policies(loop: Loop, chosen: list[tuple[str, str, str]]) -> list[PolicyRun]:
-    """Make the policies of an evaluation; Problem for wrong arguments."""
+    """Make the policies of an evaluation. Raises Problem for wrong arguments."""
     policies = [PolicyRun("Online", policy_json(loop.settings)["arguments"], "Online"),
                 PolicyRun("Baseline", "", "Baseline"), PolicyRun("Random", "", "Random")]  # fmt: skip
     for name, text, source in chosen:

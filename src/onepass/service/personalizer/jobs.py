@@ -53,7 +53,7 @@ class Jobs:
                 self._thread.start()
 
     def get(self, identity: str) -> dict[str, Any]:
-        """Return the state of a job; Problem if there is none."""
+        """Return the state of a job. Raises Problem if there is none."""
         path = self._path(identity)
         with self._lock:  # a job that ends between two looks would seem to be cut off
             if not path.exists():

@@ -72,7 +72,7 @@ async def status(call: Call) -> Response:
 
 
 def parse_model(loop: Loop, data: bytes) -> Any:
-    """Parse a model that GET /model returned; ApiError for other bytes, or a model of other settings."""
+    """Parse a model that GET /model returned. Raises ApiError for other bytes, or a model of other settings."""
     fresh = make_bandit(loop.settings)
     try:
         found = files.from_bytes(data)
@@ -86,7 +86,7 @@ def parse_model(loop: Loop, data: bytes) -> Any:
 
 
 def current_model(loop: Loop) -> tuple[Any, int]:
-    """Return a copy of the present model, and its last join; StoreError if learning stopped."""
+    """Return a copy of the present model, and its last join. Raises StoreError if learning stopped."""
     found = list[tuple[Any, int]]()
     promotion.run_on_learner(loop, lambda: found.append((loop.learner.fold.bandit.copy(), loop.learner.fold.through)))
     if loop.learner.problem is not None:
@@ -102,7 +102,7 @@ def install_model(loop: Loop, bandit: Any, why: str, through: int | None = None)
 
 
 def wait_until(loop: Loop, done: Callable[[], bool]) -> None:
-    """Wait until a condition holds; StoreError if that takes too long."""
+    """Wait until a condition holds. Raises StoreError if that takes too long."""
     end = time.monotonic() + PATIENCE
     while not done():
         if time.monotonic() > end or not loop.writer.is_alive():

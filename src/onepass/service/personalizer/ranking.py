@@ -28,7 +28,7 @@ DIGITS = 16  # bytes of an event id that follows from a request
 
 
 class Action(Body, frozen=True, kw_only=True):
-    """Action to rank. Its features are a list of dictionaries."""
+    """Action to rank, with its id and a list of dictionaries of features."""
 
     id: str
     features: list[dict[str, Any]]

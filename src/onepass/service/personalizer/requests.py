@@ -75,7 +75,7 @@ def key_of(request: Request) -> str | None:
 
 
 def find_loop(request: Request, loops: dict[str, Loop], keys: dict[str, Keys], name: str | None, role: Role) -> Loop:
-    """Return the loop of a call; ApiError if there is none, or if the key does not allow it."""
+    """Return the loop of a call. Raises ApiError if there is none, or if the key does not allow it."""
     presented, guarded = key_of(request), any(map(len, keys.values()))
     if name is None:
         if guarded:

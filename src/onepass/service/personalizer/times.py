@@ -1,4 +1,4 @@
-"""Times and durations as Personalizer writes them: 2026-11-01T00:00:00Z, PT10M."""
+"""Conversion of times and durations in Personalizer's format: 2026-11-01T00:00:00Z, PT10M."""
 
 import re
 from datetime import UTC, datetime
