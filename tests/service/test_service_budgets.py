@@ -1,5 +1,6 @@
 """Outcomes, budgets and shares in the service: charged as the log says, kept by a restart, verified bit for bit."""
 
+import hashlib
 import json
 import math
 import re
@@ -11,6 +12,7 @@ from onepass.log.records import OUTCOMES, Decision, Join
 from onepass.log.replay import Fold
 from onepass.log.sqlite import SqliteStore
 from onepass.log.verification import verify
+from onepass.service.arm_table_cache import fingerprint
 from onepass.service.messages import ApiError, DecideRequest, OutcomeRequest
 from onepass.service.settings import parse_settings
 from patience import HeldClock, let_deadlines_pass
@@ -268,6 +270,16 @@ def test_an_outcome_that_does_not_fit_is_refused(started, name):
     request, sentence = BAD_OUTCOMES[name]
     with pytest.raises(ApiError, match=sentence):
         loop.outcomes([request])
+
+
+def test_a_request_without_prices_has_the_digest_that_earlier_versions_gave_it():
+    text = (
+        b'{"context":[1.0],"arms":null,"exclude":[],"slots":1,"id":"x","defer":false,"subject":null,"rest":"sampled"}'
+    )
+    arms = hashlib.blake2b(b"null", digest_size=16).digest()
+    request = DecideRequest(context=[1.0], id="x")
+    assert fingerprint(request) == hashlib.blake2b(text + arms, digest_size=16).hexdigest()
+    assert fingerprint(DecideRequest(context=[1.0], id="x", weights={"reward": 1.0})) != fingerprint(request)
 
 
 # ---- over HTTP ----

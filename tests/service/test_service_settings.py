@@ -127,3 +127,56 @@ def test_every_recipe_makes_a_loop_by_its_name_and_explores_where_its_rule_allow
 def test_the_recommended_bandit_serves_where_nothing_is_said():
     assert parse_settings(RIGHT).model.recipe == "ContextualBandit"
     assert isinstance(make_bandit(parse_settings(RIGHT)).model, op.model.AutoModel)
+
+
+ROUTER = {"name": "router", "features": {"context": 2}, "arms": ["small", "large"]}
+ACCOUNTING = {
+    "outcomes.dollars.budget must be at least the price of the cheapest arm, 'small' at 0.2, else no arm fits": {
+        "outcomes": {"dollars": {"prices": {"small": 0.2, "large": 5.0}, "budget": {"amount": 0.1}}}
+    },
+    "outcomes.dollars.prices must name arms of arms, got 'smal': did you mean 'small'": {
+        "outcomes": {"dollars": {"prices": {"smal": 0.2}}}
+    },
+    "outcomes.dollars.prices.small must be": {"outcomes": {"dollars": {"prices": {"small": -1.0}}}},
+    "outcomes.dollars.budget: amount must be": {"outcomes": {"dollars": {"budget": {"amount": 0.0}}}},
+    "outcomes.dollars.budget: zone must be a time zone": {
+        "outcomes": {"dollars": {"budget": {"amount": 1.0, "per": "day", "zone": "Mars"}}}
+    },
+    "outcomes.dollars.budget: horizon must be": {"outcomes": {"dollars": {"budget": {"amount": 1.0, "horizon": 5}}}},
+    "outcomes.dollars.default must be at least 0": {
+        "outcomes": {"dollars": {"default": -1.0, "budget": {"amount": 1.0}}}
+    },
+    "outcomes.refund.guardrail must be left out without a baseline": {
+        "outcomes": {"refund": {"guardrail": {"at_most": 1.0}}}
+    },
+    "outcomes.refund.guardrail: give one of at_most and at_least": {
+        "baseline": {}, "outcomes": {"refund": {"guardrail": {}}}
+    },
+    "outcomes.refund.default must be a number, or": {"outcomes": {"refund": {"default": "nothing"}}},
+    'none of them "reward"': {"outcomes": {"reward": {}}},
+    "outcomes must be left out where model.recipe does not take them": {
+        "outcomes": {"dollars": {}}, "model": {"recipe": "OFUL"}
+    },
+    "shares must be left out without outcomes": {"shares": {"least": 0.1}},
+    "shares.least of all arms must be at most 1 together": {"outcomes": {"dollars": {}}, "shares": {"least": 0.6}},
+    "shares.most of all arms must be at least 1 together": {"outcomes": {"dollars": {}}, "shares": {"most": 0.4}},
+    "shares.arms must name arms of arms": {"outcomes": {"dollars": {}}, "shares": {"arms": {"huge": {}}}},
+    "shares must have least and most of every arm, or arms": {
+        "outcomes": {"dollars": {}}, "shares": {"most": 0.9, "arms": {"small": {}}}
+    },
+    "baseline.arm must name arms of arms": {"baseline": {"arm": "old"}},
+    "baseline must have arm or field, not both": {"baseline": {"arm": "small", "field": "now"}},
+    "baseline.field must be left out where contexts are numbers": {"baseline": {"field": "now"}},
+    "baseline: loss must be above 0 and below 1": {"baseline": {"loss": 1.0}},
+    "baseline must be left out beside budgets": {
+        "baseline": {}, "outcomes": {"dollars": {"budget": {"amount": 1.0}}}
+    },
+    'mode must be "online" where there are budgets': {"baseline": {}, "mode": "canary"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("sentence", ACCOUNTING)
+def test_budgets_shares_and_baselines_that_do_not_fit_are_refused_with_a_sentence(sentence):
+    with pytest.raises(ValueError) as refused:  # noqa: PT011
+        parse_settings({**ROUTER, **ACCOUNTING[sentence]})
+    assert sentence in str(refused.value)

@@ -15,6 +15,9 @@ least = 0.02                                 # of every arm; or arms = {large = 
 [baseline]
 arm = "old"                                  # or field = "current", or neither: the first arm of the request
 loss = 0.05
+
+[ab_test]
+tolerance = 0.002                            # loss a decision that does not matter
 """
 
 from collections.abc import Hashable, Iterator
@@ -24,6 +27,7 @@ import msgspec
 
 from onepass.bandit.budget import Budget, Share
 from onepass.bandit.outcomes import check_names
+from onepass.evaluation.ab_test import ABTest
 from onepass.evaluation.baseline_promise import BaselinePromise
 from onepass.evaluation.harm_test import AtLeast, AtMost
 from onepass.evaluation.reward_range import Range
@@ -143,6 +147,17 @@ class Baseline(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     alpha: float = 0.05
 
 
+class ABTestSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Report of which arm is better, by how much, and whether the loop may stop comparing.
+
+    tolerance: loss a decision that does not matter, at least 0.0 (default), in units of rewards. certainty: probability
+    that all limits hold at all times, above 0 and below 1 (default 0.95).
+    """
+
+    tolerance: float = 0.0
+    certainty: float = 0.95
+
+
 def has_budgets(settings: Any) -> bool:
     """Return True if a loop has budgets or shares."""
     return settings.shares is not None or any(one.budget is not None for one in settings.outcomes.values())
@@ -165,6 +180,12 @@ def make_promise(settings: Any) -> BaselinePromise:
     return BaselinePromise(base.loss, base.certainty, Range(*settings.reward.range), rails, base.alpha)
 
 
+def make_ab_test(settings: Any) -> ABTest:
+    """Return the A/B test of a loop, without evidence; ValueError for a wrong value."""
+    wanted = settings.ab_test
+    return ABTest(None, settings.arms, wanted.tolerance, wanted.certainty, reward_range=settings.reward.range)
+
+
 # ---- errors ----
 
 
@@ -182,8 +203,22 @@ def errors(settings: Any, has_records: bool) -> Iterator[str]:
         yield from _share_errors(settings.shares, settings)
     if settings.baseline is not None:
         yield from _baseline_errors(settings.baseline, settings, has_records)
+    if settings.ab_test is not None:
+        yield from _ab_test_errors(settings)
     if needs_ledger(settings) and settings.mode != "online":
         yield f'mode must be "online" where there are budgets, shares or a baseline, got {quote(settings.mode)}'
+
+
+def _ab_test_errors(settings: Any) -> Iterator[str]:
+    if isinstance(settings.reward.default, str):
+        yield "ab_test must be left out where reward.default is none: rewards that are missing would bias it"
+    if not 2 <= len(settings.arms) <= 50:
+        yield f"ab_test must be left out unless arms has from 2 to 50 names, got {len(settings.arms)}"
+        return
+    try:
+        make_ab_test(settings)
+    except ValueError as error:
+        yield f"ab_test: {error}"
 
 
 def _unknown_arms(where: str, names: Any, settings: Any) -> Iterator[str]:

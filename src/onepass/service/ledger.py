@@ -4,6 +4,7 @@
 - an outcome is charged instead of its prediction, whenever it comes
 - a join has a reward and outcomes, which are evidence for or against the bandit
 - new settings change budgets, but not what was spent
+- a join and its decision are a row of the A/B test
 
 A decision depends on the ledger, and counts in it once it is durable. Until then its amounts are reserved, so that
 decisions at the same time do not spend the same money. A restart takes the ledger of a checkpoint and adds the records
@@ -11,6 +12,7 @@ after it: the amounts are the same in every bit.
 """
 
 import threading
+from base64 import b64decode, b64encode
 from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -20,14 +22,17 @@ import numpy as np
 from onepass.bandit.decision import Decision as Decided
 from onepass.bandit.mixture import mix_with_baseline
 from onepass.bandit.pacing import PENDING, RING, Pacing
+from onepass.evaluation.ab_test import ABTest
 from onepass.evaluation.baseline_promise import BaselinePromise
+from onepass.foundation import files
 from onepass.foundation.check import quote
 from onepass.log.records import CORRECTION, Decision, Join, Outcome, Settings
-from onepass.service.accounting_settings import Baseline, budgets_of, has_budgets, make_promise
+from onepass.service.accounting_settings import Baseline, budgets_of, has_budgets, make_ab_test, make_promise
 from onepass.service.late_rewards import EARLY
 from onepass.service.settings import LoopSettings, parse_settings
 
 EARLY_OUTCOMES = 10_000  # outcomes whose decision has not come, the latest
+HELD = 20_000  # decisions of an A/B test that memory holds
 RESUME = "resume"  # where a settings record names a guardrail that is tested anew
 Decide = Callable[..., Decided]
 
@@ -40,9 +45,15 @@ class Accounted(NamedTuple):
 
 
 class Ledger:
-    """State of a loop's budgets and of its baseline. Any thread may call it."""
+    """State of budgets, of a baseline and of an A/B test. Any thread may call it.
 
-    def __init__(self) -> None:
+    find: returns the records about a decision (default: there are none).
+    """
+
+    def __init__(self, find: Callable[[str], list[Any]] = lambda identity: []) -> None:
+        self._find = find
+        self.study: ABTest | None = None
+        self._rows: dict[str, Decision] = {}  # of the A/B test, whose joins are awaited; others are found
         self.settings: LoopSettings | None = None
         self.pacing: Pacing | None = None
         self.promise: BaselinePromise | None = None
@@ -55,6 +66,11 @@ class Ledger:
     def is_active(self) -> bool:
         """True if decisions depend on the ledger."""
         return self.pacing is not None or self.promise is not None
+
+    @property
+    def has_state(self) -> bool:
+        """True if there is anything to keep."""
+        return self.is_active or self.study is not None
 
     # ---- decisions ----
 
@@ -103,8 +119,10 @@ class Ledger:
         if isinstance(record, Settings):
             with self._lock:
                 self._apply(parse_settings(record.settings["loop"]), record.settings.get(RESUME))
-        elif self.is_active:
+        elif self.has_state:
             with self._lock:
+                if self.study is not None:
+                    self._add_to_study(record, self.study)
                 if isinstance(record, Decision):
                     self._add_decision(record)
                 elif isinstance(record, Outcome) and record.name is not None and self.pacing is not None:
@@ -127,6 +145,36 @@ class Ledger:
             self.promise = make_promise(settings)
         elif resume in self.promise.tests:
             self.promise.resume(resume)
+        if settings.ab_test is None:
+            self.study = None
+        elif self.study is None or before is None or _test_terms(before) != _test_terms(settings):
+            self.study, self._rows = make_ab_test(settings), {}
+
+    def _add_to_study(self, record: Any, study: ABTest) -> None:
+        """Hold a decision among all arms, or add the reward that was joined to it."""
+        if isinstance(record, Decision):
+            self._rows[record.id] = record
+            if len(self._rows) > HELD:
+                del self._rows[next(iter(self._rows))]
+        elif isinstance(record, Join) and not record.again:
+            held = self._rows.pop(record.id, None)
+            found = [held] if held is not None else self._find(record.id)
+            decision = next((one for one in found if isinstance(one, Decision)), None)
+            reward = record.rewards[0]
+            least, largest = study.reward_range
+            if decision is not None and reward is not None and least <= reward <= largest:
+                self._learn_row(decision, reward, study)
+
+    def _learn_row(self, record: Decision, reward: float, study: ABTest) -> None:
+        names, p, place = record.offered or [], record.probabilities, record.places[0]
+        if record.shown is not None:
+            p, place = record.showing, record.shown[0]
+        if len(record.places) != 1 or p is None or {*names} != {*study.arms} or p[place] <= 0.0:
+            return
+        order = [names.index(arm) for arm in study.arms]
+        means = None if record.means is None else np.array([[record.means[one] for one in order]])
+        chances = np.array([p[one] for one in order])
+        study.learn_rows(np.array([order.index(place)]), np.array([reward]), chances, means)
 
     def _add_decision(self, record: Decision) -> None:
         if self.pacing is not None and record.prices is not None and record.predicted is not None:
@@ -182,6 +230,7 @@ class Ledger:
                 "arms": dict(self._arms),
                 "early": [[one.time, one.id, one.name, one.value] for one in self._early],
                 "places": [*self._places],
+                "study": None if self.study is None else b64encode(files.to_bytes(self.study)).decode(),
             }
 
     def restore(self, settings: LoopSettings, state: Mapping[str, Any]) -> None:
@@ -192,6 +241,8 @@ class Ledger:
         if state["promise"] is not None:
             self.promise = make_promise(settings)
             self.promise.restore(state["promise"])
+        if state.get("study") is not None:
+            self.study = files.from_bytes(b64decode(state["study"]))
         self._arms = dict(state["arms"])
         early = (
             Outcome(loop=settings.name, time=time, id=id, name=name, value=value)
@@ -232,6 +283,18 @@ class Ledger:
             }
             return {**self.promise.report()._asdict(), "guardrails": tests}
 
+    def ab_test(self) -> dict[str, Any] | None:
+        """Return the answer of the A/B test as JSON, None without one."""
+        with self._lock:
+            if self.study is None:
+                return None
+            answer = self.study.answer
+            each = [
+                {"arm": one.arm, "other": one.other, "gain": one.gain, "limits": [*one.limits]}
+                for one in answer.contrasts
+            ]
+            return {**answer._asdict(), "contrasts": each, "certainty": self.study.certainty}
+
 
 def baseline_place(baseline: Baseline, names: list[str], context: Any, eligible: list[str] | None) -> int:
     """Return the index of the baseline's arm among `names`. Raises ValueError if it may not be chosen.
@@ -253,6 +316,11 @@ def baseline_place(baseline: Baseline, names: list[str], context: Any, eligible:
 def _amounts(predicted: Mapping[str, Any], place: int) -> dict[str, float]:
     """Return the amounts that were predicted for the arm at `place`, by outcome."""
     return {name: float(each[place]) for name, each in predicted.items()}
+
+
+def _test_terms(settings: LoopSettings) -> tuple[Any, ...]:
+    """Return what an A/B test rests on: if it changes, the test begins anew."""
+    return settings.ab_test, settings.arms, settings.reward.range
 
 
 def _terms(settings: LoopSettings) -> tuple[Any, ...]:

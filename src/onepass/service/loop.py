@@ -118,7 +118,7 @@ class Loop:
 
     def _load_ledger(self, found: Any) -> Ledger:
         """Return the ledger of a checkpoint, or at the beginning of the log."""
-        ledger = Ledger()
+        ledger = Ledger(lambda identity: self.store.find(self.name, identity))
         if found is None or found.kept.ledger is None:
             return ledger
         ledger.restore(found.kept.loop_state.settings, found.kept.ledger)
@@ -214,7 +214,7 @@ class Loop:
         with self.change_lock, self.writer.counting:
             known, loop_state = self.writer.last, self.loop_state
             since, scan, blocks = self.joiner.replay_start(known), self.joiner.scan_start(known), self.joiner.blocks()
-            ledger = self.ledger.to_dict() if self.ledger.is_active else None
+            ledger = self.ledger.to_dict() if self.ledger.has_state else None
         kept = checkpoints.CheckpointMeta(
             loop=self.name, line=fold.line, through=fold.through, rounds=fold.bandit.n_learned, since=since,
             known=known,

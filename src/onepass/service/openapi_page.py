@@ -28,6 +28,7 @@ class Overview(TypedDict, total=False):
     model: Required[ModelInfo]
     budgets: Required[dict[str, dict[str, Any]]]
     baseline: Required[dict[str, Any] | None]
+    ab_test: Required[dict[str, Any] | None]
 
 
 class Event(TypedDict):

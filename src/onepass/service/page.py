@@ -120,6 +120,7 @@ def overview_json(loop: Loop, watcher: OverviewThread, selves: dict[str, tuple[f
     counts = loop.joiner.counts
     numbers = {**loop.numbers(), "late": counts["late"], "corrected": counts["corrected"]}  # the overview is no older
     accounts = {"budgets": loop.ledger.budgets(), "baseline": loop.ledger.guard()}
+    accounts["ab_test"] = loop.ledger.ab_test()
     found = {
         **watcher.to_dict(),
         **accounts,

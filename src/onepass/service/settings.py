@@ -37,7 +37,7 @@ from onepass.foundation.check import quote
 from onepass.foundation.registry import build
 from onepass.log.records import LONGEST as LONGEST_NAME
 from onepass.service import accounting_settings, crossed_features
-from onepass.service.accounting_settings import NONE, Baseline, OutcomeSettings, Shares
+from onepass.service.accounting_settings import NONE, ABTestSettings, Baseline, OutcomeSettings, Shares
 from onepass.service.crossed_features import CROSSED, is_crossed
 from onepass.service.keys import Keys
 from onepass.service.validation import suggest_name, type_errors
@@ -202,6 +202,7 @@ class LoopSettings(Section, frozen=True, kw_only=True):
     - outcomes: numbers beside the reward, by name (default: none).
     - shares: shares of decisions that arms must and may have (default: any).
     - baseline: rule that the loop must not fall far below (default: none).
+    - ab_test: report of which arm is better (default: none).
     """
 
     name: str
@@ -215,6 +216,7 @@ class LoopSettings(Section, frozen=True, kw_only=True):
     outcomes: dict[str, OutcomeSettings] = {}
     shares: Shares | None = None
     baseline: Baseline | None = None
+    ab_test: ABTestSettings | None = None
     promotion: Promotion = Promotion()
     operation: Operation = Operation()
     limits: Limits = Limits()

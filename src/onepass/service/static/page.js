@@ -113,7 +113,7 @@ function health(found) {
   ]);
 }
 
-// What budgets have spent, and how the loop stands beside its baseline.
+// What budgets have spent, how the loop stands beside its baseline, and the answer of its A/B test.
 function accounts(found) {
   const guard = found.baseline, rows = Object.entries(found.budgets).map(([name, one]) =>
     [`Spent: ${name}`, plain(one.spent, 6), `${plain(one.left, 4)} left by now; price ${plain(one.price)} of reward a unit; ${one.on_course ? "on course" : "over its leash"}`]);
@@ -122,6 +122,11 @@ function accounts(found) {
       ["Reward so far", plain(guard.reward, 5), `the baseline at most ${plain(guard.baseline, 5)}; slack ${plain(guard.slack)}`],
       ...Object.entries(guard.guardrails).map(([name, one]) =>
         [`Guardrail: ${name}`, one.stopped ? "broken" : "holds", one.stopped ? "the baseline decides alone" : `evidence against it ${plain(one.evidence)}, ${plain(one.needed)} would stop`]));
+  }
+  const study = found.ab_test;
+  if (study) {
+    rows.push(["A/B test", study.enough ? "may stop" : "goes on", `${study.sentence} ${whole(study.decisions)} decisions with a reward`],
+      ...study.contrasts.map((one) => [`${one.arm} less ${one.other}`, signed(one.gain, 4), `${fixed(one.limits[0], 4)} to ${fixed(one.limits[1], 4)}, at any time`]));
   }
   at("accounts-section").hidden = !rows.length;
   listed(at("accounts"), rows);
