@@ -22,6 +22,7 @@ from onepass.estimator.one_pass_huber import OnePassHuber
 from onepass.estimator.online_newton import OnlineNewton
 from onepass.estimator.ridge import Ridge
 from onepass.evaluation.guarded import Guarded
+from onepass.evaluation.warm_start import warm_start
 from onepass.exploration.confidence_width import Theory
 from onepass.exploration.greedy import EpsilonGreedy, Greedy
 from onepass.exploration.inverse_gap import InverseGap
@@ -163,6 +164,7 @@ __all__ = [
     "merge_all",
     "progressive_validation",
     "to_bytes",
+    "warm_start",
 ]
 
 WITH_SCIKIT_LEARN = ("OnlineKernelClassifier", "OnlineKernelRegressor")

@@ -37,6 +37,7 @@ from onepass.lab.noisy.study import NoisyBakeOff
 from onepass.lab.results import CURVES, ROWS, json_line, read, write
 from onepass.lab.tuners.problems import PROBLEMS
 from onepass.lab.tuners.study import TunerStudy
+from onepass.lab.warm_start.study import WarmStartStudy
 
 ATTEMPTS = 50  # at a run in which the machine does nothing else
 
@@ -262,5 +263,7 @@ def test_every_policy_of_every_suite_can_be_built(suite: Experiment | MatrixStud
         where = {"settings": PROBLEMS[suite.problem]().settings, "seed": 0}
     if isinstance(suite, ABTestStudy):
         where = {"tolerance": suite.tolerance, "seed": 0}
+    if isinstance(suite, WarmStartStudy):
+        where = {}
     for policy in suite.policies:
         policy.build(**where)

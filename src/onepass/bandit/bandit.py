@@ -166,6 +166,12 @@ class Bandit(files.Owner):
 
     @property
     @reading
+    def trust(self) -> dict[Any, float]:
+        """Trust in a warm start by arm, from 0 to 1 (`onepass.warm_start`); empty without one."""
+        return self._model.trust
+
+    @property
+    @reading
     def arms(self) -> tuple[Any, ...]:
         """Known arms in the order in which they appeared; empty if arms are rows."""
         return self._model.arms

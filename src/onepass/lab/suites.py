@@ -22,6 +22,7 @@ from onepass.lab.noisy import study as noisy
 from onepass.lab.recommender import suites as recommender
 from onepass.lab.routing import study as routing
 from onepass.lab.tuners import study as tuners
+from onepass.lab.warm_start import study as warm_start
 
 GROUPS: Mapping[str, Sequence[Study]] = {
     "Contextual bandits: regret": bandits.SUITES,
@@ -34,6 +35,7 @@ GROUPS: Mapping[str, Sequence[Study]] = {
     "Contextual bandits: nothing tuned": (*bakeoff.SUITES, *noisy.SUITES),
     "A/B tests: decisions to the right stop": ab_tests.SUITES,
     "Prompts to language models: rewards within budgets": routing.SUITES,
+    "Bandits that start from a log or a neighbour": warm_start.SUITES,
     "Sketched matrices: errors": matrices.SUITES,
     "Recommenders: hits, month by month": recommender.SUITES,
     "Kernel bandits: regret": kernels.SUITES,

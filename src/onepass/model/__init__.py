@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from onepass.model.kernel.leverage import bkb_size_bound as bkb_size_bound
     from onepass.model.kernel.state import Posterior as Posterior
     from onepass.model.shared import SharedModel as SharedModel
+    from onepass.model.warm_start import WarmStart as WarmStart
 
 __all__ = [
     "ArmHeads",
@@ -30,6 +31,7 @@ __all__ = [
     "Model",
     "Posterior",
     "SharedModel",
+    "WarmStart",
     "bkb_oversampling",
     "bkb_size_bound",
 ]
@@ -46,6 +48,7 @@ _MODULES = {
     "Model": "onepass.model.contract",
     "Posterior": "onepass.model.kernel.state",
     "SharedModel": "onepass.model.shared",
+    "WarmStart": "onepass.model.warm_start",
     "bkb_oversampling": "onepass.model.kernel.leverage",
     "bkb_size_bound": "onepass.model.kernel.leverage",
 }

@@ -153,7 +153,7 @@ class Model(files.Owner, ABC):
     n_learned: int
     dtype: np.dtype[Any] = np.dtype(np.float64)
     family: Any = None
-    compares: ClassVar[bool] = True
+    compares: bool = True
     common_draw: ClassVar[bool] = False
 
     # ---- decisions ----
@@ -790,6 +790,11 @@ class Model(files.Owner, ABC):
         dict
             Plain data by name. Default: empty.
         """
+        return {}
+
+    @property
+    def trust(self) -> dict[Any, float]:
+        """Trust in a warm start by arm, from 0 to 1. Default: empty, there was no warm start."""
         return {}
 
     # ---- copies ----

@@ -1,0 +1,1 @@
+"""Bandits that start from a log or from a neighbour."""

@@ -1,0 +1,205 @@
+"""Bandits that start from earlier knowledge beside those that start with nothing, in worlds.py."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+import onepass
+from onepass.lab.definition import Trial, curve_rows, final_rows
+from onepass.lab.drawing import canvas
+from onepass.lab.figure import Figure, Line, Picture, Row
+from onepass.lab.line_styles import BLUE, GREY
+from onepass.lab.policy import Policy
+from onepass.lab.tables import group_rows
+from onepass.lab.warm_start.worlds import LOGGED, SETS, PromptWorld, SetWorld, SiteWorld, World
+
+COLD = "cold"
+
+
+@dataclass(frozen=True)
+class Start:
+    """Start from a log of a world, or cold if `log` is empty."""
+
+    log: str = ""
+    logger: str = "uniform"
+    trust: str = "earned"
+
+    def bandit(self, world: World) -> Any:
+        """Return the bandit of a world that starts so."""
+        if not self.log:
+            return world.cold()
+        return onepass.warm_start(world.cold(), world.source(self.log, self.logger), trust=self.trust)
+
+
+@dataclass(frozen=True)
+class WarmStartStudy:
+    """Study of warm starts; `loses` says that losses are counted, and not rewards."""
+
+    name: str
+    description: str
+    policies: tuple[Policy, ...]
+    world: Callable[[int], World]
+    rounds: int
+    seeds: int
+    figure: Figure
+    loses: bool = False
+    grid: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    timed: bool = False
+
+    def trial(self, policies: Sequence[Policy], seed: int) -> Trial:
+        return WarmStartTrial(self, policies, seed)
+
+    def warm_up(self, policy: Policy) -> None:
+        """Do nothing: seconds are no result."""
+
+    def step_size(self, rounds: int) -> int:
+        return rounds
+
+
+class WarmStartTrial:
+    """Trial of all starts in one world."""
+
+    def __init__(self, study: WarmStartStudy, policies: Sequence[Policy], seed: int) -> None:
+        self.study, self.policies, self.seed, self.world = study, policies, seed, study.world(seed)
+        self.points: list[list[dict[str, Any]]] = [[] for _ in policies]
+
+    def step(self, start: int, rounds: int) -> None:
+        for policy, points in zip(self.policies, self.points, strict=True):
+            bandit = policy.build().bandit(self.world)
+            began = perf_counter()
+            earned = self.world.play(bandit, rounds)
+            seconds, trust = perf_counter() - began, list(bandit.trust.values()) or [0.0]
+            points.append(
+                {
+                    "round": len(earned),
+                    "seconds": seconds,
+                    "cumulative_reward": float(earned.sum()),
+                    "cumulative_regret": float(len(earned) - earned.sum()) if self.study.loses else None,
+                    "least trust": min(trust),
+                    "most trust": max(trust),
+                }
+            )
+
+    def rows(self) -> list[dict[str, Any]]:
+        extra = ("least trust", "most trust")
+        rows = final_rows(self.policies, self.seed, self.points, lambda points: {k: points[-1][k] for k in extra})
+        return [{**row, "world": self.world.name, "figure": self.study.figure.name} for row in rows]
+
+    def curves(self) -> list[dict[str, Any]]:
+        return curve_rows(self.policies, self.seed, self.points)
+
+
+def ratios(rows: Sequence[Row]) -> dict[str, list[float]]:
+    """Return, by policy, one number a seed: mistakes + 1 as a share of those cold, or reward as a multiple of it."""
+    cold = {row["seed"]: row for row in rows if row["policy"] == COLD}
+    found: dict[str, list[float]] = {}
+    for row in rows:
+        other = cold.get(row["seed"])
+        if other is not None:
+            losses = row["cumulative_regret"] is not None
+            mine, its = (
+                (one["cumulative_regret"] + 1.0) if losses else one["cumulative_reward"] for one in (row, other)
+            )
+            found.setdefault(row["policy"], []).append(mine / its)
+    return found
+
+
+def lines(rows: Sequence[Row]) -> list[Line]:
+    """Return one line per start."""
+    out, shares = [], ratios(rows)
+    for label, own in group_rows(rows, lambda row: row["policy"]).items():
+        each = np.array(shares.get(label, [np.nan]))
+        losses = own[0]["cumulative_regret"] is not None
+        total = fmean(row["cumulative_regret" if losses else "cumulative_reward"] for row in own)
+        out.append(
+            {
+                "start": label,
+                "mistakes" if losses else "reward a round": f"{total:.1f}"
+                if losses
+                else f"{total / own[0]['rounds']:.4f}",
+                "of cold, geometric mean": f"{np.exp(np.log(each).mean()):.3f}",
+                "largest": f"{each.max():.2f}",
+                "smallest": f"{each.min():.2f}",
+                "trust": f"{fmean(row['least trust'] for row in own):.2f} to "
+                f"{fmean(row['most trust'] for row in own):.2f}",
+                "games": str(len(own)),
+            }
+        )
+    return out
+
+
+def draw(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
+    """Draw the numbers of every seed, and their geometric mean, by start."""
+    found = ratios(rows)
+    figure = canvas(7.5, 0.6 + 0.35 * len(found))
+    axes = figure.subplots()
+    axes.set_label("of cold")
+    for place, each in enumerate(found.values()):
+        axes.scatter(each, np.full(len(each), place), s=9, color=GREY)
+        axes.scatter([np.exp(np.log(each).mean())], [place], s=40, marker="|", color=BLUE)
+    axes.set_yticks(range(len(found)), list(found))
+    axes.invert_yaxis()
+    axes.axvline(1.0, color=GREY, linewidth=0.8)
+    axes.set(xlabel="relative to the cold start")
+    return figure
+
+
+FIGURE = Figure("warm-start", lines, draw)
+COLD_START = Policy(COLD, Start, tuned=False)
+
+
+def _policies(logs: Sequence[str], loggers: Sequence[str]) -> tuple[Policy, ...]:
+    return (
+        COLD_START,
+        *(
+            Policy(f"{log} log, {logger} logger, {trust} trust", Start, {"log": log, "logger": logger, "trust": trust},
+                   tuned=False)
+            for log in logs
+            for logger in loggers
+            for trust in ("earned", "full")
+        ),
+    )  # fmt: skip
+
+
+def _neighbour(label: str) -> tuple[Policy, ...]:
+    return (
+        COLD_START,
+        *(Policy(f"{label}, {trust} trust", Start, {"log": "good", "trust": trust}, tuned=False)
+          for trust in ("earned", "full")),
+    )  # fmt: skip
+
+
+SUITES = (
+    WarmStartStudy(
+        "warm-start",
+        "mistakes after a log that fits, or does not; a seed is a set, and an order of its rows",
+        _policies(("good", "swapped", "other", "columns"), ("uniform", "bad")),
+        SetWorld,
+        rounds=1_000,
+        seeds=3 * len(SETS),
+        figure=FIGURE,
+        loses=True,
+    ),
+    WarmStartStudy(
+        "warm-start-prompts",
+        "prompts routed to three language models after 600 logged ones; a seed is an order of the prompts",
+        _neighbour("logged prompts"),
+        PromptWorld,
+        rounds=1_785 - LOGGED,
+        seeds=20,
+        figure=FIGURE,
+    ),
+    WarmStartStudy(
+        "warm-start-sites",
+        "first day of a news site with 19 sisters; a seed is a family of sites",
+        _neighbour("sisters' model"),
+        SiteWorld,
+        rounds=2_000,
+        seeds=5,
+        figure=FIGURE,
+    ),
+)

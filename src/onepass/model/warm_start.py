@@ -1,0 +1,403 @@
+"""Warm start: a model that begins with earlier knowledge beside one that begins anew, weighted by their predictions.
+
+    e_m  = reward - mean_m,  of model m (start or fresh), before it learns the reward
+    D_a  = sum over the rewards of arm a of e_start^2 - e_fresh^2,   n_a: their number
+    L_a  = D_a + NEIGHBOURS (mean of e_start^2 - e_fresh^2 over the rewards of all other arms)
+    w_a  = 1 / (1 + exp(RATE L_a / (2 s^2))),   s^2 = min over m of the mean of e_m^2
+    mean_a = w_a mean_start,a + (1 - w_a) mean_fresh,a,   widths^2, draws and multipliers of widths likewise
+
+w is the exponentially weighted average forecaster (Hedge) with two experts and squared loss. Each arm has weights of
+its own, shrunk to those of the other arms: earlier knowledge may fit one arm and mislead about another. Models in which
+all arms share one parameter have one weight, L = D. Both models learn every reward, so a misleading start is corrected
+in the start itself, too.
+
+A model that no arm believes any more (weight below NONE) is dropped. After AMPLE times the rewards that the start held,
+and at least ENOUGH, the model with the smaller sum of squared residuals stays alone. Cost: two models, and a prediction
+of both for every reward; then one model.
+"""
+
+from collections.abc import Hashable, Sequence
+from typing import Any, NamedTuple, Self, final
+
+import numpy as np
+
+from onepass.exploration.contract import ArmStatistics
+from onepass.exploration.exploration import Exploration
+from onepass.exploration.greedy import Greedy
+from onepass.exploration.rule import Rule, make_rule
+from onepass.foundation import check, files
+from onepass.foundation.check import quote
+from onepass.foundation.registry import build, savable
+from onepass.foundation.rw_lock import reading
+from onepass.foundation.state import object_array
+from onepass.model.arms.arm_models import ArmModels
+from onepass.model.averaged.averaged_models import AveragedModels
+from onepass.model.contract import Batch, Model, Request, Side, Sides
+from onepass.model.records import are_records, records_of
+
+RATE = 0.5  # of Hedge, in units of 1 / (2 s^2)
+NEIGHBOURS = 5.0  # rewards that the other arms count for
+NONE = 1e-3  # weight of a model that is not believed
+AMPLE, ENOUGH = 10, 1_000  # rewards after which one model stays, as multiples of those of the start, and at least
+EVERY = 32  # rewards between two looks at which models stay
+TINY = 1e-12  # above 0, where nothing errs
+STEEPEST = 500.0  # largest exponent of a weight
+MEAN = make_rule(Greedy())  # asks for means alone
+START, FRESH = range(2)
+
+
+class Track(NamedTuple):
+    """Record of the predictions of both models.
+
+    arms (A,): names of arms with rewards; counts (A,), gaps (A,): number of rewards and D of each; squares (2,): sums
+    of squared residuals of the start and of the fresh model; rewards (): number of rewards of all arms.
+    """
+
+    arms: np.ndarray
+    counts: np.ndarray
+    gaps: np.ndarray
+    squares: np.ndarray
+    rewards: int
+
+
+@final
+@savable
+class WarmStart(Model):
+    """Model that begins with earlier knowledge and trusts it as far as its predictions earn it.
+
+    `onepass.warm_start` makes it from a log, from labelled examples or from another bandit.
+
+    Parameters
+    ----------
+    start : Model or None
+        Model that has learned already. None: it was dropped.
+    fresh : Model or None
+        Model of the same kind that has learned nothing, or an `AutoModel`. None: it was dropped.
+
+    Raises
+    ------
+    ValueError
+        If both are None, one is not a model, they are of different kinds, or they forget by the clock.
+    """
+
+    def __init__(self, start: Model | None, fresh: Model | None) -> None:
+        self._members: list[Model | None] = [start, fresh]
+        for name, one in (("start", start), ("fresh", fresh)):
+            if not isinstance(one, Model | None):
+                raise ValueError(f"{name} must be a model or None, got {quote(one)}")
+            if isinstance(one, WarmStart) or (one is not None and one.needs_time):
+                raise ValueError(f"{name} must be a model without a half-life in seconds and without a warm start")
+        if not self._alive:
+            raise ValueError("start or fresh must be a model, and both are None")
+        first = self._first
+        self.family, self.dtype, self.compares = first.family, first.dtype, first.compares
+        self._per_arm = isinstance(first, ArmModels | AveragedModels)
+        if start is not None and fresh is not None and self._per_arm:
+            for arm in start.arms:
+                if arm not in fresh.arms:
+                    fresh.add_arm(arm)
+        self._begun = self.n_learned = 0 if start is None else start.n_learned
+        self._counts: dict[Any, int] = {}
+        self._gaps: dict[Any, float] = {}
+        self._squares, self._rewards = np.zeros(2), 0
+
+    # ---- members ----
+
+    @property
+    def _alive(self) -> list[Model]:
+        return [one for one in self._members if one is not None]
+
+    @property
+    def _first(self) -> Model:
+        return self._alive[0]
+
+    @property
+    def start(self) -> Model | None:
+        """Model that began with earlier knowledge; None if it was dropped."""
+        return self._members[START]
+
+    @property
+    def fresh(self) -> Model | None:
+        """Model that began anew; None if it was dropped."""
+        return self._members[FRESH]
+
+    @property
+    def leader(self) -> Model:
+        """Model with the smaller sum of squared residuals, or the one that stayed."""
+        return self._first if len(self._alive) == 1 else self._alive[int(np.argmin(self._squares))]
+
+    def _weights(self, arms: Sequence[Any]) -> np.ndarray:
+        """Return the weight of the start for each of the arms (K,)."""
+        if len(self._alive) == 1:
+            return np.full(len(arms), float(self.fresh is None))
+        total, n = sum(self._gaps.values()), self._rewards
+        if not self._per_arm:
+            losses = np.full(len(arms), total)
+        else:
+            own = np.array([self._gaps.get(arm, 0.0) for arm in arms])
+            counts = np.array([self._counts.get(arm, 0) for arm in arms])
+            losses = own + NEIGHBOURS * (total - own) / np.maximum(n - counts, NEIGHBOURS)
+        scale = 2.0 * (self._squares.min() / max(n, 1) + TINY)
+        return 1.0 / (1.0 + np.exp(np.clip(RATE * losses / scale, -STEEPEST, STEEPEST)))
+
+    @property
+    @reading
+    def trust(self) -> dict[Any, float]:
+        """Weight of the start by arm, from 0 to 1; where arms share one parameter, one weight under the key "all"."""
+        arms = tuple(dict.fromkeys((*self.arms, *self._counts))) if self._per_arm else ("all",)
+        return dict(zip(arms, self._weights(arms).tolist(), strict=True))
+
+    def _drop(self) -> None:
+        """Drop a model that no arm believes, or the worse one after enough rewards."""
+        if len(self._alive) == 1 or self._rewards % EVERY:
+            return
+        w = self._weights((*self._counts, object()))  # the last is an arm without rewards
+        if w.max() < NONE:
+            self._members[START] = None
+        elif w.min() > 1.0 - NONE:
+            self._members[FRESH] = None
+        elif self._rewards >= max(ENOUGH, AMPLE * self._begun):
+            self._members[int(np.argmax(self._squares))] = None
+
+    # ---- arms ----
+
+    @property
+    def has_named_arms(self) -> bool:
+        return self._first.has_named_arms
+
+    @property
+    @reading
+    def arms(self) -> tuple[Any, ...]:
+        return self._first.arms
+
+    def add_arm(self, arm: Hashable) -> None:
+        for one in self._alive:
+            one.add_arm(arm)
+
+    def remove_arm(self, arm: Hashable) -> None:
+        for one in self._alive:
+            one.remove_arm(arm)
+        self._counts.pop(arm, None)
+        self._gaps.pop(arm, None)
+
+    # ---- decisions ----
+
+    def encode(self, context: Any, arms: Any) -> Request:
+        if arms is None and self._per_arm:
+            arms = self._first.arms  # in one order for both
+        return self._join([one.encode(context, arms) for one in self._alive])
+
+    def encode_decision(self, decision: Any) -> Request:
+        return self._join([one.encode_decision(decision) for one in self._alive])
+
+    @staticmethod
+    def _join(each: list[Request]) -> Request:
+        return each[0]._replace(given=each)
+
+    def evidence(self, request: Request, i: int, places: np.ndarray) -> Any:
+        return self._first.evidence(request.given[0], i, places)
+
+    def predict(self, request: Request, i: int, rule: Rule, rng: np.random.Generator, pairs: int) -> ArmStatistics:
+        seen = [one.predict(own, i, rule, rng, pairs) for one, own in zip(self._alive, request.given, strict=True)]
+        return seen[0] if len(seen) == 1 else _mix(self._weights_of(request), *seen)
+
+    def _weights_of(self, request: Request) -> np.ndarray:
+        return self._weights(range(request.size) if request.names is None else request.names)
+
+    def default_exploration(self) -> Exploration | None:
+        return self._first.default_exploration()
+
+    # ---- learning ----
+
+    def observe(self, context: Any, arm: Any) -> Batch:
+        batches = [one.observe(context, arm) for one in self._alive]
+        if len(batches) == 1:
+            return batches[0]._replace(rows=(batches, (), ()))
+        contexts, arms = _split(batches[0], context, arm, self.dtype)
+        requests = [
+            [one.encode(row, offered) for row, (_, offered) in zip(contexts, arms, strict=True)] for one in self._alive
+        ]
+        means = self._means(requests, [0] * len(contexts))
+        return batches[0]._replace(rows=(batches, [name for name, _ in arms], means))
+
+    def recall(self, slots: list[tuple[Any, int]]) -> Batch:
+        batches = [one.recall(slots) for one in self._alive]
+        if len(batches) == 1:
+            return batches[0]._replace(rows=(batches, (), ()))
+        requests = [[one.encode_decision(decision) for decision, _ in slots] for one in self._alive]
+        means = self._means(requests, [slot for _, slot in slots])
+        return batches[0]._replace(rows=(batches, [decision.arms[slot] for decision, slot in slots], means))
+
+    def _means(self, requests: list[list[Request]], places: list[int]) -> np.ndarray:
+        """Return the expected rewards (2, n) of one arm of every request by both models."""
+        rng = np.random.default_rng(0)  # means ask for no draws
+        return np.array(
+            [
+                [
+                    one.mean_rewards(one.predict(request, 0, MEAN, rng, 0).means)[place]
+                    for request, place in zip(own, places, strict=True)
+                ]
+                for one, own in zip(self._alive, requests, strict=True)
+            ]
+        )
+
+    def update(
+        self, batch: Batch, rewards: np.ndarray, *, nu: Any = None, time: Any = None, residuals: bool = False,
+        outcomes: Any = None,
+    ) -> Self:  # fmt: skip
+        self.at(time)
+        batches, arms, means = batch.rows
+        places = [place for place, one in enumerate(self._members) if one is not None]
+        for place, own in zip(places, batches, strict=True):
+            member: Any = self._members[place]
+            self._members[place] = member.update(own, rewards, nu=nu, residuals=residuals)
+        self.n_learned += batch.size
+        if len(places) == 2 and batch.size:
+            squares = (rewards - means) ** 2
+            for arm, gap in zip(arms, (squares[START] - squares[FRESH]).tolist(), strict=True):
+                key = arm if self._per_arm else "all"
+                self._counts[key] = self._counts.get(key, 0) + 1
+                self._gaps[key] = self._gaps.get(key, 0.0) + gap
+                self._rewards += 1
+            self._squares += squares.sum(axis=1)
+            self._drop()
+        return self
+
+    def check_rounds(self, contexts: Any, rewards: Any, nu: Any) -> tuple[np.ndarray, np.ndarray, Any]:
+        return self._first.check_rounds(contexts, rewards, nu)
+
+    # ---- questions ----
+
+    def users(self, contexts: Any) -> Any:
+        return self._first.users(contexts)
+
+    def attribute(self, request: Request, places: list[int], names: Any) -> Sides:
+        found = [one.attribute(own, places, names) for one, own in zip(self._alive, request.given, strict=True)]
+        if len(found) == 1:
+            return found[0]
+        w = self._weights_of(request)[places]
+
+        def sides(m: int) -> list[list[Side]]:
+            start, fresh = (one(m) for one in found)
+            return [
+                [
+                    *(_scale(side, f"start ({trust:.2f}) {side.part}", trust) for side in mine),
+                    *(_scale(side, f"fresh ({1.0 - trust:.2f}) {side.part}", 1.0 - trust) for side in own),
+                ]
+                for mine, own, trust in zip(start, fresh, w.tolist(), strict=False)
+            ]
+
+        return sides
+
+    @reading
+    def choices(self) -> dict[str, Any]:
+        """Return the choices of the start, or of the model that stayed, and the trust in the start by arm.
+
+        Returns
+        -------
+        dict
+            Plain data by name; "trust": weight of the start by the text of an arm.
+        """
+        return {**self._first.choices(), "trust": {str(arm): round(w, 3) for arm, w in self.trust.items()}}
+
+    def error_bound(self) -> float:
+        return max(one.error_bound() for one in self._alive)
+
+    @reading
+    def memory_usage(self) -> int:
+        return sum(one.memory_usage() for one in self._alive)
+
+    def summary(self) -> str:
+        w = list(self.trust.values()) or self._weights(("",)).tolist()
+        return f"start of {self._begun} rows trusted {min(w):.2f} to {max(w):.2f}; {self._first.summary()}"
+
+    def __repr__(self) -> str:
+        return f"WarmStart(start={self.start!r}, fresh={self.fresh!r})"
+
+    # ---- copies and files ----
+
+    def can_become(self, other: Model) -> bool:
+        return isinstance(other, WarmStart) and all(
+            one is None or (mine is not None and mine.can_become(one))
+            for mine, one in zip(self._members, (other.start, other.fresh), strict=True)
+        )
+
+    def freeze(self) -> Self:
+        return self.copy()
+
+    def params(self) -> dict[str, Any]:
+        return {"start": self.start, "fresh": self.fresh}
+
+    def contents(self) -> files.Contents:
+        track = Track(
+            object_array(list(self._counts)),
+            np.array(list(self._counts.values()), np.int64),
+            np.array(list(self._gaps.values()), np.float64),
+            self._squares,
+            self._rewards,
+        )
+        return files.Contents(self.params(), {"begun": self._begun, "rows": self.n_learned}, track)
+
+    @classmethod
+    def from_contents(cls, params: dict[str, Any], extra: dict[str, Any], held: files.StateSource) -> Self:
+        members = {name: build(part) for name, part in params.items()}
+        if isinstance(held, files.InMemory):  # of the original, which goes on
+            members = {name: None if one is None else one.copy() for name, one in members.items()}
+        model = cls(**members)
+        none = Track(object_array([]), np.zeros(0, np.int64), np.zeros(0), np.zeros(2), 0)
+        found: Track = held.take(none, _fits)
+        model._counts = dict(zip(found.arms.tolist(), found.counts.tolist(), strict=True))
+        model._gaps = dict(zip(found.arms.tolist(), found.gaps.tolist(), strict=True))
+        model._squares, model._rewards = found.squares, found.rewards
+        model._begun = check.integer("begun", extra["begun"], 0)
+        model.n_learned = check.integer("rows", extra["rows"], 0)
+        return model
+
+
+def _fits(track: Track) -> bool:
+    """Return True if the arrays of a file belong together."""
+    sizes = {len(track.arms), len(track.counts), len(track.gaps), len(set(track.arms.tolist()))}
+    counts, squares = track.counts, track.squares
+    whole = len(sizes) == 1 and squares.shape == (2,) and bool((squares >= 0.0).all())
+    return whole and bool((counts >= 1).all()) and int(counts.sum()) <= track.rewards
+
+
+def _mix(w: np.ndarray, start: ArmStatistics, fresh: ArmStatistics) -> ArmStatistics:
+    """Return the statistics of two models, mixed by the weight w (K,) of the start."""
+    mean = float(w.mean())
+    return ArmStatistics(
+        means=w * start.means + (1.0 - w) * fresh.means,
+        widths=np.sqrt(w * start.widths**2 + (1.0 - w) * fresh.widths**2),
+        samples=w * start.samples + (1.0 - w) * fresh.samples,
+        beta=np.sqrt(w * start.beta**2 + (1.0 - w) * fresh.beta**2),
+        residual=mean * start.residual + (1.0 - mean) * fresh.residual,
+        rounds=int(mean * start.rounds + (1.0 - mean) * fresh.rounds),
+    )
+
+
+def _scale(side: Side, part: str, w: float) -> Side:
+    """Return the share of a model with weight w in a part of an explanation."""
+    terms = side.terms._replace(slopes=w * side.terms.slopes, parts=w * side.terms.parts)
+    return Side(part, terms, w * side.mean, w * side.square)
+
+
+def _split(batch: Batch, context: Any, arm: Any, dtype: Any) -> tuple[list[Any], list[tuple[Any, Any]]]:
+    """Return the context of every row of a batch, and of its arm the name and the arm as `encode` takes it."""
+    if arm is None:  # rows are arms
+        rows = check.array("contexts", context, dtype, (1, 2))
+        return [row[None] for row in np.atleast_2d(rows)], [(None, None)] * batch.size
+    arms = [arm] if batch.single else list(arm)
+    if context is None:
+        contexts: list[Any] = [None] * batch.size
+    elif are_records(context):
+        contexts = list(records_of(context)[1])
+    else:
+        contexts = list(np.atleast_2d(check.array("contexts", context, dtype, (1, 2))))
+    return contexts, [_offer(one) for one in arms]
+
+
+def _offer(arm: Any) -> tuple[Any, Any]:
+    """Return the name of an arm, None for one without, and the arm as the only one on offer."""
+    if isinstance(arm, dict):
+        return next(iter(arm)), arm
+    return (None, arm) if isinstance(arm, list) else (arm, [arm])
