@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import onepass as op
-from onepass.log.late_correction import is_linear, learn_correction
+from onepass.bandit.late_correction import is_linear, learn_correction
 
 ARMS = ["a", "b", "c"]
 EXACT = op.Exact(dim=4, reg=0.3)

@@ -7,18 +7,23 @@ A reward is learned when it is due:
 Every row is learned at its own deadline, so rows are learned in the order of their decisions, clicked or not. Clicks
 that are learned on arrival overtake the zeros of arms that were shown at the same time. While those zeros wait, the
 arms shown lately look better than they are, and afterwards worse.
+
+Where conversions take days, `censored` learns both before the deadline: censored_rewards.py.
 """
 
 import heapq
 import json
 import time
+from datetime import timedelta
 from typing import Any, NamedTuple, Self, final
 
 import numpy as np
 
 from onepass.bandit.bandit import Bandit
+from onepass.bandit.censored_rewards import CensoredRewards, Progress, progress_from_plain, progress_to_plain
 from onepass.bandit.decide import check_rewards
 from onepass.bandit.decision import Decision, stack_decisions
+from onepass.bandit.delay_law import DelayLaw
 from onepass.foundation import check, files
 from onepass.foundation.deferred_signals import defer_signals
 from onepass.foundation.registry import build, savable
@@ -31,20 +36,23 @@ DEADLINE, ARRIVAL = "deadline", "arrival"
 class WaitingDecision(NamedTuple):
     """Decision that waits for its reward.
 
-    `due` is the deadline in seconds, `number` the count of decisions before it, and `paid` the reward of every slot so
-    far, or None.
+    `due` is the time of the next visit in seconds, which is the deadline unless rewards are censored. `number` is the
+    count of decisions before it, and `paid` the reward of every slot so far, or None. `progress` belongs to censored
+    rewards, else it is None.
     """
 
     due: float
     number: int
     decision: Decision
     paid: list[float | None]
+    progress: Progress | None = None
 
 
 class SavedDecisions(NamedTuple):
     """Waiting decisions as arrays for a file.
 
-    `due` holds deadlines in seconds; `records` and `paid` hold the decisions and their rewards by slot as JSON.
+    `due` holds times in seconds; `records` and `paid` hold the decisions and their rewards by slot as JSON. If rewards
+    are censored, `paid` holds the progress of the decisions instead.
     """
 
     due: np.ndarray
@@ -65,8 +73,8 @@ class PendingRewards(files.Owner):
     ----------
     bandit : Bandit
         The bandit, which may also be used directly.
-    after : float, default 3600.0
-        Seconds from a decision to its deadline, above 0.
+    after : float or timedelta, default 3600.0
+        Time from a decision to its deadline, in seconds if it is a number, above 0.
     default : float, default 0.0
         Reward of a slot for which none was given, a finite number. None learns nothing for such a slot, which is right
         if a missing reward carries no information.
@@ -74,6 +82,13 @@ class PendingRewards(files.Owner):
         "arrival" learns a reward when it is given. This is right only if every decision gets a reward, or if `default`
         is None. Otherwise rewards are learned before the defaults of decisions made at the same time, and the bandit
         favors the arms that it has shown lately.
+    censored : bool, default False
+        True to learn before the deadline, for conversions that take hours or days. A reward that differs from `default`
+        is a conversion. It is learned when it is given, and a missing one is learned as the default at an age that is
+        drawn from the delays of conversions so far. So young decisions count for as much as is known of them. A
+        conversion that comes after its decision was learned as the default is corrected, and so is a conversion that is
+        cancelled: give the new reward, which may be the default. `default` must be a number then, and `learn_at`
+        "deadline".
 
     Attributes
     ----------
@@ -81,11 +96,23 @@ class PendingRewards(files.Owner):
         The bandit.
     after : float
         Seconds from a decision to its deadline.
+    delay_law : DelayLaw or None
+        Estimated law of the delays of conversions, None unless `censored`.
 
     Raises
     ------
     ValueError
         If an argument is out of range.
+
+    Notes
+    -----
+    With `censored` a decision of age e counts, in expectation, as F(e) rows with p F(e) conversions, where F is the law
+    of delays and p the probability of a conversion. Corrections are exact for models of ridge regression without a
+    feature map or half-life: once all decisions are complete, the model is that of waiting for the deadline, up to
+    rounding. Other models, `ContextualBandit` among them, learn a correction as one more row, whose reward is the
+    expected reward plus the difference. Models whose rewards are limited, such as
+    `GLBOMD`, learn the new reward as one more row. F needs no settings: until conversions have come, their delays
+    are taken to be uniform in log(delay), from `after` / 2048 to `after`.
 
     Examples
     --------
@@ -97,6 +124,15 @@ class PendingRewards(files.Owner):
     (1, 0)
     >>> pending.expire(now=60.0), len(pending), pending.bandit.n_learned
     (1, 0, 1)
+
+    Purchases within a week, learned as they come:
+
+    >>> from datetime import timedelta
+    >>> pending = op.PendingRewards(op.ContextualBandit(), after=timedelta(days=7), censored=True)
+    >>> decision = pending.decide([1.0], arms=["red", "blue"], id="request 1", now=0.0)
+    >>> pending.reward("request 1", 1.0, now=7200.0)
+    >>> pending.bandit.n_learned
+    1
     """
 
     bandit: Bandit
@@ -106,24 +142,39 @@ class PendingRewards(files.Owner):
         self,
         bandit: Bandit,
         *,
-        after: float = 3600.0,
+        after: float | timedelta = 3600.0,
         default: float | None = 0.0,
         learn_at: str = DEADLINE,
+        censored: bool = False,
     ) -> None:
         if not isinstance(bandit, Bandit):
             raise ValueError(f"bandit must be a Bandit, got {check.quote(bandit)}")
-        self.bandit, self.after = bandit, check.positive("after", after)
+        seconds = after.total_seconds() if isinstance(after, timedelta) else after
+        self.bandit, self.after = bandit, check.positive("after", seconds)
         self.default: float | None = None if default is None else check.real("default", default)
         self.learn_at: Any = learn_at
         self._learns_at_deadline: bool = check.choice("learn_at", learn_at, (DEADLINE, ARRIVAL)) == DEADLINE
         if self.default is not None:
             bandit.check_rewards([self.default])
+        self._censored: CensoredRewards | None = None
+        if check.choice("censored", censored, (True, False)):
+            if self.default is None or not self._learns_at_deadline:
+                raise ValueError(
+                    'censored must be False unless default is a number and learn_at "deadline": a missing conversion '
+                    f"is learned as the default, got default={self.default} and learn_at={check.quote(learn_at)}"
+                )
+            self._censored = CensoredRewards(self.after, self.default)
         self._waiting: dict[str, WaitingDecision] = {}
         self._queue: list[tuple[float, int, str]] = []  # (due, number, id), a heap; some wait no more
         self._made = 0
 
     def __len__(self) -> int:
         return len(self._waiting)
+
+    @property
+    def delay_law(self) -> DelayLaw | None:
+        """Estimated law of the delays of conversions, None unless `censored`."""
+        return None if self._censored is None else self._censored.law
 
     @reading
     def ids(self) -> list[str]:
@@ -172,7 +223,11 @@ class PendingRewards(files.Owner):
         each = [self._find_waiting(one) for one in decision.split()]
         for one in each:
             if one.id not in self._waiting:
-                self._wait(now + self.after, one, [None] * len(one.arms))
+                if self._censored is None:
+                    self._wait(now + self.after, one, [None] * len(one.arms))
+                else:
+                    progress, due = self._censored.begin(one, now)
+                    self._wait(due, one, [None] * len(one.arms), progress)
         return stack_decisions(each) if decision.is_batch else each[0]
 
     @composite
@@ -180,7 +235,8 @@ class PendingRewards(files.Owner):
         """Record the reward of a waiting decision, or learn it at once if `learn_at` is "arrival".
 
         Before the deadline a later reward of a slot replaces an earlier one. With "arrival" the decision stops waiting,
-        and nothing is learned for slots with None.
+        and nothing is learned for slots with None. If `censored`, the reward is learned at once, a correction of an
+        earlier reward too. A reward that equals the default changes nothing then, unless it cancels a conversion.
 
         Parameters
         ----------
@@ -194,8 +250,8 @@ class PendingRewards(files.Owner):
         Raises
         ------
         ValueError
-            If the bandit would refuse the reward, or the number of slots is wrong. Only deadlines that have passed have
-            changed anything then.
+            If the bandit would refuse the reward, the number of slots is wrong, or a censored reward comes before its
+            decision. Only deadlines that have passed have changed anything then.
         KeyError
             If no decision with this id waits.
         """
@@ -208,6 +264,15 @@ class PendingRewards(files.Owner):
         one = self._waiting[identity]
         paid = check_rewards([one.decision], [reward])[0]
         self.bandit.check_rewards([value for value in paid if value is not None])
+        if self._censored is not None and one.progress is not None:
+            if now < one.progress.made:
+                raise ValueError(
+                    f"now must be at least the time of the decision, {one.progress.made}, got {now}: no conversion "
+                    "comes before its decision"
+                )
+            with defer_signals():
+                self._censored.pay(self.bandit, one.decision, one.progress, paid, now)
+            return
         if self._learns_at_deadline:
             one.paid[:] = [old if new is None else new for old, new in zip(one.paid, paid, strict=True)]
             return
@@ -217,7 +282,8 @@ class PendingRewards(files.Owner):
     def expire(self, *, now: Any = None) -> int:
         """Learn the decisions whose deadline has passed, in the order of their deadlines.
 
-        A slot without a reward takes the default; if the default is None, nothing is learned for it.
+        A slot without a reward takes the default; if the default is None, nothing is learned for it. If rewards are
+        censored, the drawn ages that have passed are handled, too, in the order of time.
 
         Parameters
         ----------
@@ -227,7 +293,7 @@ class PendingRewards(files.Owner):
         Returns
         -------
         int
-            Number of these decisions.
+            Number of decisions whose deadline has passed.
         """
         return self._expire(self._to_seconds(now))
 
@@ -237,10 +303,29 @@ class PendingRewards(files.Owner):
             with defer_signals():  # what has left the queue is learned
                 due, number, identity = heapq.heappop(self._queue)
                 one = self._waiting.get(identity)
-                if one is not None and one.number == number:
+                if one is not None and one.number == number and one.progress is not None:
+                    count += self._visit(one, one.progress, due)
+                elif one is not None and one.number == number:
                     count += 1
                     self._learn(one, [self.default if value is None else value for value in one.paid], due)
         return count
+
+    def _visit(self, one: WaitingDecision, progress: Progress, due: float) -> int:
+        """Handle an age of a censored decision; return 1 if it is complete, else 0."""
+        assert self._censored is not None
+        identity = one.decision.id
+        try:
+            later = self._censored.visit(self.bandit, one.decision, progress, due)
+        except Exception as error:
+            del self._waiting[identity]
+            error.add_note(f"decision {check.quote(identity)} waits no more")
+            raise
+        if later is None:
+            del self._waiting[identity]
+            return 1
+        self._waiting[identity] = one._replace(due=later)
+        heapq.heappush(self._queue, (later, one.number, identity))
+        return 0
 
     def _learn(self, one: WaitingDecision, paid: list[float | None], when: float) -> None:
         """Remove a decision from the queue and learn its rewards `paid`, with the default for those that are None.
@@ -267,9 +352,9 @@ class PendingRewards(files.Owner):
             raise ValueError(f"id must be another one for another request: {check.quote(one.id)} waits with other arms")
         return held
 
-    def _wait(self, due: float, decision: Decision, paid: list[float | None]) -> None:
+    def _wait(self, due: float, decision: Decision, paid: list[float | None], progress: Progress | None = None) -> None:
         with defer_signals():
-            self._waiting[decision.id] = WaitingDecision(due, self._made, decision, paid)
+            self._waiting[decision.id] = WaitingDecision(due, self._made, decision, paid, progress)
             heapq.heappush(self._queue, (due, self._made, decision.id))
             self._made += 1
 
@@ -285,9 +370,13 @@ class PendingRewards(files.Owner):
         waiting = list(self._waiting.values())
         due = np.array([one.due for one in waiting], np.float64)
         records = object_array([json.dumps(one.decision.to_dict()) for one in waiting])
-        paid = object_array([json.dumps(one.paid) for one in waiting])
+        each = [one.paid if one.progress is None else progress_to_plain(one.progress) for one in waiting]
+        paid = object_array([json.dumps(one) for one in each])
         params = {"bandit": self.bandit, "after": self.after, "default": self.default, "learn_at": self.learn_at}
-        return files.Contents(params, {}, SavedDecisions(due=due, records=records, paid=paid))
+        extra: dict[str, Any] = {}
+        if self._censored is not None:
+            params["censored"], extra = True, self._censored.counts()
+        return files.Contents(params, extra, SavedDecisions(due=due, records=records, paid=paid))
 
     @classmethod
     def from_contents(cls, params: dict[str, Any], extra: dict[str, Any], held: files.StateSource) -> Self:
@@ -299,10 +388,17 @@ class PendingRewards(files.Owner):
             begun, lambda w: len(w.due) == len(w.records) == len(w.paid) and bool(np.isfinite(w.due).all())
         )
         each = [Decision.from_dict(json.loads(record)) for record in found.records]
-        every = check_rewards(each, [json.loads(one) for one in found.paid])
-        for due, one, paid in zip(found.due.tolist(), each, every, strict=True):
-            pending.bandit.check_rewards([value for value in paid if value is not None])
-            pending._wait(due, one, paid)
+        paid = [json.loads(one) for one in found.paid]
+        if pending._censored is None:
+            for due, one, rewards in zip(found.due.tolist(), each, check_rewards(each, paid), strict=True):
+                pending.bandit.check_rewards([value for value in rewards if value is not None])
+                pending._wait(due, one, rewards)
+        else:
+            pending._censored.restore(**extra)
+            for due, one, plain in zip(found.due.tolist(), each, paid, strict=True):
+                progress = progress_from_plain(plain, len(one.arms), pending._censored.law)
+                pending.bandit.check_rewards([value for value in progress.learned if value is not None])
+                pending._wait(due, one, [None] * len(one.arms), progress)
         if len(pending._waiting) != len(each):
             raise ValueError("two decisions wait under one id")
         return pending

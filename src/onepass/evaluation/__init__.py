@@ -4,10 +4,12 @@
 number holds when.
 """
 
+from onepass.bandit.delay_law import DelayLaw, fit_delay_law
 from onepass.evaluation.average_sequence import AverageSequence
 from onepass.evaluation.baseline_policies import ConstantPolicy, LoggingPolicy, RowPolicy, UniformPolicy
 from onepass.evaluation.baseline_promise import GuardReport
 from onepass.evaluation.betting import BettingSequence
+from onepass.evaluation.censoring import ipcw_log
 from onepass.evaluation.comparison import Comparison, Difference, compare
 from onepass.evaluation.diagnosis import Diagnosis, diagnose
 from onepass.evaluation.doubly_robust import doubly_robust_interval
@@ -41,6 +43,7 @@ __all__ = [
     "BettingSequence",
     "Comparison",
     "ConstantPolicy",
+    "DelayLaw",
     "Diagnosis",
     "Difference",
     "DirtyRow",
@@ -76,8 +79,10 @@ __all__ = [
     "evaluate_many",
     "evaluate_outcomes",
     "evaluate_slates",
+    "fit_delay_law",
     "frontier",
     "get_estimator",
+    "ipcw_log",
     "learning_curve",
     "logs_from_events",
     "make_sample",

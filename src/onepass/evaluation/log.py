@@ -124,6 +124,38 @@ class Log:
             columns=None if self.columns is None else {name: one[rows] for name, one in self.columns.items()},
         )
 
+    def with_rewards(self, rewards: Any) -> "Log":
+        """Return the log with other rewards.
+
+        Parameters
+        ----------
+        rewards : array of shape (n,)
+            Rewards of the chosen arms, finite.
+
+        Returns
+        -------
+        Log
+            The log.
+
+        Raises
+        ------
+        ValueError
+            If there is not one finite reward per row.
+        """
+        return Log(
+            arms=self.arms,
+            rewards=rewards,
+            propensities=self.propensities,
+            n_arms=self.n_arms,
+            contexts=self.contexts,
+            slots=self.slots,
+            distributions=self.distributions,
+            eligible=self.eligible,
+            names=self.names,
+            requests=self.requests,
+            columns=self.columns,
+        )
+
     def blocks(self, size: int) -> Iterator["Log"]:
         """Yield parts of `size` rows in their order.
 

@@ -62,19 +62,7 @@ def outcome_log(log: Log, name: str) -> Log:
     """
     if log.columns is None or name not in log.columns:
         raise ValueError(f"log must have a column {quote(name)}: give it as columns={{{quote(name)}: values}}")
-    return Log(
-        arms=log.arms,
-        rewards=log.columns[name],
-        propensities=log.propensities,
-        n_arms=log.n_arms,
-        contexts=log.contexts,
-        slots=log.slots,
-        distributions=log.distributions,
-        eligible=log.eligible,
-        names=log.names,
-        requests=log.requests,
-        columns=log.columns,
-    )
+    return log.with_rewards(log.columns[name])
 
 
 def evaluate_outcomes(

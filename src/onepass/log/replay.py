@@ -21,11 +21,11 @@ import numpy as np
 
 from onepass.bandit.decision import Decision as Decided
 from onepass.bandit.decision import outcomes_from_json, rest_from_record
+from onepass.bandit.late_correction import is_linear, learn_correction
 from onepass.foundation import files
 from onepass.foundation.check import quote
 from onepass.foundation.deferred_signals import defer_signals
 from onepass.log.eviction import arms_of, evict
-from onepass.log.late_correction import is_linear, learn_correction
 from onepass.log.model_lineage import read_lineage
 from onepass.log.records import CORRECTION, OUTCOME_FIELDS, OUTCOMES, Checkpoint, Decision, Eviction, Join
 from onepass.log.replay_decide import learning_context

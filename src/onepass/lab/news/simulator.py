@@ -61,9 +61,12 @@ class Site:
     crossed : scale of the interactions of users and articles.
     own : standard deviation of articles' own appeal, which no feature shows.
     curved : standard deviation of the effects of age squared, by topic.
+    replaced : number of articles replaced every day.
     """
 
-    def __init__(self, seed: int, crossed: float = 1.0, own: float = 0.0, curved: float = 0.0) -> None:
+    def __init__(
+        self, seed: int, crossed: float = 1.0, own: float = 0.0, curved: float = 0.0, replaced: int = REPLACED
+    ) -> None:
         rng = self.rng = stream(seed)
 
         def normal(scale: float, *shape: int) -> np.ndarray:
@@ -73,7 +76,7 @@ class Site:
         self.country_topic, self.device_topic = normal(0.5 * crossed, 8, 8), normal(0.3 * crossed, 3, 8)
         self.country_author = normal(0.35 * crossed, 8, 20)
         self.age_topic, self.age_squared = normal(0.5 * crossed, 8), normal(curved, 8)
-        self.interest, self.own = 0.9 * crossed, own
+        self.interest, self.own, self.replaced = 0.9 * crossed, own, replaced
         self.shares = rng.dirichlet(np.full(len(COUNTRIES), 2.0))
         self.count = 0
         self.stock = sorted((self.article(-3.0 * HOURS * rng.random()) for _ in range(STOCK)), key=lambda one: one[3])
@@ -95,7 +98,7 @@ class Site:
         rng = self.rng
         for number in count():
             hour = number * HOURS / PER_DAY
-            if number and number % (PER_DAY // REPLACED) == 0:
+            if number and number % (PER_DAY // self.replaced) == 0:
                 self.stock = [*self.stock[1:], self.article(hour)]
             country, device = rng.choice(len(COUNTRIES), p=self.shares), rng.choice(len(DEVICES), p=SHARES)
             age = int(np.clip(rng.normal(MIDDLE, SPREAD), YOUNGEST, OLDEST))

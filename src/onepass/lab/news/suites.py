@@ -3,7 +3,7 @@
 from functools import partial
 
 from onepass.lab.definition import Study
-from onepass.lab.news import delays
+from onepass.lab.news import delays, late_conversions
 from onepass.lab.news.policies import Dense, Popularity, Uniform, VowpalWabbit, make_crossed_bandit
 from onepass.lab.news.simulator import Site
 from onepass.lab.news.study import NewsStudy
@@ -39,4 +39,5 @@ SUITES: tuple[Study, ...] = (
         OURS,
     ),
     delays.STUDY,
+    late_conversions.STUDY,
 )

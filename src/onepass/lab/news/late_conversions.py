@@ -1,0 +1,126 @@
+"""Conversions that come days later: learned as they come, after an hour, after a week, or as zeros first.
+
+    log(delay / day) ~ normal, median one day, 90 % within six days
+
+The site is the news site, where a fifth of the articles is replaced every day, and a click stands for a conversion. All
+policies are one `InteractionBandit`, and meet the same visitors with the same delays. "told later" is a world that
+reports every outcome, conversion or not, after such a delay: nothing is censored there, only late.
+"""
+
+import math
+from collections.abc import Sequence
+from functools import partial
+from heapq import heappop, heappush
+from statistics import NormalDist, fmean
+from typing import Any
+
+from onepass import InteractionBandit, PendingRewards
+from onepass.lab.figure import Figure, Line, Row
+from onepass.lab.news.simulator import HOURS, LATE, PER_DAY, STOCK, Site
+from onepass.lab.news.study import NewsStudy, Server, draw
+from onepass.lab.policy import Policy
+from onepass.lab.tables import cost_columns, group_rows, policy_label, size_columns, standard_error
+
+NO_DELAY, CENSORED, TOLD, ZEROS = "no delay", "censored", "told later", "zeros first"
+WEEK = 7.0 * HOURS
+WAITS = {"wait an hour": 1.0, "wait a week": WEEK}
+SPREAD = math.log(6.0) / NormalDist().inv_cdf(0.9)  # of log(delay)
+SECONDS = 3600.0
+
+
+def delay_hours(request: Any) -> float:
+    """Return the delay of a request's conversion in hours, from the site's exponential draw."""
+    uniform = min(max(-math.expm1(-request.delay / LATE), 1e-12), 1.0 - 1e-12)
+    return HOURS * math.exp(SPREAD * NormalDist().inv_cdf(uniform))
+
+
+class Late:
+    """Bandit whose conversions come late.
+
+    Parameters
+    ----------
+    seed : seed of the bandit.
+    how : name of one of the ways to learn.
+    """
+
+    def __init__(self, seed: int, how: str) -> None:
+        self.bandit, self.how = InteractionBandit(seed=seed), how
+        self.pending = None
+        if how == CENSORED or how in WAITS:
+            hours = WAITS.get(how, WEEK)
+            self.pending = PendingRewards(self.bandit, after=hours * SECONDS, censored=how == CENSORED)
+
+    def memory_usage(self) -> int:
+        return int(self.bandit.memory_usage())
+
+
+class LateServer(Server):
+    """Loop of a site whose conversions come late, on the site's clock."""
+
+    policy: Late
+
+    def __init__(self, policy: Late) -> None:
+        super().__init__(policy)
+        self.coming: list[tuple[float, int, Any, float]] = []  # hour, count, decision or its id, reward
+
+    def learn_until(self, hour: float) -> None:
+        """Report or learn what has come until this hour of the site."""
+        one = self.policy
+        while self.coming and self.coming[0][0] <= hour:
+            when, _, decision, reward = heappop(self.coming)
+            if one.pending is None:
+                one.bandit.learn(decision, reward, allow_repeat=True)
+            else:
+                one.pending.reward(decision, reward, now=when * SECONDS)
+        if one.pending is not None:
+            one.pending.expire(now=hour * SECONDS)
+
+    def choose(self, request: Any) -> int:
+        """Return the index of the article that is shown, and queue what will come of it."""
+        one, hour, late = self.policy, request.hour, delay_hours(request)
+        if one.pending is not None:
+            identity, after = f"{self.served}", one.pending.after / SECONDS
+            decision = one.pending.decide(request.user, request.articles, id=identity, now=hour * SECONDS)
+            if request.lot < request.chances[decision.index] and late < after:
+                self._queue(hour + late, identity, 1.0)
+            return int(decision.index)
+        decision = one.bandit.decide(request.user, request.articles)
+        converts = float(request.lot < request.chances[decision.index])
+        if one.how == TOLD:
+            self._queue(hour + late, decision, converts)
+        else:
+            one.bandit.learn(decision, 0.0 if one.how == ZEROS else converts)
+            if one.how == ZEROS and converts and late < WEEK:
+                self._queue(hour + late, decision, 1.0)
+        return int(decision.index)
+
+    def _queue(self, when: float, decision: Any, reward: float) -> None:
+        heappush(self.coming, (when, self.served, decision, reward))
+
+
+def lines(rows: Sequence[Row]) -> list[Line]:
+    """Return one line per policy: conversions, also as a share of those without delay."""
+    without = {row["seed"]: row for row in rows if row["policy"] == NO_DELAY}
+    found: list[Line] = []
+    for label, own in group_rows(rows, policy_label).items():
+        base = [without[row["seed"]] for row in own if row["seed"] in without]
+        shares = {}
+        for title, name in (("of no delay", "click_rate"), ("last half", "last_half")):
+            whole = fmean(one[name] for one in base) if len(base) == len(own) else math.nan
+            shares[title] = f"{fmean(one[name] for one in own) / whole:.3f}"
+        rates = [row["click_rate"] for row in own]
+        rate = f"{fmean(rates):.4f} ± {standard_error(rates):.4f}"
+        found.append({"policy": label, "conversions": rate, **shares, **cost_columns(own), **size_columns(own)})
+    return found
+
+
+STUDY = NewsStudy(
+    "late-conversions",
+    "the news site with conversions a day later in the median: learned as they come, after a wait, or zeros first",
+    partial(Site, replaced=STOCK // 5),
+    tuple(Policy(how, Late, {"how": how}) for how in (NO_DELAY, CENSORED, TOLD, *WAITS, ZEROS)),
+    rounds=10 * PER_DAY,
+    seeds=10,
+    figure=Figure("late-conversions", lines, draw),
+    server=LateServer,
+)

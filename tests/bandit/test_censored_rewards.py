@@ -1,0 +1,244 @@
+"""Conversions that come late: learned before they are complete, without bias, and corrected."""
+
+import copy
+from datetime import timedelta
+
+import numpy as np
+import pytest
+
+import onepass as op
+from onepass.bandit.delay_law import DelayLaw, fit_delay_law
+
+DAY = 86_400.0
+WEEK = 7 * DAY
+SIGMA = np.log(6.0) / 1.2815515655  # median one day, 90 % within six days
+
+
+def ridge(**more):
+    return op.Bandit(op.Disjoint(op.Ridge(op.Exact(dim=1, reg=1e-9))), op.UCB(0.0), seed=2, **more)
+
+
+def censored(bandit=None, after=WEEK, **more):
+    return op.PendingRewards(ridge() if bandit is None else bandit, after=after, censored=True, **more)
+
+
+def delays(rng, n):
+    return DAY * np.exp(SIGMA * rng.standard_normal(n))
+
+
+def play(pending, until, n, rate, rng, value=1.0, cancels=0.0):
+    """Make n decisions evenly until a time, with conversions as they come; return what came of each."""
+    every, converts, late = np.linspace(0.0, until, n, endpoint=False), rng.random(n) < rate, delays(rng, n)
+    events = [(when, 0, i) for i, when in enumerate(every)]
+    events += [(every[i] + late[i], 1, i) for i in np.flatnonzero(converts & (late < WEEK))]
+    events += [(every[i] + late[i] + 60.0, 2, i) for i in np.flatnonzero(rng.random(n) < cancels) if converts[i]]
+    for when, what, i in sorted(events):
+        if when >= until or (what == 2 and f"{i}" not in pending.ids()):
+            continue
+        if what == 0:
+            pending.decide([1.0], arms=["a"], id=f"{i}", now=when)
+        else:
+            pending.reward(f"{i}", value if what == 1 else 0.0, now=when)
+    pending.expire(now=until)
+    return converts & (late < WEEK) & (every + late < until), late
+
+
+def exact_shares(law):
+    """F at the ages of the grid, for delays within a week."""
+    from scipy.stats import norm
+
+    return norm.cdf(np.log(np.array(law.ages) / DAY) / SIGMA) / norm.cdf(np.log(7.0) / SIGMA)
+
+
+def naive_law(late, reached, ages):
+    """Products of reversed hazards, by counting conversions one age after the other."""
+    shares = [1.0]
+    for k in range(len(ages) - 1, 0, -1):
+        could = [d for d, age in zip(late, reached, strict=True) if age >= ages[k] and d <= ages[k]]
+        among = sum(d > ages[k - 1] for d in could)
+        shares.append(shares[-1] * (1.0 - (among + 1.0 / (k + 1)) / (len(could) + 1.0)))
+    return shares[::-1]
+
+
+def test_law_is_the_product_of_reversed_hazards_and_finds_the_law_of_censored_delays():
+    rng = np.random.default_rng(0)
+    late, age = delays(rng, 6000), rng.uniform(0.0, 10 * DAY, 6000)
+    seen = (late <= age) & (late <= WEEK)
+    law = fit_delay_law(late[seen], age[seen], WEEK, per_doubling=1)
+    assert law.shares == pytest.approx(naive_law(late[seen], age[seen], law.ages), abs=1e-12)
+    assert law.shares == pytest.approx(exact_shares(law), abs=0.03)
+    known = [np.mean(late[seen] <= one) for one in law.ages]  # of those seen: fast ones are seen more often
+    assert known[8] > law.shares[8] + 0.05
+
+
+def test_law_without_conversions_is_uniform_in_the_logarithm_of_the_age():
+    law = DelayLaw(WEEK)
+    assert law.shares == pytest.approx(np.arange(1, 13) / 12)
+    assert law.cdf([0.0, law.ages[0] / 2, law.ages[3] * 2**0.5, WEEK, 2 * WEEK]) == pytest.approx(
+        [0.0, 1 / 24, 4.5 / 12, 1.0, 1.0]
+    )
+
+
+def test_law_of_a_log_refuses_what_cannot_be():
+    for late, reached in (([1.0], [0.5]), ([-1.0], [2.0]), ([1.0, 2.0], [3.0]), ([np.nan], [3.0])):
+        with pytest.raises(ValueError, match="delays"):
+            fit_delay_law(late, reached, 10.0)
+    with pytest.raises(ValueError, match="after must be an age that decisions"):
+        fit_delay_law([1.0, 2.0], [3.0, 4.0], 10.0)
+    with pytest.raises(ValueError, match="after"):
+        DelayLaw(0.0)
+
+
+def test_rates_are_not_biased_at_any_age_and_the_law_is_found():
+    rng, rates = np.random.default_rng(1), []
+    pending = censored()
+    happened, _ = play(pending, 10 * DAY, 2000, 0.2, rng)
+    seen = happened.sum() / 2000
+    rates.append(float(pending.bandit.score([1.0], arms=["a"])[0]))
+    within = exact_shares(pending.delay_law)
+    assert rates[0] == pytest.approx(0.2 * 0.9, rel=0.06)  # a tenth of the conversions comes after the week
+    assert seen < 0.9 * rates[0]
+    assert pending.delay_law.shares == pytest.approx(within, abs=0.06)
+    state = pending.bandit.n_learned / 2000
+    assert 0.65 < state < 0.85  # the share of what is known, conversions among it
+
+
+def test_rows_and_conversions_by_age_are_those_of_the_law_by_enumeration():
+    """Over drawn ages z and delays d: rows = F(e), conversions = p F(e)."""
+    law, rate = DelayLaw(WEEK), 0.3
+    number, delay = (np.arange(2000) + 0.5) / 2000, np.interp((np.arange(500) + 0.5) / 500, law.shares, law.ages)
+    for k in (2, 5, 9):
+        share = law.shares[k]
+        drawn = number <= share * (1.0 - rate) / (1.0 - rate * share)  # as of a decision that has not converted
+        known = delay <= law.ages[k]
+        rows = rate * np.mean(known) + (1.0 - rate * np.mean(known)) * np.mean(drawn)
+        assert rate * np.mean(known) / rows == pytest.approx(rate, rel=0.01)
+        assert rows == pytest.approx(share, abs=0.005)
+
+
+@pytest.mark.parametrize("value", [1.0, 37.5])
+def test_linear_models_are_those_of_waiting_for_the_deadline_once_all_is_complete(value):
+    """Cancelled conversions and changed values included."""
+    pending, waiting = censored(), op.PendingRewards(ridge(), after=WEEK)
+    for one in (pending, waiting):
+        play(one, 3 * DAY, 300, 0.4, np.random.default_rng(3), value, cancels=0.3)
+        one.expire(now=30 * DAY)
+    assert len(pending) == len(waiting) == 0
+    assert pending.bandit.n_learned == waiting.bandit.n_learned == 300
+    means = [float(one.bandit.score([1.0], arms=["a"])[0]) for one in (pending, waiting)]
+    assert means[0] == pytest.approx(means[1], rel=1e-9)
+    assert means[0] > 0.1 * value
+
+
+@pytest.mark.parametrize("recipe", [op.ContextualBandit, op.InteractionBandit])
+def test_other_models_learn_corrections_as_one_more_row_without_bias(recipe):
+    pending = censored(recipe(seed=0))
+    context = {"x": 1.0} if recipe is op.InteractionBandit else [1.0]
+    rng, n, until = np.random.default_rng(5), 500, 6 * DAY
+    late, converts, every = delays(rng, n), rng.random(n) < 0.3, np.linspace(0.0, until, n)
+    events = sorted(
+        [(t, 0, i) for i, t in enumerate(every)] + [(every[i] + late[i], 1, i) for i in np.flatnonzero(converts)]
+    )
+    for when, what, i in events:
+        if what == 0:
+            pending.decide(context, arms=["a"], id=f"{i}", now=when)
+        elif f"{i}" in pending.ids() and when < every[i] + WEEK:
+            pending.reward(f"{i}", 1.0, now=when)
+    pending.expire(now=20 * DAY)
+    rate = np.mean(converts & (late < WEEK))
+    mean = pending.bandit.decide(context, arms=["a"]).means[0]
+    assert mean == pytest.approx(rate, rel=0.12)  # the diagonal of a covariance weighs late rows more
+
+
+def test_clicks_of_a_generalized_model_are_learned_again():
+    pending = censored(op.GLBOMD(dim=1, seed=0))
+    play_rows(pending)
+    assert pending.bandit.n_learned >= 40
+
+
+def play_rows(pending):
+    for i in range(40):
+        pending.decide(np.ones((1, 1)), id=f"{i}", now=float(i))
+    for i in range(0, 40, 4):
+        pending.reward(f"{i}", 1.0, now=6 * DAY)
+    pending.expire(now=9 * DAY)
+
+
+def test_slots_have_their_own_conversions():
+    pending, by_hand = censored(), ridge()
+    made = pending.decide([1.0], arms=list("abcd"), k=3, id="1", now=0.0)
+    pending.reward("1", [None, 1.0, None], now=DAY)
+    pending.reward("1", [None, 0.5, 2.0], now=2 * DAY)
+    assert pending.expire(now=8 * DAY) == 1
+    by_hand.learn(made, [0.0, 0.5, 2.0])
+    for arm in made.arms:
+        assert pending.bandit.score([1.0], arms=[arm]) == pytest.approx(by_hand.score([1.0], arms=[arm]), abs=1e-9)
+
+
+@pytest.mark.parametrize("how", ["bytes", "copy", "deepcopy"])
+def test_a_restored_object_goes_on_bit_for_bit(how):
+    restore = {"bytes": lambda one: op.from_bytes(op.to_bytes(one)), "copy": copy.copy, "deepcopy": copy.deepcopy}
+    pending = censored(op.ContextualBandit(seed=1), default=-0.5)
+    for i in range(60):
+        pending.decide([1.0], arms=["a", "b"], id=f"{i}", now=0.05 * DAY * i)
+        if i % 3 == 2:
+            pending.reward(f"{i // 2}", float(i % 2), now=0.05 * DAY * i)
+    again = restore[how](pending)
+    assert op.to_bytes(again) == op.to_bytes(pending)
+    for one in (pending, again):
+        for i in range(60, 90):
+            one.decide([1.0], arms=["a", "b"], id=f"{i}", now=0.05 * DAY * i)
+            one.reward(f"{i - 20}", 2.0, now=0.05 * DAY * i)
+        one.expire(now=30 * DAY)
+    assert op.to_bytes(again) == op.to_bytes(pending)
+    assert again.delay_law.shares == pending.delay_law.shares
+
+
+def test_the_state_does_not_depend_on_the_times_of_calls():
+    one, other = censored(), censored()
+    for i in range(30):
+        for pending in (one, other):
+            pending.decide([1.0], arms=["a", "b"], id=f"{i}", now=3600.0 * i)
+        for minute in range(0, 60, 7):
+            other.expire(now=3600.0 * i + 60.0 * minute)
+    assert one.expire(now=9 * DAY) + other.expire(now=9 * DAY) == 60
+    assert op.to_bytes(one.bandit) == op.to_bytes(other.bandit)
+
+
+def test_bad_input_has_an_answer_and_changes_nothing():
+    for after in (0.0, -1.0, timedelta(0), timedelta(days=-1), float("nan"), "week"):
+        with pytest.raises(ValueError, match="after must be a finite number"):
+            op.PendingRewards(ridge(), after=after, censored=True)
+    for more in ({"default": None}, {"learn_at": "arrival"}):
+        with pytest.raises(ValueError, match="censored must be False unless"):
+            censored(**more)
+    with pytest.raises(ValueError, match="censored must be one of"):
+        censored().__class__(ridge(), censored="yes")
+    pending = censored(after=timedelta(days=7))
+    assert pending.after == WEEK
+    pending.decide([1.0], arms=["a"], id="1", now=100.0)
+    before = op.to_bytes(pending)
+    with pytest.raises(ValueError, match="no conversion comes before its decision"):
+        pending.reward("1", 1.0, now=99.0)
+    for wrong in (float("nan"), [1.0, 2.0], "much"):
+        with pytest.raises(ValueError, match="reward"):
+            pending.reward("1", wrong, now=101.0)
+    pending.reward("1", 0.0, now=101.0)  # nothing to cancel
+    pending.reward("1", None, now=101.0)
+    assert op.to_bytes(pending) == before
+    with pytest.raises(KeyError, match="no decision waits"):
+        pending.reward("2", 1.0, now=101.0)
+    with pytest.raises(KeyError, match="no decision waits"):
+        pending.reward("1", 1.0, now=100.0 + WEEK)
+    assert (len(pending), pending.bandit.n_learned) == (0, 1)
+
+
+def test_a_cancelled_conversion_is_taken_back():
+    pending = censored()
+    pending.decide([1.0], arms=["a"], id="1", now=0.0)
+    pending.reward("1", 1.0, now=60.0)
+    assert pending.bandit.score([1.0], arms=["a"])[0] == pytest.approx(1.0)
+    pending.reward("1", 0.0, now=DAY)
+    assert pending.bandit.score([1.0], arms=["a"])[0] == pytest.approx(0.0, abs=1e-9)
+    pending.expire(now=WEEK)
+    assert pending.bandit.n_learned == 1
