@@ -62,18 +62,37 @@ class DelayLaw:
         self._shares: list[float] | None = None
 
     def stage(self, delay: float) -> int:
-        """Return the index k of the first age that is at least a delay."""
+        """Return the index k of the first age that is at least a delay.
+
+        Parameters
+        ----------
+        delay : float
+            Delay in seconds, at most `after`.
+
+        Returns
+        -------
+        int
+            The index, from 0.
+        """
         return bisect_left(self.ages, delay)
 
     def add(self, k: int, stage: int) -> None:
-        """Count a conversion of stage `stage` <= k whose decision has reached age k."""
+        """Count a conversion whose decision has reached an age of the grid.
+
+        Parameters
+        ----------
+        k : int
+            Index of the age.
+        stage : int
+            `stage(delay)` of the conversion, at most k.
+        """
         self._at_risk[k] += 1.0
         self._seen[k] += stage == k
         self._shares = None
 
     @property
     def shares(self) -> list[float]:
-        """F at every age of the grid."""
+        """Values of F at every age of the grid."""
         if self._shares is None:
             share = 1.0
             found = [share]
@@ -85,7 +104,7 @@ class DelayLaw:
 
     @property
     def counts(self) -> np.ndarray:
-        """n_k and R_k of every age, (2, K + 1)."""
+        """Counts n_k and R_k of every age, (2, K + 1)."""
         return np.array([self._seen, self._at_risk])
 
     @counts.setter
