@@ -6,7 +6,7 @@ import numpy as np
 
 from counts import repetitions
 from onepass.lab import find, report, run, select
-from onepass.lab.news import delays
+from onepass.lab.news import delays, late_conversions
 from onepass.lab.news.simulator import LEAST, MOST, STOCK, Site
 from onepass.lab.news.study import Server
 
@@ -83,3 +83,15 @@ def test_clicks_that_come_minutes_or_hours_late_cost_little_for_every_kind_of_ba
     table = {line["policy"]: line["of no delay"] for line in delays.lines(results.rows)}
     assert table[f"{recipes[0]}, {delays.NO_DELAY}"] == "1.000"
     assert float(table["LinTS, 2 hours"]) == round(late["LinTS, 2 hours"] / late[f"LinTS, {delays.NO_DELAY}"], 3)
+
+
+def test_conversions_that_come_days_late_are_learned_better_by_censored_rewards_than_by_any_wait():
+    study = late_conversions.STUDY
+    labels = [late_conversions.CENSORED, "wait an hour", "wait a week", late_conversions.NO_DELAY]
+    results = run(study, policies=select(study, labels), seeds=1, rounds=repetitions(600, 20_000), quiet=True)
+    rates = {row["policy"]: row["click_rate"] for row in results.rows}
+    table = {line["policy"]: line["of no delay"] for line in late_conversions.lines(results.rows)}
+    assert table[late_conversions.NO_DELAY] == "1.000"
+    if repetitions(0, 1):  # in seven hours there is little to learn from
+        assert rates["censored"] > 1.3 * max(rates["wait an hour"], rates["wait a week"])
+        assert rates["censored"] > 0.85 * rates[late_conversions.NO_DELAY]
