@@ -126,6 +126,18 @@ def test_a_change_is_noticed_and_a_still_world_is_not_forgotten():
     assert after > never + 0.1
 
 
+def test_a_change_of_noisy_labels_is_noticed_though_a_drifting_model_is_believed_soon():
+    """Two labels in ten are random, and all are swapped half way."""
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((1_000, 8))
+    labels = np.argmax(rows @ rng.standard_normal((8, 2)), axis=1)
+    random = rng.random(1_000) < 0.2
+    labels[random] = rng.integers(2, size=random.sum())
+    bandit = op.ContextualBandit()
+    bandit.play(rows[:, None, :], np.eye(2)[(labels + (np.arange(1_000) >= 500)) % 2])
+    assert bandit.choices()["alarms"] == 1
+
+
 def test_outliers_cost_little_and_clicks_are_never_clipped():
     """Student t with 1.5 degrees of freedom, which has no variance: regret below half of a uniform choice's."""
     rng = np.random.default_rng(8)

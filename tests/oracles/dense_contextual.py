@@ -66,11 +66,11 @@ class Mixture:
         self.given = [[] for _ in range(arms)]
 
     def phi(self, m, x):
-        sees, part, _, reg, *_ = self.models[m]
+        sees, part, _, reg, _, _, counts = self.models[m]
         view, phi = self.views[sees], features(self.views[sees], x)
         own = phi[(-1, len(view.landmarks), 0)[part] :].copy()
-        if reg is not None:
-            own[-1] = np.sqrt(reg)
+        if reg is not None and counts > 0.0:
+            own[-1] = np.sqrt(reg / counts)
         return own
 
     def fresh(self, m, n):
@@ -143,7 +143,7 @@ class Mixture:
         self.early[a] = [*self.early[a], reward][:5]
         self.given[a].append(reward)
         self.sizes[a].append(self.size(reward))
-        best = np.argmax(self.weights())
+        best = np.argmin(np.where([model[2] == 0.0 for model in self.models], self.noises, np.inf))
         for m in range(len(self.models)):
             phi = self.phi(m, x)
             e, h, cut = self.model(a, m, phi.size).learn(phi, reward, self.count, self.level(), self.clip(a))

@@ -17,6 +17,7 @@ from onepass.foundation.forks import open_at_fork
 
 DRAWING = open_at_fork(threading.RLock())  # a generator's own lock may be held at a fork
 KEY = 16  # bytes of a Philox key
+NO_UNIFORMS = np.zeros(0)
 
 
 @lru_cache(maxsize=64)
@@ -28,7 +29,7 @@ def empty_normals(size: int) -> np.ndarray:
 def noise_once(pairs: int, size: int, rng: np.random.Generator, slots: int) -> tuple[np.ndarray, np.ndarray]:
     """Draw the random numbers of a single round: normals (pairs, size) and uniforms (2 slots,), as `noise` does."""
     if pairs == 0:
-        return empty_normals(size), uniforms(rng, 2 * slots)
+        return empty_normals(size), uniforms(rng, 2 * slots) if slots else NO_UNIFORMS
     every = normals(rng, pairs * size + 2 * slots)
     return every[: pairs * size].reshape(pairs, size), normal_cdf(every[pairs * size :])
 

@@ -23,8 +23,9 @@ def statistics(
     rule draws nothing. `residual` and `rounds` are as in `ArmStatistics`.
     """
     count = means.size
-    beta, samples = np.broadcast_to(np.asarray(beta, np.float64), (count,)).copy(), empty_normals(count)
+    every, samples = np.empty(count), empty_normals(count)
+    every[:] = beta  # np.broadcast_to takes as long as the rest of this function
     if len(shifts):
         with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is raised by who asks
-            samples = np.concatenate([means + beta * shifts, means - beta * shifts])[: draws(rule.rule)]
-    return ArmStatistics(means=means, widths=widths, samples=samples, beta=beta, residual=residual, rounds=rounds)
+            samples = np.concatenate([means + every * shifts, means - every * shifts])[: draws(rule.rule)]
+    return ArmStatistics(means=means, widths=widths, samples=samples, beta=every, residual=residual, rounds=rounds)
