@@ -49,6 +49,7 @@ from onepass.foundation.registry import register_lazy
 from onepass.learner.kernel_newton import KernelNewton
 from onepass.learner.learner import progressive_validation
 from onepass.model.arms.per_arm import Disjoint, Hybrid
+from onepass.model.interval.interval import Interval
 from onepass.recipes import (
     BKB,
     CBRAP,
@@ -121,6 +122,7 @@ __all__ = [
     "Identity",
     "InteractionBandit",
     "Intercept",
+    "Interval",
     "InverseGap",
     "ItemHeads",
     "ItemModels",

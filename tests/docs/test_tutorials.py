@@ -1,4 +1,4 @@
-"""The ten tutorials: each runs from its first line to its last, and prints what it says it prints.
+"""The eleven tutorials: each runs from its first line to its last, and prints what it says it prints.
 
 Two of them in `make test`; all in `make docs` and `make test-long`.
 """
@@ -26,8 +26,8 @@ def test_a_tutorial_runs_and_prints_what_it_shows(tutorial):
     assert found.failed == 0
 
 
-def test_there_are_ten():
-    assert len(ALL) == 10
+def test_there_are_eleven():
+    assert len(ALL) == 11
 
 
 @pytest.mark.parametrize(

@@ -58,6 +58,10 @@ def record(rng):
     return {"hour": int(rng.integers(24)), "country": ("de", "fr")[rng.integers(2)], "x": float(rng.standard_normal())}
 
 
+def action(context, index):
+    return context, 1.0 + index % 8
+
+
 def averaged(reg, **more):
     return lambda: op.model.AveragedModels(reg=reg, **SMALL, **more)
 
@@ -89,6 +93,9 @@ MODELS = {
     "interaction, rows": lambda reg: (op.model.InteractionModel, row, RECORDS, None),
     "averaged, rows": lambda reg: (averaged(reg), row, ARMS, None),
     "averaged, records": lambda reg: (averaged(reg, context=op.Records(size=32)), record, ARMS, None),
+    "interval": lambda reg: (
+        lambda: op.model.IntervalModel(op.Interval(1.0, 9.0, log=True)), record, op.Interval(1.0, 9.0, log=True), action
+    ),
     "auto, rows": lambda reg: (auto(reg), row, ARMS, None),
     "auto, records": lambda reg: (auto(reg), record, ARMS, None),
     "auto, features": lambda reg: (auto(reg), record, RECORDS, None),

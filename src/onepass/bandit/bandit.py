@@ -296,8 +296,9 @@ class Bandit(files.Owner):
             places = found[0]
             if places[0] < 0:
                 raise choice_error(int(places[0]))
-            evidence = model.evidence(request, i, places)
-            each.append(make_decision(one, found, names, evidence, rest, rule, model.n_learned))
+            drawn = model.draw_actions(request, i, found, one.rng) if model.draws_actions else request
+            evidence = model.evidence(drawn, i, places)
+            each.append(make_decision(one, found, drawn.names, evidence, rest, rule, model.n_learned))
         return each[0] if request.single else stack_decisions(each)
 
     def _decide_with_outcomes(
@@ -321,8 +322,9 @@ class Bandit(files.Owner):
                 found, by, among = choose_by_weights(asked, i, one.rng, predicted)
             if found[0][0] < 0:
                 raise choice_error(int(found[0][0]))
-            evidence = asked.model.evidence(asked.request, i, found[0])
-            plain = make_decision(one, found, asked.request.names, evidence, rest, asked.rule, asked.model.n_learned)
+            drawn = asked.model.draw_actions(asked.request, i, found, one.rng)
+            evidence = asked.model.evidence(drawn, i, found[0])
+            plain = make_decision(one, found, drawn.names, evidence, rest, asked.rule, asked.model.n_learned)
             stopped = among if callable(asked.weights) else None
             made.append(self._with_outcomes(plain, predicted, errors, asked, by, stopped))
         return made[0] if asked.request.single else stack_decisions(made)

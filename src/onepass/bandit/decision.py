@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from onepass.foundation import check
+from onepass.model.interval.interval import has_facts
 
 FORMAT = 1  # of the dictionary
 RANDOM = 8  # bytes that no other process has
@@ -137,6 +138,20 @@ class Decision(NamedTuple):
             for name, weight in (self.weights or {}).items()
             if not isinstance(weight, dict) and weight < 0.0
         }
+
+    @property
+    def density(self) -> float | None:
+        """Density of the action at `arm`, per unit of the action, if it is of an `Interval`; else None."""
+        return self._fact("density")
+
+    @property
+    def half_width(self) -> float | None:
+        """Half the length of the action's cell on the scale of its `Interval`; None if it is of none."""
+        return self._fact("half_width")
+
+    def _fact(self, name: str) -> float | None:
+        arms = self.context.get("arms") if isinstance(self.context, dict) else None
+        return arms[0].get(name) if arms and has_facts(arms[0]) else None
 
     @property
     def is_batch(self) -> bool:

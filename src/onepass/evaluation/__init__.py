@@ -5,6 +5,7 @@ number holds when.
 """
 
 from onepass.bandit.delay_law import DelayLaw, fit_delay_law
+from onepass.evaluation.actions import evaluate_actions
 from onepass.evaluation.average_sequence import AverageSequence
 from onepass.evaluation.baseline_policies import ConstantPolicy, LoggingPolicy, RowPolicy, UniformPolicy
 from onepass.evaluation.baseline_promise import GuardReport
@@ -75,6 +76,7 @@ __all__ = [
     "diagnose",
     "doubly_robust_interval",
     "evaluate",
+    "evaluate_actions",
     "evaluate_list_rewards",
     "evaluate_many",
     "evaluate_outcomes",

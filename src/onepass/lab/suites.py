@@ -19,6 +19,7 @@ from onepass.lab.learners import suites as learners
 from onepass.lab.matrices import suites as matrices
 from onepass.lab.news import suites as news
 from onepass.lab.noisy import study as noisy
+from onepass.lab.prices import study as prices
 from onepass.lab.recommender import suites as recommender
 from onepass.lab.routing import study as routing
 from onepass.lab.tuners import study as tuners
@@ -34,6 +35,7 @@ GROUPS: Mapping[str, Sequence[Study]] = {
     "Arms with features: click rates": news.SUITES,
     "Contextual bandits: nothing tuned": (*bakeoff.SUITES, *noisy.SUITES),
     "A/B tests: decisions to the right stop": ab_tests.SUITES,
+    "Prices and other actions of an interval": prices.SUITES,
     "Prompts to language models: rewards within budgets": routing.SUITES,
     "Bandits that start from a log or a neighbour": warm_start.SUITES,
     "Sketched matrices: errors": matrices.SUITES,

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from onepass.model.contract import Model as Model
     from onepass.model.heads.arm_heads import ArmHeads as ArmHeads
     from onepass.model.interaction.interaction_model import InteractionModel as InteractionModel
+    from onepass.model.interval.interval_model import IntervalModel as IntervalModel
     from onepass.model.kernel.budgeted import Budget as Budget
     from onepass.model.kernel.kernel_model import KernelModel as KernelModel
     from onepass.model.kernel.leverage import bkb_oversampling as bkb_oversampling
@@ -27,6 +28,7 @@ __all__ = [
     "AveragedModels",
     "Budget",
     "InteractionModel",
+    "IntervalModel",
     "KernelModel",
     "Model",
     "Posterior",
@@ -44,6 +46,7 @@ _MODULES = {
     "AveragedModels": "onepass.model.averaged.averaged_models",
     "Budget": "onepass.model.kernel.budgeted",
     "InteractionModel": "onepass.model.interaction.interaction_model",
+    "IntervalModel": "onepass.model.interval.interval_model",
     "KernelModel": "onepass.model.kernel.kernel_model",
     "Model": "onepass.model.contract",
     "Posterior": "onepass.model.kernel.state",

@@ -5,6 +5,7 @@
     records                     names, FEW at most                      AveragedModels, on a column for every term
     records                     more names                              InteractionModel
     either                      records or rows of features, by name    InteractionModel
+    either, or None             an Interval                             IntervalModel
 
 The record of a decision counts as data as well: it holds a row, or terms of the request and of the chosen arms. Before
 that, decisions are made by a new model of the kind that the request asks for. Later the chosen model refuses requests
@@ -31,11 +32,12 @@ from onepass.model.averaged.columns import WIDTH
 from onepass.model.averaged.span import WIDE
 from onepass.model.contract import Batch, Choice, Model, Request, Sides
 from onepass.model.interaction.interaction_model import InteractionModel
+from onepass.model.interval.interval import Interval, has_facts, interval_of
 from onepass.model.records import are_records, check_evidence, has_names_only, have_features, is_frame
 
 FEW = 20  # arms: of 30 to 300, clicked now and then, one model of all earns as much (docs/recommended_measured.md)
 INTERACTION = {"disjoint": False, "interaction": True}  # whether all arms share one model, where the user says so
-Kind = tuple[bool, bool]  # whether arms share one model, and whether contexts are rows that each has models of
+Kind = tuple[bool, bool] | Interval  # whether arms share one model, and whether contexts are rows of each; or actions
 
 
 @final
@@ -43,7 +45,7 @@ Kind = tuple[bool, bool]  # whether arms share one model, and whether contexts a
 class AutoModel(Model):
     """A model that has learned nothing yet and becomes the model that its first data asks for.
 
-    Contexts and arms are given as to `AveragedModels` or `InteractionModel`.
+    Contexts and arms are given as to `AveragedModels`, `InteractionModel` or `IntervalModel`.
 
     Parameters
     ----------
@@ -75,6 +77,8 @@ class AutoModel(Model):
     ValueError
         If an argument is out of range.
     """
+
+    draws_actions = True
 
     def __init__(
         self,
@@ -119,6 +123,13 @@ class AutoModel(Model):
 
     def _new_model(self, kind: Kind) -> Model:
         """Return a model of this kind that has learned nothing, and knows the arms that were added."""
+        if isinstance(kind, Interval):
+            from onepass.model.interval.interval_model import IntervalModel
+
+            actions = IntervalModel(kind, context=self._context)
+            if self._outcomes:
+                actions.begin_outcomes(self._outcomes)
+            return actions
         crossed, rows = kind
         if crossed:
             shared = InteractionModel(self._context, self._item, dim=self.dim, arms=self._index.names)
@@ -137,6 +148,8 @@ class AutoModel(Model):
         """Return the model that decides requests of a kind; it never learns."""
         made = self._fresh.get(kind)
         if made is None:
+            if isinstance(kind, Interval):  # of one at a time: intervals may come and go
+                self._fresh = {own: model for own, model in self._fresh.items() if not isinstance(own, Interval)}
             made = self._fresh[kind] = self._new_model(kind)
         return made
 
@@ -159,10 +172,14 @@ class AutoModel(Model):
         """Return the kind of model that a decision's record asks for; raise ValueError if it holds no context."""
         if isinstance(decision.context, np.ndarray):
             return self._kind_of(True, False, 0)
-        check_evidence(decision)
+        arm = check_evidence(decision)[1][0]
+        if has_facts(arm):
+            return interval_of(arm, decision.id)[1]
         return self._kind_of(False, not has_names_only(decision), len(decision.candidates or ()))
 
     def can_become(self, other: Model) -> bool:
+        if type(other) is not AutoModel and other.draws_actions:
+            return True
         found = [self, *map(self._model_of, ((False, True), (False, False), (True, False)))]
         return any(has_equal_arguments(one, other) for one in found)
 
@@ -195,7 +212,8 @@ class AutoModel(Model):
 
     def encode(self, context: Any, arms: Any) -> Request:
         count = len(self._index) if arms is None else len(arms) if hasattr(arms, "__len__") else 0
-        model = self._model_of(self._kind(context, have_features(arms), count))
+        kind = arms if isinstance(arms, Interval) else self._kind(context, have_features(arms), count)
+        model = self._model_of(kind)
         request = model.encode(context, arms)
         return request._replace(given=(model, request))
 
@@ -207,6 +225,11 @@ class AutoModel(Model):
     def evidence(self, request: Request, i: int, places: np.ndarray) -> Any:
         model, inner = _inner(request)
         return model.evidence(inner, i, places)
+
+    def draw_actions(self, request: Request, i: int, found: Choice, rng: np.random.Generator) -> Request:
+        model, inner = _inner(request)
+        drawn = model.draw_actions(inner, i, found, rng)
+        return request._replace(names=drawn.names, given=(model, drawn))
 
     def choose(
         self,

@@ -148,6 +148,8 @@ class Model(files.Owner, ABC):
         False if only one arm at a time can be explained.
     common_draw : bool
         True if one draw of the parameter serves all decisions of a request that are scored together.
+    draws_actions : bool
+        True if an arm stands for a set of actions, of which `draw_actions` draws one.
     """
 
     n_learned: int
@@ -155,6 +157,7 @@ class Model(files.Owner, ABC):
     family: Any = None
     compares: bool = True
     common_draw: ClassVar[bool] = False
+    draws_actions: ClassVar[bool] = False
 
     # ---- decisions ----
 
@@ -262,6 +265,27 @@ class Model(files.Owner, ABC):
             rule.rule, self.view(seen, rule), eligible, uniforms, greedy, rule.code
         )
         return places, p, self.mean_rewards(scores, rule), self.mean_rewards(seen.means), seen.widths
+
+    def draw_actions(self, request: Request, i: int, found: Choice, rng: np.random.Generator) -> Request:
+        """Draw an action in every arm chosen, if arms stand for sets of actions. The default returns the request.
+
+        Parameters
+        ----------
+        request : Request
+            Result of `encode`.
+        i : int
+            Index of the decision.
+        found : tuple
+            Result of `choose`.
+        rng : numpy.random.Generator
+            Source of all random numbers.
+
+        Returns
+        -------
+        Request
+            The request for `evidence`, with the actions as names of the arms chosen.
+        """
+        return request
 
     def scores(self, request: Request, rule: Rule, rng: np.random.Generator) -> np.ndarray:
         """Compute the scores that the rule ranks arms by. The default uses `predict`.

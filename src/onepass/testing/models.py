@@ -172,7 +172,7 @@ def _check_records(model: Model, context: Any, arms: Any, observe_arm: Callable[
     twins = [bandit.copy() for _ in range(3)]
     twins[0].learn(decision, 0.5)
     twins[1].learn(record, 0.5)
-    observed, arm = observe_arm(context, decision.index)
+    observed, arm = (context, decision.arm) if model.draws_actions else observe_arm(context, decision.index)
     twins[2].learn(observed, 0.5, arm)
     ends = [to_bytes(twin.model) for twin in twins]
     assert ends[0] == ends[1], f"{where}: a record teaches something else than the decision"

@@ -1,0 +1,1 @@
+"""Experiments that choose prices and other actions of an interval."""

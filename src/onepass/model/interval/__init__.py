@@ -1,0 +1,1 @@
+"""Models of rewards over an interval of actions."""

@@ -1,0 +1,205 @@
+"""Posterior of a function of a context and an action: g(x, t) = sum_ij W_ij x_i psi_j(t), x_0 = 1.
+
+    z = x (x) psi(t),   A = sum w z z^T + Lambda,   theta = A^-1 sum w z y          w = 1, but see below
+    Lambda_0j^-1 = s^2 min(1, 1 / (l e_j)),   Lambda_ij^-1 = r^2 s^2 min(1, 1 / (16 l e_j))    e_j: penalty of psi_j
+    log evidence = (log |Lambda| - log |A| - (n + 1) log sigma^2) / 2               sigma^2 integrated out
+
+s, r and l are chosen on grids, a step at a time, by the evidence: whenever the rows have grown by an eighth, all
+neighbours of the present choice are tried. Between these fits the inverse of A takes rank-one updates.
+
+Demand, a probability P(y = 1) = 1 / (1 + exp(-g)), is learned by a Newton step for each row, on the working response:
+
+    mu = sigmoid(eta),  w = mu (1 - mu),  y' = eta + (y - mu) / w,   eta = z^T theta        sigma = 1
+    Lambda_0j^-1 = min(s^2 / e_j, 1), 4 for the level and 1 for the slope;   Lambda_ij^-1 = r^2 min(1, 1 / (l e_j))
+
+Cost: O(d^2) a row, d = 8 times the columns of x, and O(d^3) for every fit.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import get_lapack_funcs
+
+from onepass.model.interval.splines import KEPT, smooth_basis
+
+SCALES = 2.0 ** np.arange(-8, 6)  # of s: deviation of g along one psi, in units of the noise
+RATIOS = 2.0 ** np.arange(-6, 3)  # of r: of a column of the context, in units of that of the constant
+PENALTIES = 4.0 ** np.arange(-2, 6)  # of l
+GRIDS = (SCALES, RATIOS, PENALTIES)
+FIRST_REWARD, FIRST_DEMAND = (8, 2, 3), (6, 5, 5)
+LEVEL = 1e4  # prior variance of the level of rewards, which is all but free, in units of s^2
+LEVEL_OF_DEMAND, SLOPE = 4.0, 1.0  # prior variances of the level and the slope of log odds
+STIFFER = 16.0  # penalty of a column of the context, in units of that of the constant
+GROWTH = 1.125
+LEAST_WEIGHT = 0.01
+_trtri, _potrf, _trtrs = get_lapack_funcs(("trtri", "potrf", "trtrs"), (np.empty((1, 1)),))
+
+
+class Learned(NamedTuple):
+    """Everything that was learned.
+
+    gram (d, d), moment (d,): sums of w z z^T and w z y; tally (3,): rows, sum of y, sum of y^2; choice (3,): places on
+    the grids; inverse (d, d) = A^-1; theta (d,); noise (1,): sigma^2; due (1,): rows at which the next fit is made.
+    """
+
+    gram: np.ndarray
+    moment: np.ndarray
+    tally: np.ndarray
+    choice: np.ndarray
+    inverse: np.ndarray
+    theta: np.ndarray
+    noise: np.ndarray
+    due: np.ndarray
+
+
+class Fit(NamedTuple):
+    """A fit: log evidence, lower root of A, root^-1 moment, and sigma^2."""
+
+    evidence: float
+    root: np.ndarray
+    half: np.ndarray
+    noise: float
+
+
+class SplinePosterior:
+    """Posterior of g(x, t) for rewards, or for the log odds of demand.
+
+    columns: number of columns of x, the constant among them; demand: True to learn y in [0, 1] as probabilities.
+    """
+
+    def __init__(self, columns: int, demand: bool) -> None:
+        self.demand, self.columns = demand, columns
+        d = columns * KEPT
+        first = FIRST_DEMAND if demand else FIRST_REWARD
+        self._set(
+            Learned(
+                np.zeros((d, d)), np.zeros(d), np.zeros(3), np.array(first), np.zeros((d, d)), np.zeros(d),
+                np.ones(1), np.array([2.0]),
+            )
+        )  # fmt: skip
+        self._fit()
+
+    def _set(self, state: Learned) -> None:
+        self.gram, self.moment, self.tally, self.choice, self.inverse, self.theta, self.noise, self.due = state
+
+    @property
+    def state(self) -> Learned:
+        """The arrays as they are, not copies."""
+        return Learned(self.gram, self.moment, self.tally, self.choice, self.inverse, self.theta, self.noise, self.due)
+
+    def restore(self, state: Learned) -> None:
+        """Take a state, whose arrays are then written to."""
+        self.columns = len(state.theta) // KEPT
+        self._set(Learned(*(np.array(part) for part in state)))
+
+    def grow(self, columns: int) -> None:
+        """Add columns of x that have been 0 in all rows so far, up to `columns`."""
+        d, e = len(self.theta), columns * KEPT
+        gram, moment = np.zeros((e, e)), np.zeros(e)
+        gram[:d, :d], moment[:d] = self.gram, self.moment
+        self.gram, self.moment, self.columns = gram, moment, columns
+        self._fit()
+
+    # ---- learning ----
+
+    def prior_variances(self, choice: np.ndarray) -> np.ndarray:
+        """Return the diagonal (d,) of Lambda^-1 for places on the grids."""
+        scale, ratio, strength = (float(grid[place]) for grid, place in zip(GRIDS, choice.tolist(), strict=True))
+        penalties = smooth_basis()[1]
+        size = ratio if self.demand else ratio * scale
+        bend = strength if self.demand else strength * STIFFER
+        out = np.repeat((size * size / np.maximum(bend * penalties, 1.0))[None], self.columns, axis=0)
+        if self.demand:
+            out[0] = np.minimum(scale * scale / np.maximum(penalties, 1.0), 1.0)
+            out[0, :2] = LEVEL_OF_DEMAND, SLOPE
+        else:
+            out[0] = scale * scale / np.maximum(strength * penalties, 1.0)
+            out[0, 0] = LEVEL * max(scale * scale, 1.0)
+        return out.reshape(-1)
+
+    def fit_of(self, choice: np.ndarray) -> Fit:
+        """Return the fit for places on the grids."""
+        variances = self.prior_variances(choice)
+        matrix = self.gram.copy()
+        matrix.flat[:: len(matrix) + 1] += 1.0 / variances
+        root, failed = _potrf(matrix, lower=1, clean=1, overwrite_a=1)
+        if failed:
+            raise FloatingPointError("the design is not finite: rewards or contexts are too large; scale them down")
+        half = _trtrs(root, self.moment, lower=1)[0]
+        log_det = -0.5 * np.log(variances).sum() - np.log(root.diagonal()).sum()
+        if self.demand:
+            return Fit(float(log_det + 0.5 * half @ half), root, half, 1.0)
+        n, total, squares = self.tally.tolist()
+        spread = max(squares - total * total / max(n, 1.0), 0.0) / max(n - 1.0, 1.0)
+        unit = spread or squares or 1.0
+        rest = max(squares - float(half @ half), 1e-12 * squares)
+        noise = (rest + 0.5 * unit) / (n + 1.0)
+        return Fit(float(log_det - 0.5 * (n + 1.0) * np.log(noise)), root, half, noise)
+
+    def _fit(self) -> None:
+        """Choose s, r and l among the present ones and their neighbours, and compute A^-1 and theta from the sums."""
+        best, chosen = self.fit_of(self.choice), self.choice
+        if self.tally[0] > 2.0:
+            for axis, grid in enumerate(GRIDS):
+                start = chosen
+                for step in (-1, 1):
+                    other = start.copy()
+                    other[axis] += step
+                    if 0 <= other[axis] < len(grid):
+                        found = self.fit_of(other)
+                        if found.evidence > best.evidence:
+                            best, chosen = found, other
+        inverse_root = _trtri(best.root, lower=1)[0]
+        self.inverse = inverse_root.T @ inverse_root
+        self.theta = inverse_root.T @ best.half
+        self.noise, self.choice = np.array([best.noise]), chosen
+        self.due = np.array([float(max(self.tally[0] + 1.0, int(self.tally[0] * GROWTH)))])
+
+    def learn(self, x: np.ndarray, psi: np.ndarray, y: float, offset: float = 0.0) -> None:
+        """Learn one row: x (columns,), psi (8,) at its action, y, and for demand the known part of its log odds."""
+        z = (x[:, None] * psi).reshape(-1)
+        gain = self.inverse @ z
+        eta, variance = float(z @ self.theta), float(z @ gain)
+        weight, target = 1.0, y
+        if self.demand:
+            mu = 1.0 / (1.0 + math.exp(-min(max(eta + offset, -500.0), 500.0)))
+            weight = max(mu * (1.0 - mu), LEAST_WEIGHT)
+            target = eta + (y - mu) / weight
+        self.tally += (1.0, y, y * y)
+        scaled = weight * z
+        self.gram += scaled[:, None] * z
+        self.moment += target * scaled
+        if self.tally[0] >= self.due[0]:
+            self._fit()
+            return
+        whole = 1.0 / weight + variance
+        self.theta += gain * ((target - eta) / whole)
+        self.inverse -= (gain / whole)[:, None] * gain
+
+    def strengths(self) -> dict[str, float]:
+        """Return the strengths of the prior that were chosen."""
+        names = ("scale", "context", "penalty")
+        return {name: float(grid[place]) for name, grid, place in zip(names, GRIDS, self.choice, strict=True)}
+
+    @staticmethod
+    def allows(choice: np.ndarray) -> bool:
+        """Return True if numbers are places on the grids."""
+        return all(0 <= place < len(grid) for place, grid in zip(choice.tolist(), GRIDS, strict=True))
+
+    # ---- predictions ----
+
+    def moments(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return mean (8,) and covariance (8, 8) of the weights of psi in the context x (columns,)."""
+        mean = x @ self.theta.reshape(self.columns, KEPT)
+        first = (x @ self.inverse.reshape(self.columns, -1)).reshape(KEPT, self.columns, KEPT)
+        return mean, self.noise[0] * (x @ first)
+
+    def root(self, covariance: np.ndarray) -> np.ndarray:
+        """Return a lower root (8, 8) of a covariance."""
+        matrix = covariance + 1e-10 * np.trace(covariance) * np.eye(KEPT)
+        root, failed = _potrf(matrix, lower=1, clean=1, overwrite_a=1)
+        if not failed:
+            return np.asarray(root)
+        values, vectors = np.linalg.eigh((covariance + covariance.T) / 2.0)
+        return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))

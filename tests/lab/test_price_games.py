@@ -1,0 +1,32 @@
+"""Games of prices: the clairvoyant and the best fixed price, a short game, and the studies."""
+
+import numpy as np
+import pytest
+
+from onepass.lab import find
+from onepass.lab.prices.games import buyers
+from onepass.lab.prices.players import play_bandit
+
+
+def test_buyers_pay_as_expected_and_the_best_is_no_less_than_any_price():
+    game = buyers(3, 400)
+    for price in (4.0, 9.0, 40.0):
+        expected = np.array([game.expected(i, price) for i in range(400)])
+        assert (expected <= game.best + 1e-3).all()
+        paid = np.mean([game.reward(i, price) for i in range(400)])
+        assert paid == pytest.approx(expected.mean(), abs=4.0 * price * 0.5 / 20.0)
+        assert expected.sum() <= game.fixed + 1e-6
+
+
+def test_a_short_game_of_prices_earns_nine_tenths_of_the_best():
+    game = buyers(11, 600)
+    actions = play_bandit(game, 11)
+    earned = np.array([game.expected(i, a) for i, a in enumerate(actions.tolist())])
+    assert earned[200:].sum() >= 0.9 * game.best[200:].sum()
+
+
+@pytest.mark.parametrize("name", ["prices", "prices-diabetes"])
+def test_studies_are_known_by_name(name):
+    study = find(name)
+    assert study.policies[0].label == "ContextualBandit"
+    assert len(study.game(0, 50).rows) == 50
