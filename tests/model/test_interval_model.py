@@ -39,7 +39,7 @@ def test_the_posterior_is_that_of_dense_ridge_regression_after_columns_have_grow
             posterior.grow(3)
         x, t, y = np.append(1.0, rng.standard_normal(posterior.columns - 1)), rng.random(), rng.standard_normal()
         psi = smooth_functions(np.array([t]))[0]
-        posterior.learn(x, psi, y)
+        posterior.add_row(x, psi, y)
         rows.append(np.append(np.outer(x, psi).reshape(-1), np.zeros((3 - posterior.columns) * KEPT)))
         rewards.append(y)
     z, y = np.array(rows), np.array(rewards)

@@ -175,7 +175,7 @@ class Interval:
 
 def has_facts(arm: Any) -> bool:
     """Return True if the record of an arm is that of an action in an interval."""
-    return isinstance(arm, Mapping) and arm.keys() == FACTS
+    return isinstance(arm, Mapping) and not FACTS.symmetric_difference(arm)
 
 
 def interval_of(arm: Any, identity: Any) -> tuple[float, Interval]:

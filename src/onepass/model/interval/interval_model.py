@@ -167,7 +167,7 @@ class IntervalModel(Model):
         if not isinstance(arms, Interval):
             raise ValueError(f"arms must be an Interval, as this bandit has learned, got {quote(arms)}")
         if not self.interval.has_same_scale(arms):
-            raise ValueError(f"arms must be {self.interval!r} with any cost, got {arms!r}")
+            raise ValueError(f"arms must be {quote(self.interval)} with any cost, got {quote(arms)}")
         return grid_of(arms)
 
     def encode(self, context: Any, arms: Any) -> Request:
@@ -264,7 +264,7 @@ class IntervalModel(Model):
 
     def _check_interval(self, interval: Interval, identity: Any) -> Interval:
         if not self.interval.has_same_scale(interval):
-            raise ValueError(f"decision {quote(identity)} must be one of {self.interval!r}, got {interval!r}")
+            raise ValueError(f"decision {quote(identity)} must be one of {quote(self.interval)}, got {quote(interval)}")
         return interval
 
     def update(
@@ -292,7 +292,7 @@ class IntervalModel(Model):
         if len(x) > self._posterior.columns:
             self._posterior.grow(len(x))
         psi = smooth_functions_at(position)
-        self._posterior.learn(x, psi, y, SURE - 2.0 * SURE * position if self.interval.demand else 0.0)
+        self._posterior.add_row(x, psi, y, SURE - 2.0 * SURE * position if self.interval.demand else 0.0)
         self.n_learned += 1
 
     # ---- questions ----

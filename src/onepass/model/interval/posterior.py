@@ -156,7 +156,7 @@ class SplinePosterior:
         self.noise, self.choice = np.array([best.noise]), chosen
         self.due = np.array([float(max(self.tally[0] + 1.0, int(self.tally[0] * GROWTH)))])
 
-    def learn(self, x: np.ndarray, psi: np.ndarray, y: float, offset: float = 0.0) -> None:
+    def add_row(self, x: np.ndarray, psi: np.ndarray, y: float, offset: float = 0.0) -> None:
         """Learn one row: x (columns,), psi (8,) at its action, y, and for demand the known part of its log odds."""
         z = (x[:, None] * psi).reshape(-1)
         gain = self.inverse @ z
