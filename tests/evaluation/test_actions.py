@@ -46,16 +46,16 @@ def test_weights_have_mean_1_and_estimates_the_true_mean_by_enumeration_of_cells
         decision = bandit.decide(None, ACTIONS)
         bandit.learn(decision, 0.0)
     decision = bandit.decide(None, ACTIONS)
-    for target in (0.01, 0.37, 0.5, 1.0):
+    for target in (1.0 / CELLS, 24.0 / CELLS, 1.0):
         action, weights, products, robust = ACTIONS.action(target), 0.0, 0.0, 0.0
-        for position in FINE[::8]:
+        for position in FINE[50::100]:
             cell = int(position * CELLS)
             p = float(decision.probabilities[cell])
             known = {**decision.context["arms"][0], "action": ACTIONS.action(position)}
             kept = {"context": {}, "arms": [known]}
             one = decision._replace(index=cell, context=kept, propensity=p)
             sample = evaluate_actions([one], [1.0], [action]).sample
-            chance = p * CELLS * 8.0 / len(FINE)
+            chance = p * CELLS * 100.0 / len(FINE)
             weights += chance * sample.weights[0]
             products += chance * sample.weights[0] * pay(position)
             robust += chance * (sample.weights[0] * (pay(position) - sample.predicted[0]) + sample.values[0])
