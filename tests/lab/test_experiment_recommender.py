@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import onepass
 from experiments import press_ctrl_c
 from onepass import Factors, Recommendation, cli
 from onepass.lab import (
@@ -34,7 +35,7 @@ from onepass.lab.recommender.interactions import (
     prepare,
     warm_up,
 )
-from onepass.lab.recommender.policies import CBRAP, LinUCBFull, Popularity, PSILinUCBFull, Random
+from onepass.lab.recommender.policies import CBRAP, LinUCBFull, Popularity, PSILinUCBFull, Random, RecommenderPolicy
 from onepass.lab.recommender.suites import sweep
 from onepass.lab.seeds import FIRST_TUNING_SEED
 
@@ -191,6 +192,40 @@ def test_means_and_errors_are_over_users_and_steps() -> None:
     assert [row["hit_at_10"] for row in months] == pytest.approx([np.mean(own) for own in hits])
     cold = [float(bool(own & set(range(10)))) for step in problem.steps[:3] for own in step.cold]
     assert rows_of_all_steps(results.rows, "cold")["spy"]["hit_at_10_pooled"] == pytest.approx(np.mean(cold))
+
+
+def test_everyone_of_a_step_has_every_row_with_an_arm_by_its_own_number() -> None:
+    data = small_interactions()
+    end = warm_up(data)
+    people, items = np.unique(data.users[:end]), np.unique(data.items[:end])
+    for (_, part), step in zip(calendar_periods(data.times[end:], "month"), prepare(data, 4).steps):
+        users, taken, times = data.users[end:][part], data.items[end:][part], data.times[end:][part]
+        arms = np.isin(taken, items)
+        rows = step.everyone
+        np.testing.assert_array_equal(items[rows.items], taken[arms])
+        np.testing.assert_array_equal(rows.times, times[arms])
+        known = np.isin(users[arms], people)
+        np.testing.assert_array_equal(people[rows.users[known]], users[arms][known])
+        assert len(set(zip(rows.users.tolist(), users[arms].tolist()))) == len(np.unique(users[arms]))
+        assert (rows.users[~known] < interactions.UNKNOWN).all()
+
+
+def test_the_recommender_learns_all_users_and_ranks_for_strangers_too() -> None:
+    one = study(Recommender("Recommender", RecommenderPolicy))
+    problem, twin = one.problem(0), onepass.Recommender()
+    rows = {row["month"]: row for row in run(one, rounds=3, quiet=True).rows if row["users"] == "known"}
+    cold = rows_of_all_steps(run(one, rounds=3, quiet=True).rows, "cold")["Recommender"]
+    strangers = []
+    twin.learn(problem.warm.users, problem.warm.items, time=problem.warm.times)
+    for step in problem.steps[:3]:
+        lists = twin.recommend(step.users).arms
+        hits = [bool(own & set(shown)) for own, shown in zip(step.relevant, lists)]
+        assert rows[step.name]["hit_at_10"] == pytest.approx(np.mean(hits))
+        popular = set(twin.recommend("nobody").arms[0])
+        strangers += [bool(own & popular) for own in step.cold]
+        twin.learn(step.everyone.users, step.everyone.items, time=step.everyone.times)
+    assert cold["hit_at_10_pooled"] == pytest.approx(np.mean(strangers))
+    assert rows["all"]["hit_at_10_pooled"] > 0.3
 
 
 def dense_hits(problem: object, reg: float, exploration: float) -> list[float]:

@@ -51,6 +51,7 @@ class Step(NamedTuple):
     ----------
     name : the month or week.
     log : interactions of known users with arms, in the problem's numbering.
+    everyone : interactions of all users with arms; users without features have numbers below UNKNOWN.
     items : arm of every interaction with an arm (m,), also of unknown users.
     users : known users with interactions (n,).
     relevant : arms of each of these users, an empty set if none of the items is an arm.
@@ -59,6 +60,7 @@ class Step(NamedTuple):
 
     name: str
     log: Interactions
+    everyone: Interactions
     items: np.ndarray
     users: np.ndarray
     relevant: list[set[int]]
@@ -204,7 +206,9 @@ def _make_step(name: str, log: Interactions, people: np.ndarray) -> Step:
     known = sorted((number[person], items) for person, items in came.items() if number[person] != UNKNOWN)
     cold = [items for person, items in came.items() if number[person] == UNKNOWN]
     users = np.array([user for user, _ in known], np.int64)
-    return Step(name, _drop_unknown(log), log.items[log.items != UNKNOWN], users, [items for _, items in known], cold)
+    numbers = np.where(log.users == UNKNOWN, UNKNOWN - 1 - people, log.users)
+    everyone = log._replace(users=numbers).part(log.items != UNKNOWN)
+    return Step(name, _drop_unknown(log), everyone, everyone.items, users, [items for _, items in known], cold)
 
 
 def metrics(recommended: Sequence[int], relevant: set[int], k: int = 10) -> tuple[float, float, float]:

@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+import onepass
 from onepass import (
     UCB,
     Bandit,
@@ -205,6 +206,43 @@ class ItemHeadsPolicy(ItemModelsPolicy):
     """`ItemHeads` on users' features, which learns what `ItemModelsPolicy` does."""
 
     recipe = staticmethod(ItemHeads)
+
+
+class Visitors(NamedTuple):
+    """Users by their numbers, and times in seconds: the contexts of `RecommenderPolicy`.
+
+    Parameters
+    ----------
+    users : numbers (n,) of the users.
+    times : times (n,) of their rows.
+    """
+
+    users: np.ndarray
+    times: np.ndarray
+
+
+class RecommenderPolicy:
+    """`onepass.Recommender`, which needs no features: it learns what all users took, and when."""
+
+    def __init__(self, *, dim: Any, seed: int = 0) -> None:
+        self.recommender = onepass.Recommender(seed=seed)
+
+    def learn(self, contexts: Any, rewards: np.ndarray, arm: np.ndarray) -> None:
+        known = isinstance(contexts, Visitors)
+        users, times = contexts if known else (np.arange(len(arm)), None)
+        self.recommender.learn(users, arm, time=times)
+
+    def recommend(
+        self, contexts: Any, k: int, arms: Sequence[int], exclude: Sequence[Collection[int]] | None = None
+    ) -> Recommendation:
+        users = contexts.users if isinstance(contexts, Visitors) else np.arange(len(contexts.left))
+        return self.recommender.recommend(users, k, exclude=exclude)
+
+    def memory_usage(self) -> int:
+        return self.recommender.memory_usage()
+
+    def error_bound(self) -> float:
+        return float("inf")
 
 
 class SVDScores:

@@ -17,6 +17,7 @@ from onepass.lab.recommender.policies import (
     PSILinUCBFull,
     Random,
     Recommender,
+    RecommenderPolicy,
     SVDScores,
 )
 from onepass.lab.recommender.study import RecommenderStudy
@@ -28,6 +29,7 @@ FADING = (500, 2000, 15_000)  # rows
 PER_ARM = {"model": "disjoint"}
 AS_PRINTED: dict[str, Any] = {"integrator": True, "factor": "cholesky"}  # Shustova et al. algorithms 2 to 4
 UNTUNED = (
+    Recommender("Recommender", RecommenderPolicy),
     Recommender("ItemModels", ItemModelsPolicy),
     Recommender("ItemHeads", ItemHeadsPolicy),
     Recommender("ItemHeads, half-life 5,000", ItemHeadsPolicy, {"half_life": 5000.0}),

@@ -17,7 +17,15 @@ from onepass import UCB, Factors
 from onepass.lab.policy import Policy
 from onepass.lab.recommender.interactions import UNKNOWN, Interactions, Problem, Step, metrics
 from onepass.lab.recommender.measure import measure_call
-from onepass.lab.recommender.policies import CBRAP, ItemModelsPolicy, LinUCBFull, Popularity, Recommender
+from onepass.lab.recommender.policies import (
+    CBRAP,
+    ItemModelsPolicy,
+    LinUCBFull,
+    Popularity,
+    Recommender,
+    RecommenderPolicy,
+    Visitors,
+)
 from onepass.lab.seeds import FIRST_TUNING_SEED
 
 K = 10
@@ -41,11 +49,18 @@ class Model:
     train_seconds: float = 0.0
     peak: int = 0
 
-    def learn(self, log: Interactions, rewards: np.ndarray, items: np.ndarray) -> None:
+    def learn(self, log: Interactions, rewards: np.ndarray, everyone: Interactions) -> None:
         """Learn interactions of known users.
 
-        `items` (m,) are the arms of all users' interactions, which `Popularity` and `ItemModelsPolicy` learn too.
+        `Popularity` and `ItemModelsPolicy` learn the arms of all users' interactions `everyone` too, and
+        `RecommenderPolicy` all of these interactions.
         """
+        items = everyone.items
+        if isinstance(self.model, RecommenderPolicy):
+            contexts: Any = Visitors(everyone.users, everyone.times)
+            _, seconds, peak = measure_call(self.model, self.model.learn, contexts, np.ones(len(items)), arm=items)
+            self.seconds, self.peak = self.seconds + seconds, max(self.peak, peak)
+            return
         for users, arms, paid in _batches(log, items, rewards, self.model, self.batch):
             left = np.where((users == UNKNOWN)[:, None], 0.0, self.problem.users[users])
             contexts = Factors(left, self.problem.arms[arms])
@@ -84,7 +99,7 @@ class RecommenderTrial:
             if name not in known:
                 width = problem.users.shape[1]
                 model = Model(problem, policy.build(dim=(width, width), seed=seed), own["batch"])
-                model.learn(problem.warm, rewards(problem.warm), problem.warm.items)
+                model.learn(problem.warm, rewards(problem.warm), problem.warm)
                 model.train_seconds = model.seconds
                 known[name] = model
             self.models.append(known[name])
@@ -98,7 +113,7 @@ class RecommenderTrial:
             for model in {id(model): model for model in self.models}.values():
                 if number < len(model.problem.steps):
                     log = model.problem.steps[number]
-                    model.learn(log.log, self.rewards(log.log), log.items)
+                    model.learn(log.log, self.rewards(log.log), log.everyone)
 
     def rows(self) -> list[dict[str, Any]]:
         """Return rows of each policy: all steps (month "all") for known and for cold users, then every known step.
@@ -159,11 +174,18 @@ def evaluate(policy: Policy, model: Model, step: Step, number: int) -> list[dict
     """Evaluate the lists of one step, and return one point for known users and one for cold users, if there are any."""
     problem, bandit = model.problem, _with_exploration(model.model, policy.params.get("exploration"))
     mean = (0.0 if isinstance(bandit, ItemModelsPolicy) else 1.0) * problem.users.mean(axis=0, keepdims=True)
-    known = problem.users[step.users], step.relevant, [problem.seen[user] for user in step.users]
+    strangers = np.array([UNKNOWN])
+    known = step.users, problem.users[step.users], step.relevant, [problem.seen[user] for user in step.users]
     found = []
-    for users, (left, relevant, seen) in (("known", known), ("cold", (mean, step.cold, [set[int]()]))):
+    for users, (people, left, relevant, seen) in (
+        ("known", known),
+        ("cold", (strangers, mean, step.cold, [set[int]()])),
+    ):
         if relevant:
-            contexts, names = Factors(left, problem.arms), range(len(problem.arms))
+            names = range(len(problem.arms))
+            contexts: Any = Factors(left, problem.arms)
+            if isinstance(bandit, RecommenderPolicy):
+                contexts = Visitors(people, np.zeros(len(people)))
             kept, seconds, peak = measure_call(bandit, bandit.recommend, contexts, K, arms=names)
             unseen = bandit.recommend(contexts, K, arms=names, exclude=seen) if any(seen) else kept
             lists = [each.arms * (1 if users == "known" else len(relevant)) for each in (kept, unseen)]
