@@ -84,7 +84,7 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
     Zadrozny et al. 2003).
 
     Refinements (learner/batch_refinement.py) are for KernelNewton with the logistic loss and without `follow`. If rows
-    drift, `fit` keeps the result of the pass. `partial_fit` and `learn_one` learn every example once.
+    change over time, `fit` keeps the result of its one pass. `partial_fit` and `learn_one` learn every example once.
 
     Examples
     --------
@@ -364,7 +364,7 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
 
     @reading
     def decision_function(self, X: Any) -> np.ndarray:
-        """Return the decisions f.
+        """Return the values f from which classes are predicted.
 
         Parameters
         ----------
@@ -374,7 +374,8 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
         Returns
         -------
         array of shape (n,) or (n, classes)
-            For two classes f, at least 0 for the second class; else one f per class.
+            For two classes one number f a row; the second class is predicted if f is at least 0. For more classes one f
+            for each class, and the class with the largest f is predicted.
         """
         return decide(validate_rows(self, X), self.learners_)
 

@@ -878,12 +878,12 @@ class Bandit(files.Owner):
 
     @reading
     def error_bound(self) -> float:
-        """Return the certified bound on ||A - A_hat||_2 of the design, the largest over all arms.
+        """Return the proven bound on ||A - A_hat||_2 of the design, the largest over all arms.
 
         Returns
         -------
         float
-            The bound; infinite if nothing is certified.
+            The bound; infinite if none is known.
         """
         return self._model.error_bound()
 
@@ -908,9 +908,9 @@ class Bandit(files.Owner):
 
         Notes
         -----
-        The sum begins anew when `exploration` is set. A decision that is learned twice counts twice, one without a
-        reward does not count. With a model for each arm the probability is 1 - K delta for K arms. Each merge adds two
-        sequences of radii, with a delta each.
+        The sum starts again from 0 when `exploration` is set. A decision that is learned twice counts twice. A decision
+        without a reward does not count. With a model for each arm the probability is 1 - K delta for K arms. Each merge
+        adds two sequences of radii, with a delta each.
 
         Examples
         --------

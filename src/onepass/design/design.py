@@ -125,7 +125,7 @@ class Design(files.Owner):
 
     @reading
     def error_bound(self) -> float:
-        """Return a certified bound on ||A - A_hat||_2, including rounding.
+        """Return a proven bound on ||A - A_hat||_2, including rounding (the certificate).
 
         A_hat is the matrix that the state represents, and A the exact one. The bound is zero for `Exact`, and infinite
         if none is known.
@@ -140,7 +140,8 @@ class Design(files.Owner):
     def merge(self, other: "Design") -> Self:
         """Return a design with the rows of this one and of `other`; neither of them changes.
 
-        Raises TypeError for designs whose merged error is not certified, and ValueError if their parameters differ.
+        Raises TypeError for designs without a proven bound on the error after merging, and ValueError if their
+        parameters differ.
         """
         if type(other) is not type(self) or other.params != self.params:
             raise ValueError(
@@ -167,7 +168,7 @@ class Design(files.Owner):
 
     @reading
     def memory_usage(self) -> int:
-        """Bytes of all arrays of the state."""
+        """Return the bytes of all arrays of the state."""
         return state.nbytes(self.state)
 
     def contents(self) -> files.Contents:

@@ -357,12 +357,12 @@ class FrequentDirections(Design):
     dim : int
         Width d of a row, at least 1.
     size : int
-        Number l of directions, from 1 to dim. The sketch is exact while the rank stays below 2 l. Uncompensated, where
-        far more than reg is cut, means of ridge regression on it grow without a bound (docs/sketches.md).
+        Number l of directions, from 1 to dim. The sketch is exact while the rank stays below 2 l. If `compensation` is
+        0 and the sketch cuts off far more than reg, means of ridge regression become far too large (docs/sketches.md).
     reg : float, default 1.0
         Regularization in units of ||x||^2, above 0.
     compensation : float, default 0.0
-        Share of what was cut that joins the ridge, from 0.0 (FD) to 1.0 (robust FD).
+        Share, from 0.0 (FD) to 1.0 (robust FD), of what was cut off that is added to the ridge reg.
     dtype : {"float64", "float32"}, default "float64"
         Dtype of all arrays.
 
@@ -431,7 +431,7 @@ def RobustFrequentDirections(
     reg : float, default 1.0
         Regularization in units of ||x||^2, above 0.
     compensation : float, default 1.0
-        Share of what was cut that joins the ridge, from 0 to 1; 0.5 is the sketch of Luo et al.
+        Share, from 0 to 1, of what was cut off that is added to the ridge reg. 0.5 is the sketch of Luo et al.
     dtype : {"float64", "float32"}, default "float64"
         Dtype of all arrays.
 

@@ -449,12 +449,14 @@ class ProjectorSplitting(Design):
     dim : int
         Width d of a row, at least 1.
     rank : int
-        Rank r, from 1 to dim. The design is exact while rank(X) <= r. Uncompensated, where far more than reg is cut,
-        means of ridge regression on it grow without a bound (docs/sketches.md).
+        Rank r, from 1 to dim. The design is exact while rank(X) <= r. If `compensate` is False and far more than reg is
+        cut off, means of ridge regression become far too large (docs/sketches.md).
     reg : float, default 1.0
-        Regularization in units of ||x||^2 and of the order of the spectrum, above 0.
+        Regularization in units of ||x||^2, above 0. It should be about as large as typical eigenvalues of the sum of x
+        x^T.
     compensate : bool, default False
-        Order by the spectrum of A, and put the mass that was cut back as a multiple of I.
+        True keeps the directions with the largest eigenvalues of A, and adds what is cut off to the ridge as a multiple
+        of I.
     factor : {"symmetric", "cholesky"}, default "symmetric"
         Factor of a batch: the symmetric root, or the triangular one of Shustova et al. algorithm 4. Both are exact
         until something is cut. The symmetric root drops repeated rows of a batch, the triangular one does not.

@@ -43,13 +43,14 @@ class AdaptiveLQR(files.Owner):
     input_cost : array of shape (n_inputs, n_inputs), default None
         Matrix R, symmetric and positive definite. None means the identity.
     optimism : float, default 0.0
-        Factor of the confidence radius, at least 0. With 0.0 the regulator is certainty equivalent. The radius of a row
-        of [A B] is that of `system` if it has a theory, else the size of the noise of its coordinate.
+        Factor, at least 0, of the radius within which systems near the estimate are considered. With 0.0 only the
+        estimate itself is used (certainty equivalence). The radius of a row of [A B] is `system.radius()` if `system`
+        has a `theory`. Otherwise it is the size of the noise of its coordinate.
     input_noise : float, default 1.0
-        Standard deviation s of the input noise of the first step, at least 0.
+        Standard deviation s of the input noise at the first step, at least 0. At step t it is s t^(-1/4).
     gain : array of shape (n_inputs, n_states), default None
-        Gain of the warm-up, with which the system must be stable. None means 0, which is right for systems that are
-        stable without control.
+        Gain of the warm-up. The system must be stable under this gain. None means 0, which is right only if the system
+        is stable without control.
     warm_up : int, default None
         Number of transitions with `gain`, at least 1. None means 10 (n_states + n_inputs).
     seed : int, default 0
@@ -67,10 +68,10 @@ class AdaptiveLQR(files.Owner):
 
     Notes
     -----
-    With optimism the input noise ends with the warm-up. If no Riccati equation has a solution for the confidence set,
-    the certainty-equivalent gain serves; if it has none for the estimate either, the gain stays. No theorem covers the
-    combination with heavy-tailed noise. A step costs that of `system` and a determinant; a new gain about 10 ms for
-    three states.
+    With optimism there is no input noise after the warm-up. If the Riccati equation of the confidence set has no
+    solution, the gain for the estimate is used. If that has no solution either, the gain stays as it is. No theorem
+    covers the combination with heavy-tailed noise. A step costs a step of `system` and a determinant. A new gain takes
+    about 10 ms for three states.
 
     References
     ----------

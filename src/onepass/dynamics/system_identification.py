@@ -49,7 +49,7 @@ class Ellipsoid(NamedTuple):
     precision : array of shape (n_states + n_inputs, n_states + n_inputs)
         V.
     radius : float
-        Radius beta, infinite where none is known.
+        Radius beta; infinite if none is known.
     """
 
     center: np.ndarray
@@ -91,15 +91,16 @@ class SystemIdentification(files.Owner):
     epsilon : float, default 1.0
         As for `OnePassHuber`: moments of the noise of order 1 + epsilon are finite.
     nu : float, default None
-        As for `OnePassHuber`: size of the noise of every coordinate, above 0. None means that each coordinate estimates
-        its own. Ridge regression takes none.
+        Size of the noise of every coordinate, above 0, as for `OnePassHuber`. None estimates it for each coordinate. It
+        must be None for ridge regression.
     horizon : int, default None
-        As for `OnePassHuber`: total number of rows to come. None means any number.
+        Total number of transitions to come, at least 1, as for `OnePassHuber`. None allows any number.
     parameter_bound : float, default None
-        S, above 0: every row of [A B] has at most this length. None means no bound, and beside `theory` its own.
+        S, above 0: every row of [A B] has at most this length. None means no bound. It must be None beside `theory`,
+        which has its own `parameter_bound`.
     theory : Theory, default None
-        Constants of the confidence ellipsoid, which then holds for all coordinates in all rounds with probability
-        1 - theory.delta. None means that no radius is known.
+        Constants of the confidence ellipsoid, which then holds for all coordinates in all rounds with probability 1 -
+        theory.delta. With None no radius is known.
 
     Raises
     ------
@@ -108,9 +109,10 @@ class SystemIdentification(files.Owner):
 
     Notes
     -----
-    A step of "huber" costs one solve and one append of the design, and O(n (n + m)) beside them. It equals n
-    independent `OnePassHuber` on the same rows. The radius needs ||[x; u]|| <= theory.row_bound in every row and
-    ||theta_i|| <= theory.parameter_bound for every row of [A B]. It becomes infinite when a row is longer.
+    A step of "huber" costs one solve and one append of the design, and O(n (n + m)) further operations. The estimates
+    equal those of n independent `OnePassHuber` on the same rows. The radius needs ||[x; u]|| <= theory.row_bound in
+    every row and ||theta_i|| <= theory.parameter_bound for every row of [A B]. It becomes infinite when a row is
+    longer.
 
     References
     ----------
@@ -217,8 +219,8 @@ class SystemIdentification(files.Owner):
         next_x : array of shape (n_states,) or (n, n_states)
             States that followed.
         nu : float or array of shape (n,), default None
-            Size of the noise of each transition, the largest over coordinates, above 0. None means that of the
-            constructor, which must be given where this one is.
+            Size of the noise of each transition, above 0: the largest of all coordinates. It can be given only if the
+            constructor was given a `nu`. None means the constructor's `nu`.
 
         Returns
         -------
@@ -291,8 +293,8 @@ class SystemIdentification(files.Owner):
         Returns
         -------
         ndarray of shape (n_states,)
-            `nu` where it was given, else robust running scales; for ridge regression the root mean square of its
-            residuals. 0 where nothing is known yet.
+            `nu` if it was given, else a robust running estimate. For ridge regression, the root mean square of the
+            residuals. 0 if nothing is known yet.
         """
         return responses.noise_scales(self._state, self._squares)
 
@@ -309,7 +311,10 @@ class SystemIdentification(files.Owner):
 
     @reading
     def radius(self) -> float:
-        """Return beta: every row of [A B] is off by at most beta in the norm of V, in all rounds, with 1 - delta.
+        """Return beta, the radius of the confidence ellipsoid of every row of [A B].
+
+        With probability 1 - theory.delta, every estimated row of [A B] is within beta of the true row in all rounds.
+        Distances are measured in the norm of V.
 
         Returns
         -------

@@ -56,7 +56,7 @@ class StepData(NamedTuple):
 
 
 class OptimisticValueIteration:
-    """LSVI-UCB for episodes of fixed length, whose rewards may have heavy tails.
+    """Optimistic value iteration (LSVI-UCB) for episodes of fixed length, whose rewards may have heavy tails.
 
     Parameters
     ----------
@@ -69,16 +69,17 @@ class OptimisticValueIteration:
     epsilon : float, default 1.0
         As for `OnePassHuber`: moments of the noise of order 1 + epsilon are finite.
     nu : float, default None
-        As for `OnePassHuber`: size of the noise of rewards, above 0. None means that it is estimated.
+        Size of the noise of rewards, above 0, as for `OnePassHuber`. None estimates it.
     reward_bound : float, default 1.0
         Largest mean of a reward, above 0. Means are assumed to be at least 0. Noise may be of any size.
     exploration : float, default 3.0
-        Multiplier beta of the reward's width, in units of the noise for "huber" and of rewards for "ridge", at
-        least 0.
+        Multiplier beta, at least 0, of the width of a predicted reward. Its unit is the size of the noise for "huber",
+        and a unit of reward for "ridge".
     value_exploration : float, default 0.3
-        Multiplier beta_P in units of (H - h - 1) reward_bound, the range of the next value, at least 0.
+        Multiplier beta_P, at least 0, of the width of the predicted value of the next state. At step h, counted from 0,
+        its unit is (H - h - 1) reward_bound, the largest value of the next state.
     reg : float, default 1.0
-        Ridge of both regressions, above 0.
+        Ridge penalty, above 0, of the regressions of rewards and of values.
 
     Raises
     ------
@@ -87,9 +88,9 @@ class OptimisticValueIteration:
 
     Notes
     -----
-    The default multipliers are no theorem's, which are too large to be of use: `jin_multiplier` has theirs. A decision
-    costs O(A m^2) for A actions, a new plan O(K A m^2) for each step and K transitions. Memory grows by A m numbers for
-    every transition.
+    The default multipliers are far smaller than those of the theorem, which are too large to be of use.
+    `jin_multiplier` computes the theorem's. A decision costs O(A m^2) for A actions. A new plan costs O(K A m^2) for
+    each step, with K transitions. Memory grows by A m numbers for every transition.
 
     References
     ----------
@@ -153,7 +154,7 @@ class OptimisticValueIteration:
         return Ridge(design)
 
     def decide(self, step: int, phis: Any) -> int:
-        """Choose the action of largest optimistic value; the first of equals. Nothing changes.
+        """Choose the action of the largest optimistic value, and the first of equal ones. Nothing changes.
 
         Parameters
         ----------
@@ -175,7 +176,7 @@ class OptimisticValueIteration:
         return int(np.argmax(self.values(step, phis)))
 
     def values(self, step: int, phis: Any) -> np.ndarray:
-        """Return Q_h of every action, as the present plan has it.
+        """Return the optimistic value Q_h of every action at step h, under the present plan.
 
         Parameters
         ----------
@@ -209,9 +210,9 @@ class OptimisticValueIteration:
         reward : float
             Reward.
         next_phis : array of shape (A, dim), default None
-            Features of the next state with every action. None where the episode has ended, as after the last step.
+            Features of the next state with every action. None if the episode has ended, as it has after the last step.
         nu : float, default None
-            Size of the noise of this reward, for "huber" alone.
+            Size of the noise of this reward, above 0. Only "huber" accepts it.
 
         Raises
         ------
@@ -328,7 +329,7 @@ def jin_multiplier(n_steps: int, dim: int, n_episodes: int, delta: float, consta
     delta : float
         Probability of failure, above 0 and below 1.
     constant : float, default 1.0
-        Absolute constant c of the theorem, above 0, which is not printed.
+        Absolute constant c of the theorem, above 0. The paper does not print it.
 
     Returns
     -------

@@ -260,9 +260,11 @@ class OnePassGLM(Estimator):
         The family of rewards: clicks with rewards from 0 to 1, counts from 0, or any rewards. A family of your own is
         described in families.py.
     step : float, optional
-        The step size eta, above 0. Defaults to 1.0, and to 1 + R L S beside `theory`.
+        The step size eta, above 0. Defaults to 1.0, and to 1 + R L S beside `theory`, with its `row_bound` L and
+        `parameter_bound` S. R is a constant of the family with |mu''| <= R mu': 1 for clicks and counts, 0 for
+        "identity".
     parameter_bound : float, optional
-        S, above 0: the ball ||theta|| <= S. By default there is no ball, and beside `theory` its own.
+        S, above 0: the estimate is kept in the ball ||theta|| <= S. By default there is no ball. `theory` has its own.
     implicit : bool, optional
         If True, a step minimizes the loss itself, which cannot overshoot. If False, it minimizes the loss's expansion,
         as the proof does. Defaults to True without a ball and to False with one.
@@ -270,7 +272,7 @@ class OnePassGLM(Estimator):
         Above 0: a reward moves x^T theta by at most step * clip widths of x. By default steps are not clipped. It is
         meant for counts with outliers. Clicks have none, and from 1 / sqrt(reg) on no click is ever clipped.
     theory : Theory, optional
-        Takes eta and the ball from the theorem. By default there is no theoretical radius. It needs
+        Use the step size and the ball of the theorem, which gives a proven radius. By default there is none. It needs
         reg > 2 S L^3 R eta max mu', (1 + S) S / 2 for clicks and L = 1; twice that is a good choice.
 
     Raises

@@ -91,7 +91,8 @@ class RegressedGLM(Estimator):
         The family of rewards: clicks with rewards from 0 to 1, counts from 0, or any rewards. A family of your own is
         described in families.py.
     parameter_bound : float, default 3.0
-        S, above 0: the ball ||theta|| <= S of the online learner. It determines kappa.
+        S, above 0: the online learner keeps its parameter in the ball ||theta|| <= S. Its steps are 1 / kappa, where
+        kappa is the smallest slope mu' in this ball.
 
     Raises
     ------

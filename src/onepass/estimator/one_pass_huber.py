@@ -265,22 +265,23 @@ class OnePassHuber(Estimator):
     horizon : int, optional
         Total number of rows to come, at least 1. By default the estimator works for any number of rows.
     radius : float, default 0.0
-        Radius of a practical guard of rho, at least 0. With 0.0 there is no guard, because a guard takes weight from
-        the first rows, clean ones too. Wang et al. have beta there.
+        Number, at least 0, that replaces the radius beta in Wang et al.'s lower bound of rho. A row has weight 1 /
+        rho^2. With 0.0 rho has no such bound, because the bound reduces the weight of the first rows, clean ones too.
     clip : float, optional
-        Factor of tau_0, above 0. Defaults to 0.02, and to 1.0 beside `theory`.
+        Factor, above 0, of Wang et al.'s threshold tau_0. Residuals beyond the threshold are clipped. Defaults to 0.02,
+        and to 1.0 beside `theory`.
     floor : float, optional
-        Least value of tau, in deviations sqrt(1 + w^2) of a prediction, at least 0. Defaults to 3.0, beyond which
-        Gaussian noise hardly ever lies, and to 0.0 beside `theory`.
+        Least value of the threshold, at least 0, in standard deviations of a predicted reward. Defaults to 3.0, because
+        Gaussian noise is hardly ever larger, and to 0.0 beside `theory`.
     step : float, optional
-        The factor a, above 0. Defaults to 1.0, which makes the unclipped update ridge regression and was better in
-        measurements, and to 4.0 beside `theory`.
+        Divisor a, above 0, of the weight of a row. Defaults to 1.0, which makes the unclipped update ridge regression
+        and was better in measurements, and to 4.0 beside `theory`.
     parameter_bound : float, optional
-        S, above 0: the ball ||theta|| <= S. By default there is no ball, and beside `theory` its own.
+        S, above 0: the estimate is kept in the ball ||theta|| <= S. By default there is no ball. `theory` has its own.
     theory : Theory, optional
-        Wang et al.'s constants instead of `radius`, `clip` and `floor`, and its ball. Its radius then holds in all T
-        rounds with probability 1 - theory.delta (Wang et al.'s delta is theory.delta / 4, in tau_0 as in the radius;
-        its choice 1 / (8T) is theory.delta = 1 / (2T)).
+        Use Wang et al.'s constants instead of `radius`, `clip` and `floor`, and the ball of `theory.parameter_bound`.
+        The confidence radius then holds in all T rounds with probability 1 - theory.delta (Wang et al.'s delta is
+        theory.delta / 4, in tau_0 as in the radius; its choice 1 / (8T) is theory.delta = 1 / (2T)).
 
     Raises
     ------

@@ -72,7 +72,7 @@ class OnePassMedian(Estimator):
     repeats : int, optional
         Number of plays of an arm in a row, at least 1. Defaults to ceil(16 log(4T / delta)) with delta = 1 / (8T).
     parameter_bound : float, optional
-        S, above 0: the ball ||theta|| <= S. By default there is no ball.
+        S, above 0: the estimate is kept in the ball ||theta|| <= S. By default there is no ball.
 
     Raises
     ------

@@ -78,7 +78,7 @@ class OnePassTruncation(Estimator):
     clip : float, default 1.0
         Factor of the threshold, above 0. The paper has 1.0.
     parameter_bound : float, optional
-        S, above 0: the ball ||theta|| <= S. By default there is no ball.
+        S, above 0: the estimate is kept in the ball ||theta|| <= S. By default there is no ball.
 
     Raises
     ------

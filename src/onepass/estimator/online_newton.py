@@ -186,8 +186,8 @@ class OnlineNewton(Estimator):
     design : Design
         Any design. It is copied.
     step : float, default 1.0
-        The factor a, above 0. With 1.0 it is ridge regression where the design is exact. No radius is known for other
-        values.
+        Divisor a, above 0, of the weight of a row. With 1.0 and an exact design it is ridge regression. No radius is
+        known for other values.
 
     Raises
     ------

@@ -67,7 +67,7 @@ def radius_of_ridge(
 
 @savable
 class Ridge(Estimator):
-    """Ridge regression on `design`, e.g. ``Ridge(Exact(dim=20, reg=1.0))``; regularization lives in the design.
+    """Ridge regression on `design`, e.g. ``Ridge(Exact(dim=20, reg=1.0))``; the design's `reg` is the penalty.
 
     Parameters
     ----------

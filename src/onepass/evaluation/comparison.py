@@ -94,7 +94,7 @@ class Difference:
     name : str
         Name of the candidate.
     gain : float
-        Mean of D, in units of rewards per decision.
+        Estimated gain over the present policy, in units of rewards per decision.
     limits : Interval
         Limits of the gain that hold at every time.
     fixed_sample : Interval or None
@@ -257,7 +257,7 @@ def compare(
     reward_range : tuple of float, default (0.0, 1.0)
         Least and largest possible reward.
     level : float, default 0.95
-        Probability that no candidate is called better that is not, above 0 and below 1.
+        Probability, above 0 and below 1, that every candidate that is called better is better.
     weight_bound : float, default None
         Largest possible weight, at least 1. None: taken from the log, as for `evaluate`.
     model : regressor, default None

@@ -46,7 +46,7 @@ class Estimate:
     value : float
         Estimate, NaN if no row has a model that it needs.
     deviation : float
-        Standard error on a fixed log; for DM the error that DR finds in it.
+        Standard error on a fixed log. For "dm" it is the error of the model that "dr" finds.
     knob : float or None
         Parameter of the estimator, if it has one.
     normal : Interval
@@ -69,8 +69,8 @@ class Evaluation:
     diagnosis : Diagnosis
         Diagnosis of the policy's weights.
     value : float or None
-        Estimate by DR if requested, else by SNIPS, IPS, or the first estimator (see `estimator`). None if the log is
-        refused.
+        Estimate by "dr" if requested, else by "snips", else by "ips", else by the first estimator (see `estimator`).
+        None if the log is refused.
     limits : Interval
         Intersection of the limits that hold at any time, whatever the logger learned.
     estimates : dict of str to Estimate
@@ -217,7 +217,10 @@ def evaluate(
     reward_range : tuple of float, default (0.0, 1.0)
         Least and largest possible reward. Limits rest on it.
     estimators : iterable of str, default ("ips", "snips", "dm", "dr")
-        Names, of `onepass.evaluation.ESTIMATORS`. Knobs are chosen by SLOPE.
+        Names of estimators, from `onepass.evaluation.ESTIMATORS`. Weights are probability under the policy divided by
+        probability under the logger. "ips" is the mean of weight times reward, "snips" divides it by the mean weight,
+        "dm" is the mean reward predicted by a model, and "dr" corrects "dm" by weighted prediction errors. The
+        parameter of an estimator that has one is chosen by the method SLOPE (Su, Srinath and Krishnamurthy 2020).
     model : regressor, default None
         Reward model for estimators that use one: a scikit-learn regressor, `RidgeModel(...)`, or None for
         `RidgeModel()`, ridge regression per arm. It predicts a row from the blocks before. Rows of the first block have

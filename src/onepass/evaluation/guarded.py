@@ -31,7 +31,8 @@ from onepass.foundation.rw_lock import composite, reading
 class Guarded(files.Owner):
     """Bandit that earns at least (1 - loss) of what a baseline would have earned, at every time.
 
-    It starts as the baseline. Every reward buys deviations, and evidence that the bandit is better opens it.
+    It starts as the baseline. Rewards that it has earned allow it to deviate from the baseline. The more evidence there
+    is that the bandit is better, the more often the bandit decides.
 
     Parameters
     ----------
@@ -64,7 +65,8 @@ class Guarded(files.Owner):
     Notes
     -----
     The promise is about the rewards of the very requests that came: rewards r(a) of all arms are fixed, and only the
-    arm is drawn. Arms other than the baseline's have probability 0 while q = 0, so a log has no support for them there.
+    arm is drawn. While the bandit's share is 0, arms other than the baseline's have probability 0. Nothing can be
+    estimated about them from that part of a log.
 
     Examples
     --------
@@ -129,7 +131,7 @@ class Guarded(files.Owner):
         Returns
         -------
         Decision
-            The chosen arm. Its probabilities are those of the mixture m.
+            The chosen arm. Its probabilities are those of the mixture of bandit and baseline.
 
         Raises
         ------

@@ -13,19 +13,19 @@ from onepass.foundation.registry import savable
 @savable
 @dataclass(frozen=True, kw_only=True)
 class Theory:
-    """Radius under which the papers prove their regret, times `scale`.
+    """Multiplier of widths (the radius) for which the papers prove their regret, times `scale`.
 
     Parameters
     ----------
     noise : float, default 1.0
         R: rewards are R-sub-Gaussian about their mean. Estimators for heavy tails use their `nu` or `moment` instead.
     parameter_bound : float, default 1.0
-        H, at least ||theta_*||.
+        Bound on the length ||theta_*|| of the true parameter, above 0.
     row_bound : float, default 1.0
-        L, at least ||x|| of every row.
+        Bound on the length ||x|| of every row, above 0.
     delta : float, default 0.01
-        The confidence ellipsoid holds in all rounds with probability 1 - delta. An estimator whose theorem spends
-        several deltas gets shares of this one.
+        The confidence ellipsoid holds in all rounds with probability 1 - delta. If the theorem of an estimator has
+        several probabilities of failure, they add up to this one.
     scale : float, default 1.0
         Factor of the radius. Its constants are large: tune it.
 
@@ -36,9 +36,9 @@ class Theory:
 
     Notes
     -----
-    Nothing proves the radius behind a random projection, nor for projector splitting once something was truncated. With
-    models per arm the guarantee is about every arm by itself: the ellipsoids of K arms hold together with probability
-    1 - K delta. To cover all arms at once, pass delta / K.
+    The radius is not proved for rows after a random projection, and not for projector splitting once something was
+    truncated. With models per arm the guarantee is about every arm by itself: the ellipsoids of K arms hold together
+    with probability 1 - K delta. To cover all arms at once, pass delta / K.
     """
 
     noise: float = 1.0

@@ -89,8 +89,9 @@ class Thompson(Exploration):
     Parameters
     ----------
     exploration : float or Theory or None, default None
-        Multiplier beta, any finite number. None takes 0.03, since a draw explores with its whole length where a width
-        explores with one direction's. In a kernel bandit None takes 0.6 deviations of the posterior, 0.6 sqrt(reg).
+        Multiplier beta, any finite number. None means 0.03, which is less than the 0.1 of `UCB`, because a draw
+        deviates in all directions at once. In a kernel bandit None means 0.6 sqrt(reg), which is 0.6 standard
+        deviations of the posterior.
     draws : int, default 100
         Number M of draws, at least 1. An arm's probability is a multiple of 1 / M before `uniform_share`.
     uniform_share : float, default 0.001
@@ -105,8 +106,8 @@ class Thompson(Exploration):
 
     Notes
     -----
-    Source: Thompson (1933), Agrawal and Goyal (2013) for linear rewards. That the acting draw is one more is our own
-    addition.
+    Source: Thompson (1933), Agrawal and Goyal (2013) for linear rewards. The arm is drawn from the shares by a random
+    number of its own. This is our addition: the probabilities are then exact.
     """
 
     exploration: float | Theory | None = None
@@ -131,8 +132,8 @@ class SingleDrawThompson(Exploration):
     Parameters
     ----------
     exploration : float or Theory or None, default None
-        Multiplier beta, any finite number. None takes 0.1; in a kernel bandit, 0.6 deviations of the posterior, 0.6
-        sqrt(reg).
+        Multiplier beta, any finite number. None means 0.1. In a kernel bandit None means 0.6 sqrt(reg), which is 0.6
+        standard deviations of the posterior.
 
     Raises
     ------
@@ -142,8 +143,8 @@ class SingleDrawThompson(Exploration):
     Notes
     -----
     Given the draw, the probability of the arm is 1 and that of all others 0. It has no usable propensity: nothing can
-    be evaluated from such a log. The law of the arms is that of `Thompson` with uniform_share 0, at a hundredth of the
-    draws.
+    be evaluated from such a log. Over many draws, arms are played as often as under `Thompson` with uniform_share 0. A
+    decision takes one draw, not a hundred.
     """
 
     exploration: float | Theory | None = None

@@ -36,10 +36,11 @@ class FeatureMap(files.Owner, ABC):
     Attributes
     ----------
     certified : bool
-        True if the model is about z, so that certificates of a design of rows z are passed on. False for maps drawn at
-        random in place of x or of a kernel (what the draw loses is in no certificate) and for maps that move.
+        True if a design's certificate, which is the proven error bound `error_bound()`, also holds with this map. False
+        for random maps that replace x or a kernel, because the bound does not cover the error of the draw. False also
+        for maps that change as they learn.
     repeatable : bool
-        True if a row gives the same bits of z at any time, whatever rows stand beside it.
+        True if a row always gives exactly the same z, at any time and beside any other rows.
     sides : tuple of int or None
         Widths (d_u, d_a) of x = (u, v) where contexts may be given as `Factors(u, v)`, or None.
     factors : FactorWidths or None

@@ -92,8 +92,8 @@ def make_fourier(size: int, dim: int, width: float, seed: int) -> FourierState:
 class Fourier(FeatureMap):
     """Random Fourier features, z = sqrt(2 / size) [cos(W x), sin(W x)].
 
-    z(x)^T z(y) approximates the kernel `RBF`, exp(-||(x - y) / length_scale||^2 / 2), wherever x is. Frequencies of no
-    other kernel are known here; `Nystrom` takes any kernel.
+    z(x)^T z(y) approximates the kernel `RBF`, exp(-||(x - y) / length_scale||^2 / 2), wherever x is. No other kernel is
+    supported; `Nystrom` takes any kernel.
 
     Parameters
     ----------
@@ -113,7 +113,8 @@ class Fourier(FeatureMap):
 
     Notes
     -----
-    Certificates do not survive (the draw's error is in none). A row costs O(size dim), and memory is O(size dim).
+    The map is not certified: a design's proven error bound, `error_bound()`, does not cover the error of the random
+    draw. A row costs O(size dim), and memory is O(size dim).
 
     Examples
     --------

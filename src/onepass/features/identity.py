@@ -51,7 +51,8 @@ class Identity(FeatureMap):
 
     Notes
     -----
-    Certificates survive. No cost, no memory.
+    The map is certified: a design's proven error bound, `error_bound()`, also holds with this map. It has no cost and
+    takes no memory.
 
     Examples
     --------

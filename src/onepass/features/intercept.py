@@ -47,7 +47,7 @@ class Intercept(FeatureMap):
 
     Notes
     -----
-    Certificates survive.
+    The map is certified: a design's proven error bound, `error_bound()`, also holds with this map.
 
     Examples
     --------

@@ -136,12 +136,12 @@ class RBF(Stationary):
 @savable
 @dataclass(frozen=True)
 class Matern(Stationary):
-    """Matern kernel, of draws with 0, 1 or 2 derivatives (Rasmussen and Williams, 4.14).
+    """Matern kernel, whose random functions have 0, 1 or 2 derivatives (Rasmussen and Williams, 4.14).
 
     Parameters
     ----------
     nu : {0.5, 1.5, 2.5}, default 2.5
-        Smoothness.
+        Smoothness: 0.5, 1.5 and 2.5 mean 0, 1 and 2 derivatives.
     length_scale : float or sequence of float, default 1.0
         Length scale in the unit of x, above 0: one number, or one per feature, (d,).
 

@@ -102,8 +102,9 @@ class Nystrom(FeatureMap):
 
     Notes
     -----
-    Computed in float64. Certificates survive: they are about rows z. A row costs O(size (dim + size)); on a sketched
-    design of l directions an arm costs O(m^2 + m l) a round.
+    Features are computed in float64. The map is certified: a design's proven error bound, `error_bound()`, also holds
+    with this map. A row costs O(size (dim + size)); on a sketched design of l directions an arm costs O(m^2 + m l) a
+    round.
 
     Examples
     --------

@@ -82,8 +82,8 @@ class OuterProduct(FeatureMap):
 
     Notes
     -----
-    Certificates survive. A row costs O(left right) where z is formed; a bandit that has this map alone scores without
-    forming it.
+    The map is certified: a design's proven error bound, `error_bound()`, also holds with this map. A row costs O(left
+    right) where z is formed; a bandit that has this map alone scores without forming it.
 
     Examples
     --------

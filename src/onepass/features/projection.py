@@ -42,8 +42,8 @@ def transform_projection(state: GaussianProjectionState, rows: np.ndarray) -> np
 class GaussianProjection(FeatureMap):
     """Gaussian random projection z = R x with R (size, dim) of N(0, 1 / size) entries.
 
-    Norms and angles survive up to about sqrt(log n / size) (Johnson and Lindenstrauss 1984), in expectation;
-    certificates and radii do not.
+    Norms and angles survive up to about sqrt(log n / size) (Johnson and Lindenstrauss 1984), in expectation. No radius
+    and no error bound of a design covers the error of the projection.
 
     Parameters
     ----------

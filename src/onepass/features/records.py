@@ -96,10 +96,11 @@ class Records(files.Owner):
         missing number then counts as the mean. The result is 0 as long as all numbers have been the same, and where the
         dictionary has no place for the number. By default numbers stay as they are.
     bands : int, default 0
-        Number of values of a number that get a place of their own beside the number's place, at most 256. These are the
-        first values learned, as long as half of the places are free. Values between them are shared out. A number that
-        soon has more values, or has fewer than three, stays one place, as vectors and times do
-        (`onepass.features.bands`). With 0 all numbers stay one place.
+        Largest number of bands of a number, from 0 to 256. A band is a place for one value of the number, beside the
+        place of the number itself. The first values learned get bands, as long as half of all places are free. A value
+        between two bands counts partly for each. A number has no bands while it has fewer than three values, or if it
+        soon has more than `bands` values. Vectors and times have none (`onepass.features.bands`). With 0 no number has
+        bands.
     seed : int, default 0
         Seed of the hash, at least 0.
 

@@ -102,7 +102,7 @@ class Standardize(FeatureMap):
 
     Notes
     -----
-    Certificates do not survive. A row costs O(dim).
+    The map is not certified, because it changes as it learns. A row costs O(dim).
 
     Examples
     --------

@@ -53,7 +53,7 @@ def transform_row_unit_length(state: UnitLengthState, x: np.ndarray, z: np.ndarr
 class UnitLength(FeatureMap):
     """Rows scaled to one length: z = length x / ||x||, and 0 for x = 0.
 
-    For rows whose lengths say how much was seen and not what, as users' tastes do.
+    Use it if the length of a row says how much was seen, and only its direction says what, such as a user's tastes.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ class UnitLength(FeatureMap):
 
     Notes
     -----
-    Certificates survive.
+    The map is certified: a design's proven error bound, `error_bound()`, also holds with this map.
 
     Examples
     --------

@@ -28,9 +28,9 @@ SHOWN = 5  # terms that `str` shows
 
 
 class Reason(NamedTuple):
-    """One term of a decision, and its contribution to f.
+    """One term of a learner's prediction f, and its contribution to f.
 
-    Contribution is value times weight, with two exceptions. A column of `KernelNewton`'s linear part contributes
+    The contribution is value times weight, with two exceptions. A column of `KernelNewton`'s linear part contributes
     relative to the column's mean. A frequency has an angle as its value and an amplitude as its weight, and contributes
     the wave's value at the row.
 
@@ -54,12 +54,12 @@ class Reason(NamedTuple):
 
 
 class Reasons(NamedTuple):
-    """A row's decision f and the terms that add up to it.
+    """Prediction f of a learner for one row, and the terms that add up to it.
 
     Parameters
     ----------
     decision : float
-        The decision f.
+        The prediction f. In classification its sign is the predicted class.
     terms : tuple of Reason
         The terms, the largest contribution first.
     """

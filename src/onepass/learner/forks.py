@@ -131,11 +131,11 @@ class FORKS(Learner):
     step : float, default 0.2
         Step size eta, above 0.
     alpha : float, default 0.01
-        Regularization, above 0: A is alpha I before the first loss and after a reset.
+        Regularization, above 0: the matrix A of the Newton step is alpha I before the first loss and after a reset.
     curvature : float, default 0.04
-        Curvature sigma, at least 0.
+        Factor sigma, at least 0: each loss with gradient g adds sigma g g^T to A.
     decaying_curvature : float, default 0.0
-        Decaying curvature eta, at least 0.
+        Factor eta, at least 0: the t-th loss since a reset also adds eta / sqrt(t) g g^T to A.
     count : {"losses", "examples"}, default "losses"
         Unit of update_every. With "examples" every update_every-th example joins the sketches, with a loss or without,
         as Wen, Zhang et al. write; their program counts losses.

@@ -94,37 +94,41 @@ class KernelNewton(Learner):
         A design of dim rank + 2, or size + 2 for Fourier features, in float64, with its own reg, the penalty on
         ||w||^2. Defaults to an exact design, and to a sketch for wide rows.
     reg : float, optional
-        Penalty of the default design, above 0. Defaults to 0.1, for the logistic loss times the power of 1/4 nearest
-        4 p (1 - p), p the share of a class among the first examples, and to a quarter or a sixteenth of that where
-        their loss is less.
+        Penalty of the default design, above 0. Defaults to 0.1. For the logistic loss 0.1 is multiplied by the power of
+        1/4 nearest to 4 p (1 - p), where p is the share of a class among the first examples. A quarter and a sixteenth
+        of this are tried as well, and taken if the loss on the first examples is smaller.
     linear : bool, optional
         Include a linear part. Defaults to True unless a design is given, whose dim is columns + rank + 2 with a linear
-        part. Where rows have more than 400 columns, nine in ten of their entries zero, it replaces the map.
+        part. If rows have more than 400 columns and over nine in ten of their entries are zero, the linear part
+        replaces the map.
     gain : float, optional
-        Root mean square length of the linear part, above 0. Defaults to a choice among 0.5, 1, 2, 4 (twice that for the
-        logistic loss, and without a map): it grows until the next is no better on the first examples.
+        Root mean square length of the linear part, above 0. By default 0.5, 1, 2 and 4 are tried in this order on the
+        first examples (twice these values for the logistic loss, and without a map). The first value that is not worse
+        than the next one is taken.
     sketch : int, optional
         Rows of the sketch (robust Frequent Directions), at least 2. A sketch serves as the design if none is given and
         columns + rank + 2 is above 600. Defaults to 128, and to 64 where rows are hashed.
     columns : int, default 1024
-        Number of columns after hashing, at least 2. Rows four times as wide and wider are hashed into so many columns,
-        each with a sign (a count sketch, by `seed`), before anything else. Sparse rows cost their non-zeros.
+        Number of columns after hashing, at least 2. Rows more than four times as wide are first hashed into this many
+        columns, with random signs drawn by `seed` (a count sketch). Sparse rows cost time for their non-zeros only.
     width : float, optional
         Width of the kernel, above 0, in standard deviations if `standardize`. Defaults to the median distance.
     width_factor : float, default 1.0
         Factor of the width, above 0.
     standardize : bool, default True
-        Divide features by their standard deviations and cut them where they leave their range by half of it.
-        For regression also learn (y - mean) / deviation, of which loss_width is then a multiple.
+        Divide columns by their standard deviations. Values that leave the range of the first examples by more than half
+        of it are limited. For regression also standardize the targets; loss_width is then in standard deviations of the
+        targets.
     recent : bool, default True
-        Let the example before vote.
+        True adds a feature for the previous example: its target times a kernel of its distance to the row. It helps on
+        streams in which examples repeat.
     follow : bool, default False
-        Choose half of the landmarks again where most of the last warm_up rows are at places never seen and this helps
-        (landmark_refresh.py). These rows are then kept. Only for "nystrom".
+        Choose half of the landmarks again if most of the last warm_up rows are far from all landmarks, and if this
+        improves predictions (landmark_refresh.py). The learner then keeps these rows in memory. Only for "nystrom".
     memory : float or None, default 20.0
-        Number of examples that weigh in a direction, above 0. An example counts half after 0.69 memory examples of that
-        direction, and a direction that is not seen is not forgotten (docs/forgetting.md). None keeps all examples, for
-        streams that stand still.
+        Number of examples, above 0, that count in each direction of the features. An example counts half after 0.69
+        memory examples of that direction, and a direction that is not seen is not forgotten (docs/forgetting.md). None
+        forgets nothing, which is right for streams that do not change.
     warm_up : int, optional
         Number of first examples that decide on scale, width and landmarks, at least 2. Defaults to 4 size.
     loss : str, default "squared_hinge"

@@ -448,7 +448,7 @@ class Validation(NamedTuple):
     mistakes : array of shape (n,)
         Mistake of every example, 0 or 1; for regression its squared error.
     decisions : array of shape (n,) or (n, classes)
-        Decision f on every example before it was learned.
+        Prediction f for every example before it was learned. In classification its sign is the predicted class.
     microseconds_per_example : float
         Time of deciding and learning, input checks included, compilation not.
     """

@@ -273,9 +273,10 @@ class PROSNKONS(Learner):
     step : float, default 0.2
         Step size eta, above 0.
     alpha : float, default 0.01
-        Regularization of the Newton step, above 0: A is alpha I before the first loss and after a reset.
+        Regularization of the Newton step, above 0: the matrix A of the Newton step is alpha I before the first loss and
+        after a reset.
     curvature : float, default 0.04
-        Curvature sigma of the Newton step, at least 0.
+        Factor sigma, at least 0: each loss with gradient g adds sigma g g^T to the matrix A of the Newton step.
     bound : float, default 1.0
         Bound C, above 0: |f| <= C after a step. Targets of regression must lie within it.
     oversampling : float, default 1.0

@@ -787,12 +787,12 @@ class Model(files.Owner, ABC):
         return self.encode(decision.context.reshape(len(decision.arms), -1), tuple(decision.arms))
 
     def error_bound(self) -> float:
-        """Return a certified bound on ||A - A_hat||_2.
+        """Return a proven bound on ||A - A_hat||_2.
 
         Returns
         -------
         float
-            The bound. Default: infinity, nothing is certified.
+            The bound. Default: infinity, which means that none is known.
         """
         return float("inf")
 

@@ -44,21 +44,25 @@ def GLBOMD(
         Distribution of the rewards: "logistic" for clicks (rewards from 0 to 1), "poisson" for counts (from 0),
         "identity", or a family of your own (`onepass.estimator.families`).
     design : Design, default None
-        Design as wide as the rows that are learned. A sketch makes a round O(dim size). None means `Exact`.
+        Design as wide as the rows that are learned. With a sketch of `size` rows, a round costs O(dim size) operations.
+        None means `Exact`.
     reg : float, default None
-        Ridge of the exact design, above 0, in units of mu' ||x||^2. None means 0.3, and under `Theory` at least
-        twice the least value of its theorem. Must be None if `design` is given.
+        Ridge of the exact design, above 0, in units of mu' ||x||^2. None means 0.3. With `Theory` it means at least
+        twice the smallest value that the theorem allows. Must be None if `design` is given.
     exploration : float, Theory or Exploration, default 0.4
-        A number is beta, the multiplier of the width; below 0 is pessimism. `Theory` for the proved radius,
-        step and ball. Any other rule, such as `InverseGap()`, replaces the recipe's own.
+        A number is beta, the multiplier of the width in score = mean + beta width. Below 0 the bandit avoids arms of
+        which it knows little. `Theory` takes the multiplier, the step size and the ball for which the regret is proved.
+        Any other rule, such as `InverseGap()`, replaces the recipe's own.
     step : float, default None
-        Step size eta, above 0. None means 1, and 1 + R L S under `Theory`.
+        Step size eta, above 0. None means 1. With `Theory` None means 1 + R L S: L is its `row_bound`, S its
+        `parameter_bound`, and R a constant of the family with |mu''| <= R mu' (1 for clicks and counts, 0 for
+        "identity").
     parameter_bound : float, default None
         S, above 0: the estimate is kept in the ball ||theta|| <= S. None means no ball. Must be None beside
         `Theory`, which has its own.
     implicit : bool, default None
-        Take steps of the loss itself, which cannot overshoot. None does so unless there is a ball. False takes
-        the paper's steps.
+        True takes steps of the loss itself, which cannot overshoot. False takes the paper's steps. None means True
+        without a ball, and False with one.
     clip : float, default None
         Above 0: one reward moves x^T theta by at most step * clip widths. None means no limit.
     model : {"shared", "disjoint"}, default "shared"
@@ -128,14 +132,17 @@ def GLOC(
         Distribution of the rewards: "logistic" for clicks (rewards from 0 to 1), "poisson" for counts (from 0),
         "identity", or a family of your own (`onepass.estimator.families`).
     design : Design, default None
-        Design as wide as the rows that are learned. A sketch makes a round O(dim size). None means `Exact`.
+        Design as wide as the rows that are learned. With a sketch of `size` rows, a round costs O(dim size) operations.
+        None means `Exact`.
     reg : float, default None
         Ridge of the exact design, above 0. None means 1.0. Must be None if `design` is given.
     exploration : float or Exploration, default 0.4
-        A number is beta, the multiplier of the width; below 0 is pessimism. Any rule, such as `InverseGap()`,
-        replaces the recipe's own. The theorem's radius is not available.
+        A number is beta, the multiplier of the width in score = mean + beta width. Below 0 the bandit avoids arms of
+        which it knows little. Any rule, such as `InverseGap()`, replaces the recipe's own. The multiplier of the
+        paper's theorem is not available.
     parameter_bound : float, default 3.0
-        S, above 0: the ball of the online learner, whose steps are 1 / (least mu' in it).
+        S, above 0: the online learner keeps its parameter in the ball ||theta|| <= S. Its steps are 1 / kappa, where
+        kappa is the smallest slope mu' in this ball.
     model : {"shared", "disjoint"}, default "shared"
         "shared" is one model for all arms. "disjoint" is a model for each arm; with factors it works in d_u
         dimensions.

@@ -73,23 +73,26 @@ def HvtUCB(
     nu : float, default None
         Typical size of the noise, above 0, in units of the rewards. None estimates it as rewards come.
     horizon : int, default None
-        Number of rows that will be learned in all, for the papers' thresholds. None allows any number. Models
-        for each arm need None.
+        Number of rows that will be learned in all, for the papers' thresholds. None allows any number. It must be None
+        if `model` is "disjoint".
     design : Design, default None
-        Design as wide as the rows that are learned. A sketch makes a round O(dim size). None means `Exact`.
+        Design as wide as the rows that are learned. With a sketch of `size` rows, a round costs O(dim size) operations.
+        None means `Exact`.
     reg : float, default None
         Ridge of the exact design, above 0. None means 1.0, and the design's width under `Theory`, as in the theorem.
         Must be None if `design` is given.
     exploration : float, Theory or Exploration, default 1.5
-        A number, multiplied by nu: score = mean + exploration nu width. `Theory` takes the paper's radius,
-        threshold, step and ball.
+        A number is multiplied by nu, the size of the noise: score = mean + exploration nu width. `Theory` takes the
+        multiplier, threshold, step and ball of the paper's theorem.
     clip : float, default None
-        Factor of the threshold tau_0, above 0. None means 0.02, and 1 under `Theory`.
+        Factor, above 0, of the paper's threshold tau_0. Residuals beyond the threshold are clipped. None means 0.02, or
+        1 with `Theory`.
     floor : float, default None
-        Least value of tau, in deviations of a prediction, at least 0. None means 3, and 0 under `Theory`.
+        Least value of the threshold, at least 0, in standard deviations of a predicted reward. None means 3, or 0 with
+        `Theory`.
     step : float, default None
-        Step a, above 0: rows weigh 1 / a. None means 1, which is ridge regression where nothing is clipped, and
-        4 under `Theory`.
+        Divisor a, above 0, of the weight of a row. None means 1, which is ridge regression as long as nothing is
+        clipped. With `Theory` None means 4.
     parameter_bound : float, default None
         S, above 0: the estimate is kept in the ball ||theta|| <= S. None means no ball. Must be None beside
         `Theory`, which has its own.
@@ -164,18 +167,20 @@ def HeavyOFUL(
     nu : float, default None
         Typical size of the noise, above 0, in units of the rewards. None estimates it as rewards come.
     horizon : int, default None
-        Number of rows that will be learned in all, for the papers' thresholds. None allows any number. Models
-        for each arm need None.
+        Number of rows that will be learned in all, for the papers' thresholds. None allows any number. It must be None
+        if `model` is "disjoint".
     reg : float, default 1.0
         Ridge lambda of A = reg I + sum of x x^T, above 0: the variance of the noise divided by the prior
         variance of an entry of theta.
     exploration : float, Theory or Exploration, default 1.5
-        A number, multiplied by nu: score = mean + exploration nu width. `Theory` takes the paper's radius,
-        threshold and ball.
+        A number is multiplied by nu, the size of the noise: score = mean + exploration nu width. `Theory` takes the
+        multiplier, threshold and ball of the paper's theorem.
     clip : float, default None
-        Factor of the threshold tau_0, above 0. None means 0.02, and 1 under `Theory`.
+        Factor, above 0, of the paper's threshold tau_0. Residuals beyond the threshold are clipped. None means 0.02, or
+        1 with `Theory`.
     floor : float, default None
-        Least value of tau, in deviations of a prediction, at least 0. None means 3, and 0 under `Theory`.
+        Least value of the threshold, at least 0, in standard deviations of a predicted reward. None means 3, or 0 with
+        `Theory`.
     parameter_bound : float, default None
         S, above 0: the estimate is kept in the ball ||theta|| <= S. None means no ball. Must be None beside
         `Theory`, which has its own.
@@ -248,14 +253,15 @@ def CRTM(
     moment : float, default 1.0
         Bound u, above 0, on E|r|^(1 + epsilon) of the rewards themselves.
     horizon : int, default None
-        Number of rows that will be learned in all, for the papers' thresholds. None allows any number. Models
-        for each arm need None.
+        Number of rows that will be learned in all, for the papers' thresholds. None allows any number. It must be None
+        if `model` is "disjoint".
     design : Design, default None
-        Design as wide as the rows that are learned. A sketch makes a round O(dim size). None means `Exact`.
+        Design as wide as the rows that are learned. With a sketch of `size` rows, a round costs O(dim size) operations.
+        None means `Exact`.
     reg : float, default None
         Ridge of the exact design, above 0. None means 1.0. Must be None if `design` is given.
     exploration : float, default 1.0
-        Multiplier beta of the width. No radius is proved.
+        Multiplier beta of the width. Nothing is proved about it.
     clip : float, default 1.0
         Factor of the threshold, above 0. The default is the paper's.
     parameter_bound : float, default None
@@ -325,11 +331,12 @@ def CRMM(
     repeats : int, default None
         Plays of an arm in a row, at least 1. None means the paper's O(log horizon).
     design : Design, default None
-        Design as wide as the rows that are learned. A sketch makes a round O(dim size). None means `Exact`.
+        Design as wide as the rows that are learned. With a sketch of `size` rows, a round costs O(dim size) operations.
+        None means `Exact`.
     reg : float, default None
         Ridge of the exact design, above 0. None means 1.0. Must be None if `design` is given.
     exploration : float, default 1.0
-        Multiplier beta of the width. No radius is proved.
+        Multiplier beta of the width. Nothing is proved about it.
     parameter_bound : float, default None
         S, above 0: the estimate is kept in the ball ||theta|| <= S. None means no ball.
     seed : int, default 0
@@ -396,13 +403,14 @@ def MENU(
     horizon : int, default None
         Number of rows that will be learned in all. None allows any number, and needs `repeats`.
     repeats : int, default None
-        Plays of an arm in a row, at least 1. None means the paper's O(log horizon); fewer prove no radius.
+        Plays of an arm in a row, at least 1. None means the paper's O(log horizon). With fewer plays nothing is proved.
     design : Design, default None
-        Design as wide as the rows that are learned. A sketch makes a round O(dim size). None means `Exact`.
+        Design as wide as the rows that are learned. With a sketch of `size` rows, a round costs O(dim size) operations.
+        None means `Exact`.
     reg : float, default None
         Ridge of the exact design, above 0. None means 1.0. Must be None if `design` is given.
     exploration : float, Theory or Exploration, default 1.0
-        A number is beta, the multiplier of the width. `Theory` takes the proved radius.
+        A number is beta, the multiplier of the width. `Theory` takes the multiplier for which the regret is proved.
     seed : int, default 0
         Seed, at least 0, that breaks ties.
     dtype : {"float64", "float32"}, default None
@@ -423,7 +431,7 @@ def MENU(
 
     Notes
     -----
-    O(repeats) designs' work an epoch.
+    An arm is chosen once for every `repeats` plays. These plays cost O(repeats) operations of the design.
 
     References
     ----------
@@ -472,14 +480,14 @@ def TOFU(
     moment : float, default 1.0
         Bound v, above 0, on E|r|^(1 + epsilon) of the rewards themselves.
     horizon : int, default None
-        Number of rows that will be learned in all, for the papers' thresholds. None allows any number. Models
-        for each arm need None.
+        Number of rows that will be learned in all, for the papers' thresholds. None allows any number. It must be None
+        if `model` is "disjoint".
     reg : float, default 1.0
         Ridge lambda of A = reg I + sum of x x^T, above 0: the variance of the noise divided by the prior
         variance of an entry of theta.
     exploration : float, Theory or Exploration, default 1.0
-        A number is beta, the multiplier of the width. `Theory` takes the proved radius, with a horizon and clip
-        1.
+        A number is beta, the multiplier of the width. `Theory` takes the multiplier for which the regret is proved; it
+        needs a horizon and clip 1.
     clip : float, default 1.0
         Factor of the threshold, above 0. The default is the paper's.
     model : {"shared", "disjoint"}, default "shared"

@@ -40,7 +40,8 @@ def ItemHeads(
     reg : float, default 10.0
         Ridge lambda of A = reg I + sum of z z^T, above 0.
     exploration : float or Exploration, default 0.0
-        A number is beta, the multiplier of the width; below 0 is pessimism. Or a rule, such as `InverseGap()`.
+        A number is beta, the multiplier of the width in score = mean + beta width. Below 0 the bandit avoids arms of
+        which it knows little. A rule such as `InverseGap()` replaces the recipe's own.
     seed : int, default 0
         Seed, at least 0, that breaks ties.
     dtype : {"float64", "float32"}, default "float64"

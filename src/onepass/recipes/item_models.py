@@ -46,15 +46,16 @@ def ItemModels(
     reg : float, default 1000.0
         Ridge lambda of A = reg I + sum of z z^T, above 0.
     exploration : float or Exploration, default 0.0
-        A number is beta, the multiplier of the width; below 0 is pessimism. Or a rule, such as `InverseGap()`.
+        A number is beta, the multiplier of the width in score = mean + beta width. Below 0 the bandit avoids arms of
+        which it knows little. A rule such as `InverseGap()` replaces the recipe's own.
     seed : int, default 0
         Seed, at least 0, that breaks ties.
     dtype : {"float64", "float32"}, default "float64"
         "float32" halves the memory.
     half_life : float or timedelta, default 15000.0
-        Number of rows, or time, after which a row counts half. With a timedelta, `learn` and `decide` need the
-        argument `time`. Some ten rows an item suit many thousands of items. None forgets nothing, and models
-        take less memory.
+        Number of rows, or time, after which a row counts half. With a timedelta, `learn` and `decide` need the argument
+        `time`. With many thousands of items, about ten rows for each item are a good half-life. None forgets nothing,
+        and models then take less memory.
 
     Returns
     -------

@@ -22,7 +22,7 @@ def GPUCB(
 ) -> Bandit:
     """Make an exact GP-UCB bandit.
 
-    With another `exploration` it is Thompson sampling, and others.
+    Another `exploration` replaces the rule, for example by Thompson sampling.
 
     Parameters
     ----------
@@ -35,16 +35,17 @@ def GPUCB(
     reg : float, default 0.01
         Ridge lambda, above 0: the variance of the noise if the kernel is the covariance of the function.
     exploration : float, Theory or Exploration, default None
-        A number is beta in mean + beta sigma, with sigma^2 <= k(x, x) / reg. None means 2 sqrt(reg), two
-        standard deviations of the posterior. A number is kept in standard deviations: if reg is fitted, beta is
-        multiplied by the root of the ratio of the two regs. `Theory` is in units of rewards; nothing is proved
-        for normalized rewards.
+        A number is beta in score = mean + beta width. The width is the standard deviation of the posterior divided by
+        sqrt(reg). None means beta = 2 sqrt(reg), which adds two standard deviations. If `fit_after` changes reg, a
+        number is multiplied by sqrt(new reg / old reg), so that it adds as many standard deviations as before. `Theory`
+        computes beta in units of rewards. Nothing is proved if rewards are normalized.
     normalize : bool, default None
-        Center and scale rewards by their running mean and deviation. None does so if `fit_after` is set.
+        True centers and scales rewards by their running mean and standard deviation. None means True if `fit_after` is
+        above 0, else False.
     fit_after : int, default 0
-        Number of plays, at least 0, after which reg and the kernel's parameters are chosen by marginal
-        likelihood; later, while all rewards are equal. Until then arms are chosen uniformly at random, except
-        those of a maximizer. 0 means never.
+        Number of plays, at least 0, after which reg and the kernel's parameters are chosen by marginal likelihood. If
+        all rewards are equal by then, the choice waits until two rewards differ. Before the choice, arms are played
+        uniformly at random, unless `decide` is given a `maximizer`. 0 means that nothing is chosen.
     seed : int, default 0
         Seed of draws and of ties, at least 0.
 
@@ -60,8 +61,9 @@ def GPUCB(
 
     Notes
     -----
-    O(A u) a round and numbers of memory, u distinct arms played. Thompson sampling makes joint draws; on fixed arms
-    they cost O(A r) a round after O(A r^2) once, r the rank of the kernel matrix.
+    With u distinct arms played, a round costs O(A u) operations and memory is O(A u) numbers. Thompson sampling draws
+    all arms jointly. On fixed arms this costs O(A r^2) operations once and then O(A r) a round, where r is the rank of
+    the kernel matrix.
 
     References
     ----------
@@ -99,7 +101,8 @@ def BKB(
 ) -> Bandit:
     """Make a budgeted kernel bandit.
 
-    It is GP-UCB on a dictionary of m points, m of the order of the effective dimension.
+    It is GP-UCB that keeps a dictionary of m of the points played. m is of the order of the effective dimension, the
+    sum of the present variances of all plays.
 
     Parameters
     ----------
@@ -112,29 +115,31 @@ def BKB(
     reg : float, default 0.01
         Ridge lambda, above 0: the variance of the noise if the kernel is the covariance of the function.
     exploration : float, Theory or Exploration, default None
-        A number is beta in mean + beta sigma, with sigma^2 <= k(x, x) / reg. None means 2 sqrt(reg), two
-        standard deviations of the posterior. A number is kept in standard deviations: if reg is fitted, beta is
-        multiplied by the root of the ratio of the two regs. `Theory` is in units of rewards; nothing is proved
-        for normalized rewards.
+        A number is beta in score = mean + beta width. The width is the standard deviation of the posterior divided by
+        sqrt(reg). None means beta = 2 sqrt(reg), which adds two standard deviations. If `fit_after` changes reg, a
+        number is multiplied by sqrt(new reg / old reg), so that it adds as many standard deviations as before. `Theory`
+        computes beta in units of rewards. Nothing is proved if rewards are normalized.
     oversampling : float, default 10.0
         Factor qbar, above 0: a point joins the dictionary with probability min(1, qbar sigma^2).
     staleness : float, default 2.0
-        Factor, at least 1, by which variances may fall before the dictionary is drawn again. 1 draws it at
-        every play.
+        Factor, at least 1, by which variances may fall before the dictionary is drawn again. With 1 it is drawn again
+        at every play.
     redundancy : float, default 0.001
         Share of its variance, from 0 to below 1, that a point must have outside the span of the dictionary to
         join it.
     incremental : bool, default False
-        Let drawings only thin the present dictionary and add the new play.
+        True draws a new dictionary only from the points of the present one and the newest play. False draws it from all
+        points played.
     epsilon : float, default 0.5
-        Accuracy of the theorems, above 0 and below 1, used by `exploration=Theory(...)`: variances are within a
+        Accuracy, above 0 and below 1. Only `exploration=Theory(...)` uses it, and assumes that variances are within a
         factor (1 + epsilon) / (1 - epsilon) of the exact ones.
     normalize : bool, default None
-        Center and scale rewards by their running mean and deviation. None does so if `fit_after` is set.
+        True centers and scales rewards by their running mean and standard deviation. None means True if `fit_after` is
+        above 0, else False.
     fit_after : int, default 0
-        Number of plays, at least 0, after which reg and the kernel's parameters are chosen by marginal
-        likelihood; later, while all rewards are equal. Until then arms are chosen uniformly at random, except
-        those of a maximizer. 0 means never.
+        Number of plays, at least 0, after which reg and the kernel's parameters are chosen by marginal likelihood. If
+        all rewards are equal by then, the choice waits until two rewards differ. Before the choice, arms are played
+        uniformly at random, unless `decide` is given a `maximizer`. 0 means that nothing is chosen.
     seed : int, default 0
         Seed of draws and of ties, at least 0.
 
@@ -150,9 +155,10 @@ def BKB(
 
     Notes
     -----
-    O(A m) a round. `onepass.model.Budget` documents the five parameters of the dictionary,
-    `onepass.model.bkb_oversampling` the values of the theorems. In Thompson sampling, draws have the posterior's
-    covariance in the span of the dictionary, and independent parts with the variances outside it.
+    A round costs O(A m) operations. `onepass.model.Budget` documents the five parameters of the dictionary.
+    `onepass.model.bkb_oversampling` computes the oversampling for which the theorems hold. In Thompson sampling, draws
+    have the posterior's covariance in the span of the dictionary. The variances outside this span are drawn
+    independently for each arm.
 
     References
     ----------

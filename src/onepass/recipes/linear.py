@@ -18,7 +18,8 @@ def OFUL(
 ) -> Bandit:
     """Make a UCB bandit with the exact design.
 
-    The arm is the one of the largest x^T theta + beta sqrt(x^T A^-1 x), theta = A^-1 sum of r x.
+    It plays the arm with the largest x^T theta + beta sqrt(x^T A^-1 x). Here theta = A^-1 sum of r x, over the rows x
+    and rewards r learned.
 
     Parameters
     ----------
@@ -28,8 +29,9 @@ def OFUL(
         Ridge lambda of A = reg I + sum of x x^T, above 0: the variance of the noise divided by the prior
         variance of an entry of theta.
     exploration : float, Theory or Exploration, default 0.1
-        A number is beta, the multiplier of the width; below 0 is pessimism. `Theory` for the proved radius. Any
-        other rule, such as `InverseGap()`, replaces the recipe's own.
+        A number is beta, the multiplier of the width in score = mean + beta width. Below 0 the bandit avoids arms of
+        which it knows little. `Theory` takes the multiplier for which the regret is proved. Any other rule, such as
+        `InverseGap()`, replaces the recipe's own.
     model : {"shared", "disjoint", "hybrid"}, default "shared"
         "shared" is one model for all arms. "disjoint" is a model for each arm. "hybrid" is a model for each arm
         beside a shared one. With factors, the model of an arm works in d_u dimensions.
@@ -85,8 +87,9 @@ def LinUCB(
         Ridge lambda of A = reg I + sum of x x^T, above 0: the variance of the noise divided by the prior
         variance of an entry of theta.
     exploration : float, Theory or Exploration, default 0.1
-        A number is beta, the multiplier of the width; below 0 is pessimism. `Theory` for the proved radius. Any
-        other rule, such as `InverseGap()`, replaces the recipe's own.
+        A number is beta, the multiplier of the width in score = mean + beta width. Below 0 the bandit avoids arms of
+        which it knows little. `Theory` takes the multiplier for which the regret is proved. Any other rule, such as
+        `InverseGap()`, replaces the recipe's own.
     model : {"shared", "disjoint", "hybrid"}, default "shared"
         "shared" is one model for all arms. "disjoint" is a model for each arm. "hybrid" is a model for each arm
         beside a shared one. With factors, the model of an arm works in d_u dimensions.
@@ -141,8 +144,8 @@ def LinTS(
         Ridge lambda of A = reg I + sum of x x^T, above 0: the variance of the noise divided by the prior
         variance of an entry of theta.
     exploration : float, Theory or Exploration, default 0.1
-        A number is beta, the deviation of the draw. `Theory` takes the proved radius. Any other rule, such as
-        `InverseGap()`, replaces the recipe's own.
+        A number is beta, the standard deviation of the draw in units of the width. `Theory` takes the multiplier for
+        which the regret is proved. Any other rule, such as `InverseGap()`, replaces the recipe's own.
     model : {"shared", "disjoint", "hybrid"}, default "shared"
         "shared" is one model for all arms. "disjoint" is a model for each arm. "hybrid" is a model for each arm
         beside a shared one. With factors, the model of an arm works in d_u dimensions.

@@ -21,7 +21,7 @@ def InteractionBandit(
 ) -> Bandit:
     """Make a bandit with one model of all arms, for requests and arms that are records.
 
-    A decision reads `decide({"hour": 9}, {"a1": {"topic": "sport"}})`. The model has weights for terms of the
+    A decision is made by `decide({"hour": 9}, {"a1": {"topic": "sport"}})`. The model has weights for terms of the
     request and of the arm, and for their pairs.
 
     Parameters
@@ -35,7 +35,8 @@ def InteractionBandit(
         Any rule but one with `Theory`, with its strength in standard deviations of the rewards. None means
         `OptimisticGap(0.8, scale=30.0, uniform_share=0.001)`.
     recent : int, default 1000
-        Number of arms, at least 1, whose own appeal beside their features is kept: those learned last.
+        Number of arms, at least 1, for which the model also keeps how good the arm is beyond its features. These are
+        the arms learned last.
     seed : int, default 0
         Seed of ties and draws, at least 0.
     name : str, default "InteractionBandit"
@@ -53,9 +54,9 @@ def InteractionBandit(
 
     Notes
     -----
-    Memory is 80 bytes times the product of both widths. A decision costs the product of the terms of the request
-    and of all arms; a reward costs that of one arm. Means are expected rewards, in any unit. Nothing is forgotten
-    but the own appeal of arms.
+    Memory is 80 bytes times the product of both widths. A decision costs the product of the terms of the request and of
+    all arms; a reward costs that of one arm. Means are expected rewards, in any unit. The bandit forgets nothing,
+    except how good single arms are beyond their features.
 
     Examples
     --------

@@ -46,21 +46,22 @@ def SOFUL(
     dim : int or (int, int)
         Width d of a context, at least 1. A pair (d_u, d_a) for contexts given as `Factors`, x = vec(u v^T).
     size : int
-        Rows kept at every shrink of the sketch, from 1 to dim. The sketch is exact while the rank stays below 2
-        size. If it is too small beside `reg`, means grow without a bound, and a `SketchWarning` says so once
-        (docs/sketches.md).
+        Number of rows that the sketch keeps when it is cut, from 1 to dim. The sketch is exact while the rank of the
+        rows learned is below 2 size. If it is too small for `reg`, estimated means become far too large, and a
+        `SketchWarning` says so once (docs/sketches.md).
     reg : float, default 1.0
         Ridge lambda of A = reg I + sum of x x^T, above 0: the variance of the noise divided by the prior
         variance of an entry of theta.
     exploration : float, Theory or Exploration, default 0.1
-        A number is beta, the multiplier of the width; below 0 is pessimism. `Theory` for the proved radius. Any
-        other rule, such as `InverseGap()`, replaces the recipe's own.
+        A number is beta, the multiplier of the width in score = mean + beta width. Below 0 the bandit avoids arms of
+        which it knows little. `Theory` takes the multiplier for which the regret is proved. Any other rule, such as
+        `InverseGap()`, replaces the recipe's own.
     thompson : bool, default False
         Draw theta from N(theta, beta^2 A^-1) instead of adding the width.
     estimator : {"ridge", "newton"}, default "ridge"
-        "ridge" is theta = A^-1 b, as in the paper. "newton" is `OnlineNewton` on the same sketch, far better
-        where reg is small beside what is cut, and under `Theory` with the smaller radius. Of "hybrid" models,
-        the estimator of the shared part.
+        "ridge" is theta = A^-1 b, as in the paper. "newton" is `OnlineNewton` on the same sketch. It is far better if
+        reg is small compared with what the sketch cuts off, and its multiplier under `Theory` is smaller. In a "hybrid"
+        model this is the estimator of the shared part.
     model : {"shared", "disjoint", "hybrid"}, default "shared"
         "shared" is one model for all arms. "disjoint" is a model for each arm. "hybrid" is a model for each arm
         beside a shared one. With factors, the model of an arm works in d_u dimensions.
@@ -126,20 +127,21 @@ def CBSCFD(
     dim : int or (int, int)
         Width d of a context, at least 1. A pair (d_u, d_a) for contexts given as `Factors`, x = vec(u v^T).
     size : int
-        Rows kept at every shrink of the sketch, from 1 to dim. The sketch is exact while the rank stays below 2
-        size.
+        Number of rows that the sketch keeps when it is cut, from 1 to dim. The sketch is exact while the rank of the
+        rows learned is below 2 size.
     reg : float, default 1.0
         Ridge lambda of A = reg I + sum of x x^T, above 0: the variance of the noise divided by the prior
         variance of an entry of theta.
     exploration : float, Theory or Exploration, default 0.1
-        A number is beta, the multiplier of the width; below 0 is pessimism. `Theory` for the proved radius. Any
-        other rule, such as `InverseGap()`, replaces the recipe's own.
+        A number is beta, the multiplier of the width in score = mean + beta width. Below 0 the bandit avoids arms of
+        which it knows little. `Theory` takes the multiplier for which the regret is proved. Any other rule, such as
+        `InverseGap()`, replaces the recipe's own.
     compensation : float, default 1.0
-        Share of the cut mass that is put back as a multiple of I, from 0 (`SOFUL`) to 1. 0.5 is the sketch of
+        Share, from 0 (as in `SOFUL`) to 1, of what the sketch cuts off that is added to the ridge. 0.5 is the sketch of
         Luo et al. (2019).
     estimator : {"ridge", "newton"}, default "ridge"
-        "ridge" is theta = A^-1 b, as in the paper. "newton" is `OnlineNewton` on the same sketch, which differs
-        little here, because the cut mass comes back in A. Of "hybrid" models, the estimator of the shared part.
+        "ridge" is theta = A^-1 b, as in the paper. "newton" is `OnlineNewton` on the same sketch, which differs little
+        here, because the cut mass comes back in A. In a "hybrid" model this is the estimator of the shared part.
     model : {"shared", "disjoint", "hybrid"}, default "shared"
         "shared" is one model for all arms. "disjoint" is a model for each arm. "hybrid" is a model for each arm
         beside a shared one. With factors, the model of an arm works in d_u dimensions.
@@ -206,8 +208,9 @@ def CBRAP(
         Ridge lambda of A = reg I + sum of x x^T, above 0: the variance of the noise divided by the prior
         variance of an entry of theta.
     exploration : float, Theory or Exploration, default 0.1
-        A number is beta, the multiplier of the width; below 0 is pessimism. `Theory` for the proved radius. Any
-        other rule, such as `InverseGap()`, replaces the recipe's own.
+        A number is beta, the multiplier of the width in score = mean + beta width. Below 0 the bandit avoids arms of
+        which it knows little. `Theory` takes the multiplier for which the regret is proved. Any other rule, such as
+        `InverseGap()`, replaces the recipe's own.
     model : {"shared", "disjoint", "hybrid"}, default "shared"
         "shared" is one model for all arms. "disjoint" is a model for each arm. "hybrid" is a model for each arm
         beside a shared one.
@@ -270,19 +273,20 @@ def DBSLinUCB(
     size : int
         Size of the first block, from 1 to dim.
     error : float
-        Half the bound, above 0, in units of ||x||^2. `Dyadic.choose_error` gives the one of remark 2 of the paper.
+        Half the bound, above 0, in units of ||x||^2. `Dyadic.choose_error` computes the value of remark 2 of the paper.
     base : {"fd", "half", "rfd"}, default "fd"
-        Sketch of a block. "rfd" puts the cut mass back as a multiple of I, "half" half of it.
+        Sketch of a block. "fd" loses what it cuts off. "rfd" adds it to the ridge, and "half" adds half of it.
     reg : float, default 1.0
         Ridge lambda of A = reg I + sum of x x^T, above 0: the variance of the noise divided by the prior
         variance of an entry of theta.
     exploration : float, Theory or Exploration, default 0.1
-        A number is beta, the multiplier of the width; below 0 is pessimism. `Theory` for the proved radius. Any
-        other rule, such as `InverseGap()`, replaces the recipe's own.
+        A number is beta, the multiplier of the width in score = mean + beta width. Below 0 the bandit avoids arms of
+        which it knows little. `Theory` takes the multiplier for which the regret is proved. Any other rule, such as
+        `InverseGap()`, replaces the recipe's own.
     estimator : {"ridge", "newton"}, default "ridge"
-        "ridge" is theta = A^-1 b, as in the paper. "newton" is `OnlineNewton` on the same sketch, better where
-        reg is small beside 2 error, with the smaller radius for base "fd". Of "hybrid" models, the estimator of
-        the shared part.
+        "ridge" is theta = A^-1 b, as in the paper. "newton" is `OnlineNewton` on the same sketch. It is better if reg
+        is small compared with 2 error, and for base "fd" its multiplier under `Theory` is smaller. In a "hybrid" model
+        this is the estimator of the shared part.
     model : {"shared", "disjoint", "hybrid"}, default "shared"
         "shared" is one model for all arms. "disjoint" is a model for each arm. "hybrid" is a model for each arm
         beside a shared one. With factors, the model of an arm works in d_u dimensions.
@@ -306,7 +310,7 @@ def DBSLinUCB(
 
     Notes
     -----
-    A round costs O(dim (size + what has grown)).
+    A round costs O(dim l), where l is the present number of rows of the sketch.
 
     References
     ----------
@@ -340,23 +344,24 @@ def PSILinUCB(
 ) -> Bandit:
     """Make a UCB bandit on projector splitting.
 
-    A^-1 = L^-T L^-1 with L^-1 = (I - U V^T) / sqrt(reg), U V^T of low rank.
+    Projector splitting is a sketch of the inverse: A^-1 = L^-T L^-1 with L^-1 = (I - U V^T) / sqrt(reg). Each batch of
+    rows changes U V^T, whose rank is then cut to `rank`.
 
     Parameters
     ----------
     dim : int or (int, int)
         Width d of a context, at least 1. A pair (d_u, d_a) for contexts given as `Factors`, x = vec(u v^T).
     rank : int
-        Rank of U V^T at the end of a batch, from 1 to dim. The design is exact while the rank of the rows is at
-        most that. If it is too low beside `reg` and not compensated, means grow without a bound, and a
+        Rank of U V^T at the end of a batch, from 1 to dim. The design is exact while the rank of the rows is at most
+        that. If the rank is too low for `reg` and `compensate` is False, estimated means become far too large, and a
         `SketchWarning` says so (docs/sketches.md).
     compensate : bool, default False
-        Put the cut mass back as a multiple of I.
+        True adds what the sketch cuts off to the ridge, as a multiple of the identity. False loses it.
     integrator : bool, default False
         Update the models of arms by the projector-splitting integrator of Shustova et al. (their algorithms 2 and 3),
-        with two factors for each arm. By default arms keep the symmetric root, cut by the spectrum of A: half the
-        memory, and far smaller errors below the rank of the data (docs/recommender.md). A shared model always uses
-        the integrator, unless it is compensated.
+        with two factors for each arm. By default each arm keeps a symmetric root, cut by the eigenvalues of A. It takes
+        half the memory, and its errors are far smaller if `rank` is below the rank of the rows (docs/recommender.md). A
+        shared model always uses the integrator, unless `compensate` is True.
     factor : {"symmetric", "cholesky"}, default "symmetric"
         Factor of a batch where the integrator is used. "cholesky" is algorithm 4 of Shustova et al.
     schedule : {"batch", "row"}, default "batch"
@@ -365,11 +370,13 @@ def PSILinUCB(
         Ridge lambda of A = reg I + sum of x x^T, above 0: the variance of the noise divided by the prior
         variance of an entry of theta.
     exploration : float, Theory or Exploration, default 0.1
-        A number is beta, the multiplier of the width; below 0 is pessimism. `Theory` for the proved radius. Any
-        other rule, such as `InverseGap()`, replaces the recipe's own.
+        A number is beta, the multiplier of the width in score = mean + beta width. Below 0 the bandit avoids arms of
+        which it knows little. `Theory` takes the multiplier for which the regret is proved. Any other rule, such as
+        `InverseGap()`, replaces the recipe's own.
     estimator : {"ridge", "newton"}, default "ridge"
-        "ridge" is theta = A^-1 b, as in the paper. "newton" is `OnlineNewton` on the same sketch, which takes
-        most of the harm out of a reg below the spectrum. Of "hybrid" models, the estimator of the shared part.
+        "ridge" is theta = A^-1 b, as in the paper. "newton" is `OnlineNewton` on the same sketch. It prevents most of
+        the loss if reg is smaller than typical eigenvalues of the sum of x x^T. In a "hybrid" model this is the
+        estimator of the shared part.
     model : {"shared", "disjoint", "hybrid"}, default "shared"
         "shared" is one model for all arms. "disjoint" is a model for each arm. "hybrid" is a model for each arm
         beside a shared one. With factors, the model of an arm works in d_u dimensions.
@@ -394,7 +401,8 @@ def PSILinUCB(
 
     Notes
     -----
-    A round costs O(dim rank); reg must be of the order of the spectrum.
+    A round costs O(dim rank). Unless `compensate` is True, reg should be about as large as typical eigenvalues of the
+    sum of x x^T.
 
     References
     ----------

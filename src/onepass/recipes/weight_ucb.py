@@ -22,9 +22,9 @@ def WeightUCB(
 ) -> Bandit:
     """Make a UCB bandit with an exact design that forgets.
 
-    A_t = reg I + sum of g_s x_s x_s^T, theta = A_t^-1 sum of g_s r_s x_s, g_s = gamma^(t - s). The arm is the one
-    of the largest x^T theta + beta sqrt(x^T A_t^-1 x). It is `OFUL` with a half-life, which every other recipe
-    takes as well.
+    A_t = reg I + sum of g_s x_s x_s^T, theta = A_t^-1 sum of g_s r_s x_s, g_s = gamma^(t - s). It plays the arm with
+    the largest x^T theta + beta sqrt(x^T A_t^-1 x). This is `OFUL` with a half-life, which every other recipe takes as
+    well.
 
     Parameters
     ----------
@@ -37,9 +37,9 @@ def WeightUCB(
         Ridge lambda of A = reg I + sum of g x x^T, above 0: the variance of the noise divided by the prior
         variance of an entry of theta.
     exploration : float, Theory or Exploration, default 0.1
-        A number is beta, the multiplier of the width; below 0 is pessimism. `Theory` for a radius that holds in
-        any one round of a problem that does not change. Any other rule, such as `InverseGap()`, replaces the
-        recipe's own.
+        A number is beta, the multiplier of the width in score = mean + beta width. Below 0 the bandit avoids arms of
+        which it knows little. `Theory` takes a multiplier for which the confidence interval holds in any single round,
+        if the problem does not change. Any other rule, such as `InverseGap()`, replaces the recipe's own.
     model : {"shared", "disjoint", "hybrid"}, default "shared"
         "shared" is one model for all arms. "disjoint" is a model for each arm. "hybrid" is a model for each arm
         beside a shared one. With factors, the model of an arm works in d_u dimensions.

@@ -457,8 +457,8 @@ class ArmModels(Model):
         """Return the union of two models.
 
         Arms that only `other` has are copied bit for bit. For an arm of both models, the union is exact for `Ridge` and
-        `TruncatedRidge` on `Exact` designs. On sketches that can be merged, the certificates add. A hybrid model is
-        exact on `Exact` designs; with sketches no arm may be in both models.
+        `TruncatedRidge` on `Exact` designs. On sketches that can be merged, the proven error bounds add up. A hybrid
+        model is exact on `Exact` designs; with sketches no arm may be in both models.
 
         Parameters
         ----------
@@ -517,12 +517,12 @@ class ArmModels(Model):
 
     @reading
     def error_bound(self) -> float:
-        """Return the largest certified ||A_a - A_hat_a||_2 of all arms.
+        """Return the largest proven bound on ||A_a - A_hat_a||_2 of all arms.
 
         Returns
         -------
         float
-            The bound; infinite if the features have no certificate.
+            The bound; infinite if the feature map is not certified.
         """
         if not self._pipeline.map.certified:
             return float("inf")

@@ -67,11 +67,12 @@ class Budget:
     Parameters
     ----------
     oversampling : float, default 10.0
-        The number qbar, above 0. A new dictionary has in expectation at most qbar (d + v) points, where d is the
-        `effective_dimension` and v the variance of the played point, both before that play. It keeps one point if all
-        are lost. Points that join until the next drawing come on top. Theorem 3.1, about variances and sizes, needs
-        `bkb_oversampling` with ``staleness=1``, ``redundancy=0`` and ``incremental=False``. Far less is enough in
-        practice: `KernelModel.variance_factor` certifies what holds.
+        The number qbar, above 0: a played point of variance sigma^2 joins with probability min(1, qbar sigma^2). A new
+        dictionary has in expectation at most qbar (d + v) points, where d is the `effective_dimension` and v the
+        variance of the played point, both before that play. If no point is drawn, it keeps one. Points that join until
+        the next drawing come on top. Theorem 3.1, about variances and sizes, needs `bkb_oversampling` with
+        ``staleness=1``, ``redundancy=0`` and ``incremental=False``. Far less is enough in practice:
+        `KernelModel.variance_factor` returns a proven factor for the present dictionary.
     staleness : float, default 2.0
         Factor, at least 1, by which variances may fall before a new dictionary is drawn. 1 is the paper's algorithm,
         O((A + u) m^2) a round for u distinct points played. inf never draws again.
@@ -79,8 +80,9 @@ class Budget:
         Share of a point's variance, from 0 to below 1, that must lie outside the span of the dictionary for the point
         to join. 0 is the paper's algorithm.
     incremental : bool, default False
-        True only thins the present dictionary and adds the new play. No theorem holds then, and it is not faster by
-        orders of magnitude, but no point comes back that was not played again.
+        True draws a new dictionary only from the points of the present one and the newest play. A point that was
+        dropped then returns only if it is played again. No theorem holds, and the time is of the same order. False
+        draws from all points played.
     epsilon : float, default 0.5
         Accuracy of the theorems, above 0 and below 1. The radius of `Theory` takes variances to be within a factor
         (1 + epsilon) / (1 - epsilon) of the exact ones, as they are at the `bkb_oversampling` of the same epsilon.

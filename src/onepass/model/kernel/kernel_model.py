@@ -49,8 +49,9 @@ from onepass.model.names import distinct_names
 class KernelModel(Model):
     """A posterior of a function f under a kernel: exact, or on a dictionary of some points.
 
-    Widths are sigma, in units of rewards, with sigma^2 <= k(x, x) / reg. sqrt(reg) sigma is the standard deviation of
-    the Gaussian process; the number of an exploration counts in it if reg is fitted.
+    The width of a point is the standard deviation of the Gaussian process divided by sqrt(reg). The multiplier of an
+    exploration is a multiple of this width. If `fit_after` changes reg, the multiplier changes by sqrt(new reg / old
+    reg), so that it adds as many standard deviations as before.
 
     Parameters
     ----------
@@ -66,9 +67,9 @@ class KernelModel(Model):
     normalize : bool, default None
         True centres and scales rewards by their running mean and deviation. None means True if `fit_after` is set.
     fit_after : int, default 0
-        Number of plays, at least 0, after which reg and the kernel's parameters are chosen by marginal likelihood, or
-        later, as long as all rewards are equal. Until then arms are chosen uniformly at random, unless a maximizer
-        looks for them. 0 means never.
+        Number of plays, at least 0, after which reg and the kernel's parameters are chosen by marginal likelihood. If
+        all rewards are equal by then, the choice waits until two rewards differ. Before the choice, arms are played
+        uniformly at random, unless `decide` is given a `maximizer`. 0 means that nothing is chosen.
     seed : int, default 0
         Seed of dictionaries, at least 0.
 
@@ -200,14 +201,16 @@ class KernelModel(Model):
 
     @reading
     def variance_factor(self) -> float:
-        """Return a certified f with sigma^2 / f <= sigma~^2 <= f sigma^2 at every point, for any dictionary.
+        """Return a proven f with sigma^2 / f <= sigma~^2 <= f sigma^2 at every point, for any dictionary.
+
+        sigma^2 is the exact variance of a point, and sigma~^2 the variance that the dictionary gives.
 
         The proof is in model/kernel/budgeted.py. Cost: O(u m^2) for u points played.
 
         Returns
         -------
         float
-            The factor, at least 1; inf if nothing is certified.
+            The factor, at least 1; inf if nothing is proven.
 
         Raises
         ------
@@ -238,7 +241,7 @@ class KernelModel(Model):
     def refit(self, kernel: Any, reg: float) -> None:
         """Change kernel and reg as if all plays had been learned with them. Cost: one factorization.
 
-        A fit that `fit_after` still had before it is not made any more.
+        If the choice of `fit_after` is still to come, it is cancelled.
 
         Parameters
         ----------

@@ -55,19 +55,20 @@ def bkb_size_bound(
 ) -> float:
     """Return the bound of theorem 3.1 on the size of BKB's dictionary: 3 (1 + variance / reg) a qbar d_eff.
 
-    The bound says something if very many points are played.
+    Here a = (1 + epsilon) / (1 - epsilon), qbar is the oversampling and d_eff the effective dimension. The bound is
+    below the number of points played only if very many were played.
 
     Parameters
     ----------
     effective_dimension : float
-        Effective dimension of the plays, at least 0: of the exact posterior, or a times that of a BKB for which the
-        theorem holds.
+        Effective dimension d_eff of the plays under the exact posterior, at least 0. a times the effective dimension of
+        a BKB for which the theorem holds may stand for it.
     oversampling : float
         The number qbar, above 0; the theorem needs at least `bkb_oversampling`.
     reg : float
         Ridge lambda, above 0.
     variance : float, default 1.0
-        The largest k(x, x), kappa^2, above 0.
+        The largest k(x, x), above 0 (kappa^2 in the paper).
     epsilon : float, default 0.5
         Accuracy, above 0 and below 1, as in `bkb_oversampling`.
 
