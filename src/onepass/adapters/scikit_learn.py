@@ -486,7 +486,7 @@ class OnlineKernelRegressor(RegressorMixin, OnlineKernelEstimator):
 
     Notes
     -----
-    Weights of examples are as for `OnlineKernelClassifier`.
+    `sample_weight` works as for `OnlineKernelClassifier`.
 
     Examples
     --------

@@ -59,8 +59,8 @@ class Bandit(files.Owner):
         `Disjoint` and `Hybrid` make a model for each arm. Any other `Model` is used as it is; the bandit owns it from
         then on.
     exploration : Exploration, default None
-        Rule that chooses arms, such as `UCB`, `Thompson` or `InverseGap`. None takes the model's default, mostly
-        `UCB()`.
+        Rule that chooses arms, such as `UCB`, `Thompson` or `InverseGap`. None takes the model's default, which usually
+        is `UCB()`.
     features : FeatureMap, default None
         Map of the rows; its `output_dim` is the width of the designs. None takes rows as they are.
     half_life : int or timedelta, default None
@@ -234,9 +234,9 @@ class Bandit(files.Owner):
         Parameters
         ----------
         context : array, dict, frame, Factors or list, default None
-            Rows (K, dim), one for each arm; for models of arms also one row (dim,) for all of them. Or a record, a
-            dictionary or a frame of one row. None for a fixed set of arms. n decisions have a leading axis n, or are
-            a list.
+            Rows (K, dim), one for each arm; for models of arms also one row (dim,) for all of them. A context may also
+            be a record: a dictionary, or a frame of one row. None is for a fixed set of arms. For n decisions, arrays
+            have a leading axis n, and records are a list.
         arms : sequence of hashable, dict or list of features, default None
             The arms on offer, each once, one for each row. None means indices of rows, or all known arms.
         k : int, default 1
@@ -261,10 +261,10 @@ class Bandit(files.Owner):
             relative to the price: predictions follow a price that changes. Give them always or never.
         weights : dict, default None
             Weights of the reward, at least 0 (default 1), and of outcomes (default 0): {"reward": 1, "latency": -0.2};
-            under "arms" numbers that are added to the scores of single arms. Or a function of a `Survey` of a single
-            request that returns such a dictionary and a mask (K,) of arms that may be chosen, as budgets use. Arms are
-            ranked by the weighted sum of the reward's score and of predicted outcomes, and the action probabilities
-            are those of that sum.
+            the entry "arms" holds numbers that are added to the scores of single arms. For a single request it may be a
+            function of a `Survey` that returns such a dictionary and a mask (K,) of the arms that may be chosen;
+            budgets use this. Arms are ranked by the weighted sum of the reward's score and of predicted outcomes, and
+            the action probabilities are those of that sum.
 
         Returns
         -------
@@ -817,7 +817,8 @@ class Bandit(files.Owner):
         Parameters
         ----------
         context : Decision, array, dict, frame or Factors, default None
-            A request, as in `decide`. Or a decision: the arms that it chose are explained from its record.
+            A request, as in `decide`, or a decision. For a decision, the arms that it chose are explained from its
+            record.
         arm : hashable or int, default None
             The arm to explain: a name of `arms`, or an index if arms have no names. None takes the arm with the largest
             score, or the first slot of a decision.

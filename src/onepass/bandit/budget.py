@@ -30,19 +30,22 @@ class Budget:
     Parameters
     ----------
     amount : float
-        Amount, above 0, in the unit of the outcome: a decision's, a day's, or the whole horizon's.
+        Amount, above 0, in the unit of the outcome. It is for one decision, for one day or for the whole horizon, as
+        `per` says.
     per : {"decision", "day", "horizon"}, default "decision"
-        "decision" is endless; what is saved is spent later. "day" begins anew at every local midnight. "horizon" is
-        spent over `horizon` decisions.
+        "decision" limits the average over all decisions, without end: what one decision saves, later ones may spend.
+        "day" starts again at every local midnight. "horizon" limits the sum over `horizon` decisions.
     horizon : int, default None
         Number of decisions, only for "horizon".
     zone : str, default "UTC"
         Time zone of "day", such as "Europe/Berlin". A day may have 23 or 25 hours.
     window : int, default 200
-        Number of consecutive decisions, at least 1, over which spending is held; not for "day".
+        Number of consecutive decisions, at least 1, over which spending is kept within the budget. It does not apply to
+        "day".
     leash : float, default 0.02
-        Share, above 0, by which the decisions of a window may together exceed their part of the budget, and a day its
-        line. An arm whose predicted spending would exceed it has probability 0; the cheapest arm always stays.
+        Share, above 0, by which the decisions of a window may together exceed their part of the budget. For "day" it is
+        the share of the day's amount by which spending may be ahead of the time of the day. An arm whose predicted
+        spending would exceed it has probability 0; the cheapest arm always stays.
 
     Raises
     ------

@@ -26,7 +26,7 @@ class Budgeted(files.Owner):
     """Bandit that keeps outcomes within budgets, and arms within shares of decisions.
 
     Every decision ranks arms by the reward's score minus price times predicted outcome. The price of a budget is the
-    least one with which recent requests would have kept within it.
+    smallest one at which recent requests would have stayed within the budget.
 
     Parameters
     ----------
@@ -49,9 +49,10 @@ class Budgeted(files.Owner):
 
     Notes
     -----
-    A budget that no arm fits stops nothing: the arm that is predicted to be cheapest is played. Prices of arms may be
-    given (`costs`) or not: without one the running mean of the arm serves. If a price that was given is wrong, the
-    running ratio of cost and price corrects it. Several processes share a budget by parts of it, or by `charge`.
+    If no arm fits a budget, the arm that is predicted to be cheapest is played. Prices of arms may be given (`costs`).
+    Without a price, the arm's mean cost so far is used. If given prices are wrong, the running ratio of cost and price
+    corrects them. Several processes can divide a budget among them, or report their spending to one another with
+    `charge`.
 
     Examples
     --------
@@ -127,7 +128,8 @@ class Budgeted(files.Owner):
         eligible : array of bool or sequence of names, default None
             The arms that may be chosen.
         costs : dict, default None
-            Known prices of arms, {arm: {outcome: price above 0}}. An arm without one has its running mean.
+            Known prices of arms, {arm: {outcome: price above 0}}. An arm without a price is predicted to cost its mean
+            so far.
         weights : dict, default None
             Weights of the reward and of outcomes, as in `Bandit.decide`; prices of budgets are subtracted from them.
         now : float, default None

@@ -96,12 +96,12 @@ class Decision(NamedTuple):
     costs : dict of str to dict, default None
         Prices that were given: by outcome, then by index of the arm.
     weights : dict of str to float, default None
-        Weights of the reward and of outcomes by which the arms were ranked; under "arms" those of single arms. The
-        price of a budget is minus its weight.
+        Weights of the reward and of outcomes by which the arms were ranked. The entry "arms" holds the weights of
+        single arms. The price of a budget is minus its weight.
     eligible : ndarray of bool of shape (K,), default None
         The arms that might be chosen, if a budget decided so.
     mixture : dict, default None
-        Parts of `probabilities` where they are a mixture with a baseline's: "share" of the bandit, its probabilities
+        Parts of `probabilities` if they are a mixture with a baseline: "share" of the bandit, its probabilities
         "policy" (K,), the "baseline"'s (K,), and the "place" of the arm that the baseline chose.
     """
 

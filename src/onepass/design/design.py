@@ -16,7 +16,7 @@ LEAST_REG = 4.0  # times the least normal number: 1 / reg has room below the lar
 
 
 class Design(files.Owner):
-    """Matrix A = reg I + sum of x x^T, held through its inverse.
+    """Matrix A = reg I + sum of x x^T of the rows x learned, stored so that A^-1 b is cheap.
 
     Subclasses set `params` and implement `begin`; they are not subclassed further. A design without rows holds no state
     yet. To be saved, a subclass is decorated with `onepass.extend.savable`. If its arrays change shape while it learns,

@@ -435,7 +435,7 @@ class Dyadic(Design):
 
     @property
     def blocks(self) -> list[int]:
-        """Sizes of the blocks begun so far, the active one last; no active block in the exact phase."""
+        """Sizes of the blocks so far, the active one last; there is no active block while the design is exact."""
         count = self.state.frozen + (1 if self.state.phase == SKETCHED else 0)
         return [self.state.settings.size * 2**i for i in range(count)]
 

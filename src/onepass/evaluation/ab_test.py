@@ -133,8 +133,8 @@ class ABTest(files.Owner):
     ----------
     bandit : Bandit or None
         Bandit with named arms that predicts rewards from contexts, such as `ContextualBandit()`. Its predictions narrow
-        the limits, and it learns every decision, so it can take over afterwards. None: each arm's mean so far, without
-        contexts.
+        the limits, and it learns every decision, so it can take over afterwards. None predicts each arm's mean so far,
+        without contexts.
     arms : sequence of hashable
         Names of the arms, at least 2, at most 50.
     tolerance : float, default 0.0
@@ -171,7 +171,7 @@ class ABTest(files.Owner):
     Notes
     -----
     A contrast is the average difference over the decisions so far, each weighted by the smaller of the two arms'
-    probabilities. If the difference does not change, that is the difference.
+    probabilities. If the difference of two arms does not change over time, the contrast is this difference.
 
     Learn a reward for every decision, in the order of the decisions: if clicks are learned before the zeros that belong
     to the same time, limits do not hold. `subject` keeps users who come back on the arm of their first decision, and

@@ -36,7 +36,7 @@ class UniformPolicy:
 
 
 class ConstantPolicy:
-    """Policy that always chooses one arm, or uniformly where that arm is not eligible.
+    """Policy that always chooses one arm, or draws uniformly if that arm is not eligible.
 
     Parameters
     ----------

@@ -72,7 +72,7 @@ class GuardReport(NamedTuple):
     baseline : float
         Upper limit of that sum for the baseline.
     slack : float
-        Reward less (1 - loss) times baseline, in units of rewards.
+        `reward` minus (1 - loss) times `baseline`, in units of rewards.
     share : float
         Share q of the bandit in the next decision.
     stopped : tuple of str

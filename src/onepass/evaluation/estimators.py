@@ -129,8 +129,8 @@ class Estimator:
     def terms(self, sample: Sample) -> np.ndarray:
         """Return the numbers whose mean is the estimate.
 
-        Their variance over n is about the estimator's variance (but for DM). For self-normalized estimators this holds
-        by the delta method.
+        Their variance divided by n is about the estimator's variance, except for the estimator DM. For self-normalized
+        estimators this holds by the delta method.
 
         Parameters
         ----------

@@ -50,7 +50,8 @@ class Guarded(files.Owner):
     guardrails : dict of str to AtMost or AtLeast, default None
         Claims about outcomes. A broken one sends all decisions to the baseline until `resume`.
     alpha : float, default 0.05
-        Probability that any guardrail is broken falsely, above 0 and below 1. Guardrail j has alpha / (j (j + 1)).
+        Probability, above 0 and below 1, that any guardrail is reported as broken although its claim is true. It is
+        divided among the guardrails: the j-th has alpha / (j (j + 1)).
 
     Attributes
     ----------

@@ -62,7 +62,7 @@ class UCB(Exploration):
 
     Notes
     -----
-    Guarantee: that of the estimator's radius, with `Theory` and uniform_share 0. A uniform share adds at most
+    With `Theory` and uniform_share 0, the regret bound of the estimator's theorem holds. A uniform share adds at most
     uniform_share times the largest gap a round.
     """
 

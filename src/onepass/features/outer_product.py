@@ -63,7 +63,7 @@ def transform_row_product(state: OuterProductState, x: np.ndarray, z: np.ndarray
 class OuterProduct(FeatureMap):
     """Outer product z = vec(u v^T) = np.outer(u, v).ravel() of rows x = (u, v).
 
-    Its contexts are mostly given as `Factors(u, v)`.
+    Contexts are usually given as `Factors(u, v)`.
 
     Parameters
     ----------

@@ -37,8 +37,8 @@ class Reason(NamedTuple):
     Parameters
     ----------
     name : str
-        Name of the term: "example3" (an example held), "landmark3", "frequency3", a column, "intercept", "last
-        example".
+        Name of the term: "example3" (an example that the learner keeps), "landmark3", "frequency3", a column,
+        "intercept", "last example".
     value : float
         Value of the kernel between the term and the row, or of the column.
     weight : float

@@ -55,7 +55,7 @@ class RBP(Learner):
     Parameters
     ----------
     budget : int, default 100
-        Largest number of examples held, at least 2.
+        Largest number of examples that the learner keeps, at least 2.
     width : float, default 1.0
         Width of the kernel exp(-||x - y||^2 / (2 width^2)), in the unit of x, above 0.
     seed : int, default 0

@@ -32,7 +32,7 @@ class TISVD:
     Attributes
     ----------
     rank : int
-        Number k of triplets that are held at most.
+        Largest number k of singular triplets that are kept.
 
     Raises
     ------
@@ -79,7 +79,7 @@ class TISVD:
         return self._start(0, 0)[1]
 
     def approximation(self) -> np.ndarray:
-        """Return U S V^T, the matrix that is held, of shape (n, m).
+        """Return U S V^T, the present approximation of the matrix, of shape (n, m).
 
         Returns
         -------

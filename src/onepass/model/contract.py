@@ -143,7 +143,7 @@ class Model(files.Owner, ABC):
     dtype : numpy.dtype
         Type of rewards.
     family : Any
-        Family of rewards, with mean mu(score); None if scores are expected rewards.
+        Family of rewards, whose expected reward is mu(score). None if scores are expected rewards.
     compares : bool
         False if only one arm at a time can be explained.
     common_draw : bool

@@ -54,9 +54,9 @@ def InteractionBandit(
 
     Notes
     -----
-    Memory is 80 bytes times the product of both widths. A decision costs the product of the terms of the request and of
-    all arms; a reward costs that of one arm. Means are expected rewards, in any unit. The bandit forgets nothing,
-    except how good single arms are beyond their features.
+    Memory is 80 bytes times the product of both widths. A decision costs the number of terms of the request times that
+    of all arms. A reward costs the number of terms of the request times that of one arm. Means are expected rewards, in
+    any unit. The bandit forgets nothing, except how good single arms are beyond their features.
 
     Examples
     --------
@@ -92,9 +92,9 @@ def ContextualBandit(
     Contexts are rows of numbers in any units, or records. Arms come and go. Rewards are clicks, counts or numbers
     of any unit.
 
-    A context is a row (dim,), the same for all arms, or (K, dim), a row for each arm. n decisions take (n, 1, dim)
-    or (n, K, dim). Or a context is a dictionary, or a frame of one row; n decisions take a list or a frame. Arms
-    are any hashable values: they appear when they are learned from or added, and leave by `remove_arm`. Or arms
+    A context is a row (dim,), the same for all arms, or (K, dim), a row for each arm. n decisions take (n, 1, dim) or
+    (n, K, dim). A context may also be a dictionary, or a frame of one row. n decisions then take a list or a frame.
+    Arms are any hashable values: they appear when they are learned from or added, and leave by `remove_arm`. Arms may
     have features: {name: record or row}, or records without names.
 
     The first data it learns from fixes the model, `bandit.model`. If arms have features, or more than 20 arms are

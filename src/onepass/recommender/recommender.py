@@ -102,8 +102,8 @@ class Recommender(files.Owner):
     The logit of an item i for a user u is w . (log share_1, ..., log share_6, v_i^T x_u, log(near + .1), log mix, had).
     The shares of the rows have half-lives of 250, 1,000, 4,000, 16,000 and 64,000 rows and none. The directions v_i
     come from a truncated SVD of the matrix of users and items, and x_u is the posterior mean given what u has taken.
-    `near` is the similarity with items that u has taken, `mix` a learned mixture of the shares and `near`, and `had`
-    is 1 for items that u has taken. Weights w are those of a softmax regression by online Newton steps.
+    `near` is the similarity with items that u has taken, `mix` a learned mixture of the shares and `near`, and `had` is
+    1 for items that u has taken. The weights w are learned by a softmax regression with online Newton steps.
 
     An item takes 4 dim + 270 bytes, and a user 4 bytes for each of the last 1,000 items taken. `recommend` costs
     O(N dim) a user for N items. `learn` costs O(dim) a row on average. Each time the log has grown by a tenth,

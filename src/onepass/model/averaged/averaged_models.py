@@ -46,8 +46,8 @@ RULE = OptimisticGap()
 class AveragedModels(Model):
     """Several models of every arm, averaged with weights by how well they predict.
 
-    A context is a row (dim,) for all arms, or rows (K, dim), one for each arm; n decisions take (n, 1, dim) or
-    (n, K, dim). Or it is a dictionary; n decisions take a list of dictionaries, or a frame.
+    A context is a row (dim,) for all arms, or rows (K, dim), one for each arm; n decisions take (n, 1, dim) or (n, K,
+    dim). A context may also be a dictionary. n decisions then take a list of dictionaries, or a frame.
 
     Parameters
     ----------

@@ -57,8 +57,9 @@ class InteractionModel(Model):
     A context is a dictionary, or a row (dim,), which is read as {"x0": ..., "x1": ..., ...}. n decisions take a list of
     dictionaries, a frame, or rows (n, 1, dim). Arms are {name: record or row}, names, or records without names.
 
-    Nothing is forgotten but the appeal of single arms. Memory: 80 bytes times the product of both widths. Cost: a
-    decision takes the product of the numbers of terms of the request and of all arms, a reward that of one arm.
+    The model forgets nothing, except how good single arms are beyond their features. Memory: 80 bytes times the product
+    of both widths. Cost: a decision takes the number of terms of the request times the number of terms of all arms. A
+    reward takes the number of terms of the request times that of one arm.
 
     Parameters
     ----------
@@ -67,7 +68,8 @@ class InteractionModel(Model):
     item : Records, default None
         Feature map of arms; a copy learns further. None means 256 places, and 16 bands for each number.
     recent : int, default 1000
-        Number of arms, at least 1, whose own appeal beside that of their features is kept: those learned last.
+        Number of arms, at least 1, for which the model also keeps how good the arm is beyond its features. These are
+        the arms learned last.
     dim : int, default None
         Number of columns if requests are rows. None allows any.
     arms : sequence of hashable, default ()
@@ -127,7 +129,7 @@ class InteractionModel(Model):
         raise ValueError("arm must be offered with its features: such arms are known once they are learned from")
 
     def remove_arm(self, arm: Hashable) -> None:
-        """Forget the appeal of an arm beside that of its features.
+        """Forget how good an arm is beyond its features.
 
         Parameters
         ----------

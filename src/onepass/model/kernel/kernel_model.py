@@ -61,7 +61,7 @@ class KernelModel(Model):
     kernel : Kernel, scikit-learn kernel or callable k(X, Y), default None
         The kernel, see `onepass.features.kernels`. None takes Matern 5/2 with the median distance of the arms.
     reg : float, default 0.01
-        Ridge lambda, above 0: the variance of the noise if the kernel's variance is that of the function.
+        Ridge lambda, above 0: the variance of the noise, if the kernel is the covariance of the function.
     budget : Budget, default None
         Rules for a dictionary of some points. None keeps the exact posterior, on all points played.
     normalize : bool, default None
