@@ -90,17 +90,14 @@ def test_law_of_a_log_refuses_what_cannot_be():
 
 
 def test_rates_are_not_biased_at_any_age_and_the_law_is_found():
-    rng, rates = np.random.default_rng(1), []
+    """Bars of 2.5 standard deviations. On seeds 1 to 8, rates were wrong by at most 6 %, and the law by .052."""
     pending = censored()
-    happened, _ = play(pending, 10 * DAY, 2000, 0.2, rng)
-    seen = happened.sum() / 2000
-    rates.append(float(pending.bandit.score([1.0], arms=["a"])[0]))
-    within = exact_shares(pending.delay_law)
-    assert rates[0] == pytest.approx(0.2 * 0.9, rel=0.06)  # a tenth of the conversions comes after the week
-    assert seen < 0.9 * rates[0]
-    assert pending.delay_law.shares == pytest.approx(within, abs=0.06)
-    state = pending.bandit.n_learned / 2000
-    assert 0.65 < state < 0.85  # the share of what is known, conversions among it
+    happened, _ = play(pending, 10 * DAY, 1500, 0.5, np.random.default_rng(1))
+    rate = float(pending.bandit.score([1.0], arms=["a"])[0])
+    assert rate == pytest.approx(0.5 * 0.918, rel=0.08)  # the rest of the conversions comes after the week
+    assert happened.sum() / 1500 < 0.9 * rate
+    assert pending.delay_law.shares == pytest.approx(exact_shares(pending.delay_law), abs=0.06)
+    assert 0.65 < pending.bandit.n_learned / 1500 < 0.85  # the share of what is known, conversions among it
 
 
 def test_rows_and_conversions_by_age_are_those_of_the_law_by_enumeration():
