@@ -42,6 +42,7 @@ PAGES = [
     "recommender",
     "tasks",
     "tour",
+    "warm_start",
     "which",
 ]
 

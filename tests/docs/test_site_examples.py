@@ -1,7 +1,7 @@
 """Blocks of Python on the pages that are no sessions: those of a page run from the first to the last, after what a
 reader has at hand.
 
-Four of them in `make test`; all in `make docs` and `make test-long`.
+Some of them in `make test`; all in `make docs` and `make test-long`.
 """
 
 import doctest
@@ -47,10 +47,10 @@ NEEDS = {  # packages of others, which `make test` does without
     "route_prompts": "litellm",
     "tuning": "optuna",
 }
-CHEAP = ["clicks", "formats", "news", "processes", "systems"]
+CHEAP = ["clicks", "formats", "late_conversions", "news", "processes", "systems"]
 ALL = [
-    *("adapters", "clicks", "evaluation", "formats", "merging", "news", "processes", "recommended", "route_prompts"),
-    *("systems", "threads", "tuning"),
+    *("adapters", "clicks", "evaluation", "formats", "late_conversions", "merging", "news", "processes"),
+    *("recommended", "route_prompts", "systems", "threads", "tuning"),
 ]
 HERE = [page for page in repetitions(CHEAP, ALL) if page not in NEEDS or find_spec(NEEDS[page])]
 
