@@ -3,8 +3,11 @@
     e_m  = reward - mean_m,  of model m (start or fresh), before it learns the reward
     D_a  = sum over the rewards of arm a of e_start^2 - e_fresh^2,   n_a: their number
     L_a  = D_a + NEIGHBOURS (mean of e_start^2 - e_fresh^2 over the rewards of all other arms)
-    w_a  = 1 / (1 + exp(RATE L_a / (2 s^2))),   s^2 = min over m of the mean of e_m^2
+    w_a  = 1 / (1 + exp(RATE L_a / (2 s^2))),   s^2 = (min over m of sum e_m^2 + NOISE r^2) / (n + NOISE)
     mean_a = w_a mean_start,a + (1 - w_a) mean_fresh,a,   widths^2, draws and multipliers of widths likewise
+
+n: number of all rewards. r: root mean square residual of the start over the rows that it learned, where its model keeps
+one; it holds s^2 up while the first rewards are all equal, as rare clicks are.
 
 w is the exponentially weighted average forecaster (Hedge) with two experts and squared loss. Each arm has weights of
 its own, shrunk to those of the other arms: earlier knowledge may fit one arm and mislead about another. Models in which
@@ -37,6 +40,7 @@ from onepass.model.records import are_records, records_of
 
 RATE = 0.5  # of Hedge, in units of 1 / (2 s^2)
 NEIGHBOURS = 5.0  # rewards that the other arms count for
+NOISE = 20.0  # rewards that the residual of the start counts for in s^2
 NONE = 1e-3  # weight of a model that is not believed
 AMPLE, ENOUGH = 10, 1_000  # rewards after which one model stays, as multiples of those of the start, and at least
 EVERY = 32  # rewards between two looks at which models stay
@@ -99,7 +103,7 @@ class WarmStart(Model):
         self._begun = self.n_learned = 0 if start is None else start.n_learned
         self._counts: dict[Any, int] = {}
         self._gaps: dict[Any, float] = {}
-        self._squares, self._rewards = np.zeros(2), 0
+        self._squares, self._rewards, self._noise = np.zeros(2), 0, 0.0
 
     # ---- members ----
 
@@ -137,7 +141,8 @@ class WarmStart(Model):
             own = np.array([self._gaps.get(arm, 0.0) for arm in arms])
             counts = np.array([self._counts.get(arm, 0) for arm in arms])
             losses = own + NEIGHBOURS * (total - own) / np.maximum(n - counts, NEIGHBOURS)
-        scale = 2.0 * (self._squares.min() / max(n, 1) + TINY)
+        known = NOISE if self._noise > 0.0 else 0.0
+        scale = 2.0 * ((self._squares.min() + known * self._noise) / max(n + known, 1.0) + TINY)
         return 1.0 / (1.0 + np.exp(np.clip(RATE * losses / scale, -STEEPEST, STEEPEST)))
 
     @property
@@ -212,41 +217,40 @@ class WarmStart(Model):
     def observe(self, context: Any, arm: Any) -> Batch:
         batches = [one.observe(context, arm) for one in self._alive]
         if len(batches) == 1:
-            return batches[0]._replace(rows=(batches, (), ()))
+            return batches[0]._replace(rows=(batches, (), (), 0.0))
         contexts, arms = _split(batches[0], context, arm, self.dtype)
         requests = [
             [one.encode(row, offered) for row, (_, offered) in zip(contexts, arms, strict=True)] for one in self._alive
         ]
         means = self._means(requests, [0] * len(contexts))
-        return batches[0]._replace(rows=(batches, [name for name, _ in arms], means))
+        return batches[0]._replace(rows=(batches, [name for name, _ in arms], *means))
 
     def recall(self, slots: list[tuple[Any, int]]) -> Batch:
         batches = [one.recall(slots) for one in self._alive]
         if len(batches) == 1:
-            return batches[0]._replace(rows=(batches, (), ()))
+            return batches[0]._replace(rows=(batches, (), (), 0.0))
         requests = [[one.encode_decision(decision) for decision, _ in slots] for one in self._alive]
         means = self._means(requests, [slot for _, slot in slots])
-        return batches[0]._replace(rows=(batches, [decision.arms[slot] for decision, slot in slots], means))
+        return batches[0]._replace(rows=(batches, [decision.arms[slot] for decision, slot in slots], *means))
 
-    def _means(self, requests: list[list[Request]], places: list[int]) -> np.ndarray:
-        """Return the expected rewards (2, n) of one arm of every request by both models."""
-        rng = np.random.default_rng(0)  # means ask for no draws
-        return np.array(
-            [
-                [
-                    one.mean_rewards(one.predict(request, 0, MEAN, rng, 0).means)[place]
-                    for request, place in zip(own, places, strict=True)
-                ]
-                for one, own in zip(self._alive, requests, strict=True)
-            ]
-        )
+    def _means(self, requests: list[list[Request]], places: list[int]) -> tuple[np.ndarray, float]:
+        """Return the expected rewards (2, n) of one arm of every request by both models, and r of the start."""
+        rng, out = np.random.default_rng(0), np.empty((len(requests), len(places)))  # means ask for no draws
+        residual = 0.0
+        for row, (one, own) in enumerate(zip(self._alive, requests, strict=True)):
+            for column, (request, place) in enumerate(zip(own, places, strict=True)):
+                stats = one.predict(request, 0, MEAN, rng, 0)
+                out[row, column] = one.mean_rewards(stats.means)[place]
+                if one is self.start:
+                    residual = float(stats.residual)
+        return out, residual
 
     def update(
         self, batch: Batch, rewards: np.ndarray, *, nu: Any = None, time: Any = None, residuals: bool = False,
         outcomes: Any = None,
     ) -> Self:  # fmt: skip
         self.at(time)
-        batches, arms, means = batch.rows
+        batches, arms, means, residual = batch.rows
         places = [place for place, one in enumerate(self._members) if one is not None]
         for place, own in zip(places, batches, strict=True):
             member: Any = self._members[place]
@@ -260,6 +264,7 @@ class WarmStart(Model):
                 self._gaps[key] = self._gaps.get(key, 0.0) + gap
                 self._rewards += 1
             self._squares += squares.sum(axis=1)
+            self._noise = residual**2
             self._drop()
         return self
 
@@ -336,7 +341,9 @@ class WarmStart(Model):
             self._squares,
             self._rewards,
         )
-        return files.Contents(self.params(), {"begun": self._begun, "rows": self.n_learned}, track)
+        return files.Contents(
+            self.params(), {"begun": self._begun, "rows": self.n_learned, "noise": self._noise}, track
+        )
 
     @classmethod
     def from_contents(cls, params: dict[str, Any], extra: dict[str, Any], held: files.StateSource) -> Self:
@@ -351,6 +358,9 @@ class WarmStart(Model):
         model._squares, model._rewards = found.squares, found.rewards
         model._begun = check.integer("begun", extra["begun"], 0)
         model.n_learned = check.integer("rows", extra["rows"], 0)
+        model._noise = check.real("noise", extra["noise"])
+        if model._noise < 0.0:
+            raise ValueError(f"noise must be at least 0, got {quote(model._noise)}")
         return model
 
 
