@@ -1,7 +1,8 @@
 """Fill the compilation cache: `python -m onepass compile`, for images and before first requests.
 
-Every recipe decides and learns, and every learner learns, once in each way that compiles code of its own. What is not
-here (hybrid models, another design under another estimator, float32, an own design) compiles when it is first used.
+Every recipe decides and learns, and every learner learns, once in each way that compiles separate code. Other
+combinations compile when they are first used: hybrid models, another design under another estimator, float32, and
+designs of your own.
 """
 
 import sys
@@ -20,7 +21,7 @@ WIDTH = 30  # of the bar, in characters
 
 
 def shared(bandit: Any) -> None:
-    """Decide, learn a row, learn rows, play."""
+    """Make a bandit with one shared model decide, learn a row, learn several rows, and play."""
     rng = np.random.default_rng(0)
     rows = rng.standard_normal((4, DIM))
     row = rows[bandit.decide(rows).arm]
@@ -31,7 +32,7 @@ def shared(bandit: Any) -> None:
 
 
 def per_arm(bandit: Any) -> None:
-    """Call everything for models per arm, and recommend."""
+    """Make a bandit with a model for each arm decide, learn, play and recommend."""
     rows = np.random.default_rng(0).standard_normal((4, DIM))
     bandit.learn(rows, [0.0, 1.0, 0.0, 1.0], arm=["a", "b", "a", "b"])
     bandit.learn(rows[0], 1.0, arm=bandit.decide(rows[0]).arm)
@@ -43,7 +44,7 @@ def per_arm(bandit: Any) -> None:
 
 
 def recommended(bandit: Any) -> None:
-    """Decide and learn rows of numbers."""
+    """Make a `ContextualBandit` decide and learn on rows of numbers."""
     rows = np.random.default_rng(0).standard_normal((ROWS, DIM))
     for row in rows:
         bandit.learn(bandit.decide(row, ["a", "b"]), 1.0)
@@ -51,7 +52,7 @@ def recommended(bandit: Any) -> None:
 
 
 def crossed(bandit: Any) -> None:
-    """Decide and learn records."""
+    """Make a bandit decide and learn on contexts that are dictionaries."""
     arms = {"a": {"topic": "x", "length": 1.0}, "b": {"topic": "y", "length": 2.0}}
     for hour in range(ROWS):
         bandit.learn(bandit.decide({"hour": hour, "country": "de"}, arms=arms), 1.0)
@@ -66,7 +67,7 @@ def kernel(bandit: Any) -> None:
 
 
 def learner(found: Any) -> None:
-    """Learn rows, predict, learn one more."""
+    """Learn rows of an online kernel learner, and predict two of them."""
     rng = np.random.default_rng(0)
     rows = rng.standard_normal((ROWS, DIM))
     found.partial_fit(rows, np.where(rows[:, 0] > 0.0, 1.0, -1.0))
@@ -74,7 +75,7 @@ def learner(found: Any) -> None:
 
 
 def several() -> None:
-    """Learn three classes, predict."""
+    """Learn three classes with one multiclass learner, and predict."""
     rows = np.random.default_rng(0).standard_normal((ROWS, DIM))
     found = MulticlassNewton(classes=3, learner=op.KernelNewton())
     found.partial_fit(rows, np.arange(ROWS) % 3.0).predict(rows[:2])
@@ -114,13 +115,13 @@ def jobs() -> Iterator[tuple[str, Callable[[], None]]]:
 
 
 def call(use: Callable[[Any], None], name: str, *args: Any, **options: Any) -> None:
-    """Build and use it."""
+    """Build the recipe or learner `name` with these arguments, and call `use` with it."""
     place = op.learner if name in op.learner.__all__ else op
     use(getattr(place, name)(*args, **options))
 
 
 def main(names: Collection[str] = ()) -> int:
-    """Do the jobs of these names, or all, with a bar on standard error; the exit code."""
+    """Do the jobs with these names, or all jobs, with a progress bar on standard error, and return the exit code."""
     every, before = list(jobs()), cache.count_entries(compilation.entry_suffix())
     unknown = set(names) - {name for name, _ in every}
     if unknown:

@@ -174,7 +174,7 @@ LATE = (*WITH_SCIKIT_LEARN, "ABTest")
 
 
 def __getattr__(name: str) -> Any:
-    """Import classes that need much more than bandits when they are asked for: importing onepass stays light."""
+    """Import a class that needs further packages when it is first used, so that importing onepass is fast."""
     if name in WITH_SCIKIT_LEARN:
         from onepass.adapters import scikit_learn
 

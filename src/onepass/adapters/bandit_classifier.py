@@ -2,8 +2,8 @@
 
 One compiled loop learns the rows in their order:
 
-    for every row x of class y:  a = the class of the largest x^T theta_a + exploration,  r = 1 if a is y else 0,
-                                 the model of a learns (x, r)                  in one compiled loop, in the rows' order
+    for every row x of class y:  a = the class with the largest x^T theta_a + exploration
+                                 r = 1 if a is y, else 0;  the model of a learns (x, r)
 
 So scikit-learn's searches, pipelines and learning curves work on a bandit. `predict` does not explore. A bandit is
 judged by the rewards it earned while it learned, `rewards_`. As a classifier it knows less than one that sees every

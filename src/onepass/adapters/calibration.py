@@ -1,6 +1,7 @@
-"""Online calibration: probabilities p = 1 / (1 + e^(-a f)) from decisions f, with one slope a for f >= 0, one below.
+"""Online calibration of classifiers: probabilities from decision values f, by a logistic curve.
 
-Every decision f updates its slope before its example is learned:
+The probability of the second class is p = 1 / (1 + e^(-a f)), with one slope a for f >= 0 and another one for f < 0.
+Every example updates its slope before the classifier learns it:
 
     log a <- log a - (p - t) a f / h,   h <- (1 - 1 / MEMORY) h + p (1 - p) (a f)^2
 

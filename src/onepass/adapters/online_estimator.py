@@ -43,7 +43,7 @@ def _refuse_huge_integers() -> Iterator[None]:
 
 
 class OnlineKernelEstimator(SharedObject, BaseEstimator, ABC):
-    """Base of both estimators, with native learners in `learners_`.
+    """Base of the scikit-learn classifier and regressor, which hold online kernel learners in `learners_`.
 
     There is one learner, or one for each of more than two classes if a learner has a single output. Threads read or
     write all learners together.

@@ -4,10 +4,10 @@
 
 If all trials have the same settings, a trial's settings are chosen together. The first trials follow a scrambled Sobol
 sequence, and each later one maximizes the expected improvement under a kernel bandit's posterior (`onepass.tuning`).
-Optuna's TPE draws, one by one, the settings that only some trials have, and the settings of every second trial if
-values have plateaus. Failed and pruned trials count as the median of the first trials. Running trials count as if they
-had paid their mean, so `n_jobs` may be anything. One objective only. The sampler computes everything from the study's
-trials, so a study that is loaded from its storage continues.
+Optuna's TPE sampler draws, one by one, the settings that only some trials have. It also draws every second trial if
+many values are equal. Failed and pruned trials count as the median of the first trials. Running trials count as if they
+had paid their mean, so `n_jobs` may be anything. Studies must have one objective. The sampler computes everything from
+the study's trials, so a study that is loaded from its storage continues.
 """
 
 from functools import partial

@@ -1,4 +1,6 @@
-"""Vowpal Wabbit: a bandit of onepass from its arguments, or one sentence that names what has no counterpart.
+"""Vowpal Wabbit: make a bandit of onepass from the arguments of a `vw` command.
+
+An argument without a counterpart raises an error that names it.
 
 The arguments of Vowpal Wabbit on the left become the exploration rules on the right:
 

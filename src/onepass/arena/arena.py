@@ -1,29 +1,32 @@
-"""One arena for the models of all arms: it grows with what was learned, not with arms x rank.
+"""Storage of the models of all arms in shared arrays, which grow with the rows learned, not with arms x rank.
 
 Every arm keeps A_a = reg I + sum of x x^T on the span of its own rows only, as `onepass.design.subspace` does:
 
     A_a^-1 = (I - Q^T Q) / ridge + Q^T R R^T Q,      theta_a = Q^T w + o / ridge,      w = R R^T Q b
 
-Q (m, dim) are m slots of the arena, orthonormal; slot i also holds row i of R, (Q b)_i and w_i. An arm with n rows has
-at most min(n, rank of its rows) slots beside those of its prior; an arm without data has none, and is scored by its
-prior. o is the part of the moment b outside the span: nothing until directions were cut, then one more slot. Scoring
-every arm for one context x is one product of the arena with x, then O(m^2) an arm:
+An arm has m slots, which are rows of the shared arrays. Slot i holds row i of Q (m, dim), whose rows are orthonormal,
+row i of R, and the numbers (Q b)_i and w_i, where b = sum of r x is the moment of the rewards r. An arm with n rows has
+at most min(n, rank of its rows) slots beside those of its prior. An arm without data has no slots, and is scored by its
+prior. o is the part of b outside the span of Q. It is 0 until directions are cut, and then takes one more slot. To
+score every arm for one context x takes one product of the arena with x, then O(m^2) for each arm:
 
     x^T theta = w^T p + o^T x / ridge,   p = Q x,   x^T A^-1 x = (||x||^2 - ||p||^2) / ridge + ||R^T p||^2
 
-The arena allots slots; what an arm learns is an inverse on a subspace like any other: rows are taken in by the
-functions of design/subspace.py, directions are cut by the rule that the design declares (design/truncation.py), rewards
-are weighed by that of the estimator. A row costs O(m dim + m^2).
+The arena only allots slots. An arm learns a row by the functions of design/subspace.py. Its directions are cut by the
+rule that the design declares (design/truncation.py), and its rewards are weighed by the rule of the estimator. A row
+costs O(m dim + m^2).
 
-Arms truncate by the spectrum of A, for projector splitting too, compensated or not: that is Shustova et al.'s
-truncation for the symmetric root, as I - sqrt(reg) A^-1/2 has U = V, and one factor is stored instead of two; its
-largest singular values belong to the largest eigenvalues of X^T X (Shustova et al.'s integrator approximates this
-truncation by one step of a power iteration).
+Arms are truncated by the spectrum of A. This holds for projector splitting too, with or without compensation. It is the
+truncation of Shustova et al. for the symmetric root: I - sqrt(reg) A^-1/2 has U = V, so one factor is stored instead of
+two, and its largest singular values belong to the largest eigenvalues of X^T X. The integrator of Shustova et al.
+approximates this truncation by one step of a power iteration.
 
-Slots are linked lists, so nothing ever moves; learning allots slots before and takes back the unused ones after, in an
-order that does not depend on threads, and arms share nothing: neither do results.
+The slots of an arm are a linked list, so slots never move. Slots are allotted before learning, and unused ones are
+taken back afterwards, in an order that does not depend on threads. Arms share no data. Results therefore do not depend
+on the number of threads.
 
-Here: the state and its slots; learning.py: how an arm learns; scoring.py: means and widths; compact.py: the store.
+This module holds the state and its slots. An arm learns in learning.py and is scored in scoring.py. packed_store.py is
+the store that bandits use.
 """
 
 from typing import NamedTuple
@@ -119,7 +122,7 @@ def with_slots(arena: ArenaState, free: int, top: int) -> ArenaState:
 
 @compiled
 def sums_of(arena: ArenaState, arm_id: int) -> Sums:
-    """Return the truncation sums of an arm."""
+    """Return the totals of what an arm has truncated (design/truncation.py)."""
     return Sums(
         mass=arena.mass[arm_id], shed=arena.shed[arm_id], weighted=arena.weighted[arm_id], dust=arena.dust[arm_id]
     )
@@ -127,7 +130,7 @@ def sums_of(arena: ArenaState, arm_id: int) -> Sums:
 
 @compiled
 def set_sums(arena: ArenaState, arm_id: int, sums: Sums) -> None:
-    """Write the truncation sums of an arm."""
+    """Write the totals of what an arm has truncated (design/truncation.py)."""
     arena.mass[arm_id], arena.shed[arm_id] = sums.mass, sums.shed
     arena.weighted[arm_id], arena.dust[arm_id] = sums.weighted, sums.dust
 

@@ -4,11 +4,12 @@ Merging two arms adds what each has learned since they began with a common model
 
     A = A_1 + A_2 - A_start,   b = b_1 + b_2 - b_start
 
-Here start is the model both arms began with, the prior if nothing else. What the second arm has learned since is
-expressed as rows in its own directions (`design/exact.increments`). The first arm learns these rows, without rewards,
-and is truncated by the design's rule if needed. Then b_2 is added by its coordinates, and its part outside the
-directions joins o. Sums of truncations add, and so do certificates (design/truncation.py). A sketch must have started
-without rows, because rows cannot be subtracted from it.
+Here "start" is the model both arms began with, by default the prior. What the second arm has learned since is expressed
+as rows in its own directions (`design/exact.increments`). The first arm learns these rows, without rewards, and is
+truncated by the design's rule if needed. Then the coordinates of b_2 are added, and its part outside the directions is
+added to o, the part of the moment outside the span (arena.py). The totals of what both arms have truncated are added,
+and so are the bounds of their errors (design/truncation.py). A sketch must have started without rows, because rows
+cannot be subtracted from it.
 """
 
 from typing import Any, NamedTuple

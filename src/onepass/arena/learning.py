@@ -1,8 +1,9 @@
-"""Learning in an arena: an arm is copied out of its slots, learns like any inverse on a subspace, and is written back.
+"""Learning in an arena (arena.py): an arm is copied out of its slots, learns, and is written back.
 
-Three things are specific to the arena. Rows are projected on the arm's directions by one matrix product a chunk. The
-moment b is kept by its coordinates Q b, and its part outside the span in o; for estimators with Newton steps it is
-theta instead (rewards.py). In a hybrid model, B = sum of x z^T is kept likewise.
+An arm learns like any inverse on a subspace (design/subspace.py), except for three things. A chunk of rows is projected
+on the arm's directions by one matrix product. The moment b is stored as its coordinates Q b, and its part outside the
+span as o. Estimators with Newton steps store theta in the same way, in place of b (rewards.py). In a hybrid model, B =
+sum of x z^T is stored in the same way, too.
 """
 
 from typing import Any, NamedTuple
@@ -142,8 +143,8 @@ def extend_span(
 ) -> Subspace:
     """Extend the span by a row, and return the subspace; work.z becomes the coordinates of the row.
 
-    `inside` and `residual` are the row's coordinates and remainder for the first `base` directions. A new direction
-    takes its coordinate of the moment from o if anything was truncated (`shed` > 0).
+    `inside` and `residual` are the row's coordinates and remainder for the first `base` directions. If anything was
+    truncated before (`shed` > 0), the moment's coordinate of the new direction is taken from o (arena.py).
     """
     used, dim, z = space.used, row.size, work.z
     for i in range(base):
@@ -176,7 +177,7 @@ def truncate_arm(
 ) -> tuple[Subspace, Sums]:
     """Truncate the arm in the scratch arrays `work`, and return its subspace and its totals afterwards.
 
-    `rule` is the truncation rule of the design. The part of the moment along lost directions joins o.
+    `rule` is the truncation rule of the design. The part of the moment along lost directions is added to o (arena.py).
     """
     used, before = space.used, space.ridge
     kept, ridge, sums, turn, spectrum = plan_truncation(space, rule, sums)

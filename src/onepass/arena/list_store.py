@@ -76,7 +76,7 @@ class ListArm(NamedTuple):
         return estimator.consistent(self.learned) and self.cross.shape == begun.cross.shape and self.rows >= 0
 
     def decay_to(self, tick: int) -> "ListArm":
-        """Decay the arm to a later tick in one step, in place, and return it."""
+        """Decay the arm to a later tick of the half-life clock, in one step and in place, and return it."""
         factor = decay_factor(tick - self.tick)
         return ListArm(forget(self.learned, factor), factor * self.cross, self.rows, tick)
 

@@ -60,7 +60,10 @@ def _resize_array(state: NamedTuple, name: str, length: int) -> np.ndarray:
 
 
 class PackedStore:
-    """Store that packs the models of all arms into one arena (arena.py); `reader` gives replicas of it to readers."""
+    """Store that packs the models of all arms into one arena (arena.py).
+
+    `reader` gives replicas of the arena to readers.
+    """
 
     reader: Any = None  # of a store that is a copy for readers
 
@@ -298,7 +301,7 @@ class PackedStore:
         return scoring.exploration_scales(self.state, self._rule, self._limit, self._arm_rule, arm_ids, theory)
 
     def error_bound(self) -> float:
-        """Return the largest certified ||A - A_hat||_2 of all arms; infinite after a cut by projector splitting."""
+        """Return the largest bound of ||A - A_hat||_2 over all arms, infinite after a cut by projector splitting."""
         return learning.error_bound(self.state, self._rule, self._count)
 
     def relative_loss(self) -> float:

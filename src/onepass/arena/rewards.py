@@ -1,4 +1,4 @@
-"""Sums of rewards that an arm keeps, and how a row or a truncation changes them.
+"""Sums of rewards that an arm keeps, and their changes when a row is learned or directions are truncated.
 
 The sums depend on `arm_rule`. For (), ridge regression, they are the moment b = sum of r x with theta = A^-1 b, and o
 is the part of b outside the span. For NewtonSteps they are theta itself, and o is the ridge times the part of theta
@@ -124,7 +124,7 @@ def new_coordinate_by_step(arm_rule: NewtonSteps, along: float, ridge: float) ->
 def add_lost_part(
     arm_rule: Any, memory: np.ndarray, work: Any, lost: np.ndarray, before: float, space: Subspace, rise: float
 ) -> None:
-    """Add what a truncation removed from the span, `lost` (dim,), to o; an empty array means nothing was lost.
+    """Add to o the part `lost` (dim,) that a truncation removed from the span; it is empty if nothing was lost.
 
     `before` is the ridge before the truncation and `space` the subspace after it. `rise` bounds how far A grew, in the
     sense A' <= A + rise I.
@@ -193,7 +193,9 @@ def unit_of_arms_by_steps(arm_rule: NewtonSteps, memory: np.ndarray, rows: np.nd
 def radius_of_arm(
     arm_rule: Any, memory: np.ndarray, rule: Any, facts: Facts, constants: Constants, prior: Subspace
 ) -> float:
-    """Return the confidence radius of an arm's own model; `prior` is the subspace that it began with.
+    """Return the confidence radius of an arm's own model.
+
+    `prior` is the subspace that the arm began with.
 
     `rule` is the design's truncation rule, and `facts` and `constants` are described in estimator/radii.py.
     """

@@ -156,11 +156,11 @@ def prior_squares(arena: ArenaState, arm_ids: np.ndarray, rows: np.ndarray) -> n
 def evaluate_arms(
     arena: ArenaState, arm_ids: np.ndarray, rows: np.ndarray, extra: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return predicted rewards (K,) and squared widths x^T A^-1 x (K,) of arms; A: an arm's design.
+    """Return predicted rewards (K,) and squared widths x^T A^-1 x (K,) of arms, where A is the arm's design.
 
-    arm_ids (K,): the arms' ids, NONE for an arm that has learned nothing; rows: a row x for each arm, or one (1, dim)
-    for all. extra (K, k): shared features z of a hybrid model, replaced in place by z - B^T A^-1 x, with B the sum of
-    x z^T over the arm's rows; (K, 0) in other models.
+    `arm_ids` (K,) are the arms' ids, NONE for an arm that has learned nothing. `rows` holds a row x for each arm, or
+    one (1, dim) for all. `extra` (K, k) holds the shared features z of a hybrid model, and is (K, 0) in other models.
+    It is replaced in place by z - B^T A^-1 x, where B is the sum of x z^T over the arm's rows.
     """
     squares, fresh = squared_norms(rows), prior_squares(arena, arm_ids, rows)
     means, widths = np.empty(arm_ids.size), np.empty(arm_ids.size)

@@ -1,6 +1,6 @@
-"""Budgets of outcomes and shares of arms: their settings, and how much may have been spent so far, the line.
+"""Settings of budgets of outcomes and of shares of arms, and the amount that a budget allows so far.
 
-The line is the amount that may have been spent by now:
+The line of a budget is the amount that may have been spent by now:
 
     per decision     line = amount n                       after n decisions, this one included
     horizon          line = amount n / horizon

@@ -1,10 +1,12 @@
-"""Prices of budgets: solved on recent predictions, by the probabilities of the exploration rule.
+"""Prices of budgets, which lower the scores of arms by what they are predicted to spend.
 
     lambda = the least price >= 0 with   mean over recent requests of sum_a p_a(U - lambda c) c_a <= b
-    p: law of the rule under the scores U_a - lambda c_a,   c_a: predicted spending of arm a
+    p: probabilities of the exploration rule for the scores U_a - lambda c_a
+    c_a: predicted spending of arm a,   b: target of the spending per decision
 
-The mean falls with lambda, so bisection finds it. Several budgets take turns. A least share is a budget of its own
-kind: c_a = -1 for the arm, b = -share. Cost of a solve: some 15 passes over M requests and K arms for each budget.
+The mean falls with lambda, so bisection finds lambda. With several budgets, the prices are solved in turn. A smallest
+share of an arm is treated as a budget with c_a = -1 for this arm, 0 for the others, and b = -share. Cost of a solve:
+some 15 passes over M requests and K arms for each budget.
 """
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""A bandit that keeps within budgets, by prices that are solved on recent predictions, and by hard stops (pacing.py).
+"""A bandit that keeps within budgets, by prices on outcomes and by hard stops (pacing.py).
 
 The record of a decision includes the price, so that its probabilities can be computed again.
 """
@@ -182,7 +182,8 @@ class Budgeted(files.Owner):
         reward : float, default None
             The reward. None if it came before, or comes later.
         outcomes : dict of str to float, default None
-            Outcomes. Those with a budget must be at least 0. One that never comes stays charged as predicted.
+            Outcomes by name. Outcomes with a budget must be at least 0. If one never comes, its prediction stays
+            charged.
         now : float, default None
             Present time in seconds, as in `decide`.
         allow_repeat : bool, default False
@@ -228,7 +229,7 @@ class Budgeted(files.Owner):
 
     @composite
     def change(self, name: str, budget: Budget) -> None:
-        """Replace a budget; what was spent stays spent.
+        """Replace a budget. The amount spent so far is kept.
 
         Parameters
         ----------

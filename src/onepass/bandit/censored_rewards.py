@@ -1,12 +1,13 @@
 """Rewards of decisions whose conversions may still come, learned before all of them are known.
 
-    a conversion is learned when it comes, a missing one at an age Z that is drawn from the same delays:
-    P(Z <= e) = F(e) (1 - p) / (1 - p F(e))          F: law of delays (delay_law.py), p: rate of conversions
+    a conversion is learned when it comes;  a decision without one is learned as the default at a random age Z
+    P(Z <= e) = F(e) (1 - p) / (1 - p F(e))          F: distribution of delays (delay_law.py), p: rate of conversions
 
-A decision that converts with probability p is known to have converted at age e with probability p F(e). One that has
-not is learned as the default by then with probability (1 - p F) P(Z <= e) = F (1 - p). So a decision of age e counts
-F(e) rows with p F(e) conversions among them, whatever its age, and rates are estimated without bias from rows that are
-not complete. If a conversion comes after its decision was learned as the default, the difference is corrected:
+A decision that converts with probability p has converted by age e with probability p F(e). With probability 1 - p F(e)
+it has not, and it has then been learned as the default with probability (1 - p F(e)) P(Z <= e) = F(e) (1 - p). So at
+every age e a decision has given F(e) rows on average, p F(e) of them conversions. Rates are therefore estimated without
+bias, although conversions are still missing. If a conversion comes after its decision was learned as the default, the
+difference is corrected:
 
     linear in rewards      b += (r' - r) x, exactly (late_correction.py)
     any other model        one more row, whose reward is the expected reward plus r' - r
@@ -33,15 +34,15 @@ PURPOSE = b"censored"  # of the hash
 
 @dataclass
 class Progress:
-    """Progress of a decision that waits.
+    """State of a decision whose conversions may still come.
 
     Parameters
     ----------
     made : time of the decision in seconds.
-    stage : index of the next age of the grid.
-    drawn : True if the next visit is at the drawn age, False if it is at an age of the grid.
+    stage : index of the next age of the delay law's grid.
+    drawn : True if the next visit is at the random age Z of the module, False if it is at an age of the grid.
     learned : reward of every slot as it was learned, None before.
-    stages : stage of every slot's conversion, -1 without one.
+    stages : index of the age of the grid at which every slot converted, -1 without a conversion.
     """
 
     made: float
@@ -52,7 +53,7 @@ class Progress:
 
 
 class CensoredRewards:
-    """Law of delays, and the moments at which decisions are learned.
+    """Schedule by which decisions with delayed conversions are learned, and the estimated distribution of delays.
 
     Parameters
     ----------
@@ -71,7 +72,7 @@ class CensoredRewards:
         return {"law": self.law.counts.tolist(), "n_learned": self.n_learned, "n_converted": self.n_converted}
 
     def restore(self, law: Any, n_learned: Any, n_converted: Any) -> None:
-        """Restore what was counted; ValueError if the data does not belong to this object."""
+        """Restore the counts that `counts` returned. Raises ValueError if they do not belong to this object."""
         counts = np.array(law, np.float64)
         if counts.shape != self.law.counts.shape or not (np.isfinite(counts) & (counts >= 0.0)).all():
             raise ValueError(f"law must be counts of {len(self.law.ages)} ages, got {check.quote(law)}")
@@ -80,13 +81,16 @@ class CensoredRewards:
         self.n_converted = check.integer("n_converted", n_converted, 0)
 
     def begin(self, decision: Decision, now: float) -> tuple[Progress, float]:
-        """Return the progress of a new decision, and the time of its first visit."""
+        """Return the progress of a new decision, and the time when `visit` must first be called for it."""
         count = len(decision.arms)
         progress = Progress(now, 0, False, [None] * count, [-1] * count)
         return progress, self._next_visit(decision, progress, hash_uniform(decision.id, PURPOSE))
 
     def visit(self, bandit: Bandit, decision: Decision, progress: Progress, now: float) -> float | None:
-        """Do what is due for a decision; return the time of the next visit, None if the decision is complete."""
+        """Count or learn what is due for a decision at `now`.
+
+        Returns the time of the next visit, or None if the decision is complete.
+        """
         last, number = len(self.law.ages) - 1, hash_uniform(decision.id, PURPOSE)
         if progress.drawn:
             self._learn_default(bandit, decision, progress, now)
@@ -103,7 +107,7 @@ class CensoredRewards:
         return self._next_visit(decision, progress, number)
 
     def pay(self, bandit: Bandit, decision: Decision, progress: Progress, paid: list[float | None], now: float) -> None:
-        """Learn the rewards of slots, or correct what was learned of them. None leaves a slot as it is."""
+        """Learn the rewards of slots, or correct the rewards already learned. None leaves a slot as it is."""
         stage = self.law.stage(now - progress.made)
         new, changes = list[float | None](), list[float | None]()
         for slot, value in enumerate(paid):
@@ -157,9 +161,9 @@ def learn_rewards(bandit: Bandit, decision: Decision, rewards: list[float | None
 def correct_rewards(
     bandit: Bandit, decision: Decision, learned: list[float | None], changes: list[float | None], now: float
 ) -> None:
-    """Correct rewards that were learned, by the differences `changes` of slots, None for none.
+    """Correct learned rewards by the differences `changes`, one for each slot; None leaves a slot as it is.
 
-    A model that is linear in rewards is corrected exactly. Any other one learns a row whose reward is the expected
+    A model that is linear in rewards is corrected exactly. Any other model learns a row whose reward is the expected
     reward plus the difference. If its family of rewards has no such reward, the row has the new reward.
     """
     if is_linear(bandit):
@@ -175,7 +179,7 @@ def correct_rewards(
 
 
 def is_possible(bandit: Bandit, reward: float) -> bool:
-    """Return True if the family of rewards has this reward."""
+    """Return True if the bandit's reward family (such as logistic) allows this reward."""
     try:
         bandit.check_rewards([reward])
     except ValueError:

@@ -1,4 +1,4 @@
-"""Records of decisions: what was chosen, from which distribution, and everything that learning will need.
+"""Records of decisions: the chosen arm, the distribution it was drawn from, and everything that learning will need.
 
 A record holds the distribution p from which the arm was drawn, for the first and for every further slot:
 

@@ -3,13 +3,15 @@
     F(e) = P(delay <= e | a conversion comes within `after`)
     F(e_K) = 1,     F(e_k-1) = F(e_k) (1 - (n_k + 1 / (k + 1)) / (R_k + 1))
 
-The ages e_0 < ... < e_K = after double. R_k counts the conversions with a delay of at most e_k whose decisions have
-reached the age e_k, and n_k those of them with a delay above e_k-1. So a conversion is compared only with others that
-could have been seen as well: conversions of young decisions are all fast, because slow ones are still missing. This is
-the product-limit estimator (Kaplan and Meier 1958) in reversed time for right-truncated delays (Lagakos, Barraj and De
-Gruttola 1988). It does not depend on the rate of conversions, which changes while a bandit learns.
+Each of the ages e_0 < ... < e_K = after is twice the one before, or 2^(1/m) times, with m ages per doubling. R_k counts
+the conversions with a delay of at most e_k whose decisions have reached the age e_k, and n_k those of them with a delay
+above e_k-1. So a conversion is compared only with others that could have been seen as well: conversions of young
+decisions are all fast, because slow ones are still missing. This is the product-limit estimator (Kaplan and Meier 1958)
+in reversed time for right-truncated delays (Lagakos, Barraj and De Gruttola 1988). It does not depend on the rate of
+conversions, which changes while a bandit learns.
 
-One conversion a stage is made up, so that F is known from the start: until others come, log(delay) is uniform.
+One imagined conversion in each interval of ages makes F known from the start. Until real ones come, log(delay) is
+uniform.
 """
 
 from bisect import bisect_left

@@ -10,8 +10,8 @@ terms of b. If rewards have a link mu (estimator/families.py), the explained mea
 
 Both are linear functions of z once theta and s = A^-1 z are known. So both are attributed in the same way, through
 feature maps, too (features/attribution.py). Shares can be negative: a feature that makes a row more like those learned
-narrows the width. For two arms, s solves for both at once, with z_a positive and z_b negative; models that share
-nothing add their squares.
+narrows the width. For two arms of one shared model, s = A^-1 (z_a - z_b). Two arms with models of their own have
+independent errors, so their squared widths are added.
 """
 
 from collections.abc import Sequence

@@ -2,13 +2,13 @@
 
 The moment b of the model changes by
 
-    b += (r' - r) x,      A stays      r: as it was learned, r': as it is known now, x: the row
+    b += (r' - r) x          r: reward as it was learned,  r': reward as it is known now,  x: the row;  A stays
 
 Ridge regression is linear in rewards, so the result equals, up to rounding, that of learning r' in the first place,
 whatever was learned in between. It holds for shared models and models per arm, on exact and sketched designs, whose b
-is exact either way (for an arm in an arena, on the directions that it holds). The residuals that some rules count stay
-as they were. Other estimators are not linear in rewards, features may have changed since the row was learned, and a row
-may be partly forgotten; such a model is not corrected.
+is exact either way (for an arm in an arena, on the directions that it holds). The residuals that some exploration rules
+count are not corrected. A model is not corrected at all if its estimator is not linear in rewards, if its features have
+changed since the row was learned, or if it has partly forgotten the row.
 """
 
 from typing import Any

@@ -1,12 +1,19 @@
-"""Lists of arms: position effects, and one reward for a whole list.
+"""Bandits for lists of arms, with rewards that depend on the position, or with one reward for the whole list.
 
-    E[c_j] = w_j mu(a_j, x),  w_0 = 1          examination model: w_j is the weight of position j, c_j its reward
-    learn c_j / w_j as the reward of arm a_j
-    c_aj ~ Poisson(m_a w_j e_aj)                w by iterative scaling of sums by arm and position
-    E[r] = sum_j w_j x_j^T theta                one reward for the list: the row is sum_j w_j x_j
+In a list, arm a_j stands at position j, and x is the context:
 
-e_aj sums the rewards that were predicted for arm a at position j, c_aj those that came. The factor m_a of an arm takes
-up what its predictions are wrong by as a whole, so that arms which stand mostly at the top do not pass for weights.
+    E[c_j] = w_j mu(a_j, x),  w_0 = 1          c_j: reward of position j,  w_j: its weight,  mu: value of the arm
+    c_j / w_j is learned as the reward of arm a_j
+    E[r] = sum_j w_j x_j^T theta               one reward r for the list,  x_j: row of a_j
+    (sum_j w_j x_j, r) is learned
+
+Weights that are not given are fitted to sums over the lists so far, by iterative scaling:
+
+    c_aj ~ Poisson(m_a w_j e_aj)
+
+Here e_aj is the sum of the rewards predicted for arm a at position j, and c_aj the sum of the observed rewards. The
+factor m_a corrects the predictions of arm a as a whole. Without it, errors for arms that are mostly at the top would be
+taken for position weights.
 """
 
 import json
@@ -55,8 +62,8 @@ class ListBandit(files.Owner):
     reward : {"items", "list"}, default "items"
         Whether every position has a reward, or the list as a whole.
     positions : array of shape (k,), default None
-        Weights of the positions relative to the first, above 0 and at most 1, the first 1. None learns them from
-        rewards of items, and takes 1 for each position if the reward is the list's.
+        Weights of the positions relative to the first, above 0 and at most 1. The first is 1. By default they are
+        learned if `reward` is "items", and all are 1 if it is "list".
 
     Attributes
     ----------
@@ -78,11 +85,12 @@ class ListBandit(files.Owner):
     exploration bring about. If every arm always stands at the same position, values and weights cannot be told apart,
     and the weights stay near 1. The weight of a position is at least 0.02.
 
-    The reward of a list tells the sum of its arms. If the same arms always stand together, their widths never shrink,
-    and a rule that adds widths arm by arm shows them for ever. Hence the two explorations for ``reward="list"``.
+    The reward of a list only tells the sum over its arms. If the same arms are always shown together, the width of each
+    never shrinks, and a rule such as UCB, which adds a width to each arm, would show them for ever. Therefore only the
+    two explorations named above are allowed for ``reward="list"``.
 
-    A list costs as much as `Bandit.decide` and `Bandit.learn` of k slots. Each further 2 % of lists, the weights are
-    solved for again in O(K k).
+    A list costs as much as `Bandit.decide` and `Bandit.learn` for k slots. The weights are fitted again, in O(K k) for
+    K arms, whenever the number of lists has grown by 2 %.
 
     References
     ----------
@@ -216,7 +224,7 @@ class ListBandit(files.Owner):
             self._count(decision, values)
 
     def _learn_list(self, decision: Decision, reward: Any, allow_repeat: bool, time: Any) -> None:
-        """Learn one reward at the sum of the list's rows."""
+        """Learn one reward for the weighted sum of the list's rows."""
         value = check.real("reward", reward)
         if not isinstance(decision.context, np.ndarray):
             raise ValueError("decision must hold rows: one reward for a list needs arms that are rows")
@@ -228,7 +236,7 @@ class ListBandit(files.Owner):
     # ---- weights of positions ----
 
     def _count(self, decision: Decision, values: list[float | None]) -> None:
-        """Add rewards and predictions of a list to the sums of its arms, and solve for the weights when due."""
+        """Add rewards and predictions of a list to the sums by arm and position, and fit the weights if due."""
         self._lists += 1
         weight = (self._lists + START) ** POWER
         for j, value in enumerate(values):
@@ -245,7 +253,7 @@ class ListBandit(files.Owner):
             self._weights = self._solve(weight * self._total / self._mass)
 
     def _row(self, decision: Decision, j: int) -> int:
-        """Return the row of sums of the arm at a position; arms that are rows without names share one."""
+        """Return the index, in the sums, of the arm at position `j`. All arms without names share one index."""
         name = decision.arms[j] if self.bandit.model.has_named_arms else None
         if name not in self._rows and len(self._rows) >= MOST_ARMS:
             name = None
@@ -256,7 +264,10 @@ class ListBandit(files.Owner):
         return row
 
     def _solve(self, unit: float) -> np.ndarray:
-        """Return the weights (k,) that fit the sums; `unit` is an average reward as the latest list counts."""
+        """Return the weights (k,) that fit the sums.
+
+        `unit` is the average reward, weighted as the sums weigh the latest list.
+        """
         earned, expected = self._earned[: len(self._rows)], self._expected[: len(self._rows)]
         one, of_arm, of_position = None in self._rows, PRIOR_ARM * unit, PRIOR_POSITION * unit
         w = self._weights

@@ -1,4 +1,4 @@
-"""Decision of a mixture of a bandit and a baseline.
+"""Decision drawn from a mixture of a bandit and a baseline.
 
     m = (1 - q) pi + q p,      q: share of the bandit, p: its probabilities, pi: those of the baseline
 
@@ -17,10 +17,10 @@ from onepass.exploration.random_split import hash_uniform, mix_probabilities
 def mix_with_baseline(
     decision: Decision, decide: Callable[[np.ndarray], Decision], baseline: np.ndarray, place: int, share: float
 ) -> Decision:
-    """Return the decision that is shown, with the probabilities of the mixture.
+    """Return the decision that is shown, the bandit's or the baseline's, with the probabilities of the mixture.
 
-    `decision` is the bandit's. `decide` repeats it with a mask of eligible arms. `baseline` are the baseline's
-    probabilities (K,), `place` is the index of its arm, and `share` is q.
+    `decision` is the bandit's decision. `decide` makes the same decision again with a mask of eligible arms. `baseline`
+    holds the baseline's probabilities (K,), `place` is the index of the baseline's arm, and `share` is q.
     """
     p, drawn = decision.probabilities, int(decision.index)
     index = drawn if hash_uniform(f"{decision.seed} {decision.id}", b"guarded") < share else place

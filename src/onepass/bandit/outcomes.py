@@ -1,7 +1,7 @@
 """Outcomes beside the reward in a bandit's calls: names, prices, weights and values.
 
     y = value                         an outcome without a price
-    y = value / price - 1             an outcome with a known price of the arm, at most CLIP[1] times the price
+    y = value / price - 1             an outcome with a known price of the arm; values above CLIP[1] = 10 prices are cut
     predicted = price clip(1 + y^, .1, 10), or y^ without a price
     score = weight_reward U_a + sum_j weight_j predicted_ja      if weights are given
 

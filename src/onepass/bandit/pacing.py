@@ -1,10 +1,10 @@
-"""Pacing of budgets: what was spent, prices of what is scarce, and hard stops. It does not depend on the model.
+"""Pacing of budgets: it counts what was spent, puts prices on scarce outcomes, and stops arms that cost too much.
 
 The score U_a of arm a is reduced by the prices of what it is predicted to spend, and targets follow the budget's line:
 
     L_a = U_a - sum_j lambda_j c_ja            c: predicted outcomes;  lambda: budget_prices.py
     target b_j = b (1 + clip((line - spent) / b - CUSHION, within +-REACH) / REACH * share)      per decision
-    stop: an arm whose upper cost c + spread exceeds what the window, or the line, has left has probability 0
+    an arm has probability 0 if its upper cost, c + spread, exceeds what is left of the budget
 
 A decision is charged its predicted outcome. When the outcome comes, the difference is charged. `Budgeted` holds a
 pacing beside its bandit. A service holds one beside its log, and updates it with the records of the log.
@@ -364,7 +364,7 @@ class Pacing:
         return ratio * (base or 1.0)
 
     def change(self, name: str, budget: Budget) -> None:
-        """Replace a budget; what was spent stays spent."""
+        """Replace a budget. The amount spent so far is kept."""
         account = self._accounts[name]
         self._budgets[name] = budget
         # the line of a budget per decision begins anew where it has another slope
@@ -374,7 +374,7 @@ class Pacing:
         )
 
     def replace(self, budgets: Mapping[str, Budget], shares: Share | Mapping[Hashable, Share] | None) -> None:
-        """Replace all budgets and shares. What was spent stays spent; a new budget begins with nothing spent."""
+        """Replace all budgets and shares. Amounts spent so far are kept, and a new budget begins with nothing spent."""
         for name in self._budgets.keys() - budgets.keys():
             del self._budgets[name], self._accounts[name]
         for name, one in budgets.items():

@@ -8,7 +8,7 @@ Every row is learned at its own deadline, so rows are learned in the order of th
 that are learned on arrival overtake the zeros of arms that were shown at the same time. While those zeros wait, the
 arms shown lately look better than they are, and afterwards worse.
 
-Where conversions take days, `censored` learns both before the deadline: censored_rewards.py.
+If conversions take days, `censored` learns conversions and zeros before the deadline (censored_rewards.py).
 """
 
 import heapq
@@ -311,7 +311,7 @@ class PendingRewards(files.Owner):
         return count
 
     def _visit(self, one: WaitingDecision, progress: Progress, due: float) -> int:
-        """Handle an age of a censored decision; return 1 if it is complete, else 0."""
+        """Call `CensoredRewards.visit` for a decision; return 1 if the decision is complete, else 0."""
         assert self._censored is not None
         identity = one.decision.id
         try:

@@ -57,7 +57,10 @@ class RegretSum(NamedTuple):
         return self._replace(total=self.total + float(bounds), rows=self.rows + rows)
 
     def join(self, other: "RegretSum", since: "RegretSum | None") -> "RegretSum":
-        """Return the sum of both, with the rows of `since` counted once; rows after a merge form a third sequence."""
+        """Return the sum of both, with the rows of `since` counted once.
+
+        Rows after the merge begin another sequence of radii.
+        """
         total, rows = self.total + other.total, self.rows + other.rows
         if since is not None and np.isfinite(since.total):
             total, rows = max(total - since.total, 0.0), rows - since.rows

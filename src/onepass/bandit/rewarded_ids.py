@@ -1,6 +1,7 @@
 """Ids of the last `LENGTH` rewarded decisions, stored as 64-bit hashes.
 
-A new id has the same hash as one of them once in 2 10^15 times; its reward would then be refused.
+They detect a second reward of the same decision. With probability 1 / (2 10^15) a new id has the hash of another one,
+and its reward is refused by mistake.
 """
 
 import base64

@@ -1,8 +1,7 @@
 """Warning, once for each bandit, that a sketch has lost so much that its means cannot be trusted.
 
-The check runs when 64, 128, 256, ... rows have been learned, 20 times in a stream of 60 million, so learning a row
-costs one comparison of integers. It covers only ridge regression, whose b still contains what the sketch has lost
-(design/loss.py).
+The check runs when 64, 128, 256, ... rows have been learned, so other rows cost only a comparison of integers. It
+covers only ridge regression, whose moment b still contains the rows that the sketch has lost (design/loss.py).
 """
 
 import warnings

@@ -295,7 +295,8 @@ def compile_command(
 ) -> None:
     """Compile all code of the recipes ahead of time.
 
-    Fills the cache, for container images and before first requests. It takes some minutes, once per machine.
+    It compiles all functions and stores them in the cache, so that the first requests are fast. It takes some minutes,
+    once per machine.
     """
     from onepass.precompile import main
 

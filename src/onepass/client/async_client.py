@@ -18,7 +18,7 @@ T = TypeVar("T")
 class AsyncClient:
     """Asynchronous client of one loop of a service; its methods are those of `Client`, as coroutines.
 
-    `async with` closes it.
+    `async with` closes the client.
 
     Parameters
     ----------

@@ -18,7 +18,7 @@ T = TypeVar("T")
 class Client:
     """Client of one loop of a service.
 
-    Threads may share a client. `with` closes it.
+    Threads may share a client. `with` closes the client.
 
     Parameters
     ----------

@@ -124,7 +124,8 @@ class Replicas(SharedObject):
     def model(self) -> Any:
         """Model of the last merge, which has learned all rows of the stream but the last `lag`.
 
-        Use it to decide, not to learn. Give its decisions an id: draws without ids begin anew with every merge.
+        Use it to decide, not to learn. Give its decisions an id, because without ids the same random draws are repeated
+        after every merge.
         """
         return self._model
 

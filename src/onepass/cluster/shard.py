@@ -1,6 +1,6 @@
 """Shard of a bandit: the models of some arms in a store, in this process or in another one.
 
-The coordinator numbers the arms, and rows have already been mapped by the bandit's features.
+The coordinator gives the arms their numbers. Rows come to a shard after the bandit's feature map.
 """
 
 from typing import Any, NamedTuple, Self, final
@@ -76,7 +76,7 @@ class Shard(files.Owner):
     # ---- changes ----
 
     def _allocate(self, arms: np.ndarray) -> np.ndarray:
-        """Return the places of arms in the store; new arms get one."""
+        """Return the ids of arms in the store, and give an id to new arms."""
         self._grow(int(arms.max(initial=-1)) + 1)
         for arm in arms[self.places[arms] == UNASSIGNED].tolist():
             self.places[arm] = self.store.allocate()

@@ -502,7 +502,9 @@ class ShardedBandit(SharedObject):
         return wanted == self.seq + 1
 
     def _frame(self, act: str, encode: Any, *args: Any) -> bytes:
-        """Return the log frame of the next change, empty without a folder; raise ValueError if it cannot be written.
+        """Return the journal's frame for the next change, empty without a folder.
+
+        Raises ValueError if it cannot be written.
 
         `encode` turns `args` into the options and the arrays of the change.
         """

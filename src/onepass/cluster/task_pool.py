@@ -87,7 +87,7 @@ class RayTaskPool:
             self.ray.cancel(task, force=True)
 
     def close(self) -> None:
-        """Do nothing; Ray stays."""
+        """Do nothing, because Ray keeps running."""
 
 
 def _run_task(function: Callable[..., Any], *given: Any) -> Any:

@@ -28,7 +28,10 @@ class Transport(Protocol):
         ...
 
     def gather(self, calls: list[Any]) -> list[Any]:
-        """Return the answers of calls in order, `LOST` for parts that are gone; raise the error of a part."""
+        """Return the answers of calls in order, `LOST` for parts that are gone.
+
+        If a part raised an error, it is raised here.
+        """
         ...
 
     def stop(self, handle: Any) -> None:

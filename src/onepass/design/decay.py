@@ -1,26 +1,31 @@
-"""Forgetting: A <- reg I + factor (A - reg I). Rows count less, the regularization stays what it is.
+"""Forgetting: A <- reg I + factor (A - reg I), with a factor from 0 to 1.
+
+Old rows count less, and the regularization stays the same.
 
 After several factors, the matrix is
 
     A_t = reg I + sum over s of g_s x_s x_s^T,   g_s: the product of all factors since row s
 
-Certificates. Let Delta bound a sketch's error, 0 <= (A - reg I) - S^T S <= Delta I. Multiplied by the factor, with
-S <- sqrt(factor) S, the claim holds for factor Delta. A row adds the same to both sides; a cut that subtracts at most
-delta from S^T S adds delta:  Delta_t = factor Delta_{t-1} + delta_t. What rounding and rows outside a full basis left
-out decays alike: so do `Sums` and `left`.
+Error bound. Let S be the sketch and let Delta bound its error, 0 <= (A - reg I) - S^T S <= Delta I. Multiplied by the
+factor, with S <- sqrt(factor) S, this holds for factor Delta. A row adds the same to A and to S^T S. A cut that
+subtracts at most delta from S^T S adds delta to the bound, so Delta_t = factor Delta_{t-1} + delta_t. What was left out
+by rounding, or because the basis was full, decays in the same way (`Sums` and `left`).
 
-Size. X_g: rows sqrt(g_s) x_s. A cut of FD takes at least size delta off the trace of S^T S, so ||S_t||_F^2 + size
-Delta_t <= ||X_g||_F^2 by the same induction. With P the projection on the k < size first right singular vectors of
-X_g, ||X_g P||_F^2 <= ||S P||_F^2 + k Delta by the certificate, so
+Size of the bound. Let X_g have the rows sqrt(g_s) x_s. A cut of Frequent Directions takes at least size delta off the
+trace of S^T S. By the same induction, ||S_t||_F^2 + size Delta_t <= ||X_g||_F^2. Let P be the projection on the first k
+< size right singular vectors of X_g. The error bound gives ||X_g P||_F^2 <= ||S P||_F^2 + k Delta, so
 
     ||X_g - [X_g]_k||_F^2 = ||X_g||_F^2 - ||X_g P||_F^2 >= ||S||_F^2 - ||S P||_F^2 + (size - k) Delta
 
-and ||S P|| <= ||S||. Rows of ||x|| <= L that count gamma times as much a round later have ||X_g||_F^2 <= L^2 / (1 -
-gamma): the error is bounded for all time.
+and ||S P|| <= ||S||. If rows have ||x|| <= L and every round multiplies their weight by gamma, then ||X_g||_F^2 <= L^2
+/ (1 - gamma). So the error is bounded for all time.
 
-Exact designs: from the first time on they hold a factor F, A = reg I + F^T F, in place of A, and make the root from its
-singular values: F knows a small eigenvalue beside a large one v to eps^2 v, A itself to eps v. Cost O(dim^3), once a
-factor; sketches O(size^3 + dim size), splitting O(dim rank^2).
+Exact designs hold A until they first forget, and from then on a factor F with A = reg I + F^T F. They compute the root
+of A^-1 from the singular values of F, because F represents a small eigenvalue beside a large one v to eps^2 v, and A
+only to eps v (eps: rounding unit).
+
+A change of the factor costs O(dim^3) for exact designs, O(size^3 + dim size) for sketches, and O(dim rank^2) for
+projector splitting.
 """
 
 import numpy as np

@@ -2,7 +2,8 @@
 
 Wen, Yin et al. algorithms 1 and 4.
 
-A is the sum of the Gram matrices of the blocks S_i and a multiple of I. X holds all rows, and shed bounds what was cut:
+A is a multiple of I plus the Gram matrices of the blocks S_i. X holds all rows, and shed bounds the mass that was cut
+from any direction:
 
     A = (reg + compensation * shed) I + sum over blocks S_i^T S_i,     ||X^T X - sum S_i^T S_i||_2 <= shed <= 2 error
 
@@ -10,16 +11,20 @@ Blocks are Frequent Directions of sizes size, 2 size, 4 size, ...; only the last
 
     mass + ||x||^2 < error * size,   or, once the block has received its size in rows, its rank stays below its size
 
-(then it would not shrink; Wen, Yin et al.'s `willExcessSketch`, decided by projecting x on the block; directions that
-are only rounding are taken out first, where that makes room). Otherwise the block is frozen: shrunk, unless it has
-never had to cut anything, and one of twice the size begins with x. Wen, Yin et al. allow floor(log2(dim / size + 1))
-blocks: once all but one of them are frozen, rows are added exactly; from dim / 2 directions on, a dense root replaces
-the factored one.
+where mass is the sum of squared norms of the block's rows. In the second case the block would not have to cut anything.
+This is `willExcessSketch` of Wen, Yin et al., and is decided by projecting x on the block. Directions that are only
+rounding are taken out first if that makes room.
 
-The answers come from one subspace that holds all blocks, because blocks are not orthogonal to each other (Wen, Yin et
-al. eq. 3). It is made anew when the active block shrinks, from the frozen part's eigenvectors. Guarantees: Wen, Yin et
-al. theorem 1 (error), theorems 7 and 8 (monotone, well conditioned) when compensated; rows of rank below 2 size, but
-for rounding, are answered to rounding. A row costs O(dim l), and memory is O(dim l) for the l directions held.
+If x does not join, the block is frozen, and a block of twice the size begins with x. A block that has cut something
+before is shrunk when it is frozen. Wen, Yin et al. allow floor(log2(dim / size + 1)) blocks. Once all but one of them
+are frozen, rows are added exactly. From dim / 2 directions on, a dense root replaces the factored one.
+
+Blocks are not orthogonal to each other, so A^-1 is held on one subspace that contains all blocks (Wen, Yin et al. eq.
+3). It is computed again, from the eigenvectors of the frozen blocks, when the active block shrinks.
+
+Guarantees: the error bound is theorem 1 of Wen, Yin et al. With compensation, A is monotone and well conditioned
+(theorems 7 and 8). If the rows have rank below 2 size, up to rounding, the design is exact up to rounding. A row costs
+O(dim l), and memory is O(dim l) for the l directions held.
 """
 
 from typing import Any, NamedTuple

@@ -1,6 +1,6 @@
 """Blocks of Frequent Directions as one inverse: the frozen blocks by their common spectrum, and the active block.
 
-Blocks are not orthogonal to each other, so their inverses do not add; their rows do. See dyadic.py.
+Blocks are not orthogonal to each other. So their rows are put together, and not their inverses. See dyadic.py.
 """
 
 import numpy as np

@@ -1,15 +1,18 @@
-"""Forgetting with dyadic blocks: all of them decay alike, and once little is left they begin anew.
+"""Forgetting with dyadic blocks (dyadic.py): all blocks decay alike, and finally one new block replaces them.
 
 With H_j the Gram matrix of block j, g^age_j its decay and error_j its error, the decayed rows X_g satisfy
 
     0 <= X_g^T X_g - sum of H_j <= Delta I,   Delta <= sum over blocks of g^age_j error_j <= 2 error
 
-Every cut of block j takes size_j delta off the trace, so size Delta is at most the mass of all rows, decayed (the proof
-is in decay.py). Hence: once that mass is below half of error size, what one first block may take, a first block takes
-in all directions that are held. It counts their whole mass as its own and what was shed as shed by itself, so it sheds
-no more than its share before it is frozen, and 2 error holds for all time. Until then no block is dropped: rows whose
-decayed mass stays above error size end in the exact phase, as they do without forgetting. A plain sketch of error is
-then FrequentDirections of size L^2 / ((1 - gamma) error), which needs no blocks.
+Every cut of block j takes size_j delta off the trace, so size Delta is at most the decayed mass (sum of squared norms)
+of all rows. The proof is in decay.py. A first block may take the mass error size. Once the decayed mass is below half
+of this, a new first block therefore takes in all directions that are held. It counts their whole mass as its own, and
+all that was shed as shed by itself. So it sheds no more than its share before it is frozen, and the bound 2 error holds
+for all time.
+
+Before that no block is dropped. If the decayed mass stays above error size, rows are added exactly in the end, as
+without forgetting. In this case a sketch with the same error is `FrequentDirections` of size L^2 / ((1 - gamma) error),
+which needs no blocks.
 """
 
 import numpy as np

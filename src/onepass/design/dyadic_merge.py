@@ -1,12 +1,12 @@
-"""Merging dyadic blocks: what one of two sketches holds joins the frozen blocks of the other as it is.
+"""Merging of two dyadic sketches (dyadic.py): the blocks of one are added to the frozen blocks of the other.
 
 Let sketch i have the rows X_i, the Gram matrix H_i and the error bound shed_i. The sums satisfy
 
     0 <= X_i^T X_i - H_i <= shed_i I  for i = 1, 2,  so  0 <= X^T X - (H_1 + H_2) <= (shed_1 + shed_2) I
 
-for all rows X together. Frozen blocks are kept by their common spectrum, however many directions that has, so nothing
-is cut; only a first block that is still active is frozen for it. One sketch sheds 2 error at most (Wen, Yin et al.
-theorem 1), whatever it takes in after: n merged ones shed 2 n error at most. Held are the directions of both.
+for all rows X together. Frozen blocks are held by the eigenvectors of their sum, however many there are, so a merge
+cuts nothing. Only a first block that is still active must be frozen before. One sketch sheds at most 2 error (Wen, Yin
+et al. theorem 1), so n merged sketches shed at most 2 n error. The result holds the directions of both sketches.
 """
 
 import numpy as np
@@ -30,7 +30,10 @@ def sketch_rows_of_all(state: DyadicState) -> np.ndarray:
 
 @compiled
 def sums_with_dust(state: DyadicState) -> Sums:
-    """Return the truncation totals of all blocks, where what rows lost outside the spans counts as dust (rounding)."""
+    """Return the truncation totals of all blocks.
+
+    The parts of rows outside the spans count as dust (rounding errors).
+    """
     sums, left = add_sums(state.sums, state.block.sums), state.block.space.left
     left += state.whole.left if state.phase == ADDED else 0.0
     return Sums(mass=state.sums.mass, shed=sums.shed, weighted=sums.weighted, dust=saturating_add(sums.dust, left))

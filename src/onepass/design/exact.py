@@ -4,14 +4,17 @@ R is a root of A^-1. A row x changes it by
 
     R R^T = A^-1:   R <- R - (R v) v^T / (s (s + 1)),   v = R^T x,   s = sqrt(1 + ||v||^2)
 
-The root, not A^-1 itself: the update cannot lose positive definiteness, needs no symmetrisation, gives Thompson draws
-for nothing and erred by 2e-11 of ||A^-1|| where A^-1 by Sherman-Morrison erred by 1e-6 (rows of norms 1e-6 to 1e6).
+The root is updated in place of A^-1 for four reasons. The update cannot lose positive definiteness. It needs no
+symmetrization. Thompson sampling needs a root anyway. And it is more precise: for rows of norms 1e-6 to 1e6 its error
+was 2e-11 of ||A^-1||, while updates of A^-1 itself erred by 1e-6.
 
-Drift is watched and repaired: rows wait in a buffer and join A itself by one product per 64 rows; then the backward
-error of A (R R^T x) = x is measured on the last row, and where it is above 1e-10 ||A|| ||R|| ||R^T x|| the root is
-refactorized from A. (Not ||A|| ||R R^T x||: R is known to roundings of ||R||, A to roundings of ||A||. After few rows
-as long as 1e6 the root still knows the eigenvalues near reg, which A has lost: at reg 0.01 to 0.16 of ||A^-1||.) A row
-costs O(dim^2); the state has 2 dim^2 + 64 dim numbers. Also the design of OFUL (Abbasi-Yadkori et al. 2011) and LinUCB.
+Rounding errors of the root are measured and repaired. Rows are collected in a buffer, and 64 of them are added to A
+itself by one matrix product. Then the backward error of A (R R^T x) = x is measured on the last row. If it is above
+1e-10 ||A|| ||R|| ||R^T x||, the root is factorized again from A. (The limit is not relative to ||A|| ||R R^T x||,
+because after few very long rows the root still represents eigenvalues near reg that A has lost by rounding.)
+
+A row costs O(dim^2), and the state has 2 dim^2 + 64 dim numbers. OFUL (Abbasi-Yadkori et al. 2011) and LinUCB use this
+design.
 """
 
 import math

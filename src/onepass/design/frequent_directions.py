@@ -6,23 +6,25 @@ S has few rows, and X all rows. The matrix A and its error are
 
     A = (reg + compensation * shed) I + S^T S,      0 <= X^T X - S^T S <= shed I
 
-S is kept as T Q: orthonormal rows Q and a lower triangle T. A row inside the span of Q only turns T; a row outside adds
-a direction, and when there are 2 size of them the eigenvalues of T^T T, v_1 >= v_2 >= ..., are cut at place j:
+S is stored as T Q, with orthonormal rows Q and a lower triangle T. A row inside the span of Q changes only T. A row
+outside it adds a direction. When there are 2 size directions, the eigenvalues of T^T T, v_1 >= v_2 >= ..., are cut at
+an index j:
 
-    v_i <- v_i - v_j,  the j - 1 directions above it are kept,  shed <- shed + v_j
+    v_i <- v_i - v_j,  the first j - 1 directions are kept,  shed <- shed + v_j
     j: the first from size to 2 size with v_j <= 1e-12 v_1 (nothing but rounding), or size if there is none
 
-A cut at j >= size removes at least size v_j of the trace, so the guarantee is the usual one. With k + 1 the least place
-that was ever cut at (k = size - 1 unless the data were of low rank), and with every smaller k as well,
+A cut at j >= size removes at least size v_j of the trace, so the usual guarantee holds. Let k + 1 be the smallest index
+at which a cut was ever made. It is size, unless the data were of low rank. For this k, and for every smaller one, with
+the best approximation X_k of rank k,
 
     shed <= ||X - X_k||_F^2 / (size - k)  for k < size,      shed <= ||X - X_k||_F^2
 
-so rows of rank k < 2 size, but for a remainder below a millionth of the largest singular value, lose their remainder at
-most: rows that were rounded to float32, too, are answered to rounding, for ever. Where such a cut makes little room the
-buffer grows, once, by size / 2 directions: cuts stay at least that far apart.
+Assume that the rows have rank k < 2 size up to a remainder below a millionth of the largest singular value, such as
+rows rounded to float32. Then at most this remainder is lost. If such a cut makes little room, the buffer grows once by
+size / 2 directions, so there are always at least size / 2 rows between two cuts.
 
-compensation = 0 is FD, 1 is SCFD of Chen et al. (Wen, Yin et al. call it RFD), 0.5 is RFD of Luo et al.
-A row costs O(dim size), memory (2 size) (dim + 4 size) numbers, a quarter more once the buffer has grown.
+compensation = 0 is FD, 1 is SCFD of Chen et al. (Wen, Yin et al. call it RFD), 0.5 is RFD of Luo et al. A row costs
+O(dim size). The memory is (2 size) (dim + 4 size) numbers, and a quarter more once the buffer has grown.
 """
 
 from typing import Any, NamedTuple
@@ -192,7 +194,7 @@ def negligible_share(eps: float) -> float:
 
 @compiled
 def first_below(values: np.ndarray, size: int, least: float) -> int:
-    """Return the first place j >= size (from 1) with values_j <= least, for descending values; 0 if there is none."""
+    """Return the first j >= size, counted from 1, with values_j <= least, for descending values; 0 if there is none."""
     for j in range(size, values.size + 1):
         if values[j - 1] <= least:
             return j
@@ -271,7 +273,7 @@ def with_room(state: FrequentDirectionsState) -> FrequentDirectionsState:
 def receive(state: FrequentDirectionsState, row: np.ndarray, answering: bool) -> FrequentDirectionsState:
     """Add a row to S; the inverse is updated only if `answering` is True.
 
-    It is False for a block whose answers come from another subspace (dyadic.py).
+    It is False for a block of a dyadic sketch, whose inverse is held elsewhere (dyadic.py).
     """
     space, coordinates = extend(state.space, row) if answering else grow(state.space, row)
     sums = add_mass(state.sums, float(dot(coordinates, coordinates)))
@@ -325,7 +327,10 @@ def with_sums(state: FrequentDirectionsState, sums: Sums) -> FrequentDirectionsS
 
 @contract.merge.for_state(FrequentDirectionsState)
 def merge(state: FrequentDirectionsState, other: FrequentDirectionsState) -> FrequentDirectionsState:
-    """Merge two sketches: stack their rows and shrink; the shed masses add, and so do the error bounds."""
+    """Merge two sketches by shrinking the rows of both.
+
+    The mass cut so far (shed) and the error bound are sums over both.
+    """
     rows, mass = sketch_rows(other), state.sums.mass + other.sums.mass
     for i in range(rows.shape[0]):
         state = contract.append(state, rows[i])

@@ -1,9 +1,9 @@
 """Growth of a design by truncation: g_t with A_t <= A_(t-1) + x x^T + (g_t - g_(t-1)) I for every row.
 
 Confidence radii of estimators that take steps need it, because their potential is measured in the norm of A, and a cut
-that raises A raises the potential. Plain cuts only lower A, so g = 0. Compensation puts what was cut back as a multiple
-of I. Projector splitting turns its factors when it truncates, and A may then rise by any part of what it holds
-(measured: by more than the longest row).
+that raises A raises the potential. Plain cuts only lower A, so g = 0. Compensation adds the mass that was cut as a
+multiple of I, so g grows by this multiple. Projector splitting rotates its factors when it truncates, and no useful
+bound is known: A was measured to rise by more than the longest row.
 """
 
 from functools import partial

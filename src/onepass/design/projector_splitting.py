@@ -1,28 +1,35 @@
 """Projector splitting (PSI-LinUCB, Shustova et al.): a low-rank root of the inverse.
 
-A dynamical low-rank integrator keeps it.
+A dynamical low-rank integrator keeps the root up to date.
 
     L^-1 = (I - U V^T) / sqrt(ridge),   A^-1 = L^-T L^-1;   one row x, with y = L^-1 x, s = sqrt(1 + ||y||^2):
     U gains the column y / (s (s + 1)),   V gains (I - V U^T) y                               (Shustova et al. eq.
     16-18, 20-21)
 
-Columns are appended until there are more than 2 rank (a batch: more than rank); then U V^T is compressed to rank:
-by a thin SVD while that loses nothing, afterwards by the splitting step (Shustova et al. algorithm 3). Exact while
-rank(X) <= rank.
+Columns are appended until there are more than 2 rank of them (more than rank at the end of a batch). Then U V^T is
+compressed to rank columns: by a thin SVD while that loses nothing, afterwards by the splitting step (Shustova et al.
+algorithm 3). The design is exact while rank(X) <= rank.
 
-Differences from Shustova et al. Its algorithm 2 throws away the batch on which the first compression happens: here the
-increment is added first. Its theorems misprint L_0: L_0^-1 = I / sqrt(reg). Its Cholesky factor of a batch inflates the
-rank when rows repeat: here the symmetric root, rank-revealing (Gram of the batch, null directions dropped), unless
-factor="cholesky". Batches of more than rank rows are cut into pieces of rank rows. Its algorithm 6 takes a splitting
-step at every row once there was an SVD: schedule="row"; schedule="batch" takes one for all columns beyond rank.
+This differs from Shustova et al. in the following:
 
-reg must be of the order of the spectrum. The singular values of U V^T are 1 - sqrt(reg / (reg + s)) for the
-eigenvalues s of X^T X, all near 1 once s >> reg: the truncation then keeps arbitrary directions. compensate=True orders
-by s instead and, as the trace of X^T X is known exactly, puts the mass outside the kept directions back as a multiple
-of I: ridge = reg + (trace - kept) / (dim - rank). What is truncated below 5,000 roundings of U V^T, where singular
-values are relative to reg, is summed up in the certificate; once more was truncated there is none. Models per arm
-truncate by the spectrum of A, compensated or not: their root is symmetric (arena.py).
-A row costs O(dim rank) (amortized), memory 4 rank dim numbers.
+- Their algorithm 2 throws away the batch on which the first compression happens. Here its increment is added first.
+- Their theorems misprint L_0. It is L_0^-1 = I / sqrt(reg).
+- Their Cholesky factor of a batch inflates the rank when rows repeat. Here the factor is the symmetric root, without
+  null directions of the batch's Gram matrix, unless factor="cholesky".
+- Batches of more than rank rows are cut into pieces of rank rows.
+- Their algorithm 6 takes a splitting step at every row once there was an SVD. This is schedule="row". With
+  schedule="batch" one step is taken for all columns beyond rank.
+
+reg must be of the order of the spectrum. The singular values of U V^T are 1 - sqrt(reg / (reg + s)) for the eigenvalues
+s of X^T X. All are near 1 once s >> reg, and the truncation then keeps arbitrary directions. compensate=True orders
+directions by s instead. The trace of X^T X is known exactly, so the mass outside the kept directions is put back as a
+multiple of I: ridge = reg + (trace - kept) / (dim - rank).
+
+The error bound adds up the truncated singular values of U V^T that are below 5,000 rounding units. Once a larger one
+was truncated, the bound is infinite. Models per arm truncate by the spectrum of A, with or without compensation,
+because their root is symmetric (arena.py).
+
+A row costs O(dim rank), amortized. The memory is 4 rank dim numbers.
 """
 
 from typing import Any, NamedTuple
@@ -81,8 +88,8 @@ class ProjectorSplittingState(NamedTuple):
     """State of projector splitting.
 
     left, right (2 rank, dim) hold the columns of U and V as rows; the first `used` of them count. `ridge` is the
-    eigenvalue of A outside their span. In `sums`, shed > 0 means that more than rounding was truncated, and dust bounds
-    the change of A by all truncations that were only rounding.
+    eigenvalue of A outside their span. In `sums`, `shed` is above 0 once more than rounding was truncated, and `dust`
+    bounds the change of A by all truncations that were only rounding.
     """
 
     left: np.ndarray
@@ -281,7 +288,7 @@ def movement_bound(state: ProjectorSplittingState, lost: float) -> float:
 def sums_after_truncation(state: ProjectorSplittingState, lost: float) -> Sums:
     """Return the totals after a singular value `lost` of U V^T was truncated.
 
-    It counts as dust if it is only rounding, and otherwise as shed.
+    It is added to `dust` if it is only rounding, and otherwise to `shed` (`Sums` in truncation.py).
     """
     sums = state.sums
     if sums.shed == 0.0 and lost <= TOLERANCE * eps_of(state):
@@ -525,7 +532,10 @@ class ProjectorSplitting(Design):
         )
 
     def truncation(self) -> Truncation:
-        """Return the truncation of arms: to `rank` after every batch, and within one at 2 rank directions.
+        """Return the rule by which the model of an arm is truncated, and when it is applied.
+
+        A model is truncated to `rank` directions at the end of every batch, and also within a batch as soon as it holds
+        2 rank directions.
 
         Returns
         -------

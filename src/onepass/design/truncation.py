@@ -24,14 +24,14 @@ UNKNOWN = float(np.finfo(np.float64).max)  # of dust and shed: infinity, which n
 
 
 class Sums(NamedTuple):
-    """Totals of the rows learned and of the cuts made, from which errors are certified.
+    """Totals of the rows learned and of the cuts made, from which error bounds are computed.
 
     - mass: trace of X^T X, the sum of the rows' squared norms.
     - shed: sum of all cuts, each an eigenvalue.
-    - weighted: sum of place * cut, where place is the number of the eigenvalue that was subtracted.
+    - weighted: sum of j * cut, where the cut is the j-th largest eigenvalue.
     - dust: bound on the change of A by rounding in the cuts.
 
-    From the value UNKNOWN on, nothing is certified.
+    If `shed` or `dust` reaches UNKNOWN, no error bound is known.
     """
 
     mass: float

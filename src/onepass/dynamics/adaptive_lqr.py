@@ -3,15 +3,16 @@
 The input is a linear function of the state x_t plus noise:
 
     u_t = K x_t + s_t xi_t,   xi_t standard normal
-    K: the optimal gain of the estimate, found anew whenever det V has doubled
+    K: the optimal gain for the estimated system, computed again whenever det V (V: Gram matrix of the rows) has doubled
 
-Certainty equivalence takes the estimate as it is and adds input noise of standard deviation s_t = s t^{-1/4}: at this
-rate noise and errors of the estimate cost alike (Mania, Tu and Recht 2019; Simchowitz and Foster 2020). Optimism takes
-the system of least cost in the confidence set instead and needs no noise (OFU-LQ, Abbasi-Yadkori and Szepesvari 2011,
-by the Riccati equations of Abeille and Lazaric 2020: `riccati.py`). The rule of doubling is that of OFU-LQ.
+Certainty equivalence controls as if the estimate were the true system, and adds input noise of standard deviation s_t =
+s t^{-1/4}. At this rate the noise costs as much as the errors of the estimate (Mania, Tu and Recht 2019; Simchowitz and
+Foster 2020). Optimism controls the system with the least cost in the confidence set, and needs no noise (OFU-LQ,
+Abbasi-Yadkori and Szepesvari 2011). It is computed by the Riccati equations of Abeille and Lazaric 2020 (riccati.py).
+The doubling rule for det V is also due to OFU-LQ.
 
-These papers assume sub-Gaussian noise and least squares. One-pass Huber regression in its place (Wang et al. 2025,
-section 5.2, name the use) is what heavy-tailed noise needs.
+These papers assume sub-Gaussian noise and least squares. For heavy-tailed noise, one-pass Huber regression replaces
+least squares, a use that Wang et al. 2025 name in section 5.2.
 """
 
 from typing import Any, Self

@@ -4,11 +4,12 @@
     theta_i <- theta_i + V^-1 clip(y_i - z^T theta_i, -tau_i sigma_i, tau_i sigma_i) z / rho^2
 
 theta_i is row i of Theta. One-pass Huber regression (Wang et al. algorithm 1, estimator/one_pass_huber.py) chooses the
-weight 1 / (a rho^2) from the row and from what is told about the noise, never from a response. The weight is therefore
-the same for every coordinate of the response, and n independent estimators would keep n equal copies of V. Here there
-is one copy: a step is one solve, one append, and n clipped updates in O(n D).
+weight 1 / (a rho^2) from the row and from the given noise scale, never from a response. The weight is therefore the
+same for every coordinate of the response, and n independent estimators would keep n equal copies of V. Here there is
+one copy of V. A step takes one solve, one append, and n clipped updates in O(n D). tau_i and sigma_i are the threshold
+and the noise scale of coordinate i (estimator/heavy_tails.py).
 
-Each coordinate keeps its own running scale of noise where `nu` is not given.
+If `nu` is not given, each coordinate has its own running estimate of the noise scale.
 """
 
 from functools import partial
@@ -159,7 +160,7 @@ def project_rows(design: Any, theta: np.ndarray, bound: float) -> None:
 
 @compiled
 def told_noise(nu: float, told: float) -> Noise:
-    """Return the noise scale with constant `nu` (1 in its own unit if it is estimated), and `told` for the next row."""
+    """Return the noise scale with constant `nu` (1 if it is estimated), and the given scale `told` for the next row."""
     return Noise(
         nu=nu if nu > 0.0 else 1.0,
         next=told,

@@ -8,10 +8,11 @@
 
 Values are those of LSVI-UCB (Jin, Yang, Wang and Jordan 2020), whose rewards are known and bounded, with reg = 1 and
 beta_P = c m H sqrt(log(2 m T / delta)), T the number of steps and c an unknown absolute constant. Noisy rewards have a
-regression and a bonus of their own: one-pass Huber regression (Wang et al. 2025, section 5.1, name the use and print
-no algorithm), in place of the adaptive Huber regression of Huang et al. 2024. The plan is made anew only when the
-determinant of some V_h or Lambda_h has doubled, O(m H log K) times in K episodes (rare switching, Abbasi-Yadkori et al.
-2011). Rewards need one pass; w_h needs the transitions, which are kept.
+regression and a bonus of their own: one-pass Huber regression (Wang et al. 2025, section 5.1, name the use and print no
+algorithm), in place of the adaptive Huber regression of Huang et al. 2024. The plan is computed again only when the
+determinant of some V_h or Lambda_h has doubled, which happens O(m H log K) times in K episodes (rare switching,
+Abbasi-Yadkori et al. 2011). Here phi has m entries, H is the number of steps of an episode, and V_h is the design of
+the rewards of step h. Rewards are learned in one pass. All transitions are stored, because w_h needs them.
 """
 
 from typing import Any, NamedTuple
@@ -89,8 +90,8 @@ class OptimisticValueIteration:
     Notes
     -----
     The default multipliers are far smaller than those of the theorem, which are too large to be of use.
-    `jin_multiplier` computes the theorem's. A decision costs O(A m^2) for A actions. A new plan costs O(K A m^2) for
-    each step, with K transitions. Memory grows by A m numbers for every transition.
+    `jin_multiplier` computes the multiplier of the theorem. A decision costs O(A m^2) for A actions. A new plan costs
+    O(K A m^2) for each step, with K transitions. Memory grows by A m numbers for every transition.
 
     References
     ----------

@@ -5,17 +5,19 @@ The estimate minimizes a sum of Huber losses f_s of standardized residuals, and 
     theta = argmin over ||theta|| <= S of  reg / 2 ||theta||^2 + sum over s <= t of f_s((r_s - x_s^T theta) / sigma_s)
     f_s: z^2 / 2 up to tau_s, then tau_s |z| - tau_s^2 / 2;     H <- H + x x^T / sigma^2
 
-sigma_s is what one-pass Huber calls rho and tau_s its tau sigma / rho, with a = 1 and H for V. The theorem guards rho
-by ||x|| / c_0 and sqrt(L S ||x||) / (2 c_1 kappa)^(1/4), norms in H^-1; in practice by nothing, or by Wang et al.'s
-guard, which they say serves here too. The second guard keeps the loss quadratic where there is no noise:
-(2 c_1 kappa)^(1/2) = tau_0 / (4 sqrt(3)), so for all theta in the ball
-|x^T (theta - theta_*)| / rho <= 2 L S / rho <= tau / (2 sqrt(3)).
+In the notation of one-pass Huber regression (one_pass_huber.py), sigma_s is rho, tau_s is tau sigma / rho, a is 1, and
+H stands for V. kappa and tau_0 are defined in heavy_tails.py.
+
+The theorem needs lower bounds (guards) of rho: ||x|| / c_0 and sqrt(L S ||x||) / (2 c_1 kappa)^(1/4), with norms in
+H^-1. In practice there is no guard, or the guard of Wang et al., which they say serves here too. The second guard keeps
+the loss quadratic if there is no noise: (2 c_1 kappa)^(1/2) = tau_0 / (4 sqrt(3)), so |x^T (theta - theta_*)| / rho <=
+2 L S / rho <= tau / (2 sqrt(3)) for all theta in the ball. The confidence radius of the theorem is
 
     beta_t = 3 sqrt(reg) S + 24 t^p sqrt(2 kappa) (log 3T)^p log(2 T^2 / delta)^(eps / (1 + eps))
 
-Solved every round by theta <- theta - H^-1 gradient, begun at the last theta: H bounds the Hessian from above, so every
-step lowers the loss, and where nothing is clipped the first one is exact. A step costs O(t d) and O(t d) memory: the
-honest slow baseline. With a sketched H the step is no longer an upper bound, so only exact designs are taken.
+Every round solves the problem by steps theta <- theta - H^-1 gradient, from the last theta. H bounds the Hessian from
+above, so every step lowers the loss. If no residual is clipped, the first step is exact. A step costs O(t d), and the
+memory is O(t d). A sketched H would not bound the Hessian, so only exact designs are accepted.
 """
 
 from typing import Any, NamedTuple
@@ -66,7 +68,7 @@ class AdaptiveHuberState(NamedTuple):
 
     - design: the matrix H.
     - theta (dim,): the estimate.
-    - history: rows x / rho with values r / rho, and marks tau sigma / rho up to which the loss is quadratic.
+    - history: rows x / rho with values r / rho, and thresholds tau sigma / rho up to which the loss is quadratic.
     - noise: running noise scale (noise_scale.py).
     - settings: constants of the loss.
     """

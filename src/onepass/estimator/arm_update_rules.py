@@ -1,13 +1,13 @@
-"""Update rules for arms of an arena that learn by Newton steps: what changes at a row, and at a truncation.
+"""Update rules for arms of an arena that learn by Newton steps: the changes by a row and by a truncation.
 
 A row x with weight w changes the arm's matrix A and its parameter theta by
 
     A <- A + w x x^T,   theta <- theta + pull A^-1 x         (A before the row)
     a truncation: A <- A' <= A + rise I,   theta stays
 
-Instead of b an arm keeps theta, by its coordinates Q theta and its part outside the span (arena.py), which takes as
-much memory as ridge regression on the same design. A rule is a `NamedTuple` with `arm_step` registered for it. An
-estimator whose `arm_learning()` returns ``ArmLearning(rule=NewtonSteps(rule), memory=m)`` learns in the arena.
+In place of the moment b, an arm stores theta by its coordinates Q theta and its part outside the span (arena.py). This
+takes as much memory as ridge regression on the same design. A rule is a `NamedTuple` with `arm_step` registered for it.
+An estimator whose `arm_learning()` returns ``ArmLearning(rule=NewtonSteps(rule), memory=m)`` learns in the arena.
 """
 
 from functools import partial

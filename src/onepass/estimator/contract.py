@@ -28,7 +28,7 @@ def update(state: Any, row: np.ndarray, reward: float) -> Any:
 
 @partial(generic, default=True)
 def update_rows(state: Any, rows: np.ndarray, rewards: np.ndarray) -> Any:
-    """Return the state after rows (n, dim) and rewards (n,); by default after one row after the other."""
+    """Return the state after rows (n, dim) and rewards (n,). By default rows are learned one after the other."""
     for i in range(rows.shape[0]):
         state = update(state, rows[i], float(rewards[i]))
     return state
@@ -36,7 +36,7 @@ def update_rows(state: Any, rows: np.ndarray, rewards: np.ndarray) -> Any:
 
 @partial(generic, default=True)
 def parameter(state: Any) -> np.ndarray:
-    """Return the present estimate theta, shape (dim,); the field `theta` unless a state computes it."""
+    """Return the present estimate theta, shape (dim,). By default it is the field `theta` of the state."""
     return state.theta.copy()
 
 

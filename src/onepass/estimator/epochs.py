@@ -1,4 +1,4 @@
-"""Epochs, in which an arm is played r times in a row before anything is learned from it (CRMM, MENU).
+"""Epochs of r rounds, in which one arm is played r times in a row before its rewards are learned (CRMM, MENU).
 
 The arm being played is identified by its row, which must be offered in every round of the epoch. No other row can be
 learned meanwhile. As both papers assume, the arm set is fixed and rewards come in order.

@@ -12,7 +12,7 @@ from onepass.foundation.check import quote
 
 
 class ArmLearning(NamedTuple):
-    """How the arms of an arena learn for an estimator.
+    """Rule by which the arms of an arena (arena/arena.py) learn for an estimator.
 
     `rule` is () for ridge regression on the rows as they are. `arm_update_rules.NewtonSteps(rule)` means Newton steps
     with weights and pulls by that rule. `memory` is how many numbers the rule keeps for each arm.
@@ -42,7 +42,7 @@ class Estimator(ABC):
         """Return a new state of the estimator; it copies the design, which stays as it is."""
 
     def arm_learning(self) -> ArmLearning | None:
-        """Return how the arms of an arena learn, or None if each arm holds a whole state of this estimator."""
+        """Return the rule by which arms of an arena learn, or None if each arm needs a state of this estimator."""
         return None
 
     def consistent(self, state: Any) -> bool:
@@ -55,7 +55,7 @@ class Estimator(ABC):
 
     @property
     def horizon(self) -> int:
-        """Total number of rows the estimator was told to expect; 0 if it works for any number."""
+        """Total number of rows that will be learned, as given to the estimator. 0 if any number may come."""
         return self.options.get("horizon") or 0
 
     def params(self) -> dict[str, Any]:

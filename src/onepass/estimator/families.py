@@ -1,4 +1,4 @@
-"""Reward families: how the mean of a reward r, and its distribution, follow from the score z = x^T theta.
+"""Reward families, which determine the mean of a reward r and its distribution from the score z = x^T theta.
 
 A family is given by the function mu and its integral m:
 
@@ -14,9 +14,9 @@ The loss is the negative log likelihood, up to terms without theta. A family is 
 registered for its type. `mean`, `slope`, `potential` and `max_slope` are required; the others have defaults.
 
 The radius of GLB-OMD (docs/clicks.md) needs more of a family: mu' is log-concave, `concordance` is right, m' = mu, and
-m(z + u) - m(z) >= log E exp(u r) for a reward r at z. All three families have these properties, `IdentityLink` with
-sub-Gaussian rewards. A family of your own declares them by `has_log_concave_slope`. `check_radius_conditions` tests on
-a grid what a grid can show.
+m(z + u) - m(z) >= log E exp(u r) for a reward r at z. All three families have these properties, `IdentityLink` if
+rewards are sub-Gaussian. A family of your own declares them by `has_log_concave_slope`. `check_radius_conditions` tests
+the first three on a grid of scores.
 """
 
 from functools import partial

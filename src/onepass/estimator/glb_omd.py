@@ -6,19 +6,24 @@ A row x with reward r changes the estimate theta and the matrix H as follows, wi
     theta <- theta + eta (r - mu(z)) u / (1 + c q),   then to the nearest of ||theta|| <= S in the norm of H + c x x^T
     H <- H + mu'(x^T theta) x x^T                      the slope at the new theta; H = reg I at first
 
-The step minimizes the loss's expansion at theta to second order + ||theta' - theta||_H^2 / (2 eta), over the ball. The
-theorem has eta = 1 + R S and a ball; in practice eta = 1 is better (docs/clicks.md). On any design, one solve a row.
+Here mu is the mean function of the reward family, R its constant (families.py), and S bounds ||theta_*||. The step
+minimizes, over the ball, the second-order expansion of the loss at theta plus ||theta' - theta||_H^2 / (2 eta). The
+theorem has eta = 1 + R S and a ball. In practice eta = 1 without a ball is better (docs/clicks.md). A row costs one
+solve, on any design.
 
-implicit: the loss itself in place of its expansion, so that no step overshoots: with s = x^T theta' the one unknown,
-s = z + eta q (r - mu(s)). A step by the expansion may go anywhere where mu' is small: at a rare click, a large count.
+With `implicit`, the step minimizes the loss itself in place of its expansion, so that no step overshoots. The only
+unknown is s = x^T theta', with s = z + eta q (r - mu(s)). A step by the expansion may be far too long if mu' is small,
+as at a rare click or a large count.
 
-clip: |r - mu(z)| counts up to clip sqrt(mu'(z)) sqrt(1 + w^2) / w = clip sqrt(1 / q + mu'(z)), w^2 = mu'(z) q: some
-deviations of a reward where little is known of x, more as x becomes known (as Wang et al. clip, one_pass_huber.py). So
-one reward, however large, moves x^T theta by at most eta clip widths, sqrt(q), of x.
+With `clip`, the residual r - mu(z) is clipped at +-clip sqrt(1 / q + mu'(z)), which equals clip sqrt(mu'(z)) sqrt(1 +
+w^2) / w for w^2 = mu'(z) q. This is a few standard deviations of a reward while little is known about x, and more as x
+becomes known (as in one_pass_huber.py). So one reward, however large, moves x^T theta by at most eta clip times the
+width sqrt(q) of x.
 
-Radius: beta^2 = reg ||theta_*||^2 + 2 eta s ln(1 / delta) + k eta^2 s G / v + g (S + ||theta_*||)^2 with G = sum of
-ln(1 + w q) = log det H - log det reg I on exact designs; derived in docs/clicks.md, on sketches too, for families whose
-mu' is log-concave (families.py).
+The confidence radius is beta^2 = reg ||theta_*||^2 + 2 eta s ln(1 / delta) + k eta^2 s G / v + g (S + ||theta_*||)^2,
+where G is the sum of ln(1 + w q) over all rows with their weights w = mu'. On exact designs G = log det H - log det reg
+I. docs/clicks.md defines s, k, v and g, and derives the radius, for sketches as well. It needs a family whose mu' is
+log-concave (families.py).
 """
 
 from typing import Any, NamedTuple
@@ -212,7 +217,7 @@ def link_of_glb_omd(state: GLBOMDState) -> Any:
 def forget_glb_omd(state: GLBOMDState, factor: float) -> GLBOMDState:
     """Make past rows count `factor` times, then project theta into the ball.
 
-    No radius is known afterwards, as for every estimator that takes steps (online_newton.py).
+    Afterwards no confidence radius is known, as for every estimator that takes steps (online_newton.py).
     """
     design = forget_rows(state.design, state.theta, factor)
     project_onto_ball(design, state.theta, state.settings.bound)

@@ -5,9 +5,10 @@ An online learner with parameter theta_on predicts z, and theta is ridge regress
     z = x^T theta_on,   A <- A + x x^T,   theta_on <- theta_on - (mu(z) - r) A^-1 x / kappa,   into the ball ||.|| <= S
     theta = A^-1 sum of z x                        kappa = the least mu' over |z| <= S
 
-Algorithms 1 and 2 with epsilon = lambda, so that one matrix serves both: what an online learner predicted is the target
-of a ridge regression, whose widths x^T A^-1 x know nothing of mu'. Its regret has 1 / kappa, exponential in S, in front
-of everything; the baseline of GLB-OMD. No radius here: that of its theorem 1 has 1 / kappa^2.
+These are algorithms 1 and 2 of Jun et al. with epsilon = lambda, so that one matrix A serves both. mu is the mean
+function of the reward family (families.py). The widths x^T A^-1 x do not depend on mu'. The regret bound is
+proportional to 1 / kappa, which is exponential in S. GLOC is here as a baseline of GLB-OMD (glb_omd.py). It has no
+confidence radius here, because the radius of its theorem 1 is proportional to 1 / kappa^2.
 """
 
 from typing import Any, NamedTuple

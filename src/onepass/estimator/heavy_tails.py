@@ -1,20 +1,23 @@
-"""Parts shared by estimators for heavy-tailed rewards: the scales of Wang et al., and a row's weight and clipping.
+"""Parts shared by the estimators for heavy-tailed rewards: scales of the noise, weights of rows, and clipping.
 
-The noise eta has a moment of order 1 + eps of at most nu^(1+eps). For a problem in d dimensions, row length L and
-horizon T, the scales are
+The noise eta has a moment of order 1 + eps of at most nu^(1+eps). Rows have d entries and length at most L, and T rows
+are learned in all. reg is the ridge, a the step parameter of one_pass_huber.py, and sigma_min the smallest noise scale.
+Wang et al. define
 
     E|eta|^(1+eps) <= nu^(1+eps), eps in (0, 1];  p = (1 - eps) / (2 (1 + eps))
     kappa = d log(1 + L^2 T / (sigma_min^2 reg a d)),  tau_0 = sqrt(2 kappa) log(3T)^p / log(2T^2 / delta)^(1/(1+eps))
 
-If a formula needs a horizon T and none was given, the present round t replaces it (the papers need T; use at any time
-is ours, and no theorem covers it). delta is 1 / (8T), as in Wang et al.'s theorem, unless `Theory` gives one. It is
-then Theory's delta divided by the number of deltas that the estimator's theorem spends, so that the radius holds with
-probability 1 - Theory's delta. Thresholds, guards and radius use the same delta.
+A residual is clipped at a threshold proportional to tau_0. If no horizon T was given, the present round t replaces it.
+This is our own choice, and no theorem covers it.
 
-In practice the matrix is in units of rows alone, V = reg I + sum of x x^T / (a rho^2), and widths are multiplied by nu,
-the size of the noise. rho is 1 unless a row comes with its own noise scale, and what is not clipped is ridge
-regression. In the theorem rho is sigma itself and widths are multiplied by 1. Both are the same except for reg, which
-is nu^2 times as large in practice, so that units of rewards cancel.
+delta is 1 / (8T), as in the theorem of Wang et al., unless `Theory` gives one. The delta of `Theory` is divided by the
+number of failure events in the estimator's theorem, so that the radius holds with probability 1 - Theory's delta.
+Thresholds and radius use the same delta.
+
+The matrix is V = reg I + sum of x x^T / (a rho^2). In the theorem, rho is the noise scale sigma of the row. In
+practice, rho is 1 unless a row comes with its own noise scale, and widths are multiplied by nu, the size of the noise.
+Rows that are not clipped then give ridge regression. Both forms are equal except for reg, which in practice counts nu^2
+times as much. So results do not depend on the unit of the rewards.
 """
 
 from typing import Any, NamedTuple
@@ -75,8 +78,8 @@ class Clipping(NamedTuple):
 class Truncation(NamedTuple):
     """Settings of estimators that truncate rewards.
 
-    `tail` has the constants of the noise, `bound` is the bound on the moment of order 1 + epsilon, and `clip` the
-    factor of the threshold.
+    `tail` has the constants of the noise, `bound` is the bound of the rewards' moment of order 1 + epsilon, and `clip`
+    is the factor of the truncation threshold.
     """
 
     tail: Tail
@@ -152,16 +155,16 @@ def rho_bound(tail: Tail, practice: Practice, s: Scales, beta: float, width: flo
 def normalize_row(
     tail: Tail, practice: Practice, s: Scales, noise: Noise, known: Noise, common: bool, width: float, least: float
 ) -> tuple[float, float, float]:
-    """Return rho, w and the mark of a row: its scale, its normalized width, and the limit of its residual.
+    """Return rho, w and the threshold of a row: its scale, its normalized width, and the limit of its residual.
 
     `width` is ||x||_{V^-1}, rho is at least `least`, and w = width / (rho sqrt(a)). `noise` is the noise estimate
     before the row, and `known` the one after the row's reward. `common` is True if the reward is one of the usual ones
     (noise_scale.py).
 
-    Residuals are clipped at the mark, tau sigma with tau = max(clip tau_0 t^p sqrt(1 + w^2) / w, floor sqrt(1 + w^2)).
-    In the theorem sigma = rho = max(nu, sigma_min, least). In practice sigma is the row's own noise scale if it has
-    one, else the constant nu, else the running estimate. Then rho = max(own scale / nu, sigma_min, least), with 1 in
-    place of the ratio for a row without its own scale. A common reward is not clipped.
+    Residuals are clipped at the threshold tau sigma, with tau = max(clip tau_0 t^p sqrt(1 + w^2) / w, floor sqrt(1 +
+    w^2)). In the theorem sigma = rho = max(nu, sigma_min, least). In practice sigma is the row's own noise scale if it
+    has one, else the constant nu, else the running estimate. Then rho = max(own scale / nu, sigma_min, least), with 1
+    in place of the ratio for a row without its own scale. A common reward is not clipped.
     """
     shortest, nu = 1.0 / np.sqrt(s.horizon), noise_level(known)
     if practice.radius < 0.0:

@@ -47,9 +47,10 @@ def init_history(like: np.ndarray) -> History:
 
 @compiled
 def rescale(history: History, scale: float) -> None:
-    """Multiply rows, values and marks by `scale`, in place.
+    """Multiply rows, values and thresholds by `scale`, in place.
 
-    Losses of z = value - x^T theta, quadratic up to the mark and linear beyond, then count scale^2 times as much.
+    The losses of value - x^T theta, which are quadratic up to the threshold and linear beyond it, then count scale^2
+    times as much.
     """
     for i in range(history.used):
         history.values[i] *= scale

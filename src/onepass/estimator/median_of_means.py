@@ -1,12 +1,13 @@
 """Median of means, the estimator of MENU (Shao, Yu, King and Lyu 2018).
 
-    an arm x is played r = ceil(24 log(eT / delta)) times, and A <- A + x x^T once
-    theta_j = A^-1 b_j,  b_j <- b_j + y_j x  from the j-th reward of every epoch;   theta = theta_k with the k whose
-    median over j of ||theta_k - theta_j||_A is smallest
+    epoch: an arm x is played r = ceil(24 log(eT / delta)) times, with rewards y_1, ..., y_r;  A <- A + x x^T once
+    b_j <- b_j + y_j x,   theta_j = A^-1 b_j                      for j = 1, ..., r
+    theta = theta_k for the k with the smallest  median over j of ||theta_k - theta_j||_A
 
-After n epochs the radius is 3 (9 d v)^(1/(1+eps)) n^p + 3 sqrt(reg) S, v a bound of E|eta|^(1+eps). In it there is no
-delta: that it holds in all epochs with probability 1 - delta is r's doing, and fewer repeats break it. O(r^2 d) time an
-epoch and O(r d) memory. With r = 1 it is ridge regression.
+T is the horizon, and delta the error probability. After n epochs the confidence radius is 3 (9 d v)^(1/(1+eps)) n^p + 3
+sqrt(reg) S, where v bounds the noise moment E|eta|^(1+eps), p is (1 - eps) / (2 (1 + eps)), and S bounds ||theta_*||.
+It holds in all epochs with probability 1 - delta because of the number r of repeats, and does not hold with fewer. An
+epoch takes O(r^2 d) time, and the memory is O(r d). With r = 1 the estimate is ridge regression.
 """
 
 from typing import Any, NamedTuple

@@ -4,12 +4,13 @@ A row x with derivative g of the loss and curvature w changes A and theta by
 
     A <- A + w x x^T,   theta <- theta - A^-1 g x,   then argmin over ||theta'|| <= S of ||theta' - theta||_A
 
-By Sherman and Morrison A^-1 x = A_old^-1 x / (1 + w x^T A_old^-1 x), and A_old^-1 x gives the width of x as well, so a
-row takes one solve. The projection costs nothing while theta is inside the ball, else one decomposition of A and a
-secular equation in one unknown. The one-pass estimators share it: Huber, truncation and medians.
+By the formula of Sherman and Morrison, A^-1 x = A_old^-1 x / (1 + w x^T A_old^-1 x). The width of x follows from
+A_old^-1 x as well, so a row takes one solve. If theta leaves the ball, the projection takes one decomposition of A and
+a secular equation in one unknown. The one-pass estimators (Huber, truncation and medians) share this step.
 
-Rows longer than sqrt(reg) / eps leave no digits in an inverse, and a step by it may go anywhere. A step beyond what
-products can hold (`check.LARGEST`) is rounding alone and is not taken, so theta stays finite on any rows.
+Rows longer than sqrt(reg) / eps, with the rounding unit eps, leave no correct digits in the inverse, and a step may
+then be arbitrarily long. A step that is too long for products of floats (`check.LARGEST`) is not taken, so theta stays
+finite for all rows.
 """
 
 import math

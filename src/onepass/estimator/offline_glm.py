@@ -1,4 +1,4 @@
-"""Generalized linear regression on the whole history, minimized again after every row: the offline reference.
+"""Generalized linear regression on the whole history, solved again after every row, as a reference for online methods.
 
 The estimate minimizes the penalized loss, whose Hessian is H:
 
@@ -6,8 +6,8 @@ The estimate minimizes the penalized loss, whose Hessian is H:
     H = A_0 + sum of mu'(x^T theta) x x^T
 
 It takes damped Newton steps (iteratively reweighted least squares) from the last theta: theta <- theta - H^-1 gradient
-/ (1 + R max |x^T H^-1 gradient|). Each lowers a self-concordant loss. A round takes O(t d^2 + d^3) time and O(t d)
-memory.
+/ (1 + R max |x^T H^-1 gradient|). Each step lowers the loss, which is self-concordant; m, mu and R belong to the reward
+family (families.py). A round takes O(t d^2 + d^3) time and O(t d) memory.
 """
 
 from typing import Any, NamedTuple

@@ -5,9 +5,9 @@ In an epoch the following happens, with horizon T and failure probability delta:
     an arm x is played r = ceil(16 log(4T / delta)) times;  y = the median of the r rewards
     V <- V + x x^T / 2,   theta <- theta + V^-1 (y - x^T theta) x,   then into the ball ||theta|| <= S
 
-One estimator and one update an epoch; the median of symmetric noise is centred, however heavy its tails; of skewed
-noise it is not. The paper was not at hand: this is a reading of it, and agrees with the public abstract (O(log T)
-rewards and one estimator an epoch). No radius is known to us, so `Theory` is refused.
+There is one estimator and one update for each epoch. The noise must be symmetric: its median is then 0, however heavy
+its tails are. The paper was not at hand. This implementation agrees with its public abstract, which names O(log T)
+rewards and one estimator for each epoch. No confidence radius is known to us, so `Theory` is refused.
 """
 
 from typing import Any, NamedTuple

@@ -5,10 +5,10 @@ A reward r that is too large for its row x is replaced by 0 before the step:
     y = r if ||x||_{V^-1} |r| <= (u / log(4T / delta))^(1/(1+eps)) T^p,  else 0
     V <- V + x x^T / 2,   theta <- theta + V^-1 (y - x^T theta) x,   then into the ball ||theta|| <= S
 
-delta = 1 / (8T). u bounds E|r|^(1+eps): a moment of the rewards, not of their noise. The paper was not at hand: this is
-a reading of it (its generalized-linear loss with the identity link, whose curvature is 1), with the norm taken in V
-before the row, as the truncation comes before the update. The public abstract says no more than "truncation" and
-"online". No radius is known to us, so `Theory` is refused.
+T is the horizon, p is (1 - eps) / (2 (1 + eps)), and delta is 1 / (8T). u bounds E|r|^(1+eps), a moment of the rewards
+and not of their noise. The paper was not at hand. This implementation takes its generalized linear loss with the
+identity link, whose curvature is 1, and computes the norm by V before the row. No confidence radius is known to us, so
+`Theory` is refused.
 """
 
 from typing import Any, NamedTuple

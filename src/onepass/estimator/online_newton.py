@@ -4,24 +4,27 @@ A row x with reward r changes A and theta by
 
     A <- A + x x^T / a,   theta <- theta + A^-1 (r - x^T theta) x
 
-With a = 1 and an exact design this is ridge regression, theta = A^-1 b. On a sketch it is not, and is the better one:
-each step corrects what the present theta gets wrong, while A_hat^-1 b trusts a moment b that the sketched inverse no
-longer fits. docs/sketches.md measures both.
+With a = 1 and an exact design this is ridge regression, theta = A^-1 b with b = sum of r x. On a sketch A_hat the two
+differ, and the steps are better: each step corrects the error of the present theta, while in A_hat^-1 b the moment b
+belongs to rows that A_hat has lost. docs/sketches.md compares both.
 
-Radius, for a = 1. With e = theta - theta_*, noise eta, q = x^T A^-1 x before the row and V = e^T A e,
+The confidence radius for a = 1 is derived as follows. Let e = theta - theta_*, let eta be the noise, q = x^T A^-1 x
+before the row, and V = e^T A e. Then V changes by
 
     a row    V <- V + eta^2 - (r - x^T theta)^2 / (1 + q)                     exactly
     a cut    V <- e^T A' e <= V + rise (S + ||theta||)^2                      where A' <= A + rise I; theta stays
 
-Plain Frequent Directions has rise 0: a cut can only shrink V. By the first line E exp(dV / 2R^2) <= sqrt(1 + q) for
-noise that is R-sub-Gaussian, so that exp(V / 2R^2) / prod sqrt(1 + q), less what cuts have added, is a supermartingale
-and, by Ville's inequality, in all rounds with probability 1 - delta
+Plain Frequent Directions has rise 0, so a cut can only shrink V. If the noise is R-sub-Gaussian, the first line gives E
+exp(dV / 2R^2) <= sqrt(1 + q) for the change dV by a row. So exp(V / 2R^2) / prod sqrt(1 + q), with the contributions of
+cuts subtracted from V, is a supermartingale. By Ville's inequality, with probability 1 - delta in all rounds, for
+||theta_*|| <= S,
 
     V <= reg S^2 + (S sqrt(sum of rise) + sqrt(sum of rise ||theta||^2))^2 + R^2 (sum of log(1 + q) + 2 log(1 / delta))
 
-On an exact design the sum is log(det A / det(reg I)): never above OFUL's radius. Ridge regression on sketches has no
-such step: there a cut takes from A what b still holds, whence the factor 1 + shed / reg of its radius (radii.py).
-The projector splitting of a shared design is not such a cut: there the radius is a heuristic once it has truncated.
+On an exact design the last sum is log(det A / det(reg I)), so the radius is never above that of OFUL. The radius of
+ridge regression on sketches has the additional factor 1 + shed / reg (radii.py), because a cut removes from A what b
+still contains. For projector splitting in a shared design no bound of the rise is known, and the radius is a heuristic
+once it has truncated.
 """
 
 from typing import Any, NamedTuple

@@ -2,9 +2,9 @@
 
     R sqrt(log(det A / det(reg I)) + 2 log(1 / delta)) + H sqrt(ridge)        OFUL (Abbasi-Yadkori et al. 2011)
 
-For Frequent Directions they are those of Wen, Yin et al. (`sketch_radius`). `noise` is R (sub-Gaussian),
+For Frequent Directions, the radii of Wen, Yin et al. are used (`sketch_radius`). `noise` is R (sub-Gaussian),
 `parameter_bound` is H >= ||theta_*||, `row_bound` is L >= ||x||, and `rounds` is the number of rows learned. A shared
-design and an arm of an arena use the same function, `radius_by` the truncation rule of their design.
+design and an arm of an arena use the same function, `radius_by`, with the truncation rule of their design.
 """
 
 from functools import partial
@@ -84,10 +84,10 @@ def sketch_radius(reg: float, compensation: float, facts: Facts, constants: Cons
     Without compensation (SOFUL and DBSLinUCB-FD) it is theorem 2, with full compensation (CBSCFD and DBSLinUCB-RFD)
     theorem 6. In between it is a heuristic.
 
-    `facts.sums.shed` is their sigma, the sum of all cuts. `weighted` is the sum of place * cut over cuts, at most what
-    they took from the trace. `directions` is their m, how many directions S may span, of all blocks together. Wen, Yin
-    et al. take 2 l of the active block, which their lemma 6 proves for blocks without a buffer; buffered ones hold up
-    to 3 l.
+    `facts.sums.shed` is the sigma of the paper, the sum of all cuts. `weighted` is the sum of j * cut
+    (design/truncation.py), at most the mass that the cuts took from the trace. `directions` is the m of the paper, the
+    largest number of directions that all blocks together may span. The paper counts 2 l of the active block, which
+    lemma 6 proves for blocks without a buffer. Blocks with a buffer hold up to 3 l.
     """
     noise, bound, m, shed = constants.noise, constants.parameter_bound, facts.directions, facts.sums.shed
     grown = facts.rounds * constants.row_bound**2 / (m * reg)
@@ -172,7 +172,7 @@ def confidence_of_dyadic(
 ) -> float:
     """Return the radius of dyadic blocks; the arguments are those of `confidence_radius`.
 
-    All blocks together span the frozen directions and those of the active block; in the exact phase they may span all.
+    The blocks together span the frozen directions and those of the active block. In the exact phase they may span all.
     """
     block, dim = design.block, max(design.whole.basis.shape[1], design.dense.root.shape[0])
     held, capacity = dim, max(2 * block.settings.size, block.space.basis.shape[0])

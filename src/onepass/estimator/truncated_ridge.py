@@ -5,9 +5,10 @@ For rows X (t, d) and rewards y, the estimate is
     U = A^(-1/2) X^T (d x t),   theta = A^(-1/2) (sum over j of U_ij y_j 1{|U_ij y_j| <= b_t})_i
     b_t = (v / log(2 d T / delta))^(1/(1+eps)) t^p,   v bounds E|r|^(1+eps)
 
-delta is one and the same in b_t and in the radius. A^(-1/2) is the symmetric root, made anew every round, as all of U
-changes: O(t d^2 + d^3) time a round and O(t d) memory. Radius, in all T rounds with probability 1 - delta:
-4 sqrt(d) v^(1/(1+eps)) log(2dT / delta)^(eps/(1+eps)) t^p + sqrt(reg) S.
+Here p is (1 - eps) / (2 (1 + eps)), T the horizon, and delta the error probability. A^(-1/2) is the symmetric root. It
+is computed in every round, because all of U changes: a round takes O(t d^2 + d^3) time, and the memory is O(t d). With
+||theta_*|| <= S, the confidence radius in all T rounds with probability 1 - delta is 4 sqrt(d) v^(1/(1+eps)) log(2dT /
+delta)^(eps/(1+eps)) t^p + sqrt(reg) S.
 """
 
 from typing import Any, NamedTuple

@@ -1,15 +1,15 @@
 """A/B test with adaptive probabilities, which says in a sentence when it may stop.
 
-    p_t       top-two sampling (exploration/top_two.py): leaders by action-centred rows, their rivals by the limits that
-              keep the experiment from stopping; and a floor .5 t^(-1/4) / K
-    contrasts D(a, b) with limits at every time (contrasts.py); the same limits are shown and decide
+    p_t       probabilities of top-two sampling (exploration/top_two.py), each at least .5 t^(-1/4) / K;
+              leaders are drawn by action-centred rows, rivals are arms whose limits prevent stopping
+    D(a, b)   contrast, the mean reward of arm a minus that of b, with limits at every time (contrasts.py)
     stop      as soon as an arm a has every lower limit of D(a, b) above -tolerance
 
 Action-centred rows are z = e_A - p, with G += z z^T, c += z (r - sum p m) and theta = (G + I)^-1 c. E[z | past] = 0
 because p is exact, so a level of rewards that moves does not bias theta. With probability `certainty` no limit ever
-fails. So an arm that is more than `tolerance` worse than another one is hardly ever declared the winner, however often
-one looks. Probabilities are the same for all contexts of a moment, so contrasts are those of all visitors, not of a
-segment.
+fails. So with this probability no arm that is more than `tolerance` worse than another one is declared the winner,
+however often one looks. At any moment the probabilities are the same for all contexts, so contrasts are averages over
+all visitors, not over a segment.
 
 Sources: Russo (2020); Greenewald et al. (2017) for action-centred rows; Liang and Bojinov (2023) for the floor's decay.
 """

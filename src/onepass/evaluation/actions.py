@@ -2,11 +2,11 @@
 
     K(t) = 1 / |B| on B, the positions within `bandwidth` of the policy's, inside [0, 1]
     w = K(t) / p(t),   p(t) = 64 P(cell of t)         P: the logger's probabilities of the 64 cells, in the record
-    IPS = mean w r,    DR = mean w (r - q) + integral of K q       q: the means in the record, made before the action
+    IPS = mean w r,    DR = mean w (r - q) + integral of K q       q: expected rewards by position, from the record
 
-The value is that of the policy with a little noise: its action is uniform on B. Estimates of it are unbiased, and the
-largest weight is known, since p is constant on cells. So anytime limits are those of any other log. Source: Kallus and
-Zhou (2018), Majzoubi et al. (2020).
+The estimated value is that of a policy with a little noise, whose action is uniform on B. Estimates of it are unbiased,
+and the largest weight is known, since p is constant on cells. So anytime limits are those of any other log. Source:
+Kallus and Zhou (2018), Majzoubi et al. (2020).
 """
 
 from collections.abc import Callable, Iterable, Sequence

@@ -4,8 +4,8 @@ For a fixed value and weights with a known bound, they are the betting sequence 
 robust sequence. Each has half of alpha, so both hold together, and their intersection holds. For a value that changes,
 or an unknown bound, they are limits of the average value so far, at alpha.
 
-If bets leave no value, or the sequences do not overlap, the value is outside of limits that fail with probability
-alpha. Then any other limits may be given in their place.
+If the betting sequence excludes every value, or the two sequences do not overlap, an event of probability at most alpha
+has happened. Any other limits may be returned in this case.
 """
 
 import numpy as np

@@ -8,8 +8,8 @@ In row i let w_i be the importance weight and r_i the reward. Limits are given f
                  or mean W_i - the limit of the average of W_i - w r, for known W_i >= w_i: narrower for rare rewards
 
 All of these averaged numbers are at least 0, so running_averages.py has limits of their averages. The two upper limits
-share their part of alpha. Without the second upper limit no bound of the weights is needed. Bets (betting.py) have
-narrower limits, but they need one value that does not change, and a bound. A row costs O(1).
+share their part of alpha. Only the second upper limit needs a bound W_i of the weights. Bets (betting.py) have narrower
+limits, but they need a value that does not change, and a bound of the weights. A row costs O(1).
 """
 
 import numpy as np

@@ -8,8 +8,8 @@ Decisions are drawn from the mixture m, and the promise holds for the sums of re
               D: number of other decisions, the misses;  M: lower limit of their sum of y = 1 - r_b
 
 pi are the baseline's probabilities, p the bandit's, and q the share of the bandit. Rewards are scaled to [0, 1], so a
-miss costs at most 1 - loss, and with M = 0 the promise is certain. r_b is seen if the baseline's arm was shown, which
-has probability c. There (1 - c) y / c has the same mean as y has in misses, and for l > 0
+miss costs at most 1 - loss, and with M = 0 the promise is certain. r_b is seen if the baseline's arm is shown (a hit),
+which has probability c. In expectation, (1 - c) y / c of hits equals y of misses, and for l > 0
 
     E exp(l (hit (1 - c) y / c - miss y) - f_c(l)) <= 1,     f_c(l) = log(c exp(l (1 - c) / c) + (1 - c) exp(-l))
 
@@ -140,9 +140,9 @@ class BaselinePromise:
         return tuple(name for name, one in self.tests.items() if one.is_harmful)
 
     def add_decision(self, identity: str, mixture: Mapping[str, Any], index: int) -> None:
-        """Count a decision, unless it waits already.
+        """Add a decision that waits for its reward. A decision that was added before is ignored.
 
-        `mixture` is the field of its record, and `index` that of the arm shown.
+        `mixture` is the field "mixture" of the decision's record, and `index` the index of the arm shown.
         """
         self._reserved.pop(identity, None)
         if identity in self._shown:
@@ -281,7 +281,7 @@ def make_shown(mixture: Mapping[str, Any], index: int, guardrails: Mapping[str, 
 
 
 def _growth(chance: float) -> np.ndarray:
-    """Return f_c(l) of every bet l, for the probability c = `chance` of the baseline's arm."""
+    """Return f_c(l) of the module for every bet l, where c = `chance` is the probability of the baseline's arm."""
     if chance >= 1.0:
         return np.zeros(BETS.size)
     c = chance

@@ -5,22 +5,24 @@ large:
 
     wealth_t(v) = prod over i <= t of 1 + a_i (w_i - 1) + b_i (w_i r_i - v),      limits: {v: wealth_t(v) < 1 / alpha}
 
-with bets (a_i, b_i) made before row i. If v is the value, E[w | past] = 1 and E[w r | past] = v. Then wealth_t(v) is a
-martingale for any logger, also for one that learns, and it ever exceeds 1 / alpha with probability alpha at most
-(Ville). So the limits hold for all t at once: look as often as you like, stop when you like. The bets are our own: with
-g = (w - 1, w r - v),
+with bets (a_i, b_i) chosen before row i. If v is the policy's value, E[w | past] = 1 and E[w r | past] = v. Then
+wealth_t(v) is a martingale for any logger, also for one that learns, and it ever exceeds 1 / alpha with probability
+alpha at most (Ville). So the limits hold for all t at once: you may look as often as you like, and stop when you like.
+The bets are our own. With g = (w - 1, w r - v) they are
 
     (a, b) = (sum g g^T + I)^-1 sum g over the past,    shrunk until no row could cost more than half of the wealth
 
-All values of a cell [low, high] share the bets of its middle. The logarithm of their wealth is concave in v, so between
-the ends of the cell it is no less than the line through both: limits hold for every value, not for those of a grid.
+The range of values is divided into cells [low, high]. All values of a cell share the bets of its middle. The logarithm
+of the wealth is concave in v, so inside the cell it is at least the line between its values at both ends. Limits
+therefore hold for every value, not only for those of a grid.
 
     a cell is halved once  n^2 (high - low)^2 > FINE sum of squares of w r - v that w - 1 does not explain
 
-So cells are a fraction of a standard error wide where values remain. A new end gets the wealth of the line, which its
-bets had earned at least. Rewards are scaled to [0, 1]. W bounds all possible weights, or the weight of each row if the
-bound is known before its arm is drawn. A row costs O(cells), some 30 of them: products, and logarithms after several
-rows. Bets change with every row at first, later every n / 64 rows, and always before the rows that they are for.
+So cells that contain remaining values are a fraction of a standard error wide. A new end of a cell gets the wealth of
+the line, a lower bound of what its bets had earned. Rewards are scaled to [0, 1]. W bounds all possible weights, or the
+weight of each row if the bound is known before its arm is drawn. A row costs O(cells), some 30 of them: products, and
+logarithms after several rows. Bets change with every row at first, later every n / 64 rows, and always before the rows
+that they are for.
 """
 
 from typing import NamedTuple
@@ -91,9 +93,11 @@ def _make_bets(ends: np.ndarray, bound: float, sums: np.ndarray) -> Bets:
 def _place_bets(sums, bound, ends, a, b, rest):
     """Compute new bets for every interval of values, and write them into a, b and rest.
 
-    sums (6,): sums over earlier rows of 1, u, u^2, y, u y and y^2, with u = weight - 1 and y = weight * reward; bound:
-    the largest possible weight; ends (m + 1,): ends of the m intervals; a, b (m,): bets on the weight and on the
-    reward; rest (m,): remaining sum of squares, which decides when intervals are halved.
+    - sums (6,): sums over earlier rows of 1, u, u^2, y, u y and y^2, with u = weight - 1 and y = weight * reward.
+    - bound: the largest possible weight.
+    - ends (m + 1,): ends of the m intervals.
+    - a, b (m,): bets on the weight and on the reward.
+    - rest (m,): remaining sum of squares, which decides when intervals are halved.
     """
     n, u, uu, y, uy, yy = sums
     for i in range(a.size):
@@ -179,7 +183,7 @@ def _refine(state):
 def _multiply(ends, under, over, a, b, sums, weights, rewards):
     """Multiply the factors of new rows into the products `under` and `over`, and add the rows to `sums`, in place.
 
-    `ends` are the ends of the cells, a and b their bets, and `weights` and `rewards` those of the rows.
+    `ends` are the ends of the cells, `a` and `b` the bets of the cells, and `weights` and `rewards` belong to the rows.
     """
     for t in range(weights.size):
         u, y = weights[t] - 1.0, weights[t] * rewards[t]

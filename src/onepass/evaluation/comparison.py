@@ -13,13 +13,13 @@ exchanged pair.
     w r + u (1 - r) >= 0    has mean 1 + E[D] at most, however large weights are, and if the log has no support, too
     1 + D / M >= 0          has mean 1 + E[D] / M for u <= M: narrower for rare rewards, where M was known before
 
-M is the given bound, or the bound of an even logger and a policy that does not learn. Otherwise M doubles from the
-bound of the first row until it covers the largest bound: the first scale has .8 of the alpha, the larger ones share the
-rest by halves. For u = 1 both limits are the same.
+M is the given bound of the weights, or it follows from a uniform logger and a policy that does not learn. Otherwise M
+doubles, from the bound of the first row, until it covers the largest bound. The first value of M has .8 of the alpha,
+the next has half of the rest, and so on. For u = 1 both limits are the same.
 
 A candidate is better if its lower limit is above 0, neither side is refused, and the largest weight of the present
-policy is known. m candidates have alpha / m each. So with probability 1 - alpha no candidate is called better that is
-not, whenever one looks. Limits for a finished experiment of a planned size are in fixed_sample.py.
+policy is known. m candidates have alpha / m each. So with probability 1 - alpha, no candidate is ever called better
+that is not better, whenever one looks. Limits for a finished experiment of a planned size are in fixed_sample.py.
 """
 
 from collections.abc import Mapping, Sequence
@@ -138,7 +138,7 @@ class Comparison:
     bound_known : bool
         True if the largest possible weight of the present policy is known. If not, no candidate is called better.
     rows : int
-        Number of decisions, with dirty rows of a frame that were left out.
+        Number of decisions, including rows of a frame that were left out because of invalid cells.
     planned : int or None
         Number of decisions that was planned before the test began. None if it was not given.
     logger_changed : bool

@@ -1,4 +1,4 @@
-"""Differences between the arms of an experiment, with limits that hold at every time although the level moves.
+"""Differences between the arms of an experiment, with limits at every time, even if all rewards drift together.
 
 In round t, arm A is drawn with probability p_A and pays r. The limits are for the contrast D of two arms a and b:
 
@@ -11,9 +11,9 @@ Both arms of a pair share every round, so whatever moves all arms together drops
 at least -1 for rewards and predictions in [0, 1], however small probabilities become, and E[y | past] is h times the
 difference. So for every l in [0, 1), E exp(l (y - E y) + (l + log(1 - l)) y^2) <= 1, and mixtures of the products are
 supermartingales (Fan, Grama and Liu 2015; running_averages.py). The limits need no model: predictions only make them
-narrow. The weights are our own addition; with h = 1 (Waudby-Smith et al. 2022) terms are as large as 1 / p, and an arm
-that is hardly shown any more becomes *less* known. K (K - 1) lower limits share alpha. State: three matrices (K, K).
-A row costs O(K^2).
+narrow. The weights h are our own addition. With h = 1 (Waudby-Smith et al. 2022), terms are as large as 1 / p, and the
+limits of an arm that is hardly shown any more become wider. The K (K - 1) lower limits share alpha. The state is three
+matrices (K, K), and a row costs O(K^2).
 """
 
 import math

@@ -3,7 +3,7 @@
 For row t with weight w, reward r, predicted reward q and predicted value v, and an error probability alpha, the lower
 limit is
 
-    x_t = w (r - q) + v >= -k_t,    y = x / (k_t + 1),    k_t = W, the largest weight that there can have been
+    x_t = w (r - q) + v >= -k_t,    y = x / (k_t + 1),    k_t = W: the largest weight that was possible so far
     lower_t = (sum l y - log(1 / alpha) - sum psi(l) (y - m)^2) / (sum l / (k + 1)),     psi(l) = -log(1 - l) - l
     l_t = min(1/2, sqrt(2 log(1 / alpha) / (s^2_{t-1} t log(t + 1)))),  m_t: mean of y before row t, up to 1 / (k + 1)
 
@@ -11,8 +11,8 @@ The upper limit is the mirrored lower limit of 1 - r. Rewards are in [0, 1] afte
 their row (reward_models.py fits on past rows only). So the limits hold at every time at once, also for a logger that
 learns.
 
-The source caps the model by k / w for a k below W. On Open Bandit and simulated logs every such k gave wider limits
-(docs/evaluation.md), so there is no cap. Cost O(n), six numbers of state per side.
+The source caps the model's predictions by k / w for a k below W. On Open Bandit and simulated logs every such k gave
+wider limits (docs/evaluation.md), so there is no cap. Cost O(n), six numbers of state per side.
 """
 
 from copy import copy

@@ -1,4 +1,4 @@
-"""Estimators of a policy's value from a log of another policy, as one formula with ten names.
+"""Estimators of a policy's value from a log of another policy, all special cases of one formula.
 
 The estimators differ in the function s of the weight w, and some of them in q and v:
 
@@ -17,9 +17,9 @@ The estimators differ in the function s of the weight w, and some of them in q a
 w is the importance weight of a row, r its reward, q the reward predicted for its arm, and v the predicted value of the
 policy (sample.py). DM, Switch-DR, DRos and subgaussian-DR use only rows that a model predicts (the first rows have no
 model), because no weights correct the other rows. A model's predictions do not tell how wrong they are. So the
-deviation of DM is its error as DR finds it, sqrt(mean(w (r - q))^2 + deviation(DR)^2). IPS and DR are unbiased if the
-weights are right and cover the policy; DR whatever the model is, if the model was fitted without the row
-(reward_models.py). The others trade bias for variance. The cost is O(n).
+deviation of DM includes its bias as estimated by DR: it is sqrt(mean(w (r - q))^2 + deviation(DR)^2). IPS and DR are
+unbiased if the weights are right and cover the policy; DR whatever the model is, if the model was fitted without the
+row (reward_models.py). The others trade bias for variance. The cost is O(n).
 """
 
 from collections.abc import Callable
@@ -60,7 +60,7 @@ def _optimistic(weights: np.ndarray, knob: float) -> np.ndarray:
 
 
 def _harmonic(weights: np.ndarray, knob: float) -> np.ndarray:
-    """Return the shape s(w) = w / (1 - knob + knob w), which is at most 1 / knob; 1 for a knob of 1."""
+    """Return s(w) = w / (1 - knob + knob w), the weights of the estimator "subgaussian". They are at most 1 / knob."""
     return weights / np.where(weights > 0.0, 1.0 - knob + knob * weights, 1.0)
 
 

@@ -77,8 +77,9 @@ class Evaluation:
         Estimates by name.
     intervals : dict of str to Interval
         Intervals by name. "bernstein", "clopper-pearson" and "cressie-read" are for a fixed sample. "betting" and
-        "doubly-robust" hold at all times, together. "average" replaces these two if the value changes, the largest
-        weight is not known, or bets leave no value: it limits the average value so far.
+        "doubly-robust" hold at all times, together. "average" are limits of the average value so far. They replace
+        these two if the value changes, if the largest weight is not known, or if the betting sequence excludes every
+        value.
     logged : float
         Mean reward of the logger itself.
     level : float
@@ -86,7 +87,8 @@ class Evaluation:
     bound : float
         Largest possible weight.
     bound_known : bool
-        True if the log told the bound. If not, it is the largest weight seen, and no limits use it.
+        True if `bound` is known to hold for all possible weights. If False, it is the largest weight seen, and no
+        limits use it.
     sample : Sample or None
         Columns of the sample, None for `evaluate_many`.
     """

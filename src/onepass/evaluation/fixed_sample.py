@@ -1,12 +1,13 @@
-"""Differences of two policies for a finished experiment: one look, at a number of decisions planned beforehand.
+"""Difference of two policies in a finished experiment, evaluated once, after a number of decisions that was planned.
 
 The difference and its limits are
 
     S(w) - S(u) +- z deviations,    S(w) = sum w r / sum w        u, w: weights of the two policies
 
-With clicks, each side gets half a success and half a failure more. So few clicks, or few rows without one, do not feign
-a small variance. For two arms of an experiment this is the textbook interval of two proportions. With covariates x and
-a model q of rewards the reward r is replaced by what the model does not explain (regression adjustment, as in CUPED):
+If rewards are clicks, half a success and half a failure are added to each policy. Otherwise very few clicks, or very
+few rows without one, would give a variance that is too small. For two arms of an experiment this is the textbook
+interval of two proportions. With covariates x and a model q of rewards the reward r is replaced by what the model does
+not explain (regression adjustment, as in CUPED):
 
     V(w) + sum w (r - q) / sum w,     V(w) = mean of sum over arms a of policy(a | x) q(x, a)
 
@@ -233,7 +234,7 @@ def power(
     gain : float
         True gain of the other arm, not 0.
     deviation : float, default None
-        Standard deviation of a reward. None: rewards are clicks.
+        Standard deviation of a reward. By default that of clicks with this mean.
     shares : tuple of float, default (0.5, 0.5)
         Probabilities of the two arms, above 0.
     r_squared : float, default 0.0

@@ -1,13 +1,13 @@
 """The confidence sequence of Vowpal Wabbit: a gamma-exponential mixture (Howard, Ramdas, McAuliffe and Sekhon 2021).
 
-It serves as a comparison.
+It is here for comparison with the sequences of this package.
 
     x = w r,  x_t its mean so far with half a success,  v = sum (x_i - x_{i-1})^2,  s = sum x - t mu
     log W(s, v) = s + v + c log c - (v + c) log(s + v + c) + log G(v + c, s + v + c) - log G(c, c),    c = 1
 
 G is the lower incomplete gamma function. The lower limit is the mu where W = 2 / alpha. The upper limit is the mirrored
-lower limit of 1 - r. It pays for the weights of rewards 0, so it is wide where rewards are rare. The limits hold at
-every time. The cost is O(n).
+lower limit of 1 - r. Rows with reward 0 and a large weight widen it, so it is wide if rewards are rare. The limits hold
+at every time. The cost is O(n).
 """
 
 import math

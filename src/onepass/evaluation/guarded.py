@@ -1,11 +1,12 @@
-"""A bandit that never earns much less than a baseline: it is mixed with the baseline until evidence allows more.
+"""A bandit that never earns much less than a baseline, because it is mixed with the baseline as far as needed.
 
 Decisions are drawn from the mixture
 
     m = (1 - q) pi + q p,     q: baseline_promise.py
 
-where pi are the baseline's probabilities, p the bandit's, and q the share of the bandit. The cost is at most that of
-two decisions.
+where pi are the baseline's probabilities, p the bandit's probabilities, and q the share of the bandit. q begins at 0,
+and grows with the evidence that the bandit earns enough. A decision costs at most as much as two decisions of the
+bandit.
 """
 
 import json

@@ -3,11 +3,11 @@
 For every decision with outcome y of the shown arm a, a paired difference D enters the wealth of the test:
 
     D = sign (p(a) / m(a) - ratio pi(a) / m(a)) y,     E[D | past] <= 0 while there is no harm,     0 <= y <= upper
-    wealth = mean over bets l of the product of (1 + l D),     l D >= -1/2,     harm once wealth >= 1 / alpha
+    wealth = mean over bets l of the product of (1 + l D),   l D >= -1/2,   harm is reported once wealth >= 1 / alpha
 
-p, pi and m are the probabilities of the shown arm under the policy, the baseline, and the mixture that decided. Without
-harm the wealth is a supermartingale, so it ever reaches 1 / alpha with probability at most alpha (Ville 1939). Cost:
-O(1) a decision.
+p, pi and m are the probabilities of the shown arm under the policy, the baseline, and the mixture that decided. `ratio`
+is the allowed multiple, and sign is 1 if larger outcomes are harm, else -1. Without harm the wealth is a
+supermartingale, so it ever reaches 1 / alpha with probability at most alpha (Ville 1939). Cost: O(1) a decision.
 """
 
 import math

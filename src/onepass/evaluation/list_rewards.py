@@ -1,12 +1,14 @@
 """Evaluate policies for lists of which only the whole list has a reward: the pseudo-inverse estimator.
 
-    value = mean of W(s) r(s),  W(s) = q^T G^+ 1_s        G = E_p[1_s 1_s^T],  q = E_target[1_s]
+    value = mean over lists s of W(s) r(s),   W(s) = q^T G^+ 1_s,   G = E_logged[1_s 1_s^T],   q = E_target[1_s]
 
-1_s (k K,) marks which arm stands at which position of list s. If the expected reward of a list is a sum of terms of its
-positions, the estimate is unbiased, and its variance grows with k K where that of whole lists grows with K^k
-(Swaminathan et al., *Off-policy evaluation for slate recommendation*, 2017). Lists of the log were drawn without
-replacement: position j with probability p_a / (1 - sum of p of the arms above), as `Bandit.decide` draws them for rules
-that keep the ratios of the arms that are left.
+The indicator vector 1_s (k K,) marks which of K arms stands at which of the k positions of list s, r(s) is the reward
+of the list, and G^+ is the pseudo-inverse. E_logged and E_target are expectations over the lists of the logging policy
+and of the evaluated policy. If the expected reward of a list is a sum over its positions, the estimate is unbiased. Its
+variance grows with k K, while importance weights of whole lists have a variance that grows with K^k (Swaminathan et
+al., *Off-policy evaluation for slate recommendation*, 2017). Lists of the log must have been drawn without replacement:
+arm a at a position with probability p_a / (1 - sum of p over the arms above it). `Bandit.decide` draws lists in this
+way.
 """
 
 from dataclasses import dataclass
@@ -36,7 +38,7 @@ class ListEvaluation:
     deviation : float
         Standard error of the value.
     limits : Interval
-        Limits of the value at `level`, for a number of lists that was fixed before.
+        Confidence limits of the value, for a number of lists that was fixed before.
     level : float
         Confidence level.
     """
@@ -87,8 +89,8 @@ def evaluate_list_rewards(
 
     Notes
     -----
-    Costs O(K^k + (k K)^3) for each different row of `logging`, and O(n k) for the rest. Weights may be negative: the
-    limits are normal ones for a fixed number of lists, not valid at any time.
+    The cost is O(K^k + (k K)^3) for each different row of `logging`, and O(n k) for the rest. Weights may be negative,
+    so the limits are based on the normal distribution, and hold only for a fixed number of lists.
 
     Examples
     --------
@@ -186,7 +188,7 @@ def check_places(name: str, places: Any, dims: int) -> np.ndarray:
 
 
 def check_probabilities(name: str, values: Any, n: int) -> np.ndarray:
-    """Return probabilities as an array (1, K) or (n, K); groups of equal rows are found later."""
+    """Return probabilities as an array (1, K) or (n, K)."""
     out = np.atleast_2d(check.finite(name, check.array(name, values, np.dtype(np.float64), (1, 2))))
     if len(out) not in (1, n) or (out < 0.0).any() or (np.abs(out.sum(axis=1) - 1.0) > 1e-6).any():
         raise ValueError(f"{name} must be probabilities (K,) or ({n}, K) that add up to 1, got {check.quote(values)}")
@@ -194,7 +196,7 @@ def check_probabilities(name: str, values: Any, n: int) -> np.ndarray:
 
 
 def _target(target: Any, n: int, k: int, arms: int) -> np.ndarray:
-    """Return how often the target shows each arm at each position, (1, k K) or (n, k K)."""
+    """Return the probability of each arm at each position under the target, (1, k K) or (n, k K)."""
     given = np.asarray(target)
     if given.dtype.kind in "iu":
         lists = check_places("target", target, 2)

@@ -1,4 +1,4 @@
-"""Limits of a policy's value and of its spending from one log, and the frontier of reward over spending.
+"""Limits of a policy's value and of its spending from one log, and trade-offs of reward against spending.
 
 The reward and the J other outcomes have one weight and share the error probability alpha:
 

@@ -53,10 +53,11 @@ def _save_figure(axes: Any, path: str | Path) -> Path:
 
 
 def draw_values(found: Mapping[str, Any], axes: Any = None) -> Any:
-    """Draw values of policies, their limits that hold at any time, and the mean reward of the logger.
+    """Draw the estimated values of policies with confidence limits, and the mean reward of the logging policy.
 
-    `found` maps names to evaluations; refused ones show their limits only. Numbers stand beside the lines. Returns
-    Matplotlib axes: `axes`, or new ones if it is None.
+    `found` maps the names of policies to their evaluations. The limits hold at any time. An evaluation whose verdict is
+    "refused", because the log cannot tell the value, is drawn without its value. The value and its limits are written
+    above each line. Returns Matplotlib axes: `axes`, or new ones if it is None.
     """
     axes = _make_axes(1.2 + HEIGHT * len(found), shown=True) if axes is None else axes
     for place, one in enumerate(found.values()):
@@ -79,9 +80,10 @@ def draw_values(found: Mapping[str, Any], axes: Any = None) -> Any:
 
 
 def draw_differences(comparison: Any, axes: Any = None) -> Any:
-    """Draw gains of candidates over the present policy: limits at any time, and thicker the fixed-sample limits.
+    """Draw the gains of candidates over the present policy, with confidence limits.
 
-    Numbers stand beside the lines. Returns Matplotlib axes: `axes`, or new ones if it is None.
+    Thin lines are limits that hold at any time, thick lines are limits for a planned number of decisions. The gain and
+    its limits are written above each line. Returns Matplotlib axes: `axes`, or new ones if it is None.
     """
     differences = comparison.differences
     axes = _make_axes(1.2 + HEIGHT * len(differences), shown=True) if axes is None else axes
@@ -100,7 +102,9 @@ def draw_differences(comparison: Any, axes: Any = None) -> Any:
 
 
 def draw_curves(found: Mapping[str, np.ndarray], axes: Any = None) -> Any:
-    """Draw learning curves (points, 2) by name: mean w r over all rows so far.
+    """Draw learning curves by name: the mean of importance weight times reward over all rows so far.
+
+    An array (points, 2) has the number of rows, and the mean since the point before.
 
     Returns Matplotlib axes: `axes`, or new ones if it is None.
     """

@@ -6,8 +6,9 @@ For a row that logger j wrote, the two kinds of weights are
     balanced   w = policy(a | x) / sum over loggers l of (n_l / n) p_l(a | x)
 
 Both are unbiased. The balanced weights (Veach and Guibas 1995; Agarwal, Basu, Schnabel and Joachims 2017) are at most n
-/ n_l times the weights of any logger, so no row counts a lot because one logger wrote it by rare luck. Their variance
-is lower the more the loggers differ. Arms that one logger never chose have support if another logger did.
+/ n_l times the weights of any logger, so a row that was very unlikely under its own logger gets no large weight. The
+advantage grows with the difference between the loggers. Arms that one logger never chose have support if another logger
+did.
 
 Limits that hold at any time require E[w | past] = 1. Balanced weights have this property if a random draw with shares
 n_l / n decided which logger would write each row, as a canary does. For logs that were written one after the other, use

@@ -2,9 +2,10 @@
 
     w_t = p_t(a_t) / propensity_t with p_t from the model of rows before t,      then the model learns (x_t, a_t, r_t)
 
-p_t depends on the past alone, so mean w r estimates the mean value of the policies on the way, without bias. There is
-no one fixed value, which sequences of bets (betting.py) need. The limits of this mean are limits of average values
-(average_sequence.py). The policy learns what the logger chose, not what it would have chosen itself.
+p_t depends on the past alone, so mean w r estimates the mean value of the policies on the way, without bias. A policy
+that learns has no fixed value, so the betting sequence (betting.py) does not apply. The limits are those of average
+values (average_sequence.py). The policy learns from the arms that the logger chose, not from those that it would have
+chosen itself.
 """
 
 from typing import Any

@@ -1,9 +1,9 @@
 """Reward models for doubly robust estimates: fitted on the past of a log, used on later rows.
 
 The log is cut into blocks in time order. A model that has learned the earlier blocks predicts the next one. So no row
-has been seen by the model that predicts it: estimates stay unbiased, and sequences stay valid for a logger that learns.
-The first block has no model and is predicted by 0, which costs DR and SNDR no more than variance. Estimators that
-weights do not correct, such as DM, leave it out.
+has been seen by the model that predicts it. Estimates stay unbiased, and confidence sequences stay valid for a logger
+that learns. The first block has no model and is predicted by 0, which costs DR and SNDR no more than variance.
+Estimators without correcting weights, such as DM, leave out the first block.
 """
 
 from typing import Any
@@ -20,7 +20,7 @@ REG = 1.0  # of the default model, whose features are of the order of 1
 
 
 class RidgeModel:
-    """Default reward model: ridge regression per arm on context and constant, or shared on the arms' own features.
+    """Default reward model: ridge regression for each arm, or one ridge regression if arms have features of their own.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def _features(log: Log) -> np.ndarray:
 
 
 class RegressorModel:
-    """Reward model from a scikit-learn regressor, refitted on all rows so far, with the arm as one-hot features.
+    """Reward model that fits a scikit-learn regressor to all rows so far, with the arm as one-hot features.
 
     Parameters
     ----------
@@ -149,9 +149,9 @@ def make_reward_model(given: Any) -> Any:
 
 
 class ProgressivePredictor:
-    """Predictor of a log block by block, each from a model that has learned the rows before.
+    """Predictor of rewards for one block of a log after the other, by a model that has learned the blocks before.
 
-    The first block is cut into `folds` parts, each predicted from the parts before.
+    The first block is cut into `folds` parts. Each of them is predicted by a model of the parts before it.
     """
 
     def __init__(self, model: RidgeModel | RegressorModel, folds: int = FOLDS) -> None:
@@ -161,7 +161,7 @@ class ProgressivePredictor:
     def predict(self, block: Log) -> tuple[np.ndarray, np.ndarray]:
         """Return predicted rewards (n, K) and the rows (n,) with a prediction.
 
-        Predictions are 0 where no model has learned a row yet.
+        Predictions are 0 for rows before the model has learned its first row.
         """
         out, known = np.zeros((len(block), block.n_arms)), np.zeros(len(block), bool)
         size = len(block) if self._last is not None else -(-len(block) // self._folds)

@@ -4,13 +4,13 @@ For values x_i and predictions c_i of them, the lower limit of the running mean 
 
     mu_t = (1/t) sum over i <= t of E[x_i | past],     x_i >= 0,     c_i in [0, 1] fixed before x_i
     lower limit: the mu where W(sum x - t mu, sum (x - c)^2) = 1 / alpha
-    W = (W_1 + W_30 + W_1000) / 3        W_c: of gamma_mixture.py; c = 1 for few rows, c = 1000 for many
+    W = (W_1 + W_30 + W_1000) / 3        W_c: the mixture W of gamma_mixture.py with its constant c
 
-For every l in [0, 1), E exp(l (x - mu) + (l + log(1 - l)) (x - c)^2) <= 1 where x - c >= -1, whatever the mean of x is
-now. So every mixture of these products is a supermartingale, and ever exceeds 1 / alpha with probability alpha at most
-(Fan, Grama and Liu 2015; Howard, Ramdas, McAuliffe and Sekhon 2021). Betting (betting.py) has narrower limits, but only
-for one fixed value, which a policy that learns on the way does not have. State: four numbers a sequence. Cost O(1) a
-row.
+Small c suit few rows, and large c many rows. For every l in [0, 1), E exp(l (x - mu) + (l + log(1 - l)) (x - c)^2) <= 1
+if x - c >= -1, where mu is the present mean of x. So every mixture of these products is a supermartingale, and ever
+exceeds 1 / alpha with probability alpha at most (Fan, Grama and Liu 2015; Howard, Ramdas, McAuliffe and Sekhon 2021).
+Betting (betting.py) has narrower limits, but only for a fixed value, which a policy that learns does not have. A
+sequence has a state of four numbers, and a row costs O(1).
 """
 
 import math

@@ -6,11 +6,14 @@ The weight of slot j is that of the slot alone, or that of all slots above as we
     slot    w_j = policy(a_j | x, j) / p_j                       McInerney et al. 2020 call it independent
     prefix  w_j = product over i <= j of policy(a_i | ...) / p_i      where a reward depends on the slots above it
 
-Without replacement, p_j is conditional on the slots above, and the policy must be, too. "slot" is unbiased if a reward
-depends on its own slot alone, and the policy fills the slots above as the logger did or does not depend on them.
-"prefix" needs neither, but its weights multiply. Rows of one list are not independent. So the deviation is the
-deviation of whole lists, and limits of slots, each at its part of alpha, are added. A list without the slot earns 0 in
-it, at weight 1 (or the weight of its prefix): the share of lists with the slot is as uncertain as their earnings.
+If lists are drawn without replacement, p_j is conditional on the slots above, and the policy's probability must be,
+too. "slot" is unbiased under two conditions: a reward depends on its own slot alone, and the policy's choice for a slot
+does not depend on the slots above, or fills them as the logger did. "prefix" needs neither condition, but its weights
+are products and vary more.
+
+The slots of one list are not independent. So the standard deviation is computed from whole lists, and the limits of the
+single slots, each at its part of alpha, are added. A list that lacks a slot counts in it with reward 0 and weight 1 (or
+the weight of its prefix), because the share of such lists is uncertain as well.
 """
 
 from dataclasses import dataclass

@@ -1,7 +1,8 @@
-"""SLOPE: the knob of a family of estimators from their widths alone (Su, Srinath and Krishnamurthy 2020).
+"""SLOPE: choice of the tuning parameter of a family of estimators (Su, Srinath and Krishnamurthy 2020).
 
-Sort by falling deviation, so that the bias grows. Keep the last index whose interval value +- 2 deviations meets the
-intervals of all before it: its error is within a constant of the best in hindsight, whatever the biases are.
+It needs only the values and standard deviations of the estimators. They are sorted by falling deviation, so that the
+bias grows. The chosen one is the last whose interval, value +- 2 deviations, overlaps the intervals of all estimators
+before it. Its error is within a constant factor of the best in hindsight, whatever the biases are.
 """
 
 from typing import Any

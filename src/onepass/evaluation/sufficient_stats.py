@@ -4,11 +4,11 @@ The following numbers are kept:
 
     of (a, s, v) = (s(w) (r - q), s(w), v) for every estimator: rows, means (3,), and sums of squares about them (3, 3)
     value = mean v + mean a, or self-normalized mean v + mean a / mean s;   its variance from the same numbers
-    of DM (w (r - q), w, v): mean v, the rest tells its error
+    DM keeps (w (r - q), w, v): its value is mean v, and the other two estimate its error
 
 The symbols are those of estimators.py. Means and squares merge by the formula of Chan, Golub and LeVeque (1983), so
-nothing is lost to rounding on long logs. The path of mean weights is kept in at most 128 pieces of equal lengths, so
-that its halves can be compared. Memory does not grow with the log.
+nothing is lost to rounding on long logs. Mean weights are kept for at most 128 parts of the log of equal lengths, so
+that its two halves can be compared. Memory does not grow with the log.
 """
 
 from dataclasses import dataclass

@@ -4,8 +4,9 @@ The difference of row t is
 
     D_t = (w_t - u_t) r_t,      w, u: progressive weights of a candidate and of the present settings
 
-Every decision is evaluated before it is learned (progressive.py), so sums of D - E[D] are martingales and limits hold
-at any time. m candidates have alpha / m each: with probability 1 - alpha none is called better that is not.
+Every decision is evaluated before it is learned (progressive.py), so sums of D - E[D] are martingales, and limits hold
+at any time. Each of m candidates has the error probability alpha / m. So with probability 1 - alpha no candidate is
+called better that is not better.
 """
 
 import itertools

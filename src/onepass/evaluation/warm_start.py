@@ -1,4 +1,4 @@
-"""Start a bandit from a log, from labelled examples or from another bandit, trusted as far as it earns."""
+"""Start of a bandit from a log, labelled examples or another bandit, trusted only as far as it predicts well."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -22,21 +22,21 @@ Rows = tuple[Any, np.ndarray, Any]
 def warm_start(bandit: Bandit, source: Any, *, trust: str = "earned") -> Bandit:
     """Return a bandit that starts from earlier data or from another bandit.
 
-    With `trust="earned"` two models stand side by side. One has learned the source, the other has learned nothing. Both
-    learn every reward. Each arm is decided by their average, weighted by how well they have predicted the rewards that
-    came since. So a source that fits saves the time to learn it again, and one that misleads is left behind after few
-    rewards. The new bandit shows the weights of the source by arm: `bandit.trust`.
+    With `trust="earned"` the bandit has two models: one that has learned the source, and one that starts without data.
+    Both learn every reward. The prediction for an arm is the average of both, weighted by how well they have predicted
+    the rewards since. So a source that fits is used at once, and one that misleads loses its weight after few rewards.
+    The new bandit shows the weights of the source by arm: `bandit.trust`.
 
     Parameters
     ----------
     bandit : Bandit
         A bandit that has learned nothing. It stays as it is.
     source : Log, Bandit, tuple, str or Path
-        - `Log`: its rows are learned. Propensities are not needed, any number will do.
-        - `Bandit` that has learned: its model is copied. None of its rows is needed.
+        - `Log`: its rows are learned. Propensities are not used, so they may be any numbers.
+        - `Bandit` that has learned: its model is copied.
         - (contexts, arms, rewards): columns of decisions, as `Bandit.learn` takes them. `arms` is None if every row
           describes its arm.
-        - (contexts, labels): examples with the right arm of each. It has reward 1, and every other label has reward 0.
+        - (contexts, labels): examples with their right arms. The right arm has reward 1, and all others have reward 0.
         - Path of a saved bandit, or of a log in any format of `onepass log`, for example dsjson.
     trust : {"earned", "full"}, default "earned"
         "full" learns the source as if its rows had been learned by this bandit, without a second model.
@@ -83,7 +83,7 @@ def warm_start(bandit: Bandit, source: Any, *, trust: str = "earned") -> Bandit:
 
 
 def _check_target(bandit: Any) -> None:
-    """Raise unless a bandit can start from a source."""
+    """Raise an error if a bandit cannot start from a source, for example because it has already learned."""
     if not isinstance(bandit, Bandit):
         raise TypeError(f"bandit must be a Bandit such as ContextualBandit(), got {quote(bandit)}")
     if bandit.n_learned:
@@ -131,7 +131,7 @@ def _read_path(path: str | Path) -> Any:
 
 
 def _rows(source: Any, named: bool) -> Iterator[Rows]:
-    """Yield the rows of a source in blocks; named: True if arms have names, False if they are rows."""
+    """Yield the rows of a source in blocks. `named` is True if arms have names, False if they are rows of features."""
     if isinstance(source, Log):
         yield _rows_of_log(source, named)
     elif isinstance(source, tuple) and len(source) == 3:

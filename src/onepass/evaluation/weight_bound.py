@@ -5,7 +5,8 @@ It is known in two cases:
     largest = max over arms of policy(a | x) / p(a | x)        where the log has the logger's distributions
     largest = K max over arms of policy(a | x)                 where every propensity is 1 / K, K arms offered
 
-Limits by bets rest on this bound. For other loggers the propensities of arms that were not chosen are unknown.
+Betting sequences (betting.py) need this bound. In other cases it is unknown, because the propensities of arms that were
+not chosen are.
 """
 
 import numpy as np
@@ -25,9 +26,9 @@ class WeightBound:
 
     Attributes
     ----------
-    known : True if the bound was given, or the log has told it for every row so far.
-    max_weight : largest bound of any row so far; if that is not known, the largest weight seen.
-    ceiling : largest weight that any policy could have in the first row, None if not known.
+    known : True if the bound was given, or follows from the log for every row so far. max_weight : largest bound of any
+    row so far; if that is not known, the largest weight seen. ceiling : largest weight that any policy could have in
+    the first row, None if not known.
     """
 
     known: bool

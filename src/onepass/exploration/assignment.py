@@ -1,4 +1,4 @@
-"""Assignments of arms to slots with different eligible arms: which arms leave one for every later slot.
+"""Assignments of arms to slots with different eligible arms, so that every later slot can still be filled.
 
     arm a may take slot j:   a is eligible for j, not taken, and slots j + 1, ..., k - 1 have an assignment without a
 
@@ -20,8 +20,8 @@ def augment(
     """Give `slot` an arm, moving other slots to other arms if needed.
 
     Returns False, and changes nothing, if no arm is left. Shapes: eligible (k, K); free (K,), arms that may be used;
-    match (k,), arms of slots; owner (K,), slots of arms. `reached` (k,) becomes True for the slots that were tried:
-    after a failure, they have one arm fewer between them than they are.
+    match (k,), arms of slots; owner (K,), slots of arms. `reached` (k,) becomes True for the slots that were tried.
+    After a failure, all these slots together have one arm fewer than there are slots.
     """
     k, count = eligible.shape
     before, queue = np.full(count, NONE), np.empty(k, np.int64)

@@ -18,7 +18,8 @@ class Theory:
     Parameters
     ----------
     noise : float, default 1.0
-        R: rewards are R-sub-Gaussian about their mean. Estimators for heavy tails use their `nu` or `moment` instead.
+        Constant R of the noise: rewards are R-sub-Gaussian about their mean. Estimators for heavy tails use their `nu`
+        or `moment` instead.
     parameter_bound : float, default 1.0
         Bound on the length ||theta_*|| of the true parameter, above 0.
     row_bound : float, default 1.0
@@ -27,7 +28,7 @@ class Theory:
         The confidence ellipsoid holds in all rounds with probability 1 - delta. If the theorem of an estimator has
         several probabilities of failure, they add up to this one.
     scale : float, default 1.0
-        Factor of the radius. Its constants are large: tune it.
+        Factor of the radius. The constants of the theorems are large, so smaller factors are better in practice.
 
     Raises
     ------

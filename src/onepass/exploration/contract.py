@@ -19,7 +19,7 @@ class ArmStatistics(NamedTuple):
     Parameters
     ----------
     means : array of shape (K,)
-        Expected rewards, or scores in the same order (`needs_reward_scale`).
+        Expected rewards. If the rule only compares arms, they may be linear scores instead (`needs_reward_scale`).
     widths : array of shape (K,)
         sqrt(x^T A^-1 x) of every arm; zeros if the rule needs none.
     samples : array of shape (M, K)

@@ -62,11 +62,11 @@ class _RankSum:
 
 
 class EDetector:
-    """Alarms when values grow.
+    """Detector that raises an alarm when values grow.
 
-    every: values between two false alarms, on average, at least; above 1 (default 100,000).
-    length: values that each of the two detectors holds at most, at least 2 (default 4,096).
-    seed: of U, at least 0 (default 0). ValueError outside those ranges.
+    `every` is the smallest average number of values between two false alarms, above 1 (default 100,000). `length` is
+    the largest number of values that each of the two detectors holds, at least 2 (default 4,096). `seed` is the seed of
+    the random numbers U of the module, at least 0 (default 0). Raises ValueError outside these ranges.
 
     >>> detector = EDetector(every=1000.0)
     >>> any(detector.add(z) for z in np.random.default_rng(0).random(200)), detector.add(0.5)

@@ -27,7 +27,7 @@ class Exploration(ABC):
 
     @property
     def theory(self) -> Theory | None:
-        """The theorem behind the multiplier of widths, or None if it is a number."""
+        """`Theory` that determines the multiplier of widths, or None if the multiplier is a number."""
         found = getattr(self, "exploration", None)
         return found if isinstance(found, Theory) else None
 

@@ -1,15 +1,17 @@
 """Inverse gap weighting.
 
-Let b be the arm with the largest mean. After t rewards, K plausible arms have the probabilities
+An arm is plausible if its upper limit mean + beta width is at least the largest lower limit, max(mean - beta width).
+Let K be the number of plausible arms, and b the arm with the largest mean. After t rewards the plausible arms have the
+probabilities
 
     p_a = 1 / (K + gamma (mean_b - mean_a)) for a != b,   p_b = 1 - the rest,        b the largest mean
     gamma = scale sqrt(K t) / sigma by default,           sigma = the root mean square of reward - mean so far
 
-K counts the plausible arms only: those with mean + beta width >= max(mean - beta width). The others
-have uniform_share / K only.
-Guarantee: regret O(sqrt(K T Reg_sq)) for gamma of the order of sqrt(K T / Reg_sq), Reg_sq the estimator's regret in
-squared loss. Source: SquareCB (Foster and Rakhlin 2020), FALCON (Simchi-Levi and Xu 2021); elimination by widths is
-that of LinUCB, gamma in units of the residual ours.
+All other arms have only their part of the uniform share, which is spread evenly over all eligible arms.
+
+Guarantee: the regret is O(sqrt(K T Reg_sq)) if gamma is of the order of sqrt(K T / Reg_sq), where Reg_sq is the
+estimator's regret in squared loss. Source: SquareCB (Foster and Rakhlin 2020) and FALCON (Simchi-Levi and Xu 2021). The
+elimination by widths is that of LinUCB. The default gamma, in units of the residual, is our own.
 """
 
 from dataclasses import dataclass
@@ -30,8 +32,8 @@ from onepass.foundation.registry import savable
 class InverseGapRule(NamedTuple):
     """Inverse gap weighting as compiled code reads it.
 
-    `gamma` 0 stands for scale sqrt(K t) / sigma. If `plausible`, arms are eliminated by `strength` times their widths.
-    `uniform_share` is the share of uniform choices.
+    `gamma` is the weight of a gap, and 0 stands for scale sqrt(K t) / sigma. If `plausible`, arms are eliminated by
+    `strength` times their widths. `uniform_share` is the share of uniform choices.
     """
 
     gamma: float
@@ -90,8 +92,8 @@ class InverseGap(Exploration):
         Multiplier beta, at least 0. An arm is plausible if its mean + beta width reaches the largest mean - beta width.
         With None all arms are plausible and no widths are computed.
     gamma : float, default None
-        Weight of a gap in units of 1 / reward, above 0. None takes scale sqrt(K t) / sigma; sigma is the running
-        residual.
+        Weight of a gap in units of 1 / reward, above 0. The default is scale sqrt(K t) / sigma, for K plausible arms
+        and t learned rows. sigma is the root mean square of reward - mean so far.
     scale : float, default 10.0
         Factor of the default gamma, above 0, chosen on digits and synthetic rewards (docs/decisions.md).
         It is used only if `gamma` is None.

@@ -8,9 +8,9 @@ After t rewards, K arms have the upper bounds U_a and the probabilities
 UCB would play b alone. Here every arm keeps a probability, so decisions can be evaluated from their log. An arm about
 which little is known has a high upper bound, so its gap is small and it is played.
 
-Guarantee: p_a > 0 for every arm, and at most K / (K + gamma gap) of all rounds go to arms below b by that gap. Sources:
-LinUCB (Li et al. 2010), and inverse gaps over means from SquareCB (Foster and Rakhlin 2020). No regret bound is claimed
-for both together (measured: docs/recommended.md).
+Guarantee: p_a > 0 for every arm. In a round, arms whose upper bound is below that of b by a gap or more have together
+at most the probability K / (K + gamma gap). Sources: LinUCB (Li et al. 2010), and inverse gaps over means from SquareCB
+(Foster and Rakhlin 2020). No regret bound is claimed for both together (measured: docs/recommended.md).
 """
 
 from dataclasses import dataclass
@@ -30,7 +30,8 @@ from onepass.foundation.registry import savable
 class OptimisticGapRule(NamedTuple):
     """Inverse gap weighting over upper bounds, as compiled code reads it.
 
-    `strength` multiplies the widths, `scale` is that of gamma, and `uniform_share` is the share of uniform choices.
+    `strength` multiplies the widths, `scale` is the factor in gamma, and `uniform_share` is the share of uniform
+    choices.
     """
 
     strength: Strength
@@ -80,15 +81,16 @@ def action_probabilities(
 @savable
 @dataclass(frozen=True)
 class OptimisticGap(Exploration):
-    """Inverse gap weighting over upper bounds: the gap of an arm's upper bound to the largest one counts.
+    """Inverse gap weighting over upper bounds: probabilities fall with the gap of an arm's upper bound to the largest.
 
     Parameters
     ----------
     exploration : float or Theory, default 1.0
-        Multiplier beta of the upper bounds mean + beta width, at least 0. In a `ContextualBandit` its unit is the
-        bandit's residual.
+        Multiplier beta of the upper bounds mean + beta width, at least 0. In a `ContextualBandit` widths are in units
+        of the bandit's residuals.
     scale : float, default 20.0
-        Factor in gamma = scale sqrt(K t) / sigma, above 0; sigma is the running residual.
+        Factor in gamma = scale sqrt(K t) / sigma, above 0, for K arms and t learned rows. sigma is the root mean square
+        of reward - mean so far.
     uniform_share : float, default 0.0
         Share of all probability that is spread evenly over the K eligible arms, from 0 to 1. Every eligible arm has at
         least the probability uniform_share / K.

@@ -1,8 +1,8 @@
 """Random numbers of decisions, from a bandit's generator or from the id of a decision.
 
-A round takes `pairs` x `size` standard normals for a rule that draws parameters, then two uniform numbers a slot. With
-a rule that draws, uniforms are computed from normals as Phi(normal); otherwise all numbers are uniform. So one call for
-many rounds gives the same numbers as many calls.
+For a rule that draws parameters, a round takes `pairs` x `size` standard normals, and then two uniform numbers for each
+slot, which are computed from normals as Phi(normal). For other rules a round takes only the uniform numbers. So all
+numbers of a rule are of one kind, and one call for many rounds gives the same numbers as many calls.
 """
 
 import hashlib

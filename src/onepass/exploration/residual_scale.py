@@ -1,4 +1,4 @@
-"""The running residual, the root mean square of reward minus predicted mean."""
+"""The running residual: the root mean square of reward - predicted mean over all rows so far."""
 
 from typing import Any, NamedTuple
 

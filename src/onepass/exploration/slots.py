@@ -80,11 +80,10 @@ def rank_and_fill(
 def rank_and_fill_direct(
     rule: Any, stats: ArmStatistics, eligible: np.ndarray, uniforms: np.ndarray, greedy: bool, code: dict[Any, Callable]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Call `rank_and_fill` from Python without looking at argument types again if possible.
+    """Call `rank_and_fill` from Python, without a second look-up of argument types if possible.
 
     `code` keeps the compiled code for this rule and plain statistics; the other arguments are those of `fill_slots`.
-    Statistics are plain if they are contiguous float64; then no type is looked at again, which takes half of a call's
-    time.
+    Statistics are plain if they are contiguous float64. The look-up of types, half of a call's time, is then skipped.
     """
     means, widths, samples, beta = stats[:4]
     plain = means.ndim == widths.ndim == beta.ndim == 1 and samples.ndim == 2

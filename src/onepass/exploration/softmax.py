@@ -4,8 +4,8 @@ K arms have the probabilities
 
     p_a = exp((mean_a - max mean) / T) / sum,        T = scale sqrt(K / t) sigma by default
 
-sigma: the root mean square of reward - mean so far; t rows were learned. A constant T never stops exploring: the
-default falls like the standard error of a mean.
+Here sigma is the root mean square of reward - mean so far, and t is the number of rows learned. A constant temperature
+never stops exploring. The default temperature falls like the standard error of a mean.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from onepass.foundation.registry import savable
 
 
 class SoftmaxRule(NamedTuple):
-    """Boltzmann exploration as compiled code reads it; temperature 0 stands for scale sqrt(K / t) sigma.
+    """Boltzmann exploration as compiled code reads it. Temperature 0 stands for scale sqrt(K / t) sigma.
 
     `uniform_share` is the share of uniform choices.
     """
@@ -73,8 +73,8 @@ class Softmax(Exploration):
     Parameters
     ----------
     temperature : float, default None
-        T in units of rewards, above 0. None takes scale sqrt(K / t) sigma, which falls as rows are learned; sigma is
-        the running residual.
+        Temperature T in units of rewards, above 0. The default is scale sqrt(K / t) sigma, for K arms and t learned
+        rows. It falls as rows are learned. sigma is the root mean square of reward - mean so far.
     scale : float, default 0.1
         Factor of the default temperature, above 0. It is used only if `temperature` is None.
     uniform_share : float, default 0.001

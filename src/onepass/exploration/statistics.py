@@ -1,4 +1,4 @@
-"""Statistics of arms as a rule uses them, for models in which arms share no data."""
+"""Statistics of arms (means, widths, draws) that an exploration rule needs, for models in which arms share no data."""
 
 import numpy as np
 

@@ -84,14 +84,14 @@ def check_optional_multiplier(exploration: float | Theory | None) -> float | The
 @savable
 @dataclass(frozen=True)
 class Thompson(Exploration):
-    """Thompson sampling with known probabilities: shares of draws of theta ~ N(theta, exploration^2 A^-1).
+    """Thompson sampling whose action probabilities are known, as shares of draws of the parameter.
 
     Parameters
     ----------
     exploration : float or Theory or None, default None
-        Multiplier beta, any finite number. None means 0.03, which is less than the 0.1 of `UCB`, because a draw
-        deviates in all directions at once. In a kernel bandit None means 0.6 sqrt(reg), which is 0.6 standard
-        deviations of the posterior.
+        Multiplier beta of the spread of the draws, theta_m ~ N(theta, beta^2 A^-1). Any finite number. By default it is
+        0.03, less than the 0.1 of `UCB`, because a draw deviates in all directions at once. In a kernel bandit the
+        default is 0.6 sqrt(reg), which is 0.6 posterior standard deviations.
     draws : int, default 100
         Number M of draws, at least 1. An arm's probability is a multiple of 1 / M before `uniform_share`.
     uniform_share : float, default 0.001
@@ -132,8 +132,8 @@ class SingleDrawThompson(Exploration):
     Parameters
     ----------
     exploration : float or Theory or None, default None
-        Multiplier beta, any finite number. None means 0.1. In a kernel bandit None means 0.6 sqrt(reg), which is 0.6
-        standard deviations of the posterior.
+        Multiplier beta of the spread of the draw, theta ~ N(theta_hat, beta^2 A^-1). Any finite number. By default it
+        is 0.1. In a kernel bandit the default is 0.6 sqrt(reg), which is 0.6 posterior standard deviations.
 
     Raises
     ------

@@ -4,8 +4,9 @@
     rival of a = the b with the least (mean_a - mean_b)^2 / (width_a^2 + width_b^2), 0 where mean_b >= mean_a
     p_a = share f_a + (1 - share) sum over b of f_b 1{rival of b = a}
 
-It finds the best arm with few decisions, and earns while it does so. Given history and draws p is exact. Source: Russo
-(2016, 2020); the rival by transportation cost, T3C, Shang, de Heide, Menard, Kaufmann and Valko (2020).
+It finds the best arm with few decisions, and earns while it does so. The probabilities p are exact given the history
+and the draws. Source: Russo (2016, 2020). The choice of the rival by transportation cost (T3C) is due to Shang, de
+Heide, Menard, Kaufmann and Valko (2020).
 """
 
 from dataclasses import dataclass
@@ -96,7 +97,7 @@ class TopTwo(Exploration):
     share : float, default 0.5
         Share of the decisions for the arm that is best in a draw, from 0 to 1. The others go to the rival of that arm.
     exploration : float or Theory or None, default None
-        Multiplier beta of the draws, any finite number. None takes 0.03, as in `Thompson`.
+        Multiplier beta of the spread of the draws, any finite number. By default it is 0.03, as in `Thompson`.
     draws : int, default 100
         Number M of draws, at least 1.
     uniform_share : float, default 0.01

@@ -1,7 +1,7 @@
 """Feature maps x -> z, which are applied before a design or a learner.
 
-d is the width of x, D the width of z, and m the number of landmarks. "Certificates" says if error bounds of a design
-still hold with the map.
+d is the width of x, D the width of z, and m the number of landmarks. The column "certificates" says if a design's error
+bound still holds after the map, and "learns" if the map learns from the rows.
 
 | map                  | z                                | a row         | certificates | learns |
 | -------------------- | -------------------------------- | ------------- | ------------ | ------ |

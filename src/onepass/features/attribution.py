@@ -1,11 +1,11 @@
-"""Attribution of a linear function of features to the inputs of a map, and to other terms that the map can name.
+"""Attribution of a linear function of features to the inputs of a feature map.
 
 A function f of the features z is written as a sum over the inputs x of the map:
 
     f = sum_j part_j of z_j      = sum_i part_i of x_i + constant + sum of the map's own terms,      z = map(x)
 
-A linear map passes f on to its inputs. A map that is not linear writes f with its own terms (products, landmarks,
-frequencies). Compositions do so one map after the other. Nothing is lost: the parts add up to f for every map.
+A linear map attributes f to its inputs. A map that is not linear names terms of its own, such as products, landmarks or
+frequencies. In a composition, the maps do so one after the other. The parts add up to f for every map.
 """
 
 from collections.abc import Iterable
@@ -24,8 +24,8 @@ def is_constant(name: str) -> bool:
 class Linear(NamedTuple):
     """Linear functions of d numbers, n of them: slopes (n, d) and parts (n, d).
 
-    A slope is the change of a function per unit of a number. A part is slope times number, less everything that does
-    not depend on the number (the mean of a standardized column).
+    A slope is the change of a function per unit of a number. A part is the slope times the number. For a standardized
+    column it is the slope times the number's deviation from its mean.
     """
 
     slopes: np.ndarray
@@ -35,7 +35,7 @@ class Linear(NamedTuple):
 class Attribution(NamedTuple):
     """Attribution of n functions to a map's inputs and to the map's own terms.
 
-    - inputs: the functions of the inputs, or None if the map passes nothing on.
+    - inputs: the parts of the functions that are attributed to the inputs, or None if there are none.
     - constant (n,): the parts that depend on no number.
     - names, values (t,), own: names of the map's own t terms, their values, and the functions of them.
     """
@@ -50,8 +50,8 @@ class Attribution(NamedTuple):
 class Terms(NamedTuple):
     """All terms of n linear functions.
 
-    names are t different strings, values (t,) the terms' values, and slopes and parts (n, t) each function's slope and
-    part for each term (see `Linear`).
+    `names` are t different strings, `values` (t,) the values of the terms, and `slopes` and `parts` (n, t) the slope
+    and part of each function for each term (see `Linear`).
     """
 
     names: tuple[str, ...]
@@ -61,27 +61,28 @@ class Terms(NamedTuple):
 
 
 def pass_to_inputs(inputs: Linear, constant: np.ndarray | float = 0.0) -> Attribution:
-    """Make the attribution of a linear map, which has no terms of its own."""
+    """Make the attribution of a linear map, which attributes its functions to its inputs alone."""
     count = len(inputs.slopes)
     none = Linear(np.zeros((count, 0)), np.zeros((count, 0)))
     return Attribution(inputs, np.zeros(count) + constant, (), np.zeros(0), none)
 
 
 def name_terms(names: Iterable[str], values: Any, own: Linear, constant: np.ndarray | float = 0.0) -> Attribution:
-    """Make the attribution of a map that writes everything with its own terms.
+    """Make the attribution of a map that attributes its functions to terms of its own, not to its inputs.
 
-    `names` and `values` are those of the terms, and `constant` is added to them.
+    `names` and `values` belong to the terms, `own` are the functions of the terms, and `constant` is their constant
+    part.
     """
     return Attribution(None, np.zeros(len(own.parts)) + constant, tuple(names), np.asarray(values, np.float64), own)
 
 
 def constant_part(features: Linear, z: np.ndarray) -> np.ndarray:
-    """Return the part of functions that does not depend on z (d,): 0, unless a later map subtracts a mean."""
+    """Return the part of functions that does not depend on z (d,). It is 0, unless a later map subtracts a mean."""
     return (features.parts - features.slopes * z).sum(axis=1)
 
 
 def join(found: Attribution, other: Attribution, inputs: Linear | None) -> Attribution:
-    """Join the own terms of two maps; `inputs` are the functions that both pass on."""
+    """Join the named terms of two maps. `inputs` is the linear function of the inputs that both attribute to."""
     own = Linear(*(np.hstack(pair) for pair in zip(found.own, other.own, strict=True)))
     values = np.concatenate([found.values, other.values])
     return Attribution(inputs, found.constant + other.constant, found.names + other.names, values, own)
@@ -97,7 +98,7 @@ def add(first: Linear | None, second: Linear | None) -> Linear | None:
 def attribute(
     features: Any, state: Any, x: np.ndarray, z: np.ndarray, slopes: np.ndarray, names: tuple[str, ...]
 ) -> Terms:
-    """Return the terms of n functions slopes (n, D) times z (D,) = map(x).
+    """Return the terms of the n functions slopes z of the features z = map(x), with slopes (n, D) and z (D,).
 
     The terms are the inputs by their `names`, the intercept, and the map's own terms.
     """

@@ -6,13 +6,14 @@ A value x between two knots has weights in two bands:
 
 The knots x_k are the first values that are learned, and never move. A value beyond the outermost knot counts as that
 knot. The bands of a number add up to 1, so they give a piecewise linear function beside the straight line of the number
-itself. Ten prices are then like ten category names with an order. While a new value would become a knot, it is put into
-a shared column, as a new name is, so that it counts as little known.
+itself. Ten prices are then like ten category names with an order. When a decision meets a value that would become a new
+knot, the value is put into a shared column, like a new name, so that it counts as little known.
 
-With fewer than MANY knots the straight line says everything, and there are no bands. A number that has more values than
-bands within EARLY rows a band hardly ever repeats a value, and is a straight line from then on. Beside bands, the
-number itself is multiplied by LINE: a learner with rows of unequal prices would otherwise settle at an end of an overly
-steep line. `take_rescaled` reports which numbers have been multiplied, so that weights can be divided by the factor.
+With fewer than MANY knots the straight line is enough, and there are no bands. If a number shows more values than there
+are bands within EARLY rows for each band, it hardly ever repeats a value, and it is treated as a straight line from
+then on. If there are bands, the number itself is multiplied by LINE. Otherwise a learner could settle at one end of a
+line that is too steep. `take_rescaled` reports which numbers have been multiplied, so that weights can be divided by
+the factor.
 
 Band columns have names that no key and no string has: `price[=4.0]` for a band, `price[=]` for a straight line.
 """
@@ -72,7 +73,10 @@ class Bands:
                 self._take(of, knot, place)
 
     def begin(self, name: str, place: int) -> None:
-        """Register a new name at a place; it may get bands if it is a number that belongs to no vector and no time."""
+        """Register a new name with its column `place`.
+
+        It may get bands if it is a number that belongs to no vector and no time.
+        """
         self._knots = None
         if self._most and is_number(name) and VECTOR.fullmatch(name) is None:
             self._held[place], self._names[place] = {}, name

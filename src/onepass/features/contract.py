@@ -1,9 +1,9 @@
 """Contract of a feature map x -> z: rows x (input_dim,) become rows z (output_dim,) before a model sees them.
 
-    output_dim(state)                    width of z; required
-    transform_row(state, x, z)           writes z of one row x into the array z; required
-    transform(state, rows)               returns z of many rows without changes; has a default
-    update_and_transform(state, rows)    learns rows in order and returns their z; default: `transform`
+    output_dim(state)                    returns the width of z (required)
+    transform_row(state, x, z)           writes z of one row x into the array z (required)
+    transform(state, rows)               returns z of many rows without changes (has a default)
+    update_and_transform(state, rows)    learns rows in order and returns their z (default: `transform`)
 
 A map that learns from the stream registers `update_and_transform`. For every row it first updates the arrays of the
 state in place, then computes the row's z. So rows learned one by one or all at once give the same z. Maps without

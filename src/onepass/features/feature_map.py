@@ -30,8 +30,9 @@ class FactorWidths(NamedTuple):
 class FeatureMap(files.Owner, ABC):
     """Feature map x -> z, applied before a model.
 
-    Members are final. They set `params` (the constructor's arguments), `input_dim` and `output_dim`, make a fresh state
-    (`begin`), and register the state's functions (features/contract.py).
+    Subclasses are not subclassed further. They set `params` (the constructor's arguments), `input_dim` and
+    `output_dim`, implement `begin`, which makes a new state, and register the functions of the state
+    (features/contract.py).
 
     Attributes
     ----------
@@ -82,8 +83,8 @@ class FeatureMap(files.Owner, ABC):
     def attribute(self, state: Any, x: np.ndarray, features: Linear, names: tuple[str, ...]) -> Attribution:
         """Attribute linear functions of z = map(x) to terms (attribution.py).
 
-        By default every z_j is a term under its own name. A linear map hands the functions on to its inputs. A map
-        whose features say little names better terms.
+        By default every z_j is a term with its own name. A linear map attributes the functions to its inputs. A map
+        whose features have no meaning of their own names other terms.
 
         Parameters
         ----------
@@ -99,7 +100,7 @@ class FeatureMap(files.Owner, ABC):
         Returns
         -------
         Attribution
-            The parts handed on to the inputs, the constant, and the map's own terms.
+            The parts attributed to the inputs, the constant, and the map's own terms.
         """
         return attribution.name_terms(self.feature_names(names), contract.transform(state, x[None])[0], features)
 

@@ -1,8 +1,8 @@
 """Random Fourier features (Rahimi and Recht 2007): phi(x) = sqrt(2 / D) [cos(W x), sin(W x)], W (D / 2, dim).
 
 Rows of W are drawn from N(0, I / width^2), so E phi(x)^T phi(y) = exp(-||x - y||^2 / (2 width^2)), the Gaussian kernel.
-The standard deviation is below sqrt(1 / D), and ||phi(x)|| = 1 for every draw. Other kernels are not supported. Cost
-O(D dim) a row.
+The standard deviation of phi(x)^T phi(y) is below sqrt(1 / D), and ||phi(x)|| = 1 for every draw. Other kernels are not
+supported. Cost O(D dim) a row.
 """
 
 from collections.abc import Iterable

@@ -7,8 +7,9 @@ For two rows x and y, the kernels are
     Linear       x^T y + bias
     Polynomial   (x^T y + bias)^degree
 
-Scikit-learn's kernels and functions k(X, Y) are accepted as well (`as_kernel`). Distances come from one matrix product;
-pairs so close that it would cancel are computed again from their difference. Cost O(n m d), memory O(n m).
+Scikit-learn's kernels and functions k(X, Y) are accepted as well (`as_kernel`). Distances come from one matrix product.
+If two rows are so close that it loses all digits, their distance is computed from their difference. The cost is
+O(n m d), and the memory O(n m).
 """
 
 from abc import ABC, abstractmethod

@@ -1,8 +1,8 @@
 """Feature maps by landmarks, phi(x) = Z^T k(x), where k(x) holds the kernel of x with m landmarks.
 
-The Nystrom map is one of them, with Z = V S^-1/2 from K = V S V^T of the landmarks. With all eigenpairs phi(x)^T phi(y)
-= k(x)^T K^-1 k(y); with the leading k pairs it is the part that they span (Williams and Seeger 2001). A row costs O(m
-(dim + k)).
+The Nystrom map is one of them: with the kernel matrix K = V S V^T of the landmarks, Z = V S^-1/2. With all eigenpairs,
+phi(x)^T phi(y) = k(x)^T K^-1 k(y), which approximates the kernel of x and y. With the leading k pairs only, it is the
+part of this in their span (Williams and Seeger 2001). A row costs O(m (dim + k)).
 """
 
 from typing import NamedTuple

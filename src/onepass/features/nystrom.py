@@ -1,9 +1,10 @@
 """Nystrom features z(x) = L^-1 k_S(x) with L L^T = K_S (Calandriello et al., section 3).
 
-They satisfy z(x)^T z(y) = k_S(x)^T K_S^+ k_S(y). Any root of K_S gives the same inner products; a Cholesky factor
-costs least, can grow by a point, and, pivoted, finds the points that add nothing: a point of which the others leave at
-most 1e-9 of its own k(x, x) is dropped. The threshold is relative to the point's own variance, not to the largest, so
-that points of small k(x, x) stay: z^T z = k(x, x) at every point of S, but for 1e-9 of it.
+S is the set of landmarks, k_S(x) holds the kernel of x with each of them, and K_S is their kernel matrix. The features
+satisfy z(x)^T z(y) = k_S(x)^T K_S^+ k_S(y). Any root of K_S gives the same inner products. A Cholesky factor costs
+least, and can grow by one point. With pivoting it also finds points that add nothing: a point is dropped if the part of
+k(x, x) that the other points do not explain is at most 1e-9 of k(x, x). This threshold is relative to the point's own
+variance, so points of small k(x, x) are not dropped. At every point of S, z^T z = k(x, x) up to 1e-9 of it.
 """
 
 from collections.abc import Iterable

@@ -1,10 +1,10 @@
 """Contexts given as two factors: z = vec(u v^T) = np.outer(u, v).ravel(), with u of the user (left) and v of the arm.
 
-In a disjoint model v is fixed for each arm, so every row of arm a is u (x) v_a and lies in a subspace of `left`
-dimensions. Arm a is exactly a model of dimension `left` on the rows ||v_a|| u, with the same scores (of ridge
-regression). With 41 features on each side, 41 numbers replace 1,681. `reduce=False` keeps the full width, as Shustova
-et al. do; scoring then multiplies each arm's directions with v_a once for all users. A shared model scores the K arms
-of one user by a matrix of right x right numbers.
+In a model per arm, v_a is fixed for arm a. So every row of the arm is vec(u v_a^T), in a subspace of d_u dimensions,
+where d_u is the width of u. The arm is therefore equivalent to a model on the rows ||v_a|| u, with the same scores of
+ridge regression. With 41 features on each side, 41 numbers replace 1,681. `reduce=False` keeps the full width, as
+Shustova et al. do. Scoring then multiplies each arm's directions with v_a once for all users. A shared model scores all
+arms of one user by a matrix of d_a x d_a numbers, where d_a is the width of v.
 """
 
 from collections.abc import Iterable

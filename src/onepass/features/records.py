@@ -1,13 +1,13 @@
 """Conversion of records (dictionaries, lists of them, and frames) to rows of numbers.
 
-Every term of a record has a column, its place:
+Every term of a record has a column of the row, called its place:
 
     row[place(name)] = value        for every term of the record (flatten.py): country=de: 1, age: 34
 
-A place is a column of the row. The first `size - hashed` names that `learn` meets get a place each, in order, for ever.
-Any other name shares one of the last `hashed` places, by a hash of the name and the seed. Deciding learns nothing, so a
-new name is then in a shared place. A term for a missing value is left out until it has been learned, because it says
-nothing before. The same stream gives the same places on every machine.
+The first `size - hashed` names that `learn` meets get a place each, in order, for ever. Any other name shares one of
+the last `hashed` places, by a hash of the name and the seed. A decision learns no names, so a new name has a shared
+place until it is learned. A term for a missing value is left out until it has been learned. The same stream gives the
+same places on every machine.
 
 A record of n terms costs O(n): it becomes a list of (place, value), and dense rows only in `transform`.
 """
@@ -405,7 +405,9 @@ class Records(files.Owner):
 
     @writing
     def learn(self, records: Any) -> Self:
-        """Give places to the names that have none, and count numbers; all records of a call, or none.
+        """Give columns (places) to new names, and update the statistics of numbers.
+
+        If one record is invalid, no record of the call is learned.
 
         Parameters
         ----------
@@ -502,7 +504,7 @@ class Records(files.Owner):
         return place
 
     def _learn_band(self, place: int, name: str, value: float, rows: float) -> None:
-        """Give a number's value a band if it should get one; `rows` counts the rows learned of the number before."""
+        """Give a number's value a band if it should get one. `rows` is the number of rows with this number so far."""
         knot = self._bands.next_knot(place, value, rows, self._spacious())
         if knot is not None and len(self._known) < self._room:
             self._bands.add_knot(place, knot, self._add_name(band_name(name, knot)))

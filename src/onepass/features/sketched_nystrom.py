@@ -1,19 +1,19 @@
 """Sketched Nystrom map of FORKS (Wen, Zhang et al., sections 2.2 and 3), updated incrementally.
 
-It turns s_m kernel values into k numbers.
-
-With k_m(x) the kernel values of x and the landmarks, and K the kernel matrix of all points, the map and its updates are
+The map turns s_m kernel values into k numbers. Let k_m(x) hold the kernel values of x and the s_m landmarks, k(x) those
+of x and all points, and K the kernel matrix of all points. S_m selects the landmarks and S_p is a random sketch. The
+map and its updates are
 
     phi(x) = Z^T k_m(x)       Z = pinv(Phi_pm) V Sigma^(1/2)       phi(x)^T phi(y) approximates k(x, y)
-    Phi_pm = S_p^T K S_m      Phi_pp = S_p^T K S_p, its leading k eigenpairs V Sigma V^T by TISVD
+    Phi_pm = S_p^T K S_m      Phi_pp = S_p^T K S_p, whose leading k eigenpairs are V Sigma V^T, by TISVD
     a point x, s its row of S_p:   Phi_pm += s k_m(x)^T     Phi_pp += s psi^T + psi s^T + k(x, x) s s^T
                                    psi = S_p^T k(x)
 
-S_p (n, s_p) is a sparse Johnson-Lindenstrauss transform: in each of D blocks of s_p / D columns a row has one entry,
-+-1 / sqrt(D), at a place hashed from the row's number, so it is never stored. S_m picks s_m landmarks among the first
-points; later ones have zero rows in it, so landmarks never change (Wen, Zhang et al. leave that open; its authors'
-program does so). All sketched points are kept, for psi. A map costs O(s_m (dim + k)) a point, an update O(n dim + s_p
-(k^2 + s_m^2)).
+S_p (n, s_p) is a sparse Johnson-Lindenstrauss transform. In each of D blocks of s_p / D columns, a row has one entry,
++-1 / sqrt(D), in a column hashed from the row's number, so S_p need not be stored. S_m (n, s_m) selects s_m landmarks
+among the first points, and they never change. Wen, Zhang et al. leave this open, but their program does so. All
+sketched points are stored, because psi needs them. Mapping a point costs O(s_m (dim + k)), and an update costs O(n dim
++ s_p (k^2 + s_m^2)).
 """
 
 from typing import Any, NamedTuple

@@ -4,16 +4,16 @@ Number n, mean m and sum of squares s of each column are updated by a row x, and
 
     n <- n + 1,   m <- m + (x - m_before) / n,   s <- s + (x - m_before) (x - m),   z = (x - m) / sqrt(s / n)
 
-It is Welford's method (1962), which has no sum of squares and so no cancellation. A row counts before it is mapped
+This is Welford's method (1962), which avoids the cancellation of sums of squares. A row is counted before it is mapped
 itself, so |z_j| <= sqrt(n - 1) for every row that is learned, whatever outliers there are. A column that has been
 constant up to rounding gives 0.
 
-This map moves, and a design cannot take rows back. The design holds every row as it was mapped when it was learned, and
-a decision maps its rows by the present mean and deviation. These are known to about 1 / sqrt(n) of a deviation from n
-independent rows, so later rows agree ever better, while the first ones stay in a scale of their own. Calling the map's
-own `learn` on some rows before the bandit starts makes the difference small (docs/feature_maps.md measures it).
-Certificates would be about rows that no single map gives, so none is passed on. The first row learned is all 0, and so
-are the rows of a decision before it. A row costs O(dim).
+The map changes as it learns, but a design cannot remove rows. The design holds every row as it was mapped when it was
+learned, and a decision maps its rows by the present mean and deviation. After n independent rows, both are accurate to
+about 1 / sqrt(n) of a deviation. So later rows are mapped almost alike, while the first ones stay in a different scale.
+Calling the map's own `learn` on some rows before the bandit starts makes the difference small (docs/feature_maps.md
+measures it). Error bounds of a design would refer to rows that no single map gives, so they do not hold with this map.
+The first row learned is mapped to 0, and so are rows of decisions before it. A row costs O(dim).
 """
 
 from collections.abc import Iterable

@@ -1,7 +1,7 @@
 """Scaling of rows to one length: z = length x / ||x||, and 0 for x = 0, so that only directions count.
 
-After this map, x^T z of two rows is length^2 times the cosine between them. It measures how alike two users are,
-however much each has done. A row costs O(d).
+After this map, the inner product of two rows is length^2 times the cosine between them. It measures how alike two users
+are, however much each has done. A row costs O(d).
 """
 
 from collections.abc import Iterable

@@ -60,7 +60,7 @@ class StateSource(Protocol):
 
     @property
     def arrays(self) -> dict[str, Any]:
-        """Map from an array's path in the state to the array, unchecked; for a look at shapes."""
+        """Map from an array's path in the state to the array, which is not checked. Use it only to read shapes."""
         ...
 
     def take(self, template: Any, fits: Fits) -> Any:

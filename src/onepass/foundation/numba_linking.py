@@ -66,7 +66,10 @@ class Part(JITCodeLibrary):
         """Do nothing; the variable is set when the text becomes machine code."""
 
     def serialize_using_object_code(self) -> tuple:
-        """Return the tuple that numba's cache stores: object code, or bitcode if the library was not compiled whole."""
+        """Return the tuple that numba's cache stores for a library.
+
+        It holds object code, or LLVM bitcode if the library has no object code yet.
+        """
         return super().serialize_using_object_code() if self.whole else self.serialize_using_bitcode()
 
 

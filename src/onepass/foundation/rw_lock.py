@@ -137,8 +137,8 @@ class RWLock:
     def line_up(self, me: int, end: float = math.inf, take: bool = False) -> bool:
         """Wait until it is the turn of the writer `me`, and return True; return False at the monotonic time `end`.
 
-        If `take` is True, the turn is also taken, before other threads can see that nobody waits; a fast writer would
-        take it otherwise.
+        If `take` is True, the writer also registers before other threads can see that nobody waits. Otherwise a fast
+        writer could come first.
         """
         if me in self.queue:  # in a handler that interrupted the wait
             return not take or self.turn.acquire(timeout=LONG)

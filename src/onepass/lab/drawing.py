@@ -253,7 +253,7 @@ def _format_tick(value: float, _: Any = None) -> str:
 
 
 def draw_bars(axes: Any, rows: Sequence[Row], value: str, unit: float, name: str, styles: Styles) -> None:
-    """Draw one labelled horizontal bar per policy, or points on a log axis where short bars would vanish."""
+    """Draw one labelled horizontal bar per policy, or points on a log axis if short bars would be invisible."""
     means = {label: fmean(row[value] for row in own) / unit for label, own in group_rows(rows, policy_label).items()}
     labels, lengths = list(means), list(means.values())
     flat = min(lengths) > 0 and max(lengths) > FLAT * min(lengths)

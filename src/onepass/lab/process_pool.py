@@ -104,7 +104,7 @@ class ProcessPool:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Shut the workers down; workers that are still playing are killed."""
+        """Shut the workers down, and kill those that are still playing."""
         if self.pool is not None:
             self.pool.shutdown(wait=True, kill_workers=not self.finished)
 

@@ -1,7 +1,8 @@
-"""Play of seeds on the machines of a Ray cluster; rows equal those of one process, except for seconds.
+"""Run the seeds of an experiment on the machines of a Ray cluster.
 
-A task is one seed, played by one worker. If a worker is lost, its task is played again. Finished tasks are cached in a
-folder, if one is given, so that an interrupted run continues.
+The result rows are the same as in one process. Only the measured seconds differ. A task is one seed, played by one
+worker. If a worker is lost, its task is played again. Finished tasks are cached in a folder, if one is given, so that
+an interrupted run continues.
 """
 
 from collections.abc import Sequence

@@ -56,7 +56,7 @@ def standard_error(values: Sequence[float]) -> float:
 
 
 def cost_columns(rows: Sequence[Row]) -> Line:
-    """Return the columns of mean time per round and mean memory."""
+    """Return the table's columns with the mean time per round and the mean memory."""
     return {
         "µs a round": f"{fmean(row['microseconds_per_round'] for row in rows):,.1f}",
         "memory, kB": f"{fmean(row['memory_bytes'] for row in rows) / 1000:,.1f}",
@@ -64,13 +64,13 @@ def cost_columns(rows: Sequence[Row]) -> Line:
 
 
 def cost_and_error_columns(rows: Sequence[Row]) -> Line:
-    """Return the cost columns and the largest certified error bound."""
+    """Return the columns of `cost_columns`, and one with the largest error bound of the designs."""
     bound = max(row["error_bound"] for row in rows)
     return {**cost_columns(rows), "error bound": "none" if bound == float("inf") else f"{bound:.3g}"}
 
 
 def size_columns(rows: Sequence[Row]) -> Line:
-    """Return the columns of rounds and seeds."""
+    """Return the table's columns with the numbers of rounds and of seeds."""
     return {"rounds": f"{rows[0]['rounds']:,}", "seeds": str(len(rows))}
 
 

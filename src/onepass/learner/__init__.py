@@ -1,7 +1,8 @@
 """Online kernel learners: f(x) = w^T phi(x), learned one example at a time, mostly within a budget of B examples.
 
-The columns are a learner's class, the data it stores, the cost of an example, and its source. d is the number of
-columns of a row, k the rank of a map.
+The table lists each class, the data it stores, the cost of an example, and the source. d is the number of columns of a
+row, D the number of Fourier features, s_m the number of landmarks, k the rank of a map, and m the size of a sampled
+dictionary.
 
 | class | holds | an example | source |
 | --- | --- | --- | --- |

@@ -1,19 +1,22 @@
-"""Refinement of a one-pass fit by Newton's method on all examples at once, which `OnlineKernelClassifier.fit` adds.
+"""Improvement of the weights after one pass by Newton's method on all examples, in `OnlineKernelClassifier.fit`.
 
 For weights w, decisions f_i and features phi_i of the examples, the steps and the choice of the penalty r are
 
     w <- w - s H^-1 (sum_i c_i l'(f_i) phi_i + r w),   H = sum_i c_i l''(f_i) phi_i phi_i^T + r I
-    s: 1, halved until  sum_i c_i l(f_i) + r ||w||^2 / 2  falls;   c_i: the weight of example i, l: the logistic loss
+    s: step, 1 or halved until the loss  sum_i c_i l(f_i) + r ||w||^2 / 2  falls
+    c_i: weight of example i,   l: logistic loss
     left out:  f_(i) = f_i + q_i c_i l'(f_i) / (1 - q_i c_i l''(f_i)),   q_i = phi_i^T H^-1 phi_i
-    r = reg 2^k:  k from 0 up, else down, while  sum_i c_i l(f_(i))  falls; then the smallest of nearly the same
+    r = reg 2^k,  k = 0, 1, ... or 0, -1, ...  while  sum_i c_i l(f_(i))  falls
 
-It works on the feature map phi that the pass has made. f_(i) is, to first order, the decision for example i if it had
-been left out (Pregibon 1981). It shows which penalty r is right, and probabilities are calibrated on it, so nothing is
-held out. If rows drift, the one-pass fit is better and is kept: both are compared on the last quarter of the examples,
-with w of the first three quarters. Several classes have one r.
+Of penalties with nearly the same loss, the smallest is chosen. The feature map phi is the one that the pass has made.
+f_(i) is, to first order, the decision for example i if it had been left out (Pregibon 1981). It shows which penalty r
+is right, and probabilities are calibrated on it, so nothing is held out. If rows drift, the one-pass fit is better and
+is kept: both are compared on the last quarter of the examples, with w of the first three quarters. All classes share
+one r.
 
-A step costs O(n k^2) for k features, as the pass does, but in matrix products. Memory is O(k^2), and features up to
-HELD. The feature for the previous example's vote keeps its weight, because it says nothing about examples in no order.
+A step costs O(n k^2) for k features, as the pass does, but in matrix products. Memory is O(k^2), and at most HELD
+numbers for features. The feature for the label of the previous example (kernel_newton.py) keeps its weight, because it
+means nothing for examples without an order.
 """
 
 from collections.abc import Callable, Iterator
@@ -167,7 +170,10 @@ def refine_weights(
     chosen: bool,
     steps: int,
 ) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return refined weights like `state.w`, and left-out decisions like `before`; None if the one-pass fit is better.
+    """Return weights after Newton's method, and left-out decisions (see the module).
+
+    The weights have the shape of `state.w`, and the decisions the shape of `before`. Returns None if the one-pass fit
+    is better.
 
     signs and before are (n,), or (n, classes) if weights are (classes, k). `reg` and `chosen` are as in
     `search_penalty`.

@@ -1,10 +1,12 @@
 """BOGD, bounded online gradient descent with uniform removal (Zhao, Wang, Wu, Jin and Hoi 2012).
 
     every example    a_i <- (1 - step reg) a_i for all stored examples i
-    on a loss        x is stored with a = -step l'(f); if the budget is full, a uniformly random example is removed
-                     first, and the others are multiplied by B / (B - 1), which keeps f unbiased
+    on a loss        x is stored with a = -step l'(f)
+    budget full      a uniformly random example is removed before, and the weights of the others are multiplied by
+                     B / (B - 1), so that f stays unbiased
 
-No weight exceeds `cap` in size (the paper's C), because removals would let them grow. An example costs O(B d).
+Here f = sum_i a_i k(x_i, x) is the decision, l the loss, and B the budget. Removals would let weights grow, so their
+size is limited by `cap` (the paper's C). An example costs O(B d).
 """
 
 from typing import Any, NamedTuple

@@ -1,11 +1,15 @@
-"""BPA-S, budgeted passive-aggressive learning, simple form (Wang and Vucetic 2010), hinge loss H = max(0, 1 - y f).
+"""BPA-S, the simple form of budgeted passive-aggressive learning (Wang and Vucetic 2010).
+
+Let f = sum_i a_i k(x_i, x) be the decision, y = -1 or 1 the target, H = max(0, 1 - y f) the hinge loss, and C the
+largest step:
 
     room left:  x is stored with b = y min(C, H / k(x, x))
     full:       one example r is removed:  w + (b_r phi(x) - a_r phi(x_r)),  b_r = a_r k(x_r, x) + y min(C, H)
                 (k(x, x) = 1), for the r with the least ||change||^2 / 2 + C hinge(after)
 
-b_r minimizes that objective for r: it is the change that leaves f(x) as it was, followed by a passive-aggressive step.
-Classification only. An example costs O(B d), because the objective needs scalars only.
+For a given r, b_r minimizes this objective: it is the change that leaves f(x) as it was, followed by a
+passive-aggressive step. Targets must be classes. With a budget of B examples, an example costs O(B d), because the
+objective needs scalars only.
 """
 
 from typing import Any, NamedTuple

@@ -1,7 +1,7 @@
 """Checks shared by the learners for states read from files: no index of compiled code may lie outside its array.
 
-Arrays must have the shapes, and scalars the values, of a new state (`has_same_layout`). Each learner handles what may
-differ in its own `fits`. Arrays and counters are named by paths, such as ``sketching.buffer.used``.
+Arrays must have the shapes, and scalars the values, of a new state (`has_same_layout`). Each learner's own `fits`
+checks the parts that may differ. Arrays and counters are named by paths, such as ``sketching.buffer.used``.
 """
 
 from typing import Any

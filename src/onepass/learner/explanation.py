@@ -7,8 +7,8 @@ The terms depend on the kind of learner:
     frequencies         f = sum_j (w_j cos + w_(j + D / 2) sin) sqrt(2 / D)       one term for each wave
     KernelNewton        all of these, the columns of its linear part, a constant, and the vote of the previous example
 
-Nothing is lost: the terms add up to f, up to rounding. Examples that lie close to each other may have large weights of
-both signs, so read them together.
+The terms add up to f, up to rounding. Examples that lie close to each other may have large weights of opposite signs,
+so only their sum has a meaning.
 """
 
 from math import fsum

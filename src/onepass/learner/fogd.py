@@ -4,8 +4,8 @@ With features phi(x) and loss l, an example changes the weights w by
 
     f = w^T phi(x);   w <- w - step l'(f) phi(x)
 
-phi has unit length; with the authors' unnormalized features their step of 0.001 and D / 2 = 200 frequencies are our
-step of 0.2. An example costs O(D d).
+phi has unit length here. The authors' features are not normalized: their step of 0.001 with D / 2 = 200 frequencies
+corresponds to a step of 0.2 here. An example costs O(D d).
 """
 
 from typing import Any, NamedTuple

@@ -1,17 +1,17 @@
-"""FORKS (Wen, Zhang et al., algorithm 1): online Newton steps on a sketched Nystrom map, after a buffer is full.
+"""FORKS (Wen, Zhang et al., algorithm 1): gradient descent until a buffer is full, then sketched Newton steps.
+
+With decision f, loss l and features phi of the sketched Nystrom map (features/sketched_nystrom.py), the two stages are
 
     1.  gradient descent:  f = sum of a_i k(x_i, x); on a loss x is stored in the buffer with a = -step l'(f)
     2.  f = w^T phi(x); on a loss, with g = l'(f) phi and u = A^-1 phi:
         w <- w - step A^-1 g,   w <- w - h(w^T phi) / (phi^T u) u,  h(z) = sign(z) max(|z| - bound, 0)
         A <- A + (sigma + eta / sqrt(t)) g g^T,  t: losses since A was alpha I
-    at every `update_every`-th loss x is added to the sketches and phi changes: A = alpha I and w = 0, the reset; then
-    the step, on the new phi
+    at every `update_every`-th loss x is added to the sketches, so phi changes; A = alpha I and w = 0 (the reset),
+        and then the step is taken on the new phi
 
 Wen, Zhang et al. update the map, predict and step. But only the loss of a round, and so its target, tells if the map
-must be updated. This implementation therefore decides first, on the old map, and only then changes the map. The step
-for the example is on the new map, as in Wen, Zhang et al. If the update came one example later, entirely before the
-target is known, the learner would make as many mistakes as with a step on the old map, which the reset forgets
-(docs/kernel_learners.md compares the orders).
+must be updated. This implementation therefore decides first, on the old map, and then changes the map. The step for the
+example is taken on the new map, as in Wen, Zhang et al. docs/kernel_learners.md compares this with other orders.
 
 Details that Wen, Zhang et al. leave open follow the program of its authors:
 

@@ -6,27 +6,32 @@ For an example x with target y and loss l, the decision f, the features phi and 
     u = A^-1 phi,  q = phi^T u,  f' = argmin (f' - f)^2 / (2 q) + l(f', y)
     w <- w - l'(f') u,   A <- A + l''(f') phi phi^T where q > 1 / memory      (without a loss nothing changes)
 
-So w minimizes ||w - w_old||_A^2 / 2 + l(w^T phi, y): the step is exact for the present example. Losses without
-curvature use l'(f')^2 instead. With infinite memory, the squared loss and an exact design it is kernel ridge regression
-on the map. With finite memory, steps stop shrinking once a direction holds as much as `memory` examples, so the learner
-follows changes; most examples then cost one solve and no update. Measured, mistakes in % with memory None, 100, 20, 3:
-preferences that turn around over 450,000 examples 30.6, 25.7, 25.6, 26.8 (200 Fourier features 30.2, 25.4, 24.9, 25.6);
-ijcnn1, which does not change, 4.8, 4.8, 4.8, 4.7; spambase 9.1, 9.1, 9.0, 8.9.
+Here `map` is a feature map such as landmarks, g and s belong to the linear part below, and A is the design. The new w
+minimizes ||w - w_old||_A^2 / 2 + l(w^T phi, y), so the step is exact for the present example. If the loss has no
+curvature, l'(f')^2 takes the place of l''(f'). With infinite memory, the squared loss and an exact design, this is
+kernel ridge regression on the features. With finite memory, steps stop shrinking once a direction holds as much as
+`memory` examples, so the learner follows changes. Most examples then cost one solve and no update. Mistakes in % with
+memory None, 100, 20 and 3 were:
 
-The last feature is the vote of the previous example, as of a nearest neighbour. It is needed for streams that repeat
-themselves (adversarial german-1 of Wen, Zhang et al.: 5.1% mistakes with it, 40% without, repeating the last label
-5.7). Elsewhere its weight stays near zero (no figure above moves by more than 0.2). `recent=False` leaves it out.
+- 30.6, 25.7, 25.6 and 26.8 on preferences that turn around over 450,000 examples
+- 4.8, 4.8, 4.8 and 4.7 on ijcnn1, which does not change
+- 9.1, 9.1, 9.0 and 8.9 on spambase
 
-The second part is linear (linear_part.py), with a length g that is chosen on the first examples. Wide and rare features
-need it. If rows are wide and sparse it is the only part, on a sketched design; very wide rows are hashed.
+The last feature is the target of the previous example, weighted by its similarity, as in a nearest-neighbour rule. It
+helps on streams that repeat themselves: on the adversarial german-1 of Wen, Zhang et al. there are 5.1% mistakes with
+it, and 40% without. On other streams its weight stays near zero. `recent=False` leaves it out.
 
-Nothing has to be known in advance. Scale (standard deviations of the features; for regression also mean and deviation
-of the targets), width (their median distance) and landmarks come from the first `warm_up` examples. While these arrive,
-the map is made again after 1, 2, 4, ... of them, and all of them are learned again on it; then map and scale stay.
-Features that leave the range of these examples by more than half of it are clipped, because a column of row numbers
-would otherwise put all rows far from all landmarks. For rows that move elsewhere altogether use `follow=True` or
-Fourier features, which have no location. An example costs O(size (d + rank)) for the map and a row of the design,
-O(rank^2) for an exact one.
+The second part of phi is linear (linear_part.py), with a length g that is chosen on the first examples. It is needed if
+rows are wide or features are rarely on. If rows are wide and sparse, it is the only part, on a sketched design. Very
+wide rows are hashed.
+
+Nothing has to be known in advance. Scale, width and landmarks come from the first `warm_up` examples: the scale is the
+standard deviation of each feature (and of the targets, for regression), and the width is a median distance. While these
+examples arrive, the map is computed again after 1, 2, 4, ... of them, and all examples so far are learned again with
+it. After that, map and scale stay the same. Features that leave the range of these examples by more than half of it are
+clipped, because a column of row numbers would otherwise put all rows far from all landmarks. For rows that move
+elsewhere altogether use `follow=True` or Fourier features, which have no location. An example costs O(size (d + rank))
+for the map and a row of the design, O(rank^2) for an exact one.
 """
 
 import math

@@ -1,8 +1,10 @@
 """Kernelized online gradient descent without a budget (Kivinen, Smola and Williamson 2004): the reference.
 
-    f = sum of a_i k(x_i, x);  a_i <- (1 - step reg) a_i,  and on a loss x is stored with a = -step l'(f)
+    f = sum of a_i k(x_i, x)
+    every example    a_i <- (1 - step reg) a_i
+    on a loss l      x is stored with a = -step l'(f)
 
-An example costs O(n d) and O(n d) memory for n examples learned from.
+For n stored examples, an example costs O(n d), and the memory is O(n d).
 """
 
 from typing import Any, NamedTuple

@@ -1,15 +1,16 @@
-"""Landmarks that follow rows which move to new places; this is checked after every `warm_up` examples.
+"""Replacement of landmarks when rows move to another region, checked after every `warm_up` examples.
 
 A row has moved if its nearest landmark is more than FAR widths away, or if one of its features leaves its range and is
 clipped. Once more than HALF of the last `warm_up` rows have moved, half of the landmarks are kept and half are chosen
-from these rows, which also determine scales and width; features may range over both. What a landmark holds is not
-forgotten. The weights of the new map give the same decisions at the old landmarks as before,
+from these rows, which also determine scales and width. The ranges of features cover the old and the new rows. What was
+learned is kept: the weights v of the new map phi' give about the same decisions f at the old landmarks p_j as before.
+They minimize
 
     min_v  sum_j (v^T phi'(p_j) - f(p_j))^2 + RIDGE ||v||^2      for every class, the linear part left as it is
 
-and A = reg I + HELD sum_j phi'(p_j) phi'(p_j)^T there. Then the last rows are learned again, each decided before. The
-new map is used only if the later half of them has less loss in this way than by the old decisions. A column of row
-numbers, for example, leaves its range for ever and must not cost what the others say.
+and the design begins as A = reg I + HELD sum_j phi'(p_j) phi'(p_j)^T. Then the last rows are decided and learned again
+with the new map. It is used only if the later half of them has less loss in this way than with the old map. So a column
+of row numbers, which leaves its range for ever, does not spoil the map for the other columns.
 """
 
 from typing import Any
@@ -42,7 +43,8 @@ def has_moved(s: Any) -> bool:
 def refresh_landmarks(s: Any, p: dict[str, Any], rank: int, design: Any, near: float) -> Any:
     """Return the state on new landmarks, half of which are among the last rows; these rows must be learned again.
 
-    `p` holds the parameters of `KernelNewton`, `design` is the initial design, and `near` is the vote's factor NEAR.
+    `p` holds the parameters of `KernelNewton`, `design` is the initial design, and `near` is the factor NEAR in the
+    feature of the previous example.
     """
     rows, linear = s.buffer_rows, s.slope.size
     scale = np.where(s.inverse_scale > 0.0, s.inverse_scale, 1.0)

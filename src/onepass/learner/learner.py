@@ -70,7 +70,7 @@ class Learner(files.Owner):
     def partial_fit(self, X: Any, y: Any) -> Self:
         """Learn examples in order.
 
-        Ctrl-C stops between blocks of examples, all of each learned or none.
+        Ctrl-C stops between two blocks of examples, so that no block is learned in part.
 
         Parameters
         ----------

@@ -6,8 +6,8 @@ Every column has the slope
 
 s is a column's standard deviation, and middle its mean. If more than half of a column is zero, s is instead the root
 mean square of its other values, and middle is zero. A feature that is rarely on then counts as much as others when it
-is on, while a division by its deviation would make it the longest of all. A column that was zero all along takes the
-median scale of such columns, and is clipped at REACH times it. Constant columns have slope 0. The cost is O(n dim).
+is on. A division by its standard deviation would make it far too long. A column that was always zero gets the median s
+of such columns, and is clipped at REACH times this value. Constant columns have slope 0. The cost is O(n dim).
 """
 
 from typing import NamedTuple

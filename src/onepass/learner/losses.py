@@ -4,7 +4,7 @@ hinge                max(0, 1 - y f)                     classification: y = -1 
 squared hinge        max(0, 1 - y f)^2 / 2
 logistic             log(1 + exp(-y f))
 squared              (f - y)^2 / 2                        regression
-huber                the same up to |f - y| = width, then linear
+huber                (f - y)^2 / 2 up to |f - y| = width, then linear
 epsilon-insensitive  max(0, |f - y| - width)
 
 One compiled function serves all of them; a loss is selected by its number.

@@ -1,18 +1,21 @@
 """KernelNewton for several classes, with one map, one inverse, and a weight vector for each class.
 
-    f_c = w_c^T phi + v_c s_c k,   s_c = 1 for the class of the previous example, -1 for others;  k = k(x_last, x)
-    narrow u = A^-1 phi,  q = phi^T u + k^2 / a,   f_c' = argmin (f' - f_c)^2 / (2 q) + l(f', y_c)        for every
-    class w_c <- w_c - l'(f_c') u,   v_c <- v_c - l'(f_c') s_c k / a A <- A + h phi phi^T,  a <- a + h k^2 where phi^T u
-    > 1 / memory;   h = mean over classes of l''(f_c')
+    f_c = w_c^T phi + v_c s_c k          s_c = 1 for the class of the previous example, -1 for others;  k = k(x_last, x)
+    u = A^-1 phi,  q = phi^T u + k^2 / a,  f_c' = argmin over f' of (f' - f_c)^2 / (2 q) + l(f', y_c)
+    w_c <- w_c - l'(f_c') u,  v_c <- v_c - l'(f_c') s_c k / a                                       for every class c
+    A <- A + h phi phi^T,  a <- a + h k^2  if phi^T u > 1 / memory;   h = mean over classes of l''(f_c')
 
-Each class is separated from all others, as by learners of their own. They share the curvature, and with it map, solve
-and update, which are most of the cost of an example: O(k^2 + classes k) for k features. The vote of the previous
-example has another sign for every class and so its own inverse, the number a; A has no such feature (the last one is
-0).
+Here f_c is the decision for class c, y_c is 1 for the example's class and -1 for others, l is the loss, phi holds the
+features, and k is a narrow kernel of the example with the previous one (kernel_newton.py).
 
-The mean curvature h is less than what a class's own examples add, so the penalty is a SHARE of that of one class
-(docs/kernel_learners.md). The largest curvature with the whole penalty errs on 6.5% of digits, the mean with a
-sixteenth on 5.4.
+Each class is separated from all others, as by separate learners. The classes share the curvature h, and therefore map,
+solve and update, which are most of the cost of an example: O(k^2 + classes k) for k features. The feature of the
+previous example has another sign for every class. So it has its own inverse, the number a, and the corresponding entry
+of phi is 0.
+
+The mean curvature h is less than the curvature of a class's own examples. So the penalty is only a SHARE of the penalty
+for one class (docs/kernel_learners.md): with the mean curvature and a sixteenth of the penalty, 5.4% of digits are
+wrong, and with the largest curvature and the whole penalty 6.5%.
 """
 
 from typing import Any, NamedTuple

@@ -5,15 +5,15 @@ With f the decision and l the loss, an example changes the weights w and the mat
     g = l'(f) phi,  u = A^-1 phi:   w <- w - step A^-1 g,   w <- w - h(w^T phi) / (phi^T u) u,
                                     A <- A + curvature g g^T;   h(z) = sign(z) max(|z| - bound, 0)
 
-The step uses A as it was before, and allocates nothing. Luo, Agarwal, Cesa-Bianchi and Langford 2016, proposition 1,
-for convex losses and any w' with |w'^T phi_t| <= bound for all t, where A_t is A before step t, c_t its curvature, and
-A_1 = alpha I:
+The step uses A as it was before the example, and allocates no memory. Proposition 1 of Luo, Agarwal, Cesa-Bianchi and
+Langford 2016 holds for convex losses and any w' with |w'^T phi_t| <= bound for all t. With A_t the matrix before step
+t, c_t the curvature of this step, and A_1 = alpha I:
 
     sum of l(f_t) - l(w'^T phi_t)  <=  (alpha ||w'||^2 / step + step sum of g_t^T A_t^-1 g_t
                                         + sum of c_t (l'(f_t) (f_{t+1}' - w'^T phi_t))^2 / step) / 2
 
-Here f_{t+1}' is the decision on phi_t by the new w, within the bound. Wen, Zhang et al. have (sigma_t + eta_t) / step
-for c_t / step, with sigma_t = 0.5; their program uses c_t = 0.04 and the step 0.2.
+Here f_{t+1}' is the decision on phi_t by the new w, clipped to the bound. The text of Wen, Zhang et al. has sigma_t +
+eta_t in place of c_t, with sigma_t = 0.5. Their program uses c_t = 0.04 and the step 0.2.
 """
 
 from typing import Any, NamedTuple

@@ -124,7 +124,7 @@ def decision(state, x):
 
 @compiled
 def advance_state(state, design, x, target, vote, times):
-    """Return the state with this design after x was learned; x becomes the previous example, with target `vote`."""
+    """Return the state with this design after x was learned. x becomes the previous example, and `vote` its target."""
     seen = state.n_seen
     for j in range(x.size):
         state.last[j] = state.scaled[j]

@@ -1,8 +1,9 @@
 """NOGD (Lu, Hoi, Wang, Zhao and Liu 2016): gradient descent on Nystrom features of the first examples.
 
     1.  f = sum of a_i k(x_i, x); on a loss x is stored in the buffer with a = -step l'(f)
-    2.  once 2 B examples are stored, K = V S V^T: phi(x) = S_k^-1/2 V_k^T k(x), w = S_k^1/2 V_k^T a, which leaves f
-        unchanged on the leading k directions; then f = w^T phi(x), and on a loss  w <- w - step l'(f) phi(x)
+    2.  once 2 B examples are stored, with kernel matrix K = V S V^T, whose leading k eigenpairs are S_k and V_k:
+        phi(x) = S_k^-1/2 V_k^T k(x),  w = S_k^1/2 V_k^T a,  which leaves f unchanged on these directions
+        f = w^T phi(x); on a loss  w <- w - step l'(f) phi(x)
 
 FORKS and SkeGD use the same buffer of 2 B examples. An example costs O(B (d + k)).
 """

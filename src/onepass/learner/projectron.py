@@ -5,9 +5,10 @@
     Projectron++, 0 < y f < 1:  H = 1 - y f; if H > delta / eta: weights += y tau c,
                                 tau = min(1, H / (k^T c), 2 (H - delta / eta) / (k^T c))
 
-A projected example changes f only on the span of the examples held. The learner keeps a root R R^T = K^-1 of their
-kernel matrix, which grows by a column.
-Classification only; cost O(B d), with a mistake (++: a loss) O(B d + B^2); memory O(B d + B^2).
+Here K is the kernel matrix of the stored examples, k(x) their kernel with x, and `eta` a threshold. "weights += y c"
+projects the example: f changes only on the span of the stored examples. The learner stores a root R with R R^T = K^-1,
+which grows by a column when an example joins. Targets must be classes. For B stored examples, an example costs O(B d),
+or O(B d + B^2) on a mistake (Projectron++: on a loss). The memory is O(B d + B^2).
 """
 
 from typing import Any, NamedTuple

@@ -4,19 +4,17 @@ For an example x with kernel values k, and a dictionary with kernel matrix K, th
 
     every example    r = 1 - k^T S (S K S + reg I)^-1 S k,  S = diag(1 / sqrt(p_i));  x joins the dictionary with
                      probability p = min(1, oversampling (1 + epsilon) r / (r + reg)): its ridge leverage score (KORS)
-    if it joined     phi has one more dimension; reset: A = alpha I and w = 0, as its theorem has it, else both stay
+    if it joined     phi has one more dimension;  if `reset`, A = alpha I and w = 0, as the theorem requires
     on a loss        the online Newton step of onepass.learner.newton on phi(x) = L^-1 k(x), L L^T = K
 
-The decision if x joins depends only on x and a random number. The decision f is made on the dictionary before x, and
-the step on the dictionary with x, so no f comes from a w that was just reset. With resets, f on the new dictionary
-would be 0 and err more often; without them it is the same (docs/kernel_learners.md). In the regret the difference is
-one loss more for each reset.
+Whether x joins depends only on x and a random number. f is computed on the dictionary before x, and the step is taken
+on the dictionary with x. So f never comes from a w that was just reset, which would be 0 and err more often
+(docs/kernel_learners.md). In the regret bound this costs one loss more for each reset.
 
-By the Cholesky factor, old features do not change when a point joins, so without resets nothing has to be forgotten.
-`reset=False` is this variant of ours (docs/kernel_learners.md compares both). The dictionary never shrinks; `budget`
-limits it (as in Wen, Zhang et al.), otherwise it grows like the effective dimension. Points within 1e-9 of the span of
-the others do not join. Roots of K^-1 and (S K S + reg I)^-1 grow by a column. Cost O(m d + m^2) for m points, memory
-O(m (m + d)).
+With a Cholesky factor, old features do not change when a point joins, so a reset is not needed. `reset=False` is this
+variant of ours (docs/kernel_learners.md compares both). The dictionary never shrinks. It is limited by `budget`, as in
+Wen, Zhang et al., or else grows like the effective dimension. Points within 1e-9 of the span of the others do not join.
+Roots of K^-1 and (S K S + reg I)^-1 grow by a column. Cost O(m d + m^2) for m points, memory O(m (m + d)).
 """
 
 from typing import Any, NamedTuple

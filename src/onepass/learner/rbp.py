@@ -1,7 +1,7 @@
 """RBP, the randomized budget perceptron (Cavallanti, Cesa-Bianchi and Gentile 2007).
 
 On a mistake, y f(x) <= 0, x is stored with weight y. If the budget is full, a uniformly random example is removed
-first. Classification only. An example costs O(B d).
+first. Targets must be classes. With a budget of B examples, an example costs O(B d).
 """
 
 from typing import Any, NamedTuple

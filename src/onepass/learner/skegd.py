@@ -7,8 +7,9 @@ Whenever the map is made or changes, w becomes the least-squares fit of f at the
 learned. This is our choice: the published program is not at hand, and first-order steps would take long to learn again
 what the reset of FORKS forgets.
 
-With s_p below 2 s_m the pseudo-inverse of a nearly square random matrix makes features long (||phi||^2 of 6,000 instead
-of 1 at s_p = s_m = k), and first-order steps, unlike FORKS', diverge: keep to s_p >= 2 s_m.
+Choose a sketch size s_p of at least 2 s_m, for s_m landmarks. With a smaller one, the pseudo-inverse of a nearly square
+random matrix makes features long (||phi||^2 of 6,000 instead of 1 for s_p = s_m = k), and first-order steps diverge,
+unlike those of FORKS.
 
 Buffer, sketches and their updates are shared with FORKS. A round of stage 2 costs O(s_m (d + k)) and allocates nothing.
 """

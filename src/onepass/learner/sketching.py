@@ -3,7 +3,7 @@
 The first 2 B examples with a loss are stored, with f = sum of a_i k(x_i, x) and a_i = -step l'(f). Once there are 2 B,
 they are sketched. From then on f = w^T phi(x), and an example with a loss is added to the sketches whenever enough
 losses have passed since the last addition: `update_every` losses, or a share of all examples seen so far. FORKS can
-count examples in place of losses; then every `update_every`-th example is added, with a loss or without.
+count examples in place of losses. Then every `update_every`-th example is added, even without a loss.
 """
 
 from typing import Any, NamedTuple

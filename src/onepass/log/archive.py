@@ -3,7 +3,8 @@
     archive  1, ..., s            months that are over
     store    s + 1, ..., last     what is still written
 
-A process that is killed in between leaves records twice and loses none; the next call compares and goes on.
+If the process is killed in between, some records are in both places and none is lost. The next call compares them and
+goes on.
 """
 
 from collections.abc import Callable, Iterator

@@ -2,9 +2,9 @@
 
     archive  1, ..., s            live  s + 1, ..., last            one order, no gap
 
-While `seal` is at work, or after it was killed, positions are in both stores; they are read once. Records are appended
-to the live store after the archive is searched for them. A process that writes thousands a second writes to the live
-store itself; a record that comes again after its month was sealed is then stored again.
+While `seal` runs, or after it was killed, some records are in both stores. They are read once. Records are appended to
+the live store after the archive is searched for them. A process that writes thousands of records a second should write
+to the live store directly. A record that is sent again after its month was sealed is then stored twice.
 """
 
 from collections.abc import Collection, Iterator

@@ -2,8 +2,9 @@
 
     shown ~ (1 - share) p + share q,      p of the serving model, q of the candidate
 
-Both draw; a hash of the event selects whose arm is shown. So the mixture is exact for the first slot, and both policies
-can be evaluated on the same rows, with weights of at most 1 / (1 - share) and 1 / share.
+Both models draw an arm, and a hash of the decision's id selects which of the two is shown. So the probabilities of the
+mixture are exact for the first slot. Both policies can be evaluated on the same rows, with weights of at most 1 / (1 -
+share) and 1 / share.
 """
 
 from onepass.exploration.random_split import hash_uniform, mix_probabilities

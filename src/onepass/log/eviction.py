@@ -1,7 +1,7 @@
 """Eviction of arms, so that new names cannot exhaust memory.
 
-A record of the log (`Eviction`) names the arms. Every model of the loop forgets them at its position, so a replay knows
-what the service knew. Names that come again are learned as new ones.
+A record of the log (`Eviction`) names the arms. Every model of the loop forgets them at the position of this record, so
+a replay gives the same models. Names that come again are learned as new ones.
 """
 
 from collections.abc import Collection

@@ -29,9 +29,9 @@ Progress = Callable[[int], object]
 
 
 def format_of(path: str | Path, format: str | None) -> str | None:
-    """Return the format of a file; "records" for a path that ends in .jsonl, unless another format is given.
+    """Return the format of a file, "records" for a path that ends in .jsonl if no format is given.
 
-    None means that the ending decides.
+    Otherwise it returns `format`. None means that the format follows from the file's ending.
     """
     return OWN if format is None and ENDING in Path(path).suffixes else format
 

@@ -1,11 +1,14 @@
-"""Models of a loop, one after the other; each is called a line, and learns the joins from its own beginning.
+"""Models of a loop, one after the other: each is called a line, and has a number.
+
+A line learns the joins (rewards matched with their decisions) from its own beginning. Its records are checkpoints of
+three kinds:
 
     staged   a candidate: a checkpoint with its data, from which it learns the joins after `through`
     serving  it decides from here on; the model before ends with the joins that this checkpoint has learned
     retired  it ends without having served, and its record gives the reason
 
-The first checkpoint of a loop begins line 0, which serves. Decisions name their line. So a line is a function of the
-log, whichever model served at what time.
+The first checkpoint of a loop begins line 0, which serves. The record of a decision has the number of its line. So
+every model of the loop is a function of the log.
 """
 
 from collections.abc import Iterable

@@ -77,7 +77,7 @@ def verify_all(
     again: bool = False,
     progress: Progress = lambda count: None,
 ) -> VerificationReport:
-    """Look for damage, and decide everything again.
+    """Verify a log: check its rows for damage, and repeat every decision.
 
     Parameters
     ----------
@@ -89,18 +89,19 @@ def verify_all(
     workers : int, default 1
         Processes, from 1 to 64.
     since : int, default 0
-        Begin with the last whole checkpoint that had learned no more than this place, of each model that has one.
+        Position from which to verify. Each model begins with its last whole checkpoint that has learned nothing after
+        it.
     until : int, optional
-        The last place. Defaults to the end.
+        Last position to verify. Defaults to the end of the log.
     again : bool, default False
         Verify sealed months again that were verified earlier.
     progress : callable, optional
-        Is called with numbers of places, as they are done.
+        Called with the number of positions verified since the last call.
 
     Returns
     -------
     Report
-        Damages, and what was found of every model of every loop.
+        Damaged rows, and the result for every model of every loop.
 
     Raises
     ------
@@ -280,7 +281,7 @@ def _group_by_model(pieces: Iterable[Piece]) -> list[list[Piece]]:
 
 
 def _pieces_since(pieces: list[Piece], since: int) -> list[Piece]:
-    """Return the pieces of a model from the last one that begins at or before a position; none if it had ended."""
+    """Return a model's pieces from the last one that begins at or before `since`; none if the model ended before."""
     if pieces[0].ended is not None and pieces[0].ended <= since:
         return []
     begin = max((place for place, piece in enumerate(pieces) if piece.begin <= since), default=0)

@@ -1,8 +1,8 @@
 """Store in Parquet files: past months, compressed, for polars and other programs.
 
-A batch is one file, named by its positions: `00000000000000000001-00000000000000012345.parquet`. So append months, not
-decisions. A file is written beside its place, read back and moved there; a process that is killed leaves the old ones.
-The columns are those of a `Row`: `body` is the record as JSON.
+A batch is one file, named by its positions: `00000000000000000001-00000000000000012345.parquet`. So append whole
+months, not single decisions. A file is written under a temporary name, read back and renamed. If the process is killed,
+the old files are unchanged. The columns are those of a `Row`: `body` is the record as JSON.
 """
 
 import io

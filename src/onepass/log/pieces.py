@@ -5,8 +5,9 @@
 If every checkpoint equals the result of the piece before it, the pieces form a chain of trust. They may be verified in
 any order and by several processes. The sum over all pieces is the result of one pass over the whole log.
 
-Decisions are made by models that lag behind the log. So a piece reads on beyond its end, for decisions of its own
-models, until more than 1,000 decisions of later models have come; the next piece leaves these out (verification.py).
+Decisions are made by models that lag behind the log. So a piece reads on beyond its end, until more than 1,000
+decisions of later models have come, to find decisions of its own models. The next piece leaves these out
+(verification.py).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

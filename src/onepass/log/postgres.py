@@ -101,7 +101,7 @@ class PostgresStore(Tables):
         return connection
 
     def _begin(self) -> "psycopg.Connection":
-        """Begin a transaction of the writer, with the mark locked; reconnect if the connection broke while idle."""
+        """Begin a transaction of the writer that locks the row `last`; reconnect if the connection broke while idle."""
         for old in (self._writer, None):
             self._writer = connection = self._open_writer() if old is None or old.broken else old
             try:

@@ -10,8 +10,8 @@
     Forgotten   a record was deleted here; its position stays
 
 A record is one line of JSON (`encode`, `decode`): every number comes back in every bit, and fields that have their
-defaults are left out. Its `kind` is written, and `v`, the version of its form, unless it is 1. Times are whole
-microseconds of Unix time, always the caller's: no function of this module reads a clock.
+defaults are left out. The line has the field `kind`, and the field `v`, the version of the format, unless that is 1.
+Times are whole microseconds of Unix time, always the caller's: no function of this module reads a clock.
 """
 
 import math

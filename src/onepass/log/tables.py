@@ -1,7 +1,7 @@
 """Store in two tables of a database, the common part of SQLite and PostgreSQL.
 
-    record (seq, loop, kind, event, subject, once, time, body, crc)      the rows
-    mark   (name, value)                                                 form: of these tables; first, last: positions
+    record (seq, loop, kind, event, subject, once, time, body, crc)      one row for each record
+    mark   (name, value)      named numbers: `form`, the version of the tables, and the positions `first` and `last`
 
 Positions are not a sequence of the database, whose numbers commit out of order and leave gaps. A writer holds the mark
 `last` from the first statement of its transaction to its commit. So there is one writer at a time, positions are given
@@ -75,7 +75,10 @@ class Tables(Store):
 
     @abstractmethod
     def transaction(self) -> AbstractContextManager[Connection]:
-        """Open a transaction that writes alone, with the mark `last` locked; it is durable on exit, all or nothing."""
+        """Open a transaction of a single writer, which locks the row `last`.
+
+        On exit it is durable completely or not at all.
+        """
 
     @abstractmethod
     def query(self, question: str, values: Sequence[Any] = ()) -> list[Any]:
@@ -181,7 +184,10 @@ def insert_statement(count: int) -> str:
 
 
 def insert_rows(connection: Connection, rows: list[Row], last: int) -> bool:
-    """Insert rows whose positions follow `last`, and move the mark; return True if the mark was at `last`."""
+    """Insert rows whose positions follow `last`, and update the stored last position.
+
+    Returns False, and inserts nothing, if the stored position was not `last`.
+    """
     for part in insert_parts(rows):
         connection.execute(insert_statement(len(part)), [value for row in part for value in row])
     return not rows or connection.execute(MOVE, (last + len(rows), last)) == 1

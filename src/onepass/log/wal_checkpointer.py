@@ -1,8 +1,7 @@
 """Checkpoints of SQLite's write-ahead log in a thread, so that commits wait only for the last part.
 
-    a part of the log is new     ->  committed pages are copied, while others commit
-    the log has grown too long   ->  once more while nobody writes: little is left by then, all is copied, and the next
-                                     commit writes at the log's beginning again
+    a part of the log is new     ->  its committed pages are copied to the database, while others commit
+    the log has grown too long   ->  the rest is copied while nobody writes, and the next commit starts the log again
 
 SQLite's own checkpoint, run by the committing thread, blocks all commits until everything is copied and synced. An
 acknowledged commit is synced in the log, as before; a copy is synced before the log is overwritten.

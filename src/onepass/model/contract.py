@@ -17,7 +17,7 @@ To write a model of your own, subclass `Model`, decorate the class with `onepass
 - `attribute` for explanations;
 - `freeze`, `memory_usage`, `params`, `contents`, `from_contents` and `__repr__` for copies and files.
 
-Override the other members where they apply: `has_named_arms` and `arms` if arms are known by name, `encode_decision` if
+Override the other members if they apply: `has_named_arms` and `arms` if arms are known by name, `encode_decision` if
 records hold no rows, `merge` if models can be merged. Methods with a default that is computed from others, such as
 `choose` and `scores`, may be replaced by faster code that returns the same numbers.
 
@@ -645,15 +645,14 @@ class Model(files.Owner, ABC):
         rng : numpy.random.Generator
             Source of all random numbers.
         scored : array of shape (T, 3) or (0, 3)
-            Takes, in every round, mean and score of the arm played and the largest score, before a link. The default
-            is empty and takes none.
+            Array that receives, for every round, the mean and the score of the chosen arm and the largest score, before
+            a link function. By default it is empty and receives nothing.
 
         Returns
         -------
         array of int of shape (T,) or None
-            The chosen arms, negative from the first round with a score that is not finite. None makes the bandit decide
-            and
-            learn round by round.
+            The chosen arms, negative from the first round with a score that is not finite. If it is None, the bandit
+            decides and learns round by round.
         """
         return None
 

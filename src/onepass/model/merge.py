@@ -2,8 +2,8 @@
 
     A = A_1 + A_2 - A_start,   b = b_1 + b_2 - b_start
 
-The start, which both have in common, is counted once: A = reg I, or the rows that their design held already, or a model
-(`since`) of which both began as copies.
+The start, which both models have in common, is counted once. It is A = reg I, or the rows that their design held at the
+beginning, or a model (`since`) of which both began as copies.
 """
 
 from typing import Any, NamedTuple

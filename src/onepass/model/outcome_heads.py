@@ -1,13 +1,13 @@
-"""Outcomes beside the reward for models that one design solves: shared models, and arms on Ridge.
+"""Outcomes beside the reward, learned on the design of the reward: for shared models, and for arms on `Ridge`.
 
     theta_j <- theta_j + A^-1 sum_i x_i (y_ij - x_i^T theta_j)    rows whose rewards have just been learned, A with them
     theta_j <- theta_j + A^-1 x (y_j - expected_j)                an outcome that comes after its reward
     theta_j <- theta_j + A^-1 x (y_j - x^T theta_j) / (1 + h)      an outcome that comes before its reward
 
-On an exact design that is theta_j = A^-1 sum y_j x, ridge regression on the design of the reward, whenever the outcome
-comes, except before its reward. A missing value counts as equal to its prediction, so theta_j stays. On a sketch it is
-a Newton step with the sketch's inverse. It costs one solve a row for all outcomes, and d numbers for each outcome to
-store and to predict.
+On an exact design this is ridge regression, theta_j = A^-1 sum y_j x, whenever the outcome comes, except for outcomes
+that come before their reward. A missing value counts as equal to its prediction, so theta_j stays. On a sketch it is a
+Newton step with the sketch's inverse. A row costs one solve for all outcomes together. Each outcome takes d numbers to
+store, and d steps to predict.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""Contexts and arms given as records: how models read them, and what a decision's record keeps of them.
+"""Contexts and arms given as records: their conversion to numeric terms, and the part that a decision's record keeps.
 
 A record is a dictionary. A frame, of polars or pandas, has one record in each row. A row of numbers is read as the
 record {"x0": ..., "x1": ..., ...}. Records become numeric terms (features/flatten.py). The evidence of a decision is

@@ -385,7 +385,7 @@ class SharedModel(Model):
         """Return the union of two models.
 
         It is exact for `Ridge`, `OnlineNewton` with step 1, `TruncatedRidge` and `MedianOfMeans` on `Exact` designs. On
-        sketches that can be merged, the proven error bounds add up.
+        sketches that can be merged, the error bound of the result is the sum of both error bounds.
 
         Parameters
         ----------

@@ -6,8 +6,9 @@ Means are scores x^T theta. If rewards have a link mu (estimator/families.py), a
 the scores. A rule that uses differences of means receives mu of them (`on_rule_scale`). Reward residuals are r - mu(x^T
 theta).
 
-A rule that uses draws receives the means under M draws of theta, theta + d and theta - d in turn. K rows need K normals
-for a draw if L is computed (K solves), else `features` normals (a product with the root R); the cheaper way is taken.
+A rule that uses draws receives the means under M draws of theta, theta + d and theta - d in turn. A draw for K rows
+needs either K normals and the root L (K solves), or as many normals as there are features and a product with the root
+R. The cheaper way is taken.
 
 For contexts given as factors x = vec(u v^T), the K rows of a user u lie in d_a dimensions: x = E^T v with E (d_a, dim)
 made from u alone. So K > d_a arms are scored by E theta and E A^-1 E^T, with d_a solves and then d_a^2 for an arm.

@@ -7,7 +7,7 @@ from onepass.estimator.ridge import Ridge
 
 
 def sketch_loss(estimator: Any, design: Any) -> tuple[float, float] | None:
-    """Return how much the sketch of a design has cut, in units of its ridge, and that ridge; None if unknown.
+    """Return the mass that a sketch has cut, in units of its ridge, and the ridge; None if unknown.
 
     It is known only for ridge regression, whose b contains what the sketch has lost (design/loss.py).
     """

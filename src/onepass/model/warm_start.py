@@ -6,17 +6,19 @@
     w_a  = 1 / (1 + exp(RATE L_a / (2 s^2))),   s^2 = (min over m of sum e_m^2 + NOISE r^2) / (n + NOISE)
     mean_a = w_a mean_start,a + (1 - w_a) mean_fresh,a,   widths^2, draws and multipliers of widths likewise
 
-n: number of all rewards. r: root mean square residual of the start over the rows that it learned, where its model keeps
-one; it holds s^2 up while the first rewards are all equal, as rare clicks are.
+Here start and fresh are the two models, w_a is the weight of the start for arm a, and L_a is the loss of the start
+minus that of the fresh model. The weights are those of the exponentially weighted average forecaster (Hedge) with two
+experts and squared loss. Each arm has its own weight, shrunk towards the other arms: earlier knowledge may fit one arm
+and mislead about another. Models in which all arms share one parameter have one weight, L = D. Both models learn every
+reward, so a misleading start is corrected in the start itself, too.
 
-w is the exponentially weighted average forecaster (Hedge) with two experts and squared loss. Each arm has weights of
-its own, shrunk to those of the other arms: earlier knowledge may fit one arm and mislead about another. Models in which
-all arms share one parameter have one weight, L = D. Both models learn every reward, so a misleading start is corrected
-in the start itself, too.
+n is the number of all rewards, and r the root mean square residual of the start over the rows that it learned. NOISE
+rewards of this size hold s^2 up while the first rewards are all equal, as with rare clicks. r is 0 if the model keeps no
+residual; s^2 is then the mean alone.
 
-A model that no arm believes any more (weight below NONE) is dropped. After AMPLE times the rewards that the start held,
-and at least ENOUGH, the model with the smaller sum of squared residuals stays alone. Cost: two models, and a prediction
-of both for every reward; then one model.
+A model whose weight is below NONE for every arm is dropped. After AMPLE times as many rewards as the start had learned,
+and at least ENOUGH, only the model with the smaller sum of squared residuals is kept. Until then the cost is that of
+two models, and a prediction of both for every reward.
 """
 
 from collections.abc import Hashable, Sequence
@@ -51,10 +53,11 @@ START, FRESH = range(2)
 
 
 class Track(NamedTuple):
-    """Record of the predictions of both models.
+    """Prediction errors of both models so far.
 
-    arms (A,): names of arms with rewards; counts (A,), gaps (A,): number of rewards and D of each; squares (2,): sums
-    of squared residuals of the start and of the fresh model; rewards (): number of rewards of all arms.
+    `arms` (A,) holds the names of the arms with rewards, `counts` (A,) their numbers of rewards, and `gaps` (A,) the
+    D_a of the module. `squares` (2,) are the sums of squared residuals of the start and of the fresh model. `rewards`
+    is the number of rewards of all arms.
     """
 
     arms: np.ndarray
@@ -74,9 +77,9 @@ class WarmStart(Model):
     Parameters
     ----------
     start : Model or None
-        Model that has learned already. None: it was dropped.
+        Model that has learned already, or None if it was dropped.
     fresh : Model or None
-        Model of the same kind that has learned nothing, or an `AutoModel`. None: it was dropped.
+        Model of the same kind that has learned nothing, or an `AutoModel`. None if it was dropped.
 
     Raises
     ------
@@ -122,7 +125,7 @@ class WarmStart(Model):
 
     @property
     def fresh(self) -> Model | None:
-        """Model that began anew; None if it was dropped."""
+        """Model that began without data; None if it was dropped."""
         return self._members[FRESH]
 
     @property
@@ -153,7 +156,7 @@ class WarmStart(Model):
         return dict(zip(arms, self._weights(arms).tolist(), strict=True))
 
     def _drop(self) -> None:
-        """Drop a model that no arm believes, or the worse one after enough rewards."""
+        """Drop a model whose weight is negligible for every arm, or the worse model after enough rewards."""
         if len(self._alive) == 1 or self._rewards % EVERY:
             return
         w = self._weights((*self._counts, object()))  # the last is an arm without rewards
@@ -365,7 +368,7 @@ class WarmStart(Model):
 
 
 def _fits(track: Track) -> bool:
-    """Return True if the arrays of a file belong together."""
+    """Return True if the arrays read from a file have shapes and values that fit together."""
     sizes = {len(track.arms), len(track.counts), len(track.gaps), len(set(track.arms.tolist()))}
     counts, squares = track.counts, track.squares
     whole = len(sizes) == 1 and squares.shape == (2,) and bool((squares >= 0.0).all())
@@ -386,13 +389,13 @@ def _mix(w: np.ndarray, start: ArmStatistics, fresh: ArmStatistics) -> ArmStatis
 
 
 def _scale(side: Side, part: str, w: float) -> Side:
-    """Return the share of a model with weight w in a part of an explanation."""
+    """Return a part of an explanation multiplied by the weight w of its model."""
     terms = side.terms._replace(slopes=w * side.terms.slopes, parts=w * side.terms.parts)
     return Side(part, terms, w * side.mean, w * side.square)
 
 
 def _split(batch: Batch, context: Any, arm: Any, dtype: Any) -> tuple[list[Any], list[tuple[Any, Any]]]:
-    """Return the context of every row of a batch, and of its arm the name and the arm as `encode` takes it."""
+    """Return the context of every row of a batch, and for its arm the pair of `_offer`."""
     if arm is None:  # rows are arms
         rows = check.array("contexts", context, dtype, (1, 2))
         return [row[None] for row in np.atleast_2d(rows)], [(None, None)] * batch.size
@@ -407,7 +410,7 @@ def _split(batch: Batch, context: Any, arm: Any, dtype: Any) -> tuple[list[Any],
 
 
 def _offer(arm: Any) -> tuple[Any, Any]:
-    """Return the name of an arm, None for one without, and the arm as the only one on offer."""
+    """Return the name of an arm (None if it has none), and the arm as the only one offered to `encode`."""
     if isinstance(arm, dict):
         return next(iter(arm)), arm
     return (None, arm) if isinstance(arm, list) else (arm, [arm])

@@ -1,12 +1,13 @@
-"""Weights of the features z in the score of one arm, or in the difference of two scores, for every part of a model.
+"""Weights theta and s of the features z of an arm, or of the difference of two arms, for every part of a model.
 
     shared      theta,                               s = A^-1 sum of +-z
     arm         theta_a,                             s_a = +-A_a^-1 z_a
     hybrid      shared: beta, h = A_0^-1 sum of +-(z_a - B_a^T A_a^-1 x_a);      arm: A_a^-1 (b_a - B_a beta),
                 +-A_a^-1 x_a - A_a^-1 B_a h
 
-The mean is theta^T z and the squared width s^T z, summed over all parts, with + for the first arm and - for the second.
-s is the inverse of the joint matrix times (z_a, -z_b), each in its place.
+The mean is theta^T z and the squared width is s^T z, summed over all parts. A, A_a and A_0 are the designs of a shared
+model, of arm a, and of the shared part of a hybrid model (arms/per_arm.py has the other symbols). The sign is + for the
+first arm and - for the second.
 """
 
 from typing import Any, NamedTuple

@@ -73,8 +73,8 @@ def HvtUCB(
     nu : float, default None
         Typical size of the noise, above 0, in units of the rewards. None estimates it as rewards come.
     horizon : int, default None
-        Number of rows that will be learned in all, for the papers' thresholds. None allows any number. It must be None
-        if `model` is "disjoint".
+        Number of rows that will be learned in all. The clipping thresholds of the papers depend on it. None allows any
+        number. It must be None if `model` is "disjoint".
     design : Design, default None
         Design as wide as the rows that are learned. With a sketch of `size` rows, a round costs O(dim size) operations.
         None means `Exact`.
@@ -94,8 +94,8 @@ def HvtUCB(
         Divisor a, above 0, of the weight of a row. None means 1, which is ridge regression as long as nothing is
         clipped. With `Theory` None means 4.
     parameter_bound : float, default None
-        S, above 0: the estimate is kept in the ball ||theta|| <= S. None means no ball. Must be None beside
-        `Theory`, which has its own.
+        Bound S of the parameter, above 0. The estimate is kept in the ball ||theta|| <= S. By default there is no ball.
+        It must be None if `exploration` is a `Theory`, which has its own bound.
     model : {"shared", "disjoint"}, default "shared"
         "shared" is one model for all arms. "disjoint" is a model for each arm; with factors it works in d_u
         dimensions.
@@ -155,7 +155,8 @@ def HeavyOFUL(
 ) -> Bandit:
     """Make a UCB bandit with adaptive Huber regression over the whole history.
 
-    It is a baseline of `HvtUCB`.
+    It is a slow baseline of `HvtUCB`: the residual r - x^T theta of every row is clipped at a threshold, and all rows
+    are used again in every round.
 
     Parameters
     ----------
@@ -167,8 +168,8 @@ def HeavyOFUL(
     nu : float, default None
         Typical size of the noise, above 0, in units of the rewards. None estimates it as rewards come.
     horizon : int, default None
-        Number of rows that will be learned in all, for the papers' thresholds. None allows any number. It must be None
-        if `model` is "disjoint".
+        Number of rows that will be learned in all. The clipping thresholds of the papers depend on it. None allows any
+        number. It must be None if `model` is "disjoint".
     reg : float, default 1.0
         Ridge lambda of A = reg I + sum of x x^T, above 0: the variance of the noise divided by the prior
         variance of an entry of theta.
@@ -182,8 +183,8 @@ def HeavyOFUL(
         Least value of the threshold, at least 0, in standard deviations of a predicted reward. None means 3, or 0 with
         `Theory`.
     parameter_bound : float, default None
-        S, above 0: the estimate is kept in the ball ||theta|| <= S. None means no ball. Must be None beside
-        `Theory`, which has its own.
+        Bound S of the parameter, above 0. The estimate is kept in the ball ||theta|| <= S. By default there is no ball.
+        It must be None if `exploration` is a `Theory`, which has its own bound.
     model : {"shared", "disjoint"}, default "shared"
         "shared" is one model for all arms. "disjoint" is a model for each arm; with factors it works in d_u
         dimensions.
@@ -253,8 +254,8 @@ def CRTM(
     moment : float, default 1.0
         Bound u, above 0, on E|r|^(1 + epsilon) of the rewards themselves.
     horizon : int, default None
-        Number of rows that will be learned in all, for the papers' thresholds. None allows any number. It must be None
-        if `model` is "disjoint".
+        Number of rows that will be learned in all. The clipping thresholds of the papers depend on it. None allows any
+        number. It must be None if `model` is "disjoint".
     design : Design, default None
         Design as wide as the rows that are learned. With a sketch of `size` rows, a round costs O(dim size) operations.
         None means `Exact`.
@@ -480,8 +481,8 @@ def TOFU(
     moment : float, default 1.0
         Bound v, above 0, on E|r|^(1 + epsilon) of the rewards themselves.
     horizon : int, default None
-        Number of rows that will be learned in all, for the papers' thresholds. None allows any number. It must be None
-        if `model` is "disjoint".
+        Number of rows that will be learned in all. The clipping thresholds of the papers depend on it. None allows any
+        number. It must be None if `model` is "disjoint".
     reg : float, default 1.0
         Ridge lambda of A = reg I + sum of x x^T, above 0: the variance of the noise divided by the prior
         variance of an entry of theta.

@@ -29,9 +29,10 @@ def ItemHeads(
 ) -> Bandit:
     """Make a bandit whose items share one design on z = (1, x / ||x||), with one right-hand side per item.
 
-    It is for logs that hold what was taken and nothing of what was not. Each row counts as a reward for the item that
-    was taken, and as a 0 for every other item. An item's mean is the expected reward from it when somebody with the
-    features x takes something. An unknown user is the row 0, and is shown what most have taken.
+    It is for logs that record the items that users took, but not those that they saw and did not take. Each row counts
+    as a reward for the item that was taken, and as a 0 for every other item. An item's mean is the expected reward from
+    it when somebody with the features x takes something. An unknown user is the row 0, and is shown what most have
+    taken.
 
     Parameters
     ----------

@@ -27,7 +27,8 @@ def InteractionBandit(
     Parameters
     ----------
     context : Records, default None
-        Feature map of requests; a copy learns further. None means 256 places with standardized numbers.
+        Feature map of requests. The bandit learns with a copy of it. The default has 256 columns and standardizes
+        numbers.
     item : Records, default None
         Feature map of arms; a copy learns further. None means 256 places with standardized numbers and 16 bands
         a number.

@@ -1,7 +1,7 @@
 """Linear bandits with a sketched or projected design: SOFUL, CBSCFD, CBRAP, DBSLinUCB and PSILinUCB.
 
-All learn by ridge regression, as their papers do; `estimator="newton"` is the same sketch under Newton steps, which do
-not depend on reg as ridge regression on a sketch does (docs/sketches.md).
+All learn by ridge regression, as their papers do. With `estimator="newton"` they learn by Newton steps on the same
+sketch, which depend on reg much less than ridge regression on a sketch (docs/sketches.md).
 """
 
 from typing import Any
@@ -39,7 +39,7 @@ def SOFUL(
 ) -> Bandit:
     """Make a UCB or Thompson sampling bandit on Frequent Directions.
 
-    A = reg I + S^T S with a sketch S of the rows.
+    The design is A = reg I + S^T S, with a sketch S of the rows.
 
     Parameters
     ----------

@@ -1,13 +1,14 @@
 """A softmax over items whose features are popularity at several speeds, neighbours, tastes, and what a user has had.
 
-    share_k(i)   items' shares of the rows, where a row counts half after HALF_LIVES[k] others; in units of 1 / N
-    near(i)      similarity with what the user has taken, in units of its mean over the items
-    mix(i)       m . (share, near), a mixture whose weights m are learned by expectation maximization
-    p(i | u)     softmax of w . (log share_1, ..., log share_6, v_i^T x_u, log(near + .1), log mix, has had it)
+    share_k(i)   share of item i in the rows, times N, where a row counts half after HALF_LIVES[k] others
+    near(i)      similarity of item i with the items that the user has taken, divided by its mean over all items
+    mix(i)       sum of m_k share_k(i) and m_0 near(i), with weights m learned by expectation maximization
+    p(i | u)     softmax of w . (log share_1, ..., log share_6, v_i^T x_u, log(near + .1), log mix, had)
 
-Weights w are learned by online Newton steps on the log likelihood of what was taken, from a prior N(w_0, I / 10) in
-which all weights are 0 but that of log mix. New users and users who return have weights of their own. Of more than
-2,000 items a random part stands for the rest: their terms of the softmax count as much more.
+N is the number of items, v_i and x_u are directions of item and user (tastes.py), and had is 1 if the user has taken
+the item before. The weights w are learned by online Newton steps on the log likelihood of the items taken. Their prior
+is N(w_0, I / 10), where w_0 is 0 except for the weight of log mix. New users have other weights than known users. If
+there are more than 2,000 items, the softmax is computed on a random part of them, with correspondingly larger terms.
 """
 
 from typing import NamedTuple
@@ -30,14 +31,16 @@ LARGEST = 2.0**400  # weight of a row, before counts are scaled
 
 
 class Counts(NamedTuple):
-    """Fading counts of N items: item i has counts[k, i] / gains[k] rows at the half-life k.
+    """Counts of the rows of N items that decay with a half-life.
+
+    Item i has counts[k, i] / gains[k] rows for half-life k.
 
     Parameters
     ----------
     counts : ndarray of shape (SPEEDS, N)
         Sums of the weights of each item's rows, float32 or float64.
     gains : ndarray of shape (SPEEDS,)
-        Weight of a row that comes now.
+        Weight that a new row is added with. It grows with the number of rows, so that old counts decay in comparison.
     totals : ndarray of shape (SPEEDS,)
         Sums of the counts.
     """
@@ -48,7 +51,7 @@ class Counts(NamedTuple):
 
 
 class Weights(NamedTuple):
-    """Weights of new (0) and of known (1) users.
+    """Weights of the softmax, for new users (index 0) and for known users (index 1).
 
     Parameters
     ----------
@@ -71,7 +74,7 @@ def init_counts(items: int = 0) -> Counts:
 
 
 def init_weights() -> Weights:
-    """Return the weights before any row: the mixture alone."""
+    """Return the weights before any row, when only log mix counts."""
     features = np.zeros((2, FEATURES))
     features[:, MIX] = 1.0
     mixture = np.ones((2, SPEEDS + 1))
@@ -89,7 +92,10 @@ def shares(counts: Counts, items: slice | np.ndarray, known: int) -> np.ndarray:
 def make_features(
     counts: Counts, tastes: Tastes, mixture: np.ndarray, taken: np.ndarray, items: np.ndarray, known: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return features (FEATURES, n) of sorted items, and parts of the mixture (SPEEDS + 1, n)."""
+    """Return features (FEATURES, n) of the given sorted items, and the parts of the mixture (SPEEDS + 1, n).
+
+    `taken` holds the items that the user has taken, and `known` is the number of known items.
+    """
     out, parts = np.zeros((FEATURES, len(items))), np.zeros((SPEEDS + 1, len(items)))
     parts[:-1] = shares(counts, items, known)
     np.log(parts[:-1], out=out[:SPEEDS])
@@ -111,9 +117,10 @@ def make_features(
 def learn_choice(
     weights: Weights, user: int, features: np.ndarray, parts: np.ndarray, place: int, excess: float, amount: float
 ) -> None:
-    """Learn that a user, NEW or KNOWN, took the item at `place`, in place.
+    """Update the weights in place: a user, NEW or KNOWN, took the item at index `place`.
 
-    Items other than `place` count `excess` times in the softmax, and the row `amount` times.
+    Each item other than `place` counts `excess` times in the softmax, because it stands for items that were left out.
+    The row itself counts `amount` times.
     """
     mixture = weights.mixture[user]
     held = mixture * parts[:, place]

@@ -1,12 +1,12 @@
-"""One recommender for logs of what users took: `Recommender`.
+"""The class `Recommender`, which learns from logs of the items that users took and ranks items for users.
 
-    learn       a row is ranked before it is learned: the weights of the softmax (ranking.py) take a step
+    learn       first update the weights of the softmax (ranking.py) by the row, then its counts and histories
     recommend   the k items with the largest logits
     refit       directions of taste and neighbours (tastes.py), whenever the log has grown by a tenth
 
-Rows of a user that follow one another within half an hour are a visit. Weights are learned from lists as they would
-have been shown when the visit began: of the j-th row of a visit a share of 1 / j is used. Of n rows of new (known)
-users about sqrt(2,000 n) are used, spread evenly, so learning gets cheaper as the log grows.
+Rows of a user that follow one another within half an hour are a visit. The j-th row of a visit is used for the weights
+with a share of 1 / j, because a list would have been shown when the visit began. Of n rows of new users, and of n rows
+of known users, about sqrt(2,000 n) are used, spread evenly. So learning gets cheaper as the log grows.
 """
 
 from array import array
@@ -51,16 +51,12 @@ class RecommenderState(NamedTuple):
 
     Parameters
     ----------
-    users : names (U,) of the users.
-    items : names (N,) of the items.
-    lengths : numbers (U,) of items of each user.
-    taken : indices of these items, user by user.
-    last : times (U,) of the last rows, in seconds.
-    visits : (2, U): items of each user before the present visit, and rows in it.
-    counts : fading counts.
-    weights : weights of the softmax.
-    tastes : directions and neighbours.
-    used : (4,): rows of new and of known users that could be learned from, and what is due of the next one.
+    users : names (U,) of the users. items : names (N,) of the items. lengths : number of items in the history of each
+    user, (U,). taken : indices of these items, one user after the other. last : time of the last row of each user in
+    seconds, (U,). visits : number of items of each user before the present visit, and number of rows in it, (2, U).
+    counts : decaying counts of the items. weights : weights of the softmax. tastes : directions of taste, and
+    neighbours of items. used : numbers of rows of new and of known users so far, and for both the fraction due until
+    the next row is used, (4,).
     """
 
     users: np.ndarray
@@ -163,10 +159,10 @@ class Recommender(files.Owner):
             The item, or one item for each row.
         time : float or datetime, or a sequence of them, default None
             When it was: Unix seconds, datetimes with a time zone, or datetime64. Rows within half an hour are one
-            visit. None: each row is a visit. Give times in all calls or in none.
+            visit. Without times, each row is a visit. Give times in all calls or in none.
         reward : float or sequence of float, default None
             Weight of the row, from 0 to 1,000, such as the share of a film that was watched. A row of weight 0 is left
-            out. None is 1.
+            out. The default weight is 1.
 
         Raises
         ------
@@ -192,7 +188,7 @@ class Recommender(files.Owner):
                     )
 
     def _learn_row(self, user: Any, item: Any, time: float | None, amount: float) -> None:
-        """Learn one row: the weights, then counts and history, then the directions if the log has grown."""
+        """Learn one row: update weights, then counts and history, then the directions of taste if the log has grown."""
         person = self._users.get(user)
         if person is None:
             person = self._users[user] = len(self._taken)
@@ -249,7 +245,7 @@ class Recommender(files.Owner):
         return True
 
     def _learn_weights(self, taken: np.ndarray, item: int, amount: float) -> None:
-        """Learn that somebody who had taken `taken` took an item."""
+        """Update the weights by one row: a user who had taken the items `taken` took `item`."""
         known, excess = self.n_items, 1.0
         items = np.arange(known)
         if known > MOST:
@@ -293,11 +289,12 @@ class Recommender(files.Owner):
         k : int, default 10
             Length of each list, at least 1.
         exclude_seen : bool, default False
-            True to leave out what a user has taken. By default it is ranked by how often users take an item again.
+            True to leave out items that the user has taken. By default they are ranked by how often users take an item
+            again.
         exclude : sequence of collections of names, default None
             For each user, items to leave out. Unknown names are ignored.
         items : sequence of hashable, default None
-            The candidates, the same for all users; unknown names are ignored. None: all items known so far.
+            The candidates, the same for all users. Unknown names are ignored. By default all items known so far.
 
         Returns
         -------
@@ -344,7 +341,7 @@ class Recommender(files.Owner):
         Returns
         -------
         ndarray of shape (n_items,)
-            Logits, in the order of `items`. Their softmax are the probabilities of being taken next.
+            Logits, in the order of `items`. Their softmax gives the probabilities that the user takes each item next.
         """
         check_hashable([user])
         return self.scorer.score(self._history(user)) if self.n_items else np.zeros(0)
@@ -367,7 +364,7 @@ class Recommender(files.Owner):
         return np.zeros(0, np.int64) if person is None else np.array(self._taken[person], np.int64)
 
     def _places(self, names: Any, argument: str) -> list[int]:
-        """Return the indices of the known ones of these names."""
+        """Return the indices of those names that are known."""
         if isinstance(names, str) or not isinstance(names, Collection):
             raise ValueError(f"{argument} must hold collections of names, got {check.quote(names)}")
         listed = list(names)
@@ -429,7 +426,7 @@ class Recommender(files.Owner):
 
 
 def _is_valid(state: RecommenderState, begun: RecommenderState) -> bool:
-    """Return True for arrays that a recommender could have; `begun` are those of a new one."""
+    """Return True if the arrays of `state` fit together; `begun` is the state of a new recommender."""
     users, items = len(state.users), len(state.items)
     tastes, width = state.tastes, len(state.tastes.basis)
     return (
@@ -458,14 +455,14 @@ def _is_valid(state: RecommenderState, begun: RecommenderState) -> bool:
 
 
 def _names(argument: str, value: Any) -> list[Any]:
-    """Return names: those of a list, array or series, or one alone."""
+    """Return the names in a list, array or series, or a list of one name."""
     names = name_list(value, argument=argument) if isinstance(value, list) or hasattr(value, "tolist") else [value]
     check_hashable(names)
     return names
 
 
 def _times(value: Any, count: int) -> list[float] | None:
-    """Return seconds of so many rows."""
+    """Return the times of `count` rows in seconds, or None without times."""
     if value is None:
         return None
     if isinstance(value, datetime | float | int):
@@ -490,7 +487,7 @@ def _times(value: Any, count: int) -> list[float] | None:
 
 
 def _rewards(value: Any, count: int) -> list[float] | None:
-    """Return the weights of so many rows."""
+    """Return the weights of `count` rows, or None without weights."""
     if value is None:
         return None
     numbers = check.array("reward", value, np.dtype(np.float64), (0, 1))
@@ -502,7 +499,7 @@ def _rewards(value: Any, count: int) -> list[float] | None:
 
 
 def _best(scores: np.ndarray, k: int) -> np.ndarray:
-    """Return the places of the k largest scores above -inf, best first; equal ones in their order."""
+    """Return the indices of the k largest scores above -inf, best first. Equal scores keep their order."""
     k = min(k, len(scores))
     if k < len(scores):
         least = scores[np.argpartition(-scores, k - 1)[:k]].min() if k else np.inf

@@ -4,12 +4,14 @@
     v_i = (d_i + a)^(-1/2) sqrt(sum of d) (sqrt(l_k - 1.1 l_last) Q_ik)_k       the largest direction is left out
     x_u = (sum of v_j over what u has taken) / (1 + n_u (l - 1.1 l_last))       by direction
 
-D_u and D_i are the numbers d of items of a user and of users of an item. If tastes are Gaussian and users take items
-by a softmax of popularity and v_i^T x, then x_u is the posterior mean of x, up to second order, and v_i^T x_u is the
-log of how much more often user u takes item i than others do. Directions below the noise, of which the last one is
-the measure, get the weight 0.
+D_u and D_i are diagonal matrices of the numbers d of items of each user and of users of each item. n_u is the number of
+items that user u has taken, and a and b are constants. If tastes are Gaussian and users take items by a softmax of
+popularity and v_i^T x, then x_u is the posterior mean of x, up to second order, and v_i^T x_u is the log of how much
+more often user u takes item i than others do. The noise is measured by the last eigenvalue, l_last. Directions below
+the noise get the weight 0.
 
-    neighbours   C_ij = G_ij / sqrt((d_i + b) (d_j + b)),   G = H^T H without its diagonal; the largest of each row
+    the neighbours of item i are the items j with the largest
+    C_ij = G_ij / sqrt((d_i + b) (d_j + b)),   G = H^T H without its diagonal
 
 Costs for n pairs of a user and an item: O(n dim) for the directions, O(n 100) for the neighbours.
 """
@@ -29,14 +31,14 @@ RECENT = 100  # items of a user that make neighbours
 
 
 class Tastes(NamedTuple):
-    """Directions and neighbours of N items.
+    """Directions of taste and neighbours of N items, with the symbols of the module.
 
     Parameters
     ----------
     basis : ndarray of shape (N, dim + 2)
         Orthonormal columns Q, float32, by falling eigenvalue.
     levels : ndarray of shape (dim,)
-        Eigenvalues without noise.
+        Eigenvalues l - 1.1 l_last of the directions, without the noise; 0 below the noise.
     sizes : ndarray of shape (N,)
         sqrt(sum of d / (d_i + a)), float32.
     near : ndarray of shape (N, NEIGHBOURS)
@@ -53,7 +55,7 @@ class Tastes(NamedTuple):
 
 
 def init_tastes(dim: int, items: int = 0) -> Tastes:
-    """Return the tastes of items of which nothing is known."""
+    """Return the tastes of items before anything was learned."""
     return Tastes(
         basis=states.zeros(items, dim + 2, dtype=np.float32),
         levels=states.zeros(dim),
@@ -64,9 +66,11 @@ def init_tastes(dim: int, items: int = 0) -> Tastes:
 
 
 def fit_tastes(lengths: np.ndarray, taken: np.ndarray, items: int, before: Tastes, seed: int) -> Tastes:
-    """Return the tastes of `items` items, from the items `taken` by users one after another, `lengths` of each.
+    """Compute the tastes of `items` items from the histories of all users.
 
-    Subspace iteration begins at the directions `before`. The seed draws those of items that are new.
+    `taken` holds the items of one user after the other, and `lengths` the number of items of each user.
+
+    Subspace iteration begins at the tastes `before`. The seed draws initial directions for new items.
     """
     from scipy import sparse
 

@@ -181,7 +181,7 @@ def make_promise(settings: Any) -> BaselinePromise:
 
 
 def make_ab_test(settings: Any) -> ABTest:
-    """Return the A/B test of a loop, without evidence; ValueError for a wrong value."""
+    """Return a new A/B test with the settings of a loop. Raises ValueError for a wrong value."""
     wanted = settings.ab_test
     return ABTest(None, settings.arms, wanted.tolerance, wanted.certainty, reward_range=settings.reward.range)
 

@@ -56,9 +56,9 @@ class RollbackRequest(Message, frozen=True, kw_only=True):
 
 
 class ResumeRequest(Message, frozen=True, kw_only=True):
-    """Request to test a broken guardrail anew.
+    """Request to start the test of a broken guardrail again.
 
-    outcome: name of its outcome.
+    `outcome` is the name of the guardrail's outcome.
     """
 
     outcome: str

@@ -1,8 +1,8 @@
 """Apprentice mode: the first arm is shown, or with a small probability any arm.
 
-    shown ~ q = (1 - exploring) 1{first eligible} + exploring / eligible arms
+    shown ~ q = (1 - exploring) 1{first eligible arm} + exploring / (number of eligible arms)
 
-The model's own choice stays in the record, and q is logged, so an exploring apprentice can be evaluated. The split of
+The model's own choice and q are in the record, so an apprentice with `exploring` above 0 can be evaluated. The split of
 decisions between a model and a candidate is in log/canary_split.py.
 """
 

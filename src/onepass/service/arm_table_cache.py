@@ -1,7 +1,7 @@
 """Cache of the arms in requests, because most requests offer the same arms as earlier ones.
 
-A request's body is split into {context, id, ...} and the bytes of its arms. The table of these bytes is looked up, and
-made if there is none yet.
+A request's body is split into {context, id, ...} and the bytes of its arms. The parsed arms of the same bytes are taken
+from the cache, or parsed and added to it.
 """
 
 import hashlib
@@ -58,7 +58,7 @@ class ArmTable:
         return found
 
     def text(self, left: list[float]) -> msgspec.Raw | None:
-        """Return the contexts as JSON, ten times as fast as encoding them; None if arms have no numbers."""
+        """Return the contexts as JSON, put together from encoded parts; None if arms have no numbers."""
         if self.rows is None:
             return None
         begin = b"".join(msgspec.json.encode(one) + b"," for one in left)

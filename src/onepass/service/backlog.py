@@ -1,4 +1,4 @@
-"""Decisions that wait for outcomes outside of memory; only a deadline and two sequence numbers of each are kept.
+"""Decisions that wait for outcomes, of which only a deadline and two sequence numbers are kept in memory.
 
     block = rows (due, seq, first), sorted by `due`;  a heap of blocks gives the earliest deadline
 
@@ -21,7 +21,9 @@ COLUMNS = 3  # of a row: due, seq, first
 
 
 class Block:
-    """Rows sorted by their deadlines; those before index `done` no longer wait.
+    """Block of waiting decisions, one in each row, sorted by their deadlines.
+
+    Rows before index `done` no longer wait.
 
     rows (3, n) holds the deadlines in microseconds, the decisions' sequence numbers, and the sequence numbers of the
     first records about them.

@@ -8,7 +8,7 @@ because both models learn on the way. The candidate is better once the lower lim
 
     alpha_j = alpha / (j (j + 1)),      j = 1, 2, ... the number of the candidate in its loop;   sum of all = alpha
 
-so that with probability 1 - alpha no candidate of the loop is ever called better that is not.
+so that with probability 1 - alpha no candidate of the loop is ever called better that is not better.
 """
 
 from typing import NamedTuple

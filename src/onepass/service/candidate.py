@@ -1,6 +1,6 @@
 """Candidate: a model that may take over, built by a replay of the log, which then learns along with the serving model.
 
-    staged -> built by this thread -> caught up: from here on the learner's thread teaches it -> takes over, or waits
+    staged -> built by this thread -> caught up, from then on taught by the learner's thread -> takes over, or waits
 
 If a candidate fails, the serving model stays as it is, and the reason is recorded.
 """
@@ -102,7 +102,7 @@ class Candidate(threading.Thread):
             self._failed(self, why)
 
     def add_decision(self, decision: Decision) -> None:
-        """Record a decision whose join will come."""
+        """Store a decision until its join (its final reward) comes."""
         self.fold.add_decision(decision)
         if self.trial is not None:
             self.trial.add_decision(decision)

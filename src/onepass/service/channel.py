@@ -19,7 +19,7 @@ HEAD = struct.Struct("<IBQ")
 
 
 class Kind(IntEnum):
-    """Kinds of frames. The service sends those up to END, the worker the others."""
+    """Kind of a frame. The service sends the kinds up to END, and a worker sends the others."""
 
     CONFIGURE = 0  # `Configuration`: the first frame
     STATE = 1  # the file of a loop's state is newer; payload: the loop's name
@@ -43,9 +43,9 @@ class Kind(IntEnum):
 class Configuration(msgspec.Struct, frozen=True):
     """Configuration of a worker.
 
-    `keys`, `clocks` and `states` are by loop: its keys as in the settings file, its clock's `Clock.origin`, and the
-    file of its state. `certificate` and `private_key` are the TLS files, or None. `connections` is the largest number
-    of connections of a worker.
+    `keys`, `clocks` and `states` are indexed by the name of a loop. They hold its keys as in the settings file, the
+    `Clock.origin` of its clock, and the path of the file with its `State`. `certificate` and `private_key` are the TLS
+    files, or None. `connections` is the largest number of connections of a worker.
     """
 
     keys: dict[str, list[dict[str, Any]]]
@@ -57,10 +57,10 @@ class Configuration(msgspec.Struct, frozen=True):
 
 
 class ModelBytes(msgspec.Struct, frozen=True):
-    """Model of a loop.
+    """Content of a model file, with the place of the model in the log.
 
-    `line` is the model's number. It has learned the log up to and including the sequence number `through`. `data` is
-    the content of a model file.
+    `line` is the model's number in its loop. It has learned the log up to and including the sequence number `through`.
+    `data` is the content of a model file.
     """
 
     line: int
@@ -71,8 +71,9 @@ class ModelBytes(msgspec.Struct, frozen=True):
 class State(msgspec.Struct, frozen=True):
     """Settings and models of a loop, with which workers decide.
 
-    It is sent in a file, because it may take megabytes. `number` counts the states from 1. `settings` are plain data,
-    and `version` is the number of the settings.
+    It is sent in a file, because it may take megabytes. `loop` is the name of the loop. `number` counts its states from
+    1. `settings` are plain data, and `version` is the number of the settings. `present` is the serving model, and
+    `candidate` the model under test, if there is one.
     """
 
     loop: str
@@ -84,10 +85,10 @@ class State(msgspec.Struct, frozen=True):
 
 
 class Submission(msgspec.Struct, frozen=True):
-    """Decision to be stored.
+    """Decision of a worker that the service must store.
 
-    `client` is the key or address whose rate is limited. `state` is the number of the state that decided. `record` is
-    JSON.
+    `loop` is the name of the loop. `client` is the key or address whose rate is limited. `state` is the number of the
+    state that decided. `record` is JSON.
     """
 
     loop: str
@@ -97,14 +98,18 @@ class Submission(msgspec.Struct, frozen=True):
 
 
 class Question(msgspec.Struct, frozen=True):
-    """Request for the decision with an id."""
+    """Request of a worker for the decision of loop `loop` with the id `id`."""
 
     loop: str
     id: str
 
 
 class Outcomes(msgspec.Struct, frozen=True):
-    """Outcomes to be stored. `client` is the key or address whose rate is limited, `body` the body of the request."""
+    """Request with outcomes that the service must store.
+
+    `loop` is the name of the loop, `client` the key or address whose rate is limited, and `body` the body of the
+    request.
+    """
 
     loop: str
     client: str | None
@@ -112,7 +117,11 @@ class Outcomes(msgspec.Struct, frozen=True):
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """Fields of an `ApiError`."""
+    """Error answer of the service to a worker, with the fields of an `ApiError`.
+
+    `status` is the HTTP status, `code` and `message` describe the error, and `wait` is the number of seconds after
+    which the client may try again.
+    """
 
     status: int
     code: str
@@ -130,7 +139,7 @@ class Refusal(msgspec.Struct, frozen=True):
 
 
 class Relayed(msgspec.Struct, frozen=True):
-    """HTTP request with the fields of an ASGI scope."""
+    """HTTP request that a worker hands on to the service: its body, and fields of its ASGI scope."""
 
     method: str
     scheme: str
@@ -144,14 +153,17 @@ class Relayed(msgspec.Struct, frozen=True):
 
 
 class Start(msgspec.Struct, frozen=True):
-    """Status and headers of an HTTP response."""
+    """Beginning of an HTTP response of the service that a worker hands on: status and headers."""
 
     status: int
     headers: list[tuple[bytes, bytes]]
 
 
 class Served(msgspec.Struct, frozen=True, array_like=True):
-    """Request that a worker answered, for metrics. `seconds` is its duration."""
+    """Request that a worker answered, for metrics.
+
+    It holds the name of the loop, the operation (such as "decide"), the HTTP status, and the duration in seconds.
+    """
 
     loop: str
     operation: str
@@ -174,7 +186,10 @@ class Channel(asyncio.Protocol):
         self._writable.set()
 
     def send(self, kind: Kind, number: int = 0, payload: bytes = b"") -> None:
-        """Send a frame. All frames of one turn of the event loop go together. Dropped if the other end is gone."""
+        """Send a frame, or drop it if the other end is gone.
+
+        All frames of one turn of the event loop are sent together.
+        """
         if not self._frames:
             asyncio.get_running_loop().call_soon(self._flush)
         self._frames.append(HEAD.pack(len(payload), kind, number))

@@ -1,7 +1,7 @@
 """Checkpoints as files: NAME.models/SEQ.model holds the model, SEQ.json the place in the log from which to continue.
 
-A checkpoint is a cache of the log. One that is damaged, or belongs to another log, is skipped for an earlier one;
-without any, the log is learned from its beginning. The file is written first, then its record in the log.
+A checkpoint can always be computed again from the log. If one is damaged or belongs to another log, an earlier one is
+used. If there is none, the log is learned from its beginning. The file is written first, then its record in the log.
 """
 
 import contextlib
@@ -133,7 +133,9 @@ def save_checkpoint(
 def has_forgotten_records(store: Store, loop: str, line: ModelLine, through: int) -> bool:
     """Return True if a model has learned, or may have learned, a record that was erased since.
 
-    line: the model's history; through: sequence number of the last join (decision with its reward) that it learned.
+    - line: number of the model in its loop (log/model_lineage.py).
+    - through: sequence number of the last join (decision with its reward) that it learned.
+
     Such a model cannot be learned again from the log, so the next checkpoint must contain it.
     """
     rows = store.read(line.whole, through, ("forgotten",), loop)

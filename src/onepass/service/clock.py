@@ -2,8 +2,8 @@
 
     now = max(system's clock at the start, last time in the log) + monotonic time since
 
-A system clock that is set an hour forth or back while the service runs moves no deadline. If it was set back between
-two runs, time goes on from the last time in the log.
+If the system clock is changed while the service runs, no deadline changes. If it was set back between two runs, time
+goes on from the last time in the log.
 """
 
 import threading

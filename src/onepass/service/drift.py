@@ -1,7 +1,7 @@
 """Drift alarms: they report rewards that differ from a model's means, with a bound on the rate of false alarms.
 
     r in [0, 1]: a reward, scaled     m: the model's mean of what was shown, when it was shown     o = m / (1 - m)
-    more:  p = o c / (1 + o c),  q = o s / (1 + o s)     fewer: the same with o / c, o / s          c = 1.25, s = 2.5
+    bet on more:  p = o c / (1 + o c),  q = o s / (1 + o s)     bet on fewer: with o / c, o / s     c = 1.25, s = 2.5
     e_t = r q / p + (1 - r) (1 - q) / (1 - p),   M_t = e_t (M_{t-1} + 1),   an alarm once one M_t >= 2 every
     more: m counts as at least f_t,   fewer: 1 - m as at least g_t
     f_t = min(1/50, (1 + sum of r) / (50 + 2 n)),   g_t the same of 1 - r,   over the n rewards since the last alarm

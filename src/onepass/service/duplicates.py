@@ -1,6 +1,6 @@
 """Detection of names that appear twice in one object of JSON, of which decoders silently keep the last.
 
-    names in a body = colons outside of strings >= names in what is decoded, equal where none stands twice
+    names in a body = colons outside of strings >= names in the decoded objects, and equal if no name appears twice
 
 The decoded body is encoded again and colons are counted in both, which costs a tenth of deciding. If a body has
 escapes, which may hide colons, it is parsed once more name by name.

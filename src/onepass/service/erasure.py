@@ -1,4 +1,4 @@
-"""Erasure of a subject while the service runs: from the join, from the log, and from the checkpoints.
+"""Erasure of all data about a subject (a person) while the service runs: from the join, the log, and the checkpoints.
 
     between two commits: drop waiting decisions, and erase the log  ->  learn the queued joins  ->  a checkpoint
 

@@ -3,16 +3,17 @@
     ranked -> (deferred -> activated | lapsed) -> rewarded* -> joined
 
 A decision waits until its deadline. Then its outcomes with a time up to the deadline become one reward for each slot,
-by one aggregation, or the default if there are none. A deferred decision that was not activated by then lapses, and
-nothing is learned from it. Outcomes that come before their decision are kept for two minutes. Late outcomes stay in the
-log and are counted; with access to the log, the join makes a correction from them (late_rewards.py).
+by one aggregation, or the default if there are none. A deferred decision (one that may not have been shown) lapses if
+it was not activated by then, and nothing is learned from it. Outcomes that come before their decision are kept for two
+minutes. Late outcomes stay in the log and are counted; with access to the log, the join makes a correction from them
+(late_rewards.py).
 
 The input is the log's records in their order, and `now` is an argument, so the state is a function of the log, and a
 restart rebuilds it by reading. Joins are records, and a joined decision is not joined again.
 
-Memory holds the latest `HELD` decisions that wait. Earlier ones take a deadline and two sequence numbers (backlog.py).
-They are read from the log again when their deadline has passed or an outcome comes. So 10^6 of them take some 25 MB,
-and a restart reads them from files of a checkpoint.
+The latest `HELD` waiting decisions are held in memory. Of earlier ones, only a deadline and two sequence numbers are
+(backlog.py). They are read from the log again when their deadline has passed or an outcome comes. So 10^6 of them take
+some 25 MB, and a restart reads them from files of a checkpoint.
 """
 
 import heapq

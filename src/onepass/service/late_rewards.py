@@ -32,7 +32,7 @@ def aggregate_named(
 ) -> list[dict[str, float] | None] | None:
     """Return the outcomes of each slot from (slot, name, value), in order; None if there are none.
 
-    defaults: whether outcomes without a value have that of the settings (default True).
+    If `defaults` is True, outcomes without a value get the default value of the settings.
     """
     given, found = list(values), list[dict[str, float] | None]()
     for slot in range(slots):
@@ -48,9 +48,9 @@ def aggregate_named(
 
 
 def late_outcomes(about: Iterable[Any], settings: LoopSettings) -> tuple[list[dict[str, float] | None], int] | None:
-    """Return outcomes of each slot that no join has, and the number of all outcomes; None if there are none.
+    """Return outcomes of each slot that no join contains, and the number of all outcomes; None if there are none.
 
-    about: all records of a decision, in the order of the log; settings: of the loop.
+    `about` holds all records of a decision, in the order of the log. `settings` are those of the loop.
     """
     records = list(about)
     decision = next((one for one in records if isinstance(one, Decision)), None)

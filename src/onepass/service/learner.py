@@ -1,8 +1,8 @@
 """Thread that learns joins in the log's order, by the code that replays the log, and publishes copies that decide.
 
-Decisions are made by a snapshot. A newer one replaces it after learning, at most every `publish` seconds, and so that
-copying takes at most a tenth of the time. If learning fails, learning stops but serving does not: a replay would fail
-at the same record. A candidate that has caught up learns the same joins, and may take over.
+Decisions are made by a snapshot of the model. A newer one replaces it after learning, at most every `publish` seconds,
+and so rarely that copying takes at most a tenth of the time. If learning fails, learning stops but serving does not: a
+replay would fail at the same record. A candidate that has caught up learns the same joins, and may take over.
 """
 
 import contextlib

@@ -1,14 +1,14 @@
-"""Ledger of a loop: what budgets have spent, and what is known of a baseline, computed from the log's records.
+"""Ledger of a loop: spending of budgets, evidence about a baseline, and rows of an A/B test, computed from the log.
 
-- a decision is charged what was predicted for its arm, and is counted by the promise about the baseline
-- an outcome is charged instead of its prediction, whenever it comes
-- a join has a reward and outcomes, which are evidence for or against the bandit
-- new settings change budgets, but not what was spent
-- a join and its decision are a row of the A/B test
+- A decision is charged the outcomes that were predicted for its arm, and is counted in the promise about the baseline.
+- An outcome is charged in place of its prediction when it comes.
+- A join (the final reward and outcomes of a decision) is evidence for or against the bandit.
+- New settings change budgets, but not the amounts already spent.
+- A join and its decision are a row of the A/B test.
 
-A decision depends on the ledger, and counts in it once it is durable. Until then its amounts are reserved, so that
-decisions at the same time do not spend the same money. A restart takes the ledger of a checkpoint and adds the records
-after it: the amounts are the same in every bit.
+A decision depends on the ledger, and counts in it once its record is durable. Until then its amounts are reserved, so
+that decisions at the same time do not spend the same money. A restart takes the ledger of a checkpoint and adds the
+records after it: the amounts are the same in every bit.
 """
 
 import threading
@@ -38,7 +38,7 @@ Decide = Callable[..., Decided]
 
 
 class Accounted(NamedTuple):
-    """Decision that the ledger made, and the `fields` that are added to its record."""
+    """Decision made within the ledger's constraints, and the `fields` that are added to its record."""
 
     decision: Decided
     fields: dict[str, Any]
@@ -47,7 +47,7 @@ class Accounted(NamedTuple):
 class Ledger:
     """State of budgets, of a baseline and of an A/B test. Any thread may call it.
 
-    find: returns the records about a decision (default: there are none).
+    `find` returns the records of the log about a decision. By default it finds none.
     """
 
     def __init__(self, find: Callable[[str], list[Any]] = lambda identity: []) -> None:
@@ -69,7 +69,7 @@ class Ledger:
 
     @property
     def has_state(self) -> bool:
-        """True if there is anything to keep."""
+        """True if a checkpoint must hold the ledger's state."""
         return self.is_active or self.study is not None
 
     # ---- decisions ----
@@ -80,8 +80,9 @@ class Ledger:
     ) -> Accounted:  # fmt: skip
         """Decide within the budgets, or beside the baseline, and reserve what the decision may spend.
 
-        decide: the model's, with options of `Bandit.decide`; names: of the arms on offer; eligible: the arms that may
-        be chosen, None for all; now: seconds. ValueError for a request that cannot be decided.
+        `decide` makes a decision of the model with further options of `Bandit.decide`. `names` are the arms on offer,
+        and `eligible` the arms that may be chosen, None for all. `now` is the time in seconds. Raises ValueError for a
+        request that cannot be decided.
         """
         with self._lock:
             if self.pacing is not None:
@@ -105,7 +106,7 @@ class Ledger:
             return Accounted(mixed, {"baseline": [place]})
 
     def release(self, identity: str) -> None:
-        """Release what a decision reserved, if it does not count by now."""
+        """Release the amounts that a decision reserved, unless its record is already counted."""
         with self._lock:
             if self.pacing is not None:
                 self.pacing.release(identity)
@@ -151,7 +152,7 @@ class Ledger:
             self.study, self._rows = make_ab_test(settings), {}
 
     def _add_to_study(self, record: Any, study: ABTest) -> None:
-        """Hold a decision among all arms, or add the reward that was joined to it."""
+        """Keep a decision for the A/B test, or add its row when its reward has been joined."""
         if isinstance(record, Decision):
             self._rows[record.id] = record
             if len(self._rows) > HELD:
@@ -253,11 +254,11 @@ class Ledger:
 
     @property
     def recent(self) -> list[int]:
-        """Sequence numbers of the latest decisions within budgets, from which prices are solved."""
+        """Sequence numbers of the latest decisions within budgets, from which budget prices are computed."""
         return [*self._places]
 
     def recall(self, record: Decision) -> None:
-        """Add a decision of the log to the requests on which prices are solved."""
+        """Add a decision of the log to the recent requests from which budget prices are computed."""
         if self.pacing is not None and record.prices is not None and record.predicted is not None:
             names = tuple(record.offered or ())
             mask = record.eligible if record.eligible and isinstance(record.eligible[0], bool) else None
@@ -319,7 +320,7 @@ def _amounts(predicted: Mapping[str, Any], place: int) -> dict[str, float]:
 
 
 def _test_terms(settings: LoopSettings) -> tuple[Any, ...]:
-    """Return what an A/B test rests on: if it changes, the test begins anew."""
+    """Return the settings on which an A/B test depends; if they change, the test starts again."""
     return settings.ab_test, settings.arms, settings.reward.range
 
 

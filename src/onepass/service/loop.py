@@ -304,7 +304,10 @@ class Loop:
             promotion.rollback(self, name, learn)
 
     def resume(self, outcome: str) -> None:
-        """Test a broken guardrail anew, from the next decision on; ApiError if there is none of that name."""
+        """Start the test of a broken guardrail again with the next decision.
+
+        Raises ApiError if there is none of that name.
+        """
         with self._orders:
             promise = self.ledger.promise
             if promise is None or outcome not in promise.tests:

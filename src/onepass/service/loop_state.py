@@ -1,10 +1,11 @@
 """State of a loop, computed from its log: present settings, and its models, one after the other.
 
-    Settings {from, loop, wanted?, line?}      from: file, api, takeover; wanted: the model of the candidate `line`
+    Settings {from, loop, wanted?, line?}      record of new settings; from: "file", "api" or "takeover"
+                                               wanted: the model settings of a candidate, whose number is `line`
     Checkpoint                                 stages, promotes and retires models (log/model_lineage.py)
 
-Settings apply at once except for their model, which applies when its candidate takes over; a record of the takeover
-says so.
+New settings apply at once, except for their model. It applies when its candidate takes over, which is a record of the
+log, too.
 """
 
 import copy

@@ -111,7 +111,10 @@ class OutcomeRequest(Message, frozen=True, kw_only=True):
 
 
 class ActivateRequest(Message, frozen=True, kw_only=True):
-    """Request that activates a deferred decision, because it was shown; `id` is that of the decision."""
+    """Request that activates a deferred decision, because it was shown.
+
+    `id` is the id of the decision.
+    """
 
     id: Name
 

@@ -3,8 +3,7 @@
     decision -> the arm shown, with its probability -> waits        join -> its reward, against the baselines
 
 Time is divided into at most 120 pieces of equal width, from the first decision on. When there are 120, every two are
-merged. Records dropped from the log are counted nowhere else, so the sums follow from the log, and a file of them is
-only a cache.
+merged. The sums can always be computed again from the log, so a file of them is only a cache.
 """
 
 from collections import Counter, deque

@@ -34,7 +34,10 @@ PAUSE = 500  # records read from the log before others may run
 
 
 class OverviewFile(msgspec.Struct, frozen=True, kw_only=True):
-    """File of sums; `loop` and `crc`, the checksum of the record at `sums.through`, identify the log."""
+    """File that caches the sums of an overview.
+
+    `loop` and `crc`, the checksum of the record at position `sums.through`, identify the log.
+    """
 
     loop: str
     crc: int | None

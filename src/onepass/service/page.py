@@ -112,7 +112,10 @@ def routes(
 
 
 def overview_json(loop: Loop, watcher: OverviewThread, selves: dict[str, tuple[float, dict[str, Any]]]) -> bytes:
-    """Return the overview of a loop as JSON; `selves` caches descriptions of models, with their times."""
+    """Return the overview of a loop as JSON.
+
+    `selves` caches descriptions of models, with the times when they were made.
+    """
     since, said = selves.get(loop.name, (0.0, {}))
     if not said or time.monotonic() - since >= FRESH:
         said = model_info(loop)

@@ -5,8 +5,9 @@ A row with context x and arm a has the weight
     w = policy(a | x) / q(a | x),      q: probabilities of what was shown, exactly as logged
 
 A recipe learns as it goes: every decision is weighed by a model that learned only the rows before it, so its estimate
-is unbiased. A learning policy has no single value, nor has the loop itself, so limits at any time are those of the
-average. A frozen model must have learned nothing from the window. Of several slots the first one counts.
+is unbiased. A policy that learns, such as the loop itself, has no single value, so its limits at any time are those of
+the average value. A model that does not learn must have learned nothing from the window. If a decision has several
+slots, only the first is evaluated.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -89,7 +90,7 @@ class FixedPolicy:
 
 
 class LearningPolicy:
-    """Recipe that learns the log as it goes; `fold` is its untrained model."""
+    """Policy that learns the log while it is evaluated. `fold` is its untrained model."""
 
     changes = True
 

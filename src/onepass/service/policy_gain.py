@@ -1,11 +1,12 @@
 """Gain of the loop over two baselines, always the first arm and a uniform choice, estimated while it runs.
 
     r_i in [0, 1]: rewards, scaled     w_i = policy(shown) / p(shown)      D_i = (1 - min(w_i, C)) r_i in [1 - C, 1]
-    average E[D] - m <= gain <= average E[D]    m = average of sum over arms of (policy - C p)+: what the cut may take
+    average E[D] - m <= gain <= average E[D]    m = average of sum over arms of (policy - C p)+: loss by the cut
 
 Averages of expectations have limits that hold at every time, even if the loop learns (evaluation/running_averages.py).
-Three cuts C share the level, so nobody has to choose one. An arm that could not be shown is one whose weight is cut
-completely: it may have been worth everything, and the lower limit accounts for that.
+Here `policy` and p are the probabilities of the baseline and of the loop, and weights are cut at C. Three values of C
+share the error probability, so nobody has to choose one. An arm that the loop could not show counts in m with its whole
+probability: it may have had the largest reward, and the lower limit accounts for that.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -1,9 +1,9 @@
 """Models of a loop: how a candidate is staged, takes over, is discarded, or is restored by a rollback.
 
-    PUT settings with another model, promote {evaluation}  ->  stage: an untrained candidate, by replay of the log
+    PUT settings with another model, promote {evaluation}  ->  stage: an untrained candidate, which learns the log
     rollback {checkpoint}                                  ->  stage: an earlier model, which continues from now on
-    caught up, promote {}, better by its share             ->  take over
-    failed, another one came, DELETE                       ->  discard
+    caught up; or promote {}; or better in its canary test ->  take over
+    failed; or replaced by another candidate; or DELETE    ->  discard
 
 Each step is a record of the log that is durable before it takes effect, and so is which model decided what
 (log/model_lineage.py). Only the learner's thread exchanges models: other threads ask it, and hold no lock meanwhile.

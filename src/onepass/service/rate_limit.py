@@ -1,6 +1,6 @@
 """Rate limit for each client, by the generic cell rate algorithm (GCRA), an equivalent of the token bucket.
 
-    next = max(next, t) + 1 / rate  at a request at time t, which is refused if that is more than t + 1 s
+    next = max(next, t) + 1 / rate      for a request at time t, which is refused if this exceeds t + 1 s
 
 A client may send the requests of one second at once, and after that `rate` of them a second. A single request always
 passes.

@@ -1,7 +1,7 @@
 """Conversion of a request to the contexts of a decision.
 
-The row of an arm a is (numbers of the context, numbers of a). Contexts are (K, dim), or (dim,) if arms have no numbers.
-Requests whose features are records stay records (crossed_features.py).
+The row of an arm holds the numbers of the context, and then the numbers of the arm. Contexts are (K, dim), or (dim,) if
+arms have no numbers. Requests whose features are records stay records (crossed_features.py).
 """
 
 from collections.abc import Sequence

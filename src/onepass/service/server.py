@@ -1,4 +1,4 @@
-"""Server process: it opens the logs of loops and listens; on a signal it finishes requests, commits, saves and ends.
+"""Server process, which opens the logs of its loops, answers requests, and ends in an orderly way on a signal.
 
 DIR/NAME.sqlite      the log of loop NAME                 DIR/NAME.models/    its checkpoints
 DIR/lock             held by the process that serves      postgresql://...    one log for all loops instead

@@ -2,7 +2,7 @@
 
     decide    decided here by the newest state, sent to the service, answered when its record is durable
     outcome   sent to the service, answered when it is durable
-    others    relayed: the service answers as if the request had come to it
+    others    passed on to the service, whose answer is passed back
 
 The service starts `python -m onepass.service.worker SOCKET CHANNEL` (workers.py) with two open sockets: one that
 listens and is shared by all workers, one to the service. The worker ends when the service is gone.
@@ -66,7 +66,7 @@ _encoder = msgspec.json.Encoder()
 
 
 class ActiveState(NamedTuple):
-    """Models and settings that decide in a loop; `number` is that of the state."""
+    """Models and settings with which a worker decides in a loop. `number` is the number of the service's state."""
 
     copies: Copies
     settings: LoopSettings
@@ -75,7 +75,10 @@ class ActiveState(NamedTuple):
 
 
 class FollowedLoop:
-    """Loop of the service as a worker sees it; `clock` is that of its decisions, and `path` the file of its state."""
+    """Loop of the service in a worker.
+
+    `clock` gives the times of its decisions, and `path` is the file of its state.
+    """
 
     present: ActiveState
 

@@ -4,8 +4,9 @@
     decision  a worker decides -> the writer stores it -> it is durable -> the worker answers
     other     the service's own application answers, and the worker passes the answer on
 
-All workers decide with the same state, except while they change to the next one. A decision with a state that is many
-records too old is sent back. So decisions are in the order of their models, up to the window that `verify` allows.
+All workers decide with the same state, except while they change to the next one. A decision by a state that is too many
+records old is returned to the worker, which decides again. So decisions are in the order of their models, up to the
+window that `verify` allows.
 """
 
 import asyncio
@@ -61,7 +62,7 @@ _decode: Any = msgspec.msgpack.decode
 
 
 class Receipt:
-    """Reply to a worker that its decision is durable. The writer's thread uses it like a `Future`; it costs less."""
+    """Reply to a worker that its decision is durable, which the writer's thread uses like a `Future`, at less cost."""
 
     __slots__ = ("_number", "_record", "_worker")
 

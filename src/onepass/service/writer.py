@@ -3,8 +3,8 @@
     drain the queue, and read the clock  ->  commit it with the joins that were due  ->  add it in the log's order
     ->  what is due by that clock waits for the next commit
 
-An outcome gets its time when it enters the queue, and no later record gets an earlier one. If a deadline has passed at
-a drain, everything that counts before it is therefore drained already: what is joined depends on times alone.
+An outcome gets its time when it enters the queue, and no later record gets an earlier time. So when the queue has been
+emptied after a deadline, all outcomes before this deadline have been read, and the join depends on times alone.
 
 If the store fails, the waiting requests get the error, nothing takes effect, and the writer reads what the store has
 before it continues. So a commit with an unknown result is counted once, if it happened.

@@ -46,13 +46,13 @@ def check_bandit(make: Callable[[int], Bandit], n_rounds: int = 40) -> str:
     - the probabilities of every slot are at least 0 and add up to 1 within 1e-12, and the propensity is the
       probability of the chosen arm;
     - an id repeats its decision and changes nothing;
-    - a decision's record survives JSON and teaches what the decision does, and a second reward is refused;
-    - deciding, scoring and recommending leave the model as it is, and scores repeat;
+    - a decision's record survives JSON and can be learned from like the decision, and a second reward is refused;
+    - deciding, scoring and recommending do not change the model, and repeated scores are equal;
     - `play` equals deciding and learning round by round;
     - equal seeds decide alike;
     - bad input raises one ValueError and changes nothing;
     - copies, pickles, bytes and files are independent, and continue bit for bit;
-    - memory and the certificate are numbers.
+    - `memory_usage` and `error_bound` return numbers.
     """
     game = np.random.default_rng(0)
     first = make(3)

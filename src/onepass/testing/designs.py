@@ -39,7 +39,7 @@ def check_design(make: Callable[[int, float], Design], dim: int = 12, n_rows: in
 
     - solve, inverse_quadratic, root and log_det agree with the dense inverse of `matrix()`, and `spectrum` with
       `matrix()`;
-    - the certificate ||reg I + X^T X - matrix()|| <= error_bound() holds;
+    - the error bound holds: ||reg I + X^T X - matrix()|| <= error_bound();
     - bad input is refused and changes nothing;
     - copies are independent.
 

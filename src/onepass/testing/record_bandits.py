@@ -39,9 +39,9 @@ def check_record_bandit(make: Callable[[int], Any], n_rounds: int = 30) -> str:
     -----
     The suite checks that
 
-    - a reward without a decision, `learn(context, reward, arm={name: features})`, teaches what a decision for that
-      arm does;
-    - rewards learned together teach what they do one by one;
+    - a reward without a decision, `learn(context, reward, arm={name: features})`, has the same effect as a decision for
+      that arm;
+    - rewards learned together have the same effect as one by one;
     - arms may be names alone, or [features] without a name;
     - a bad arm, context or reward raises one ValueError and changes nothing.
     """

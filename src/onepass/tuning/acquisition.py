@@ -7,7 +7,7 @@ For a point x with posterior mean and standard deviation sigma, the expected imp
 where phi and Phi are the density and the distribution function of the standard normal distribution. Candidates are
 compared by log EI, which also ranks points far below the best. They are uniform points, neighbours of the best points
 so far, and then, in rounds, neighbours of the best candidates. A neighbour moves some coordinates by normal steps of
-several sizes. Coordinates of choices are drawn uniformly instead.
+several sizes. Coordinates that stand for categorical choices are drawn uniformly instead.
 """
 
 from collections.abc import Callable

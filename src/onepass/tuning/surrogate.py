@@ -6,7 +6,8 @@ A value y is transformed by
 
 where c and s are median and spread of the first values. The transformation keeps the shape of the good half of the
 values and compresses the bad half: it does not matter how bad a bad setting is. A failed trial gets g = 0, the median
-of the first values. So no setting near a failure is expected to be among the best, and no cliff shortens the kernel.
+of the first values. So settings near a failure are not expected to be among the best, and a failure does not shorten
+the kernel's length scale.
 
 Kernel and noise maximize the marginal likelihood (scikit-learn) times weak priors, which are normal in the logarithms.
 They are fitted again whenever the number of values has grown by the factor `REFIT_GROWTH`. Between two fits, every

@@ -1,10 +1,10 @@
-"""Players of an A/B test: `ABTest`, and track-and-stop, which knows no moving level and no contexts.
+"""Players of an A/B test: `ABTest`, and track-and-stop, which assumes constant means and ignores contexts.
 
 Track-and-stop (Garivier and Kaufmann 2016) draws arms in the proportions that are optimal for the present estimates.
 It stops when the generalized likelihood ratio against every other arm exceeds a threshold:
 
     proven       log(2 t (K - 1) / delta), for which wrong stops are at most delta (their theorem 10)
-    practical    log((K - 1) (1 + log t) / delta), which nobody has proven
+    practical    log((K - 1) (1 + log t) / delta), for which there is no proof
 """
 
 from typing import Any, NamedTuple

@@ -87,7 +87,7 @@ class Forest(SequentialPlayer):
 
 
 def forest(*, dim: int, arms: int, seed: int, trees: int, drawn: int, growth: float) -> Forest:
-    """Make a player of Thompson sampling with forests; the arguments are those of `Forest`."""
+    """Make a player that uses Thompson sampling with random forests. The arguments are those of `Forest`."""
     return Forest(arms, seed, trees, drawn, growth)
 
 

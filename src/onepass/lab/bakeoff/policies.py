@@ -2,8 +2,9 @@
 
 A player has `play(rows (n, d), rewards (n, K))`, which returns the arms of the next n rounds. It learns only the
 rewards of its own arms. Where the rewards of other arms are not known, `choose(x)` returns an arm and `learn(x, arm,
-reward)` learns its reward. Players with `hindsight` get rows scaled by the standard deviations of the whole set. These
-rows are centred too, unless they are sparse. Linear models need the scaling, and get it for free.
+reward)` learns its reward. Players whose `hindsight` is True get rows scaled by the standard deviations of the whole
+data set, which are not known in practice. These rows are centred too, unless they are sparse. Linear models need the
+scaling.
 """
 
 from abc import ABC, abstractmethod
@@ -50,7 +51,7 @@ class PerArmPlayer:
 class ScaledPerArmPlayer(PerArmPlayer):
     """Player that wraps a bandit with one model per arm.
 
-    Its rows are scaled by the standard deviations of the columns and to a length of about 1, and have a constant
+    Its rows are divided by the standard deviations of the columns, scaled to a length of about 1, and get a constant
     feature.
     """
 
@@ -90,7 +91,7 @@ class SequentialPlayer(ABC):
 
 
 class VowpalWabbit(SequentialPlayer):
-    """Exploring learner of Vowpal Wabbit at one learning rate, for rewards around 0 to 1.
+    """Player that wraps an exploring learner of Vowpal Wabbit at one learning rate, for rewards from about 0 to 1.
 
     Every feature gets a name, because hashes of bare numbers collide.
     """

@@ -165,7 +165,7 @@ def SketchedRidge(*, dim: int, size: int, reg: float, exploration: float, seed: 
 
 
 def policies(size: float, family: str = "logistic") -> tuple[Policy, ...]:
-    """Return all policies for clicks or counts; those that keep theta in a ball are told its length `size`."""
+    """Return all policies for clicks or counts. Policies that keep theta in a ball get its radius, `size`."""
     options = {"family": family, **RULE}
     return (
         Policy("ridge UCB", OFUL, RULE),

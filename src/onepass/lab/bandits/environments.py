@@ -67,10 +67,11 @@ class Environment(Protocol):
 
 
 class Classification:
-    """Find the target class among one random example of each class: 1 for the target class, else 0.
+    """Problem whose arms are one random example of each class. The example of the target class pays 1, others 0.
 
-    As in Wen, Yin et al. F.1 and Shustova et al. C.2 (after Kuzborskij et al. 2019): rows have unit length, examples
-    are drawn with replacement. The order of the arms is shuffled in every round, so an arm's position tells nothing.
+    It follows Wen, Yin et al. F.1 and Shustova et al. C.2 (after Kuzborskij et al. 2019). Rows have length 1, and
+    examples are drawn with replacement. The order of the arms is shuffled in every round, so an arm's position tells
+    nothing.
 
     Parameters
     ----------
@@ -79,7 +80,7 @@ class Classification:
     seed : int
         Seed of all draws.
     target : int, default None
-        Class that pays. None takes seed modulo the number of classes, so that seeds go through all of them.
+        Class that pays. By default it is the seed modulo the number of classes, so that seeds go through all classes.
     """
 
     def __init__(self, dataset: Dataset, seed: int, target: int | None = None) -> None:
@@ -103,8 +104,8 @@ class Linear:
     """Synthetic problem of Wen, Yin et al. section 5: reward x^T theta + noise, contexts N(0, I_d).
 
     theta is uniform on the sphere. The paper normalizes theta but not the contexts, so ||x||^2 is near d. It does not
-    state its noise: this noise is Gaussian, `noise` times as large as the spread of x^T theta, which is 1, or 1 /
-    sqrt(d) for normalized contexts.
+    describe its noise. Here the noise is Gaussian, `noise` times as large as the spread of x^T theta. This spread is 1,
+    or 1 / sqrt(d) for normalized contexts.
 
     Parameters
     ----------
@@ -117,7 +118,7 @@ class Linear:
     noise : float, default 0.1
         Standard deviation of the noise, relative to the spread of x^T theta.
     normalized : bool, default False
-        True scales contexts to length 1.
+        True if contexts are scaled to length 1.
     """
 
     def __init__(self, arms: int, dim: int, seed: int, noise: float = 0.1, normalized: bool = False) -> None:
@@ -153,8 +154,7 @@ class FixedArms:
     noise : Noise
         Distribution of the noise.
     constant : bool, default False
-        True adds a feature that is 1. A model can then separate what is clipped off skewed noise from differences of
-        arms.
+        True to add a feature that is 1. A model can then represent the mean that is lost if skewed noise is clipped.
     """
 
     def __init__(self, arms: int, dim: int, seed: int, noise: Noise, constant: bool = False) -> None:
@@ -175,11 +175,11 @@ class FixedArms:
 
 
 class Decaying:
-    """Wide contexts that a sketch can hold: x = R (g_j decay^j)_j scaled to length 1, new in every round.
+    """Problem with wide contexts whose spectrum decays, so that a sketch can represent them.
 
-    g is N(0, I_d) and R a random rotation, one per seed. theta is drawn as a context is, so the rewards x^T theta +
-    noise depend on the directions in which contexts vary. With theta uniform on the sphere, hardly any reward would be
-    left to learn.
+    Contexts x = R (g_j decay^j)_j, scaled to length 1, are drawn anew in every round, with g ~ N(0, I_d) and a random
+    rotation R for each seed. theta is drawn in the same way, so the rewards x^T theta + noise depend on the directions
+    in which contexts vary. With theta uniform on the sphere, x^T theta would be close to 0.
 
     Parameters
     ----------
@@ -213,9 +213,10 @@ class Decaying:
 
 
 class Labels:
-    """Name the class of one random example a round: all arms share the context (B, 1, d), its class's arm pays 1.
+    """Problem of classification with one arm for each class, in which the arm of the right class pays 1 and others 0.
 
-    For models per arm. Rows have unit length; examples are drawn with replacement.
+    The context of a round is one random example, shared by all arms, so contexts are (B, 1, d). The problem is meant
+    for models per arm. Rows have length 1, and examples are drawn with replacement.
 
     Parameters
     ----------
@@ -239,7 +240,7 @@ class Labels:
 
 
 class Noisy:
-    """Environment with noise added to the rewards; expected rewards stay.
+    """Environment whose rewards get additional noise of mean 0, so expected rewards do not change.
 
     Parameters
     ----------
@@ -278,7 +279,7 @@ def assemble_chunk(block: Callable[[int], Chunk], start: int, rounds: int) -> Ch
 
 
 def gaussian_rows(seed: int, rounds: int, dim: int = 500) -> np.ndarray:
-    """Return rows of Wen, Yin et al. F.2, (rounds, dim): N(0, I_dim), normalized; their spectrum is flat."""
+    """Return rows (rounds, dim) of Wen, Yin et al. F.2, drawn from N(0, I_dim) and normalized, with a flat spectrum."""
     return normalize_rows(stream(seed, 0).standard_normal((rounds, dim)))
 
 

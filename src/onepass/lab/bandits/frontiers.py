@@ -1,7 +1,7 @@
 """Regret against costs: every sketch at every size and reg, and the dyadic sketch over its error and first block.
 
-A frontier takes each policy at its best setting for a price, reg included, so none is judged at a reg that suits
-another. Source: Wen, Yin et al. figures 3 and 6.
+A frontier shows, for each cost, the smallest regret of a policy over all its settings. reg is one of them, so no policy
+is judged at a reg that suits another. Source: Wen, Yin et al. figures 3 and 6.
 """
 
 from collections.abc import Sequence

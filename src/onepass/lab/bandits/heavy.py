@@ -1,9 +1,9 @@
 """Experiments with heavy-tailed rewards. Source: Wang et al. 2025 (Hvt-UCB), section 6.
 
-epsilon is chosen so that the noise has a moment of order 1 + epsilon. nu is the noise's `size`; 1.31 is Wang et al.'s
-own, for 2.1 degrees of freedom. Truncating policies are given `Noise.reward_moment(1 + epsilon)`, a bound on E|r|^(1 +
-epsilon); MENU is given the noise's own moment. Policies that need no horizon get none. Labels of untuned policies name
-their setting.
+epsilon is chosen so that the noise has a finite moment of order 1 + epsilon. nu is the noise's `size` (noise.py). Wang
+et al. use nu = 1.31 for Student t noise with 2.1 degrees of freedom. Truncating policies get `Noise.reward_moment(1 +
+epsilon)`, a bound of E|r|^(1 + epsilon) for the rewards r. MENU gets the moment of the noise. Policies that need no
+horizon get none. The labels of policies that are not tuned contain their settings.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -81,7 +81,7 @@ SKETCHES: dict[str, Callable[[int, int, float, float], Design]] = {
 
 
 def _hvt_policies(tail: Mapping[str, Any]) -> tuple[Policy, ...]:
-    """Return Hvt-UCB in three forms: tuned with epsilon, with nu and defaults, and with defaults alone."""
+    """Return three policies of Hvt-UCB: tuned with a given epsilon, at defaults with a given nu, and at defaults."""
     defaults = {name: value for name, value in tail.items() if name != "epsilon"}
     unknown = {name: value for name, value in defaults.items() if name != "nu"}
     return (
@@ -94,7 +94,7 @@ def _hvt_policies(tail: Mapping[str, Any]) -> tuple[Policy, ...]:
 def policies(noise: Noise, epsilon: float, rounds: int, nu: float | None = None) -> tuple[Policy, ...]:
     """Return all policies for fixed arms, each with the constants that its paper needs.
 
-    `epsilon` is the order of the moment less 1, `rounds` the horizon, and `nu` the scale of the noise, where None takes
+    `epsilon` is the order of the moment minus 1, and `rounds` the horizon. `nu` is the scale of the noise, by default
     its `size`.
     """
     tail = {"epsilon": epsilon, "nu": typical_size(noise) if nu is None else nu}
@@ -120,8 +120,8 @@ def typical_size(noise: Noise) -> float:
 def _sketch_policies(tail: Mapping[str, float], size: int, blocks: int, error: float) -> tuple[Policy, ...]:
     """Return OFUL and Hvt-UCB on the exact design, on sketches of `size` rows and on dyadic ones.
 
-    The dyadic sketches begin with `blocks` rows. The estimator rescales rows, so `error` must be compared with T, as
-    for OFUL.
+    The first block of the dyadic sketches has `blocks` rows, and `error` is their error bound. The estimator rescales
+    rows, so `error` must be compared with the number of rounds, as for OFUL.
     """
     fixed, growing = {"size": size}, {"size": blocks, "error": error}
     return (

@@ -1,7 +1,8 @@
 """Regret on rewards of 0 and 1, which have no outliers: Hvt-UCB without constants beside ridge regression.
 
 Data sets are played as bandits at four values of reg: a shared model finds the target class, or one model per arm names
-the class. LinUCB plays at its default exploration and at others. The best of these should be compared with too.
+the class. LinUCB plays at its default exploration and at other values, so that Hvt-UCB can also be compared with the
+best of them.
 """
 
 from functools import partial

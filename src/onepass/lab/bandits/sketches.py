@@ -1,6 +1,9 @@
-"""Ridge regression and Newton steps on the same sketches, over reg: docs/sketches.md.
+"""Experiments that compare ridge regression and Newton steps on the same sketches, for many values of reg.
 
-Exploration is chosen for every policy at every reg on optdigits, on separate seeds, and reported on the other sets:
+docs/sketches.md shows the results.
+
+The exploration of every policy is tuned at every reg on the data set optdigits, with separate seeds. Results are
+reported for the other data sets:
 
     onepass tune newton-arms-optdigits --out results/arms; onepass run newton-arms-digits --tuned results/arms
 """
@@ -53,7 +56,7 @@ def Sketched(
 
 
 def policies(model: str, rule: str, designs: tuple[str, ...]) -> tuple[Policy, ...]:
-    """Return both estimators on every design, and ridge regression alone on the exact one, at every reg."""
+    """Return policies for every reg: ridge regression on every design, and Newton steps on every sketch."""
     found, start = [], {"model": model, "rule": rule, "reg": 1.0, "exploration": 0.1}
     for design in designs:
         for estimator in ("ridge",) if design == "Exact" else tuple(ESTIMATORS):
@@ -70,7 +73,7 @@ def problem(seed: int, model: str, name: str) -> Environment:
 def _sketch_experiment(
     name: str, data: str, model: str, rule: str, designs: tuple[str, ...], seeds: int = 10
 ) -> Experiment:
-    """Make an experiment of both estimators under a rule, on a data set."""
+    """Make an experiment that plays ridge regression and Newton steps with an exploration rule on a data set."""
     return Experiment(
         name,
         f"ridge regression and Newton steps on the same sketches, {rule}, "

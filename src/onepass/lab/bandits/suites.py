@@ -131,7 +131,7 @@ def classification_factory(name: str) -> Callable[[int], Environment]:
 
 
 def _linear_factory(normalized: bool) -> Callable[[int], Environment]:
-    """Return the function from a seed to its problem: linear rewards."""
+    """Return the function that makes a problem with linear rewards from a seed."""
     return partial(Linear, 100, 500, normalized=normalized)
 
 

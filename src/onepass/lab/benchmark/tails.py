@@ -113,7 +113,7 @@ def speed_lines() -> list[Line]:
 def regret() -> str:
     """Return regret of Hvt-UCB at its defaults relative to the best OFUL of a grid, under four noises, 50 seeds.
 
-    Also sketched Hvt-UCB relative to the exact one at d = 500.
+    It also measures Hvt-UCB on a sketch, relative to Hvt-UCB on the exact design, at d = 500.
     """
 
     def mean(rows: list[dict[str, Any]], label: str) -> float:

@@ -1,7 +1,7 @@
 """Adaptive control of a linear system, whose cost is compared with that of the regulator that knows A and B.
 
 Both regulators meet the same noise. The system has three states, two inputs and spectral radius 0.9; Q and R are the
-identity. No paper reports this experiment: Wang et al. name the use in section 5.2.
+identity. No paper reports this experiment, but Wang et al. name the use in section 5.2.
 """
 
 from collections.abc import Mapping

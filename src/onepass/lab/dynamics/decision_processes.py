@@ -40,7 +40,7 @@ class Process(NamedTuple):
 
 
 def chain(n_states: int = 4, n_steps: int = 8) -> Process:
-    """Return the process RiverSwim: a current carries to the left, where rewards are small; the right end pays 1."""
+    """Return RiverSwim: a current pushes the agent to the left end, which pays little, while the right end pays 1."""
     transitions, rewards = np.zeros((n_states, 2, n_states)), np.zeros((n_states, 2))
     last = n_states - 1
     for s in range(n_states):

@@ -92,7 +92,7 @@ def mesh(*axes: np.ndarray) -> np.ndarray:
 
 
 def grid(rng: np.random.Generator, count: int) -> np.ndarray:
-    """Return the points of `line`; the generator `rng` is ignored."""
+    """Return the same points as `line`. The random generator `rng` is not used."""
     return line(count)
 
 
@@ -168,7 +168,7 @@ TRUTH_SEED = 2**32  # larger than the seed of any experiment
 
 
 class DigitsTuning:
-    """Choose alpha, gamma and the power of the pixels for scikit-learn's KernelRidge on digits.
+    """Problem of choosing alpha, gamma and the power of the pixels for scikit-learn's KernelRidge on digits.
 
     The model has an RBF kernel and one-hot targets. Arms are 5,000 settings on a grid, logarithms scaled to [0, 1]^3.
     An evaluation is the accuracy on 500 rows after a fit on 300, on a new random split every round. `expected` is the

@@ -1,7 +1,7 @@
 """The named experiments with kernel bandits, and their policies.
 
-Posterior standard deviations are sqrt(reg) sigma, so an exploration of c sqrt(reg) means c of them: policies with upper
-bounds take 2 by default, Thompson sampling takes 1.
+Posterior standard deviations are sqrt(reg) sigma, so an exploration of c sqrt(reg) means c standard deviations. By
+default c is 2 for policies with upper bounds, and 1 for Thompson sampling.
 """
 
 from collections.abc import Mapping, Sequence

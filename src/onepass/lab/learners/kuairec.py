@@ -47,12 +47,12 @@ class Tables(NamedTuple):
 
 
 class KuaiRec:
-    """Stream of KuaiRec's small matrix in the order of time; every seed is the same stream.
+    """Stream of KuaiRec's small matrix in the order of time.
 
     Parameters
     ----------
     seed : int
-        Seed, which nothing depends on.
+        Ignored, because the stream is the same for every seed.
     """
 
     def __init__(self, seed: int) -> None:

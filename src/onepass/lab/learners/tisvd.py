@@ -6,7 +6,7 @@
 
 The error of an approximation M~_n is ||M_n - M~_n|| / ||M_n|| in the spectral norm.
 
-Source: Wen, Zhang et al. figure 4, which is the first of them.
+Source: Wen, Zhang et al. figure 4, which shows the first case.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -246,9 +246,9 @@ class DecompositionStudy:
 
 
 class DecompositionTrial:
-    """Trial on the matrix of one seed; every method is updated with every change.
+    """Trial on the matrix of one seed, in which every method is updated with every change.
 
-    Seconds are those of the updates.
+    Only the updates are timed.
     """
 
     def __init__(self, study: DecompositionStudy, policies: Sequence[Policy], seed: int) -> None:

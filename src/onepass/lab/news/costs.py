@@ -1,4 +1,4 @@
-"""Costs of the first days of a news site: click rates of the bandit without a service, with one change at a time.
+"""Causes of the losses in the first days of a news site: click rates of the bandit, with one change at a time.
 
     python -m onepass.lab.news.costs --seeds 10
 

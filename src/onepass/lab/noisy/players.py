@@ -52,7 +52,7 @@ class Units(NamedTuple):
 class Rescaled:
     """Player that gets the rewards (reward - offset) / unit.
 
-    Rewards are clipped before, to a range three times as long as that of the world.
+    Before that, rewards are clipped to a range three times as long as the range of the world's rewards.
     """
 
     hindsight = True
@@ -76,11 +76,11 @@ class Rescaled:
 
 
 class ContextFree(SequentialPlayer):
-    """Bandit of arms alone, with the pooled deviation s of rewards from their arms' means.
+    """Player that ignores contexts, and estimates the standard deviation s of rewards from all arms together.
 
-    Each arm is played once first. UCB plays the largest mean + width s sqrt(log(t) / n). Thompson sampling plays the
-    largest draw of mean + s T / sqrt(n), where T has Student's distribution with t - K degrees of freedom: the variance
-    is not known.
+    Each of the K arms is played once first. In round t, UCB plays the arm with the largest mean + width s sqrt(log(t) /
+    n), where n is the number of plays of the arm. Thompson sampling plays the arm with the largest draw of mean + s T /
+    sqrt(n), where T has Student's distribution with t - K degrees of freedom, because the variance is not known.
     """
 
     hindsight = False
@@ -151,7 +151,7 @@ def linear_bandit(
 
 
 def ranged_vowpal_wabbit(*, dim: int, arms: int, seed: int, units: Units, options: str, rate: float) -> Rescaled:
-    """Make Vowpal Wabbit with one setting, on rewards in [0, 1]."""
+    """Make a player with Vowpal Wabbit at one setting, on rewards scaled to [0, 1]."""
     player = vowpal_wabbit(dim=dim, arms=arms, seed=seed, options=options, rate=rate)
     return Rescaled(player, units, units.low, units.high - units.low)
 
@@ -162,12 +162,12 @@ def raw_forest(*, dim: int, arms: int, seed: int, units: Units, **sizes: Any) ->
 
 
 def ranged_gittins(*, dim: int, arms: int, seed: int, units: Units) -> Rescaled:
-    """Make the engine of `gittins`, on rewards in [0, 1]."""
+    """Make a player with the engine of `gittins`, on rewards scaled to [0, 1]."""
     return Rescaled(Gittins(arms, seed), units, units.low, units.high - units.low)
 
 
 def linear_policy(group: str, recipe: str, exploration: float, reg: float) -> Policy:
-    """Return a linear bandit with one setting."""
+    """Return the policy of a linear bandit at one setting, for a study."""
     params = {"recipe": recipe, "exploration": exploration, "reg": reg}
     name = f"{recipe} {exploration:g}/{reg:g}" if exploration else f"{group} {reg:g}"
     return Policy(name, linear_bandit, params, group, tuned=False)

@@ -1,6 +1,6 @@
 """Games over an interval of actions: buyers with logistic demand, and regression sets.
 
-buyers        P(a sale) = sigmoid(2.5 + u^T x - v(x) price),  v(x) = .15 exp(v^T x),  x ~ N(0, I_3), |u| = 1, |v| = .25
+buyers        P(a sale) = sigmoid(2.5 + u^T x - b(x) price),  b(x) = .15 exp(v^T x),  x ~ N(0, I_3), |u| = 1, |v| = .25
 regression    reward = 1 - |action - y| / range of y, y unknown
 """
 
@@ -45,7 +45,7 @@ class Game(NamedTuple):
 
 
 def buyers(seed: int, rounds: int) -> Game:
-    """Return a game of prices; the tastes of buyers are the seed's."""
+    """Return a game of prices, in which the seed determines the tastes of the buyers."""
     rng = np.random.default_rng([seed, 7])
     taste, haste = rng.normal(size=COLUMNS), rng.normal(size=COLUMNS)
     rows = rng.normal(size=(rounds, COLUMNS))

@@ -49,13 +49,11 @@ class Step(NamedTuple):
 
     Parameters
     ----------
-    name : the month or week.
-    log : interactions of known users with arms, in the problem's numbering.
-    everyone : interactions of all users with arms; users without features have numbers below UNKNOWN.
-    items : arm of every interaction with an arm (m,), also of unknown users.
-    users : known users with interactions (n,).
-    relevant : arms of each of these users, an empty set if none of the items is an arm.
-    cold : arms of each user without features, likewise.
+    name : the month or week. log : interactions of known users with arms, in the problem's numbering. everyone :
+    interactions of all users with arms; users without features have numbers below UNKNOWN. items : arm of every
+    interaction with an arm (m,), also of unknown users. users : known users with interactions (n,). relevant : arms of
+    each of these users, an empty set if none of the items is an arm. cold : arms of each user without features, as in
+    `relevant`.
     """
 
     name: str
@@ -214,8 +212,8 @@ def _make_step(name: str, log: Interactions, people: np.ndarray) -> Step:
 def metrics(recommended: Sequence[int], relevant: set[int], k: int = 10) -> tuple[float, float, float]:
     """Return Hit@k, NDCG@k and MRR@k of one list, best first; all are zero without a hit.
 
-    hit = 1 if any of the first k is relevant; ndcg = sum over the hits of 1 / log2(1 + place), divided by the sum for
-    min(k, |relevant|) hits in a row; mrr = 1 / place of the first hit.
+    hit = 1 if any of the first k is relevant; ndcg = sum over the hits of 1 / log2(1 + rank), divided by the sum for
+    min(k, |relevant|) hits at the first ranks; mrr = 1 / rank of the first hit.
 
     >>> metrics([7, 3, 9], {3, 5})[0::2]
     (1.0, 0.5)

@@ -42,11 +42,12 @@ class Recommender(Policy):
     tuned : bool, default True
         False if tuning skips the policy.
     factors : int, default None
-        Number of features of users and arms. None takes the study's.
+        Number of features of users and arms. By default that of the study.
     arms : int, default None
-        Number of arms, the most frequent ones. None takes all arms of the study.
+        Number of arms, of which the most frequent are taken. By default all arms of the study.
     batch : int, default None
-        Largest number of rows of an arm in one call of `learn`; 1 learns row by row. None sets no limit.
+        Largest number of rows of an arm in one call of `learn`. With 1, rows are learned one by one. By default there
+        is no limit.
     """
 
     factors: int | None = None
@@ -68,8 +69,10 @@ class Recommender(Policy):
 def PSILinUCBFull(*, dim: Any, rank: int, reg: float = 1.0, exploration: float = 0.1, seed: int = 0) -> Bandit:
     """Return a bandit with projector splitting per arm on all products of user and arm features (Shustova et al.).
 
-    dim: (d_u, d_a), the numbers of user and of arm features, or d_u alone; rank: rank of each arm's sketch; reg: ridge
-    penalty; exploration: multiplier of the width.
+    - dim: (d_u, d_a), the numbers of user and of arm features, or d_u alone.
+    - rank: rank of each arm's sketch.
+    - reg: ridge penalty.
+    - exploration: multiplier of the width.
     """
     left, right = dim if isinstance(dim, tuple) else (dim, 1)
     product = OuterProduct(left=left, right=right, reduce=False)
@@ -78,7 +81,7 @@ def PSILinUCBFull(*, dim: Any, rank: int, reg: float = 1.0, exploration: float =
 
 
 class LinUCBFull:
-    """Exact models per arm in the full d_u d_a dimensions, a root of d x d numbers each (Shustova et al., LinUCB).
+    """LinUCB of Shustova et al.: an exact model per arm on all d = d_u d_a products of user and arm features.
 
     Parameters
     ----------
@@ -203,13 +206,13 @@ class ItemModelsPolicy:
 
 
 class ItemHeadsPolicy(ItemModelsPolicy):
-    """`ItemHeads` on users' features, which learns what `ItemModelsPolicy` does."""
+    """Policy of `ItemHeads` on the features of users, which learns the same rows as `ItemModelsPolicy`."""
 
     recipe = staticmethod(ItemHeads)
 
 
 class Visitors(NamedTuple):
-    """Users by their numbers, and times in seconds: the contexts of `RecommenderPolicy`.
+    """Contexts of `RecommenderPolicy`: numbers of users, and times in seconds.
 
     Parameters
     ----------
@@ -222,7 +225,7 @@ class Visitors(NamedTuple):
 
 
 class RecommenderPolicy:
-    """`onepass.Recommender`, which needs no features: it learns what all users took, and when."""
+    """Policy of `onepass.Recommender`, which needs no features, and learns which items users took and when."""
 
     def __init__(self, *, dim: Any, seed: int = 0) -> None:
         self.recommender = onepass.Recommender(seed=seed)
@@ -274,7 +277,7 @@ class SVDScores:
 class Popularity:
     """Policy that recommends the arms with most interactions so far, also of cold users; ties go to the first arm.
 
-    Interactions count half after `half_life` others; None counts all of them alike.
+    An interaction counts half after `half_life` others. Without a half-life all interactions have the same weight.
     """
 
     def __init__(self, *, dim: Any, seed: int = 0, half_life: float | None = None) -> None:

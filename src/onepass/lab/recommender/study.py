@@ -2,7 +2,7 @@
 
 A round is a step, a month or a week; trial.py defines the metrics.
 
-Users without features ("cold") have rows of their own in the results. There, every model takes them for the mean user
+Users without features ("cold") have rows of their own in the results. There, every model treats them as the mean user
 of the warm-up. The row of `Popularity` shows the other way to serve them. Models learn from known users alone.
 """
 

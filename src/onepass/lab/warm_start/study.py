@@ -37,7 +37,7 @@ class Start:
 
 @dataclass(frozen=True)
 class WarmStartStudy:
-    """Study of warm starts; `loses` says that losses are counted, and not rewards."""
+    """Study of warm starts. If `loses` is True, losses are counted and not rewards."""
 
     name: str
     description: str

@@ -1,7 +1,7 @@
-"""Worlds of warm starts: data sets with a log, prompts with a log, and news sites with sisters.
+"""Problems for warm starts: data sets with a log, prompts with a log, and a news site with sister sites.
 
-A world gives a bandit that has learned nothing (`cold`), sources of earlier knowledge by name (`source`), and plays a
-bandit (`play`), which returns its earnings in every round.
+Each class has `cold`, which returns a bandit that has learned nothing, `source`, which returns earlier knowledge by
+name, and `play`, which plays a bandit and returns its earnings in every round.
 """
 
 from collections.abc import Sequence
@@ -108,9 +108,11 @@ class PromptWorld:
 
 
 class SiteWorld:
-    """News site that opens when SISTERS others have been there for THEIRS requests each. A seed is a family of sites.
+    """New news site whose sister sites have already answered requests.
 
-    A share COMMON of the variance of all effects is the same at every site.
+    There are SISTERS = 19 other sites, with THEIRS = 500 requests each. All sites of a seed are related: a share COMMON
+    = 0.8 of the variance of every effect (such as country or topic) is common to them, and the rest is drawn for each
+    site.
     """
 
     name = "news sites"
@@ -140,7 +142,7 @@ class SiteWorld:
 
 
 def _play_site(bandit: Bandit, site: Site, rounds: int) -> np.ndarray:
-    """Decide and learn requests of a site; return the click probabilities of the articles shown."""
+    """Let a bandit play the requests of a site, and return the click probabilities of the articles shown."""
     earned = np.empty(rounds)
     for t, request in zip(range(rounds), site.requests(), strict=False):
         earned[t] = _answer(bandit, request)

@@ -3,9 +3,9 @@
     an object is a namespace, "k": "v" the feature kv, a number k:value, true k, false and null nothing,
     an array of numbers is a namespace of its own whose features have no names, keys that begin with _ are no features
 
-The rules are those of its JSON parser (blank, tab, | and : become _), so both spellings of a decision give the same
-loss. A key with a blank is the exception: the parser keeps it, but text cannot contain it, so it is a different feature
-there.
+The rules are those of Vowpal Wabbit's JSON parser, in which blank, tab, | and : become _. So a decision has the same
+features in JSON and in text. A key with a blank is the exception: the parser keeps it, but text cannot contain it, so
+it is a different feature there.
 """
 
 from collections.abc import Iterable, Iterator

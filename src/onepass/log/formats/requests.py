@@ -127,8 +127,8 @@ def _is_row(value: Any) -> bool:
 def json_from_decision(decision: Decision) -> Any:
     """Return features as Vowpal Wabbit's JSON; features of other systems stay as they are.
 
-    Rows of numbers are arrays of a namespace `x`, arms without features have their index as one; names that are strings
-    are tags. Raises ValueError for features that JSON of this kind cannot hold.
+    Rows of numbers become arrays of a namespace `x`. Arms without features get their index as a feature. Names that are
+    strings become tags. Raises ValueError for features that JSON of this kind cannot hold.
     """
     contexts, names = decision.contexts, decision.offered
     count = next((len(one) for one in (decision.probabilities, names) if one is not None), None)

@@ -1,15 +1,15 @@
 """Text of Vowpal Wabbit: one decision a line (cb), or a block of lines that an empty line ends (cb_adf, ccb).
 
     2:-1:0.8 | user_a hour_9                    cb: action from 1 : cost : probability
-    shared |User id_a age:31                    cb_adf: the first part of the label is not looked at
+    shared |User id_a age:31                    cb_adf: the action in a label is ignored
     0:-1:0.8 |Action topic_sport
     |Action topic_news
     ccb shared |User id_a                       ccb: every slot says action from 0 : cost : probability, action : p, ...
     ccb action |Action x
     ccb slot 0:-1:0.9,1:0.1 0,1 |Slot size_large
 
-Costs are minus rewards. Text holds one probability a decision (all of them in ccb), no times, no models. An event's
-name is the tag, `'name`, of the first line.
+Costs are minus rewards. The text of a decision holds one probability (in ccb all of them), and neither time nor model.
+The id of a decision is the tag, `'name`, of the first line.
 """
 
 from collections.abc import Iterable, Iterator

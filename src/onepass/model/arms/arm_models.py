@@ -1,6 +1,6 @@
 """Models with parameters for each arm: disjoint (one design for each arm) and hybrid (a shared design as well).
 
-Arms are any hashable; they appear when they are added or learned from, and leave by `remove_arm`. Any arm may be
+Arms are any hashable values. They appear when they are added or learned from, and leave by `remove_arm`. Any arm may be
 offered. An arm that has never learned has no model and needs no memory; its prior has mean 0 and width sqrt(||x||^2 /
 reg). The mathematics is in per_arm.py.
 """
@@ -457,8 +457,8 @@ class ArmModels(Model):
         """Return the union of two models.
 
         Arms that only `other` has are copied bit for bit. For an arm of both models, the union is exact for `Ridge` and
-        `TruncatedRidge` on `Exact` designs. On sketches that can be merged, the proven error bounds add up. A hybrid
-        model is exact on `Exact` designs; with sketches no arm may be in both models.
+        `TruncatedRidge` on `Exact` designs. On sketches that can be merged, the error bound of the result is the sum of
+        both error bounds. A hybrid model is exact on `Exact` designs; with sketches no arm may be in both models.
 
         Parameters
         ----------

@@ -1,7 +1,7 @@
 """Merging of models per arm, and of single arms.
 
 An arm that only one of the two models knows is copied bit for bit; an arm of both is merged as in
-arena/arm_transfer.py. In a hybrid model arm a has given to the shared design
+arena/arm_transfer.py. In a hybrid model (per_arm.py), arm a has added to the shared design and its moment
 
     Z^T Z - B_a^T A_a^-1 B_a     and     Z^T r - B_a^T A_a^-1 b_a
 

@@ -1,14 +1,14 @@
 """Disjoint and hybrid models (Li, Chu, Langford and Schapire 2010), which `Bandit` accepts in place of an estimator.
 
     disjoint   r = x^T theta_a              A_a = reg I + sum of x x^T over the rows of arm a;  theta_a = A_a^-1 b_a
-    hybrid     r = x^T (beta + theta_a)     arms as above, and a shared design of the rows with the arms eliminated
+    hybrid     r = x^T (beta + theta_a)     arms as above, and a shared design from which theta_a is eliminated
 
 In a hybrid model, let B_a = sum of x x^T over arm a's rows seen so far. A row x adds sqrt(w) (x - B_a^T A_a^-1 x) with
 the target sqrt(w) (r - b_a^T A_a^-1 x), w = 1 / (1 + x^T A_a^-1 x), to the shared design; both priors are reg I. Then
 mean = z^T beta + b_a^T A_a^-1 x and width^2 = x^T A_a^-1 x + z^T A_0^-1 z with z = x - B_a^T A_a^-1 x. This is exactly
 the joint ridge regression, whatever the shared design, as long as the arms' designs are exact. Shustova et al. and Li
-et al. keep the same algebra as matrices; row by row it needs only `append` of a design. What a sketched arm truncates
-is lost to B_a.
+et al. use the same formulas with whole matrices. Row by row, only `append` of a design is needed. If an arm's design is
+a sketch, B_a also loses what the sketch truncates.
 """
 
 from collections.abc import Callable

@@ -1,11 +1,11 @@
-"""Weights of the features z in the score of one arm, or in the difference of two arms' scores, for models per arm.
+"""Weights theta and s of the features z of an arm, or of the difference of two arms, for models per arm.
 
 arm         theta_a,                             s_a = +-A_a^-1 z_a
 hybrid      shared: beta, h = A_0^-1 sum of +-(z_a - B_a^T A_a^-1 x_a);      arm: A_a^-1 (b_a - B_a beta),
             +-A_a^-1 x_a - A_a^-1 B_a h
 
-The mean is theta^T z and the squared width s^T z (model/weights.py); the sign is + for the first arm and - for the
-second.
+The mean is theta^T z and the squared width is s^T z (model/weights.py). A_a and b_a are the design and the moment of
+arm a, and per_arm.py defines the other symbols. The sign is + for the first arm and - for the second.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Averaged models of arms by name; an arm's models are in a slot, an index of the arrays."""
+"""Averaged models of named arms. The models of an arm are at an index of the arrays, called its slot."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -101,8 +101,10 @@ class Settings(NamedTuple):
 class Saved(NamedTuple):
     """Content of a model file.
 
-    mixture: the models, () before the first row; remaking: models that are being rebuilt, or (); names: the arms'
-    names; slots: the slot of each arm.
+    - mixture: the models, () before the first row.
+    - remaking: models that are being rebuilt, or ().
+    - names: the arms' names.
+    - slots: the slot of each arm.
     """
 
     mixture: Any
@@ -154,8 +156,8 @@ class ArmMixtures:
     def widen(self, fills: np.ndarray, sizes: np.ndarray) -> None:
         """Append columns to the rows of all models.
 
-        fills (n,): the value of each new column in all earlier rows; sizes (n,): the scale of its numbers, 0 for a 0/1
-        column.
+        `fills` (n,) is the value of each new column in all earlier rows. `sizes` (n,) is the scale of its numbers, 0
+        for a 0/1 column.
         """
         if self.remaking != ():
             self.remaking = widen(self.remaking, self.models, fills, sizes)
@@ -250,7 +252,8 @@ class ArmMixtures:
     def survey(self, rows: np.ndarray, slots: np.ndarray) -> tuple[np.ndarray, np.ndarray, float, int]:
         """Return means and widths (K,) of arms, the unit of widths, and the number of rows learned.
 
-        rows: (K, dim), or (1, dim) if all arms have the same row; slots (K,): the arms' slots.
+        - rows: (K, dim), or (1, dim) if all arms have the same row.
+        - slots (K,): the arms' slots.
         """
         if self.models == ():
             return np.zeros(slots.size), np.ones(slots.size), 0.0, 0
@@ -299,7 +302,8 @@ class ArmMixtures:
 def _fits(found: Saved, begun: Any, landmarks: int) -> bool:
     """Return True if the content of a file is consistent.
 
-    begun: models of the right width that have learned nothing; landmarks: the largest number of landmarks allowed.
+    - begun: models of the right width that have learned nothing.
+    - landmarks: the largest number of landmarks allowed.
     """
     slots = found.slots[found.slots != NEVER].tolist()
     few = len(found.names) == len(found.slots) and len(set(slots)) == len(slots) and min(slots, default=0) >= 0

@@ -5,9 +5,9 @@ With features phi_mj and parameters theta_mj of model m for column j, mean and w
     mean    = mu + tail + sum_m w_m (sum_j (theta_mj - mu tau_mj) phi_mj)
     width^2 = sum_m v_m cut_m^2 sum_j phi_mj (P_m phi_m)_j
 
-cut_m is the factor of widths of model m, reduced by the arm's rows (mixture.py has the other symbols). Column j has a
-feature in every model with weight; for wide rows the feature is a coordinate on the span Q. All kernel features
-together are one term.
+cut_m is the factor of the widths of model m, reduced by the arm's rows. mixture.py defines the other symbols. Every
+model with weight has one feature for column j. For wide rows, features are coordinates on the span Q (span.py). All
+kernel features together are one term.
 """
 
 from collections.abc import Iterable
@@ -57,8 +57,11 @@ def sides_of(
 ) -> list[list[Side]]:
     """Return the attributions of the first `count` of two arms.
 
-    rows: a row (d,) for each arm; slots: the arms' slots; names: the columns' names. The squared width of the second
-    arm gets a minus sign, because attributions explain a difference of two scores.
+    - rows: a row (d,) for each arm.
+    - slots: the arms' slots.
+    - names: the columns' names.
+
+    The squared width of the second arm gets a minus sign, because attributions explain a difference of two scores.
     """
     each = zip(rows, slots, (1.0, -1.0)[:count], strict=False)
     return [[side(state, x, slot, sign, names)] for x, slot, sign in each]
@@ -67,7 +70,10 @@ def sides_of(
 def side(state: Mixture, x: np.ndarray, slot: int, sign: float, names: tuple[str, ...]) -> Side:
     """Return the attribution of one arm's mean and squared width to the columns.
 
-    x (d,): the row; slot: the arm's slot; sign: 1 or -1, the factor of the squared width; names: the columns' names.
+    - x (d,): the row.
+    - slot: the arm's slot.
+    - sign: 1 or -1, the factor of the squared width.
+    - names: the columns' names.
     """
     dim = x.size
     means, squares, slopes = np.zeros(dim + 2), np.zeros(dim + 2), np.zeros((2, dim + 2))

@@ -2,10 +2,10 @@
 
 Every arm has a few ridge regressions, on the columns (for records see columns.py) and on features of a kernel (view.py,
 regression.py). They are weighted by how well they have predicted (mixture.py). Widths are in units of the residuals
-(rewards.py). docs/recommended_measured.md shows what each part contributes. A round costs n^2 / 2 for the widths of an
-arm, with n = landmarks + dim + 1 summed over the models with weight, and n^2 of every model to learn. For more than 300
-columns, span.py and sketches.py describe the models and their cost. remake.py describes when the feature maps of the
-models ("views") are rebuilt.
+(rewards.py). docs/recommended_measured.md shows what each part contributes. Each model has n = landmarks + dim + 1
+features. A decision costs n^2 / 2 for each arm and each model with weight, and a reward costs n^2 for each model. For
+more than 300 columns, span.py and sketches.py describe the models and their cost. remake.py describes when the feature
+maps of the models ("views") are rebuilt.
 """
 
 from collections.abc import Callable, Hashable, Mapping

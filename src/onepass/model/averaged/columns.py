@@ -2,12 +2,12 @@
 
 The numbers of a row are
 
-    row[column of the term's place] = its number        1 for a name, 34 for {"age": 34}; a missing term has
-    fill = 0 for a name, the mean of the numbers learned so far for a number
+    row[column of a term] = its number       1 for a name, 34 for {"age": 34}
+    a term that is missing has its fill value: 0 for a name, the mean of the numbers learned so far for a number
 
-The dictionary is that of `Records`: a term has a place once it is learned, and then a column; terms beyond its size
-share the last places by a hash. Models may have learned rows without a column. These rows had the fill value there, so
-a model with a new column is exactly what it would have been with the column from the start (new_columns.py).
+The columns are those of `Records`: a term gets a column when it is first learned, and terms beyond the size of the
+dictionary share the last columns by a hash. Earlier rows did not have the column. They count as if they had its fill
+value, so a model with a new column equals a model that had the column from the start (new_columns.py).
 """
 
 from itertools import pairwise
@@ -26,8 +26,8 @@ WIDTH = 256  # of the dictionary: with 150 landmarks an arm then takes 1.6 MB
 class Columns:
     """Map from records to rows with a column for every term learned.
 
-    records: the dictionary of terms, which grows as it learns; places: the dictionary index of each column, in the
-    order in which the columns were created.
+    - records: the dictionary of terms, which grows as it learns.
+    - places: the dictionary index of each column, in the order in which the columns were created.
     """
 
     def __init__(self, records: Records, places: list[int]) -> None:

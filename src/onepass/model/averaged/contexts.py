@@ -61,8 +61,9 @@ class Contexts(ABC):
     def evidence(self, given: Sequence[Any], i: int, rows: np.ndarray, places: np.ndarray, names: list[Any]) -> Any:
         """Return the part of decision i's record from which its context can be learned later.
 
-        given: the contexts of all decisions; rows: the row or rows of decision i; places (k,), names: indices and names
-        of the k arms chosen.
+        - given: the contexts of all decisions.
+        - rows: the row or rows of decision i.
+        - places (k,), names: indices and names of the k arms chosen.
         """
 
     @abstractmethod
@@ -112,7 +113,8 @@ class Contexts(ABC):
 class RowContexts(Contexts):
     """Contexts that are rows of numbers.
 
-    width: number of columns, 0 if the first row learned decides it; most: the largest number of columns allowed.
+    - width: number of columns, 0 if the first row learned decides it.
+    - most: the largest number of columns allowed.
     """
 
     model = "rows"

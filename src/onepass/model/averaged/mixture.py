@@ -3,32 +3,36 @@
 Model m has the residuals e with squared widths h. Its loss l_m and weight w_m, and the mean and the width of arm a, are
 
     l_m = n/2 log(S_m) + H_m / 2,   S_m = sum of e^2 / (1 + h),   H_m = sum of log(1 + h)
-    w_m ~ pi_m exp(-TRUST l_m), below FEW of the largest: 0;   v: w of those above BELIEVED of the largest alone
+    w_m ~ pi_m exp(-TRUST l_m),   0 if below FEW times the largest;   v: w, but 0 if below BELIEVED times the largest
     mean_a = mu + sum_m w_m phi_m^T (theta_ma - mu tau_ma) + tail_a,   sigma = sum_m w_m sqrt(S_m / n)
     width_a^2 = sum_m v_m stretch_m^2 / (1 / h_ma + ANYWHERE n_a / ||phi||^2),   h_ma = phi^T P_ma phi
 
 The loss l is minus the log marginal likelihood of a Gaussian linear model with unknown noise. The weights w are
 exponential weights of a tenth of it (TRUST), because no model is right. The prior weight pi_m is 1, or HUMBLE for the
 models that explain little: columns with heavy penalties, and a constant alone. They are for rewards that are mostly
-noise. With full weight they would be a trap: a constant explores nothing, and the rows that would show that the context
-matters never come.
+noise. With full weight, a constant could win early. It explores nothing, so the rows that would show that the context
+matters would never come.
 
 mu is the mean of unknown arms (rewards.py), which may change. Therefore tau is learned beside theta, on the constant
 target 1 by the same gain. Up to clipping, means are then those of a model whose prior mean has always been the present
 mu. tail_a is the mean of what clipping removed from an arm's rewards, as far as such rewards recur (rare_rewards.py).
 
-Every model learns from every reward of the arm that was played. A width is reduced as if each of the arm's n_a rows had
-told a little about every direction: a direction that was not met in many rows is not worth as many again. Widths are
-multiplied by sigma, but at least by SHARE D (rewards.py), because even without residuals an untried arm is unknown.
+Here n is the number of rewards, phi_m are the features of model m, theta_ma its parameter for arm a, P_ma its inverse
+matrix (regression.py), and stretch_m its factor of widths. Every model learns from every reward of the arm that was
+played. The term ANYWHERE n_a reduces a width as if each of the arm's n_a rows had told a little about every direction,
+so an arm with many rows is not explored again in every direction that these rows lack. Widths are multiplied by sigma,
+but at least by SHARE D, with the unit D of rewards (rewards.py), because an untried arm is unknown even if all
+residuals are 0.
 
 After 1, 2, 4, ..., 256 rows the feature maps, called views (view.py), are rebuilt from all rows so far, which are then
-learned again, a slice with every new row (remake.py); later they stay. For rows of more than 300 columns the views use
-coordinates on a span (span.py). If over 90% of the entries are zeros, every arm instead has one model on its own sketch
-(sketches.py).
+learned again, a slice with every new row (remake.py); after that they stay the same. For rows of more than 300 columns
+the views use coordinates on a span (span.py). If over 90% of the entries are zeros, every arm instead has one model on
+its own sketch (sketches.py).
 
-The change alarm uses g <- max(0, g + min(e^2 / ((1 + h) sigma^2), 20) - 2) of the best model without drift, and 0 while
-recent rewards are not clearly worse than all rewards. Above `alarm_threshold` everything except the views is forgotten.
-A drifting model is believed soon after a change. Its errors are small again, and would hide the change from the alarm.
+The change alarm is a CUSUM, g <- max(0, g + min(e^2 / ((1 + h) sigma^2), 20) - 2), with the residuals of the best model
+without drift. g stays 0 while recent rewards are not clearly worse than all rewards. If g exceeds `alarm_threshold`,
+everything except the views is forgotten. Models with drift are not used for the alarm, because their errors become
+small again soon after a change.
 """
 
 from typing import NamedTuple
@@ -110,7 +114,7 @@ RANKED_MODEL = 6  # the first to go where memory is short
 
 
 class Mixture(NamedTuple):
-    """State of M models for every arm; arms live in slots.
+    """State of M models for every arm. The data of an arm are at an index of the arrays, its slot.
 
     - views: three maps from a row to features.
     - plan (M, 3): each model's view, its first feature there, and its number of features (0 if the model is not used).
@@ -153,7 +157,7 @@ class Mixture(NamedTuple):
 
 @compiled
 def asked(plan, sketched, m):
-    """Return True if model m is used; sketched: True if arms have sketches.
+    """Return True if model m is used. `sketched` is True if arms have sketches.
 
     It takes the plan and not the whole state, because every array of an argument costs time in each call.
     """
@@ -221,7 +225,7 @@ def unit_of(state, w):
 
 @compiled
 def kept_of(drift, last, now):
-    """Return the factor by which an arm's information has decayed from round `last` to round `now`."""
+    """Return the factor by which an arm's data have decayed from round `last` to round `now`, under this `drift`."""
     return (1.0 - drift) ** (now - last) if drift > 0.0 and last != NEVER else 1.0
 
 
@@ -229,8 +233,8 @@ def kept_of(drift, last, now):
 def cut(square, norm, learned):
     """Return the squared width h = `square`, reduced as the arm learns rows.
 
-    learned: number of rows of the arm; norm: ||phi||^2 of the features phi, above 0. Every row counts as a little
-    information on all directions.
+    `learned` is the number of rows of the arm, and `norm` is ||phi||^2 of the features phi, above 0. Every row counts
+    as a little information on all directions.
     """
     return square / (1.0 + ANYWHERE * learned * square / norm)
 
@@ -250,9 +254,9 @@ def places_of(state, slots):
 
 @compiled
 def counts_as_unknown(state, slot, arms):
-    """Return True if the arm in a slot counts as unknown since its rewards say little.
+    """Return True if an arm counts as unknown, because all its few rewards are equal (rare_rewards.py).
 
-    arms: number of arms with rows.
+    `slot` is the arm's slot, and `arms` the number of arms with rows.
     """
     alike, learned = state.early[slot, ALIKE], state.learned[slot]
     return has_many_values(state.rewards) and says_little(alike, learned, state.counts[KNOWN], arms)
@@ -429,7 +433,7 @@ def forget(state):
 def take(state, x, slot, reward, alarm_threshold):
     """Learn one row x (d,) with its reward for the arm in a slot, and test for an alarm.
 
-    alarm_threshold: level of the change statistic at which everything is forgotten; 0: never.
+    `alarm_threshold` is the value of the change statistic g above which everything is forgotten, or 0 for never.
     """
     now = state.counts[CLOCK]
     if now < state.rows.shape[0]:
@@ -459,7 +463,7 @@ def learn_again(state, first, last):
 def begun_mixture(dim: int, room: int, reg: float) -> Mixture:
     """Return a mixture that has learned nothing and uses no model yet.
 
-    dim: number of columns; room: number of first rows to store; reg: ridge penalty.
+    `dim` is the number of columns, `room` the number of first rows to store, and `reg` the ridge penalty.
     """
     count = len(MODELS)
     return Mixture(
@@ -546,7 +550,8 @@ def grown(state: Mixture, slots: int) -> Mixture:
 def consistent(state: Mixture, begun: Mixture, arms: int) -> bool:
     """Return True if the shapes and counters of a loaded state are consistent.
 
-    begun: a state of the right width that has learned nothing; arms: number of slots that must exist.
+    - begun: a state of the right width that has learned nothing.
+    - arms: number of slots that must exist.
     """
     dim = begun.rows.shape[1]
     flat = ("plan", "settings", "scores", "counts", "suspicion", "arms", "gains")

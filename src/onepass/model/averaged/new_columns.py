@@ -1,12 +1,13 @@
-"""New columns in the rows of averaged models, where all earlier rows had the fill value; predicted means stay.
+"""New columns in the rows of averaged models, which keep their predicted means.
 
     z = clip((x - fill) / size, +-3), for a name 0 or 3; landmarks have z = 0 there
     P -> [P  0; 0  I / reg],   theta -> [theta, 0]                  exactly, for phi was 0 in the new columns
     a constant's feature 1 / sqrt(d + 1) shrinks by s = sqrt((d + 1) / (d' + 1)):  theta_c / s, row and column P_c / s
 
-Means stay as they were. Widths, whose prior and reduction are in units of ||phi||, shrink with the constant. When the
-views are rebuilt (mixture.py), units become those of the rows. Rows are never wide here, because dictionaries of more
-than 300 terms are learned by an `InteractionModel` (auto.py).
+P is the inverse matrix and theta the parameter of a model, and d' is the new number of columns. All earlier rows count
+as if they had the fill value in a new column. Means stay as they were. Widths, whose prior and reduction are in units
+of ||phi||, shrink with the constant. When the views are rebuilt (mixture.py), units become those of the rows. Rows are
+never wide here, because dictionaries of more than 300 terms are learned by an `InteractionModel` (auto.py).
 """
 
 import numpy as np
@@ -21,8 +22,8 @@ from onepass.model.averaged.view import CLIP, View
 def widened(state: Mixture, fills: np.ndarray, sizes: np.ndarray) -> Mixture:
     """Return the state with n columns appended to its rows.
 
-    fills (n,): the value of each new column in all earlier rows; sizes (n,): the scale of its numbers, 0 for a 0/1
-    column.
+    `fills` (n,) is the value of each new column in all earlier rows. `sizes` (n,) is the scale of its numbers, 0 for a
+    0/1 column.
     """
     standard, raw, ranked = (wider(view, fills, sizes) for view in state.views)
     views = standard, raw, ranked
@@ -64,7 +65,8 @@ def wider_theta(theta: np.ndarray, count: int, grown: np.float32) -> np.ndarray:
 def wider_inverse(inverse: np.ndarray, n: int, count: int, grown: np.float32, reg: float) -> np.ndarray:
     """Return inverses with `count` features inserted before the constant, each with entry 1 / reg.
 
-    inverse (slots, n (n + 1) / 2): lower triangles, row by row; grown: factor of the constant's row and column.
+    - inverse (slots, n (n + 1) / 2): lower triangles, row by row.
+    - grown: factor of the constant's row and column.
     """
     slots, same = len(inverse), length(n - 1)
     out = np.zeros((slots, length(n + count)), np.float32)
@@ -80,9 +82,8 @@ def wider_inverse(inverse: np.ndarray, n: int, count: int, grown: np.float32, re
 def wider(view: View, fills: np.ndarray, sizes: np.ndarray) -> View:
     """Return a view with n columns appended.
 
-    fills (n,): the value of each new column in all earlier rows; sizes (n,): the scale of its numbers, 0 for a 0/1
-    column.
-    The raw view uses the common unit of its columns in place of sizes.
+    `fills` (n,) is the value of each new column in all earlier rows. `sizes` (n,) is the scale of its numbers, 0 for a
+    0/1 column. The raw view uses the common unit of its columns in place of sizes.
     """
     count, (before, knots) = len(fills), view.knots.shape
     names, common = sizes == 0.0, view.unit.max(initial=0.0)

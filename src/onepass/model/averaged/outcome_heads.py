@@ -7,10 +7,11 @@
 
 With b_j = sum of y_j phi this is theta_jm = P_m b_j: ridge regression on the design of the reward. The models are those
 on standardized columns whose inverse forgets nothing ("linear", "linear 1", "linear 10", "linear 100" and "constant").
-The mixture clips rewards and weighs models by them; outcomes have their own weights and are not clipped. An outcome
-takes n numbers for a model and arm to store, and n to predict; a model takes n^2 / 2 to learn all outcomes together.
-After an alarm the parameters stay. When the views are rebuilt, the first rows are learned again from a buffer. Rows
-that are wide and sparse have no such model: the mean of each arm is used.
+The mixture clips rewards and weighs models by their errors on them. Outcomes have their own weights, and are not
+clipped. For each outcome, a model of an arm with n features stores n numbers and takes n steps to predict. It takes n^2
+/ 2 steps to learn all outcomes together. After a change alarm, the parameters of outcomes stay. When the views are
+rebuilt, the first rows are learned again from a buffer. For rows that are wide and sparse there is no such model, and
+the mean outcome of each arm is used.
 """
 
 from typing import Any, NamedTuple

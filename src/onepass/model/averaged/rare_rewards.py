@@ -1,4 +1,4 @@
-"""Rewards that are rare and large: what clipping removed is kept by size, and counts as far as such rewards recur.
+"""Rare and large rewards: the parts that clipping removed are summed by size, and count if such rewards recur.
 
     size of a reward: the smallest k with |r - m| <= 3 D 8^k, at most 12
     tail_a = T |T| / (n_a sum |c|),  T = sum of c over sizes 1 .. k,  k: the largest that RECURS n_a rewards reach,
@@ -6,14 +6,15 @@
     clip_a = 3 D 8^k,  k: the largest that LEARNED_FROM rewards of the arm reach, and a share of OFTEN
 
 c is what clipping removed from a reward of the arm, by the reward's size; n_a is the number of rows that the arm has
-learned; m and D are explained in rewards.py. The tail is added to the mean that the arm's models predict. A mean of
-clipped rewards plus the mean of what was removed is the mean of all, so clipping loses nothing that recurs. An outlier
-counts while the arm has at most 1 / RECURS rows, and no longer: tails are made of counts and sums, and nothing of an
-outlier stays in the models. Negative tails need more evidence, because an arm that seems bad is not played again, and
-nothing would correct it. |T| / sum |c| is 1 if all that was removed has one sign, and small if tails are symmetric.
+learned; m and D are explained in rewards.py. The tail is added to the mean that the arm's models predict. The mean of
+clipped rewards plus the mean of the removed parts is the mean of all rewards, so clipping loses nothing that recurs. A
+single outlier counts only while the arm has at most 1 / RECURS rows. After that it has no influence, because tails are
+computed from counts and sums, and the models never saw the removed part. Negative tails need more evidence, because an
+arm that seems bad is not played again, and nothing would correct it. |T| / sum |c| is 1 if all that was removed has one
+sign, and small if tails are symmetric.
 
-An arm whose rewards are all equal, among rewards that are not, may be one that pays rarely. Until it has MANY_ALIKE
-rows it is treated as if it had learned nothing.
+An arm whose own rewards are all equal, while other arms' rewards vary, may be one that pays rarely. Until it has
+MANY_ALIKE rows it is treated as if it had learned nothing.
 """
 
 from onepass.foundation.generic import compiled
@@ -32,8 +33,9 @@ COUNTS, SUMS, LENGTHS = range(3)  # rows of an arm's tails, (3, SIZES)
 def note_size(tails, reward, middle, most, learned):
     """Count a reward by its size, and return the size and the clip for this arm.
 
-    tails (3, SIZES): the arm's statistics, updated in place; middle: the rewards' median; most: the basic clip, 0 for
-    none; learned: rows of the arm. A reward of size k deviates from the median by more than 8^(k - 1) basic clips.
+    `tails` (3, SIZES) are the arm's statistics, which are updated in place. `middle` is the median of the rewards,
+    `most` the basic clip (0 for none), and `learned` the number of rows of the arm. A reward of size k deviates from
+    the median by more than 8^(k - 1) basic clips.
     """
     if most == 0.0:
         return 0, 0.0
@@ -62,7 +64,7 @@ def add_cut(tails, size, cut):
 def tail_of(tails, learned):
     """Return the mean of what clipping removed from an arm's rewards, 0 unless such rewards recur.
 
-    tails (3, SIZES): the arm's statistics of clipped rewards; learned: rows of the arm.
+    `tails` (3, SIZES) are the arm's statistics of clipped rewards, and `learned` is its number of rows.
     """
     above = 0.0
     for k in range(SIZES, 0, -1):
@@ -78,6 +80,8 @@ def tail_of(tails, learned):
 def says_little(alike, learned, known, arms):
     """Return True if an arm counts as unknown, since its few rewards were all equal.
 
-    alike: number of equal first rewards; learned: rows of the arm; known: rows of all `arms` arms together.
+    - alike: number of equal first rewards.
+    - learned: rows of the arm.
+    - known: rows of all `arms` arms together.
     """
     return learned <= alike and learned < min(MANY_ALIKE, known / (ROOM * arms))

@@ -7,9 +7,9 @@
         P <- f P + (1 - f) I / reg,  theta <- sqrt(f) theta,  tau <- sqrt(f) tau
 
 With drift = 0, P^-1 = reg I + sum of phi phi^T. With drift above 0 the parameter is a stationary Gaussian process with
-prior N(0, I / reg) at all times, and this is its Kalman filter: what gets no more data is forgotten, down to the prior.
-P is symmetric: its lower triangle is stored, row after row, in float32. The cost is O(n^2) for n features. Functions
-take the arm's own theta and tau (n,) and inverse (n (n + 1) / 2,); `learn` changes them in place.
+prior N(0, I / reg) at all times, and this is its Kalman filter: a direction without new data is forgotten and returns
+to the prior. P is symmetric: its lower triangle is stored, row after row, in float32. The cost is O(n^2) for n
+features. Functions take the arm's own theta and tau (n,) and inverse (n (n + 1) / 2,); `learn` changes them in place.
 """
 
 import numpy as np
@@ -36,8 +36,10 @@ def unknown(phi, reg):
 def guess(theta, tau, phi, kept, level):
     """Return sqrt(kept) phi^T (theta - level tau), the predicted reward less `level`.
 
-    theta, tau (n,): parameters for the rewards and for the constant target 1; phi (n,): features; kept: factor by which
-    the arm's information has decayed; level: the mean of an unknown arm.
+    - theta, tau (n,): parameters for the rewards and for the constant target 1.
+    - phi (n,): features.
+    - kept: factor by which the arm's information has decayed.
+    - level: the mean of an unknown arm.
     """
     mean, share = np.float32(0.0), np.float32(0.0)
     for j in range(phi.size):
@@ -50,8 +52,9 @@ def guess(theta, tau, phi, kept, level):
 def look(inverse, phi, kept, reg):
     """Return the squared width h = kept phi^T P phi + (1 - kept) phi^T phi / reg.
 
-    inverse: lower triangle of P, row by row; phi (n,): features; kept: factor by which the arm's information has
-    decayed.
+    - inverse: lower triangle of P, row by row.
+    - phi (n,): features.
+    - kept: factor by which the arm's information has decayed.
     """
     quadratic, place = np.float32(0.0), 0
     for j in range(phi.size):
@@ -82,9 +85,12 @@ def begin(theta, tau, inverse, reg):
 def learn(theta, tau, inverse, phi, kept, reg, reward, level, bound):
     """Learn one reward in place, and return the clipped residual, the squared width and the amount clipped.
 
-    theta, tau (n,): parameters for the rewards and for the constant target 1; inverse: lower triangle of P; phi (n,):
-    features; kept: factor by which the arm's information has decayed; level: the mean of an unknown arm; bound: clip of
-    the residual in units of sqrt(1 + h), 0 for none.
+    - theta, tau (n,): parameters for the rewards and for the constant target 1.
+    - inverse: lower triangle of P.
+    - phi (n,): features.
+    - kept: factor by which the arm's information has decayed.
+    - level: the mean of an unknown arm.
+    - bound: clip of the residual in units of sqrt(1 + h), 0 for none.
     """
     n, place, mean, known, square = phi.size, 0, np.float32(0.0), np.float32(0.0), np.float32(0.0)
     f, g, shrunk = np.float32(kept), np.float32((1.0 - kept) / reg), np.float32(np.sqrt(kept))

@@ -1,13 +1,14 @@
-"""Rebuilding of the views from the first rows, which are then learned again, a slice of the work with every new row.
+"""Rebuilding of the views (view.py) from the first rows, which are then learned again, in small steps.
 
     scales of n = 1, 2, 4, ..., warm_up rows;  directions, FOLD rows at a time, of wide ones;  landmarks, view by view;
     models, fewer where memory is short;  the rows so far and those that came since, in their order
 
-Until all rows have been learned again, the bandit decides by its present models; then the new ones take their place at
-once. A slice ends once its steps have cost WORK, measured by sizes of arrays and never by time, so a replay is exact.
-With fewer than AT_LEAST rows everything is done at once. Unfinished work is part of the state (`Remaking`). It is
-copied and saved, gets new columns, and forgets arms together with the models. Rows that come after the warm-up are
-stored meanwhile, up to SPARE of them; if that is not enough, the rest of the work is done at once.
+Every new row does a slice of this work. Until all rows have been learned again, the bandit decides by its present
+models. Then the new models replace them at once. A slice ends once its cost exceeds WORK. The cost is computed from
+sizes of arrays and not from time, so a replay is exact. With fewer than AT_LEAST rows everything is done at once.
+Unfinished work is part of the state (`Remaking`). It is copied and saved, gets new columns, and forgets arms together
+with the models. Rows that come after the warm-up are stored meanwhile, up to SPARE of them; if that is not enough, the
+rest of the work is done at once.
 """
 
 from typing import Any, NamedTuple
@@ -111,7 +112,7 @@ def is_due(seen: int, warm_up: int) -> bool:
 
 
 def begun_remaking(begun: Mixture) -> Remaking:
-    """Return a rebuilding of which no step is done; begun: a mixture of the right width that has learned nothing."""
+    """Return a rebuilding before its first step. `begun` is a mixture of the right width that has learned nothing."""
     same = {name: getattr(begun, name) for name in FIELDS}
     return Remaking(
         progress=zeros(KEPT + 1, dtype=np.int64), fold=zeros(0, begun.rows.shape[1]), added=zeros(2, 0), **same
@@ -129,8 +130,8 @@ def start(state: Mixture, landmarks: int) -> Remaking:
 def scaled(rows: np.ndarray, landmarks: int, across: int, kept: int, added: np.ndarray) -> Remaking:
     """Return a rebuilding whose views have the scales of rows (n, d), and no landmarks.
 
-    landmarks, across, kept: largest numbers of landmarks, of directions and of rows of a sketch; added (2, n): fills
-    and scales of columns that were created meanwhile.
+    - landmarks, across, kept: largest numbers of landmarks, of directions and of rows of a sketch.
+    - added (2, n): fills and scales of columns that were created meanwhile.
     """
     bare = begun_remaking(begun_mixture(rows.shape[1], 0, 1.0))
     bare.progress[:] = len(rows), VIEWS_MADE if kept else STANDARD, 0, 0, landmarks, across, kept
@@ -260,8 +261,9 @@ def orders(seed: int, count: int) -> list[np.ndarray]:
 def with_models(state: Mixture, remaking: Remaking, arms: int, memory: float) -> Remaking:
     """Return the rebuilding with models that have learned nothing.
 
-    arms: number of known arms; memory: largest memory of their models in bytes. If the models are too large, the ranked
-    view is left out; if that does not suffice, the rebuilding starts again with half the landmarks and directions.
+    `arms` is the number of known arms, and `memory` the largest memory of their models in bytes. If the models are too
+    large, the ranked view is left out; if that does not suffice, the rebuilding starts again with half the landmarks
+    and directions.
     """
     count, _, _, _, size, across, kept = remaking.progress.tolist()
     views, rows = remaking.views, state.rows[:count]
@@ -297,10 +299,10 @@ def with_models(state: Mixture, remaking: Remaking, arms: int, memory: float) ->
 
 
 def widen(remaking: Remaking, state: Mixture, fills: np.ndarray, sizes: np.ndarray) -> Remaking:
-    """Return the rebuilding with n columns appended; state: the mixture before it has these columns.
+    """Return the rebuilding with n columns appended. `state` is the mixture before it has these columns.
 
-    fills (n,): the value of each new column in all earlier rows; sizes (n,): the scale of its numbers, 0 for a 0/1
-    column.
+    `fills` (n,) is the value of each new column in all earlier rows. `sizes` (n,) is the scale of its numbers, 0 for a
+    0/1 column.
     """
     if remaking.progress[STAGE] < LEARNING:
         return remaking._replace(added=np.hstack([remaking.added, np.stack([fills, sizes])]))
@@ -309,19 +311,19 @@ def widen(remaking: Remaking, state: Mixture, fills: np.ndarray, sizes: np.ndarr
 
 
 def grow(remaking: Remaking, state: Mixture, slots: int) -> Remaking:
-    """Return the rebuilding with room for `slots` arms; state: the mixture whose views are rebuilt."""
+    """Return the rebuilding with room for `slots` arms. `state` is the mixture whose views are rebuilt."""
     begun = remaking.progress[STAGE] == LEARNING
     return parted(grown(joined(state, remaking), slots), remaking) if begun else remaking
 
 
 def drop(remaking: Remaking, state: Mixture, slot: int) -> None:
-    """Forget the arm in a slot of the rebuilt models; state: the mixture whose views are rebuilt."""
+    """Forget the arm in a slot of the rebuilt models. `state` is the mixture whose views are rebuilt."""
     if remaking.progress[STAGE] == LEARNING:
         erase(joined(state, remaking), slot)
 
 
 def drop_all(remaking: Remaking, state: Mixture) -> None:
-    """Forget all arms of the rebuilt models, after an alarm; state: the mixture whose views are rebuilt."""
+    """Forget all arms of the rebuilt models after an alarm. `state` is the mixture whose views are rebuilt."""
     if remaking.progress[STAGE] == LEARNING:
         forget(joined(state, remaking))
 
@@ -332,8 +334,9 @@ def drop_all(remaking: Remaking, state: Mixture) -> None:
 def remaking_fits(remaking: Remaking, state: Mixture, begun: Mixture, arms: int, landmarks: int) -> bool:
     """Return True if a loaded rebuilding is consistent with its mixture `state`.
 
-    begun: a mixture of the right width that has learned nothing; arms: number of slots that must exist; landmarks: the
-    largest number of landmarks allowed.
+    - begun: a mixture of the right width that has learned nothing.
+    - arms: number of slots that must exist.
+    - landmarks: the largest number of landmarks allowed.
     """
     dim, clock, template = begun.rows.shape[1], int(state.counts[CLOCK]), begun_remaking(begun)
     if any(

@@ -1,13 +1,19 @@
 """The unit of rewards, and the mean assumed for an arm without data.
 
-    m = median(r),   D = median of the non-zero |r - m|        over the last 1,024 rewards; where all are alike D stays
-    mu = min(r, 0) while all rewards are the same r;  the smaller one of two (clicks, right and wrong), the commonest of
-         the first three values, while at most a share of OTHERS of the rewards is neither;  else 0 if half of the arms'
-         first five rewards are 0;  else the mean over arms of the mean of their first five, held within m +- OUTSIDE D
+    m = median(r),   D = median of the non-zero |r - m|        over the last 1,024 rewards;  D stays if all are equal
 
-D leaves out zeros, so that it is 1 for clicks, however rare they are, and clicks are not clipped. mu is the mean of an
-unknown arm. It is a mean over arms, not over rounds, because mostly good arms are played and unknown arms would seem as
-good. It lies within m +- OUTSIDE D, so that an outlier among the first rewards does not count for unknown arms.
+mu is the first of these that applies:
+
+- min(r, 0), while all rewards are the same r
+- the smaller of two values, such as 0 and 1 for clicks, while nearly all rewards are one of the two
+- 0, if half of the arms' first five rewards are 0
+- the mean over arms of the mean of their first five rewards, clipped to m +- OUTSIDE D
+
+D is the unit of rewards. It leaves out deviations of 0, so that it is 1 for clicks, however rare they are, and clicks
+are not clipped. mu is the mean that is assumed for an unknown arm. It is a mean over arms and not over rounds, because
+good arms are played more often, and unknown arms need not be as good. The clipping limits the effect of an outlier
+among the first rewards. The two values are the commonest of the first three different ones, and at most a share OTHERS
+of the rewards may differ from both.
 """
 
 from typing import NamedTuple
@@ -37,8 +43,9 @@ CANDIDATES = 3  # values among which are the two
 class Rewards(NamedTuple):
     """Running statistics of all rewards.
 
-    window (1,024,): the last rewards; numbers (13,): count, sum, sum of squares, recent mean, median, spread (median
-    absolute deviation without zeros), mean over arms, the first three different values, and the count of each.
+    - window (1,024,): the last rewards.
+    - numbers (13,): count, sum, sum of squares, recent mean, median, spread (median absolute deviation without zeros),
+      mean over arms, the first three different values, and the count of each.
     """
 
     window: np.ndarray
@@ -79,7 +86,8 @@ def paid(rewards, reward):
 def note_early(rewards, early, slot, reward):
     """Store a reward if it is among the first five of its arm, and update the mean of an unknown arm.
 
-    early (slots, 7): first rewards, their count, and the number of equal first rewards, per arm; slot: the arm's slot.
+    - early (slots, 7): first rewards, their count, and the number of equal first rewards, per arm.
+    - slot: the arm's slot.
     """
     numbers, own = rewards.numbers, early[slot]
     if own[ALIKE] == own[COUNTED] or own[ALIKE] > FIRST_REWARDS:

@@ -3,10 +3,10 @@
     h = phi^T A^-1 phi,  e = r - phi^T theta, clipped at bound sqrt(1 + h),  theta <- theta + A^-1 phi e / (1 + h)
     A <- A + phi phi^T, cut to `size` directions whenever there are 2 size,  A = reg I, theta = 0 at first
 
-phi = [scale (x - center) unit, 1 / sqrt(d + 1)] = s - m with s sparse, as in the raw view (view.py). The model is exact
-while an arm has fewer than 2 size rows. Half of what is cut is added to the ridge (RFD: design/frequent_directions.py).
-A prediction costs 2 size products for each non-zero of s, and (2 size)^2, for an arm, because Q m and theta^T m are
-stored; learning costs O(size d) for one arm.
+phi = [scale (x - center) unit, 1 / sqrt(d + 1)] are the features of the raw view (view.py). They are s - m with a
+sparse s and a constant m. The model is exact while an arm has fewer than 2 size rows. Half of what is cut is added to
+the ridge (RFD: design/frequent_directions.py). A prediction costs 2 size products for each non-zero of s, and (2
+size)^2, for an arm, because Q m and theta^T m are stored; learning costs O(size d) for one arm.
 """
 
 from typing import NamedTuple
@@ -65,7 +65,8 @@ def bytes_of_sketch(dim: int, size: int) -> int:
 def sketches_fit(sketches: Sketches, known: np.ndarray, dim: int) -> bool:
     """Return True if loaded shapes and counters are consistent.
 
-    known (slots,): True for slots whose arms have learned; dim: number of columns.
+    - known (slots,): True for slots whose arms have learned.
+    - dim: number of columns.
     """
     capacity = sketches.root.shape[1]
     begun = no_sketches(len(known), dim, capacity // 2)

@@ -1,13 +1,15 @@
 """Representation of wide rows by few coordinates, along the main directions of the first rows.
 
     z -> [Q^T z, 0, rest(z)],   a landmark s -> [Q^T s, rest(s), 0],   rest(z) = sqrt(||z||^2 - ||Q^T z||^2)
-    Q (d, r): r main directions of the first rows Z (n, d); of FOLD rows at a time, C <- S Q^T of C and these rows:
-    [C; Z'] [C; Z']^T = V S^2 V^T,  S Q^T = V^T [C; Z'],  cut to the r largest
+
+Q (d, r) holds r main directions of the first rows. They are computed from FOLD rows Z' at a time: C <- S Q^T, where
+
+    [C; Z'] [C; Z']^T = V S^2 V^T,   S Q^T = V^T [C; Z'],   cut to the r largest singular values S
 
 z is a row scaled by its view (view.py). Products with vectors in the span of Q are exact; distances to landmarks are
 exact if the two remainders are orthogonal. Models are regressions on Q^T z and the kernel features, so directions
-outside those of the first rows are not learned (docs/recommended.md shows the cost). z(x) = z(0) + sum over x_j != 0 of
-(z_j(x_j) - z_j(0)) takes O(r) for each column that is not zero, and O(d) to find these.
+outside those of the first rows are not learned (docs/recommended.md shows what this costs). The coordinates are
+computed from z(0) and the columns x_j != 0 alone, in O(r) for each of them, and O(d) to find them.
 """
 
 from typing import NamedTuple
@@ -30,8 +32,8 @@ ROUNDING = 1e-8  # of the largest eigenvalue of Z Z^T: directions below it are n
 class Span(NamedTuple):
     """Span of the main directions of wide rows.
 
-    basis (d, r): orthonormal columns Q, with r = 0 if rows are used as they are; origin (r + 1,): Q^T z0 and ||z0||^2,
-    with z0 the scaled row of zeros.
+    - basis (d, r): orthonormal columns Q, with r = 0 if rows are used as they are.
+    - origin (r + 1,): Q^T z0 and ||z0||^2, with z0 the scaled row of zeros.
     """
 
     basis: np.ndarray
@@ -78,7 +80,7 @@ def landmarks_on(span: Span, z: np.ndarray) -> np.ndarray:
 def place(span, moved, square):
     """Return the coordinates (r + 2,) of a row on the span, in float32: Q^T z, 0, and the length of z outside the span.
 
-    moved (d,): the scaled row z less the scaled row of zeros; square: ||z||^2.
+    `moved` (d,) is the scaled row z minus the scaled row of zeros, and `square` is ||z||^2.
     """
     basis, origin = span.basis, span.origin
     dim, count, filled, inside = basis.shape[0], basis.shape[1], 0, 0.0

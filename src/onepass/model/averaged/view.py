@@ -5,11 +5,12 @@
     ranked     z = clip((s - mean s) / deviation s, +-3)         s: normal scores of ranks, linear between the knots
     phi(x) = [L^-1 k(z), scale z, 1 / sqrt(d + 1)],   k_i = exp(-||z - s_i||^2 / (2 w^2)),   L L^T = k(S, S)
 
-For wide rows, z and S are coordinates on a span of the first rows (span.py), and the ranked view is not made. Means,
+For wide rows, z and S are coordinates on a span of the first rows (span.py), and there is no ranked view. Means,
 deviations, scales, landmarks S (random rows) and w^2 = WIDTH median ||z - z'||^2 come from the present rows. The
 columns and the constant together have a mean square of about 1, like the kernel features, so that neither needs its own
-penalty. A constant column has z_j = 0. Normal scores are Phi^-1 of a value's middle rank, so the result does not change
-if a column is transformed by a growing function, as suits amounts and counts with long tails.
+penalty. A constant column has z_j = 0. The normal score of a value is Phi^-1 of its rank. So the result does not change
+if a column is transformed by a growing function, which suits amounts and counts with long tails. s_i are the landmarks
+in S, and w is the kernel width.
 """
 
 from typing import NamedTuple
@@ -36,10 +37,12 @@ KNOTS = 64  # of a ranked column, at most: 256 rows say no more
 class View(NamedTuple):
     """Map from a row to features: the scaled row, and kernel values at landmarks.
 
-    center, unit (d,): scaling z = (x - center) unit; numbers (3,): clip of z, scale of the linear features, and 1 / (2
-    w^2) for a Gaussian kernel of width w; landmarks (N, d), or (N, r + 2) on a span of r directions; half (N, N): the
-    inverse of the landmarks' Cholesky factor; knots, heights (d, Q): the ranked view's piecewise linear functions, one
-    per column, and Q = 0 in other views; span: the main directions of wide rows.
+    - center, unit (d,): scaling z = (x - center) unit.
+    - numbers (3,): clip of z, scale of the linear features, and 1 / (2 w^2) for a Gaussian kernel of width w.
+    - landmarks (N, d), or (N, r + 2) on a span of r directions.
+    - half (N, N): the inverse of the landmarks' Cholesky factor.
+    - knots, heights (d, Q): the ranked view's piecewise linear functions, one per column, and Q = 0 in other views.
+    - span: the main directions of wide rows.
     """
 
     center: np.ndarray
@@ -70,7 +73,10 @@ def between(x, knots, heights):
 
 @compiled
 def seen(view, x):
-    """Return the scaled and clipped row z (d,); for wide rows, its coordinates on the span of r directions (r + 2,)."""
+    """Return the scaled and clipped row z (d,).
+
+    For wide rows it is the coordinates (r + 2,) on the span of r directions.
+    """
     z, limit = np.zeros(x.size, np.float32), view.numbers[0]
     if view.knots.shape[1] > 0:
         for j in range(x.size):
@@ -173,7 +179,8 @@ def raw_alone(rows: np.ndarray) -> tuple[View, View, View]:
 def rank_columns(view: View, rows: np.ndarray, varies: np.ndarray, first: int) -> tuple[View, np.ndarray]:
     """Return the ranked view extended by AT_ONCE columns from `first` on, and their scores (n, AT_ONCE).
 
-    rows (n, d): the rows to rank; varies (d,): False for constant columns, which get score 0.
+    - rows (n, d): the rows to rank.
+    - varies (d,): False for constant columns, which get score 0.
     """
     block = slice(first, first + AT_ONCE)
     z, knots, heights = ranked(rows[:, block].T, varies[block])

@@ -1,12 +1,12 @@
-"""Model with one design for all arms and one head for each arm: its own right-hand side b_a.
+"""Model with one design for all arms, and one right-hand side b_a for each arm, called its head.
 
     A = reg I + sum over rows of z z^T,   b_a = sum over the rows of arm a of reward z,   mean_a = z^T A^-1 b_a
 
-A row says something about every arm: its reward about the arm that was taken, and 0 about all others. The mean is
+Every row counts for all arms: with its reward for the arm that was taken, and with 0 for all others. The mean is
 therefore the expected reward from an arm that somebody else chooses, such as the share of visits in which a user takes
 an item. It suits logs of what was taken, in which not taking an item is weak evidence against it. If the bandit itself
-chooses the arms, an arm that was not chosen says nothing, and `ArmModels` is right. n arms take n D numbers and one
-design. A row costs one append and O(D), whatever is forgotten.
+chooses the arms, an arm that was not chosen is no evidence, and `ArmModels` is the right model. n arms with rows of D
+numbers take n D numbers and one design. A row costs one append and O(D), with or without forgetting.
 """
 
 from collections.abc import Callable, Hashable

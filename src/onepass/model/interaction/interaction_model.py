@@ -64,16 +64,18 @@ class InteractionModel(Model):
     Parameters
     ----------
     context : Records, default None
-        Feature map of requests; a copy learns further. None means 256 places with standardized numbers.
+        Feature map of requests. The model learns with a copy of it. The default has 256 columns and standardizes
+        numbers.
     item : Records, default None
-        Feature map of arms; a copy learns further. None means 256 places, and 16 bands for each number.
+        Feature map of arms. The model learns with a copy of it. The default has 256 columns, and 16 bands for each
+        number.
     recent : int, default 1000
         Number of arms, at least 1, for which the model also keeps how good the arm is beyond its features. These are
         the arms learned last.
     dim : int, default None
-        Number of columns if requests are rows. None allows any.
+        Number of columns if requests are rows. By default any number.
     arms : sequence of hashable, default ()
-        Names on offer if a decision names none. The name is then the arm's only feature.
+        Names of the arms that are offered if a decision names none. The name is then the arm's only feature.
 
     Raises
     ------

@@ -2,7 +2,7 @@
 
 The mean reward of user u for item a and its width are
 
-    mean = w_00 + sum_i u_i w_i0 + sum_j a_j w_0j + sum_ij u_i a_j w_ij + o        u: user, a: item, o: the item's own
+    mean = w_00 + sum_i u_i w_i0 + sum_j a_j w_0j + sum_ij u_i a_j w_ij + o     u: user, a: item, o: effect of the item
     width^2 = the same sum of squared inputs times the variance p of each weight
 
 A pair's weight and variance are in a table at (1 + place of i, 1 + place of j), with index 0 for the constant, so a

@@ -21,7 +21,7 @@ class SavedArms(NamedTuple):
 
 
 class RecentArms:
-    """Places of the most recently learned arms, at most `size`; a further arm replaces the one learned longest ago."""
+    """Indices of the most recently learned arms, at most `size`. A further arm replaces the one learned longest ago."""
 
     def __init__(self, size: int, saved: SavedArms | None = None) -> None:
         self._size = size
@@ -57,7 +57,7 @@ class RecentArms:
         return place
 
     def remove(self, name: Any, state: InteractionState) -> None:
-        """Forget an arm; the arm in the last place moves to its place."""
+        """Forget an arm. The arm with the last index gets the index that becomes free."""
         place, last = self._places.pop(name), len(self._places)
         for other, held in self._places.items():
             if held == last:

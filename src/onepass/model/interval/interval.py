@@ -25,16 +25,17 @@ class Interval:
     Parameters
     ----------
     low : float
-        Smallest action; above 0 if `log`.
+        Smallest action, which is above 0 if `log` is True.
     high : float
         Largest action, above `low`.
     log : bool, default False
-        True if actions act by their ratio: cells have equal length in the logarithm of the action, as prices ask for.
+        True if the logarithm of the action is the natural scale, as for prices. Actions are then evenly spaced in the
+        logarithm.
     demand : bool, default False
         True if the action is a price and the reward is (action - cost) y, with y = 1 for a sale and 0 for none, or a
         share between them. The model then learns the probability of a sale, which falls as the price rises.
     cost : float, default 0.0
-        Cost of one sale, below `low`. It may differ between decisions. Only for `demand`.
+        Cost of one sale, below `low`. It may differ between decisions, and is used only with `demand`.
 
     Raises
     ------
@@ -124,7 +125,7 @@ class Interval:
         return min(max(math.exp(value) if self.log else value, self.low), self.high)
 
     def density(self, action: float, probability: float) -> float:
-        """Return the density at an action, per unit of the action, if its cell has a probability.
+        """Return the probability density at an action, per unit of the action, from the probability of its cell.
 
         Parameters
         ----------
@@ -143,7 +144,7 @@ class Interval:
 
     @property
     def half_width(self) -> float:
-        """Half of a cell's length on the scale."""
+        """Half the length of a cell, one of 64 equal parts of the scale."""
         first, last = self.scale_range
         return (last - first) / (2.0 * CELLS)
 
@@ -174,12 +175,12 @@ class Interval:
 
 
 def has_facts(arm: Any) -> bool:
-    """Return True if the record of an arm is that of an action in an interval."""
+    """Return True if the record of an arm describes an action in an interval."""
     return isinstance(arm, Mapping) and not FACTS.symmetric_difference(arm)
 
 
 def interval_of(arm: Any, identity: Any) -> tuple[float, Interval]:
-    """Return the action and the interval in the record of an arm; ValueError for another arm."""
+    """Return the action and the interval in the record of an arm. Raises ValueError for another kind of arm."""
     if not has_facts(arm):
         raise ValueError(f"decision {quote(identity)} must be one over an interval of actions")
     interval = Interval(arm["low"], arm["high"], bool(arm["log"]), bool(arm["demand"]), arm["cost"])

@@ -1,14 +1,14 @@
 """Model of rewards over an interval of actions: prices, bids, doses.
 
     E[reward | context, action] = g(x, t)                              t: position of the action on the scale, [0, 1]
-    E[reward | context, price]  = (price - cost) sigmoid(2 - 4 t + g)  demand, made to fall in the price
+    E[reward | context, price]  = (price - cost) sigmoid(2 - 4 t + g)  if `demand`; made to fall in the price
 
 g is a posterior on splines of t times columns of the context (posterior.py). A decision is made over 64 cells of equal
 length. The rule gives each cell a probability P, and the action is uniform in the cell that was drawn, on the scale:
 
     density = P(cell) 64 / (high - low)     per unit of the action;  P(cell) 64 / (action log(high / low)) if log
 
-The record holds the action, its density and half the cell's length, among the features of the arm chosen.
+The decision's record holds the action, its density and half the cell's length among the features of the chosen arm.
 """
 
 from collections.abc import Sequence
@@ -48,8 +48,8 @@ ROUNDING = 1e-9  # of a demand that is computed from a reward
 class Columns:
     """Map from records to rows of numbers: a constant, and a column for every term learned.
 
-    records: the dictionary of terms, which grows as it learns; places: the dictionary index of each column but the
-    first. A term that a record lacks is 0, which is the mean of a standardized number.
+    `records` is the dictionary of terms, which grows as it learns. `places` holds the dictionary index of each column
+    except the first. A term that a record lacks is 0, which is the mean of a standardized number.
     """
 
     def __init__(self, records: Records, places: list[int]) -> None:
@@ -84,9 +84,11 @@ class Columns:
 
 
 class Cells(NamedTuple):
-    """K actions: their interval, actions (K,), psi (K, 8), log odds of demand before learning (K,).
+    """K actions of an interval with their spline features.
 
-    grid: True if these are the interval's cells in order; facts: what a record keeps of the interval.
+    `actions` (K,) are the actions, `psi` (K, 8) their spline functions (splines.py), and `odds` (K,) the log odds of a
+    sale before learning. `grid` is True if the actions are the centres of the interval's cells in order. `facts` is the
+    part of the interval that a record holds.
     """
 
     interval: Interval
@@ -98,14 +100,14 @@ class Cells(NamedTuple):
 
 
 def cells_of(interval: Interval, positions: np.ndarray, actions: Sequence[float], grid: bool) -> Cells:
-    """Return actions as cells."""
+    """Return the `Cells` of actions at the given positions."""
     facts = {name: float(value) for name, value in interval.params().items()} | {"half_width": interval.half_width}
     return Cells(interval, np.array(actions), smooth_functions(positions), SURE - 2.0 * SURE * positions, grid, facts)
 
 
 @lru_cache(maxsize=64)
 def grid_of(interval: Interval) -> Cells:
-    """Return the centres of an interval's cells."""
+    """Return the `Cells` of the centres of an interval's 64 cells."""
     return cells_of(interval, POSITIONS, [interval.action(t) for t in POSITIONS.tolist()], True)
 
 
@@ -120,9 +122,10 @@ class IntervalModel(Model):
     Parameters
     ----------
     interval : Interval
-        The actions. Those that decisions are given may differ from it in their cost alone.
+        The interval of actions. Decisions may be given the same interval with another cost, but no other interval.
     context : Records, default None
-        Feature map of contexts; a copy learns further. None means 32 places with standardized numbers.
+        Feature map of contexts. The model learns with a copy of it. The default has 32 columns and standardizes
+        numbers.
 
     Raises
     ------
@@ -133,7 +136,7 @@ class IntervalModel(Model):
     -----
     The reward is a linear function of splines, smoothed by a prior on second differences. The strengths of the prior
     are chosen by their evidence. Cost for p columns and d = 8 p: a decision O(d^2), a reward O(d^2), and O(d^3)
-    whenever the rows have grown by an eighth. Memory: 16 d^2 bytes.
+    whenever the rows have grown by an eighth. The memory is 16 d^2 bytes.
 
     Examples
     --------
@@ -380,7 +383,7 @@ class IntervalModel(Model):
 
 
 def _multiplier(rule: Rule) -> float:
-    """Return the multiplier of deviations; Thompson sampling without a number takes that of `RULE`."""
+    """Return the multiplier of standard deviations; for Thompson sampling without a number it is that of `RULE`."""
     given = rule.exploration
     plain = isinstance(given, Thompson | SingleDrawThompson) and given.exploration is None
     return DEVIATIONS if plain else float(rule.strength.scale)
@@ -393,7 +396,7 @@ def _demand(values: np.ndarray, cells: Cells) -> np.ndarray:
 
 
 def _sales(reward: float, margin: float) -> float:
-    """Return the share of a sale that a reward stands for."""
+    """Return the number of sales, from 0 to 1, that a reward stands for: reward / margin."""
     y = reward / margin
     if not -ROUNDING <= y <= 1.0 + ROUNDING:
         raise ValueError(
@@ -404,7 +407,7 @@ def _sales(reward: float, margin: float) -> float:
 
 
 def _fits(saved: Learned, wanted: int) -> bool:
-    """Return True if the arrays of a file have shapes and numbers that can have been learned."""
+    """Return True if the arrays read from a file have valid shapes and numbers."""
     square, flat = (wanted, wanted), (wanted,)
     shapes = [part.shape for part in saved] == [square, flat, (3,), (3,), square, flat, (1,), (1,)]
     return shapes and bool(saved.noise[0] > 0.0) and SplinePosterior.allows(saved.choice)

@@ -4,15 +4,18 @@
     Lambda_0j^-1 = s^2 min(1, 1 / (l e_j)),   Lambda_ij^-1 = r^2 s^2 min(1, 1 / (16 l e_j))    e_j: penalty of psi_j
     log evidence = (log |Lambda| - log |A| - (n + 1) log sigma^2) / 2               sigma^2 integrated out
 
-s, r and l are chosen on grids, a step at a time, by the evidence: whenever the rows have grown by an eighth, all
-neighbours of the present choice are tried. Between these fits the inverse of A takes rank-one updates.
+Here x are the columns of the context, psi_j the splines of the position t (splines.py), y the rewards, sigma^2 the
+noise variance, and Lambda a diagonal prior precision with scale s, strength r of interactions and smoothness l. These
+three are chosen on grids by the evidence: whenever the number of rows has grown by an eighth, all neighbours of the
+present choice are tried. Between these fits, A^-1 is changed by rank-one updates.
 
 Demand, a probability P(y = 1) = 1 / (1 + exp(-g)), is learned by a Newton step for each row, on the working response:
 
     mu = sigmoid(eta),  w = mu (1 - mu),  y' = eta + (y - mu) / w,   eta = z^T theta        sigma = 1
-    Lambda_0j^-1 = min(s^2 / e_j, 1), 4 for the level and 1 for the slope;   Lambda_ij^-1 = r^2 min(1, 1 / (l e_j))
+    Lambda_0j^-1 = min(s^2 / e_j, 1), but 4 for the level (j = 1) and 1 for the slope (j = 2)
+    Lambda_ij^-1 = r^2 min(1, 1 / (l e_j))
 
-Cost: O(d^2) a row, d = 8 times the columns of x, and O(d^3) for every fit.
+A row costs O(d^2) and a fit O(d^3), where d is 8 times the number of columns of x.
 """
 
 import math
@@ -37,10 +40,12 @@ _trtri, _potrf, _trtrs = get_lapack_funcs(("trtri", "potrf", "trtrs"), (np.empty
 
 
 class Learned(NamedTuple):
-    """Everything that was learned.
+    """Arrays that a `SplinePosterior` has learned, with the symbols of the module.
 
-    gram (d, d), moment (d,): sums of w z z^T and w z y; tally (3,): rows, sum of y, sum of y^2; choice (3,): places on
-    the grids; inverse (d, d) = A^-1; theta (d,); noise (1,): sigma^2; due (1,): rows at which the next fit is made.
+    `gram` (d, d) and `moment` (d,) are the sums of w z z^T and of w z y. `tally` (3,) holds the number of rows, the sum
+    of y and the sum of y^2. `choice` (3,) are the indices of s, r and l on their grids. `inverse` (d, d) is A^-1,
+    `theta` (d,) the estimate, and `noise` (1,) is sigma^2. `due` (1,) is the number of rows at which the next fit is
+    made.
     """
 
     gram: np.ndarray
@@ -54,7 +59,11 @@ class Learned(NamedTuple):
 
 
 class Fit(NamedTuple):
-    """A fit: log evidence, lower root of A, root^-1 moment, and sigma^2."""
+    """Result of a fit.
+
+    `evidence` is the log evidence, `root` the lower Cholesky factor of A, `half` the vector root^-1 moment, and `noise`
+    is sigma^2.
+    """
 
     evidence: float
     root: np.ndarray
@@ -65,7 +74,8 @@ class Fit(NamedTuple):
 class SplinePosterior:
     """Posterior of g(x, t) for rewards, or for the log odds of demand.
 
-    columns: number of columns of x, the constant among them; demand: True to learn y in [0, 1] as probabilities.
+    `columns` is the number of columns of x, including the constant. `demand` is True to learn y in [0, 1] as
+    probabilities.
     """
 
     def __init__(self, columns: int, demand: bool) -> None:
@@ -85,11 +95,11 @@ class SplinePosterior:
 
     @property
     def state(self) -> Learned:
-        """The arrays as they are, not copies."""
+        """The learned arrays themselves, not copies."""
         return Learned(self.gram, self.moment, self.tally, self.choice, self.inverse, self.theta, self.noise, self.due)
 
     def restore(self, state: Learned) -> None:
-        """Take a state, whose arrays are then written to."""
+        """Continue from a state. Its arrays are changed by further learning."""
         self.columns = len(state.theta) // KEPT
         self._set(Learned(*(np.array(part) for part in state)))
 
@@ -104,7 +114,7 @@ class SplinePosterior:
     # ---- learning ----
 
     def prior_variances(self, choice: np.ndarray) -> np.ndarray:
-        """Return the diagonal (d,) of Lambda^-1 for places on the grids."""
+        """Return the diagonal (d,) of Lambda^-1 for the s, r and l with these indices on the grids."""
         scale, ratio, strength = (float(grid[place]) for grid, place in zip(GRIDS, choice.tolist(), strict=True))
         penalties = smooth_basis()[1]
         size = ratio if self.demand else ratio * scale
@@ -119,7 +129,7 @@ class SplinePosterior:
         return out.reshape(-1)
 
     def fit_of(self, choice: np.ndarray) -> Fit:
-        """Return the fit for places on the grids."""
+        """Return the fit for the s, r and l with these indices on the grids."""
         variances = self.prior_variances(choice)
         matrix = self.gram.copy()
         matrix.flat[:: len(matrix) + 1] += 1.0 / variances
@@ -157,7 +167,10 @@ class SplinePosterior:
         self.due = np.array([float(max(self.tally[0] + 1.0, int(self.tally[0] * GROWTH)))])
 
     def add_row(self, x: np.ndarray, psi: np.ndarray, y: float, offset: float = 0.0) -> None:
-        """Learn one row: x (columns,), psi (8,) at its action, y, and for demand the known part of its log odds."""
+        """Learn one row: x (columns,), psi (8,) at its action, and y.
+
+        For demand, `offset` is the part of the log odds that is known before learning.
+        """
         z = (x[:, None] * psi).reshape(-1)
         gain = self.inverse @ z
         eta, variance = float(z @ self.theta), float(z @ gain)
@@ -178,13 +191,13 @@ class SplinePosterior:
         self.inverse -= (gain / whole)[:, None] * gain
 
     def strengths(self) -> dict[str, float]:
-        """Return the strengths of the prior that were chosen."""
+        """Return the chosen s, r and l of the prior by name."""
         names = ("scale", "context", "penalty")
         return {name: float(grid[place]) for name, grid, place in zip(names, GRIDS, self.choice, strict=True)}
 
     @staticmethod
     def allows(choice: np.ndarray) -> bool:
-        """Return True if numbers are places on the grids."""
+        """Return True if the numbers are valid indices on the grids of s, r and l."""
         return all(0 <= place < len(grid) for place, grid in zip(choice.tolist(), GRIDS, strict=True))
 
     # ---- predictions ----

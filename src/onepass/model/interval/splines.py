@@ -1,8 +1,8 @@
 """Cubic B-splines on [0, 1] in a basis that makes the smoothness prior diagonal.
 
     s(t) = sum_k c_k B_k(t),   k = 1 .. 12, evenly spaced knots,   penalty |D c|^2, D: second differences
-    D^T D v = e G v,   G = integral of B B^T                       generalized eigenvectors v_1 .. v_8, e ascending
-    psi_j(t) = sum_k v_jk B_k(t):   psi_1 = 1,  psi_2 linear,  the others wiggle more and more
+    D^T D v = e G v,   G = integral of B B^T                       generalized eigenvectors v_1 .. v_8, by rising e
+    psi_j(t) = sum_k v_jk B_k(t):   psi_1 = 1,  psi_2 is linear,  the others oscillate more and more
 
 The psi are orthonormal on [0, 1], and the penalty of sum_j w_j psi_j is sum_j e_j w_j^2. The four functions with the
 largest e are left out: the prior all but forbids them. Source: P-splines, Eilers and Marx (1996); Demmler and Reinsch

@@ -6,8 +6,8 @@
     BKB      w = L^-T R R^T sum of z y      C = L^-T (I / reg - R R^T) L^-1          z = L^-1 k_U
 
 The mean comes from the points near x, and these points narrow the width, so their shares are mostly negative. Before
-the first play there is only the share of the prior. For two arms the width is that of f(x) - f(y). Points that lie
-close to each other may have large weights that cancel: read them together.
+the first play, the width has only the share of the prior. For two arms x and y, the width is that of f(x) - f(y).
+Points that lie close to each other may have large weights that cancel, so only their sum has a meaning.
 """
 
 from typing import NamedTuple

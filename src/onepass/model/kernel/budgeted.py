@@ -1,14 +1,14 @@
 """BKB (Calandriello et al., algorithm 1): GP-UCB on a dictionary S of played points.
 
-Points are drawn by their own posterior variances.
+The points of S are drawn with probabilities that grow with their posterior variances.
 
     z(x) = L^-1 k_S(x), L L^T = K_S        V = reg I + sum of z z^T over all plays = (R R^T)^-1        rows: z
     mean = z^T V^-1 sum of z y             sigma~^2 = (k(x, x) - z^T z) / reg + z^T V^-1 z
     S: every played point with probability 1 - (1 - p)^plays, p = min(1, oversampling sigma~^2)
 
-(k(x, x) - z^T z) / reg, the variance outside the span of S, keeps points far from S uncertain (no variance starvation).
-Calandriello et al.'s eq. 2 has no 1 / reg, their eq. 4 has: with it sigma^2 is the ridge leverage score that the proofs
-need.
+The term (k(x, x) - z^T z) / reg is the variance outside the span of S. It keeps points far from S uncertain, and so
+avoids variance starvation. Equation 2 of Calandriello et al. lacks the factor 1 / reg, and their equation 4 has it. It
+is needed so that sigma^2 is the ridge leverage score of the proofs.
 
 Lazy drawing: S is drawn again only when 1 + the sum of sigma~^2, over the plays since the last drawing whose point did
 not join, exceeds `staleness`. Until then these plays have not reduced any variance by more than that factor
@@ -20,7 +20,7 @@ share `redundancy`, is left out. With much noise that halves the dictionary (red
 Incremental drawing (a remark in section 3, and Calandriello, Lazaric and Valko 2017 for streams): a drawing keeps every
 copy of a point in S with probability p / p', where p' is its p before, and only the new play may be added. c copies, a
 binomial number, stand for the plays of a point. A play is then in S with the running minimum of p since it came, as if
-S were drawn from scratch, but it never comes back. Nothing is proved if plays depend on S, as they do here.
+S were drawn from scratch, but it never comes back. No theorem covers plays that depend on S, as they do here.
 """
 
 from dataclasses import asdict, dataclass

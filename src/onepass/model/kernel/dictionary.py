@@ -2,7 +2,8 @@
 
     z(x) = L^-1 k_S(x), L L^T = K_S        V = reg I + sum of z z^T over all plays = (R R^T)^-1        rows: z
 
-A point that joins gives z one more coordinate, and V a row and a column; a play is a rank-one step. Both take O(A m).
+S is the dictionary of m played points, and k_S and K_S are their kernel values. When a point joins S, z gets one more
+coordinate, and V one more row and column. A play is a rank-one step. With A arms, both take O(A m).
 """
 
 import numpy as np
@@ -103,7 +104,8 @@ def add_to_dictionary(state, row, place, reward, rest, reg):
 def count_play(state, stale, place, copies, chance):
     """Update the counters after a play; `stale` is the sum that decides when the dictionary is drawn again.
 
-    If the dictionary is drawn incrementally, `copies` and `chance` are those of the point.
+    If the dictionary is drawn incrementally, `copies` and `chance` are the point's number of copies and its
+    probability.
     """
     state.tally[STALE] += stale
     if state.copies.shape[0] > 0:

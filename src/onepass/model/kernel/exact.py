@@ -6,10 +6,10 @@ A play is one pass over u rows, for u distinct points.
     new point    w = R R^T k_U(x),                       covariance = k(x, table) - w^T rows,      R grows by a column
     replayed     w = (reg / n) R R^T e_j,                covariance = w^T rows,      R turns: n becomes n + 1
 
-Plays of one point are one row with less noise, so a round costs O(A u + u^2), not the O(A t) of one row a play
-(V = L^-1 K(X_t, A); the same posterior), and memory stops growing when new points stop. The root of the inverse keeps a
-replayed point's small covariance free of cancellation. The posterior is that of scikit-learn's GaussianProcessRegressor
-with alpha = reg, whose variance is reg times ours.
+Several plays of one point count as one row with less noise. So a round with A arms costs O(A u + u^2), and not O(A t)
+as with one row for each of t plays. The posterior is the same, and memory stops growing when no new points are played.
+The root of the inverse keeps a replayed point's small covariance free of cancellation. The posterior is that of
+scikit-learn's GaussianProcessRegressor with alpha = reg, whose variance is reg times ours.
 """
 
 from typing import Any, final

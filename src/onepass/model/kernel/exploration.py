@@ -1,4 +1,4 @@
-"""Exploration rules for kernel models, in standard deviations of the posterior: sqrt(reg) width, for any fitted reg."""
+"""Exploration rules for kernel models, whose multipliers count in posterior standard deviations, sqrt(reg) width."""
 
 from dataclasses import dataclass
 from functools import cache

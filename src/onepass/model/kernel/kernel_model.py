@@ -59,11 +59,11 @@ class KernelModel(Model):
         A fixed set of arms, known by their indices. The context is then None, and `learn` takes the arm. None means
         that arms change: a context is rows (K, dim), or (n, K, dim) for n decisions.
     kernel : Kernel, scikit-learn kernel or callable k(X, Y), default None
-        The kernel, see `onepass.features.kernels`. None takes Matern 5/2 with the median distance of the arms.
+        The kernel, see `onepass.features.kernels`. The default is Matern 5/2 with the median distance of the arms.
     reg : float, default 0.01
         Ridge lambda, above 0: the variance of the noise, if the kernel is the covariance of the function.
     budget : Budget, default None
-        Rules for a dictionary of some points. None keeps the exact posterior, on all points played.
+        Rules for a dictionary of some points. By default the posterior is exact, on all points played.
     normalize : bool, default None
         True centres and scales rewards by their running mean and deviation. None means True if `fit_after` is set.
     fit_after : int, default 0
@@ -156,9 +156,9 @@ class KernelModel(Model):
 
     @reading
     def effective_dimension(self) -> float:
-        """Return the effective dimension of the plays (Calandriello et al. eq. 5), or degrees of freedom.
+        """Return the effective dimension of the plays (Calandriello et al. eq. 5), also called degrees of freedom.
 
-        It is the sum over all plays of the present variance of their point.
+        It is the sum, over all plays, of the present posterior variance of the point played.
 
         Returns
         -------

@@ -4,9 +4,10 @@
     with probability 1 - delta, at all t <= T:      sigma^2 / a <= sigma~^2 <= a sigma^2 at every point
                                                     |S| <= 3 (1 + kappa^2 / reg) a qbar d_eff
 
-It holds if dictionaries are drawn again after every play, from scratch, and nothing is left out: staleness=1,
-redundancy=0, incremental=False. For the present dictionary, however it was made, `BKB.variance_factor` certifies the
-accuracy.
+sigma^2 is the exact variance, sigma~^2 that of BKB, S the dictionary, qbar the oversampling, T the number of rounds,
+and kappa^2 the largest k(x, x). The theorem holds if dictionaries are drawn again from scratch after every play, and no
+point is left out: staleness=1, redundancy=0, incremental=False. For the present dictionary, however it was made,
+`BKB.variance_factor` certifies the accuracy.
 """
 
 from math import log

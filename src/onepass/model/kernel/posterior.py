@@ -1,7 +1,7 @@
 """Contract of a kernel model's posterior: it learns plays of points in a table, and predicts at any rows.
 
-Subclasses implement the methods below and are not subclassed further. A posterior knows neither what arms are, nor
-where its kernel comes from; `KernelModel` does.
+Subclasses implement the methods below and are not subclassed further. A posterior only knows points. `KernelModel`
+translates arms to points and chooses the kernel.
 """
 
 from abc import ABC, abstractmethod

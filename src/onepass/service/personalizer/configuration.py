@@ -1,4 +1,4 @@
-"""The service configuration and the policy: a view of the settings of a loop.
+"""The service configuration and the policy of Personalizer's API, stored in the settings of a loop.
 
 | rewardWaitTime | reward.wait | explorationPercentage | the uniform_share of the exploration |
 | defaultReward | reward.default | modelExportFrequency | operation.publish |
@@ -36,7 +36,10 @@ FOR_EVER = -1
 
 
 class ServiceConfiguration(Body, frozen=True, kw_only=True):
-    """Configuration that a client sets; None leaves a value as it is."""
+    """Body of a request that sets Personalizer's service configuration.
+
+    Its fields are those of the API in snake case. A field that is None leaves the value as it is.
+    """
 
     reward_wait_time: str | None = None
     default_reward: float | None = None
@@ -52,7 +55,7 @@ class ServiceConfiguration(Body, frozen=True, kw_only=True):
 
 
 class PolicyContract(Body, frozen=True, kw_only=True):
-    """Learning settings."""
+    """Policy of Personalizer's API: its `name`, and its `arguments` in the syntax of Vowpal Wabbit."""
 
     name: str
     arguments: str

@@ -73,7 +73,7 @@ class PolicyRun:
 
 
 class PendingWeights:
-    """Decision that waits for its join, with each policy's probabilities."""
+    """Decision whose reward has not been joined yet, with each policy's probabilities."""
 
     def __init__(self, decision: Decision, chances: list[np.ndarray]):
         self.decision, self.chances = decision, chances

@@ -1,7 +1,7 @@
 """OpenAPI description of Personalizer's two dialects.
 
-The path names the loop, and the version v1.0. The later version stands in the query. If the key names the loop, the
-same paths begin with /personalizer.
+Paths begin with the name of the loop. Version v1.0 is part of the path, and the later version is a parameter of the
+query. If the key determines the loop, the same paths begin with /personalizer.
 """
 
 from collections.abc import Iterator

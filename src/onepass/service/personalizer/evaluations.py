@@ -44,7 +44,11 @@ TRIED = {  # explorations that are tried where a better policy is looked for
 
 
 class EvaluationContract(Body, frozen=True, kw_only=True):
-    """Request for an evaluation."""
+    """Body of a request for an offline evaluation.
+
+    `start_time` and `end_time` limit the decisions. `policies` are evaluated beside the standard ones. If
+    `enable_policy_optimization` is true, explorations of this package are tried as well.
+    """
 
     name: str
     start_time: str
@@ -249,7 +253,7 @@ def policy_summary(m: Moments, range: list[float], time: str) -> dict[str, Any]:
 
 
 def buckets(policy: dict[str, Any], begins: int, ends: int) -> dict[int, Moments]:
-    """Return the moments of every five minutes of a span of time, by the bucket's number."""
+    """Return the sums (`Moments`) of every five minutes of a span of time, by the bucket's number."""
     found = {int(number): Moments(**moments) for number, moments in policy["buckets"].items()}
     return {at: moments for at, moments in found.items() if begins // BUCKET <= at <= ends // BUCKET}
 

@@ -25,7 +25,7 @@ PERCENT = 100.0
 
 
 class FeatureImportance(Body, frozen=True, kw_only=True):
-    """Request for feature importances."""
+    """Body of a request for feature importances: a `name`, and the span of time from `start_time` to `end_time`."""
 
     name: str
     start_time: str
@@ -82,7 +82,7 @@ def feature_scores(loop: Loop, begins: int, ends: int) -> list[dict[str, Any]]:
 
 
 def sample_decisions(loop: Loop, begins: int, ends: int) -> list[Decision]:
-    """Return up to LOOKED decisions of a span of time, evenly spaced."""
+    """Return up to LOOKED (1,000) decisions of a span of time, evenly spaced."""
     kept, step, number = list[Decision](), 1, 0
     for record in loop.store.read(seq_before(loop.store, begins), None, ("decision",), loop.name):
         if record.time > ends or not loop.writer.is_alive():

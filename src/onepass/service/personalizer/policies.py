@@ -1,4 +1,4 @@
-"""Learning settings: Vowpal Wabbit's arguments, read by adapters/vowpal_wabbit.py, in the settings of a loop."""
+"""Policy of Personalizer's API: arguments of Vowpal Wabbit, converted to the exploration in the settings of a loop."""
 
 import json
 from typing import Any

@@ -1,6 +1,8 @@
 """Rank, reward and activate for one slot.
 
-    rank -> a decision of the loop      reward -> an outcome, once for every client request id      activate
+    rank      -> a decision of the loop
+    reward    -> an outcome, once for every client request id
+    activate  -> an activation of a deferred decision
 
 A request that is repeated with its event id gets the first answer again, also after a restart. An event without an id
 gets one that is computed from the client request id, if there is one, so a repeated call is the same event.
