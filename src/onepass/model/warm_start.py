@@ -13,8 +13,8 @@ and mislead about another. Models in which all arms share one parameter have one
 reward, so a misleading start is corrected in the start itself, too.
 
 n is the number of all rewards, and r the root mean square residual of the start over the rows that it learned. NOISE
-rewards of this size hold s^2 up while the first rewards are all equal, as with rare clicks. r is 0 if the model keeps no
-residual; s^2 is then the mean alone.
+rewards of this size hold s^2 up while the first rewards are all equal, as with rare clicks. If the model keeps no
+residual, s^2 is the mean alone.
 
 A model whose weight is below NONE for every arm is dropped. After AMPLE times as many rewards as the start had learned,
 and at least ENOUGH, only the model with the smaller sum of squared residuals is kept. Until then the cost is that of
