@@ -14,10 +14,10 @@ class Snapshot:
     """Immutable copy of a bandit, for any number of threads without waiting for a writer.
 
     `Bandit.snapshot` makes it. Decisions without an id draw from the bandit's own generator, so decisions of two
-    snapshots are independent. The bandit learns their rewards from the records.
+    snapshots are independent. `Bandit.learn` takes a snapshot's decisions as it takes those of the bandit.
 
-    With a model for each arm, a snapshot that is no longer referenced is updated and used again. So keep as few as you
-    need.
+    If the bandit has a model for each arm, a new snapshot takes over the arrays of an older one that nothing refers to
+    any more. A snapshot that you keep never changes, and costs memory of its own.
 
     Parameters
     ----------

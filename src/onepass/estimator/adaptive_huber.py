@@ -129,7 +129,9 @@ def unit_of_adaptive(state: AdaptiveHuberState) -> float:
 def minimize(state: AdaptiveHuberState) -> None:
     """Move theta, in place, to within nu / sqrt(T) of the loss's minimizer, in the norm of H.
 
-    It starts from the present theta. The theorem requires 1 / sqrt(T).
+    nu is the size of the noise (`noise_unit`), and T the horizon or, without one, the number of rows. The theorem
+    assumes rewards in units of nu and requires 1 / sqrt(T) there, which is the same. The search starts from the present
+    theta.
     """
     history, theta, tail = state.history, state.theta, state.settings.tail
     used = history.used

@@ -4,8 +4,11 @@ The terms depend on the kind of learner:
 
     kernel expansion    f = sum_i a_i k(x_i, x)                                   terms a_i k(x_i, x)
     landmarks           f = w^T phi,  phi = Z^T k(x)                              terms (Z w)_i k(p_i, x)
-    frequencies         f = sum_j (w_j cos + w_(j + D / 2) sin) sqrt(2 / D)       one term for each wave
-    KernelNewton        all of these, the columns of its linear part, a constant, and the vote of the previous example
+    frequencies         f = sum_j (w_j cos(u_j) + w_(j + D / 2) sin(u_j)) sqrt(2 / D)       one term for each wave
+    KernelNewton        all of these, the columns of its linear part, a constant, and the label of the previous example
+
+Here x_i are kept examples with weights a_i, p_i are landmarks, k(x) holds their kernels k(p_i, x), and Z (landmarks by
+features) makes features of them. D is the number of Fourier features, and u_j = omega_j^T x the angle of frequency j.
 
 The terms add up to f, up to rounding. Examples that lie close to each other may have large weights of opposite signs,
 so only their sum has a meaning.

@@ -487,7 +487,10 @@ def _times(value: Any, count: int) -> list[float] | None:
 
 
 def _rewards(value: Any, count: int) -> list[float] | None:
-    """Return the weights of `count` rows, or None without weights."""
+    """Return the `reward` argument of `learn` as one weight for each of `count` rows, or None if there is none.
+
+    A single number is the weight of every row. Raise ValueError for a number below 0 or above 1,000.
+    """
     if value is None:
         return None
     numbers = check.array("reward", value, np.dtype(np.float64), (0, 1))

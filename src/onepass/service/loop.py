@@ -128,7 +128,10 @@ class Loop:
         return ledger
 
     def load_fold(self, line: int, found: Any = None) -> Fold:
-        """Return a model of the loop, from a checkpoint or untrained; raise ValueError if that is impossible."""
+        """Return model number `line` of the loop, from the checkpoint `found`, or untrained if `found` is None.
+
+        Raise ValueError if the log no longer has the records that the model needs.
+        """
         if found is not None:
             self.wholes.resume(line, found.kept.bytes)
         return checkpoints.load_fold(self.folder, self.store, self.name, self.loop_state.lines.each[line], found)

@@ -166,7 +166,10 @@ def _check_degenerate_rows(make: Callable, designs: Callable, dim: int, n_rounds
 
 
 def _check_arms(make: Callable[[], Estimator], dim: int) -> None:
-    """Check that arms of an arena, if the estimator supports it, equal arms with separate states, also when loaded."""
+    """Check that arms kept in one array (`onepass.arena`) score as arms with separate states do, also after loading.
+
+    An estimator that has no such arrays passes.
+    """
     rng = np.random.default_rng(3)
     rows, names = rng.standard_normal((60, dim)), [i % 3 for i in range(60)]
     rewards, stores = _fit_rewards_to_family(make(), rows[:, 0] + 0.1 * rng.standard_normal(60)), [False]

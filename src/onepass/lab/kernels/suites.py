@@ -1,7 +1,8 @@
 """The named experiments with kernel bandits, and their policies.
 
-Posterior standard deviations are sqrt(reg) sigma, so an exploration of c sqrt(reg) means c standard deviations. By
-default c is 2 for policies with upper bounds, and 1 for Thompson sampling.
+A policy adds exploration times sigma to the mean, where sigma is the width of a kernel bandit. The posterior standard
+deviation is sqrt(reg) sigma, so an exploration of c sqrt(reg) adds c standard deviations. By default c is 2
+for policies with upper bounds, and 1 for Thompson sampling.
 """
 
 from collections.abc import Mapping, Sequence

@@ -61,7 +61,7 @@ def click_probabilities(requests: Sequence[Request], seed: int, way: str) -> np.
 
 
 def main() -> None:
-    """Run the bandit for every seed and way, and print one line for each."""
+    """Run the bandit for every seed and every change (`WAYS`), and print one line for each."""
     parser = argparse.ArgumentParser(description="What the first days of a simulated news site cost.")
     parser.add_argument("--seeds", type=int, default=10, help="how many sites (default 10)")
     parser.add_argument("--first", type=int, default=0, help="the first seed (default 0)")

@@ -66,7 +66,10 @@ def linear_features(view, x):
 
 @compiled
 def features_of(phi, alone, constant):
-    """Return the features of one model: `phi`, or only the constant if `alone` is True."""
+    """Return the features of one model: `phi`, or only its last entry, which is constant, if `alone` is True.
+
+    If `constant` is above 0, it takes the place of the last entry.
+    """
     own = phi[phi.size - 1 :].copy() if alone else phi.copy()
     if constant > 0.0:
         own[own.size - 1] = constant
@@ -267,7 +270,11 @@ def resize_heads(heads: OutcomeHeads, state: Mixture, remade: bool) -> OutcomeHe
 
 
 def keep_amounts(heads: OutcomeHeads, row: np.ndarray, slot: int, amounts: np.ndarray, revised: bool) -> None:
-    """Add amounts (J,) to the buffer, in the row of the reward learned last, or as a new row if `revised` is True."""
+    """Keep amounts (J,) of a row in the buffer, as a new row if there is room.
+
+    If `revised` is True, the row may be in the buffer already: the amounts are added to the newest equal row of the
+    slot, if there is one.
+    """
     room, filled = len(heads.rows), int(heads.filled[0])
     if room == 0:
         return

@@ -156,7 +156,11 @@ class KernelPosterior(ABC):
             raise
 
     def hold(self) -> PosteriorBackup:
-        """Return a backup for `restore`; the next play may write into the arrays of the state."""
+        """Return a backup for `restore`.
+
+        The backup shares the arrays of the present state. A play may write into them and so spoil the backup; who wants
+        to undo a play copies the state first.
+        """
         coins = None if self.coins is None else self.coins.bit_generator.state
         return PosteriorBackup(self.state, self.kernel, self.reg, coins)
 
