@@ -152,7 +152,7 @@ def test_calls_that_do_not_fit_are_refused_and_change_nothing():
         bandit.learn(decision, -1.0)
     with pytest.raises(ValueError, match="rewards"):
         bandit.learn(decision, math.nan)
-    for arms in (PRICES, ["a", "b"], op.Interval(4.0, 41.0, log=True, demand=True)):
+    for arms in (PRICES, ["a", "b"], op.Interval(4.0, 41.0, log=True, demand=True), op.Interval(3.0, 9.0, log=True)):
         with pytest.raises(ValueError, match="arms must be"):
             bandit.decide({"x": 1.0}, arms)
     assert op.to_bytes(bandit) == before
@@ -165,3 +165,80 @@ def test_calls_that_do_not_fit_are_refused_and_change_nothing():
         named.decide({"x": 1.0}, PRICES)
     with pytest.raises(ValueError, match="one over an interval of actions"):
         bandit.learn(named.decide({"x": 1.0}, ["a", "b"]), 0.0)
+    wide = op.ContextualBandit(seed=1).decide({"x": 1.0}, op.Interval(3.0, 9.0, log=True, demand=True))
+    with pytest.raises(ValueError, match="or a part of it, got"):
+        bandit.learn(wide, 0.0)
+
+
+@pytest.mark.parametrize("arms", [["a", "b"], {"a": {"size": 1.0}, "b": {"size": 2.0}}, [f"a{i}" for i in range(30)]])
+def test_a_bandit_with_named_arms_refuses_the_decision_of_an_interval_and_the_reverse(arms):
+    def learn(arms, reward):
+        bandit = op.ContextualBandit(seed=1)
+        decision = bandit.decide({"x": 1.0}, arms)
+        bandit.learn(decision, reward)
+        return bandit
+
+    named, priced = learn(arms, 1.0), learn(PRICES, 1.0)
+    price, name = priced.decide({"x": 1.0}, PRICES), named.decide({"x": 1.0}, arms)
+    before = [op.to_bytes(named), op.to_bytes(priced)]
+    with pytest.raises(ValueError, match="is over an interval of actions, but this bandit has named arms"):
+        named.learn(price, 1.0)
+    with pytest.raises(ValueError, match="must be one over an interval of actions"):
+        priced.learn(name, 1.0)
+    assert [op.to_bytes(named), op.to_bytes(priced)] == before
+
+
+@pytest.mark.parametrize("whole", [PRICES, op.Interval(-1.0, 2.0), SALES])
+def test_a_part_of_an_interval_is_decided_and_learned_as_in_the_whole(whole):
+    model = op.model.IntervalModel(whole)
+    narrow, wide = op.Bandit(model, seed=1), op.Bandit(model.copy(), seed=1)
+    low, high = whole.action(0.25), whole.action(0.5)
+    part = op.Interval(low, high, log=whole.log, demand=whole.demand, cost=whole.cost)
+    for n in range(60):
+        decision = narrow.decide({"x": float(n % 3)}, part)
+        assert low <= decision.arm <= high
+        reward = (decision.arm - whole.cost) * (n % 2)
+        narrow.learn(decision, reward)
+        wide.learn({"x": float(n % 3)}, reward, decision.arm)
+    assert op.to_bytes(narrow.model) == op.to_bytes(wide.model)
+    found, all_of_it = narrow.decide({"x": 1.0}, part), narrow.decide({"x": 1.0}, whole)
+    assert np.interp(found.candidates, all_of_it.candidates, all_of_it.means) == pytest.approx(found.means, abs=0.05)
+    p = found.probabilities
+    width = math.log(high / low) if whole.log else high - low
+    density = found.propensity * CELLS / (width * (found.arm if whole.log else 1.0))
+    assert p.sum() == pytest.approx(1.0)
+    assert found.density == pytest.approx(density)
+
+
+def test_demand_is_that_of_dense_logistic_steps_and_wide_contexts_stay_exact():
+    rng = np.random.default_rng(8)
+    for demand, columns, rounds in ((True, 3, 300), (True, 23, 60), (False, 23, 200)):
+        posterior = SplinePosterior(columns, demand)
+        rows, y, weights, targets, inverse = [], [], [], [], posterior.inverse.copy()
+        for _ in range(rounds):
+            x, psi = np.append(1.0, rng.standard_normal(columns - 1)), smooth_functions(rng.random(1))[0]
+            rows.append(np.outer(x, psi).reshape(-1))
+            y.append(float(rng.random() < 0.4) if demand else rng.standard_normal())
+            eta, n = rows[-1] @ posterior.theta, len(y)
+            mu = 1.0 / (1.0 + np.exp(-eta))
+            weights.append(max(mu * (1.0 - mu), 0.01) if demand else 1.0)
+            targets.append(eta + (y[-1] - mu) / weights[-1] if demand else y[-1])
+            old, due = posterior.theta.copy(), n >= posterior.due[0]
+            posterior.add_row(x, psi, y[-1])
+            if due and demand:  # the first 256 rows take another step, from theta with this row where a fit is spread
+                z, w, whole = rows[-1], weights[-1], len(old) > 160
+                before = np.array(rows) @ (old_step(old, inverse, z, w, targets[-1]) if whole else old)
+                mu = 1.0 / (1.0 + np.exp(-before[:256]))
+                w = np.maximum(mu * (1.0 - mu), 0.01)
+                weights[:256], targets[:256] = w, before[:256] + (np.array(y[:256]) - mu) / w
+            inverse = posterior.inverse.copy()
+        z, w = np.array(rows), np.array(weights)
+        matrix = (z * w[:, None]).T @ z + np.diag(1.0 / posterior.prior_variances(posterior.choice))
+        assert np.allclose(posterior.theta, np.linalg.solve(matrix, z.T @ (w * np.array(targets))), atol=1e-7)
+        assert np.allclose(posterior.inverse, np.linalg.inv(matrix), rtol=1e-6, atol=1e-8)
+
+
+def old_step(theta, inverse, z, w, target):
+    """Return theta after a rank-one update."""
+    gain = inverse @ z
+    return theta + gain * (target - z @ theta) / (1.0 / w + z @ gain)

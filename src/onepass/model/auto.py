@@ -172,7 +172,7 @@ class AutoModel(Model):
         """Return the kind of model that a decision's record asks for; raise ValueError if it holds no context."""
         if isinstance(decision.context, np.ndarray):
             return self._kind_of(True, False, 0)
-        arm = check_evidence(decision)[1][0]
+        arm = check_evidence(decision, actions=True)[1][0]
         if has_facts(arm):
             return interval_of(arm, decision.id)[1]
         return self._kind_of(False, not has_names_only(decision), len(decision.candidates or ()))

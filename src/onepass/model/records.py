@@ -13,6 +13,7 @@ import numpy as np
 from onepass.features.flatten import check_terms, flatten_record, to_records
 from onepass.foundation import check
 from onepass.foundation.check import quote
+from onepass.model.interval.interval import has_facts
 from onepass.model.names import check_hashable, distinct_names, name_list
 
 NAME = "arm"  # the only feature of an arm that is but a name
@@ -145,10 +146,17 @@ def has_names_only(decision: Any) -> bool:
     ]
 
 
-def check_evidence(decision: Any) -> tuple[dict[str, float], list[Any]]:
-    """Return the checked terms of a decision's request, and the terms of its arms; raise ValueError if it has none."""
+def check_evidence(decision: Any, *, actions: bool = False) -> tuple[dict[str, float], list[Any]]:
+    """Return the checked terms of a decision's request, and the terms of its arms; raise ValueError if it has none.
+
+    Decisions over an interval of actions are refused too, unless `actions` is True.
+    """
     kept = decision.context
     whole = isinstance(kept, Mapping) and kept.keys() == {"context", "arms"} and isinstance(kept["arms"], list)
     if not whole or len(kept["arms"]) != len(decision.arms):
         raise ValueError(f"decision {quote(decision.id)} has no context, as those of this bandit have")
+    if not actions and any(map(has_facts, kept["arms"])):
+        raise ValueError(
+            f"decision {quote(decision.id)} is over an interval of actions, but this bandit has named arms"
+        )
     return check_terms(kept["context"]), kept["arms"]

@@ -148,8 +148,8 @@ class Interval:
         first, last = self.scale_range
         return (last - first) / (2.0 * CELLS)
 
-    def has_same_scale(self, other: "Interval") -> bool:
-        """Return True if another interval differs at most in its cost.
+    def contains(self, other: "Interval") -> bool:
+        """Return True if another interval is this one or a part of it, on the same scale; costs may differ.
 
         Parameters
         ----------
@@ -159,9 +159,10 @@ class Interval:
         Returns
         -------
         bool
-            True if a model of one serves the other.
+            True if a model of this interval serves the other.
         """
-        return (self.low, self.high, self.log, self.demand) == (other.low, other.high, other.log, other.demand)
+        same = (self.log, self.demand) == (other.log, other.demand)
+        return same and self.low <= other.low and other.high <= self.high
 
     def params(self) -> dict[str, Any]:
         """Return the arguments of the constructor.

@@ -40,6 +40,7 @@ from onepass.model.records import are_records, check_evidence, requests_of
 
 WIDTH = 32  # of the context's columns
 DEVIATIONS = 0.5
+NARROW, WIDE, EVERY = 0.8, 2.0, 4  # of demand: every fourth pair of draws is wide, so that prices do not get stuck
 RULE = Thompson(DEVIATIONS, draws=32, uniform_share=0.005)  # chosen on generated buyers (docs/tutorials/prices.md)
 SURE = 2.0  # log odds of a sale at `low` before anything is learned, and against it at `high`
 ROUNDING = 1e-9  # of a demand that is computed from a reward
@@ -106,9 +107,10 @@ def cells_of(interval: Interval, positions: np.ndarray, actions: Sequence[float]
 
 
 @lru_cache(maxsize=64)
-def grid_of(interval: Interval) -> Cells:
-    """Return the `Cells` of the centres of an interval's 64 cells."""
-    return cells_of(interval, POSITIONS, [interval.action(t) for t in POSITIONS.tolist()], True)
+def grid_of(interval: Interval, learned: Interval) -> Cells:
+    """Return the `Cells` of the centres of an interval's 64 cells, at their positions in the learned interval."""
+    actions = [interval.action(t) for t in POSITIONS.tolist()]
+    return cells_of(interval, np.array([learned.position(action) for action in actions]), actions, True)
 
 
 @final
@@ -122,7 +124,7 @@ class IntervalModel(Model):
     Parameters
     ----------
     interval : Interval
-        The interval of actions. Decisions may be given the same interval with another cost, but no other interval.
+        The interval of actions. Decisions may be given the same interval, a part of it, or another cost.
     context : Records, default None
         Feature map of contexts. The model learns with a copy of it. The default has 32 columns and standardizes
         numbers.
@@ -136,7 +138,7 @@ class IntervalModel(Model):
     -----
     The reward is a linear function of splines, smoothed by a prior on second differences. The strengths of the prior
     are chosen by their evidence. Cost for p columns and d = 8 p: a decision O(d^2), a reward O(d^2), and O(d^3)
-    whenever the rows have grown by an eighth. The memory is 16 d^2 bytes.
+    whenever the rows have grown by an eighth. The memory is 16 d^2 bytes, and 2 p kilobytes more for demand.
 
     Examples
     --------
@@ -166,12 +168,12 @@ class IntervalModel(Model):
 
     def _cells(self, arms: Any) -> Cells:
         if arms is None:
-            return grid_of(self.interval)
+            return grid_of(self.interval, self.interval)
         if not isinstance(arms, Interval):
             raise ValueError(f"arms must be an Interval, as this bandit has learned, got {quote(arms)}")
-        if not self.interval.has_same_scale(arms):
-            raise ValueError(f"arms must be {quote(self.interval)} with any cost, got {quote(arms)}")
-        return grid_of(arms)
+        if not self.interval.contains(arms):
+            raise ValueError(f"arms must be {quote(self.interval)}, a part of it, or another cost, got {quote(arms)}")
+        return grid_of(arms, self.interval)
 
     def encode(self, context: Any, arms: Any) -> Request:
         cells = self._cells(arms)
@@ -183,11 +185,11 @@ class IntervalModel(Model):
         return self._columns.rows(self._columns.records.pairs_of_terms(terms))
 
     def encode_decision(self, decision: Any) -> Request:
-        terms, arms = check_evidence(decision)
+        terms, arms = check_evidence(decision, actions=True)
         each = [interval_of(one, decision.id) for one in arms]
         interval = self._check_interval(each[0][1], decision.id)
         actions = [action for action, _ in each]
-        positions = np.array([interval.position(action) for action in actions])
+        positions = np.array([self.interval.position(action) for action in actions])
         cells = cells_of(interval, positions, actions, False)
         return Request(actions, len(actions), True, self._rows([terms]), cells, [terms])
 
@@ -199,7 +201,10 @@ class IntervalModel(Model):
             widths = np.sqrt(np.maximum(((cells.psi @ covariance) * cells.psi).sum(axis=1), 0.0))
         curves = mean[:, None]
         if pairs:
-            shifts = beta * (self._posterior.root(covariance) @ normals(rng, (KEPT, pairs)))
+            sizes = np.full(pairs, beta)
+            if self.interval.demand and pairs >= EVERY:
+                sizes *= np.where(np.arange(pairs) % EVERY == EVERY - 1, WIDE, NARROW)
+            shifts = self._posterior.root(covariance) @ (normals(rng, (KEPT, pairs)) * sizes)
             curves = np.concatenate([curves, curves + shifts, curves - shifts], axis=1)[:, : draws(rule.rule) + 1]
         values = (cells.psi @ curves).T
         if self.interval.demand:
@@ -259,15 +264,17 @@ class IntervalModel(Model):
     def recall(self, slots: list[tuple[Any, int]]) -> Batch:
         rows = []
         for decision, slot in slots:
-            terms, arms = check_evidence(decision)
+            terms, arms = check_evidence(decision, actions=True)
             action, interval = interval_of(arms[slot], decision.id)
             self._check_interval(interval, decision.id)
-            rows.append((terms, interval.position(action), action - interval.cost))
+            rows.append((terms, self.interval.position(action), action - interval.cost))
         return Batch(len(rows), False, rows)
 
     def _check_interval(self, interval: Interval, identity: Any) -> Interval:
-        if not self.interval.has_same_scale(interval):
-            raise ValueError(f"decision {quote(identity)} must be one of {quote(self.interval)}, got {quote(interval)}")
+        if not self.interval.contains(interval):
+            raise ValueError(
+                f"decision {quote(identity)} must be over {quote(self.interval)} or a part of it, got {quote(interval)}"
+            )
         return interval
 
     def update(
@@ -377,8 +384,8 @@ class IntervalModel(Model):
             raise ValueError(f"the columns of the context have the places {quote(places)}, expected different ones")
         model._columns = Columns(records, places)
         model.n_learned = check.integer("rounds", extra["rounds"], 0)
-        wanted = (len(places) + 1) * KEPT
-        model._posterior.restore(held.take(model._posterior.state, lambda saved: _fits(saved, wanted)))
+        demand, count = model.interval.demand, len(places) + 1
+        model._posterior.restore(held.take(model._posterior.state, lambda saved: _fits(saved, count, demand)))
         return model
 
 
@@ -406,8 +413,8 @@ def _sales(reward: float, margin: float) -> float:
     return min(max(y, 0.0), 1.0)
 
 
-def _fits(saved: Learned, wanted: int) -> bool:
+def _fits(saved: Learned, columns: int, demand: bool) -> bool:
     """Return True if the arrays read from a file have valid shapes and numbers."""
-    square, flat = (wanted, wanted), (wanted,)
-    shapes = [part.shape for part in saved] == [square, flat, (3,), (3,), square, flat, (1,), (1,)]
+    wanted = SplinePosterior(columns, demand).state
+    shapes = [part.shape for part in saved] == [part.shape for part in wanted]
     return shapes and bool(saved.noise[0] > 0.0) and SplinePosterior.allows(saved.choice)

@@ -7,13 +7,17 @@
 Here x are the columns of the context, psi_j the splines of the position t (splines.py), y the rewards, sigma^2 the
 noise variance, and Lambda a diagonal prior precision with scale s, strength r of interactions and smoothness l. These
 three are chosen on grids by the evidence: whenever the number of rows has grown by an eighth, all neighbours of the
-present choice are tried. Between these fits, A^-1 is changed by rank-one updates.
+present choice are tried. If d is above 160, neighbours are tried one at a time instead, so that no row costs much more
+than the others. Between these fits, A^-1 is changed by rank-one updates.
 
 Demand, a probability P(y = 1) = 1 / (1 + exp(-g)), is learned by a Newton step for each row, on the working response:
 
     mu = sigmoid(eta),  w = mu (1 - mu),  y' = eta + (y - mu) / w,   eta = z^T theta        sigma = 1
-    Lambda_0j^-1 = min(s^2 / e_j, 1), but 4 for the level (j = 1) and 1 for the slope (j = 2)
-    Lambda_ij^-1 = r^2 min(1, 1 / (l e_j))
+    Lambda_0j^-1 = s^2 min(1, 1 / e_j), but 4 for the level (j = 1) and max(1/4, 4 s^2) for the slope (j = 2)
+    Lambda_ij^-1 = r^2 min(1, 1 / (l e_j)), but r^2 / 4 for the slope
+
+The first Newton steps start far from the truth. The model therefore keeps the first 256 rows of demand, and repeats
+their steps at every fit until 4,096 rows are learned.
 
 A row costs O(d^2) and a fit O(d^3), where d is 8 times the number of columns of x.
 """
@@ -23,6 +27,7 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import get_lapack_funcs
+from scipy.special import expit
 
 from onepass.model.interval.splines import KEPT, smooth_basis
 
@@ -30,13 +35,19 @@ SCALES = 2.0 ** np.arange(-8, 6)  # of s: deviation of g along one psi, in units
 RATIOS = 2.0 ** np.arange(-6, 3)  # of r: of a column of the context, in units of that of the constant
 PENALTIES = 4.0 ** np.arange(-2, 6)  # of l
 GRIDS = (SCALES, RATIOS, PENALTIES)
-FIRST_REWARD, FIRST_DEMAND = (8, 2, 3), (6, 5, 5)
+FIRST_REWARD, FIRST_DEMAND = (8, 2, 3), (6, 5, 6)
+LEAST_REWARD, LEAST_DEMAND = (0, 0, 0), (5, 4, 0)  # less would make a wrong curve look certain
 LEVEL = 1e4  # prior variance of the level of rewards, which is all but free, in units of s^2
-LEVEL_OF_DEMAND, SLOPE = 4.0, 1.0  # prior variances of the level and the slope of log odds
+LEVEL_OF_DEMAND, SLOPE = 4.0, 0.25  # prior variances of the level of log odds, and of their slope at the least
+STEEPER = 4.0  # prior variance of the slope, in units of s^2
+FLATTER = 0.25  # prior variance of a context's slope of log odds, in units of that of its level
 STIFFER = 16.0  # penalty of a column of the context, in units of that of the constant
 GROWTH = 1.125
 LEAST_WEIGHT = 0.01
-_trtri, _potrf, _trtrs = get_lapack_funcs(("trtri", "potrf", "trtrs"), (np.empty((1, 1)),))
+FIRST_ROWS = 256  # of demand, which are kept
+SETTLED = 16 * FIRST_ROWS  # rows after which their steps stay
+LARGE = 160  # d from which a fit tries one neighbour
+_potrf, _potri, _trtrs = get_lapack_funcs(("potrf", "potri", "trtrs"), (np.empty((1, 1)),))
 
 
 class Learned(NamedTuple):
@@ -45,7 +56,9 @@ class Learned(NamedTuple):
     `gram` (d, d) and `moment` (d,) are the sums of w z z^T and of w z y. `tally` (3,) holds the number of rows, the sum
     of y and the sum of y^2. `choice` (3,) are the indices of s, r and l on their grids. `inverse` (d, d) is A^-1,
     `theta` (d,) the estimate, and `noise` (1,) is sigma^2. `due` (1,) is the number of rows at which the next fit is
-    made.
+    made, and `tries` (1,) counts the neighbours tried one at a time. The first rows of demand are `first_x`
+    (256, columns), `first_psi` (256, 8), and `first_y` (256, 4), which holds y, the known log odds, w and y'. These
+    arrays have no rows for rewards.
     """
 
     gram: np.ndarray
@@ -56,6 +69,10 @@ class Learned(NamedTuple):
     theta: np.ndarray
     noise: np.ndarray
     due: np.ndarray
+    tries: np.ndarray
+    first_x: np.ndarray
+    first_psi: np.ndarray
+    first_y: np.ndarray
 
 
 class Fit(NamedTuple):
@@ -80,23 +97,28 @@ class SplinePosterior:
 
     def __init__(self, columns: int, demand: bool) -> None:
         self.demand, self.columns = demand, columns
-        d = columns * KEPT
+        d, rows = columns * KEPT, FIRST_ROWS if demand else 0
         first = FIRST_DEMAND if demand else FIRST_REWARD
         self._set(
             Learned(
                 np.zeros((d, d)), np.zeros(d), np.zeros(3), np.array(first), np.zeros((d, d)), np.zeros(d),
-                np.ones(1), np.array([2.0]),
+                np.ones(1), np.array([2.0]), np.zeros(1), np.zeros((rows, columns)), np.zeros((rows, KEPT)),
+                np.zeros((rows, 4)),
             )
         )  # fmt: skip
         self._fit()
 
     def _set(self, state: Learned) -> None:
-        self.gram, self.moment, self.tally, self.choice, self.inverse, self.theta, self.noise, self.due = state
+        self.gram, self.moment, self.tally, self.choice, self.inverse, self.theta, self.noise, self.due = state[:8]
+        self.tries, self.first_x, self.first_psi, self.first_y = state[8:]
 
     @property
     def state(self) -> Learned:
         """The learned arrays themselves, not copies."""
-        return Learned(self.gram, self.moment, self.tally, self.choice, self.inverse, self.theta, self.noise, self.due)
+        return Learned(
+            self.gram, self.moment, self.tally, self.choice, self.inverse, self.theta, self.noise, self.due,
+            self.tries, self.first_x, self.first_psi, self.first_y,
+        )  # fmt: skip
 
     def restore(self, state: Learned) -> None:
         """Continue from a state. Its arrays are changed by further learning."""
@@ -108,8 +130,10 @@ class SplinePosterior:
         d, e = len(self.theta), columns * KEPT
         gram, moment = np.zeros((e, e)), np.zeros(e)
         gram[:d, :d], moment[:d] = self.gram, self.moment
+        rest = np.zeros((len(self.first_x), columns - self.columns))
+        self.first_x = np.concatenate([self.first_x, rest], axis=1)
         self.gram, self.moment, self.columns = gram, moment, columns
-        self._fit()
+        self._solve(self.fit_of(self.choice))
 
     # ---- learning ----
 
@@ -121,8 +145,9 @@ class SplinePosterior:
         bend = strength if self.demand else strength * STIFFER
         out = np.repeat((size * size / np.maximum(bend * penalties, 1.0))[None], self.columns, axis=0)
         if self.demand:
-            out[0] = np.minimum(scale * scale / np.maximum(penalties, 1.0), 1.0)
-            out[0, :2] = LEVEL_OF_DEMAND, SLOPE
+            out[0] = scale * scale / np.maximum(penalties, 1.0)
+            out[1:, 1] *= FLATTER
+            out[0, :2] = LEVEL_OF_DEMAND, max(SLOPE, STEEPER * scale * scale)
         else:
             out[0] = scale * scale / np.maximum(strength * penalties, 1.0)
             out[0, 0] = LEVEL * max(scale * scale, 1.0)
@@ -148,23 +173,47 @@ class SplinePosterior:
         return Fit(float(log_det - 0.5 * (n + 1.0) * np.log(noise)), root, half, noise)
 
     def _fit(self) -> None:
-        """Choose s, r and l among the present ones and their neighbours, and compute A^-1 and theta from the sums."""
-        best, chosen = self.fit_of(self.choice), self.choice
-        if self.tally[0] > 2.0:
-            for axis, grid in enumerate(GRIDS):
-                start = chosen
-                for step in (-1, 1):
-                    other = start.copy()
-                    other[axis] += step
-                    if 0 <= other[axis] < len(grid):
-                        found = self.fit_of(other)
-                        if found.evidence > best.evidence:
-                            best, chosen = found, other
-        inverse_root = _trtri(best.root, lower=1)[0]
-        self.inverse = inverse_root.T @ inverse_root
-        self.theta = inverse_root.T @ best.half
+        """Choose s, r and l among the present ones and their neighbours, and solve for A^-1 and theta."""
+        moved = self.demand and self.tally[0] <= SETTLED
+        if moved:
+            self._step_again()
+        best, chosen, n, large = self.fit_of(self.choice), self.choice, float(self.tally[0]), len(self.theta) > LARGE
+        neighbours = [(axis, step) for axis in range(len(GRIDS)) for step in (-1, 1)]
+        if large:
+            neighbours = [neighbours[int(self.tries[0]) % len(neighbours)]]
+            self.tries = self.tries + 1.0
+        least, origin, last = LEAST_DEMAND if self.demand else LEAST_REWARD, chosen, -1
+        for axis, step in neighbours:
+            origin, last = (origin, last) if axis == last else (chosen, axis)
+            other = origin.copy()
+            other[axis] += step
+            if n > 2.0 and least[axis] <= other[axis] < len(GRIDS[axis]):
+                found = self.fit_of(other)
+                if found.evidence > best.evidence:
+                    best, chosen = found, other
+        if moved or not large or chosen is not self.choice:
+            self._solve(best)
         self.noise, self.choice = np.array([best.noise]), chosen
-        self.due = np.array([float(max(self.tally[0] + 1.0, int(self.tally[0] * GROWTH)))])
+        growth = (GROWTH - 1.0) / (6.0 if large else 1.0)
+        self.due = np.array([max(n + 1.0, float(int(n * (1.0 + growth))))])
+
+    def _solve(self, fit: Fit) -> None:
+        """Compute A^-1 and theta from a fit."""
+        lower = np.tril(_potri(fit.root, lower=1)[0])
+        self.inverse = lower + np.tril(lower, -1).T
+        self.theta = _trtrs(fit.root, fit.half, lower=1, trans=1)[0]
+
+    def _step_again(self) -> None:
+        """Move the Newton steps of the first rows to the present theta."""
+        count = min(int(self.tally[0]), FIRST_ROWS)
+        z = (self.first_x[:count, :, None] * self.first_psi[:count, None, :]).reshape(count, len(self.theta))
+        eta, (y, offset, weight, target) = z @ self.theta, self.first_y[:count].T.copy()
+        mu = expit(eta + offset)
+        weights = np.maximum(mu * (1.0 - mu), LEAST_WEIGHT)
+        targets = eta + (y - mu) / weights
+        self.gram += z.T @ ((weights - weight)[:, None] * z)
+        self.moment += (weights * targets - weight * target) @ z
+        self.first_y[:count, 2], self.first_y[:count, 3] = weights, targets
 
     def add_row(self, x: np.ndarray, psi: np.ndarray, y: float, offset: float = 0.0) -> None:
         """Learn one row: x (columns,), psi (8,) at its action, and y.
@@ -179,16 +228,20 @@ class SplinePosterior:
             mu = 1.0 / (1.0 + math.exp(-min(max(eta + offset, -500.0), 500.0)))
             weight = max(mu * (1.0 - mu), LEAST_WEIGHT)
             target = eta + (y - mu) / weight
+            n = int(self.tally[0])
+            if n < FIRST_ROWS:
+                self.first_x[n], self.first_psi[n], self.first_y[n] = x, psi, (y, offset, weight, target)
         self.tally += (1.0, y, y * y)
         scaled = weight * z
         self.gram += scaled[:, None] * z
         self.moment += target * scaled
-        if self.tally[0] >= self.due[0]:
+        due = bool(self.tally[0] >= self.due[0])
+        if not due or len(self.theta) > LARGE:
+            whole = 1.0 / weight + variance
+            self.theta += gain * ((target - eta) / whole)
+            self.inverse -= (gain / whole)[:, None] * gain
+        if due:
             self._fit()
-            return
-        whole = 1.0 / weight + variance
-        self.theta += gain * ((target - eta) / whole)
-        self.inverse -= (gain / whole)[:, None] * gain
 
     def strengths(self) -> dict[str, float]:
         """Return the chosen s, r and l of the prior by name."""
