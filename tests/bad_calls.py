@@ -68,6 +68,7 @@ GOOD = {
     "owner": [op.Exact(dim=2)], "other": [op.Exact(dim=DIM, reg=0.37)], "model": ["shared", "disjoint", "hybrid"],
     "shared": [op.Ridge(op.Exact(dim=DIM))], "budget": [5], "first": [op.Standardize(dim=DIM)],
     "second": [op.Fourier(dim=DIM, size=4)], "names": [["a", "b", "c", "d"]], "rounds": [3], "width": [1.0],
+    "user": ["u", [3, 5, 8]], "item": ["i", [1, 2, 3]], "time": [5e5, [5e5, 5e5, 6e5]], "items": [[1, 2]],
 }  # fmt: skip
 
 LEFT_OUT = {  # names without arguments that could be wrong

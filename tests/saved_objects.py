@@ -100,6 +100,13 @@ def bandit_with_partial_views():
     return bandit
 
 
+def recommender():
+    """Return a Recommender whose weights, directions and neighbours have learned."""
+    rng, made = np.random.default_rng(6), op.Recommender(dim=4)
+    made.learn(rng.integers(40, size=560).tolist(), rng.integers(12, size=560).tolist(), time=np.arange(560) * 600.0)
+    return made
+
+
 def with_features(k):
     return {f"arm {k % 3}": {"a": "v1"}, 7: {"n": 2.0}}
 
@@ -158,6 +165,7 @@ OBJECTS = {
     "classifier": lambda: op.OnlineKernelClassifier(op.learner.RBP(budget=5)).fit(ROWS, np.array(["a", "b", "c"])[:3][
         np.digitize(REWARDS, [-0.5, 0.5])
     ]),
+    "Recommender": recommender,
     "regressor": lambda: op.OnlineKernelRegressor(op.learner.KOGD(loss="squared")).fit(ROWS, REWARDS),
 }  # fmt: skip
 
@@ -175,6 +183,9 @@ def use(owner):
     if isinstance(owner, op.Records):
         rows = [{"a": "v1", "n": 2.0}, {"new": True, "a": None}]
         return owner.transform(rows), owner.learn(rows).transform(rows), owner.memory_usage(), repr(owner)
+    if isinstance(owner, op.Recommender):
+        owner.learn([3, "new", 3], [5, "new", 7], time=[4e5, 4e5 + 1, 4e5 + 2], reward=[1.0, 2.0, 0.5])
+        return owner.recommend([3, "new", "nobody"], 5), owner.score(3), owner.memory_usage(), repr(owner)
     if isinstance(owner, op.Bandit):
         return USES[type(owner.model).__name__](owner)
     if hasattr(owner, "feature_names"):

@@ -6,7 +6,19 @@ import numpy as np
 import pytest
 
 import onepass as op
-from onepass.recommender.ranking import FLOOR, HAD, HALF_LIVES, KNOWN, MIX, NEAR, NEW, SMOOTH, SPEEDS, TASTE
+from onepass.recommender.ranking import (
+    FLOOR,
+    HAD,
+    HALF_LIVES,
+    KNOWN,
+    MIX,
+    NEAR,
+    NEW,
+    SMOOTH,
+    SPEEDS,
+    TASTE,
+    choose_candidates,
+)
 from onepass.recommender.tastes import EDGE, PRIOR, SHRINKAGE, fit_tastes, init_tastes, neighbours_of, taste_of
 
 
@@ -274,13 +286,65 @@ def test_times_come_always_or_never():
 
 
 @pytest.mark.parametrize(
-    "options", [{"k": 0}, {"exclude": []}, {"exclude": ["x"]}, {"items": "x"}, {"items": [["x"]]}], ids=str
+    "options",
+    [
+        {"k": 0},
+        {"exclude": []},
+        {"exclude": ["x"]},
+        {"exclude": 3},
+        {"items": "x"},
+        {"items": [["x"]]},
+        {"items": np.array(3)},
+    ],
+    ids=str,
 )
 def test_bad_requests_are_refused(options):
     recommender = op.Recommender()
     recommender.learn("a", "x")
     with pytest.raises(ValueError, match=r"k must|exclude must|items must|hashable"):
         recommender.recommend("a", **options)
+
+
+def test_candidates_stand_for_all_items():
+    """Every item counts once in the mean over all beginnings, so the sums of the softmax are unbiased."""
+    near, known = np.array([3, 77, 990]), 1000
+    step = known // 128
+    counted = np.zeros(known)
+    for start in range(step):
+        items, excess = choose_candidates(500, near, known, start)
+        assert (np.diff(items) > 0).all()
+        assert len(items) <= known / step + 5
+        assert (excess[np.isin(items, [3, 77, 500, 990])] == 1.0).all()
+        counted[items] += excess / step
+    assert np.allclose(counted, 1.0)
+    items, excess = choose_candidates(5, near[:1], 100, 7)
+    assert len(items) == excess.sum() == 100
+
+
+def test_few_candidates_learn_the_weights_of_all(monkeypatch):
+    rng = np.random.default_rng(0)
+    user, time = rng.integers(300, size=4000), np.arange(4000) * 900.0
+    item = (user % 3 * 200 + np.minimum(rng.geometric(0.03, size=4000), 199)) % 600
+    few = op.Recommender(dim=4)
+    few.learn(user, item, time=time)
+    monkeypatch.setattr("onepass.recommender.ranking.CANDIDATES", 10**9)
+    every = op.Recommender(dim=4)
+    every.learn(user, item, time=time)
+    a, b = (one.contents().state.weights.features[KNOWN] for one in (few, every))
+    assert not np.array_equal(a, b)
+    assert np.abs(a - b).max() < 0.15
+    assert len(set(few.recommend(5).arms[0]) & set(every.recommend(5).arms[0])) >= 8
+
+
+def test_new_users_are_learned_from_all_rows_of_their_first_visit():
+    user = np.repeat(np.arange(200), 10)
+    recommender = op.Recommender(dim=4)
+    recommender.learn(user, np.tile(np.arange(10), 200), time=np.arange(2000) * 60.0)
+    used = recommender.contents().state.used
+    assert used[:2].tolist() == [1500.0, 0.0]  # those after the first 500
+    recommender.learn([7] * 10, list(range(10)), time=1e6 + np.arange(10))
+    used = recommender.contents().state.used
+    assert used[:2].tolist() == [1500.0, pytest.approx((1.0 / np.arange(1, 11)).sum())]
 
 
 def test_many_items_take_a_sample_of_the_softmax():

@@ -7,8 +7,11 @@
 
 N is the number of items, v_i and x_u are directions of item and user (tastes.py), and had is 1 if the user has taken
 the item before. The weights w are learned by online Newton steps on the log likelihood of the items taken. Their prior
-is N(w_0, I / 10), where w_0 is 0 except for the weight of log mix. New users have other weights than known users. If
-there are more than 2,000 items, the softmax is computed on a random part of them, with correspondingly larger terms.
+is N(w_0, I / 10), where w_0 is 0 except for the weight of log mix. New users have other weights than known users.
+
+If there are many items, a step computes the softmax on a part of them: the item taken, some neighbours of what the user
+has taken, and every m-th other item, beginning at a place that changes with the row. Each of the latter counts m times.
+So the sums of the softmax are unbiased (Horvitz-Thompson estimator).
 """
 
 from typing import NamedTuple
@@ -26,7 +29,8 @@ NEW, KNOWN = 0, 1  # users without and with a history
 SMOOTH = 0.02  # rows that everybody has taken of each item
 FLOOR = 0.1  # similarity of items that are no neighbours, in units of the mean
 PRECISION = 10.0  # of the weights before any row
-MOST = 2000  # items in a softmax from which weights are learned
+CANDIDATES = 128  # at least so many stand for all items where weights are learned
+CLOSEST = 32  # neighbours among them
 LARGEST = 2.0**400  # weight of a row, before counts are scaled
 
 
@@ -89,45 +93,72 @@ def shares(counts: Counts, items: slice | np.ndarray, known: int) -> np.ndarray:
     return out
 
 
+def choose_candidates(taken: int, near: np.ndarray, known: int, start: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return sorted items that stand for all in a softmax, and how often each counts.
+
+    They are every step-th item from `start` on, the item taken and some neighbours. A neighbour counts once.
+    """
+    step = max(known // CANDIDATES, 1)
+    if step == 1:
+        return np.arange(known), np.ones(known)
+    certain = np.append(near, taken)
+    items = np.unique(np.concatenate([np.arange(start % step, known, step), certain]))
+    excess = np.full(len(items), float(step))
+    excess[np.searchsorted(items, certain)] = 1.0
+    return items, excess
+
+
 def make_features(
-    counts: Counts, tastes: Tastes, mixture: np.ndarray, taken: np.ndarray, items: np.ndarray, known: int
+    counts: Counts,
+    tastes: Tastes,
+    mixture: np.ndarray,
+    taken: np.ndarray,
+    likeness: tuple[np.ndarray, np.ndarray],
+    items: np.ndarray,
+    known: int,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return features (FEATURES, n) of the given sorted items, and the parts of the mixture (SPEEDS + 1, n).
 
-    `taken` holds the items that the user has taken, and `known` is the number of known items.
+    `taken` holds the items that the user has taken, `likeness` their neighbours with the sums of their similarities,
+    and `known` is the number of known items.
     """
     out, parts = np.zeros((FEATURES, len(items))), np.zeros((SPEEDS + 1, len(items)))
     parts[:-1] = shares(counts, items, known)
     np.log(parts[:-1], out=out[:SPEEDS])
     if len(taken):
-        near, sums = neighbours_of(tastes, taken)
+        near, sums = likeness
         if len(near):
-            place = np.minimum(np.searchsorted(items, near), len(items) - 1)
-            there = items[place] == near
+            place, there = _places(items, near)
             parts[-1, place[there]] = sums[there] * (known / sums.sum())
-            out[NEAR] = np.log(parts[-1] + FLOOR)
-        fitted = items < len(tastes.basis)
-        own = items[fitted]
-        out[TASTE, fitted] = tastes.sizes[own] * (tastes.basis[own] @ taste_of(tastes, taken))
-        out[HAD] = np.isin(items, taken)
+            np.log(parts[-1] + FLOOR, out=out[NEAR])
+        fitted = np.searchsorted(items, len(tastes.basis))
+        own = items[:fitted]
+        out[TASTE, :fitted] = tastes.sizes[own] * (tastes.basis[own] @ taste_of(tastes, taken))
+        place, there = _places(items, taken)
+        out[HAD, place[there]] = 1.0
     out[MIX] = np.log((mixture / mixture.sum()) @ parts)
     return out, parts
 
 
+def _places(items: np.ndarray, some: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the places of some items among sorted ones, and a mask of those that are there."""
+    place = np.minimum(np.searchsorted(items, some), len(items) - 1)
+    return place, items[place] == some
+
+
 def learn_choice(
-    weights: Weights, user: int, features: np.ndarray, parts: np.ndarray, place: int, excess: float, amount: float
+    weights: Weights, user: int, features: np.ndarray, parts: np.ndarray, place: int, excess: np.ndarray, amount: float
 ) -> None:
     """Update the weights in place: a user, NEW or KNOWN, took the item at index `place`.
 
-    Each item other than `place` counts `excess` times in the softmax, because it stands for items that were left out.
-    The row itself counts `amount` times.
+    Each item counts `excess` times in the softmax, because it stands for items that were left out. The row itself
+    counts `amount` times.
     """
     mixture = weights.mixture[user]
     held = mixture * parts[:, place]
     mixture += amount * held / held.sum()
     values = weights.features[user] @ features
     p = excess * np.exp(values - values.max())
-    p[place] /= excess
     p /= p.sum()
     mean = features @ p
     precision = weights.precision[user]

@@ -5,8 +5,9 @@
     refit       directions of taste and neighbours (tastes.py), whenever the log has grown by a tenth
 
 Rows of a user that follow one another within half an hour are a visit. The j-th row of a visit is used for the weights
-with a share of 1 / j, because a list would have been shown when the visit began. Of n rows of new users, and of n rows
-of known users, about sqrt(2,000 n) are used, spread evenly. So learning gets cheaper as the log grows.
+with a share of 1 / j, because a list would have been shown when the visit began. All rows of a new user's first visit
+are used, because a new user's list should hold anything that the user takes. Of n rows of new users, and of n rows of
+known users, about sqrt(1,000 n) are used, spread evenly. So learning gets cheaper as the log grows.
 """
 
 from array import array
@@ -24,25 +25,27 @@ from onepass.foundation.registry import savable
 from onepass.foundation.rw_lock import reading, writing
 from onepass.model.names import check_hashable, name_list
 from onepass.recommender.ranking import (
+    CLOSEST,
     HALF_LIVES,
     KNOWN,
     LARGEST,
-    MOST,
     NEW,
     Counts,
     Scorer,
     Weights,
+    choose_candidates,
     init_counts,
     init_weights,
     learn_choice,
     make_features,
 )
-from onepass.recommender.tastes import Tastes, fit_tastes, init_tastes
+from onepass.recommender.tastes import Tastes, fit_tastes, init_tastes, neighbours_of
 
 VISIT = 1800.0  # seconds without a row that end a visit
 GROWTH = 1.1  # of the log, after which directions and neighbours are computed anew
 FIRST = 500  # rows before the first step of the weights, and at least between two fits
-USED = 500.0  # rows of new (known) users up to which all are used
+USED = 250.0  # rows of new (known) users up to which all are used
+SCATTER = 2654435769  # 2^32 times the golden ratio: numbers of rows to beginnings of samples
 LONGEST = 1000  # items of a user that are kept, the latest ones
 
 
@@ -85,8 +88,7 @@ class Recommender(files.Owner):
     dim : int, default 64
         Largest number of directions of taste, at least 1. Directions that are noise get no weight.
     seed : int, default 0
-        Seed, at least 0, of the first directions, and of the items that stand for the rest where there are more than
-        2,000.
+        Seed, at least 0, of the first directions, and of the items that stand for all others in a step of the weights.
 
     Raises
     ------
@@ -99,7 +101,9 @@ class Recommender(files.Owner):
     The shares of the rows have half-lives of 250, 1,000, 4,000, 16,000 and 64,000 rows and none. The directions v_i
     come from a truncated SVD of the matrix of users and items, and x_u is the posterior mean given what u has taken.
     `near` is the similarity with items that u has taken, `mix` a learned mixture of the shares and `near`, and `had` is
-    1 for items that u has taken. The weights w are learned by a softmax regression with online Newton steps.
+    1 for items that u has taken. The weights w are learned by a softmax regression with online Newton steps. A step
+    compares the row's item with some neighbours of what u has taken and with every m-th other item, which counts m
+    times. About sqrt(1,000 n) of n rows make a step.
 
     An item takes 4 dim + 270 bytes, and a user 4 bytes for each of the last 1,000 items taken. `recommend` costs
     O(N dim) a user for N items. `learn` costs O(dim) a row on average. Each time the log has grown by a tenth,
@@ -236,9 +240,9 @@ class Recommender(files.Owner):
 
     def _is_due(self, user: int, row: int) -> bool:
         """Return True if the weights of new or known users learn from a row, the `row`-th of its visit."""
-        used = self._used
-        used[user] += 1.0 / row
-        used[2 + user] += min(1.0, (USED / used[user]) ** 0.5) / row
+        used, share = self._used, 1.0 if user == NEW else 1.0 / row
+        used[user] += share
+        used[2 + user] += min(1.0, (USED / used[user]) ** 0.5) * share
         if used[2 + user] < 1.0:
             return False
         used[2 + user] -= 1.0
@@ -246,14 +250,13 @@ class Recommender(files.Owner):
 
     def _learn_weights(self, taken: np.ndarray, item: int, amount: float) -> None:
         """Update the weights by one row: a user who had taken the items `taken` took `item`."""
-        known, excess = self.n_items, 1.0
-        items = np.arange(known)
-        if known > MOST:
-            rng = np.random.default_rng([self.seed, self.n_learned])
-            items = np.unique(np.append(rng.integers(known, size=MOST), item))
-            excess = (known - 1.0) / (len(items) - 1.0)
-        user = KNOWN if len(taken) else NEW
-        features, parts = make_features(self._counts, self._tastes, self._weights.mixture[user], taken, items, known)
+        known, user = self.n_items, KNOWN if len(taken) else NEW
+        near, sums = likeness = neighbours_of(self._tastes, taken)
+        if len(near) > CLOSEST:
+            near = near[np.argpartition(-sums, CLOSEST)[:CLOSEST]]
+        items, excess = choose_candidates(item, near, known, (self.seed + self.n_learned) * SCATTER >> 16)
+        mixture = self._weights.mixture[user]
+        features, parts = make_features(self._counts, self._tastes, mixture, taken, likeness, items, known)
         learn_choice(self._weights, user, features, parts, int(np.searchsorted(items, item)), excess, amount)
 
     def _fit(self) -> None:
@@ -308,8 +311,9 @@ class Recommender(files.Owner):
             If `k` is below 1, a name is not hashable, or `exclude` does not have one collection for each user.
         """
         users, k = _names("user", user), check.integer("k", k, 1)
-        if exclude is not None and len(exclude) != len(users):
-            raise ValueError(f"exclude must have one collection per user ({len(users)}), got {len(exclude)}")
+        left_out = None if exclude is None else _collection("exclude", exclude)
+        if left_out is not None and len(left_out) != len(users):
+            raise ValueError(f"exclude must have one collection per user ({len(users)}), got {len(left_out)}")
         closed = None
         if items is not None:
             closed = np.ones(self.n_items, np.bool_)
@@ -322,8 +326,8 @@ class Recommender(files.Owner):
                 scores[closed] = -np.inf
             if exclude_seen:
                 scores[taken] = -np.inf
-            if exclude is not None:
-                scores[self._places(exclude[i], "exclude")] = -np.inf
+            if left_out is not None:
+                scores[self._places(left_out[i], "exclude")] = -np.inf
             best = _best(scores, k)
             found.arms.append([self._names[place] for place in best.tolist()])
             found.scores.append(scores[best])
@@ -365,9 +369,7 @@ class Recommender(files.Owner):
 
     def _places(self, names: Any, argument: str) -> list[int]:
         """Return the indices of those names that are known."""
-        if isinstance(names, str) or not isinstance(names, Collection):
-            raise ValueError(f"{argument} must hold collections of names, got {check.quote(names)}")
-        listed = list(names)
+        listed = _collection(argument, names)
         check_hashable(listed)
         return [self._items[name] for name in listed if name in self._items]
 
@@ -459,6 +461,13 @@ def _names(argument: str, value: Any) -> list[Any]:
     names = name_list(value, argument=argument) if isinstance(value, list) or hasattr(value, "tolist") else [value]
     check_hashable(names)
     return names
+
+
+def _collection(argument: str, value: Any) -> list[Any]:
+    """Return the entries of a list, array, series or set."""
+    if isinstance(value, str | bytes) or not isinstance(value, Collection) or getattr(value, "ndim", 1) == 0:
+        raise ValueError(f"{argument} must hold collections of names, got {check.quote(value)}")
+    return list(value)
 
 
 def _times(value: Any, count: int) -> list[float] | None:

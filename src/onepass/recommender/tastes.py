@@ -28,6 +28,7 @@ EDGE = 1.1  # eigenvalues up to so many times the smallest one are noise
 FIRST, AGAIN = 6, 2  # steps of subspace iteration, the first time and later
 NEIGHBOURS = 24  # of an item
 RECENT = 100  # items of a user that make neighbours
+DENSE = 16  # sums over all items are cheaper than sorted neighbours, where there are so few items
 
 
 class Tastes(NamedTuple):
@@ -147,6 +148,10 @@ def neighbours_of(tastes: Tastes, taken: np.ndarray) -> tuple[np.ndarray, np.nda
     """Return the items that are neighbours of those taken, and the sums of their similarities."""
     known = taken[taken < len(tastes.near)]
     near, likeness = tastes.near[known].ravel(), tastes.likeness[known].ravel()
+    if DENSE * len(near) > len(tastes.near):
+        every = np.bincount(near, likeness)
+        found = np.flatnonzero(every)
+        return found, every[found]
     found, place = np.unique(near, return_inverse=True)
     sums = np.bincount(place, likeness, minlength=len(found))
     return found[sums > 0.0], sums[sums > 0.0]
