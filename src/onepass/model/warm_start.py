@@ -42,7 +42,7 @@ from onepass.model.records import are_records, records_of
 
 RATE = 0.5  # of Hedge, in units of 1 / (2 s^2)
 NEIGHBOURS = 5.0  # rewards that the other arms count for
-NOISE = 20.0  # rewards that the residual of the start counts for in s^2
+NOISE = 5.0  # rewards that the residual of the start counts for in s^2
 NONE = 1e-3  # weight of a model that is not believed
 AMPLE, ENOUGH = 10, 1_000  # rewards after which one model stays, as multiples of those of the start, and at least
 EVERY = 32  # rewards between two looks at which models stay
