@@ -3,6 +3,8 @@
 from datetime import UTC, datetime
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 
 import onepass as op
@@ -153,6 +155,17 @@ def test_rows_one_by_one_and_at_once_are_the_same():
     for row in zip(user.tolist(), item.tolist(), time.tolist(), strict=True):
         alone.learn(row[0], row[1], time=row[2])
     assert np.array_equal(together.score(3), alone.score(3))
+
+
+def test_names_in_series_of_polars_and_pandas():
+    user, item, _ = make_log(rows=600)
+    made = [op.Recommender(dim=4) for _ in range(3)]
+    made[0].learn(user.tolist(), item.tolist())
+    made[1].learn(pl.Series(user), pl.Series(item))
+    made[2].learn(pd.Series(user), pd.Series(item))
+    asked = (list(range(5)), pl.Series(range(5)), pd.Series(range(5)))
+    lists = [one.recommend(users).arms for one, users in zip(made, asked, strict=True)]
+    assert lists[0] == lists[1] == lists[2]
 
 
 def test_tastes_are_found():

@@ -47,6 +47,8 @@ NOT_FINITE = b"null"  # what msgspec writes for it, and for None
 
 OUTCOMES = "outcomes"  # how a join came about that has outcomes without rewards
 CORRECTION = "correction"  # how a join came about that says what a late outcome changes
+CENSORED = "censored"  # the same of a loop that learns before its outcomes are complete: any model is corrected
+CORRECTIONS = (CORRECTION, CENSORED)
 LONGEST = 256  # characters of a name, as Personalizer has them; PostgreSQL indexes 2,700 bytes
 MOST = 2**62  # microseconds: databases have 64 bits
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST, pattern="^[^\\0]*$")]  # PostgreSQL has no NUL
@@ -431,7 +433,8 @@ class Join(Record, frozen=True, kw_only=True, tag_field="kind", tag="join"):
         Identity of the event.
     rewards : list of float or None
         Reward of each slot, None for a slot without one. With how="correction", the change of each reward; no row is
-        learned again (late_correction.py).
+        learned again (late_correction.py). With how="censored" as well, but models that are not linear in rewards learn
+        the change as one more row (censored_rewards.py).
     how : str, default "earliest"
         Reason of the rewards: sum, mean, earliest, default, late, correction, ...
     count : int, default 1
@@ -455,7 +458,7 @@ class Join(Record, frozen=True, kw_only=True, tag_field="kind", tag="join"):
 
     @property
     def unique_key(self) -> str | None:
-        if self.how in (CORRECTION, OUTCOMES):
+        if self.how in (*CORRECTIONS, OUTCOMES):
             return f"{self.how} {self.count} {self.id}"
         return None if self.again else f"join {self.id}"
 

@@ -12,6 +12,7 @@ the log is read.
 """
 
 import hashlib
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Self, TypeVar
@@ -19,6 +20,7 @@ from typing import Any, Self, TypeVar
 import msgspec
 import numpy as np
 
+from onepass.bandit.censored_rewards import correct_rewards
 from onepass.bandit.decision import Decision as Decided
 from onepass.bandit.decision import outcomes_from_json, rest_from_record
 from onepass.bandit.late_correction import is_linear, learn_correction
@@ -27,7 +29,7 @@ from onepass.foundation.check import quote
 from onepass.foundation.deferred_signals import defer_signals
 from onepass.log.eviction import arms_of, evict
 from onepass.log.model_lineage import read_lineage
-from onepass.log.records import CORRECTION, OUTCOME_FIELDS, OUTCOMES, Checkpoint, Decision, Eviction, Join
+from onepass.log.records import CENSORED, CORRECTIONS, OUTCOME_FIELDS, OUTCOMES, Checkpoint, Decision, Eviction, Join
 from onepass.log.replay_decide import learning_context
 from onepass.log.store import Store, StoreError
 
@@ -218,7 +220,7 @@ class Fold:
         joins, passed = [one for one in records if isinstance(one, Join)], 0
         with defer_signals():
             if joins:
-                passed = self._correct(joins) if joins[0].how == CORRECTION else self._learn(joins)
+                passed = self._correct(joins) if joins[0].how in CORRECTIONS else self._learn(joins)
             for one in records:
                 if isinstance(one, Eviction):
                     self._evict(one.arms)
@@ -271,9 +273,9 @@ class Fold:
         return [arm for arm in self.rewarded if arm in known and isinstance(arm, str)]
 
     def _correct(self, corrections: list[Join]) -> int:
-        """Learn corrections of rows that this model has learned, if it is linear in rewards."""
-        passed = 0
-        for join in corrections if is_linear(self.bandit) else ():
+        """Learn corrections of rows that this model has learned, if it is linear in rewards or they are censored."""
+        passed, linear = 0, is_linear(self.bandit)
+        for join in [one for one in corrections if linear or one.how == CENSORED]:
             about = self.store.find(self.loop, join.id)
             decision = next((one for one in about if isinstance(one, Decision)), None)
             learned = next((one for one in about if isinstance(one, Join) and not one.again), None)
@@ -284,7 +286,12 @@ class Fold:
                 lesson = decision_to_learn(decision)
                 kept = self._arms_not_evicted(learned.seq, join.seq, lesson.arms)
                 rewards = [value if one else None for value, one in zip(join.rewards, kept, strict=True)]
-                learn_correction(self.bandit, lesson, rewards)
+                if linear:
+                    learn_correction(self.bandit, lesson, rewards)
+                else:
+                    joins = [one for one in about if isinstance(one, Join) and one.seq < join.seq]
+                    known = [math.fsum(one.rewards[slot] or 0.0 for one in joins) for slot in range(len(rewards))]
+                    correct_rewards(self.bandit, lesson, list(known), rewards, join.seconds)
         return passed
 
     def _arms_not_evicted(self, learned: int, now: int, arms: list[Any]) -> list[bool]:

@@ -458,7 +458,8 @@ def _is_valid(state: RecommenderState, begun: RecommenderState) -> bool:
 
 def _names(argument: str, value: Any) -> list[Any]:
     """Return the names in a list, array or series, or a list of one name."""
-    names = name_list(value, argument=argument) if isinstance(value, list) or hasattr(value, "tolist") else [value]
+    many = isinstance(value, list) or hasattr(value, "tolist") or hasattr(value, "to_list")
+    names = name_list(value, argument=argument) if many else [value]
     check_hashable(names)
     return names
 

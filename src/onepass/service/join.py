@@ -25,7 +25,17 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from onepass.log.records import CORRECTION, OUTCOMES, Activation, Decision, Join, Outcome, Settings
+from onepass.log.records import (
+    CENSORED,
+    CORRECTION,
+    CORRECTIONS,
+    OUTCOMES,
+    Activation,
+    Decision,
+    Join,
+    Outcome,
+    Settings,
+)
 from onepass.log.store import Store
 from onepass.service.backlog import Backlog, Block
 from onepass.service.late_rewards import AGGREGATE, EARLY, aggregate_named, correct_rewards, late_outcomes
@@ -85,9 +95,9 @@ class Joiner:
             self._add_outcome(record)
         elif isinstance(record, Activation):
             self._add_activation(record)
-        elif isinstance(record, Join) and record.again and record.how in (CORRECTION, OUTCOMES):
+        elif isinstance(record, Join) and record.again and record.how in (*CORRECTIONS, OUTCOMES):
             self._sent.pop(record.id, None)
-            self.counts["corrected" if record.how == CORRECTION else "outcomes later"] += 1
+            self.counts["outcomes later" if record.how == OUTCOMES else "corrected"] += 1
         elif isinstance(record, Join):
             self._release(record.id)
             self._remember(record.id)
@@ -106,11 +116,11 @@ class Joiner:
             return
         waiting = PendingDecision(record, deadline(record, self.settings))
         self._waiting[record.id] = waiting
-        heapq.heappush(self._due, (waiting.due, record.seq, record.id))
         for outcome in early:
             if outcome.time >= record.time - EARLY:
                 waiting.first = min(waiting.first, outcome.seq)
                 self._count(waiting, outcome)
+        heapq.heappush(self._due, (waiting.due, record.seq, record.id))
         if self._store is not None and len(self._waiting) > HELD:
             self._park()
 
@@ -176,10 +186,13 @@ class Joiner:
             self._count_late(outcome)
         else:
             self.counts[what] += 1
+            if what == "in time" and waiting.hasten(outcome, self.settings_at(outcome.seq)):
+                heapq.heappush(self._due, (waiting.due, waiting.seq, outcome.id))
 
     def _corrects(self, record: Outcome) -> bool:
         """Return True if a late outcome corrects what was learned."""
-        return self.settings_at(record.seq).reward.late == "correct"
+        reward = self.settings_at(record.seq).reward
+        return reward.censored or reward.late == "correct"
 
     def _find_records(self, identity: str) -> list[Any] | None:
         """Return the records about a decision, or None if the log cannot be read now."""
@@ -216,15 +229,16 @@ class Joiner:
             if about is None:
                 return found
             joined = next((one.seq for one in about if isinstance(one, Join)), 0)
-            change = correct_rewards(about, self.settings_at(joined))
+            settings = self.settings_at(joined)
+            change = correct_rewards(about, settings)
             if change is None:
                 del self._late[identity]
                 continue
             rewards, count = change
             self._sent[identity] = next((one.subject for one in about if isinstance(one, Decision)), None)
             found.append(
-                Join(loop=self.settings.name, time=now, id=identity, rewards=rewards, how=CORRECTION, count=count,
-                     again=True)
+                Join(loop=self.settings.name, time=now, id=identity, rewards=rewards, count=count, again=True,
+                     how=CENSORED if settings.reward.censored else CORRECTION)
             )  # fmt: skip
             if len(found) == TOGETHER:
                 break

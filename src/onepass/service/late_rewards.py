@@ -4,7 +4,8 @@
 
 The result equals that of a later deadline. The aggregation `earliest` changes only if there was no outcome in time.
 Slots without a reward were not learned, and stay so. The difference is a record of the log (Join, how = correction), so
-a replay includes it.
+a replay includes it. Censored rewards count until `reward.wait`, whenever their decision was joined
+(drawn_deadline.py).
 """
 
 import math
@@ -80,6 +81,9 @@ def correct_rewards(about: Iterable[Any], settings: LoopSettings) -> tuple[list[
     outcomes = [
         one for one in records if isinstance(one, Outcome) and one.name is None and one.time >= decision.time - EARLY
     ]
+    if rule.censored:
+        last = decision.time + round(rule.wait * SECOND)
+        outcomes = [one for one in outcomes if one.time <= last]
     differences = list[float | None]()
     for slot, learned in enumerate(joins[0].rewards):
         values = [one.value for one in outcomes if one.slot in (None, slot)]

@@ -26,7 +26,7 @@ from onepass.evaluation.ab_test import ABTest
 from onepass.evaluation.baseline_promise import BaselinePromise
 from onepass.foundation import files
 from onepass.foundation.check import quote
-from onepass.log.records import CORRECTION, Decision, Join, Outcome, Settings
+from onepass.log.records import CORRECTIONS, Decision, Join, Outcome, Settings
 from onepass.service.accounting_settings import Baseline, budgets_of, has_budgets, make_ab_test, make_promise
 from onepass.service.late_rewards import EARLY
 from onepass.service.settings import LoopSettings, parse_settings
@@ -128,7 +128,7 @@ class Ledger:
                     self._add_decision(record)
                 elif isinstance(record, Outcome) and record.name is not None and self.pacing is not None:
                     self._add_outcome(record)
-                elif isinstance(record, Join) and self.promise is not None and record.how != CORRECTION:
+                elif isinstance(record, Join) and self.promise is not None and record.how not in CORRECTIONS:
                     self._add_join(record)
 
     def _apply(self, settings: LoopSettings, resume: str | None) -> None:

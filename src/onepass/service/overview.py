@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from onepass.evaluation.reward_range import Range
-from onepass.log.records import SECOND, Activation, Checkpoint, Decision, Join, Outcome, Settings
+from onepass.log.records import CENSORED, SECOND, Activation, Checkpoint, Decision, Join, Outcome, Settings
 from onepass.log.replay_decide import first_eligible
 from onepass.service.drift import EVERY, SETTLED, Drift, Expected
 from onepass.service.pending_decision import deadline
@@ -191,6 +191,8 @@ class Overview:
 
     def _add_join(self, record: Join, new: bool) -> None:
         if record.again:
+            if new and record.how == CENSORED:
+                self._piece(record.time).earned += record.rewards[0] or 0.0
             return
         waits = self.waiting.pop(record.id, None)
         if not new:

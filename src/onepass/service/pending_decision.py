@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from onepass.log.records import CORRECTION, SECOND, Activation, Decision, Join, Outcome
+from onepass.log.records import CORRECTIONS, Activation, Decision, Join, Outcome
+from onepass.service.drawn_deadline import drawn_deadline, is_conversion
 from onepass.service.late_rewards import EARLY
 from onepass.service.settings import LoopSettings
 
@@ -18,17 +19,18 @@ class PendingDecision:
     - first: sequence number of the first record about it.
     - subject: user whom it is about.
     - outcomes: pairs (slot, value) of rewards, in order.
+    - made: time of the decision.
     - named: outcomes beside the reward, (slot, name, value).
     - parked: True if its deadline is in the backlog.
     - sent: True if its join was returned.
     """
 
-    __slots__ = ("active", "due", "first", "named", "outcomes", "parked", "sent", "seq", "slots", "subject")
+    __slots__ = ("active", "due", "first", "made", "named", "outcomes", "parked", "sent", "seq", "slots", "subject")
 
     def __init__(self, record: Decision, due: int):
         self.seq = self.first = record.seq
         self.due, self.slots, self.active = due, len(record.places), not record.deferred
-        self.subject = record.subject
+        self.subject, self.made = record.subject, record.time
         self.outcomes: list[tuple[int | None, float]] = []
         self.named: list[tuple[int | None, str, float]] = []
         self.parked = self.sent = False
@@ -50,6 +52,14 @@ class PendingDecision:
         self.outcomes.append((outcome.slot, outcome.value))
         return "in time"
 
+    def hasten(self, outcome: Outcome, settings: LoopSettings) -> bool:
+        """Join at the time of an outcome, if it is a conversion in time; return True if the deadline is earlier now."""
+        time = max(outcome.time, self.made)
+        if not self.active or time >= self.due or not is_conversion(outcome.value, settings):
+            return False
+        self.due = time
+        return True
+
 
 def restore_decision(
     about: list[Any], settings_at: Callable[[int], LoopSettings], due: int | None = None
@@ -60,16 +70,18 @@ def restore_decision(
     (default None: computed by `deadline`).
     """
     decision = next((one for one in about if isinstance(one, Decision)), None)
-    if decision is None or any(isinstance(one, Join) and one.how != CORRECTION for one in about):
+    if decision is None or any(isinstance(one, Join) and one.how not in CORRECTIONS for one in about):
         return None
     waiting = PendingDecision(decision, deadline(decision, settings_at(decision.seq)) if due is None else due)
     outcomes = [one for one in about if isinstance(one, Outcome)]
     early = [one for one in outcomes if one.seq < decision.seq][-EARLY_OUTCOMES:]
     for outcome in (one for one in early if one.time >= decision.time - EARLY):
         waiting.first = min(waiting.first, outcome.seq)
-        waiting.count(outcome)
+        if waiting.count(outcome) == "in time":
+            waiting.hasten(outcome, settings_at(outcome.seq))
     for outcome in (one for one in outcomes if one.seq > decision.seq):
-        waiting.count(outcome)
+        if waiting.count(outcome) == "in time":
+            waiting.hasten(outcome, settings_at(outcome.seq))
     waiting.active |= any(
         isinstance(one, Activation) and one.seq > decision.seq and one.time <= waiting.due for one in about
     )
@@ -79,4 +91,4 @@ def restore_decision(
 def deadline(record: Decision, settings: LoopSettings) -> int:
     """Return the time until which outcomes count for a decision, in microseconds."""
     said = (record.extra or {}).get(DUE)
-    return said if isinstance(said, int) else record.time + round(settings.reward.wait * SECOND)
+    return said if isinstance(said, int) else drawn_deadline(record.id, record.time, settings)

@@ -32,7 +32,7 @@ from onepass.evaluation.sample import Sample
 from onepass.evaluation.streaming import summarize_statistics
 from onepass.evaluation.sufficient_stats import PolicyStatistics
 from onepass.evaluation.weight_bound import WeightBound
-from onepass.log.records import Decision, Join
+from onepass.log.records import CENSORED, Decision, Join
 from onepass.log.replay import Fold, group_joins
 from onepass.log.replay_decide import first_eligible
 from onepass.log.store import Store
@@ -188,6 +188,15 @@ def joined_groups(store: Store, loop: str, window: Window, most: int = HELD) -> 
         yield [(due.pop(join.id), join) for join in group]
 
 
+def read_changes(store: Store, loop: str, since: int) -> dict[str, float]:
+    """Return how corrections of censored rewards have changed the reward of the first slot, by id of the decision."""
+    changes: dict[str, float] = {}
+    for record in store.read(since, None, ("join",), loop):
+        if isinstance(record, Join) and record.how == CENSORED:
+            changes[record.id] = changes.get(record.id, 0.0) + (record.rewards[0] or 0.0)
+    return changes
+
+
 def find_decision(store: Store, loop: str, identity: str, window: Window) -> Decision | None:
     """Return the decision with an id, or None if it is not in the window."""
     found = next((one for one in store.find(loop, identity) if isinstance(one, Decision)), None)
@@ -280,9 +289,12 @@ def evaluate_policies(
         earned.append(np.array(waiting))
         waiting.clear()
 
+    changes = read_changes(store, loop, window.since)
     for group in joined_groups(store, loop, window):
         for decision, join in group:
             reward = join.rewards[0]
+            if reward is not None and join.id in changes:
+                reward = min(max(reward + changes[join.id], span.least), span.largest)
             row = None if reward is None else make_row(decision, reward, span)
             for name, policy in policies.items():
                 run_guarded(kept[name], partial(weigh_decision, kept[name], policy, decision, row))

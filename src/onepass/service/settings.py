@@ -39,6 +39,7 @@ from onepass.log.records import LONGEST as LONGEST_NAME
 from onepass.service import accounting_settings, crossed_features
 from onepass.service.accounting_settings import NONE, ABTestSettings, Baseline, OutcomeSettings, Shares
 from onepass.service.crossed_features import CROSSED, is_crossed
+from onepass.service.drawn_deadline import censored_errors
 from onepass.service.keys import Keys
 from onepass.service.validation import suggest_name, type_errors
 
@@ -114,6 +115,8 @@ class Reward(Section, frozen=True, kw_only=True):
     - range: the least and the largest reward, to which sums are limited (default 0 to 1).
     - late: effect of an outcome after the deadline. `count` (default) only counts it; `correct` corrects the model, if
       the model is linear in rewards.
+    - censored: True to learn rewards before the deadline, for conversions that take hours or days (default False).
+    - delays: law of their delays, pairs of seconds and the share of conversions known by then (default none).
     """
 
     wait: float = 600.0
@@ -121,6 +124,8 @@ class Reward(Section, frozen=True, kw_only=True):
     aggregation: Aggregation = "earliest"
     range: tuple[float, float] = (0.0, 1.0)
     late: Literal["correct", "count"] = "count"
+    censored: bool = False
+    delays: list[tuple[float, float]] = []
 
 
 class Promotion(Section, frozen=True, kw_only=True):
@@ -349,6 +354,7 @@ def plain_errors(settings: LoopSettings) -> Iterator[str]:
         yield f"reward.default must be in reward.range, from {least} to {largest}, got {reward.default}"
     if isinstance(reward.default, str) and reward.default != NONE:
         yield f'reward.default must be a number, or "{NONE}", got {quote(reward.default)}'
+    yield from censored_errors(settings)
     if not operation.checkpoint > 0.0:
         yield f"operation.checkpoint must be above 0 seconds, got {operation.checkpoint}"
     if not 0 <= operation.whole <= JOINS:

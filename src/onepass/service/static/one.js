@@ -11,7 +11,7 @@ let held = null;
 function words(record) {
   if (record.kind === "decision") return `decided${record.deferred ? ", deferred" : ""}`;
   if (record.kind === "outcome") return `${record.name || "outcome"} ${plain(record.value)}${record.request ? ` (${short(record.request, 24)})` : ""}`;
-  if (record.kind === "join" && record.how === "correction") return `corrected by ${record.rewards.map((one) => plain(one)).join(", ")}`;
+  if (record.kind === "join" && ["correction", "censored"].includes(record.how)) return `corrected by ${record.rewards.map((one) => plain(one)).join(", ")}`;
   if (record.kind === "join" && record.how === "outcomes") return "learned its outcomes beside the reward";
   if (record.kind === "join") return `learned as ${record.rewards.map((one) => plain(one)).join(", ")} (${record.how || "earliest"})`;
   if (record.kind === "activation") return "activated";
