@@ -40,7 +40,8 @@ NEVER_COMPILED = {
     "lab", "log", "precompile.py", "recipes", "records.py", "registry.py", "service", "rw_lock.py", "flatten.py",
     "testing", "tuning", "compile_notice.py",
     # of bandit and evaluation, and the public names: they change often and no compiled code reads them
-    "ab_test.py", "anytime.py", "bandit.py", "budgeted.py", "comparison.py", "contrasts.py", "decision.py",
+    "recommender", "baseline_promise.py", "censored_rewards.py", "delay_law.py", "list_rewards.py", "pacing.py",
+    "warm_start.py", "ab_test.py", "anytime.py", "bandit.py", "budgeted.py", "comparison.py", "contrasts.py", "decision.py",
     "diagnosis.py", "evaluate.py", "extend.py", "explain.py", "fixed_sample.py", "frames.py", "guarded.py",
     "harm_test.py", "list_bandit.py", "maximizer.py", "outcomes.py", "pending_rewards.py", "plots.py", "policies.py",
     "public.py", "restart_on_change.py", "rewarded_ids.py", "sketch_warning.py", "slates.py", "store_events.py",
