@@ -71,8 +71,8 @@ class Bandit(files.Owner):
     name : str, default "Bandit"
         Name that `repr` shows.
     outcomes : sequence of str, default None
-        Names of outcomes that are learned beside the reward, on the design of the reward (docs/how/budgets.md).
-        None learns the reward alone.
+        Names of further numbers to learn from each decision, such as costs (docs/how/budgets.md). They share the matrix
+        of the reward's model. None learns the reward alone.
 
     Raises
     ------
@@ -1022,14 +1022,15 @@ class Bandit(files.Owner):
     def merge(self, other: "Bandit", *, since: "Bandit | None" = None) -> Self:
         """Learn everything that another bandit has learned, as if its rows had been learned here.
 
-        The other bandit stays as it is. Exploration rule, seed and random generator of this bandit stay, too.
+        The other bandit does not change. This bandit keeps its exploration rule, seed and random generator.
 
         Parameters
         ----------
         other : Bandit
             A bandit with a model of the same kind.
         since : Bandit, default None
-            A bandit of which both bandits began as copies; its rows are counted once. None: both began without rows.
+            The trained bandit, if both bandits started as copies of one. Its rows then count once. None means that both
+            started without rows.
 
         Returns
         -------

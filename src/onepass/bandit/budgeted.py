@@ -187,7 +187,7 @@ class Budgeted(files.Owner):
         now : float, default None
             Present time in seconds, as in `decide`.
         allow_repeat : bool, default False
-            Learn and charge once more what was learned already.
+            Learn and charge rewards and outcomes again, if the decision had them before.
 
         Raises
         ------

@@ -48,8 +48,8 @@ class ListBandit(files.Owner):
     """Bandit for lists of `k` arms whose positions get different attention.
 
     With ``reward="items"`` every position has a reward, such as a click. Its expectation is w_j mu(a_j, x): the weight
-    of the position times the value of the arm. The weights are learned beside the arms', and the bandit learns
-    c_j / w_j. With ``reward="list"`` one number is the reward of the whole list, the sum of w_j x_j^T theta.
+    of the position times the value of the arm. The bandit learns c_j / w_j, and the weights are estimated too. With
+    ``reward="list"`` one number is the reward of the whole list, the sum of w_j x_j^T theta.
 
     Parameters
     ----------

@@ -85,7 +85,8 @@ class PendingRewards(files.Owner):
     censored : bool, default False
         True to learn before the deadline, for conversions that take hours or days. A reward that differs from `default`
         is a conversion. It is learned when it is given, and a missing one is learned as the default at an age that is
-        drawn from the delays of conversions so far. So young decisions count for as much as is known of them. A
+        drawn from the delays of conversions so far. So a recent decision has less weight, because less is known of
+        it. A
         conversion that comes after its decision was learned as the default is corrected, and so is a conversion that is
         cancelled: give the new reward, which may be the default. `default` must be a number then, and `learn_at`
         "deadline".
@@ -108,8 +109,8 @@ class PendingRewards(files.Owner):
     -----
     With `censored` a decision of age e counts, in expectation, as F(e) rows with p F(e) conversions, where F is the law
     of delays and p the probability of a conversion. Corrections are exact for models of ridge regression without a
-    feature map or half-life: once all decisions are complete, the model is that of waiting for the deadline, up to
-    rounding. Other models, `ContextualBandit` among them, learn a correction as one more row, whose reward is the
+    feature map or half-life: once all decisions are complete, the model equals one that waited for every deadline, up
+    to rounding. Other models, `ContextualBandit` among them, learn a correction as one more row, whose reward is the
     expected reward plus the difference. Models whose rewards are limited, such as
     `GLBOMD`, learn the new reward as one more row. F needs no settings: until conversions have come, their delays
     are taken to be uniform in log(delay), from `after` / 2048 to `after`.

@@ -4,9 +4,10 @@
         decision = news.decide({"hour": 9.0}, ["sport", "economy"])
         news.outcome(decision.id, 1.0)
 
-The client makes the ids of decisions and the keys of outcomes. A request without an answer is therefore sent again and
-counts once. A request that would count twice is sent again only if nothing of it was sent. This folder needs httpx
-(`pip install onepass[client]`) and nothing else of onepass: it may be copied to a machine that only sends requests.
+The client makes the ids of decisions and the keys of outcomes, so it can send such a request again, and it counts once.
+Other requests that change something, such as `promote`, have no id. The client sends them again only if no connection
+was made, or if the service refused them because of too many requests. This folder needs httpx (`pip install
+onepass[client]`) and nothing else of onepass: it may be copied to a machine that only sends requests.
 """
 
 from onepass.client.async_client import AsyncClient

@@ -113,7 +113,7 @@ class Decision:
     prices : dict of str to float or None, default None
         Price of a unit of each outcome in units of reward, in a loop with budgets.
     share : float or None, default None
-        Share of the bandit beside the baseline, in a loop with one.
+        Probability with which the bandit decided instead of the baseline, in a loop with a baseline.
     """
 
     id: str

@@ -40,7 +40,8 @@ def evaluate(
         Policies by name, as for `evaluate_many`: functions of a module, bandits or arrays. Or texts as on the command
         line: "uniform", MODULE:NAME, or the file of a bandit.
     workers : int, default 2
-        Number of threads of this process, at least 1. With `ray` the machines there decide.
+        Number of threads of this process, at least 1. With `ray` it is not used: there is a worker for each core of the
+        Ray cluster.
     ray : str, default None
         Address of Ray, or "local", as for `fit`. None runs in this process.
     progress : callable, default None
@@ -52,7 +53,7 @@ def evaluate(
     Returns
     -------
     dict of str to Evaluation
-        Evaluations by name, without samples.
+        Evaluations by name. Their attribute `sample` is None, because rows are not kept.
 
     Raises
     ------

@@ -69,8 +69,9 @@ def fit(
     files : path, sequence of paths, or ray.data.Dataset
         Parquet files. A folder stands for its files ending in .parquet, in the order of their names.
     recipe : bandit or Design
-        Copied by every worker; must be of a kind that can be merged. Rows that it has learned already count once, if
-        rows can be taken away from it. It does not change.
+        Model from which every worker starts with a copy. It must be of a kind that can be merged, and does not change.
+        If it has learned rows already, they count once in the result. Such a recipe needs an exact design, because rows
+        cannot be subtracted from a sketch.
     features : str or sequence of str, default "features"
         Column of lists, or names of columns of numbers.
     reward : str, default "reward"
@@ -78,7 +79,8 @@ def fit(
     arm : str, default None
         Column of arms' names, for models per arm.
     workers : int, default 2
-        Number of threads of this process, at least 1. With `ray` the machines there decide.
+        Number of threads of this process, at least 1. With `ray` it is not used: there is a worker for each core of the
+        Ray cluster.
     ray : str, default None
         Address of Ray, or "local" for a Ray of this machine. None runs in this process.
     batch : int, default 10000

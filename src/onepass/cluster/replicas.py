@@ -65,15 +65,16 @@ def _model_after_one_row(recipe: Any) -> Any:
 class Replicas(SharedObject):
     """Several workers that learn one stream, and whose models are merged every `merge_every` rows.
 
-    A lost worker is restored from its model at the last merge and the rows since, which this process keeps. If this
-    process is lost, go on from a saved `model`. Beside the recipe's rows it has learned the first rows of the stream
-    and no others; its `n_learned` tells how many.
+    If a worker is lost, another one starts from its model at the last merge and learns the rows since then, which this
+    process keeps. If this process is lost, continue from the last `model` that you saved. That model has learned the
+    rows of the recipe, and the first rows of the stream without a gap. Its `n_learned` counts both.
 
     Parameters
     ----------
     recipe : bandit or Design
-        Copied by every worker; must be of a kind that can be merged. Rows that it has learned already count once, if
-        rows can be taken away from it. It does not change.
+        Model from which every worker starts with a copy. It must be of a kind that can be merged, and does not change.
+        If it has learned rows already, they count once in the merged model. Such a recipe needs an exact design,
+        because rows cannot be subtracted from a sketch.
     workers : int, default 2
         Number of workers, at least 1: threads of this process, or actors of Ray.
     merge_every : int, default 10000

@@ -41,8 +41,8 @@ CHECKPOINT_EVERY = 1_000_000  # rows between two checkpoints, if there is a fold
 class ShardedBandit(SharedObject):
     """Bandit with a model per arm, `Disjoint` or `Hybrid`, whose arms are spread over shards.
 
-    Any number of threads may decide at once; a thread that learns is alone. The shared part of a hybrid model stays in
-    this process.
+    Any number of threads may decide at the same time. While one thread learns, the others wait. The shared part of a
+    hybrid model stays in this process.
 
     Parameters
     ----------
@@ -57,8 +57,8 @@ class ShardedBandit(SharedObject):
         None keeps all shards in this process.
     folder : str or Path, default None
         Folder of the bandit. Changes are logged there before `learn` returns, and all shards are written every
-        `checkpoint_every` rows. Lost shards come back by themselves, a lost process by `ShardedBandit.open`. None
-        stores nothing.
+        `checkpoint_every` rows. A lost shard is restored automatically. After the loss of this process, use
+        `ShardedBandit.open`. None stores nothing.
     checkpoint_every : int, default 1000000
         Number of rows between two checkpoints, at least 1.
 

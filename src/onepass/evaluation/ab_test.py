@@ -50,7 +50,7 @@ class Contrast(NamedTuple):
     other : hashable
         The arm that it is compared with.
     gain : float
-        Estimate of the average reward of `arm` less that of `other`.
+        Estimate of the average reward of `arm`, minus the average reward of `other`.
     limits : Interval
         Limits of the gain that hold at every time.
     """

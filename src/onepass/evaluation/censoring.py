@@ -21,8 +21,8 @@ NUMBER = np.dtype(np.float64)
 def ipcw_log(log: Log, ages: Any, law: DelayLaw, *, default: float = 0.0, least: float = 0.05) -> Log:
     """Return a log whose rewards stand for those that were still to come when the log was cut.
 
-    r' = default + (r - default) / F(age). Decisions of which too little is known are left out, by their age alone, so
-    that nothing is selected by rewards. All estimators and limits may be asked for on the result.
+    r' = default + (r - default) / F(age). Decisions that are too young are left out. This depends on their age alone,
+    never on rewards. The result works with all estimators and limits.
 
     Parameters
     ----------

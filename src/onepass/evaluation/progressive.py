@@ -25,7 +25,8 @@ class LearningPolicy:
     ----------
     bandit : bandit
         A bandit with a shared model for contexts (n, K, d), or with a model per arm for contexts (n, d) and arms named
-        0 to K - 1, or a bandit of records for a log with requests. It learns every row, and goes on with the next log.
+        0 to K - 1, or a bandit of records for a log with requests. It learns every row of a log, and keeps what it
+        learned for the next log.
     batch_size : int, default 1
         Rows learned together, at least 1. Blocks of a log end a batch.
     """

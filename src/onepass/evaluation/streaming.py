@@ -76,7 +76,7 @@ def evaluate_many(
     Returns
     -------
     dict of str to Evaluation
-        Evaluations by name, without samples.
+        Evaluations by name. Their attribute `sample` is None, because rows are not kept.
 
     Raises
     ------

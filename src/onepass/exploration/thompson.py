@@ -106,8 +106,9 @@ class Thompson(Exploration):
 
     Notes
     -----
-    Source: Thompson (1933), Agrawal and Goyal (2013) for linear rewards. The arm is drawn from the shares by a random
-    number of its own. This is our addition: the probabilities are then exact.
+    The arm is drawn from these probabilities by a further random number, independent of the M draws. So the reported
+    probabilities are exact. The papers play the best arm of one draw instead: `SingleDrawThompson`. Source: Thompson
+    (1933); Agrawal and Goyal (2013) for linear rewards.
     """
 
     exploration: float | Theory | None = None

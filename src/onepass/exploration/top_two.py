@@ -92,10 +92,13 @@ def action_probabilities(
 class TopTwo(Exploration):
     """Top-two Thompson sampling with known probabilities, to find the best arm with few decisions.
 
+    Each of M random draws of the parameter has a best arm, the leader. The rival of a leader is the arm that is hardest
+    to tell from it: its mean is the nearest, relative to the widths of both.
+
     Parameters
     ----------
     share : float, default 0.5
-        Share of the decisions for the arm that is best in a draw, from 0 to 1. The others go to the rival of that arm.
+        Share of the decisions for the leader, from 0 to 1. The other decisions go to its rival.
     exploration : float or Theory or None, default None
         Multiplier beta of the spread of the draws, any finite number. By default it is 0.03, as in `Thompson`.
     draws : int, default 100
@@ -110,8 +113,8 @@ class TopTwo(Exploration):
 
     Notes
     -----
-    The rule explores more than `Thompson`: with two good arms it never settles on one of them. Use it as long as the
-    question is which arm is best; `onepass.ABTest` does, and says when the answer is known. Source: Russo (2020); Shang
+    The rule explores more than `Thompson`: it always gives the rival a share of the decisions. Use it only until the
+    best arm is found. `onepass.ABTest` uses it, and says when that is. Source: Russo (2020); Shang
     et al. (2020).
     """
 

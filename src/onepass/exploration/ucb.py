@@ -49,7 +49,8 @@ class UCB(Exploration):
     Parameters
     ----------
     exploration : float or Theory, default 0.1
-        Multiplier beta of the width, any finite number. Negative values are pessimism, for learning from logs.
+        Multiplier beta of the width, any finite number. A negative value prefers arms of which much is known, which
+        suits a policy learned from a log.
     uniform_share : float, default 0.0
         Share of all probability that is spread evenly over the K eligible arms, from 0 to 1. Every eligible arm has at
         least the probability uniform_share / K.
@@ -62,8 +63,8 @@ class UCB(Exploration):
 
     Notes
     -----
-    With `Theory` and uniform_share 0, the regret bound of the estimator's theorem holds. A uniform share adds at most
-    uniform_share times the largest gap a round.
+    With `Theory` and uniform_share 0, the regret bound of the estimator's theorem holds. A uniform share adds to the
+    regret of a round at most uniform_share times the difference between the best and the worst mean.
     """
 
     exploration: float | Theory = 0.1

@@ -28,9 +28,9 @@ class FactorWidths(NamedTuple):
 
 
 class FeatureMap(files.Owner, ABC):
-    """Feature map x -> z, applied before a model.
+    """Base class of feature maps, which turn a row x into a row z before a model learns it.
 
-    Subclasses are not subclassed further. They set `params` (the constructor's arguments), `input_dim` and
+    A subclass must not be subclassed itself. Subclasses set `params` (the constructor's arguments), `input_dim` and
     `output_dim`, implement `begin`, which makes a new state, and register the functions of the state
     (features/contract.py).
 

@@ -94,7 +94,8 @@ class Nystrom(FeatureMap):
     kernel : Kernel, scikit-learn kernel or callable
         Kernel, or a function k(X, Y), (n, dim) and (m, dim) -> (n, m). A function cannot be saved.
     reduced : bool, default False
-        Keep all points, because none is in the span of others. By default points in the span of others are left out.
+        True keeps all points, without looking for points in the span of others. Files use it, since their points were
+        selected before. By default points in the span of others are left out.
 
     Raises
     ------

@@ -23,9 +23,10 @@ EQUAL, EQUAL_SINGLE = 1e-6, 1e-3  # of a length, by precision: about the root of
 
 
 class Factors(NamedTuple):
-    """Context as its two sides, for feature maps that take rows x = (u, v).
+    """Context given as a row u of the user and a row v of the arm, for feature maps that take rows x = (u, v).
 
-    Every user meets every arm, except in `learn`, which takes pairs.
+    `decide`, `score` and `recommend` combine every user with every arm. `learn` combines the n-th user with the n-th
+    arm.
 
     Parameters
     ----------

@@ -80,27 +80,29 @@ class Space:
 @final
 @savable
 class Records(files.Owner):
-    """Rows from dictionaries, lists of them, and polars or pandas frames: a learned dictionary, then a seeded hash.
+    """Conversion of dictionaries, lists of dictionaries, and polars or pandas frames to rows of numbers.
 
-    `onepass.features.flatten` says how each kind of value becomes terms.
+    A dictionary becomes named numbers, its terms, such as "age": 34 and "country=de": 1 (`onepass.features.flatten`).
+    The first names that are learned get a column each. All later names share the last `hashed` columns, and a hash of
+    the name determines which one.
 
     Parameters
     ----------
     size : int, default 256
         Width of the rows, from 2 to 2^24.
     hashed : int, optional
-        Number of places shared by names that the dictionary does not know, from 1 to `size` - 1. Defaults to an eighth
-        of `size`, at least 1.
+        Number of columns shared by names without a column of their own, from 1 to `size` - 1. Defaults to an eighth of
+        `size`, at least 1.
     standardize : bool, default False
         Replace a number by (number - mean) / deviation of the numbers learned so far, clipped at 3 deviations. A
-        missing number then counts as the mean. The result is 0 as long as all numbers have been the same, and where the
-        dictionary has no place for the number. By default numbers stay as they are.
+        missing number then counts as the mean. The result is 0 as long as all numbers of this name have been the same,
+        and if the name has no column of its own. By default numbers stay as they are.
     bands : int, default 0
-        Largest number of bands of a number, from 0 to 256. A band is a place for one value of the number, beside the
-        place of the number itself. The first values learned get bands, as long as half of all places are free. A value
-        between two bands counts partly for each. A number has no bands while it has fewer than three values, or if it
-        soon has more than `bands` values. Vectors and times have none (`onepass.features.bands`). With 0 no number has
-        bands.
+        Largest number of bands of a name with numbers, from 0 to 256. A band is a further column, for one value of the
+        number. The first values learned get bands, as long as half of all columns are free. A value between two bands
+        counts partly for each. A name has no bands while fewer than three values of it were learned. It loses them
+        for good if it has more than `bands` values within 8 rows for each band. Vectors and times have none
+        (`onepass.features.bands`). With 0 there are no bands.
     seed : int, default 0
         Seed of the hash, at least 0.
 

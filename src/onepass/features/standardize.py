@@ -86,9 +86,9 @@ def update_and_transform_standardize(state: StandardizeState, rows: np.ndarray) 
 class Standardize(FeatureMap):
     """Standardized columns z_j = (x_j - mean_j) / deviation_j over the rows learned so far (not those decided on).
 
-    A column that has been constant gives 0, and so does everything before the second row. Learning changes the map;
-    deciding does not. Centered features cannot learn the mean reward: add an `Intercept` (with `Concatenate`) if
-    rewards do not average 0. The module's docstring has the formulas.
+    A column whose values have all been equal gives 0. Until two rows are learned, every column does. Learning changes
+    the map; deciding does not. Centered features cannot learn the mean reward: add an `Intercept` (with `Concatenate`)
+    if rewards do not average 0. The module's docstring has the formulas.
 
     Parameters
     ----------

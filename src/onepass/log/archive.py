@@ -19,8 +19,8 @@ def seal(
 ) -> list[tuple[str, int]]:
     """Move the records before a time from a store to an archive, a month at a time.
 
-    Moved is the longest beginning of the log of which all records are earlier. A month ends at the first record of a
-    later one.
+    It moves records from the beginning of the log, up to the first record that is not earlier than this time. A month
+    ends at the first record of a later month.
 
     Parameters
     ----------

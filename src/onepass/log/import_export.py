@@ -80,8 +80,8 @@ def import_file(
     Raises
     ------
     ValueError
-        If the store is new and positions have gaps, or if the loop's model, of which the store has a checkpoint, cannot
-        learn a decision.
+        If the store is new and positions have gaps. Also if the store has a checkpoint of the loop's model, and this
+        model cannot learn a decision.
     """
     if format_of(path, format) == OWN:
         if default is not None:

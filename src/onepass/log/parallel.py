@@ -53,7 +53,7 @@ class VerificationReport(NamedTuple):
     unplaced : list of str
         Loops without a checkpoint to begin with.
     earlier : int
-        Number of decisions, among those of `loops`, that were verified earlier.
+        Number of decisions of `loops` that were verified by an earlier call, and not again.
     """
 
     damages: list[Damage]

@@ -97,13 +97,13 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forb
 
 
 class Canary(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Choice of a candidate model that has a share of the decisions (canary_split.py).
+    """Choice of a candidate model, a new model that makes a share of the decisions to be compared with the serving one.
 
-    - line: number of its model.
-    - share: its share of the decisions, from 0 to 1.
-    - through: position through which it had learned.
-    - place: index of the arm that it drew.
-    - probabilities (K,): its probabilities of all arms.
+    - line: number of the candidate, as in `Decision.line`.
+    - share: share of the decisions that the candidate makes, from 0 to 1.
+    - through: position in the log of the last record from which the candidate had learned.
+    - place: index of the arm that the candidate drew.
+    - probabilities (K,): probabilities of the candidate for all arms.
     """
 
     line: int
@@ -177,7 +177,7 @@ class Decision(Record, frozen=True, kw_only=True, tag_field="kind", tag="decisio
     model : str, default None
         Version of the settings.
     line : int, default 0
-        Number of the loop's model that decided (model_lineage.py); 0 is the first.
+        Number of the model that decided. The models of a loop are counted from 0.
     through : int, default None
         Position through which the model had learned. None: the model that has learned `rounds` rows.
     canary : Canary, default None
@@ -197,7 +197,7 @@ class Decision(Record, frozen=True, kw_only=True, tag_field="kind", tag="decisio
     prices : dict of str to float, default None
         Prices of budgets by outcome. Prices of shares have "most" or "least" and the index of the arm as names.
     known_prices : dict of str to float, default None
-        Prices of the chosen arm as they were given, before what was paid corrected them.
+        Costs of the chosen arm as the caller gave them, before they were corrected by costs observed so far.
     extra : dict, default None
         Further fields of another system's format.
 
@@ -432,13 +432,16 @@ class Join(Record, frozen=True, kw_only=True, tag_field="kind", tag="join"):
     id : str
         Identity of the event.
     rewards : list of float or None
-        Reward of each slot, None for a slot without one. With how="correction", the change of each reward; no row is
-        learned again (late_correction.py). With how="censored" as well, but models that are not linear in rewards learn
-        the change as one more row (censored_rewards.py).
+        Reward of each slot, None for a slot without one. With how="correction" or "censored", the change of each reward.
     how : str, default "earliest"
-        Reason of the rewards: sum, mean, earliest, default, late, correction, ...
+        How the rewards were computed. "earliest", "sum", "mean", "median", "min" and "max" aggregate the values of the
+        outcomes. "default" is the reward of a decision without outcomes. "correction" changes rewards that were learned
+        before, because outcomes came late; only models that are linear in rewards learn it. "censored" is the same in a
+        loop with censored rewards, and every model learns it. "outcomes" has named outcomes and no rewards. ", limited" is appended if a
+        reward was limited to the range in the settings.
     count : int, default 1
-        Number of outcomes joined. With how="correction" or "outcomes", of all outcomes of the decision.
+        Number of outcomes from which the rewards were computed. With how="correction", "censored" or "outcomes", the
+        number of all outcomes of the decision so far.
     batch : int, default None
         Consecutive joins with the same number are learned in one call. None: alone.
     again : bool, default False
@@ -516,7 +519,7 @@ class Checkpoint(Record, frozen=True, kw_only=True, tag_field="kind", tag="check
     state : str, default "serving"
         State of the model: staged, serving or retired.
     line : int, default 0
-        Number of the loop's model (model_lineage.py); 0 is the first.
+        Number of the model. The models of a loop are counted from 0.
     why : str, default ""
         Sentence about a change of state.
     begun : int, default None

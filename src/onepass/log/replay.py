@@ -137,7 +137,7 @@ class Fold:
         Parameters
         ----------
         until : int, default None
-            The last position. None means the end of the log. A batch that goes on after it is not begun.
+            The last position. None means the end of the log. A batch that ends after this position is not learned.
 
         Returns
         -------

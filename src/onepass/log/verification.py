@@ -124,7 +124,7 @@ def verify(fold: Fold, until: int | None = None, progress: Callable[[int], objec
     Parameters
     ----------
     fold : Fold
-        Fold at the checkpoint. Its bandit goes on to the end.
+        Fold at the checkpoint. Its bandit learns the rest of the log.
     until : int, default None
         The last position. None means the end of the log.
     progress : callable, default None

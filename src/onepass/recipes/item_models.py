@@ -31,11 +31,11 @@ def ItemModels(
 ) -> Bandit:
     """Make a bandit with a ridge regression for each item on z = (1, similarity_weight x / ||x||).
 
-    It is for logs that hold what was taken and nothing of what was not: purchases, films seen, ratings given. Where
-    every reward is near 1, ridge regression at a small reg predicts 1 for every known item, taken twice or two
-    thousand times. At a large reg, theta^T z is nearly the sum of r_s z_s^T z / reg over those who took the item:
-    their number, plus similarity_weight^2 times their cosines with the user. An unknown user is the row 0, and is
-    shown what most have taken.
+    It is for logs of what users took, such as purchases or ratings, that do not say what users saw and did not take. In
+    such a log every reward is near 1. With a small reg, ridge regression predicts about 1 for every known item, however
+    often it was taken. With a large reg, theta^T z is nearly the sum of r_s z_s^T z / reg over the users who took the
+    item: their number, plus similarity_weight^2 times their cosines with the present user. A row of zeros stands for an
+    unknown user, who gets the items that most users took.
 
     Parameters
     ----------

@@ -55,8 +55,9 @@ def InteractionBandit(
 
     Notes
     -----
-    Memory is 80 bytes times the product of both widths. A decision costs the number of terms of the request times that
-    of all arms. A reward costs the number of terms of the request times that of one arm. Means are expected rewards, in
+    Memory is 80 bytes times the product of both widths. A decision costs the number of terms of the request times
+    the number of terms of all arms. A reward costs the number of terms of the request times the number of terms of one
+    arm. Means are expected rewards, in
     any unit. The bandit forgets nothing, except how good single arms are beyond their features.
 
     Examples

@@ -1,18 +1,19 @@
 """Conformance suites, which check that a component, built in or your own, satisfies the contract of its family.
 
-Each suite raises AssertionError at the first violation, and returns a sentence that lists what it has checked.
+Each suite raises AssertionError at the first violation, and returns a sentence that lists what it has checked::
 
-from onepass.testing import check_bandit, check_design, check_estimator, check_exploration, check_feature_map
-from onepass.testing import check_learner, check_model, check_record_bandit, check_store
-check_design(lambda dim, reg: MyDesign(dim=dim, reg=reg))
-check_estimator(lambda design: MyEstimator(design))
-check_exploration(lambda: MyRule(uniform_share=0.1))
-check_feature_map(lambda: MyMap(dim=5))
-check_bandit(lambda seed: op.Bandit(MyEstimator(MyDesign(dim=5)), seed=seed))
-check_record_bandit(lambda seed: op.InteractionBandit(seed=seed))         # arms with features
-check_model(lambda: MyModel(dim=5), lambda rng: rng.standard_normal((3, 5)))
-check_learner(lambda: MyLearner(budget=20))
-check_store(lambda: MyStore())                                        # with the extra `log`
+    from onepass.testing import check_bandit, check_design, check_estimator, check_exploration, check_feature_map
+    from onepass.testing import check_learner, check_model, check_record_bandit, check_store
+
+    check_design(lambda dim, reg: MyDesign(dim=dim, reg=reg))
+    check_estimator(lambda design: MyEstimator(design))
+    check_exploration(lambda: MyRule(uniform_share=0.1))
+    check_feature_map(lambda: MyMap(dim=5))
+    check_bandit(lambda seed: op.Bandit(MyEstimator(MyDesign(dim=5)), seed=seed))
+    check_record_bandit(lambda seed: op.InteractionBandit(seed=seed))  # arms with features
+    check_model(lambda: MyModel(dim=5), lambda rng: rng.standard_normal((3, 5)))
+    check_learner(lambda: MyLearner(budget=20))
+    check_store(lambda: MyStore())  # with the extra `log`
 """
 
 from typing import TYPE_CHECKING, Any
