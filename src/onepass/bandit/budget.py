@@ -89,7 +89,7 @@ class Budget:
 
 @dataclass(frozen=True)
 class Share:
-    """Share of decisions that an arm must and may have.
+    """Smallest and largest share of the decisions that an arm may get.
 
     Parameters
     ----------

@@ -367,7 +367,7 @@ class FrequentDirections(Design):
     reg : float, default 1.0
         Regularization in units of ||x||^2, above 0.
     compensation : float, default 0.0
-        Share, from 0.0 (FD) to 1.0 (robust FD), of what was cut off that is added to the ridge reg.
+        Part of the eigenvalues cut off that is added to reg, from 0.0 (Frequent Directions) to 1.0 (the robust form).
     dtype : {"float64", "float32"}, default "float64"
         Dtype of all arrays.
 
@@ -436,7 +436,7 @@ def RobustFrequentDirections(
     reg : float, default 1.0
         Regularization in units of ||x||^2, above 0.
     compensation : float, default 1.0
-        Share, from 0 to 1, of what was cut off that is added to the ridge reg. 0.5 is the sketch of Luo et al.
+        Part of the eigenvalues cut off that is added to reg, from 0 to 1. 0.5 is the sketch of Luo et al.
     dtype : {"float64", "float32"}, default "float64"
         Dtype of all arrays.
 

@@ -55,7 +55,8 @@ register_python_fallback(ChainState)
 class Chain(FeatureMap):
     """Composition of feature maps, z = b(a(x)), each fed by the one before.
 
-    A map that learns sees rows as they reach it. Three or more maps are kept as `first`, then a chain of the rest.
+    A map that learns, learns the rows that the map before it returns. Three or more maps are stored as `first` and a
+    chain of the others.
 
     Parameters
     ----------

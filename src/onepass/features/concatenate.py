@@ -68,8 +68,8 @@ register_python_fallback(ConcatenateState)
 class Concatenate(FeatureMap):
     """Features of several maps of the same row, one after the other: z = (a(x), b(x), ...).
 
-    A feature name that occurred before gets primes. Three or more maps are kept as `first`, then a concatenation of
-    the rest.
+    If two maps give a feature the same name, a prime is added to the later one. Three or more maps are stored as
+    `first` and a concatenation of the others.
 
     Parameters
     ----------

@@ -53,7 +53,8 @@ def transform_row_unit_length(state: UnitLengthState, x: np.ndarray, z: np.ndarr
 class UnitLength(FeatureMap):
     """Rows scaled to one length: z = length x / ||x||, and 0 for x = 0.
 
-    Use it if the length of a row says how much was seen, and only its direction says what, such as a user's tastes.
+    Use it if only the direction of a row matters. In a row of a user's tastes, for example, the length only says how
+    much of the user was seen.
 
     Parameters
     ----------

@@ -432,13 +432,14 @@ class Join(Record, frozen=True, kw_only=True, tag_field="kind", tag="join"):
     id : str
         Identity of the event.
     rewards : list of float or None
-        Reward of each slot, None for a slot without one. With how="correction" or "censored", the change of each reward.
+        Reward of each slot, None for a slot without one. With how="correction" or "censored", the change of each
+        reward.
     how : str, default "earliest"
         How the rewards were computed. "earliest", "sum", "mean", "median", "min" and "max" aggregate the values of the
         outcomes. "default" is the reward of a decision without outcomes. "correction" changes rewards that were learned
         before, because outcomes came late; only models that are linear in rewards learn it. "censored" is the same in a
-        loop with censored rewards, and every model learns it. "outcomes" has named outcomes and no rewards. ", limited" is appended if a
-        reward was limited to the range in the settings.
+        loop with censored rewards, and every model learns it. "outcomes" has named outcomes and no rewards. ", limited"
+        is appended if a reward was limited to the range in the settings.
     count : int, default 1
         Number of outcomes from which the rewards were computed. With how="correction", "censored" or "outcomes", the
         number of all outcomes of the decision so far.

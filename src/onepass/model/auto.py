@@ -67,10 +67,10 @@ class AutoModel(Model):
         "disjoint" becomes `AveragedModels` and ignores features of arms. "interaction" becomes an `InteractionModel`.
         None lets the first data choose.
     context : Records, default None
-        Feature map of requests; a copy learns further. None means 256 places. More than 300 places become an
-        `InteractionModel`.
+        Feature map of requests. The model learns with a copy of it. None means 256 columns. With more than 300 columns
+        the model becomes an `InteractionModel`.
     item : Records, default None
-        Feature map of arms; a copy learns further. None means 256 places.
+        Feature map of arms. The model learns with a copy of it. None means 256 columns.
 
     Raises
     ------

@@ -70,7 +70,7 @@ class Track(NamedTuple):
 @final
 @savable
 class WarmStart(Model):
-    """Model that begins with earlier knowledge and trusts it as far as its predictions earn it.
+    """Model that begins with earlier knowledge, and weights it by how good its predictions are.
 
     `onepass.warm_start` makes it from a log, from labelled examples or from another bandit.
 

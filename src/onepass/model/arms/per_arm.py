@@ -96,8 +96,8 @@ class Disjoint(PerArm):
     Parameters
     ----------
     estimator : Estimator
-        Estimator with which every arm begins, such as ``Ridge(ProjectorSplitting(dim=169, rank=16))``. Rows that its
-        design holds already are the prior of every arm.
+        Estimator with which every arm begins, such as ``Ridge(ProjectorSplitting(dim=169, rank=16))``. If its
+        design has learned rows before, they count for every arm.
     compact : bool, default None
         True keeps all arms in one arena that grows with what is learned. `Ridge`, `OnlineNewton`, `OnePassHuber` and
         `OnePassGLM` without a ball can do so on `Exact`, `FrequentDirections` and `ProjectorSplitting`; designs and

@@ -69,7 +69,8 @@ class AveragedModels(Model):
     seed : int, default 0
         Seed of landmarks, at least 0.
     context : Records, default None
-        Feature map of dictionary contexts, at most 300 wide; a copy learns further. None means that contexts are rows.
+        Feature map of dictionary contexts, at most 300 columns wide. The model learns with a copy of it. None means
+        that contexts are rows.
     ignore_features : bool, default False
         True ignores features of arms; False refuses them.
 

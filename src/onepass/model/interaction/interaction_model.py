@@ -59,7 +59,7 @@ class InteractionModel(Model):
 
     The model forgets nothing, except how good single arms are beyond their features. Memory: 80 bytes times the product
     of both widths. Cost: a decision takes the number of terms of the request times the number of terms of all arms. A
-    reward takes the number of terms of the request times that of one arm.
+    reward takes the number of terms of the request times the number of terms of one arm.
 
     Parameters
     ----------
