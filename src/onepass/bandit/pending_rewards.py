@@ -130,8 +130,8 @@ class PendingRewards(files.Owner):
 
     >>> from datetime import timedelta
     >>> pending = op.PendingRewards(op.ContextualBandit(), after=timedelta(days=7), censored=True)
-    >>> decision = pending.decide([1.0], arms=["red", "blue"], id="request 1", now=0.0)
-    >>> pending.reward("request 1", 1.0, now=7200.0)
+    >>> decision = pending.decide([1.0], arms=["red", "blue"], id="visit 5", now=0.0)
+    >>> pending.reward("visit 5", 1.0, now=7200.0)
     >>> pending.bandit.n_learned
     1
     """
