@@ -39,6 +39,7 @@ PRIOR_ARM, PRIOR_POSITION = 0.2, 3.0  # average rewards that hold m and w near 1
 LEAST_MEAN = 0.01  # of the average reward: a prediction below counts as this
 LEAST_WEIGHT = 0.02  # a reward is multiplied by at most 50
 SWEEPS, GROWTH = 10, 1.02  # of the scaling, and lists between two scalings as a ratio
+LONGEST = 10_000  # positions of a list
 MOST_ARMS = 10_000  # arms that have sums of their own; all others share theirs
 
 
@@ -58,7 +59,7 @@ class ListBandit(files.Owner):
         model, and its exploration is `SingleDrawThompson` or `EpsilonGreedy`:
         ``Bandit(Ridge(Exact(dim)), SingleDrawThompson())``.
     k : int
-        Length of a list, at least 1.
+        Length of a list, from 1 to 10,000.
     reward : {"items", "list"}, default "items"
         Whether every position has a reward, or the list as a whole.
     positions : array of shape (k,), default None
@@ -122,7 +123,7 @@ class ListBandit(files.Owner):
         if not isinstance(bandit, Bandit):
             raise ValueError(f"bandit must be a Bandit, got {quote(bandit)}")
         self.bandit = bandit
-        self.k: int = check.integer("k", k, 1, None)
+        self.k: int = check.integer("k", k, 1, LONGEST)
         self.reward: str = check.choice("reward", reward, tuple(REWARDS))
         self._is_whole: bool = REWARDS[self.reward]
         if self._is_whole and bandit.model.has_named_arms:

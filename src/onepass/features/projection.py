@@ -13,6 +13,8 @@ from onepass.foundation.linalg import dot
 from onepass.foundation.registry import savable
 from onepass.foundation.state import is_abstract, zeros
 
+LARGEST = 1 << 28  # numbers of a projection matrix: 2 GiB
+
 
 class GaussianProjectionState(NamedTuple):
     """State of a Gaussian projection: R^T as `transposed` (dim, size), drawn from a seed and never stored in a file."""
@@ -74,6 +76,10 @@ class GaussianProjection(FeatureMap):
     def __init__(self, *, dim: int, size: int, seed: int = 0) -> None:
         self.input_dim: int = check.integer("dim", dim, 1)
         self.output_dim: int = check.integer("size", size, 1, self.input_dim, "a projection must not add dimensions")
+        if self.input_dim * self.output_dim > LARGEST:
+            raise ValueError(
+                f"dim times size must be at most {LARGEST:,}, got {self.input_dim:,} times {self.output_dim:,}"
+            )
         self.seed: int = check.integer("seed", seed, 0, check.LARGEST_SEED)
         self.params: dict[str, Any] = {"dim": self.input_dim, "size": self.output_dim, "seed": self.seed}
 
