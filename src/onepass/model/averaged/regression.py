@@ -103,6 +103,7 @@ def learn(theta, tau, inverse, phi, kept, reg, reward, level, bound):
         total, own, row = np.float32(0.0), phi[j], inverse[place : place + j]
         for k in range(j):
             total += row[k] * phi[k]
+        for k in range(j):  # a loop of its own: sums beside stores may round otherwise
             u[k] += row[k] * own
         u[j] += total + inverse[place + j] * own
         place += j + 1
