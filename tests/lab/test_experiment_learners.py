@@ -255,7 +255,7 @@ def test_the_sketch_is_that_of_the_kernel_matrix_and_its_changes_add_up() -> Non
     assert errors["eigh"] == pytest.approx(errors["full SVD"])
     assert errors["full SVD"] <= errors["TISVD"] < 0.2
     assert errors["TISVD of FORKS"] == pytest.approx(errors["TISVD"], rel=1e-6)
-    assert errors["full SVD"] <= errors["randomized SVD"] < 1.5 * errors["full SVD"]
+    assert (1.0 - 1e-9) * errors["full SVD"] <= errors["randomized SVD"] < 1.5 * errors["full SVD"]
 
 
 # ---------------------------------------------------------------- tables, pictures, benchmark

@@ -34,6 +34,7 @@ from onepass.lab.matrices.tails import Tail, TailStudy
 from onepass.lab.news.study import NewsStudy
 from onepass.lab.noisy.players import Units
 from onepass.lab.noisy.study import NoisyBakeOff
+from onepass.lab.prices.study import PriceStudy
 from onepass.lab.results import CURVES, ROWS, json_line, read, write
 from onepass.lab.tuners.problems import PROBLEMS
 from onepass.lab.tuners.study import TunerStudy
@@ -263,7 +264,7 @@ def test_every_policy_of_every_suite_can_be_built(suite: Experiment | MatrixStud
         where = {"settings": PROBLEMS[suite.problem]().settings, "seed": 0}
     if isinstance(suite, ABTestStudy):
         where = {"tolerance": suite.tolerance, "seed": 0}
-    if isinstance(suite, WarmStartStudy):
+    if isinstance(suite, WarmStartStudy | PriceStudy):
         where = {}
     for policy in suite.policies:
         policy.build(**where)
