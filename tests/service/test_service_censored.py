@@ -9,7 +9,7 @@ from onepass.log.memory import MemoryStore
 from onepass.log.records import CENSORED, SECOND
 from onepass.log.replay import Fold
 from onepass.log.verification import verify
-from onepass.service.drawn_deadline import draw_age, drawn_deadline
+from onepass.service.drawn_deadline import draw_age, draw_deadline
 from onepass.service.join import Joiner
 from onepass.service.messages import ApiError, DecideRequest, OutcomeRequest
 from onepass.service.overview import Overview
@@ -46,11 +46,11 @@ def test_ages_have_the_law_of_the_delays():
         assert all((ages >= 0.0) & (ages <= WAIT))
         for age, share in delays:
             assert np.mean(ages <= age) == pytest.approx(share, abs=0.03)
-    assert drawn_deadline("1", 7 * SECOND, rules(censored=False, delays=[])) == (7 + int(WAIT)) * SECOND
+    assert draw_deadline("1", 7 * SECOND, rules(censored=False, delays=[])) == (7 + int(WAIT)) * SECOND
 
 
 def decision(i, when, settings):
-    due = drawn_deadline(f"{i}", when, settings)
+    due = draw_deadline(f"{i}", when, settings)
     return Decision(loop="shop", time=when, id=f"{i}", places=[0], seq=i + 1, extra={"due": due})
 
 

@@ -17,7 +17,6 @@ taken for position weights.
 """
 
 import json
-import math
 from collections.abc import Hashable, Sequence
 from typing import Any, Self, final
 
@@ -336,6 +335,6 @@ def _check_rewards(rewards: Any, k: int) -> list[float | None]:
         )
     values = [None if value is None else check.real("reward", value) for value in rewards]
     for value in values:
-        if value is not None and not (0.0 <= value < math.inf):
+        if value is not None and value < 0.0:
             raise ValueError(f"reward of an item must be at least 0, got {quote(value)}")
     return values

@@ -108,7 +108,7 @@ class AsyncClient:
         OutcomeCounts
             Number of outcomes that were accepted, and that were new.
         """
-        return await self._send(requests.outcomes_call([requests.one_outcome(id, value, outcomes, slot, key)]))
+        return await self._send(requests.outcomes_call([requests.make_outcome(id, value, outcomes, slot, key)]))
 
     async def outcomes(self, outcomes: Iterable[Outcome]) -> OutcomeCounts:
         """Send outcomes of many decisions; either all are accepted or none.

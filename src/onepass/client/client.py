@@ -106,7 +106,7 @@ class Client:
         OutcomeCounts
             Number of outcomes that were accepted, and that were new.
         """
-        return self._send(requests.outcomes_call([requests.one_outcome(id, value, outcomes, slot, key)]))
+        return self._send(requests.outcomes_call([requests.make_outcome(id, value, outcomes, slot, key)]))
 
     def outcomes(self, outcomes: Iterable[Outcome]) -> OutcomeCounts:
         """Send outcomes of many decisions; either all are accepted or none.

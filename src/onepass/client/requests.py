@@ -87,7 +87,7 @@ def outcomes_call(outcomes: Iterable[Outcome]) -> Call[OutcomeCounts]:
     return Call("POST", f"{LOOP}/outcome", _parse_counts, body)
 
 
-def one_outcome(
+def make_outcome(
     id: str, value: float | None, outcomes: Mapping[str, float] | None, slot: int | None, key: str | None
 ) -> Outcome:
     """Make the message of one decision's outcomes; `outcomes` is left out without any, as for an older service."""

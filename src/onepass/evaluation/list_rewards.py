@@ -102,12 +102,12 @@ def evaluate_list_rewards(
     >>> abs(found.value - 1.0) < 4.0 * found.deviation
     True
     """
-    shown = check_places("places", places, 2)
+    shown = _check_places("places", places)
     n, k = shown.shape
     r = check.finite("rewards", check.array("rewards", rewards, np.dtype(np.float64), (1,)))
     if n == 0 or len(r) != n:
         raise ValueError(f"rewards must have one entry per list ({n}), at least one, got {len(r)}")
-    first, alpha = check_probabilities("logging", logging, n), 1.0 - open_fraction("level", level)
+    first, alpha = _check_probabilities("logging", logging, n), 1.0 - open_fraction("level", level)
     arms = first.shape[1]
     if int(shown.max()) >= arms or k > arms:
         raise ValueError(f"places must be (n, k) indices of {arms} arms with k at most {arms}, got {shown.shape}")
@@ -175,10 +175,10 @@ def list_moments(probabilities: np.ndarray) -> np.ndarray:
     return out.reshape(k * arms, k * arms)
 
 
-def check_places(name: str, places: Any, dims: int) -> np.ndarray:
+def _check_places(name: str, places: Any) -> np.ndarray:
     """Return lists of arms as integers (n, k)."""
     out = np.asarray(places)
-    if out.ndim not in (1, dims) or out.dtype.kind not in "iu" or out.size == 0 or (out < 0).any():
+    if out.ndim not in (1, 2) or out.dtype.kind not in "iu" or out.size == 0 or (out < 0).any():
         raise ValueError(f"{name} must be indices of arms of shape (n, k), got {check.quote(places)}")
     out = np.atleast_2d(out).astype(np.int64)
     ordered = np.sort(out, axis=1)
@@ -187,7 +187,7 @@ def check_places(name: str, places: Any, dims: int) -> np.ndarray:
     return out
 
 
-def check_probabilities(name: str, values: Any, n: int) -> np.ndarray:
+def _check_probabilities(name: str, values: Any, n: int) -> np.ndarray:
     """Return probabilities as an array (1, K) or (n, K)."""
     out = np.atleast_2d(check.finite(name, check.array(name, values, np.dtype(np.float64), (1, 2))))
     if len(out) not in (1, n) or (out < 0.0).any() or (np.abs(out.sum(axis=1) - 1.0) > 1e-6).any():
@@ -199,13 +199,13 @@ def _target(target: Any, n: int, k: int, arms: int) -> np.ndarray:
     """Return the probability of each arm at each position under the target, (1, k K) or (n, k K)."""
     given = np.asarray(target)
     if given.dtype.kind in "iu":
-        lists = check_places("target", target, 2)
+        lists = _check_places("target", target)
         if lists.shape[1] != k or len(lists) not in (1, n) or int(lists.max()) >= arms:
             raise ValueError(f"target must be lists of {k} of {arms} arms, one or {n}, got shape {given.shape}")
         out = np.zeros((len(lists), k * arms))
         np.put_along_axis(out, lists + arms * np.arange(k), 1.0, axis=1)
         return out
-    first = check_probabilities("target", target, n)
+    first = _check_probabilities("target", target, n)
     if first.shape[1] != arms:
         raise ValueError(f"target must be probabilities of {arms} arms, got shape {given.shape}")
     each = first[:1] if given.ndim == 1 else first

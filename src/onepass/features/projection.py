@@ -52,7 +52,7 @@ class GaussianProjection(FeatureMap):
     dim : int
         Width of x, at least 1.
     size : int
-        Width of z, from 1 to `dim`.
+        Width of z, from 1 to `dim`. The matrix has dim times size numbers, at most 2^28.
     seed : int, default 0
         Seed from 0 to 2^32 - 1. R is drawn from it alone (NumPy's frozen generator, so the same in every version) and
         is not written to files.

@@ -11,7 +11,7 @@ from onepass.bandit.decision import Decision as Decided
 from onepass.log.records import SECOND, Decision
 from onepass.log.replay_decide import decide_from_log
 from onepass.service.apprentice import REQUEST, override_shown, share_with_candidate
-from onepass.service.drawn_deadline import drawn_deadline
+from onepass.service.drawn_deadline import draw_deadline
 from onepass.service.learner import Copies, Copy
 from onepass.service.ledger import Ledger
 from onepass.service.messages import ApiError, DecideRequest, bad_argument
@@ -77,7 +77,7 @@ def make_record(
     fields = override_shown(decision, offered, settings)
     if settings.mode == "canary" and candidate is not None and request.slots == 1:
         fields = share_with_candidate(decision, lambda: decide_with(candidate), candidate, settings)
-    due = drawn_deadline(identity, now, settings)
+    due = draw_deadline(identity, now, settings)
     contexts = offered.contexts if fields or offered.text is None else offered.text
     return Decision.from_decision(
         decision, loop=settings.name, time=now, contexts=contexts, eligible=offered.eligible, mode=settings.mode,

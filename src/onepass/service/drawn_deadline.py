@@ -35,7 +35,7 @@ def draw_age(identity: str, reward: Any) -> float:
     return float(np.exp(np.interp(number, shares, np.log(ages))))
 
 
-def drawn_deadline(identity: str, time: int, settings: Any) -> int:
+def draw_deadline(identity: str, time: int, settings: Any) -> int:
     """Return the time at which a decision is joined without an outcome, in microseconds."""
     reward = settings.reward
     age = draw_age(identity, reward) if reward.censored else float(reward.wait)

@@ -19,8 +19,9 @@ some 25 MB, and a restart reads them from files of a checkpoint.
 import heapq
 from bisect import bisect_right
 from collections import Counter, deque
-from collections.abc import Iterable
-from itertools import groupby, islice
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from itertools import chain, groupby, islice
 from typing import Any
 
 from msgspec.structs import replace
@@ -219,54 +220,39 @@ class Joiner:
     def corrections(self, now: int) -> list[Join]:
         """Return corrections for late rewards, and late outcomes, which must be stored; each is returned once.
 
-        `now` is the present time in microseconds.
+        At most `TOGETHER` are returned; the next call returns the others. `now` is the present time in microseconds.
         """
-        found = self._joins_of_late_outcomes(now)
-        for identity in [*self._late] if self._store is not None else ():
-            if identity in self._waiting or identity in self._sent:
-                continue
-            about = self._find_records(identity)
-            if about is None:
-                return found
-            joined = next((one.seq for one in about if isinstance(one, Join)), 0)
-            settings = self.settings_at(joined)
-            change = correct_rewards(about, settings)
-            if change is None:
-                del self._late[identity]
-                continue
-            rewards, count = change
-            self._sent[identity] = next((one.subject for one in about if isinstance(one, Decision)), None)
-            found.append(
-                Join(loop=self.settings.name, time=now, id=identity, rewards=rewards, count=count, again=True,
-                     how=CENSORED if settings.reward.censored else CORRECTION)
-            )  # fmt: skip
-            if len(found) == TOGETHER:
-                break
-        return found
+        begin = partial(Join, loop=self.settings.name, time=now, again=True)
+        outcomes = (
+            begin(id=identity, rewards=[None] * len(found), how=OUTCOMES, count=count, outcomes=found)
+            for identity, (found, count), _ in self._late_changes(self._late_named, late_outcomes)
+        )
+        rewards = (
+            begin(id=identity, rewards=found, how=CENSORED if settings.reward.censored else CORRECTION, count=count)
+            for identity, (found, count), settings in self._late_changes(self._late, correct_rewards)
+        )
+        return [*islice(chain(outcomes, rewards), TOGETHER)]
 
-    def _joins_of_late_outcomes(self, now: int) -> list[Join]:
-        """Return joins of outcomes that came after their decision was joined without them."""
-        found: list[Join] = []
-        for identity in [*self._late_named] if self._store is not None else ():
+    def _late_changes(
+        self, late: dict[str, int], find_change: Callable[[list[Any], LoopSettings], Any]
+    ) -> Iterator[tuple[str, Any, LoopSettings]]:
+        """Yield the decisions of `late` whose change must be stored, with the change and the settings of their join.
+
+        A decision without a change leaves `late`. One that is yielded counts as sent from then on.
+        """
+        for identity in [*late] if self._store is not None else ():
             if identity in self._waiting or identity in self._sent:
                 continue
             about = self._find_records(identity)
             if about is None:
-                return found
-            joined = next((one.seq for one in about if isinstance(one, Join)), 0)
-            change = late_outcomes(about, self.settings_at(joined))
+                return
+            settings = self.settings_at(next((one.seq for one in about if isinstance(one, Join)), 0))
+            change = find_change(about, settings)
             if change is None:
-                del self._late_named[identity]
+                del late[identity]
                 continue
-            outcomes, count = change
             self._sent[identity] = next((one.subject for one in about if isinstance(one, Decision)), None)
-            found.append(
-                Join(loop=self.settings.name, time=now, id=identity, rewards=[None] * len(outcomes), how=OUTCOMES,
-                     count=count, again=True, outcomes=outcomes)
-            )  # fmt: skip
-            if len(found) == TOGETHER:
-                break
-        return found
+            yield identity, change, settings
 
     def _remember(self, identity: str) -> None:
         self._joined[identity] = 0

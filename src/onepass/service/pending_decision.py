@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from onepass.log.records import CORRECTIONS, Activation, Decision, Join, Outcome
-from onepass.service.drawn_deadline import drawn_deadline, is_conversion
+from onepass.service.drawn_deadline import draw_deadline, is_conversion
 from onepass.service.late_rewards import EARLY
 from onepass.service.settings import LoopSettings
 
@@ -91,4 +91,4 @@ def restore_decision(
 def deadline(record: Decision, settings: LoopSettings) -> int:
     """Return the time until which outcomes count for a decision, in microseconds."""
     said = (record.extra or {}).get(DUE)
-    return said if isinstance(said, int) else drawn_deadline(record.id, record.time, settings)
+    return said if isinstance(said, int) else draw_deadline(record.id, record.time, settings)
