@@ -43,9 +43,9 @@ autodoc_typehints = "none"  # docstrings say shape, unit, range and default, whi
 autodoc_default_options = {
     "members": True,
     "inherited-members": "tuple,Exception,BaseEstimator,ClassifierMixin,RegressorMixin",
-    # scikit-learn's own documentation explains these
-    "exclude-members": "get_metadata_routing, set_fit_request, set_partial_fit_request, set_predict_request, "
-    "set_score_request",
+    # `contents` and `from_contents` serve files only, and scikit-learn's own documentation explains the others
+    "exclude-members": "contents, from_contents, get_metadata_routing, set_fit_request, set_partial_fit_request, "
+    "set_predict_request, set_score_request",
 }
 
 html_theme = "furo"  # its own fonts, styles and scripts: nothing is loaded from another address

@@ -7,14 +7,16 @@ import inspect
 import re
 
 CODE = re.compile(r"(``[^`]+``|`[^`]+`)")
+PAGE = re.compile(r"\bdocs/([\w/]+)\.md")
 SIGNS = re.compile(r"[*|\\]|_(?=\W|$)")
 FIELDS = ("Parameters", "Attributes", "Returns", "Yields", "Raises", "Warns")
 
 
 def escape(line):
-    """Put a backslash before signs that mean something in reStructuredText, outside code."""
+    """Put a backslash before signs that mean something in reStructuredText, outside code, and link pages of `docs/`."""
     pieces = CODE.split(line)
-    return "".join(piece if i % 2 else SIGNS.sub(r"\\\g<0>", piece) for i, piece in enumerate(pieces))
+    texts = (piece if i % 2 else SIGNS.sub(r"\\\g<0>", piece) for i, piece in enumerate(pieces))
+    return PAGE.sub(r":doc:`/\1`", "".join(texts))
 
 
 def with_literal_blocks(lines):

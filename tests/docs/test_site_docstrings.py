@@ -15,6 +15,10 @@ def test_formulas_keep_their_stars_bars_and_underscores_and_code_stays_code() ->
     assert converted("`Ridge` of ``x * y``, x_i") == "`Ridge` of ``x * y``, x_i"
 
 
+def test_a_page_becomes_a_link_to_it() -> None:
+    assert converted("See docs/how/heavy_tails.md (x * y).") == "See :doc:`/how/heavy_tails` (x \\* y)."
+
+
 def test_an_indented_formula_and_a_table_are_literal_blocks() -> None:
     assert converted("Text.\n\n    A = reg I * 2\n\nMore.") == "Text.\n\n::\n\n        A = reg I * 2\n\nMore."
     assert converted("Text.\n\n| a | b |") == "Text.\n\n::\n\n    | a | b |"

@@ -234,16 +234,16 @@ class Bandit(files.Owner):
         Parameters
         ----------
         context : array, dict, frame, Factors or list, default None
-            Rows (K, dim), one for each arm; for models of arms also one row (dim,) for all of them. A context may also
-            be a record: a dictionary, or a frame of one row. None is for a fixed set of arms. For n decisions, arrays
-            have a leading axis n, and records are a list.
+            An array of shape (K, dim), one row for each of the K arms. With a model for each arm it may also be one row
+            (dim,) for all arms. A context may also be a record: a dictionary, or a frame of one row. None is for a
+            fixed set of arms. For n decisions, arrays have a leading axis n, and records are a list.
         arms : sequence of hashable, dict or list of features, default None
             The arms on offer, each once, one for each row. None means indices of rows, or all known arms.
         k : int, default 1
             Number of slots to fill without replacement, from 1 to K.
         id : str or list of str, default None
-            Identity of the decision, or of each decision. The draw is then a function of the seed, the id and the
-            model, and the generator does not move. None makes an id and draws from the generator.
+            Identity of the decision, or of each decision. The draw then depends only on the seed, the id and the model.
+            None makes an id and draws from the bandit's random generator.
         eligible : array of bool, sequence of names, or one for each slot, default None
             The arms that may be chosen: booleans (K,), or (k, K) for each slot; or names, or k collections of them.
             None means all.
@@ -254,17 +254,18 @@ class Bandit(files.Owner):
             Present time, only for a half-life in seconds: Unix seconds or a datetime with a time zone. A time before
             the last one learned counts as the last one.
         maximizer : callable, default None
-            For arms that are rows which cannot be listed, and rules without chance: a function that is given the
-            score function, (n, dim) -> (n,), and returns the best row (dim,), which is then the arm.
+            A function that searches for the best arm, if arms are rows that cannot be listed and the rule draws
+            nothing. It is given the score function, which maps rows (n, dim) to scores (n,). It returns the best row
+            (dim,), which is then the arm.
         costs : dict, default None
             Known prices of arms, {arm: {outcome: price above 0}}, for a bandit with `outcomes`. Outcomes are learned
             relative to the price: predictions follow a price that changes. Give them always or never.
         weights : dict, default None
-            Weights of the reward, at least 0 (default 1), and of outcomes (default 0): {"reward": 1, "latency": -0.2};
-            the entry "arms" holds numbers that are added to the scores of single arms. For a single request it may be a
-            function of a `Survey` that returns such a dictionary and a mask (K,) of the arms that may be chosen;
-            budgets use this. Arms are ranked by the weighted sum of the reward's score and of predicted outcomes, and
-            the action probabilities are those of that sum.
+            Weights by which arms are ranked, for example {"reward": 1, "latency": -0.2}. An arm's score is the weighted
+            sum of the reward's score and of the predicted outcomes. The weight of the reward is at least 0, and 1 by
+            default; the weight of an outcome is 0 by default. The entry "arms" holds numbers that are added to the
+            scores of single arms. For a single request, `weights` may be a function that is given a `Survey` of the
+            arms. It returns such a dictionary and a mask (K,) of the arms that may be chosen. `Budgeted` uses this.
 
         Returns
         -------
@@ -562,12 +563,12 @@ class Bandit(files.Owner):
         Parameters
         ----------
         context : Decision, list of Decision, array, dict, frame, Factors or None
-            A decision, n decisions at once, or a list of them: they are learned from their records alone. Or the
-            context of one arm as `decide` takes it: a row (dim,) or n rows (n, dim), `Factors` in pairs, a record or
-            n of them, None for a fixed set of arms.
+            A decision, n decisions at once, or a list of decisions. If no decision was made here, the context of the
+            arm, as `decide` takes it: a row (dim,), n rows (n, dim), `Factors` in pairs, a record or a list of records.
+            None is for a fixed set of arms.
         reward : float or array of shape (n,), default None
-            The reward of each row. For a decision of k slots, k numbers, with None for a slot without a reward. None
-            beside `outcomes` of a decision: its reward came before, or comes later.
+            The reward of each row. For a decision of k slots, k numbers, with None for a slot without a reward. None if
+            only `outcomes` of a decision are given.
         arm : hashable, dict or list, default None
             The arm of each reward, for contexts of models that know arms: a name, {name: features}, [features] or an
             index. None for decisions, and where rows are arms.
@@ -578,9 +579,9 @@ class Bandit(files.Owner):
         time : float or datetime, default None
             Time from which the rows count, as in `decide`.
         outcomes : dict or list of dict, default None
-            Outcomes by name, {"dollars": 0.0003}: one dictionary for each decision or row; for a decision of k slots k
-            of them, with None for none. An outcome may be missing and come in a later call. It then counts exactly as
-            if it had come with the reward, where the model is linear and the design exact.
+            Outcomes by name, such as {"dollars": 0.0003}: one dictionary for each decision or row. A decision of k
+            slots has k dictionaries, with None for a slot without outcomes. An outcome may come in a later call. If the
+            model is linear and the design exact, it then counts exactly as if it had come with the reward.
 
         Raises
         ------
@@ -811,8 +812,8 @@ class Bandit(files.Owner):
     ) -> Explanation:
         """Explain the score of an arm, feature by feature, and its difference to another arm.
 
-        Nothing changes, and no arm becomes known. For clicks and counts, means and widths are those of x^T theta,
-        before the link.
+        Nothing changes, and no arm becomes known. For clicks and counts, means and widths are those of x^T theta, not
+        of the expected reward.
 
         Parameters
         ----------
@@ -892,15 +893,16 @@ class Bandit(files.Owner):
     def regret_bound(self) -> RegretBound:
         """Bound the cumulative regret of all decisions learned so far, under `UCB(Theory(...))`.
 
-        Each row that is learned from a decision of this rule adds 2 beta sqrt(x^T A^-1 x), with radius and width as its
-        record holds them. Regret is against the best arm on offer. The sum holds at all times together if the
-        constants of `Theory` are right and its radius is proved (see the notes there).
+        Regret is measured against the best arm on offer. Each decision of this rule that is learned adds 2 beta
+        sqrt(x^T A^-1 x), where x is the row of its arm and beta the radius at that time. The sum is a bound at all
+        times at once, if the constants of `Theory` are right and its radius is proved (see the notes there).
 
         Returns
         -------
         RegretBound
-            The bound `total`, the `probability` with which it holds, and the numbers of rows that it covers,
-            `n_decisions`, and of those that it says nothing about, `n_other_rows`: rows learned without a decision.
+            `total` is the bound, and `probability` the probability with which it holds. `n_decisions` is the number of
+            decisions that it covers. `n_other_rows` is the number of rows that were learned without a decision, about
+            which it says nothing.
 
         Raises
         ------
@@ -911,7 +913,7 @@ class Bandit(files.Owner):
         -----
         The sum starts again from 0 when `exploration` is set. A decision that is learned twice counts twice. A decision
         without a reward does not count. With a model for each arm the probability is 1 - K delta for K arms. Each merge
-        adds two sequences of radii, with a delta each.
+        lowers the probability by 2 delta.
 
         Examples
         --------
@@ -1042,9 +1044,9 @@ class Bandit(files.Owner):
         TypeError
             If the bandits have models of different kinds, or a model, estimator or design that cannot be merged.
         ValueError
-            If the models have different parts, features that have learned different rows, a fixed horizon that would be
-            exceeded or an epoch that is not over, an arm whose factor has turned, or a sketch that would have to give
-            rows back. Nothing has changed then.
+            If the models do not fit together: their parts or learned features differ, a horizon would be exceeded, an
+            arm is in the middle of its repeated plays, or a sketch would have to give rows back. Nothing has changed
+            then.
         """
         for name, one in (("other", other), ("since", other if since is None else since)):
             if not (isinstance(one, Bandit) and type(one.model) is type(self._model)):

@@ -44,8 +44,8 @@ class Budget:
         "day".
     leash : float, default 0.02
         Share, above 0, by which the decisions of a window may together exceed their part of the budget. For "day" it is
-        the share of the day's amount by which spending may be ahead of the time of the day. An arm whose predicted
-        spending would exceed it has probability 0; the cheapest arm always stays.
+        the share of the day's amount by which spending may be ahead of the time of the day. An arm whose predicted cost
+        would exceed this has probability 0. The cheapest arm always stays.
 
     Raises
     ------

@@ -25,8 +25,8 @@ from onepass.foundation.rw_lock import composite, reading
 class Budgeted(files.Owner):
     """Bandit that keeps outcomes within budgets, and arms within shares of decisions.
 
-    Every decision ranks arms by the reward's score minus price times predicted outcome. The price of a budget is the
-    smallest one at which recent requests would have stayed within the budget.
+    Every decision ranks arms by the score of the reward minus a price times the predicted outcome. The price of a
+    budget is the smallest one at which recent requests would have stayed within the budget.
 
     Parameters
     ----------
@@ -35,7 +35,8 @@ class Budgeted(files.Owner):
     budgets : dict of str to Budget, default None
         Budget of each outcome that has one.
     shares : Share or dict of arm to Share, default None
-        Shares of decisions that arms must and may have: one for every arm, or one for each arm named.
+        Smallest and largest shares of decisions that arms may get: one `Share` for all arms, or a dictionary with one
+        for each arm named.
 
     Attributes
     ----------
@@ -49,10 +50,10 @@ class Budgeted(files.Owner):
 
     Notes
     -----
-    If no arm fits a budget, the arm that is predicted to be cheapest is played. Prices of arms may be given (`costs`).
-    Without a price, the arm's mean cost so far is used. If given prices are wrong, the running ratio of cost and price
-    corrects them. Several processes can divide a budget among them, or report their spending to one another with
-    `charge`.
+    If no arm fits a budget, the arm that is predicted to be cheapest is played. If you know what an arm costs, pass it
+    as `costs`. Otherwise the arm's mean cost so far is used. If given costs are wrong, they are corrected by the
+    running ratio of the actual and the given cost. Several processes can divide a budget among them, or report their
+    spending to one another with `charge`.
 
     Examples
     --------

@@ -44,7 +44,7 @@ def new_id() -> str:
 
 
 class Decision(NamedTuple):
-    """Record of a decision: K arms were offered, k slots were filled.
+    """Record of a decision, in which k of K arms were chosen.
 
     A batch of n decisions is a `Decision`, too. Each field that differs between the decisions then has a leading axis
     n, or is a list of n. `split()` returns the n decisions.
@@ -141,12 +141,12 @@ class Decision(NamedTuple):
 
     @property
     def density(self) -> float | None:
-        """Density of the action at `arm`, per unit of the action, if it is of an `Interval`; else None."""
+        """Probability density of the action `arm`, per unit of the action; None without an `Interval`."""
         return self._fact("density")
 
     @property
     def half_width(self) -> float | None:
-        """Half the length of the action's cell on the scale of its `Interval`; None if it is of none."""
+        """Half the length of the action's cell on the scale of its `Interval`; None without an `Interval`."""
         return self._fact("half_width")
 
     def _fact(self, name: str) -> float | None:

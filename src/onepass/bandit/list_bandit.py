@@ -47,9 +47,10 @@ MOST_ARMS = 10_000  # arms that have sums of their own; all others share theirs
 class ListBandit(files.Owner):
     """Bandit for lists of `k` arms whose positions get different attention.
 
-    With ``reward="items"`` every position has a reward, such as a click. Its expectation is w_j mu(a_j, x): the weight
-    of the position times the value of the arm. The bandit learns c_j / w_j, and the weights are estimated too. With
-    ``reward="list"`` one number is the reward of the whole list, the sum of w_j x_j^T theta.
+    With ``reward="items"`` every position has a reward, such as a click. Its expectation is w_j mu_j: the weight w_j of
+    the position times the value mu_j of the arm there. The bandit learns the reward divided by w_j, and the weights are
+    estimated, too. With ``reward="list"`` one number is the reward of the whole list. Its expectation is the sum of w_j
+    x_j^T theta, where x_j is the row of the arm at position j.
 
     Parameters
     ----------
@@ -60,7 +61,7 @@ class ListBandit(files.Owner):
     k : int
         Length of a list, from 1 to 10,000.
     reward : {"items", "list"}, default "items"
-        Whether every position has a reward, or the list as a whole.
+        "items" if every position has a reward, "list" if the list as a whole has one.
     positions : array of shape (k,), default None
         Weights of the positions relative to the first, above 0 and at most 1. The first is 1. By default they are
         learned if `reward` is "items", and all are 1 if it is "list".
@@ -89,8 +90,8 @@ class ListBandit(files.Owner):
     never shrinks, and a rule such as UCB, which adds a width to each arm, would show them for ever. Therefore only the
     two explorations named above are allowed for ``reward="list"``.
 
-    A list costs as much as `Bandit.decide` and `Bandit.learn` for k slots. The weights are fitted again, in O(K k) for
-    K arms, whenever the number of lists has grown by 2 %.
+    A list costs as much as `Bandit.decide` and `Bandit.learn` for k slots. Whenever the number of lists has grown by 2
+    %, the weights are fitted again, which costs O(K k) for K arms.
 
     References
     ----------

@@ -63,7 +63,7 @@ class SavedDecisions(NamedTuple):
 @final
 @savable
 class PendingRewards(files.Owner):
-    """Bandit with the decisions that wait for their rewards; both are saved, copied and pickled together.
+    """Bandit and the decisions that wait for their rewards, which are saved and copied together.
 
     A decision waits for `after` seconds. At this deadline the bandit learns the reward that has been given, or the
     default. The next call of `decide`, `reward` or `expire` handles the deadlines that have passed, one after the
@@ -84,12 +84,10 @@ class PendingRewards(files.Owner):
         favors the arms that it has shown lately.
     censored : bool, default False
         True to learn before the deadline, for conversions that take hours or days. A reward that differs from `default`
-        is a conversion. It is learned when it is given, and a missing one is learned as the default at an age that is
-        drawn from the delays of conversions so far. So a recent decision has less weight, because less is known of
-        it. A
-        conversion that comes after its decision was learned as the default is corrected, and so is a conversion that is
-        cancelled: give the new reward, which may be the default. `default` must be a number then, and `learn_at`
-        "deadline".
+        is a conversion. A conversion is learned when it is given. A decision without one is learned with the default at
+        an age that is drawn from the delays of conversions so far. So a recent decision has less weight, because less
+        is known about it. If a conversion comes after that, or is cancelled, give the new reward: what was learned is
+        corrected. With True, `default` must be a number and `learn_at` must be "deadline".
 
     Attributes
     ----------
@@ -98,7 +96,7 @@ class PendingRewards(files.Owner):
     after : float
         Seconds from a decision to its deadline.
     delay_law : DelayLaw or None
-        Estimated law of the delays of conversions, None unless `censored`.
+        Estimated distribution of the delays of conversions. None unless `censored`.
 
     Raises
     ------
@@ -107,13 +105,14 @@ class PendingRewards(files.Owner):
 
     Notes
     -----
-    With `censored` a decision of age e counts, in expectation, as F(e) rows with p F(e) conversions, where F is the law
-    of delays and p the probability of a conversion. Corrections are exact for models of ridge regression without a
-    feature map or half-life: once all decisions are complete, the model equals one that waited for every deadline, up
-    to rounding. Other models, `ContextualBandit` among them, learn a correction as one more row, whose reward is the
-    expected reward plus the difference. Models whose rewards are limited, such as
-    `GLBOMD`, learn the new reward as one more row. F needs no settings: until conversions have come, their delays
-    are taken to be uniform in log(delay), from `after` / 2048 to `after`.
+    Let F(e) be the share of conversions whose delay is at most e, and p the probability of a conversion. With
+    `censored` a decision of age e counts, in expectation, as F(e) rows with p F(e) conversions. F needs no settings:
+    until conversions have come, their delays are taken to be uniform in log(delay), from `after` / 2048 to `after`.
+
+    Corrections are exact for ridge regression without a feature map or half-life: once all decisions are complete, the
+    model equals one that waited for every deadline, up to rounding. Other models, `ContextualBandit` among them, learn
+    a correction as one more row, whose reward is the expected reward plus the difference. Models whose rewards are
+    limited, such as `GLBOMD`, learn the new reward as one more row.
 
     Examples
     --------
@@ -236,8 +235,9 @@ class PendingRewards(files.Owner):
         """Record the reward of a waiting decision, or learn it at once if `learn_at` is "arrival".
 
         Before the deadline a later reward of a slot replaces an earlier one. With "arrival" the decision stops waiting,
-        and nothing is learned for slots with None. If `censored`, the reward is learned at once, a correction of an
-        earlier reward too. A reward that equals the default changes nothing then, unless it cancels a conversion.
+        and nothing is learned for slots with None. With `censored` the reward is learned at once, and so is a
+        correction of an earlier reward. A reward that equals the default then changes nothing, unless it cancels a
+        conversion.
 
         Parameters
         ----------
@@ -252,7 +252,7 @@ class PendingRewards(files.Owner):
         ------
         ValueError
             If the bandit would refuse the reward, the number of slots is wrong, or a censored reward comes before its
-            decision. Only deadlines that have passed have changed anything then.
+            decision. The reward then changes nothing.
         KeyError
             If no decision with this id waits.
         """
@@ -283,8 +283,8 @@ class PendingRewards(files.Owner):
     def expire(self, *, now: Any = None) -> int:
         """Learn the decisions whose deadline has passed, in the order of their deadlines.
 
-        A slot without a reward takes the default; if the default is None, nothing is learned for it. If rewards are
-        censored, the drawn ages that have passed are handled, too, in the order of time.
+        A slot without a reward takes the default. If the default is None, nothing is learned for it. With `censored`,
+        decisions whose drawn age has passed are learned, too, in the order of time.
 
         Parameters
         ----------

@@ -18,9 +18,9 @@ from onepass.foundation.rw_lock import SharedObject, reading, writing
 
 @final
 class RestartOnChange(SharedObject):
-    """Bandit that restarts when its residuals grow, for any number of threads.
+    """Bandit that restarts when its prediction errors grow, for any number of threads.
 
-    At an alarm the bandit returns to a copy of its initial state and learns the latest rewards again. Save and read the
+    At an alarm the bandit returns to its initial state and learns the latest rewards again. To save it, save the
     attribute `bandit`.
 
     Parameters

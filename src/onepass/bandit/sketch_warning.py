@@ -15,9 +15,9 @@ NEVER = 2**63  # rows
 class SketchWarning(UserWarning):
     """Warning that a sketch is too small for its `reg`, so scores may be far too large.
 
-    It is given once for each bandit. Choose a larger sketch or `reg`, or a design that puts back what it cuts
-    (`CBSCFD`, `PSILinUCB(compensate=True)`, `DBSLinUCB(base="rfd")`), or an exact design, or `estimator="newton"`. To
-    learn silently: `warnings.simplefilter("ignore", onepass.SketchWarning)`.
+    It is given once for each bandit. Any of these helps: a larger sketch, a larger `reg`, an exact design,
+    `estimator="newton"`, or a sketch that adds what it cuts off to `reg` (`CBSCFD`, `PSILinUCB(compensate=True)`,
+    `DBSLinUCB(base="rfd")`). To learn silently, call `warnings.simplefilter("ignore", onepass.SketchWarning)`.
     """
 
 

@@ -16,11 +16,11 @@ LEAST_REG = 4.0  # times the least normal number: 1 / reg has room below the lar
 
 
 class Design(files.Owner):
-    """Matrix A = reg I + sum of x x^T of the rows x learned, stored so that A^-1 b is cheap.
+    """Base class of designs, which keep the matrix A = reg I + sum of x x^T of the rows x learned.
 
-    Subclasses set `params` and implement `begin`; they are not subclassed further. A design without rows holds no state
-    yet. To be saved, a subclass is decorated with `onepass.extend.savable`. If its arrays change shape while it learns,
-    it also overrides `consistent`, which checks a loaded state.
+    A design stores A, or an approximation, so that A^-1 b is cheap. To write a design of your own, set `params`,
+    implement `begin`, and decorate the class with `onepass.extend.savable`. If its arrays change shape while it learns,
+    also override `consistent`, which checks a loaded state. Subclasses are not subclassed further.
     """
 
     params: dict[str, Any]
@@ -30,12 +30,12 @@ class Design(files.Owner):
     def begin(self) -> Any:
         """Return the state of A = reg I.
 
-        Arrays from `onepass.foundation.state.zeros` take no memory while a file is read.
+        Make its arrays by `onepass.foundation.state.zeros`: they take no memory while a file is read.
         """
 
     @property
     def state(self) -> Any:
-        """The complete state, from which everything about A is computed."""
+        """The state, from which everything about A is computed."""
         return self.begin() if self._state is None else self._state
 
     @state.setter
@@ -88,9 +88,9 @@ class Design(files.Owner):
 
     @writing
     def decay(self, factor: Any) -> Self:
-        """Make past rows count less: A <- reg I + factor (A - reg I).
+        """Make past rows count less: A becomes reg I + factor (A - reg I).
 
-        The factor is from 0.0 (forget all) to 1.0 (forget nothing). The certified error is multiplied by it too. Raises
+        The factor is from 0.0 (forget all) to 1.0 (forget nothing). The error bound is multiplied by it too. Raises
         ValueError for other factors, and TypeError for a design of your own that does not register
         `onepass.design.contract.decay`.
         """
@@ -102,17 +102,17 @@ class Design(files.Owner):
 
     @reading
     def solve(self, b: Any) -> np.ndarray:
-        """Return A^-1 b for a vector b, shape (dim,) -> (dim,)."""
+        """Return A^-1 b, shape (dim,), for a vector b of shape (dim,)."""
         return contract.solve(self.state, self._rows("b", b, (1,))[0])
 
     @reading
     def inverse_quadratic(self, rows: Any) -> np.ndarray:
-        """Return x^T A^-1 x for every row x of rows, shape (n, dim) -> (n,)."""
+        """Return x^T A^-1 x for every row x of `rows`: shape (n,) for rows of shape (n, dim)."""
         return contract.inverse_quadratic(self.state, self._rows("rows", rows))
 
     @reading
     def root(self, z: Any) -> np.ndarray:
-        """Return R z for a root R with R R^T = A^-1, shape (dim,) -> (dim,).
+        """Return R z, shape (dim,), for a vector z of shape (dim,) and a matrix R with R R^T = A^-1.
 
         If z is standard normal, the result is a draw from N(0, A^-1).
         """
@@ -125,9 +125,9 @@ class Design(files.Owner):
 
     @reading
     def error_bound(self) -> float:
-        """Return a proven bound on ||A - A_hat||_2, including rounding (the certificate).
+        """Return a proven bound on the error ||A - A_hat||_2, including rounding.
 
-        A_hat is the matrix that the state represents, and A the exact one. The bound is zero for `Exact`, and infinite
+        A_hat is the matrix that the design stands for, and A the exact one. The bound is zero for `Exact`, and infinite
         if none is known.
         """
         return float(contract.error_bound(self.state))
@@ -156,7 +156,7 @@ class Design(files.Owner):
         return self
 
     def truncation(self) -> Truncation | None:
-        """Return the rule that truncates the arms of an arena, or None if each arm holds a full state instead."""
+        """Return the rule that cuts the models of arms, if all arms share one block of memory; None if they do not."""
         return None
 
     def consistent(self, state: Any) -> bool:

@@ -340,7 +340,10 @@ def spectrum_of_dyadic(state: DyadicState) -> tuple[np.ndarray, np.ndarray, floa
 
 @savable
 class Dyadic(Design):
-    """Dyadic blocks of Frequent Directions: the sketch grows so that ||A - A_hat|| <= 2 error is certain.
+    """Dyadic blocks of Frequent Directions: a sketch that grows, so that its error is certainly at most 2 `error`.
+
+    The error is ||A - A_hat||, where A_hat is the matrix that the sketch stands for. A block that has used up its share
+    of the error is closed, and a block with twice as many directions is opened.
 
     Parameters
     ----------
@@ -349,12 +352,12 @@ class Dyadic(Design):
     size : int
         Number l0 of directions of the first block, from 1 to dim.
     error : float
-        Half of the bound, in units of ||x||^2, above 0.
+        Half of the bound of ||A - A_hat||, in units of ||x||^2, above 0.
     reg : float, default 1.0
         Regularization in units of ||x||^2, above 0.
     base : {"fd", "half", "rfd"}, default "fd"
-        Sketch of a block: Frequent Directions, or their robust form, which puts half of the cut mass (Luo et al. 2019)
-        or all of it back as a multiple of I.
+        Sketch of a block. "fd" is Frequent Directions, which loses what it cuts off. "rfd" adds the eigenvalues cut off
+        to reg, and "half" adds half of them (Luo et al. 2019).
     dtype : {"float64", "float32"}, default "float64"
         Dtype of all arrays.
 
@@ -365,7 +368,8 @@ class Dyadic(Design):
 
     Notes
     -----
-    With log2(dim / size + 1) < 2 there is room for one block only, so every row is exact.
+    The blocks have size, 2 size, 4 size, ... directions, and dim directions are exact. If size is above dim / 3, no
+    second block fits, so the design stays exact.
 
     Examples
     --------
@@ -440,7 +444,7 @@ class Dyadic(Design):
 
     @property
     def blocks(self) -> list[int]:
-        """Sizes of the blocks so far, the active one last; there is no active block while the design is exact."""
+        """Sizes of the blocks so far. The last one takes the new rows; it is missing while the design is exact."""
         count = self.state.frozen + (1 if self.state.phase == SKETCHED else 0)
         return [self.state.settings.size * 2**i for i in range(count)]
 

@@ -355,19 +355,23 @@ def is_valid_sketch(s: FrequentDirectionsState, dim: int) -> bool:
 
 @savable
 class FrequentDirections(Design):
-    """Frequent Directions: A = (reg + compensation shed) I + S^T S with `size` directions kept at every shrink.
+    """Frequent Directions: a sketch that keeps the most important directions of the rows learned.
+
+    A = (reg + compensation * c) I + S^T S. The matrix S has at most 2 size rows. When it is full, it is cut to `size`
+    rows: an eigenvalue is subtracted from all eigenvalues of S^T S. c is the sum of these subtracted eigenvalues.
 
     Parameters
     ----------
     dim : int
         Width d of a row, at least 1.
     size : int
-        Number l of directions, from 1 to dim. The sketch is exact while the rank stays below 2 l. If `compensation` is
-        0 and the sketch cuts off far more than reg, means of ridge regression become far too large (docs/sketches.md).
+        Number of directions that a cut keeps, from 1 to dim. The sketch is exact while the rank of the rows is below 2
+        size. If `compensation` is 0 and the eigenvalues cut off are far larger than reg, the means of ridge regression
+        become far too large (docs/sketches.md).
     reg : float, default 1.0
         Regularization in units of ||x||^2, above 0.
     compensation : float, default 0.0
-        Part of the eigenvalues cut off that is added to reg, from 0.0 (Frequent Directions) to 1.0 (the robust form).
+        Share of the eigenvalues cut off that is added to reg, from 0.0 (Frequent Directions) to 1.0 (the robust form).
     dtype : {"float64", "float32"}, default "float64"
         Dtype of all arrays.
 
@@ -425,18 +429,20 @@ class FrequentDirections(Design):
 def RobustFrequentDirections(
     *, dim: int, size: int, reg: float = 1.0, compensation: float = 1.0, dtype: str = "float64"
 ) -> FrequentDirections:
-    """Make Frequent Directions with the shed mass put back as a multiple of I: monotone, better conditioned.
+    """Make Frequent Directions that add the eigenvalues they cut off to reg.
+
+    A small reg does less harm then than with plain `FrequentDirections`.
 
     Parameters
     ----------
     dim : int
         Width d of a row, at least 1.
     size : int
-        Number l of directions, from 1 to dim.
+        Number of directions that a cut keeps, from 1 to dim.
     reg : float, default 1.0
         Regularization in units of ||x||^2, above 0.
     compensation : float, default 1.0
-        Part of the eigenvalues cut off that is added to reg, from 0 to 1. 0.5 is the sketch of Luo et al.
+        Share of the eigenvalues cut off that is added to reg, from 0 to 1. 0.5 is the sketch of Luo et al.
     dtype : {"float64", "float32"}, default "float64"
         Dtype of all arrays.
 

@@ -449,27 +449,33 @@ def spectrum(state: ProjectorSplittingState) -> tuple[np.ndarray, np.ndarray, fl
 
 @savable
 class ProjectorSplitting(Design):
-    """Projector splitting: A^-1 = L^-T L^-1, L^-1 = (I - U V^T) / sqrt(ridge), U V^T of at most 2 rank columns.
+    """Projector splitting: a sketch of the inverse of A, as the identity minus a matrix of low rank.
+
+    A^-1 = M^T M with M = (I - U V^T) / sqrt(ridge), where ridge is reg plus what `compensate` adds. The matrices U and
+    V have at most 2 rank columns. New rows add columns, and a *splitting step* replaces U V^T by a matrix of rank
+    `rank` that is close to it.
 
     Parameters
     ----------
     dim : int
         Width d of a row, at least 1.
     rank : int
-        Rank r, from 1 to dim. The design is exact while rank(X) <= r. If `compensate` is False and far more than reg is
-        cut off, means of ridge regression become far too large (docs/sketches.md).
+        Number r of columns that U and V keep, from 1 to dim. The design is exact while the rows learned have rank at
+        most r. If `compensate` is False and the eigenvalues cut off are far larger than reg, the means of ridge
+        regression become far too large (docs/sketches.md).
     reg : float, default 1.0
-        Regularization in units of ||x||^2, above 0. It should be about as large as typical eigenvalues of the sum of x
+        Regularization in units of ||x||^2, above 0. Choose it about as large as typical eigenvalues of the sum of x
         x^T.
     compensate : bool, default False
-        True keeps the directions with the largest eigenvalues of A, and adds what is cut off to the ridge as a multiple
-        of I.
+        True keeps the directions with the largest eigenvalues of A, and adds the mean of the eigenvalues that were cut
+        off to the ridge. False drops what is cut off.
     factor : {"symmetric", "cholesky"}, default "symmetric"
-        Factor of a batch: the symmetric root, or the triangular one of Shustova et al. algorithm 4. Both are exact
-        until something is cut. The symmetric root drops repeated rows of a batch, the triangular one does not.
+        How the rows of a batch are turned into new columns: by a symmetric root, or by a triangular one (algorithm 4 of
+        Shustova et al.). Both are exact until something is cut off. The symmetric root needs no column for repeated
+        rows of a batch.
     schedule : {"batch", "row"}, default "batch"
-        When the splitting step is taken once something was cut. "batch" collects up to `rank` rows for one step,
-        "row" takes a step at every row (Shustova et al. algorithm 6) and ignores `factor`.
+        When splitting steps are taken, from the first row on that does not fit into the rank. "batch" collects up to
+        `rank` rows for one step. "row" takes a step at every row (algorithm 6 of Shustova et al.) and ignores `factor`.
     dtype : {"float64", "float32"}, default "float64"
         Dtype of all arrays.
 
@@ -481,7 +487,8 @@ class ProjectorSplitting(Design):
 
     Notes
     -----
-    A row costs O(dim rank), amortized; O(dim rank^2) a row with `schedule="row"`. Memory 4 rank dim numbers.
+    A row costs O(dim rank) operations on average, or O(dim rank^2) with `schedule="row"`. U and V together have up to 4
+    rank dim numbers.
 
     Examples
     --------

@@ -213,7 +213,9 @@ def expect_nu(state: AdaptiveHuberState, nu: float) -> AdaptiveHuberState:
 
 @savable
 class AdaptiveHuber(Estimator):
-    """Adaptive Huber regression on an `Exact` design: the whole history, minimized again after every row or batch.
+    """Adaptive Huber regression on an `Exact` design, a baseline of `OnePassHuber`.
+
+    It keeps all rows, and minimizes the sum of their Huber losses again after every row or batch.
 
     Parameters
     ----------
@@ -243,9 +245,9 @@ class AdaptiveHuber(Estimator):
 
     Notes
     -----
-    A round takes O(t dim) memory and time. The radius under `theory` is proved for the exact minimizer. It holds with
-    probability 1 - theory.delta (the theorem's delta is a third of it) if `horizon` and `nu` are given, `clip` is 1 and
-    `floor` is 0.
+    Round t takes O(t dim) memory and time. With `theory`, the confidence radius is proved for the exact minimizer. It
+    holds with probability 1 - theory.delta if `horizon` and `nu` are given, `clip` is 1 and `floor` is 0. The delta of
+    the theorem is theory.delta / 3.
     """
 
     takes_nu = True

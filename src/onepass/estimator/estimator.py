@@ -25,7 +25,8 @@ class ArmLearning(NamedTuple):
 class Estimator(ABC):
     """Base class of estimators, which learn a parameter on a design.
 
-    Subclasses set `design` and `options` and implement `begin`; they are not subclassed further.
+    To write an estimator of your own, set `design` and `options`, and implement `begin`. Subclasses are not subclassed
+    further.
     """
 
     design: Design
@@ -39,10 +40,10 @@ class Estimator(ABC):
 
     @abstractmethod
     def begin(self) -> Any:
-        """Return a new state of the estimator; it copies the design, which stays as it is."""
+        """Return a new state of the estimator, with a copy of the design."""
 
     def arm_learning(self) -> ArmLearning | None:
-        """Return the rule by which arms of an arena learn, or None if each arm needs a state of this estimator."""
+        """Return the rule by which arms in one shared block of memory learn; None if each arm needs its own state."""
         return None
 
     def consistent(self, state: Any) -> bool:

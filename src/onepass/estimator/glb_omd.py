@@ -255,30 +255,37 @@ def least_reg(family: Any, theory: Theory) -> float:
 
 @savable
 class OnePassGLM(Estimator):
-    """Generalized linear rewards, E r = mu(x^T theta), on `design`: one solve and append a row, no history.
+    """Generalized linear regression in one pass: the mean reward of a row x is mu(x^T theta), and no history is kept.
+
+    mu is the mean function of the family, and mu' and mu'' are its derivatives. For clicks mu(z) = 1 / (1 + exp(-z)). A
+    row takes one solve and one append of the design.
 
     Parameters
     ----------
     design : Design
-        Any design. It is copied. Its reg is in units of mu' ||x||^2: for clicks a fifth of what suits ridge regression.
+        Any design. It is copied. Its reg is in units of mu' ||x||^2. For clicks, choose about a fifth of the reg that
+        suits ridge regression.
     family : {"logistic", "poisson", "identity"} or NamedTuple, default "logistic"
-        The family of rewards: clicks with rewards from 0 to 1, counts from 0, or any rewards. A family of your own is
-        described in families.py.
+        The family of rewards: "logistic" for clicks (0 to 1), "poisson" for counts (from 0), "identity" for any
+        rewards. A family of your own is a NamedTuple as in onepass/estimator/families.py.
     step : float, optional
-        The step size eta, above 0. Defaults to 1.0, and to 1 + R L S beside `theory`, with its `row_bound` L and
-        `parameter_bound` S. R is a constant of the family with |mu''| <= R mu': 1 for clicks and counts, 0 for
-        "identity".
+        The step size eta, above 0. Defaults to 1.0. With `theory` it is 1 + R L S, where L is the theory's `row_bound`
+        and S its `parameter_bound`. R is a constant of the family for which |mu''| <= R mu': 1 for clicks and counts, 0
+        for "identity".
     parameter_bound : float, optional
-        S, above 0: the estimate is kept in the ball ||theta|| <= S. By default there is no ball. `theory` has its own.
+        The estimate is kept in the ball ||theta|| <= S, with this number S above 0. By default there is no ball.
+        `theory` has a bound of its own.
     implicit : bool, optional
-        If True, a step minimizes the loss itself, which cannot overshoot. If False, it minimizes the loss's expansion,
-        as the proof does. Defaults to True without a ball and to False with one.
+        If True, a step minimizes the loss itself, so it cannot overshoot. If False, a step minimizes a quadratic
+        approximation of the loss, as in the proof. Defaults to True without a ball and to False with one.
     clip : float, optional
-        Above 0: a reward moves x^T theta by at most step * clip widths of x. By default steps are not clipped. It is
-        meant for counts with outliers. Clicks have none, and from 1 / sqrt(reg) on no click is ever clipped.
+        A reward moves x^T theta by at most step * clip standard errors of x; above 0. By default steps are not clipped.
+        Use it for counts with outliers. Clicks have no outliers: with a clip of at least 1 / sqrt(reg), no click is
+        ever clipped.
     theory : Theory, optional
-        Use the step size and the ball of the theorem, which gives a proven radius. By default there is none. It needs
-        reg > 2 S L^3 R eta max mu', (1 + S) S / 2 for clicks and L = 1; twice that is a good choice.
+        Use the step size and the ball of the theorem, for which a confidence radius is proved. The theorem needs a reg
+        above 2 S L^3 R eta max mu', with S, L, R and eta as in `step`. For clicks and L = 1 this is (1 + S) S / 2.
+        Twice that is a good choice. By default the theorem is not used, and no radius is proved.
 
     Raises
     ------

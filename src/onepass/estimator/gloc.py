@@ -82,18 +82,21 @@ def link_of_gloc(state: GLOCState) -> Any:
 
 @savable
 class RegressedGLM(Estimator):
-    """Generalized linear rewards, E r = mu(x^T theta), on `design`, by regression on an online learner's predictions.
+    """Generalized linear regression by ridge regression on the predictions of an online learner.
+
+    The mean reward of a row x is mu(x^T theta). The online learner predicts x^T theta by Newton steps. It is a baseline
+    of `OnePassGLM`.
 
     Parameters
     ----------
     design : Design
         Any design. It is copied.
     family : {"logistic", "poisson", "identity"} or NamedTuple, default "logistic"
-        The family of rewards: clicks with rewards from 0 to 1, counts from 0, or any rewards. A family of your own is
-        described in families.py.
+        The family of rewards: "logistic" for clicks (0 to 1), "poisson" for counts (from 0), "identity" for any
+        rewards. A family of your own is a NamedTuple as in onepass/estimator/families.py.
     parameter_bound : float, default 3.0
-        S, above 0: the online learner keeps its parameter in the ball ||theta|| <= S. Its steps are 1 / kappa, where
-        kappa is the smallest slope mu' in this ball.
+        The online learner keeps its parameter in the ball ||theta|| <= S, with this number S above 0. Its step size is
+        1 / kappa, where kappa is the smallest derivative mu' in this ball.
 
     Raises
     ------

@@ -158,23 +158,27 @@ def required_row_of_means(state: MedianOfMeansState, rows: np.ndarray) -> int:
 
 @savable
 class MedianOfMeans(Estimator):
-    """Median of means on `design`: every arm chosen is played `repeats` times in a row.
+    """Median of means: every chosen arm is played `repeats` times in a row.
+
+    The k-th plays of all arms make the k-th group. Each group has a ridge regression of its own. The estimate is the
+    one whose median distance to the others is smallest.
 
     Parameters
     ----------
     design : Design
         Any design. It is copied.
     epsilon : float, default 1.0
-        Moments of the noise of order 1 + epsilon are finite. Above 0 and at most 1.
+        The noise eta has a finite moment E|eta|^(1 + epsilon). Above 0 and at most 1.
     moment : float, default 1.0
-        Bound v >= E|eta|^(1 + epsilon), in that power of the unit of rewards, above 0. Only the radius uses it.
+        An upper bound of E|eta|^(1 + epsilon), above 0. Only the confidence radius uses it.
     horizon : int, optional
         T, the total number of rows to come, at least 1. Without it `repeats` is required.
     repeats : int, optional
-        Number of plays of an arm in a row, at least 1. Defaults to ceil(24 log(eT / delta)). With fewer the radius is
-        not proved.
+        Number of plays of an arm in a row, at least 1. Defaults to ceil(24 log(e T / delta)), with T the `horizon`.
+        With fewer plays no radius is proved.
     theory : Theory, optional
-        Its delta replaces 1 / (8T) in the default of `repeats`. A theoretical radius requires it.
+        The default of `repeats` uses its delta, the probability of failure. Without a theory delta is 1 / (8T). An
+        exploration by `Theory` requires it.
 
     Raises
     ------

@@ -102,17 +102,19 @@ def link_of_offline(state: OfflineGLMState) -> Any:
 
 @savable
 class OfflineGLM(Estimator):
-    """Generalized linear regression on an `Exact` design: the whole history, minimized again after every row or batch.
+    """Generalized linear regression on an `Exact` design, a baseline of `OnePassGLM`.
 
-    It is the reference that one-pass estimators are compared with. It has no theoretical radius.
+    It keeps all rows, and minimizes the sum of their losses again after every row or batch. No confidence radius is
+    proved.
 
     Parameters
     ----------
     design : Exact
-        An `Exact` design. It is copied. Its reg is in units of mu' ||x||^2.
+        An `Exact` design. It is copied. Its reg is in units of mu' ||x||^2, where mu' is the derivative of the mean
+        function.
     family : {"logistic", "poisson", "identity"} or NamedTuple, default "logistic"
-        The family of rewards: clicks with rewards from 0 to 1, counts from 0, or any rewards. A family of your own is
-        described in families.py.
+        The family of rewards: "logistic" for clicks (0 to 1), "poisson" for counts (from 0), "identity" for any
+        rewards. A family of your own is a NamedTuple as in onepass/estimator/families.py.
 
     Raises
     ------

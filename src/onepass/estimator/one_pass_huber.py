@@ -253,38 +253,43 @@ def expect_nu(state: OnePassHuberState, nu: float) -> OnePassHuberState:
 
 @savable
 class OnePassHuber(Estimator):
-    """One-pass Huber regression on `design`; a row takes a constant number of its operations, and no history is kept.
+    """Huber regression in one pass: prediction errors beyond a threshold are clipped, and no history is kept.
+
+    With w the standard error of the row x in units of the noise, a prediction error beyond +-tau times the size of the
+    noise is clipped. The threshold tau = tau_0 t^p sqrt(1 + w^2) / w grows with the number t of rows. tau_0 is a
+    constant of the paper, and p = (1 - epsilon) / (2 (1 + epsilon)). docs/how/heavy_tails.md explains the method.
 
     Parameters
     ----------
     design : Design
         Any design. It is copied.
     epsilon : float, default 1.0
-        Moments of the noise of order 1 + epsilon are finite. Above 0 and at most 1.
+        The noise eta has a finite moment E|eta|^(1 + epsilon). Above 0 and at most 1, which means a finite variance.
     nu : float, optional
-        Size of the noise in units of rewards, above 0. In practice it is the typical size, in the theorem the moment
-        bound (E|eta|^(1 + epsilon))^(1 / (1 + epsilon)). By default it is estimated by running robust statistics, a
-        heuristic. `learn` accepts a separate value for each row.
+        Size of the noise in units of rewards, above 0. Without `theory`, give the typical size of the noise eta. With
+        `theory`, give a bound of (E|eta|^(1 + epsilon))^(1 / (1 + epsilon)). By default nu is estimated by running
+        robust statistics; nothing is proved about this estimate. `learn` accepts a separate value for each row.
     horizon : int, optional
         Total number of rows to come, at least 1. By default the estimator works for any number of rows.
     radius : float, default 0.0
-        Number, at least 0, that replaces the radius beta in Wang et al.'s lower bound of rho. A row has weight 1 /
-        rho^2. With 0.0 rho has no such bound, because the bound reduces the weight of the first rows, clean ones too.
+        The algorithm of Wang et al. gives a row the weight 1 / rho^2, and keeps rho above a bound that grows with the
+        radius beta. A number above 0 replaces beta in this bound. 0.0 drops the bound, which would also reduce the
+        weight of clean early rows.
     clip : float, optional
-        Factor, above 0, of Wang et al.'s threshold tau_0. Residuals beyond the threshold are clipped. Defaults to 0.02,
-        and to 1.0 beside `theory`.
+        Factor, above 0, of the threshold tau. Defaults to 0.02, and to 1.0 if `theory` is given.
     floor : float, optional
         Least value of the threshold, at least 0, in standard deviations of a predicted reward. Defaults to 3.0, because
-        Gaussian noise is hardly ever larger, and to 0.0 beside `theory`.
+        Gaussian noise hardly ever exceeds it. Defaults to 0.0 if `theory` is given.
     step : float, optional
-        Divisor a, above 0, of the weight of a row. Defaults to 1.0, which makes the unclipped update ridge regression
-        and was better in measurements, and to 4.0 beside `theory`.
+        The weight of a row is divided by this number a, above 0. Defaults to 1.0: without clipping this is ridge
+        regression, and it was better in measurements. Defaults to 4.0, as in the paper, if `theory` is given.
     parameter_bound : float, optional
-        S, above 0: the estimate is kept in the ball ||theta|| <= S. By default there is no ball. `theory` has its own.
+        The estimate is kept in the ball ||theta|| <= S, with this number S above 0. By default there is no ball.
+        `theory` has a bound of its own.
     theory : Theory, optional
-        Use Wang et al.'s constants instead of `radius`, `clip` and `floor`, and the ball of `theory.parameter_bound`.
-        The confidence radius then holds in all T rounds with probability 1 - theory.delta (Wang et al.'s delta is
-        theory.delta / 4, in tau_0 as in the radius; its choice 1 / (8T) is theory.delta = 1 / (2T)).
+        Use the constants of Wang et al. instead of `radius`, `clip` and `floor`, and the ball of
+        `theory.parameter_bound`. The confidence radius then holds in all T rounds with probability 1 - theory.delta.
+        The delta of the paper is theory.delta / 4, so its choice of 1 / (8T) means theory.delta = 1 / (2T).
 
     Raises
     ------
@@ -293,9 +298,9 @@ class OnePassHuber(Estimator):
 
     Notes
     -----
-    A number for exploration is multiplied by nu (`contract.noise_unit`), so rewards in other units are the same
-    problem. The radius is proved if `horizon` and `nu` are given, `clip` is 1, `floor` is 0, `step` is 4 and the
-    design is exact.
+    A bandit multiplies its exploration by nu, so rewards in other units give the same decisions. The confidence radius
+    is proved if `horizon` and `nu` are given, `clip` is 1, `floor` is 0, `step` is 4 and the design is exact. A row
+    takes a constant number of operations of the design.
     """
 
     takes_nu = True

@@ -61,7 +61,7 @@ def required_row_of_median(state: OnePassMedianState, rows: np.ndarray) -> int:
 
 @savable
 class OnePassMedian(Estimator):
-    """Mean of medians on `design`: every arm chosen is played `repeats` times in a row.
+    """Linear regression on medians: a chosen arm is played `repeats` times in a row, and the median reward is learned.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ class OnePassMedian(Estimator):
     repeats : int, optional
         Number of plays of an arm in a row, at least 1. Defaults to ceil(16 log(4T / delta)) with delta = 1 / (8T).
     parameter_bound : float, optional
-        S, above 0: the estimate is kept in the ball ||theta|| <= S. By default there is no ball.
+        The estimate is kept in the ball ||theta|| <= S, with this number S above 0. By default there is no ball.
 
     Raises
     ------

@@ -63,22 +63,22 @@ def forget_truncation(state: OnePassTruncationState, factor: float) -> OnePassTr
 
 @savable
 class OnePassTruncation(Estimator):
-    """One-pass truncation on `design`.
+    """Linear regression in one pass, in which rewards beyond a threshold count as 0 (*truncation*).
 
     Parameters
     ----------
     design : Design
         Any design. It is copied.
     epsilon : float, default 1.0
-        Moments of rewards of order 1 + epsilon are finite. Above 0 and at most 1.
+        Rewards r have a finite moment E|r|^(1 + epsilon). Above 0 and at most 1.
     moment : float, default 1.0
-        Bound u >= E|r|^(1 + epsilon), in that power of the unit of rewards, above 0.
+        An upper bound of E|r|^(1 + epsilon), above 0.
     horizon : int, optional
         Total number of rows to come, at least 1. By default the estimator works for any number of rows.
     clip : float, default 1.0
         Factor of the threshold, above 0. The paper has 1.0.
     parameter_bound : float, optional
-        S, above 0: the estimate is kept in the ball ||theta|| <= S. By default there is no ball.
+        The estimate is kept in the ball ||theta|| <= S, with this number S above 0. By default there is no ball.
 
     Raises
     ------

@@ -179,18 +179,18 @@ def merge_newton(state: OnlineNewtonState, other: OnlineNewtonState, start: Onli
 
 @savable
 class OnlineNewton(Estimator):
-    """Recursive least squares on any design.
+    """Recursive least squares: every row moves theta by A^-1 x times its prediction error.
 
-    With step 1 its error in the norm of A is bounded in all rounds (`Theory`) on exact designs, Frequent Directions and
-    dyadic ones.
+    On an exact design this is ridge regression. On a sketch it is not, and is often better (docs/sketches.md). With
+    step 1 a confidence radius is proved (`Theory`) for the designs `Exact`, `FrequentDirections` and `Dyadic`.
 
     Parameters
     ----------
     design : Design
         Any design. It is copied.
     step : float, default 1.0
-        Divisor a, above 0, of the weight of a row. With 1.0 and an exact design it is ridge regression. No radius is
-        known for other values.
+        The weight of a row is divided by this number a, above 0. With 1.0 and an exact design it is ridge regression.
+        For other values no radius is proved.
 
     Raises
     ------

@@ -67,7 +67,9 @@ def radius_of_ridge(
 
 @savable
 class Ridge(Estimator):
-    """Ridge regression on `design`, e.g. ``Ridge(Exact(dim=20, reg=1.0))``; the design's `reg` is the penalty.
+    """Ridge regression, theta = A^-1 sum of r x, over the rows x and rewards r.
+
+    The penalty is the `reg` of the design, for example ``Ridge(Exact(dim=20, reg=1.0))``.
 
     Parameters
     ----------

@@ -121,22 +121,26 @@ def radius_of_truncated(
 
 @savable
 class TruncatedRidge(Estimator):
-    """Ridge regression on an `Exact` design, truncated in whitened coordinates, over the whole history.
+    """Ridge regression on an `Exact` design with truncated products of rows and rewards, a baseline of `OnePassHuber`.
+
+    It keeps all rows. In the coordinates A^(-1/2) x, entries of r x beyond a threshold count as 0, and the estimate is
+    computed again after every row.
 
     Parameters
     ----------
     design : Exact
         An `Exact` design. It is copied.
     epsilon : float, default 1.0
-        Moments of rewards of order 1 + epsilon are finite. Above 0 and at most 1.
+        Rewards r have a finite moment E|r|^(1 + epsilon). Above 0 and at most 1.
     moment : float, default 1.0
-        Bound v >= E|r|^(1 + epsilon), in that power of the unit of rewards, above 0.
+        An upper bound of E|r|^(1 + epsilon), above 0.
     horizon : int, optional
         Total number of rows to come, at least 1. By default the estimator works for any number of rows.
     clip : float, default 1.0
         Factor of the threshold, above 0. The paper has 1.0.
     theory : Theory, optional
-        Its delta replaces 1 / (8T) in the threshold. A theoretical radius requires it.
+        The threshold uses its delta, the probability of failure. Without a theory the threshold uses 1 / (8T), with T
+        the `horizon`. An exploration by `Theory` requires it.
 
     Raises
     ------

@@ -126,8 +126,8 @@ class ABTestState(NamedTuple):
 class ABTest(files.Owner):
     """Experiment with few arms that earns while it learns, with an answer that is valid at any time.
 
-    Most decisions go to the two arms that matter: the leader and its closest rival. The answer stays valid although the
-    level of rewards moves (weekdays, promotions), although probabilities change, and however often you look.
+    Most decisions go to the two arms that matter: the best arm so far and its closest rival. The answer is valid
+    however often you look, even if the level of rewards moves (weekdays, promotions).
 
     Parameters
     ----------
@@ -145,10 +145,10 @@ class ABTest(files.Owner):
     reward_range : tuple of float, default (0.0, 1.0)
         Least and largest possible reward.
     share : float, default 0.5
-        Share of the decisions for the leader in top-two sampling, above 0 and below 1.
+        Share of the decisions for the leader, where leader and rival are drawn, above 0 and below 1.
     floor : float, default 0.5
-        Share of the decisions that is spread evenly over all arms in the first round, above 0 and at most 1. It falls
-        as t^(-1/4).
+        Share of the decisions that is spread evenly over all arms in the first round, above 0 and at most 1. After t
+        rounds it is t^(-1/4) times this number.
     seed : int, default 0
         Seed of all draws, at least 0.
 
@@ -170,8 +170,9 @@ class ABTest(files.Owner):
 
     Notes
     -----
-    A contrast is the average difference over the decisions so far, each weighted by the smaller of the two arms'
-    probabilities. If the difference of two arms does not change over time, the contrast is this difference.
+    The answer is given by contrasts. A *contrast* of two arms is the average difference of their mean rewards over the
+    decisions so far, each weighted by the smaller of the two arms' probabilities. If the difference does not change
+    over time, the contrast is this difference.
 
     Learn a reward for every decision, in the order of the decisions: if clicks are learned before the zeros that belong
     to the same time, limits do not hold. `subject` keeps users who come back on the arm of their first decision, and
@@ -352,7 +353,7 @@ class ABTest(files.Owner):
         probabilities : array of shape (n, K) or (K,)
             Probabilities with which the arms were chosen.
         means : array of shape (n, K), default None
-            Rewards predicted before the arms were chosen. None: each arm's mean so far.
+            Rewards predicted before the arms were chosen. None takes each arm's mean so far.
 
         Raises
         ------

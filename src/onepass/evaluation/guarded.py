@@ -40,7 +40,7 @@ class Guarded(files.Owner):
     bandit : Bandit
         The bandit. It learns every reward, whoever chose the arm.
     baseline : hashable, FieldArm or Bandit
-        The rule in force: an arm, a field of the request that names an arm, or a bandit, which does not learn here.
+        The present rule: an arm, a field of the request that names an arm, or a bandit, which does not learn here.
     loss : float, default 0.05
         Largest share of the baseline's rewards that may be lost, above 0 and below 1. Rewards count from the least
         possible one.
@@ -49,7 +49,8 @@ class Guarded(files.Owner):
     reward_range : pair of float, default (0.0, 1.0)
         Least and largest possible reward.
     guardrails : dict of str to AtMost or AtLeast, default None
-        Claims about outcomes. A broken one sends all decisions to the baseline until `resume`.
+        Claims about outcomes, such as `AtMost(...)` for an average cost. If a claim turns out to be false, the baseline
+        decides alone until `resume`.
     alpha : float, default 0.05
         Probability, above 0 and below 1, that any guardrail is reported as broken although its claim is true. It is
         divided among the guardrails: the j-th has alpha / (j (j + 1)).
@@ -66,9 +67,9 @@ class Guarded(files.Owner):
 
     Notes
     -----
-    The promise is about the rewards of the very requests that came: rewards r(a) of all arms are fixed, and only the
-    arm is drawn. While the bandit's share is 0, arms other than the baseline's have probability 0. Nothing can be
-    estimated about them from that part of a log.
+    The promise is about the requests that came: the reward that each arm would have paid is taken as fixed, and only
+    the choice of the arm is random. While the bandit's share is 0, all other arms than the baseline's have probability
+    0. Nothing can be estimated about them from that part of a log.
 
     Examples
     --------
@@ -188,7 +189,7 @@ class Guarded(files.Owner):
         decision : Decision
             A decision of `decide`.
         reward : float, default None
-            The reward, within `reward_range`. None beside outcomes: it came before, or comes later.
+            The reward, within `reward_range`. None if only outcomes are given.
         outcomes : dict of str to float, default None
             Outcomes, for a bandit with `outcomes`. One with a guardrail must be from 0 to its `upper`. It may come
             with the reward, before it or later.
@@ -215,7 +216,7 @@ class Guarded(files.Owner):
         Returns
         -------
         GuardReport
-            Sums, slack, the share of the bandit, and broken guardrails.
+            The sums of rewards, the loss that is still allowed, the share of the bandit, and broken guardrails.
         """
         return self._promise.report()
 

@@ -49,13 +49,13 @@ def warm_start(bandit: Bandit, source: Any, *, trust: str = "earned") -> Bandit:
     Raises
     ------
     ValueError
-        If `bandit` has learned, has outcomes or forgets by the clock, or if the source is empty or does not fit.
+        If `bandit` has learned, has outcomes or has a half-life in time, or if the source is empty or does not fit.
     TypeError
         If `bandit` is no bandit, or the source is a bandit with a model of another kind.
 
     Notes
     -----
-    Cost: twice the time and memory of one model until one of the two is dropped (`WarmStart`).
+    It takes twice the time and memory of one model, until one of the two is dropped (`onepass.model.WarmStart`).
 
     Examples
     --------

@@ -148,7 +148,7 @@ class Owner(SharedObject, ABC):
 
     @abstractmethod
     def contents(self) -> Contents:
-        """Return the parameters, plain data and arrays of the owner.
+        """Return the parameters, plain data and arrays that a file holds.
 
         The arrays are not copied; `snapshot` copies them.
         """

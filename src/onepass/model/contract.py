@@ -129,7 +129,7 @@ Sides = Callable[[int], Sequence[Sequence[Side]]]
 
 
 class Model(files.Owner, ABC):
-    """Everything that a bandit learns about its arms.
+    """Base class of models: everything that a bandit learns about its arms.
 
     Parameters
     ----------
@@ -143,7 +143,8 @@ class Model(files.Owner, ABC):
     dtype : numpy.dtype
         Type of rewards.
     family : Any
-        Family of rewards, whose expected reward is mu(score). None if scores are expected rewards.
+        Family of rewards, such as clicks, if an expected reward is a function mu of the score. None if scores are
+        expected rewards.
     compares : bool
         False if only one arm at a time can be explained.
     common_draw : bool
@@ -208,7 +209,7 @@ class Model(files.Owner, ABC):
 
     @abstractmethod
     def evidence(self, request: Request, i: int, places: np.ndarray) -> Any:
-        """Return what the record of a decision keeps of the chosen arms.
+        """Return what the record of a decision keeps about the chosen arms.
 
         Parameters
         ----------
@@ -746,7 +747,7 @@ class Model(files.Owner, ABC):
 
     @abstractmethod
     def attribute(self, request: Request, places: list[int], names: Any) -> Sides:
-        """Return what means and squared widths of one or two arms are made of.
+        """Return the parts of the means and squared widths of one or two arms, for explanations.
 
         Parameters
         ----------
@@ -786,7 +787,7 @@ class Model(files.Owner, ABC):
         return self.encode(decision.context.reshape(len(decision.arms), -1), tuple(decision.arms))
 
     def error_bound(self) -> float:
-        """Return a proven bound on ||A - A_hat||_2.
+        """Return a proven bound on the error of the design, ||A - A_hat||_2.
 
         Returns
         -------
@@ -796,12 +797,12 @@ class Model(files.Owner, ABC):
         return float("inf")
 
     def sketch_loss(self) -> tuple[float, float] | None:
-        """Return how much a sketch has truncated.
+        """Return how much a sketch has cut off.
 
         Returns
         -------
         tuple of float or None
-            The truncated mass in units of the ridge, and the ridge. None, the default, if there is no sketch.
+            The mass cut off in units of the ridge, and the ridge. None, the default, if there is no sketch.
         """
         return None
 

@@ -71,8 +71,9 @@ def _code_for(rule: Rule, *rows: np.ndarray) -> dict[Any, Callable] | None:
 class SharedModel(Model):
     """One model for all arms.
 
-    A context is rows (K, dim), one for each arm, or, with `OuterProduct` features, `Factors` of left (d_u,) and right
-    (K, d_a). n decisions take (n, K, dim), or left (n, d_u).
+    A context is an array of shape (K, dim), a row for each arm. n decisions take (n, K, dim). With `OuterProduct`
+    features a context is `Factors`: a left part of shape (d_u,), or (n, d_u) for n decisions, and a right part of shape
+    (K, d_a).
 
     Parameters
     ----------

@@ -84,7 +84,7 @@ class WarmStart(Model):
     Raises
     ------
     ValueError
-        If both are None, one is not a model, they are of different kinds, or they forget by the clock.
+        If both are None, one is not a model, they are of different kinds, or they have a half-life in time.
     """
 
     def __init__(self, start: Model | None, fresh: Model | None) -> None:
@@ -130,7 +130,7 @@ class WarmStart(Model):
 
     @property
     def leader(self) -> Model:
-        """Model with the smaller sum of squared residuals, or the one that stayed."""
+        """Model with the smaller sum of squared prediction errors, or the one that stayed."""
         return self._first if len(self._alive) == 1 else self._alive[int(np.argmin(self._squares))]
 
     def _weights(self, arms: Sequence[Any]) -> np.ndarray:

@@ -33,13 +33,15 @@ def GLBOMD(
 ) -> Bandit:
     """Make a bandit for generalized linear rewards, learned in one pass.
 
-    The mean reward is mu(x^T theta). It uses online mirror descent, and UCB on x^T theta. Means and scores of decisions
-    are on the scale of rewards; widths and parameters are on the scale of x^T theta.
+    The mean reward is mu(x^T theta), where mu is the mean function of the family: for clicks mu(z) = 1 / (1 + exp(-z)).
+    It learns by online mirror descent, and adds the width to x^T theta. Means and scores of decisions are on the scale
+    of rewards. Widths and parameters are on the scale of x^T theta.
 
     Parameters
     ----------
     dim : int or (int, int)
-        Width d of a context, at least 1. A pair (d_u, d_a) for contexts given as `Factors`, x = vec(u v^T).
+        Number d of features of a context, at least 1. For contexts given as `Factors`, where a row is x = vec(u v^T),
+        it is the pair of the lengths of u and v.
     family : str or family, default "logistic"
         Distribution of the rewards: "logistic" for clicks (rewards from 0 to 1), "poisson" for counts (from 0),
         "identity", or a family of your own (`onepass.estimator.families`).
@@ -47,29 +49,29 @@ def GLBOMD(
         Design as wide as the rows that are learned. With a sketch of `size` rows, a round costs O(dim size) operations.
         None means `Exact`.
     reg : float, default None
-        Ridge of the exact design, above 0, in units of mu' ||x||^2. None means 0.3. With `Theory` it means at least
-        twice the smallest value that the theorem allows. Must be None if `design` is given.
+        Ridge of the exact design, above 0, in units of mu' ||x||^2, where mu' is the derivative of mu. None means 0.3.
+        With `Theory` None means at least twice the smallest value that the theorem allows. It must be None if `design`
+        is given.
     exploration : float, Theory or Exploration, default 0.4
-        A number is beta, the multiplier of the width in score = mean + beta width. Below 0 the bandit avoids arms of
-        which it knows little. `Theory` takes the multiplier, the step size and the ball for which the regret is proved.
-        Any other rule, such as `InverseGap()`, replaces the recipe's own.
+        A number is beta in score = mean + beta * width, where the width is the standard error of the mean. Below 0 the
+        bandit avoids arms of which it knows little. `Theory` takes the multiplier, the step size and the ball for which
+        the regret is proved. Any other rule, such as `InverseGap()`, replaces the recipe's own.
     step : float, default None
-        Step size eta, above 0. None means 1. With `Theory` None means 1 + R L S: L is its `row_bound`, S its
-        `parameter_bound`, and R a constant of the family with |mu''| <= R mu' (1 for clicks and counts, 0 for
-        "identity").
+        Step size, above 0. None means 1. With `Theory` None means 1 + R L S, where L is the theory's `row_bound` and S
+        its `parameter_bound`. R is a constant of the family for which the second derivative of mu is at most R mu': 1
+        for clicks and counts, 0 for "identity".
     parameter_bound : float, default None
-        S, above 0: the estimate is kept in the ball ||theta|| <= S. None means no ball. Must be None beside
-        `Theory`, which has its own.
+        The estimate is kept in the ball ||theta|| <= parameter_bound; above 0. None means no ball. It must be None if
+        `exploration` is a `Theory`, which has its own bound.
     implicit : bool, default None
-        True takes steps of the loss itself, which cannot overshoot. False takes the paper's steps. None means True
-        without a ball, and False with one.
+        True minimizes the loss itself in a step, so a step cannot overshoot. False minimizes a quadratic approximation
+        of the loss, as in the paper. None means True without a ball, and False with one.
     clip : float, default None
-        Above 0: one reward moves x^T theta by at most step * clip widths. None means no limit.
+        One reward moves x^T theta by at most step * clip standard errors; above 0. None means no limit.
     model : {"shared", "disjoint"}, default "shared"
-        "shared" is one model for all arms. "disjoint" is a model for each arm; with factors it works in d_u
-        dimensions.
+        "shared" is one model for all arms. "disjoint" is a model for each arm; with `Factors` it has the features u.
     seed : int, default 0
-        Seed, at least 0, that breaks ties.
+        Seed, at least 0, of the draws that break ties.
     dtype : {"float64", "float32"}, default None
         Precision of the exact design. None means "float64". Must be None if `design` is given.
     half_life : float or timedelta, default None
@@ -121,13 +123,15 @@ def GLOC(
 ) -> Bandit:
     """Make a bandit for generalized linear rewards, the baseline of `GLBOMD`.
 
-    The mean reward is mu(x^T theta). It uses ridge regression on the predictions of an online learner with Newton
-    steps, and UCB.
+    The mean reward is mu(x^T theta), where mu is the mean function of the family. An online learner with Newton steps
+    predicts x^T theta, and ridge regression learns these predictions. The arm with the largest upper confidence bound
+    is played.
 
     Parameters
     ----------
     dim : int or (int, int)
-        Width d of a context, at least 1. A pair (d_u, d_a) for contexts given as `Factors`, x = vec(u v^T).
+        Number d of features of a context, at least 1. For contexts given as `Factors`, where a row is x = vec(u v^T),
+        it is the pair of the lengths of u and v.
     family : str or family, default "logistic"
         Distribution of the rewards: "logistic" for clicks (rewards from 0 to 1), "poisson" for counts (from 0),
         "identity", or a family of your own (`onepass.estimator.families`).
@@ -135,19 +139,18 @@ def GLOC(
         Design as wide as the rows that are learned. With a sketch of `size` rows, a round costs O(dim size) operations.
         None means `Exact`.
     reg : float, default None
-        Ridge of the exact design, above 0. None means 1.0. Must be None if `design` is given.
+        Ridge of the exact design, above 0. None means 1.0. It must be None if `design` is given.
     exploration : float or Exploration, default 0.4
-        A number is beta, the multiplier of the width in score = mean + beta width. Below 0 the bandit avoids arms of
-        which it knows little. Any rule, such as `InverseGap()`, replaces the recipe's own. The multiplier of the
-        paper's theorem is not available.
+        A number is beta in score = mean + beta * width, where the width is the standard error of the mean. Below 0 the
+        bandit avoids arms of which it knows little. Any rule, such as `InverseGap()`, replaces the recipe's own. The
+        multiplier of the paper's theorem is not available.
     parameter_bound : float, default 3.0
-        S, above 0: the online learner keeps its parameter in the ball ||theta|| <= S. Its steps are 1 / kappa, where
-        kappa is the smallest slope mu' in this ball.
+        The online learner keeps its parameter in the ball ||theta|| <= parameter_bound; above 0. Its step size is 1 /
+        kappa, where kappa is the smallest derivative of mu in this ball.
     model : {"shared", "disjoint"}, default "shared"
-        "shared" is one model for all arms. "disjoint" is a model for each arm; with factors it works in d_u
-        dimensions.
+        "shared" is one model for all arms. "disjoint" is a model for each arm; with `Factors` it has the features u.
     seed : int, default 0
-        Seed, at least 0, that breaks ties.
+        Seed, at least 0, of the draws that break ties.
     dtype : {"float64", "float32"}, default None
         Precision of the exact design. None means "float64". Must be None if `design` is given.
     half_life : float or timedelta, default None

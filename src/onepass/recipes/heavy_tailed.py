@@ -60,16 +60,18 @@ def HvtUCB(
 ) -> Bandit:
     """Make a UCB bandit for heavy-tailed rewards, learned in one pass.
 
-    It uses one-pass Huber regression: theta moves by a clipped residual, in the norm of A. Rewards without outliers,
-    0/1 ones too, are learned by ridge regression with the same reg. Rewards in other units are the same problem.
+    It uses one-pass Huber regression: a prediction error beyond a threshold is clipped before it changes theta. Rewards
+    without outliers, such as 0 and 1, are learned as by ridge regression with the same reg. Rewards in other units give
+    the same decisions. docs/how/heavy_tails.md has the formulas.
 
     Parameters
     ----------
     dim : int or (int, int)
-        Width d of a context, at least 1. A pair (d_u, d_a) for contexts given as `Factors`, x = vec(u v^T).
+        Number d of features of a context, at least 1. For contexts given as `Factors`, where a row is x = vec(u v^T),
+        it is the pair of the lengths of u and v.
     epsilon : float, default 1.0
-        Moments of order 1 + epsilon are finite; above 0, at most 1. The default is good in practice for all
-        tails.
+        The noise eta has a finite moment E|eta|^(1 + epsilon); above 0, at most 1. The default is good in practice even
+        for noise without a variance.
     nu : float, default None
         Typical size of the noise, above 0, in units of the rewards. None estimates it as rewards come.
     horizon : int, default None
@@ -79,28 +81,27 @@ def HvtUCB(
         Design as wide as the rows that are learned. With a sketch of `size` rows, a round costs O(dim size) operations.
         None means `Exact`.
     reg : float, default None
-        Ridge of the exact design, above 0. None means 1.0, and the design's width under `Theory`, as in the theorem.
-        Must be None if `design` is given.
+        Ridge of the exact design, above 0. None means 1.0. With `Theory` None means the number of columns of the
+        design, as in the theorem. It must be None if `design` is given.
     exploration : float, Theory or Exploration, default 1.5
-        A number is multiplied by nu, the size of the noise: score = mean + exploration nu width. `Theory` takes the
+        A number is multiplied by nu, the size of the noise: score = mean + exploration * nu * width. `Theory` takes the
         multiplier, threshold, step and ball of the paper's theorem.
     clip : float, default None
-        Factor, above 0, of the paper's threshold tau_0. Residuals beyond the threshold are clipped. None means 0.02, or
+        Factor, above 0, of the paper's threshold for prediction errors. Larger errors are clipped. None means 0.02, or
         1 with `Theory`.
     floor : float, default None
         Least value of the threshold, at least 0, in standard deviations of a predicted reward. None means 3, or 0 with
         `Theory`.
     step : float, default None
-        Divisor a, above 0, of the weight of a row. None means 1, which is ridge regression as long as nothing is
-        clipped. With `Theory` None means 4.
+        The weight of a row is divided by this number, above 0. None means 1, which is ridge regression as long as
+        nothing is clipped. With `Theory` None means 4.
     parameter_bound : float, default None
-        Bound S of the parameter, above 0. The estimate is kept in the ball ||theta|| <= S. By default there is no ball.
-        It must be None if `exploration` is a `Theory`, which has its own bound.
+        The estimate is kept in the ball ||theta|| <= parameter_bound; above 0. By default there is no ball. It must be
+        None if `exploration` is a `Theory`, which has its own bound.
     model : {"shared", "disjoint"}, default "shared"
-        "shared" is one model for all arms. "disjoint" is a model for each arm; with factors it works in d_u
-        dimensions.
+        "shared" is one model for all arms. "disjoint" is a model for each arm; with `Factors` it has the features u.
     seed : int, default 0
-        Seed, at least 0, that breaks ties.
+        Seed, at least 0, of the draws that break ties.
     dtype : {"float64", "float32"}, default None
         Precision of the exact design. None means "float64". Must be None if `design` is given.
     half_life : float or timedelta, default None
@@ -119,8 +120,8 @@ def HvtUCB(
 
     Notes
     -----
-    A round takes a constant number of operations of the design, and no history is kept. The bound is proved for a
-    horizon and a nu that are given. Defaults were chosen on validation seeds and other data sets (docs/heavy_tails.md).
+    A round takes a constant number of operations of the design, and no history is kept. The regret bound is proved if
+    `horizon` and `nu` are given. docs/heavy_tails.md says how the defaults were chosen.
 
     References
     ----------
@@ -155,41 +156,41 @@ def HeavyOFUL(
 ) -> Bandit:
     """Make a UCB bandit with adaptive Huber regression over the whole history.
 
-    It is a slow baseline of `HvtUCB`: the residual r - x^T theta of every row is clipped at a threshold, and all rows
-    are used again in every round.
+    It is a slow baseline of `HvtUCB`: the prediction error r - x^T theta of every row is clipped at a threshold, and
+    all rows are used again in every round.
 
     Parameters
     ----------
     dim : int or (int, int)
-        Width d of a context, at least 1. A pair (d_u, d_a) for contexts given as `Factors`, x = vec(u v^T).
+        Number d of features of a context, at least 1. For contexts given as `Factors`, where a row is x = vec(u v^T),
+        it is the pair of the lengths of u and v.
     epsilon : float, default 1.0
-        Moments of order 1 + epsilon are finite; above 0, at most 1. The default is good in practice for all
-        tails.
+        The noise eta has a finite moment E|eta|^(1 + epsilon); above 0, at most 1. The default is good in practice even
+        for noise without a variance.
     nu : float, default None
         Typical size of the noise, above 0, in units of the rewards. None estimates it as rewards come.
     horizon : int, default None
         Number of rows that will be learned in all. The clipping thresholds of the papers depend on it. None allows any
         number. It must be None if `model` is "disjoint".
     reg : float, default 1.0
-        Ridge lambda of A = reg I + sum of x x^T, above 0: the variance of the noise divided by the prior
-        variance of an entry of theta.
+        Ridge penalty of A = reg I + sum of x x^T, above 0. In a Bayesian model it is the variance of the noise divided
+        by the prior variance of an entry of theta.
     exploration : float, Theory or Exploration, default 1.5
-        A number is multiplied by nu, the size of the noise: score = mean + exploration nu width. `Theory` takes the
+        A number is multiplied by nu, the size of the noise: score = mean + exploration * nu * width. `Theory` takes the
         multiplier, threshold and ball of the paper's theorem.
     clip : float, default None
-        Factor, above 0, of the paper's threshold tau_0. Residuals beyond the threshold are clipped. None means 0.02, or
+        Factor, above 0, of the paper's threshold for prediction errors. Larger errors are clipped. None means 0.02, or
         1 with `Theory`.
     floor : float, default None
         Least value of the threshold, at least 0, in standard deviations of a predicted reward. None means 3, or 0 with
         `Theory`.
     parameter_bound : float, default None
-        Bound S of the parameter, above 0. The estimate is kept in the ball ||theta|| <= S. By default there is no ball.
-        It must be None if `exploration` is a `Theory`, which has its own bound.
+        The estimate is kept in the ball ||theta|| <= parameter_bound; above 0. By default there is no ball. It must be
+        None if `exploration` is a `Theory`, which has its own bound.
     model : {"shared", "disjoint"}, default "shared"
-        "shared" is one model for all arms. "disjoint" is a model for each arm; with factors it works in d_u
-        dimensions.
+        "shared" is one model for all arms. "disjoint" is a model for each arm; with `Factors` it has the features u.
     seed : int, default 0
-        Seed, at least 0, that breaks ties.
+        Seed, at least 0, of the draws that break ties.
     dtype : {"float64", "float32"}, default "float64"
         "float32" halves the memory.
     half_life : float or timedelta, default None
@@ -208,7 +209,7 @@ def HeavyOFUL(
 
     Notes
     -----
-    A round costs O(t dim), and the model has O(t dim) numbers.
+    Round t costs O(t dim), and the model has O(t dim) numbers.
 
     References
     ----------
@@ -248,11 +249,12 @@ def CRTM(
     Parameters
     ----------
     dim : int or (int, int)
-        Width d of a context, at least 1. A pair (d_u, d_a) for contexts given as `Factors`, x = vec(u v^T).
+        Number d of features of a context, at least 1. For contexts given as `Factors`, where a row is x = vec(u v^T),
+        it is the pair of the lengths of u and v.
     epsilon : float, default 1.0
-        Moments of order 1 + epsilon are finite; above 0, at most 1.
+        `moment` bounds a moment of order 1 + epsilon; above 0, at most 1.
     moment : float, default 1.0
-        Bound u, above 0, on E|r|^(1 + epsilon) of the rewards themselves.
+        Upper bound, above 0, of E|r|^(1 + epsilon) of the rewards r, not only of their noise.
     horizon : int, default None
         Number of rows that will be learned in all. The clipping thresholds of the papers depend on it. None allows any
         number. It must be None if `model` is "disjoint".
@@ -260,18 +262,17 @@ def CRTM(
         Design as wide as the rows that are learned. With a sketch of `size` rows, a round costs O(dim size) operations.
         None means `Exact`.
     reg : float, default None
-        Ridge of the exact design, above 0. None means 1.0. Must be None if `design` is given.
+        Ridge of the exact design, above 0. None means 1.0. It must be None if `design` is given.
     exploration : float, default 1.0
         Multiplier beta of the width. Nothing is proved about it.
     clip : float, default 1.0
         Factor of the threshold, above 0. The default is the paper's.
     parameter_bound : float, default None
-        S, above 0: the estimate is kept in the ball ||theta|| <= S. None means no ball.
+        The estimate is kept in the ball ||theta|| <= parameter_bound; above 0. None means no ball.
     model : {"shared", "disjoint"}, default "shared"
-        "shared" is one model for all arms. "disjoint" is a model for each arm; with factors it works in d_u
-        dimensions.
+        "shared" is one model for all arms. "disjoint" is a model for each arm; with `Factors` it has the features u.
     seed : int, default 0
-        Seed, at least 0, that breaks ties.
+        Seed, at least 0, of the draws that break ties.
     dtype : {"float64", "float32"}, default None
         Precision of the exact design. None means "float64". Must be None if `design` is given.
     half_life : float or timedelta, default None
@@ -290,7 +291,8 @@ def CRTM(
 
     Notes
     -----
-    A round takes a constant number of operations of the design. `OnePassTruncation` documents our reading of the paper.
+    A round takes a constant number of operations of the design. The paper was not at hand: `OnePassTruncation` says how
+    its abstract was read.
 
     References
     ----------
@@ -321,12 +323,14 @@ def CRMM(
 ) -> Bandit:
     """Make a UCB bandit with the mean of medians in one pass.
 
-    The set of arms is fixed, and each chosen arm is played `repeats` times in a row.
+    The set of arms is fixed, and each chosen arm is played `repeats` times in a row. The bandit learns the median of
+    these rewards.
 
     Parameters
     ----------
     dim : int or (int, int)
-        Width d of a context, at least 1. A pair (d_u, d_a) for contexts given as `Factors`, x = vec(u v^T).
+        Number d of features of a context, at least 1. For contexts given as `Factors`, where a row is x = vec(u v^T),
+        it is the pair of the lengths of u and v.
     horizon : int, default None
         Number of rows that will be learned in all. None allows any number, and needs `repeats`.
     repeats : int, default None
@@ -335,13 +339,13 @@ def CRMM(
         Design as wide as the rows that are learned. With a sketch of `size` rows, a round costs O(dim size) operations.
         None means `Exact`.
     reg : float, default None
-        Ridge of the exact design, above 0. None means 1.0. Must be None if `design` is given.
+        Ridge of the exact design, above 0. None means 1.0. It must be None if `design` is given.
     exploration : float, default 1.0
         Multiplier beta of the width. Nothing is proved about it.
     parameter_bound : float, default None
-        S, above 0: the estimate is kept in the ball ||theta|| <= S. None means no ball.
+        The estimate is kept in the ball ||theta|| <= parameter_bound; above 0. None means no ball.
     seed : int, default 0
-        Seed, at least 0, that breaks ties.
+        Seed, at least 0, of the draws that break ties.
     dtype : {"float64", "float32"}, default None
         Precision of the exact design. None means "float64". Must be None if `design` is given.
     half_life : float or timedelta, default None
@@ -360,7 +364,8 @@ def CRMM(
 
     Notes
     -----
-    A round takes a constant number of operations of the design. `OnePassMedian` documents our reading of the paper.
+    A round takes a constant number of operations of the design. The paper was not at hand; the algorithm follows its
+    abstract.
 
     References
     ----------
@@ -391,16 +396,19 @@ def MENU(
 ) -> Bandit:
     """Make a UCB bandit with the median of means.
 
-    The set of arms is fixed, and each chosen arm is played `repeats` times in a row.
+    The set of arms is fixed, and each chosen arm is played `repeats` times in a row. The k-th plays of all arms make
+    the k-th of `repeats` groups with a ridge regression each. The estimate is the one whose median distance to the
+    others is smallest.
 
     Parameters
     ----------
     dim : int or (int, int)
-        Width d of a context, at least 1. A pair (d_u, d_a) for contexts given as `Factors`, x = vec(u v^T).
+        Number d of features of a context, at least 1. For contexts given as `Factors`, where a row is x = vec(u v^T),
+        it is the pair of the lengths of u and v.
     epsilon : float, default 1.0
-        Moments of order 1 + epsilon are finite; above 0, at most 1.
+        `moment` bounds a moment of order 1 + epsilon; above 0, at most 1.
     moment : float, default 1.0
-        Bound v, above 0, on E|eta|^(1 + epsilon) of the noise, for `Theory`.
+        Upper bound, above 0, of E|eta|^(1 + epsilon) of the noise eta. Only `Theory` uses it.
     horizon : int, default None
         Number of rows that will be learned in all. None allows any number, and needs `repeats`.
     repeats : int, default None
@@ -409,11 +417,11 @@ def MENU(
         Design as wide as the rows that are learned. With a sketch of `size` rows, a round costs O(dim size) operations.
         None means `Exact`.
     reg : float, default None
-        Ridge of the exact design, above 0. None means 1.0. Must be None if `design` is given.
+        Ridge of the exact design, above 0. None means 1.0. It must be None if `design` is given.
     exploration : float, Theory or Exploration, default 1.0
         A number is beta, the multiplier of the width. `Theory` takes the multiplier for which the regret is proved.
     seed : int, default 0
-        Seed, at least 0, that breaks ties.
+        Seed, at least 0, of the draws that break ties.
     dtype : {"float64", "float32"}, default None
         Precision of the exact design. None means "float64". Must be None if `design` is given.
     half_life : float or timedelta, default None
@@ -468,34 +476,34 @@ def TOFU(
     dtype: str = "float64",
     half_life: Any = None,
 ) -> Bandit:
-    """Make a UCB bandit with truncation in whitened coordinates.
+    """Make a UCB bandit with truncated rewards over the whole history.
 
-    It uses the whole history, and is a baseline.
+    It is a slow baseline of `HvtUCB`: in the coordinates A^(-1/2) x, entries of r x beyond a threshold count as 0.
 
     Parameters
     ----------
     dim : int or (int, int)
-        Width d of a context, at least 1. A pair (d_u, d_a) for contexts given as `Factors`, x = vec(u v^T).
+        Number d of features of a context, at least 1. For contexts given as `Factors`, where a row is x = vec(u v^T),
+        it is the pair of the lengths of u and v.
     epsilon : float, default 1.0
-        Moments of order 1 + epsilon are finite; above 0, at most 1.
+        `moment` bounds a moment of order 1 + epsilon; above 0, at most 1.
     moment : float, default 1.0
-        Bound v, above 0, on E|r|^(1 + epsilon) of the rewards themselves.
+        Upper bound, above 0, of E|r|^(1 + epsilon) of the rewards r, not only of their noise.
     horizon : int, default None
         Number of rows that will be learned in all. The clipping thresholds of the papers depend on it. None allows any
         number. It must be None if `model` is "disjoint".
     reg : float, default 1.0
-        Ridge lambda of A = reg I + sum of x x^T, above 0: the variance of the noise divided by the prior
-        variance of an entry of theta.
+        Ridge penalty of A = reg I + sum of x x^T, above 0. In a Bayesian model it is the variance of the noise divided
+        by the prior variance of an entry of theta.
     exploration : float, Theory or Exploration, default 1.0
         A number is beta, the multiplier of the width. `Theory` takes the multiplier for which the regret is proved; it
         needs a horizon and clip 1.
     clip : float, default 1.0
         Factor of the threshold, above 0. The default is the paper's.
     model : {"shared", "disjoint"}, default "shared"
-        "shared" is one model for all arms. "disjoint" is a model for each arm; with factors it works in d_u
-        dimensions.
+        "shared" is one model for all arms. "disjoint" is a model for each arm; with `Factors` it has the features u.
     seed : int, default 0
-        Seed, at least 0, that breaks ties.
+        Seed, at least 0, of the draws that break ties.
     dtype : {"float64", "float32"}, default "float64"
         "float32" halves the memory.
     half_life : float or timedelta, default None

@@ -27,7 +27,10 @@ def ItemHeads(
     half_life: Any = None,
     design: Design | None = None,
 ) -> Bandit:
-    """Make a bandit whose items share one design on z = (1, x / ||x||), with one right-hand side per item.
+    """Make a bandit that predicts for every item how likely a user takes it, by one ridge regression for all items.
+
+    The features are z = (1, x / ||x||). All items share the matrix A = reg I + sum of z z^T; an item has only a vector
+    of its own.
 
     It is for logs that record the items that users took, but not those that they saw and did not take. Each row counts
     as a reward for the item that was taken, and as a 0 for every other item. An item's mean is the expected reward from
@@ -37,14 +40,14 @@ def ItemHeads(
     Parameters
     ----------
     dim : int
-        Width of a user's row x, at least 1. The length of a row does not count.
+        Number of features of a user's row x, at least 1. Rows are scaled to length 1.
     reg : float, default 10.0
-        Ridge lambda of A = reg I + sum of z z^T, above 0.
+        Ridge penalty of A = reg I + sum of z z^T, above 0.
     exploration : float or Exploration, default 0.0
-        A number is beta, the multiplier of the width in score = mean + beta width. Below 0 the bandit avoids arms of
-        which it knows little. A rule such as `InverseGap()` replaces the recipe's own.
+        A number is beta in score = mean + beta * width, where the width is the standard error of the mean. Below 0 the
+        bandit avoids arms of which it knows little. A rule such as `InverseGap()` replaces the recipe's own.
     seed : int, default 0
-        Seed, at least 0, that breaks ties.
+        Seed, at least 0, of the draws that break ties.
     dtype : {"float64", "float32"}, default "float64"
         "float32" halves the memory.
     half_life : float or timedelta, default None

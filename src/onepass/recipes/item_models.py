@@ -33,23 +33,23 @@ def ItemModels(
 
     It is for logs of what users took, such as purchases or ratings, that do not say what users saw and did not take. In
     such a log every reward is near 1. With a small reg, ridge regression predicts about 1 for every known item, however
-    often it was taken. With a large reg, theta^T z is nearly the sum of r_s z_s^T z / reg over the users who took the
-    item: their number, plus similarity_weight^2 times their cosines with the present user. A row of zeros stands for an
-    unknown user, who gets the items that most users took.
+    often it was taken. With a large reg, the mean of an item is nearly proportional to a sum over the users who took
+    it: each counts 1, plus similarity_weight^2 times the cosine of its row with the row of the present user. A row of
+    zeros stands for an unknown user, who gets the items that most users took.
 
     Parameters
     ----------
     dim : int
-        Width of a user's row x, at least 1. The length of a row does not count.
+        Number of features of a user's row x, at least 1. Rows are scaled to length 1.
     similarity_weight : float, default 2.0
         Weight of similarity between users beside the number of takers, above 0.
     reg : float, default 1000.0
-        Ridge lambda of A = reg I + sum of z z^T, above 0.
+        Ridge penalty of A = reg I + sum of z z^T, above 0.
     exploration : float or Exploration, default 0.0
-        A number is beta, the multiplier of the width in score = mean + beta width. Below 0 the bandit avoids arms of
-        which it knows little. A rule such as `InverseGap()` replaces the recipe's own.
+        A number is beta in score = mean + beta * width, where the width is the standard error of the mean. Below 0 the
+        bandit avoids arms of which it knows little. A rule such as `InverseGap()` replaces the recipe's own.
     seed : int, default 0
-        Seed, at least 0, that breaks ties.
+        Seed, at least 0, of the draws that break ties.
     dtype : {"float64", "float32"}, default "float64"
         "float32" halves the memory.
     half_life : float or timedelta, default 15000.0

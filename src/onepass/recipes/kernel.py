@@ -22,23 +22,25 @@ def GPUCB(
 ) -> Bandit:
     """Make an exact GP-UCB bandit.
 
-    Another `exploration` replaces the rule, for example by Thompson sampling.
+    It plays the arm with the largest upper confidence bound under a Gaussian process. Another `exploration` replaces
+    this rule, for example by Thompson sampling.
 
     Parameters
     ----------
     arms : array of shape (A, d), default None
-        A fixed set of arms: `decide()` returns an index, and `learn` takes its decision, or `learn(None,
-        reward, arm)`. None is for arm sets that change: contexts are then rows (K, d), one for each arm.
+        A fixed set of A arms with d features. `decide()` then returns the index of an arm. Learn its reward by
+        `learn(decision, reward)`, or by `learn(None, reward, index)`. None is for arms that change: a context is then K
+        rows of features, one for each arm.
     kernel : Kernel or callable, default None
-        A kernel of `onepass`, a scikit-learn kernel, or a function k(X, Y). None means Matern 5/2 with the
-        median distance of the arms.
+        A kernel of `onepass`, a scikit-learn kernel, or a function k(X, Y). None means Matern 5/2 whose length scale is
+        the median distance of the arms.
     reg : float, default 0.01
-        Ridge lambda, above 0: the variance of the noise if the kernel is the covariance of the function.
+        Variance of the noise, above 0, if the kernel is the covariance of the mean reward.
     exploration : float, Theory or Exploration, default None
-        A number is beta in score = mean + beta width. The width is the standard deviation of the posterior divided by
-        sqrt(reg). None means beta = 2 sqrt(reg), which adds two standard deviations. If `fit_after` changes reg, a
-        number is multiplied by sqrt(new reg / old reg), so that it adds as many standard deviations as before. `Theory`
-        computes beta in units of rewards. Nothing is proved if rewards are normalized.
+        A number is beta in score = mean + beta * width, where the width is the posterior standard deviation divided by
+        sqrt(reg). None adds two standard deviations: beta = 2 sqrt(reg). If `fit_after` changes reg, beta changes so
+        that it adds as many standard deviations as before. `Theory` takes the beta of the regret theorem. Nothing is
+        proved if rewards are normalized.
     normalize : bool, default None
         True centers and scales rewards by their running mean and standard deviation. None means True if `fit_after` is
         above 0, else False.
@@ -101,37 +103,39 @@ def BKB(
 ) -> Bandit:
     """Make a budgeted kernel bandit.
 
-    It is GP-UCB that keeps a dictionary of m of the points played. m is of the order of the effective dimension, the
-    sum of the present variances of all plays.
+    It approximates GP-UCB by a *dictionary*, a random sample of m of the points played. m grows with the effective
+    dimension, which is the sum, over all plays, of the present variance sigma^2 at the point played.
 
     Parameters
     ----------
     arms : array of shape (A, d), default None
-        A fixed set of arms: `decide()` returns an index, and `learn` takes its decision, or `learn(None,
-        reward, arm)`. None is for arm sets that change: contexts are then rows (K, d), one for each arm.
+        A fixed set of A arms with d features. `decide()` then returns the index of an arm. Learn its reward by
+        `learn(decision, reward)`, or by `learn(None, reward, index)`. None is for arms that change: a context is then K
+        rows of features, one for each arm.
     kernel : Kernel or callable, default None
-        A kernel of `onepass`, a scikit-learn kernel, or a function k(X, Y). None means Matern 5/2 with the
-        median distance of the arms.
+        A kernel of `onepass`, a scikit-learn kernel, or a function k(X, Y). None means Matern 5/2 whose length scale is
+        the median distance of the arms.
     reg : float, default 0.01
-        Ridge lambda, above 0: the variance of the noise if the kernel is the covariance of the function.
+        Variance of the noise, above 0, if the kernel is the covariance of the mean reward.
     exploration : float, Theory or Exploration, default None
-        A number is beta in score = mean + beta width. The width is the standard deviation of the posterior divided by
-        sqrt(reg). None means beta = 2 sqrt(reg), which adds two standard deviations. If `fit_after` changes reg, a
-        number is multiplied by sqrt(new reg / old reg), so that it adds as many standard deviations as before. `Theory`
-        computes beta in units of rewards. Nothing is proved if rewards are normalized.
+        A number is beta in score = mean + beta * width, where the width is the posterior standard deviation divided by
+        sqrt(reg). None adds two standard deviations: beta = 2 sqrt(reg). If `fit_after` changes reg, beta changes so
+        that it adds as many standard deviations as before. `Theory` takes the beta of the regret theorem. Nothing is
+        proved if rewards are normalized.
     oversampling : float, default 10.0
-        Factor qbar, above 0: a point joins the dictionary with probability min(1, qbar sigma^2).
+        Factor q, above 0: a point with variance sigma^2 joins the dictionary with probability min(1, q sigma^2). The
+        variance is in units of reg.
     staleness : float, default 2.0
-        Factor, at least 1, by which variances may fall before the dictionary is drawn again. With 1 it is drawn again
-        at every play.
+        Factor, at least 1. When variances may have fallen by this factor, the dictionary is drawn again. With 1 it is
+        drawn again at every play.
     redundancy : float, default 0.001
-        Share of its variance, from 0 to below 1, that a point must have outside the span of the dictionary to
-        join it.
+        From 0 to below 1. A point joins the dictionary only if more than this share of its variance lies outside the
+        span of the points that are in it.
     incremental : bool, default False
         True draws a new dictionary only from the points of the present one and the newest play. False draws it from all
         points played.
     epsilon : float, default 0.5
-        Accuracy, above 0 and below 1. Only `exploration=Theory(...)` uses it, and assumes that variances are within a
+        Accuracy, above 0 and below 1, that only `exploration=Theory(...)` uses. It assumes that variances are within a
         factor (1 + epsilon) / (1 - epsilon) of the exact ones.
     normalize : bool, default None
         True centers and scales rewards by their running mean and standard deviation. None means True if `fit_after` is
@@ -155,10 +159,10 @@ def BKB(
 
     Notes
     -----
-    A round costs O(A m) operations. `onepass.model.Budget` documents the five parameters of the dictionary.
-    `onepass.model.bkb_oversampling` computes the oversampling for which the theorems hold. In Thompson sampling, draws
-    have the posterior's covariance in the span of the dictionary. The variances outside this span are drawn
-    independently for each arm.
+    A round costs O(A m) operations. `onepass.model.Budget` says more about `oversampling`, `staleness`, `redundancy`,
+    `incremental` and `epsilon`. `onepass.model.bkb_oversampling` computes the oversampling for which the theorems hold.
+    For Thompson sampling, the part of the variance outside the span of the dictionary is drawn independently for each
+    arm.
 
     References
     ----------

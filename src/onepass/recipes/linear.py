@@ -18,25 +18,26 @@ def OFUL(
 ) -> Bandit:
     """Make a UCB bandit with the exact design.
 
-    It plays the arm with the largest x^T theta + beta sqrt(x^T A^-1 x). Here theta = A^-1 sum of r x, over the rows x
-    and rewards r learned.
+    It plays the arm x with the largest x^T theta + beta sqrt(x^T A^-1 x). Here A = reg I + sum of x x^T and theta =
+    A^-1 sum of r x, over the rows x and rewards r learned.
 
     Parameters
     ----------
     dim : int or (int, int)
-        Width d of a context, at least 1. A pair (d_u, d_a) for contexts given as `Factors`, x = vec(u v^T).
+        Number d of features of a context, at least 1. For contexts given as `Factors`, where a row is x = vec(u v^T),
+        it is the pair of the lengths of u and v.
     reg : float, default 1.0
-        Ridge lambda of A = reg I + sum of x x^T, above 0: the variance of the noise divided by the prior
-        variance of an entry of theta.
+        Ridge penalty of A = reg I + sum of x x^T, above 0. In a Bayesian model it is the variance of the noise divided
+        by the prior variance of an entry of theta.
     exploration : float, Theory or Exploration, default 0.1
-        A number is beta, the multiplier of the width in score = mean + beta width. Below 0 the bandit avoids arms of
-        which it knows little. `Theory` takes the multiplier for which the regret is proved. Any other rule, such as
-        `InverseGap()`, replaces the recipe's own.
+        A number is beta in score = mean + beta * width, where the width is the standard error of the mean. Below 0 the
+        bandit avoids arms of which it knows little. `Theory` takes the multiplier for which the regret is proved. Any
+        other rule, such as `InverseGap()`, replaces the recipe's own.
     model : {"shared", "disjoint", "hybrid"}, default "shared"
-        "shared" is one model for all arms. "disjoint" is a model for each arm. "hybrid" is a model for each arm
-        beside a shared one. With factors, the model of an arm works in d_u dimensions.
+        "shared" is one model for all arms. "disjoint" is a model for each arm. "hybrid" is a model for each arm beside
+        a shared one. With `Factors`, the model of an arm has the features u.
     seed : int, default 0
-        Seed, at least 0, that breaks ties.
+        Seed, at least 0, of the draws that break ties.
     dtype : {"float64", "float32"}, default "float64"
         "float32" halves the memory.
     half_life : float or timedelta, default None
@@ -55,8 +56,8 @@ def OFUL(
 
     Notes
     -----
-    A round costs O(dim^2), and the model has O(dim^2) numbers (with a model per arm, dim is the rank of the arm's
-    rows).
+    A round costs O(dim^2), and the model has O(dim^2) numbers. In a model of one arm, the rank of the arm's rows takes
+    the place of dim.
 
     References
     ----------
@@ -75,26 +76,27 @@ def LinUCB(
     dtype: str = "float64",
     half_life: Any = None,
 ) -> Bandit:
-    """Make a UCB bandit with the exact design and a constant width.
+    """Make a UCB bandit with the exact design.
 
-    The algorithm equals `OFUL`.
+    It does the same as `OFUL`, under the name that is more common for one model per arm.
 
     Parameters
     ----------
     dim : int or (int, int)
-        Width d of a context, at least 1. A pair (d_u, d_a) for contexts given as `Factors`, x = vec(u v^T).
+        Number d of features of a context, at least 1. For contexts given as `Factors`, where a row is x = vec(u v^T),
+        it is the pair of the lengths of u and v.
     reg : float, default 1.0
-        Ridge lambda of A = reg I + sum of x x^T, above 0: the variance of the noise divided by the prior
-        variance of an entry of theta.
+        Ridge penalty of A = reg I + sum of x x^T, above 0. In a Bayesian model it is the variance of the noise divided
+        by the prior variance of an entry of theta.
     exploration : float, Theory or Exploration, default 0.1
-        A number is beta, the multiplier of the width in score = mean + beta width. Below 0 the bandit avoids arms of
-        which it knows little. `Theory` takes the multiplier for which the regret is proved. Any other rule, such as
-        `InverseGap()`, replaces the recipe's own.
+        A number is beta in score = mean + beta * width, where the width is the standard error of the mean. Below 0 the
+        bandit avoids arms of which it knows little. `Theory` takes the multiplier for which the regret is proved. Any
+        other rule, such as `InverseGap()`, replaces the recipe's own.
     model : {"shared", "disjoint", "hybrid"}, default "shared"
-        "shared" is one model for all arms. "disjoint" is a model for each arm. "hybrid" is a model for each arm
-        beside a shared one. With factors, the model of an arm works in d_u dimensions.
+        "shared" is one model for all arms. "disjoint" is a model for each arm. "hybrid" is a model for each arm beside
+        a shared one. With `Factors`, the model of an arm has the features u.
     seed : int, default 0
-        Seed, at least 0, that breaks ties.
+        Seed, at least 0, of the draws that break ties.
     dtype : {"float64", "float32"}, default "float64"
         "float32" halves the memory.
     half_life : float or timedelta, default None
@@ -117,7 +119,7 @@ def LinUCB(
 
     References
     ----------
-    Li, Chu, Langford and Schapire (2010), whose algorithms 1 and 2 are "disjoint" and "hybrid".
+    Li, Chu, Langford and Schapire (2010). Their algorithm 1 is "disjoint", and their algorithm 2 is "hybrid".
     """
     return compose("LinUCB", dim, exact_factory(reg, dtype), exploration, model, seed, half_life=half_life)
 
@@ -134,21 +136,23 @@ def LinTS(
 ) -> Bandit:
     """Make a Thompson sampling bandit with the exact design.
 
-    It chooses the arm with the largest x^T theta~, where theta~ is drawn from N(theta, beta^2 A^-1).
+    It draws a parameter theta~ from N(theta, beta^2 A^-1), and plays the arm x with the largest x^T theta~. Here A =
+    reg I + sum of x x^T and theta = A^-1 sum of r x, over the rows x and rewards r learned.
 
     Parameters
     ----------
     dim : int or (int, int)
-        Width d of a context, at least 1. A pair (d_u, d_a) for contexts given as `Factors`, x = vec(u v^T).
+        Number d of features of a context, at least 1. For contexts given as `Factors`, where a row is x = vec(u v^T),
+        it is the pair of the lengths of u and v.
     reg : float, default 1.0
-        Ridge lambda of A = reg I + sum of x x^T, above 0: the variance of the noise divided by the prior
-        variance of an entry of theta.
+        Ridge penalty of A = reg I + sum of x x^T, above 0. In a Bayesian model it is the variance of the noise divided
+        by the prior variance of an entry of theta.
     exploration : float, Theory or Exploration, default 0.1
         A number is beta, the standard deviation of the draw in units of the width. `Theory` takes the multiplier for
         which the regret is proved. Any other rule, such as `InverseGap()`, replaces the recipe's own.
     model : {"shared", "disjoint", "hybrid"}, default "shared"
-        "shared" is one model for all arms. "disjoint" is a model for each arm. "hybrid" is a model for each arm
-        beside a shared one. With factors, the model of an arm works in d_u dimensions.
+        "shared" is one model for all arms. "disjoint" is a model for each arm. "hybrid" is a model for each arm beside
+        a shared one. With `Factors`, the model of an arm has the features u.
     seed : int, default 0
         Seed of the draws, at least 0.
     dtype : {"float64", "float32"}, default "float64"

@@ -30,14 +30,14 @@ def InteractionBandit(
         Feature map of requests. The bandit learns with a copy of it. The default has 256 columns and standardizes
         numbers.
     item : Records, default None
-        Feature map of arms; a copy learns further. None means 256 places with standardized numbers and 16 bands
-        a number.
+        Feature map of arms. The bandit learns with a copy of it. None means 256 columns. Numbers are standardized, and
+        also sorted into 16 bands.
     exploration : Exploration, default None
-        Any rule but one with `Theory`, with its strength in standard deviations of the rewards. None means
+        Any rule without `Theory`. Its multiplier is in units of the typical prediction error. None means
         `OptimisticGap(0.8, scale=30.0, uniform_share=0.001)`.
     recent : int, default 1000
-        Number of arms, at least 1, for which the model also keeps how good the arm is beyond its features. These are
-        the arms learned last.
+        Number of arms, at least 1, for which the model also keeps how good the arm is beyond its features. It keeps
+        this for the arms learned last.
     seed : int, default 0
         Seed of ties and draws, at least 0.
     name : str, default "InteractionBandit"
@@ -55,10 +55,10 @@ def InteractionBandit(
 
     Notes
     -----
-    Memory is 80 bytes times the product of both widths. A decision costs the number of terms of the request times
-    the number of terms of all arms. A reward costs the number of terms of the request times the number of terms of one
-    arm. Means are expected rewards, in
-    any unit. The bandit forgets nothing, except how good single arms are beyond their features.
+    With p columns of requests and q columns of arms, memory is 80 p q bytes. The operations of a decision are the
+    number of the request's terms times the number of all arms' terms. A reward costs the number of the request's terms
+    times the number of one arm's terms. The bandit forgets nothing, except how good single arms are beyond their
+    features.
 
     Examples
     --------
@@ -109,21 +109,21 @@ def ContextualBandit(
         Number of columns of row contexts, from 1 to 27,777 at the default `memory_limit`. None takes the width
         of the first row learned.
     exploration : Exploration, default None
-        Any rule but one with `Theory`; its multiplier of widths is in units of the residual. None means
-        `OptimisticGap()`, and `OptimisticGap(0.8, scale=30.0, uniform_share=0.001)` for the interaction model.
-        These give every arm a probability; `UCB(1.0)` always plays the best bound.
+        Any rule without `Theory`. Its multiplier of widths is in units of the typical prediction error. None means
+        `OptimisticGap()`, and `OptimisticGap(0.8, scale=30.0, uniform_share=0.001)` for the interaction model. These
+        rules give every arm a probability. `UCB(1.0)` always plays the arm with the best bound.
     n_landmarks : int, default 150
-        Number of landmarks of the kernel features, from 0 (the columns alone) to 2,000. `memory_limit` may
-        reduce it.
+        Number of landmarks, from 0 to 2,000. Landmarks are past rows; how similar a row is to each of them makes
+        further features. 0 uses the columns alone. `memory_limit` may reduce the number.
     reg : float, default 0.1
         Penalty on every parameter, above 0.
     warm_up : int, default 256
-        Number of rows, at least 1, from which scales and landmarks are made. They are made again after 1, 2, 4,
-        ... of these rows.
+        Number of first rows, at least 1, from which scales and landmarks are made. Until then they are made anew after
+        1, 2, 4, ... rows.
     memory_limit : float, default 64.0
-        Megabytes (10^6 bytes), above 0, that the models of all known arms may take when landmarks are chosen.
-        Arms that come later, and columns of records, take more. Rows of more than 300 columns are mapped on up
-        to 64 directions. If over 90% of them are zeros, every arm has a sketch instead.
+        Megabytes (10^6 bytes), above 0, that the models of all known arms may take when landmarks are chosen. Arms that
+        come later take more, and so do columns of records. Rows of more than 300 columns are projected to at most 64
+        directions. If over 90% of their entries are zeros, every arm has a sketch instead.
     alarm_threshold : float, default 50.0
         Threshold, above 0, of the alarm (a CUSUM of squared errors) that forgets the arms' models after a
         change for the worse. None means no alarm.
@@ -135,13 +135,13 @@ def ContextualBandit(
         "disjoint" keeps a model for each arm and ignores features of arms. "interaction" is one model of all
         arms. None lets the first data choose.
     context : Records, default None
-        Feature map of requests; a copy learns further. None means 256 places. More than 300 places need the
-        interaction model.
+        Feature map of requests. The bandit learns with a copy of it. None means 256 columns. More than 300 columns need
+        the interaction model.
     item : Records, default None
-        Feature map of arms; a copy learns further. None means 256 places.
+        Feature map of arms. The bandit learns with a copy of it. None means 256 columns.
     outcomes : sequence of str, default None
-        Names of outcomes that are learned beside the reward, such as `["dollars"]`, by models of every arm
-        (docs/how/budgets.md). None learns the reward alone.
+        Names of outcomes that are learned beside the reward, such as `["dollars"]` (docs/how/budgets.md). They need a
+        model for each arm. None learns the reward alone.
 
     Returns
     -------

@@ -39,34 +39,35 @@ def SOFUL(
 ) -> Bandit:
     """Make a UCB or Thompson sampling bandit on Frequent Directions.
 
-    The design is A = reg I + S^T S, with a sketch S of the rows.
+    Its design is A = reg I + S^T S, with a sketch S of the rows.
 
     Parameters
     ----------
     dim : int or (int, int)
-        Width d of a context, at least 1. A pair (d_u, d_a) for contexts given as `Factors`, x = vec(u v^T).
+        Number d of features of a context, at least 1. For contexts given as `Factors`, where a row is x = vec(u v^T),
+        it is the pair of the lengths of u and v.
     size : int
         Number of rows that the sketch keeps when it is cut, from 1 to dim. The sketch is exact while the rank of the
         rows learned is below 2 size. If it is too small for `reg`, estimated means become far too large, and a
         `SketchWarning` says so once (docs/sketches.md).
     reg : float, default 1.0
-        Ridge lambda of A = reg I + sum of x x^T, above 0: the variance of the noise divided by the prior
-        variance of an entry of theta.
+        Ridge penalty of A = reg I + sum of x x^T, above 0. In a Bayesian model it is the variance of the noise divided
+        by the prior variance of an entry of theta.
     exploration : float, Theory or Exploration, default 0.1
-        A number is beta, the multiplier of the width in score = mean + beta width. Below 0 the bandit avoids arms of
-        which it knows little. `Theory` takes the multiplier for which the regret is proved. Any other rule, such as
-        `InverseGap()`, replaces the recipe's own.
+        A number is beta in score = mean + beta * width, where the width is the standard error of the mean. Below 0 the
+        bandit avoids arms of which it knows little. `Theory` takes the multiplier for which the regret is proved. Any
+        other rule, such as `InverseGap()`, replaces the recipe's own.
     thompson : bool, default False
         Draw theta from N(theta, beta^2 A^-1) instead of adding the width.
     estimator : {"ridge", "newton"}, default "ridge"
         "ridge" is theta = A^-1 b, as in the paper. "newton" is `OnlineNewton` on the same sketch. It is far better if
-        reg is small compared with what the sketch cuts off, and its multiplier under `Theory` is smaller. In a "hybrid"
-        model this is the estimator of the shared part.
+        reg is small compared with the eigenvalues that the sketch cuts off. With `Theory` its multiplier is smaller. In
+        a "hybrid" model this is the estimator of the shared part.
     model : {"shared", "disjoint", "hybrid"}, default "shared"
-        "shared" is one model for all arms. "disjoint" is a model for each arm. "hybrid" is a model for each arm
-        beside a shared one. With factors, the model of an arm works in d_u dimensions.
+        "shared" is one model for all arms. "disjoint" is a model for each arm. "hybrid" is a model for each arm beside
+        a shared one. With `Factors`, the model of an arm has the features u.
     seed : int, default 0
-        Seed, at least 0, that breaks ties.
+        Seed, at least 0, of the draws that break ties.
     dtype : {"float64", "float32"}, default "float64"
         "float32" halves the memory.
     half_life : float or timedelta, default None
@@ -120,33 +121,35 @@ def CBSCFD(
 ) -> Bandit:
     """Make a UCB bandit on Robust Frequent Directions.
 
-    A = (reg + compensation * what was cut) I + S^T S with a sketch S of the rows.
+    Its design is A = (reg + compensation * c) I + S^T S, with a sketch S of the rows. c is the sum of the eigenvalues
+    that cuts have subtracted.
 
     Parameters
     ----------
     dim : int or (int, int)
-        Width d of a context, at least 1. A pair (d_u, d_a) for contexts given as `Factors`, x = vec(u v^T).
+        Number d of features of a context, at least 1. For contexts given as `Factors`, where a row is x = vec(u v^T),
+        it is the pair of the lengths of u and v.
     size : int
         Number of rows that the sketch keeps when it is cut, from 1 to dim. The sketch is exact while the rank of the
         rows learned is below 2 size.
     reg : float, default 1.0
-        Ridge lambda of A = reg I + sum of x x^T, above 0: the variance of the noise divided by the prior
-        variance of an entry of theta.
+        Ridge penalty of A = reg I + sum of x x^T, above 0. In a Bayesian model it is the variance of the noise divided
+        by the prior variance of an entry of theta.
     exploration : float, Theory or Exploration, default 0.1
-        A number is beta, the multiplier of the width in score = mean + beta width. Below 0 the bandit avoids arms of
-        which it knows little. `Theory` takes the multiplier for which the regret is proved. Any other rule, such as
-        `InverseGap()`, replaces the recipe's own.
+        A number is beta in score = mean + beta * width, where the width is the standard error of the mean. Below 0 the
+        bandit avoids arms of which it knows little. `Theory` takes the multiplier for which the regret is proved. Any
+        other rule, such as `InverseGap()`, replaces the recipe's own.
     compensation : float, default 1.0
         Share, from 0 (as in `SOFUL`) to 1, of what the sketch cuts off that is added to the ridge. 0.5 is the sketch of
         Luo et al. (2019).
     estimator : {"ridge", "newton"}, default "ridge"
-        "ridge" is theta = A^-1 b, as in the paper. "newton" is `OnlineNewton` on the same sketch, which differs little
-        here, because the cut mass comes back in A. In a "hybrid" model this is the estimator of the shared part.
+        "ridge" is theta = A^-1 b, as in the paper. "newton" is `OnlineNewton` on the same sketch. It differs little
+        here, because A gets back what is cut off. In a "hybrid" model this is the estimator of the shared part.
     model : {"shared", "disjoint", "hybrid"}, default "shared"
-        "shared" is one model for all arms. "disjoint" is a model for each arm. "hybrid" is a model for each arm
-        beside a shared one. With factors, the model of an arm works in d_u dimensions.
+        "shared" is one model for all arms. "disjoint" is a model for each arm. "hybrid" is a model for each arm beside
+        a shared one. With `Factors`, the model of an arm has the features u.
     seed : int, default 0
-        Seed, at least 0, that breaks ties.
+        Seed, at least 0, of the draws that break ties.
     dtype : {"float64", "float32"}, default "float64"
         "float32" halves the memory.
     half_life : float or timedelta, default None
@@ -205,12 +208,12 @@ def CBRAP(
     size : int
         Width after the projection, from 1 to dim.
     reg : float, default 1.0
-        Ridge lambda of A = reg I + sum of x x^T, above 0: the variance of the noise divided by the prior
-        variance of an entry of theta.
+        Ridge penalty of A = reg I + sum of x x^T, above 0. In a Bayesian model it is the variance of the noise divided
+        by the prior variance of an entry of theta.
     exploration : float, Theory or Exploration, default 0.1
-        A number is beta, the multiplier of the width in score = mean + beta width. Below 0 the bandit avoids arms of
-        which it knows little. `Theory` takes the multiplier for which the regret is proved. Any other rule, such as
-        `InverseGap()`, replaces the recipe's own.
+        A number is beta in score = mean + beta * width, where the width is the standard error of the mean. Below 0 the
+        bandit avoids arms of which it knows little. `Theory` takes the multiplier for which the regret is proved. Any
+        other rule, such as `InverseGap()`, replaces the recipe's own.
     model : {"shared", "disjoint", "hybrid"}, default "shared"
         "shared" is one model for all arms. "disjoint" is a model for each arm. "hybrid" is a model for each arm
         beside a shared one.
@@ -264,12 +267,13 @@ def DBSLinUCB(
 ) -> Bandit:
     """Make a UCB bandit on dyadic blocks of Frequent Directions.
 
-    The sketch grows until ||A - A_hat|| <= 2 error is certain.
+    The sketch grows so that ||A - A_hat|| <= 2 error is certain, where A_hat is the matrix that the sketch stands for.
 
     Parameters
     ----------
     dim : int or (int, int)
-        Width d of a context, at least 1. A pair (d_u, d_a) for contexts given as `Factors`, x = vec(u v^T).
+        Number d of features of a context, at least 1. For contexts given as `Factors`, where a row is x = vec(u v^T),
+        it is the pair of the lengths of u and v.
     size : int
         Size of the first block, from 1 to dim.
     error : float
@@ -277,21 +281,21 @@ def DBSLinUCB(
     base : {"fd", "half", "rfd"}, default "fd"
         Sketch of a block. "fd" loses what it cuts off. "rfd" adds it to the ridge, and "half" adds half of it.
     reg : float, default 1.0
-        Ridge lambda of A = reg I + sum of x x^T, above 0: the variance of the noise divided by the prior
-        variance of an entry of theta.
+        Ridge penalty of A = reg I + sum of x x^T, above 0. In a Bayesian model it is the variance of the noise divided
+        by the prior variance of an entry of theta.
     exploration : float, Theory or Exploration, default 0.1
-        A number is beta, the multiplier of the width in score = mean + beta width. Below 0 the bandit avoids arms of
-        which it knows little. `Theory` takes the multiplier for which the regret is proved. Any other rule, such as
-        `InverseGap()`, replaces the recipe's own.
+        A number is beta in score = mean + beta * width, where the width is the standard error of the mean. Below 0 the
+        bandit avoids arms of which it knows little. `Theory` takes the multiplier for which the regret is proved. Any
+        other rule, such as `InverseGap()`, replaces the recipe's own.
     estimator : {"ridge", "newton"}, default "ridge"
         "ridge" is theta = A^-1 b, as in the paper. "newton" is `OnlineNewton` on the same sketch. It is better if reg
-        is small compared with 2 error, and for base "fd" its multiplier under `Theory` is smaller. In a "hybrid" model
-        this is the estimator of the shared part.
+        is small compared with 2 error. For base "fd" its multiplier under `Theory` is smaller. In a "hybrid" model this
+        is the estimator of the shared part.
     model : {"shared", "disjoint", "hybrid"}, default "shared"
-        "shared" is one model for all arms. "disjoint" is a model for each arm. "hybrid" is a model for each arm
-        beside a shared one. With factors, the model of an arm works in d_u dimensions.
+        "shared" is one model for all arms. "disjoint" is a model for each arm. "hybrid" is a model for each arm beside
+        a shared one. With `Factors`, the model of an arm has the features u.
     seed : int, default 0
-        Seed, at least 0, that breaks ties.
+        Seed, at least 0, of the draws that break ties.
     dtype : {"float64", "float32"}, default "float64"
         "float32" halves the memory.
     half_life : float or timedelta, default None
@@ -344,13 +348,14 @@ def PSILinUCB(
 ) -> Bandit:
     """Make a UCB bandit on projector splitting.
 
-    Projector splitting is a sketch of the inverse: A^-1 = L^-T L^-1 with L^-1 = (I - U V^T) / sqrt(reg). Each batch of
-    rows changes U V^T, whose rank is then cut to `rank`.
+    Projector splitting is a sketch of the inverse: A^-1 = M^T M with M = (I - U V^T) / sqrt(reg). Each batch of rows
+    changes U V^T, whose rank is then cut to `rank`.
 
     Parameters
     ----------
     dim : int or (int, int)
-        Width d of a context, at least 1. A pair (d_u, d_a) for contexts given as `Factors`, x = vec(u v^T).
+        Number d of features of a context, at least 1. For contexts given as `Factors`, where a row is x = vec(u v^T),
+        it is the pair of the lengths of u and v.
     rank : int
         Rank of U V^T at the end of a batch, from 1 to dim. The design is exact while the rank of the rows is at most
         that. If the rank is too low for `reg` and `compensate` is False, estimated means become far too large, and a
@@ -358,30 +363,32 @@ def PSILinUCB(
     compensate : bool, default False
         True adds what the sketch cuts off to the ridge, as a multiple of the identity. False loses it.
     integrator : bool, default False
-        Update the models of arms by the projector-splitting integrator of Shustova et al. (their algorithms 2 and 3),
-        with two factors for each arm. By default each arm keeps a symmetric root, cut by the eigenvalues of A. It takes
-        half the memory, and its errors are far smaller if `rank` is below the rank of the rows (docs/recommender.md). A
-        shared model always uses the integrator, unless `compensate` is True.
+        Applies if each arm has a model. True updates it by the projector-splitting integrator of Shustova et al. (their
+        algorithms 2 and 3), and keeps U and V. False keeps a symmetric matrix I - U U^T, and drops its smallest
+        eigenvalues of A. This takes half the memory, and its errors are far smaller if `rank` is below the rank of the
+        rows (docs/recommender.md). A shared model always uses the integrator, unless `compensate` is True.
     factor : {"symmetric", "cholesky"}, default "symmetric"
-        Factor of a batch where the integrator is used. "cholesky" is algorithm 4 of Shustova et al.
+        How the integrator turns the rows of a batch into new columns of U and V: by a symmetric root, or by a
+        triangular one, which is algorithm 4 of Shustova et al.
     schedule : {"batch", "row"}, default "batch"
-        When the integrator takes a step. "row" is algorithm 6 of Shustova et al., with a step for every row.
+        When the integrator takes a step: after a batch of up to `rank` rows, or after every row, which is algorithm 6
+        of Shustova et al.
     reg : float, default 1.0
-        Ridge lambda of A = reg I + sum of x x^T, above 0: the variance of the noise divided by the prior
-        variance of an entry of theta.
+        Ridge penalty of A = reg I + sum of x x^T, above 0. In a Bayesian model it is the variance of the noise divided
+        by the prior variance of an entry of theta.
     exploration : float, Theory or Exploration, default 0.1
-        A number is beta, the multiplier of the width in score = mean + beta width. Below 0 the bandit avoids arms of
-        which it knows little. `Theory` takes the multiplier for which the regret is proved. Any other rule, such as
-        `InverseGap()`, replaces the recipe's own.
+        A number is beta in score = mean + beta * width, where the width is the standard error of the mean. Below 0 the
+        bandit avoids arms of which it knows little. `Theory` takes the multiplier for which the regret is proved. Any
+        other rule, such as `InverseGap()`, replaces the recipe's own.
     estimator : {"ridge", "newton"}, default "ridge"
         "ridge" is theta = A^-1 b, as in the paper. "newton" is `OnlineNewton` on the same sketch. It prevents most of
         the loss if reg is smaller than typical eigenvalues of the sum of x x^T. In a "hybrid" model this is the
         estimator of the shared part.
     model : {"shared", "disjoint", "hybrid"}, default "shared"
-        "shared" is one model for all arms. "disjoint" is a model for each arm. "hybrid" is a model for each arm
-        beside a shared one. With factors, the model of an arm works in d_u dimensions.
+        "shared" is one model for all arms. "disjoint" is a model for each arm. "hybrid" is a model for each arm beside
+        a shared one. With `Factors`, the model of an arm has the features u.
     seed : int, default 0
-        Seed, at least 0, that breaks ties.
+        Seed, at least 0, of the draws that break ties.
     dtype : {"float64", "float32"}, default "float64"
         "float32" halves the memory.
     half_life : float or timedelta, default None

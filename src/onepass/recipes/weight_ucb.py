@@ -22,29 +22,31 @@ def WeightUCB(
 ) -> Bandit:
     """Make a UCB bandit with an exact design that forgets.
 
-    A_t = reg I + sum of g_s x_s x_s^T, theta = A_t^-1 sum of g_s r_s x_s, g_s = gamma^(t - s). It plays the arm with
-    the largest x^T theta + beta sqrt(x^T A_t^-1 x). This is `OFUL` with a half-life, which every other recipe takes as
-    well.
+    This is `OFUL` with a half-life, which most other recipes take as well. In round t, the row x_s of an earlier round
+    s has the weight g_s = 2^(-(t - s) / half_life). The bandit plays the arm x with the largest x^T theta + beta
+    sqrt(x^T A^-1 x), where A = reg I + sum of g_s x_s x_s^T and theta = A^-1 sum of g_s r_s x_s.
 
     Parameters
     ----------
     dim : int or (int, int)
-        Width d of a context, at least 1. A pair (d_u, d_a) for contexts given as `Factors`, x = vec(u v^T).
+        Number d of features of a context, at least 1. For contexts given as `Factors`, where a row is x = vec(u v^T),
+        it is the pair of the lengths of u and v.
     half_life : float or timedelta, default 1000.0
         Number of rows, or time, after which a row counts half. With a timedelta, `learn` and `decide` need the
         argument `time`. None forgets nothing.
     reg : float, default 1.0
-        Ridge lambda of A = reg I + sum of g x x^T, above 0: the variance of the noise divided by the prior
-        variance of an entry of theta.
+        Ridge penalty in A, above 0. In a Bayesian model it is the variance of the noise divided by the prior variance
+        of an entry of theta.
     exploration : float, Theory or Exploration, default 0.1
-        A number is beta, the multiplier of the width in score = mean + beta width. Below 0 the bandit avoids arms of
-        which it knows little. `Theory` takes a multiplier for which the confidence interval holds in any single round,
-        if the problem does not change. Any other rule, such as `InverseGap()`, replaces the recipe's own.
+        A number is beta in score = mean + beta * width, where the width is the standard error of the mean. Below 0 the
+        bandit avoids arms of which it knows little. `Theory` takes a multiplier for which the confidence interval holds
+        in any single round, if the problem does not change. Any other rule, such as `InverseGap()`, replaces the
+        recipe's own.
     model : {"shared", "disjoint", "hybrid"}, default "shared"
-        "shared" is one model for all arms. "disjoint" is a model for each arm. "hybrid" is a model for each arm
-        beside a shared one. With factors, the model of an arm works in d_u dimensions.
+        "shared" is one model for all arms. "disjoint" is a model for each arm. "hybrid" is a model for each arm beside
+        a shared one. With `Factors`, the model of an arm has the features u.
     seed : int, default 0
-        Seed, at least 0, that breaks ties.
+        Seed, at least 0, of the draws that break ties.
     dtype : {"float64", "float32"}, default "float64"
         "float32" halves the memory.
 
@@ -60,8 +62,7 @@ def WeightUCB(
 
     Notes
     -----
-    gamma = 2^(-1 / half_life), in whole ticks of half_life / 64 (docs/forgetting.md). A round costs O(dim^2), and a
-    tick O(dim^3).
+    Weights change only at the end of each 64th part of the half-life. This costs O(dim^3), and a round O(dim^2).
 
     References
     ----------

@@ -79,16 +79,16 @@ class RecommenderState(NamedTuple):
 class Recommender(files.Owner):
     """Recommender for logs of what users took, with nothing to tune.
 
-    It learns who took what, row by row, and ranks all items for any user. It combines what is popular at six speeds,
-    items that the same users took, and directions of taste. How much each of them counts is learned from how well it
-    ranked what was taken next. A new user gets what is popular, and a new item counts from its first row.
+    It learns who took what, row by row, and ranks all items for any user. It combines how popular an item is over six
+    spans of time, items that the same users took, and directions of taste. How much each of them counts is learned from
+    how well it ranked what was taken next. A new user gets what is popular, and a new item counts from its first row.
 
     Parameters
     ----------
     dim : int, default 64
         Largest number of directions of taste, at least 1. Directions that are noise get no weight.
     seed : int, default 0
-        Seed, at least 0, of the first directions, and of the items that stand for all others in a step of the weights.
+        Seed of all draws, at least 0.
 
     Raises
     ------
@@ -97,17 +97,23 @@ class Recommender(files.Owner):
 
     Notes
     -----
-    The logit of an item i for a user u is w . (log share_1, ..., log share_6, v_i^T x_u, log(near + .1), log mix, had).
-    The shares of the rows have half-lives of 250, 1,000, 4,000, 16,000 and 64,000 rows and none. The directions v_i
-    come from a truncated SVD of the matrix of users and items, and x_u is the posterior mean given what u has taken.
-    `near` is the similarity with items that u has taken, `mix` a learned mixture of the shares and `near`, and `had` is
-    1 for items that u has taken. The weights w are learned by a softmax regression with online Newton steps. A step
-    compares the row's item with some neighbours of what u has taken and with every m-th other item, which counts m
-    times. About sqrt(1,000 n) of n rows make a step.
+    The score of an item i for a user u is the inner product of learned weights w with ten numbers:
 
-    An item takes 4 dim + 270 bytes, and a user 4 bytes for each of the last 1,000 items taken. `recommend` costs
-    O(N dim) a user for N items. `learn` costs O(dim) a row on average. Each time the log has grown by a tenth,
-    directions and neighbours are computed anew from the histories, in the call of `learn` in which that happens.
+    - log share_1 to log share_6. A share is the part of recent rows in which i was taken. Rows
+      count half after 250, 1,000, 4,000, 16,000 or 64,000 rows, or never.
+    - v_i^T x_u. The directions v_i come from a truncated SVD of the matrix of users and items, and x_u is the
+      posterior mean given what u has taken.
+    - log(near + 0.1), where `near` is the similarity of i with items that u has taken.
+    - The logarithm of a learned mixture of the shares and `near`.
+    - 1 if u has taken i before, else 0.
+
+    The softmax of the scores is the probability that u takes each item next. The weights are learned by online Newton
+    steps on its log loss. A step compares the row's item with some items that are near to what u has taken, and with
+    every m-th other item, which counts m times. About sqrt(1,000 n) of n rows make a step.
+
+    An item takes 4 dim + 270 bytes, and a user 4 bytes for each of the last 1,000 items taken. `recommend` costs O(N
+    dim) a user for N items. `learn` costs O(dim) a row on average. Each time the log has grown by a tenth, the call of
+    `learn` also computes directions and similarities anew.
 
     Examples
     --------
@@ -302,7 +308,7 @@ class Recommender(files.Owner):
         Returns
         -------
         Recommendation
-            A list of items for each user, best first, in `arms`, and their logits in `scores`. A list is shorter if
+            A list of items for each user, best first, in `arms`, and their scores in `scores`. A list is shorter if
             fewer than k items are left.
 
         Raises
@@ -335,7 +341,7 @@ class Recommender(files.Owner):
 
     @reading
     def score(self, user: Any) -> np.ndarray:
-        """Return the logits of all known items for one user.
+        """Return the scores of all known items for one user.
 
         Parameters
         ----------
@@ -345,7 +351,7 @@ class Recommender(files.Owner):
         Returns
         -------
         ndarray of shape (n_items,)
-            Logits, in the order of `items`. Their softmax gives the probabilities that the user takes each item next.
+            Scores, in the order of `items`. Their softmax gives the probabilities that the user takes each item next.
         """
         check_hashable([user])
         return self.scorer.score(self._history(user)) if self.n_items else np.zeros(0)

@@ -95,7 +95,7 @@ class ArmModel(files.Owner):
 
     @property
     def state(self) -> Any:
-        """Everything that the arm has learned, as a tree of arrays; read-only, and no part of a stable interface."""
+        """Everything that the arm has learned, as nested arrays, which may look different in later versions."""
         return self._state
 
     def contents(self) -> files.Contents:

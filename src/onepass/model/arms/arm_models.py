@@ -74,8 +74,8 @@ class ArmModels(Model):
     features : FeatureMap, default None
         Map of contexts to the rows of the designs. None takes rows as they are.
     half_life : int or timedelta, default None
-        Number of rows, or time, after which a row counts half, above 0. Every arm then has a state of its own, outside
-        the arena, and forgets when it is next used. None forgets nothing.
+        Number of rows, or time, after which a row counts half, above 0. Every arm then has a state of its own, and
+        forgets when it is next used. None forgets nothing.
 
     Raises
     ------
@@ -142,7 +142,7 @@ class ArmModels(Model):
 
     @reading
     def parameter_of(self, arm: Hashable) -> np.ndarray:
-        """Return theta_a, or beta + theta_a of a hybrid model.
+        """Return the parameter of an arm: theta_a, or beta + theta_a of a hybrid model.
 
         Parameters
         ----------
@@ -185,7 +185,7 @@ class ArmModels(Model):
         Raises
         ------
         ValueError
-            For hybrid models, if a name is not hashable or appears twice, and if there is no arm.
+            If the model is hybrid, a name is not hashable or appears twice, or there is no arm.
         FloatingPointError
             If a parameter is not finite.
         """
@@ -231,14 +231,14 @@ class ArmModels(Model):
         Raises
         ------
         ValueError
-            If the arm is not known, and for hybrid models, whose shared part has learned from the arm as well.
+            If the arm is not known, or the model is hybrid: its shared part has learned from the arm as well.
         """
         arm_id = self._index.lookup(arm)
         return export_arm(self.estimator, self.features, self._learned, arm_id, self._pipeline.statistics)
 
     @writing
     def import_arm(self, arm: Hashable, model: ArmModel) -> None:
-        """Give an arm that has not learned yet what an exported arm has learned, bit for bit.
+        """Copy what an exported arm has learned to an arm that has not learned yet, bit for bit.
 
         Parameters
         ----------
@@ -517,12 +517,12 @@ class ArmModels(Model):
 
     @reading
     def error_bound(self) -> float:
-        """Return the largest proven bound on ||A_a - A_hat_a||_2 of all arms.
+        """Return the largest of the proven bounds on the errors of all arms' designs.
 
         Returns
         -------
         float
-            The bound; infinite if the feature map is not certified.
+            The bound; infinite if none is known.
         """
         if not self._pipeline.map.certified:
             return float("inf")

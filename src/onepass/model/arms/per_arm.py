@@ -91,7 +91,7 @@ class PerArm:
 
 @savable
 class Disjoint(PerArm):
-    """One model per arm: r = x^T theta_a.
+    """One model per arm: the mean reward of an arm a is x^T theta_a.
 
     Parameters
     ----------
@@ -99,17 +99,17 @@ class Disjoint(PerArm):
         Estimator with which every arm begins, such as ``Ridge(ProjectorSplitting(dim=169, rank=16))``. If its
         design has learned rows before, they count for every arm.
     compact : bool, default None
-        True keeps all arms in one arena that grows with what is learned. `Ridge`, `OnlineNewton`, `OnePassHuber` and
-        `OnePassGLM` without a ball can do so on `Exact`, `FrequentDirections` and `ProjectorSplitting`; designs and
-        estimators of your own can if they declare their rules. False keeps one state per arm. None takes an arena
-        where it can.
+        True keeps all arms in one block of memory that grows with what is learned. `Ridge`, `OnlineNewton`,
+        `OnePassHuber` and `OnePassGLM` allow this on `Exact`, `FrequentDirections` and `ProjectorSplitting`, unless
+        they restrict theta to a ball. Designs and estimators of your own allow it if they declare their rules. False
+        keeps a separate state for each arm. None takes the block if it is allowed.
     threads : int, default None
         Number of threads for large batches, at least 1. None takes one per processor. Results do not depend on it.
 
     Raises
     ------
     ValueError
-        If `estimator` is no estimator, or cannot use an arena although `compact` is True.
+        If `estimator` is no estimator, or does not allow one block although `compact` is True.
     """
 
     compact: bool
@@ -135,15 +135,15 @@ class Disjoint(PerArm):
 
 @savable
 class Hybrid(PerArm):
-    """A shared part and a part for each arm: r = x^T (beta + theta_a).
+    """A shared part and a part for each arm: the mean reward of an arm a is x^T (beta + theta_a).
 
     Parameters
     ----------
     shared : Ridge or OnlineNewton
         Estimator of beta.
     arms : Ridge
-        Estimator of every theta_a, on a design for rows of the same width and dtype. If contexts are factors, the
-        width is the reduced one.
+        Estimator of every theta_a, on a design for rows of the same width and dtype. If contexts are `Factors`, the
+        width is that of the left factor.
     compact : bool, default None
         As for `Disjoint`.
     threads : int, default None
@@ -152,8 +152,7 @@ class Hybrid(PerArm):
     Raises
     ------
     ValueError
-        For other estimators. The arms are eliminated by the algebra of ridge regression; what they leave to the shared
-        part are rows of a least-squares problem.
+        If an estimator is of another class. The algebra that separates the two parts holds for ridge regression only.
     """
 
     shared: Any

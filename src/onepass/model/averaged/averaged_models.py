@@ -52,15 +52,16 @@ class AveragedModels(Model):
     Parameters
     ----------
     dim : int, default None
-        Number of columns of row contexts, from 1 to 27,777 at the default `memory_limit`, or 2,000 if that is more.
-        None takes the width of the first row learned.
+        Number of columns of row contexts, from 1 to 27,777 at the default `memory_limit`. None takes the width of the
+        first row learned.
     n_landmarks : int, default 150
-        Number of landmarks of the kernel features, from 0 (the columns alone) to 2,000. `memory_limit` may reduce it.
+        Number of landmarks, from 0 to 2,000. Landmarks are past rows; how similar a row is to each of them makes
+        further features. 0 uses the columns alone. `memory_limit` may reduce the number.
     reg : float, default 0.1
         Penalty on every parameter, above 0.
     warm_up : int, default 256
-        Number of rows, at least 1, from which scales and landmarks are made. They are made again after 1, 2, 4, ... of
-        these rows.
+        Number of first rows, at least 1, from which scales and landmarks are made. Until then they are made anew after
+        1, 2, 4, ... rows.
     memory_limit : float, default 64.0
         Megabytes (10^6 bytes), above 0, that the models of all known arms may take when landmarks are chosen. Arms that
         come later, and columns of records, take more.
@@ -277,10 +278,17 @@ class AveragedModels(Model):
         Returns
         -------
         dict
-            Empty before the first row. "model": "rows" or "records"; "weights": weights of the models by name;
-            "landmarks": of each view; "directions": number of directions that wide rows are mapped on, 0 for rows that
-            are not wide; "residual": sigma, the unit of exploration; "prior": mean of an unknown arm; "unit": D of the
-            rewards; "alarms": how often all was forgotten; "bytes_per_arm": memory of an arm.
+            Empty before the first row.
+
+            - "model": "rows" or "records".
+            - "weights": weights of the averaged models, by name.
+            - "landmarks": numbers of landmarks of the kernel models.
+            - "directions": number of directions that wide rows are projected to; 0 if rows are not wide.
+            - "residual": the typical prediction error, which is the unit of exploration.
+            - "prior": mean of an unknown arm.
+            - "unit": typical difference between rewards.
+            - "alarms": how often all models were forgotten.
+            - "bytes_per_arm": memory of an arm.
         """
         found = self._mixtures.choices()
         return {"model": self._contexts.model, **found} if found else {}

@@ -60,7 +60,10 @@ class SavedHeads(NamedTuple):
 @final
 @savable
 class ArmHeads(Model):
-    """One design for all arms, and one right-hand side per arm.
+    """One ridge regression per arm, on a design that all arms share.
+
+    theta_a = A^-1 b_a, where A is the shared design of all rows z, and b_a is the sum of the rewards of the arm a times
+    their rows.
 
     Parameters
     ----------
@@ -111,7 +114,7 @@ class ArmHeads(Model):
         self._index.add(arm)
 
     def remove_arm(self, arm: Hashable) -> None:
-        """Forget an arm and its head. The rows of the arm stay in the design, as rows without the other arms.
+        """Forget an arm. Its rows stay in the shared design, where they count as rewards of 0 for the other arms.
 
         Parameters
         ----------
@@ -132,7 +135,7 @@ class ArmHeads(Model):
 
     @reading
     def parameter_of(self, arm: Hashable) -> np.ndarray:
-        """Return theta_a = A^-1 b_a, shape (features,); zeros for an arm that has not learned.
+        """Return theta_a = A^-1 b_a, shape (features,). It is zero for an arm that has not learned.
 
         Parameters
         ----------
@@ -295,7 +298,7 @@ class ArmHeads(Model):
             self._age.add_ticks(ticks)
 
     def merge(self, other: Self, since: Self | None) -> Self:
-        """Return the union of two models: designs and heads are sums over rows, and the common start counts once.
+        """Return the model that has learned the rows of both. Rows of a common start count once.
 
         Parameters
         ----------

@@ -57,9 +57,9 @@ class InteractionModel(Model):
     A context is a dictionary, or a row (dim,), which is read as {"x0": ..., "x1": ..., ...}. n decisions take a list of
     dictionaries, a frame, or rows (n, 1, dim). Arms are {name: record or row}, names, or records without names.
 
-    The model forgets nothing, except how good single arms are beyond their features. Memory: 80 bytes times the product
-    of both widths. Cost: a decision takes the number of terms of the request times the number of terms of all arms. A
-    reward takes the number of terms of the request times the number of terms of one arm.
+    The model forgets nothing, except how good single arms are beyond their features. With p columns of requests and q
+    columns of arms, memory is 80 p q bytes. The operations of a decision are the number of the request's terms times
+    the number of all arms' terms. A reward costs the number of the request's terms times the number of one arm's terms.
 
     Parameters
     ----------
@@ -70,8 +70,8 @@ class InteractionModel(Model):
         Feature map of arms. The model learns with a copy of it. The default has 256 columns, and 16 bands for each
         number.
     recent : int, default 1000
-        Number of arms, at least 1, for which the model also keeps how good the arm is beyond its features. These are
-        the arms learned last.
+        Number of arms, at least 1, for which the model also keeps how good the arm is beyond its features. It keeps
+        this for the arms learned last.
     dim : int, default None
         Number of columns if requests are rows. By default any number.
     arms : sequence of hashable, default ()
@@ -268,8 +268,8 @@ class InteractionModel(Model):
         Returns
         -------
         dict
-            "model": "interaction"; "weights": weights of the priors; "residual": sigma, the unit of exploration;
-            "terms": the names learned of requests and of arms.
+            "model" is "interaction". "weights" holds the weights of the priors that are averaged. "residual" is the
+            typical prediction error, the unit of exploration. "terms" lists the names learned of requests and of arms.
         """
         weights, sigma = prior_weights(self._learned)
         by_prior = {f"{prior:g}": round(float(weight), 3) for prior, weight in zip(PRIORS, weights, strict=True)}

@@ -32,7 +32,7 @@ class Interval:
         True if the logarithm of the action is the natural scale, as for prices. Actions are then evenly spaced in the
         logarithm.
     demand : bool, default False
-        True if the action is a price and the reward is (action - cost) y, with y = 1 for a sale and 0 for none, or a
+        True if the action is a price and the reward is (action - cost) y. Here y is 1 for a sale and 0 for none, or a
         share between them. The model then learns the probability of a sale, which falls as the price rises.
     cost : float, default 0.0
         Cost of one sale, below `low`. It may differ between decisions, and is used only with `demand`.

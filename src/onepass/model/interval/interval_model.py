@@ -116,7 +116,7 @@ def grid_of(interval: Interval, learned: Interval) -> Cells:
 @final
 @savable
 class IntervalModel(Model):
-    """Rewards over an interval of actions, by splines of the action times columns of the context.
+    """Model of rewards over an interval of actions, by splines of the action times columns of the context.
 
     A context is a dictionary, a row (dim,), or None; n decisions take a list of dictionaries, a frame, or rows
     (n, 1, dim). Arms are an `Interval`. `learn` takes a decision, or a context with an action as its arm.
@@ -136,9 +136,10 @@ class IntervalModel(Model):
 
     Notes
     -----
-    The reward is a linear function of splines, smoothed by a prior on second differences. The strengths of the prior
-    are chosen by their evidence. Cost for p columns and d = 8 p: a decision O(d^2), a reward O(d^2), and O(d^3)
-    whenever the rows have grown by an eighth. The memory is 16 d^2 bytes, and 2 p kilobytes more for demand.
+    The mean reward is a linear combination of splines. A prior on the second differences of its coefficients makes it
+    smooth, and the strength of the prior is chosen by marginal likelihood. With p columns of the context and d = 8 p, a
+    decision costs O(d^2) and a reward O(d^2). Whenever the number of rows has grown by an eighth, a reward costs
+    O(d^3). The memory is 16 d^2 bytes, and 2 p kilobytes more for intervals with `demand`.
 
     Examples
     --------
@@ -346,8 +347,8 @@ class IntervalModel(Model):
         Returns
         -------
         dict
-            "model": "interval"; "interval"; "columns": names of the context's columns; "smoothness": the strengths of
-            the prior.
+            "model" is "interval". "interval" describes the interval. "columns" lists the names of the context's
+            columns. "smoothness" has the strengths of the prior.
         """
         return {
             "model": "interval",

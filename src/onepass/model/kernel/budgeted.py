@@ -67,25 +67,26 @@ class Budget:
     Parameters
     ----------
     oversampling : float, default 10.0
-        The number qbar, above 0: a played point of variance sigma^2 joins with probability min(1, qbar sigma^2). A new
-        dictionary has in expectation at most qbar (d + v) points, where d is the `effective_dimension` and v the
-        variance of the played point, both before that play. If no point is drawn, it keeps one. Points that join until
-        the next drawing come on top. Theorem 3.1, about variances and sizes, needs `bkb_oversampling` with
-        ``staleness=1``, ``redundancy=0`` and ``incremental=False``. Far less is enough in practice:
-        `KernelModel.variance_factor` returns a proven factor for the present dictionary.
+        Factor q, above 0. A played point with variance sigma^2, in units of reg, joins with probability min(1, q
+        sigma^2). So a new dictionary has about q times `effective_dimension` points, and at least one. Further points
+        join until the next drawing. Theorem 3.1 of the paper bounds variances and sizes. It needs the q of
+        `bkb_oversampling`, ``staleness=1``, ``redundancy=0`` and ``incremental=False``. A far smaller q is enough in
+        practice: `KernelModel.variance_factor` returns a proven factor for the present dictionary.
     staleness : float, default 2.0
-        Factor, at least 1, by which variances may fall before a new dictionary is drawn. 1 is the paper's algorithm,
-        O((A + u) m^2) a round for u distinct points played. inf never draws again.
+        Factor, at least 1. When variances may have fallen by this factor, a new dictionary is drawn. 1 is the paper's
+        algorithm: a round then costs O((A + u) m^2) for A arms, u distinct points played and m points in the
+        dictionary. inf never draws again.
     redundancy : float, default 0.001
-        Share of a point's variance, from 0 to below 1, that must lie outside the span of the dictionary for the point
-        to join. 0 is the paper's algorithm.
+        From 0 to below 1. A point joins only if more than this share of its variance lies outside the span of the
+        points in the dictionary. 0 is the paper's algorithm.
     incremental : bool, default False
-        True draws a new dictionary only from the points of the present one and the newest play. A point that was
-        dropped then returns only if it is played again. No theorem holds, and the time is of the same order. False
-        draws from all points played.
+        False draws a new dictionary from all points played. True draws it only from the points of the present one and
+        the newest play. A point that was dropped then returns only if it is played again. With True no theorem holds,
+        and the cost is of the same order.
     epsilon : float, default 0.5
-        Accuracy of the theorems, above 0 and below 1. The radius of `Theory` takes variances to be within a factor
-        (1 + epsilon) / (1 - epsilon) of the exact ones, as they are at the `bkb_oversampling` of the same epsilon.
+        Accuracy of the theorems, above 0 and below 1. `Theory` assumes that variances are within a factor (1 + epsilon)
+        / (1 - epsilon) of the exact ones. This holds with high probability for the oversampling that `bkb_oversampling`
+        returns for the same epsilon.
 
     Raises
     ------

@@ -47,11 +47,11 @@ from onepass.model.names import distinct_names
 @final
 @savable
 class KernelModel(Model):
-    """A posterior of a function f under a kernel: exact, or on a dictionary of some points.
+    """Posterior of the mean reward f under a Gaussian process, exact or on a dictionary of some points.
 
-    The width of a point is the standard deviation of the Gaussian process divided by sqrt(reg). The multiplier of an
-    exploration is a multiple of this width. If `fit_after` changes reg, the multiplier changes by sqrt(new reg / old
-    reg), so that it adds as many standard deviations as before.
+    The width of an arm is the posterior standard deviation of f divided by sqrt(reg). The multiplier of an exploration
+    is a multiple of this width. If `fit_after` changes reg, the multiplier changes so that it adds as many standard
+    deviations as before.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class KernelModel(Model):
     kernel : Kernel, scikit-learn kernel or callable k(X, Y), default None
         The kernel, see `onepass.features.kernels`. The default is Matern 5/2 with the median distance of the arms.
     reg : float, default 0.01
-        Ridge lambda, above 0: the variance of the noise, if the kernel is the covariance of the function.
+        Variance of the noise, above 0, if the kernel is the covariance of f.
     budget : Budget, default None
         Rules for a dictionary of some points. By default the posterior is exact, on all points played.
     normalize : bool, default None
@@ -126,12 +126,12 @@ class KernelModel(Model):
 
     @property
     def kernel(self) -> Kernel:
-        """The present kernel, after a fit the fitted one."""
+        """The present kernel. After a fit it is the fitted one."""
         return self._posterior.kernel
 
     @property
     def reg(self) -> float:
-        """The present ridge lambda, after a fit the fitted one."""
+        """The present reg. After a fit it is the fitted one."""
         return self._posterior.reg
 
     @property
@@ -171,7 +171,7 @@ class KernelModel(Model):
     def information_gain(self) -> float:
         """Return log det(I + K / reg) / 2, the information that the plays carry about f.
 
-        With a budget, K is the approximation of the dictionary.
+        K is the kernel matrix of the plays. With a budget it is the approximation by the dictionary.
 
         Returns
         -------
@@ -201,9 +201,10 @@ class KernelModel(Model):
 
     @reading
     def variance_factor(self) -> float:
-        """Return a proven f with sigma^2 / f <= sigma~^2 <= f sigma^2 at every point, for any dictionary.
+        """Return a proven bound on how far variances are from the exact ones.
 
-        sigma^2 is the exact variance of a point, and sigma~^2 the variance that the dictionary gives.
+        With the factor c that it returns, sigma^2 / c <= sigma~^2 <= c sigma^2 at every point. sigma^2 is the exact
+        variance of the point, and sigma~^2 the variance that the dictionary gives.
 
         The proof is in model/kernel/budgeted.py. Cost: O(u m^2) for u points played.
 
@@ -239,9 +240,9 @@ class KernelModel(Model):
 
     @writing
     def refit(self, kernel: Any, reg: float) -> None:
-        """Change kernel and reg as if all plays had been learned with them. Cost: one factorization.
+        """Change kernel and reg as if all plays had been learned with them.
 
-        If the choice of `fit_after` is still to come, it is cancelled.
+        It costs one factorization of the kernel matrix. If the choice of `fit_after` is still to come, it is cancelled.
 
         Parameters
         ----------
@@ -266,13 +267,12 @@ class KernelModel(Model):
     def redraw(self, oversampling: float | None = None) -> None:
         """Draw the dictionary again from all plays so far, by their present variances.
 
-        Use it with a larger `oversampling` where `variance_factor` shows that the dictionary is too small. Means and
-        variances are then those of the new dictionary.
+        Use it with a larger `oversampling` if `variance_factor` shows that the dictionary is too small.
 
         Parameters
         ----------
         oversampling : float, default None
-            Factor qbar, above 0, of this drawing and of later ones. None keeps the present one.
+            Factor q, above 0, of this drawing and of later ones, as in `Budget`. None keeps the present one.
 
         Raises
         ------
@@ -295,11 +295,11 @@ class KernelModel(Model):
 
     @reading
     def double_norm(self, theory: Theory) -> Theory:
-        """Double a guess of the function's norm until the plays so far do not contradict it.
+        """Double a guess of the norm ||f|| until the plays so far do not contradict it.
 
-        A bound F on ||f|| is contradicted at a point x with |mean(x)| > F sqrt(k(x, x)) + beta sigma(x), beta the
-        radius for F: the function cannot be so large there. A true bound is contradicted with probability at most
-        delta.
+        A guess F is contradicted at a point x if |mean(x)| > F sqrt(k(x, x)) + beta sigma(x), where beta is the radius
+        for F and sigma(x) the posterior standard deviation. A guess that is at least ||f|| is contradicted with
+        probability at most delta.
 
         Parameters
         ----------
@@ -309,13 +309,13 @@ class KernelModel(Model):
         Returns
         -------
         Theory
-            The same with parameter_bound 2^j times the guess, for the least j that is not contradicted at any arm or
-            point played.
+            The theory with a parameter_bound of 2^j times the guess. j is the smallest integer for which no arm or
+            point played contradicts it.
 
         Raises
         ------
         ValueError
-            If rewards are normalized: nothing is proved of their norm.
+            If rewards are normalized. Nothing is proved about their norm.
 
         Examples
         --------

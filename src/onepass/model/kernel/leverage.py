@@ -18,9 +18,10 @@ from onepass.foundation.check import quote
 
 
 def bkb_oversampling(rounds: int, *, delta: float = 0.1, epsilon: float = 0.5) -> float:
-    """Return the smallest `oversampling` of `BKB` that theorem 3.1 proves enough: 6 a log(4 T / delta) / epsilon^2.
+    """Return the smallest `oversampling` for which theorem 3.1 of Calandriello et al. (2019) holds for `BKB`.
 
-    Variances are then within a factor a = (1 + epsilon) / (1 - epsilon) of the exact ones.
+    It is 6 a log(4 T / delta) / epsilon^2 with a = (1 + epsilon) / (1 - epsilon). Variances are then within a factor a
+    of the exact ones in all T rounds, with probability 1 - delta.
 
     Parameters
     ----------
@@ -34,7 +35,7 @@ def bkb_oversampling(rounds: int, *, delta: float = 0.1, epsilon: float = 0.5) -
     Returns
     -------
     float
-        The oversampling qbar.
+        The oversampling.
 
     Raises
     ------
@@ -54,22 +55,22 @@ def bkb_oversampling(rounds: int, *, delta: float = 0.1, epsilon: float = 0.5) -
 def bkb_size_bound(
     effective_dimension: float, oversampling: float, *, reg: float, variance: float = 1.0, epsilon: float = 0.5
 ) -> float:
-    """Return the bound of theorem 3.1 on the size of BKB's dictionary: 3 (1 + variance / reg) a qbar d_eff.
+    """Return the bound of theorem 3.1 of Calandriello et al. (2019) on the number of points in BKB's dictionary.
 
-    Here a = (1 + epsilon) / (1 - epsilon), qbar is the oversampling and d_eff the effective dimension. The bound is
-    below the number of points played only if very many were played.
+    It is 3 (1 + variance / reg) a q d_eff, where a = (1 + epsilon) / (1 - epsilon), q is the oversampling and d_eff the
+    effective dimension. The bound is below the number of points played only if very many were played.
 
     Parameters
     ----------
     effective_dimension : float
-        Effective dimension d_eff of the plays under the exact posterior, at least 0. a times the effective dimension of
-        a BKB for which the theorem holds may stand for it.
+        Effective dimension d_eff of the plays under the exact posterior, at least 0. If you only know the effective
+        dimension of a BKB for which the theorem holds, pass a times that number.
     oversampling : float
-        The number qbar, above 0; the theorem needs at least `bkb_oversampling`.
+        The oversampling q, above 0. The theorem needs at least `bkb_oversampling`.
     reg : float
-        Ridge lambda, above 0.
+        Variance of the noise, above 0.
     variance : float, default 1.0
-        The largest k(x, x), above 0 (kappa^2 in the paper).
+        The largest k(x, x), above 0.
     epsilon : float, default 0.5
         Accuracy, above 0 and below 1, as in `bkb_oversampling`.
 

@@ -69,16 +69,16 @@ class KernelState(NamedTuple):
 
 
 class Posterior(NamedTuple):
-    """Posterior of f at n points.
+    """Posterior of the mean reward f(x) at n points x.
 
     Parameters
     ----------
     means : array of shape (n,)
         Means, in units of rewards.
     variances : array of shape (n,)
-        Variances sigma^2 = (k(x, x) - ...) / reg.
+        Variances of f, divided by reg: `deviations` squared divided by reg.
     deviations : array of shape (n,)
-        Standard deviations of the Gaussian process, sqrt(reg) sigma, in units of rewards.
+        Standard deviations of f, in units of rewards.
     """
 
     means: np.ndarray
