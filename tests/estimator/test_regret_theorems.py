@@ -1,5 +1,21 @@
-"""Closed forms of the papers' regret theorems, beside the bound that a bandit adds up and the regret it has; what two
-printed lines should say."""
+"""Closed forms of the papers' regret theorems, beside the bound that a bandit adds up and the regret it has.
+
+Three lines of *Revisiting Matrix Sketching in Linear Bandits* (Wen, Yin et al.) differ from their proofs. T is the
+number of rounds, L the largest length of a row, lambda the penalty, beta the radius, and 2 l_B the number of directions
+that the newest block of the sketch can hold.
+
+- Theorem 3 bounds the regret of the dyadic sketch. Let E be the bound of the sum of squared widths in its proof. The
+  proof shows that the regret is at most 2 (L / sqrt(lambda)) beta sqrt(T E). Its last lines have (L / sqrt(lambda))
+  beta sqrt(T) E / 2 instead, which is smaller if E is below 16. For seven orthogonal rows of length 1 in a sketch with
+  2 l_B = 8 and lambda = 1, the sum that must be bounded is larger than these lines allow.
+- Lemma 7 bounds the sum of squared widths of the robust sketch, each counted as at most 1. The proof gives the factor
+  4 l_B in front of a logarithm, and the lemma has the factor 2 l_B. For the same seven rows the sum is 7, and the lemma
+  allows 5.03. With the factor of the proof, the constant of theorem 4 is sqrt(2) times as large.
+- Theorem 8, second half, says that the condition number of a robust sketch is at most that of the exact matrix
+  X^T X + lambda I. The proof takes (sigma_max + lambda) / lambda, with sigma_max the largest eigenvalue of X^T X, for
+  the condition number of the exact matrix. It is that only while the rows do not span the space. If the rows are the
+  eight unit vectors again and again, the condition number of a sketch of six rows is half as large again or more.
+"""
 
 import numpy as np
 import pytest
