@@ -1,4 +1,29 @@
-"""Designs that forget: A <- reg I + factor (A - reg I), against all rows with their weights."""
+"""Designs that forget: A <- reg I + factor (A - reg I), against all rows with their weights.
+
+A sketch that forgets has an error that is bounded for all time. Let X_g be the matrix of the rows sqrt(g_s) x_s, with
+the weights g_s, and S the sketch. Frequent Directions guarantee 0 <= X_g^T X_g - S^T S <= D I with
+
+    D_t = f D_(t-1) + d_t    f: the factor by which this round multiplies all weights, d: what a cut of this round shed
+
+Proof. Forgetting multiplies S by sqrt(f), so the claim holds for f D. A row adds x x^T to both sides. A cut subtracts
+at most d from every eigenvalue of S^T S, so the difference grows by at most d I, and does not become negative.
+
+For every k < size, (size - k) D_t <= ||X_g - [X_g]_k||_F^2, where [X_g]_k is the best approximation of rank k. Proof. A
+cut takes at least size d off ||S||_F^2. Forgetting multiplies ||S||_F^2, D and ||X_g||_F^2 by f. A row adds ||x||^2 to
+||S||_F^2 and to ||X_g||_F^2. So ||S||_F^2 + size D <= ||X_g||_F^2. Let P be the projection on the first k right
+singular vectors of X_g. The guarantee gives ||X_g P||_F^2 <= ||S P||_F^2 + k D. So ||X_g - [X_g]_k||_F^2 = ||X_g||_F^2 -
+||X_g P||_F^2 >= ||S||_F^2 + size D - ||S P||_F^2 - k D >= (size - k) D.
+
+Rows of length at most L whose weights are multiplied by gamma in each round have ||X_g||_F^2 <= L^2 / (1 - gamma), so
+the error does not grow with time. The error of dyadic blocks is the sum of the errors of all blocks. If the weight of
+all rows together falls below half of error * size, the blocks are replaced by one, so ||A - A_hat|| <= 2 error holds
+for all time. If `error` is below L^2 / ((1 - gamma) size), the sketch becomes exact in the end. Frequent Directions of
+size L^2 / ((1 - gamma) error) reach the same error without blocks. Projector splitting multiplies the part of the
+spectrum above reg by f, which is exact while nothing was cut off.
+
+The relative error of an inverse is asked to be below 1e-8. Rounding alone can cause an error of eps ||X_g|| /
+sqrt(reg), with eps = 2.2e-16; if this is above 1e-8, the error must be below this instead.
+"""
 
 import os
 
