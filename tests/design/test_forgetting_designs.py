@@ -11,8 +11,8 @@ at most d from every eigenvalue of S^T S, so the difference grows by at most d I
 For every k < size, (size - k) D_t <= ||X_g - [X_g]_k||_F^2, where [X_g]_k is the best approximation of rank k. Proof. A
 cut takes at least size d off ||S||_F^2. Forgetting multiplies ||S||_F^2, D and ||X_g||_F^2 by f. A row adds ||x||^2 to
 ||S||_F^2 and to ||X_g||_F^2. So ||S||_F^2 + size D <= ||X_g||_F^2. Let P be the projection on the first k right
-singular vectors of X_g. The guarantee gives ||X_g P||_F^2 <= ||S P||_F^2 + k D. So ||X_g - [X_g]_k||_F^2 = ||X_g||_F^2 -
-||X_g P||_F^2 >= ||S||_F^2 + size D - ||S P||_F^2 - k D >= (size - k) D.
+singular vectors of X_g. The guarantee gives ||X_g P||_F^2 <= ||S P||_F^2 + k D. So ||X_g - [X_g]_k||_F^2 = ||X_g||_F^2
+- ||X_g P||_F^2 >= ||S||_F^2 + size D - ||S P||_F^2 - k D >= (size - k) D.
 
 Rows of length at most L whose weights are multiplied by gamma in each round have ||X_g||_F^2 <= L^2 / (1 - gamma), so
 the error does not grow with time. The error of dyadic blocks is the sum of the errors of all blocks. If the weight of
