@@ -94,7 +94,8 @@ class BanditSampler(BaseSampler):
     Parameters
     ----------
     n_startup_trials : int, default None
-        Number of trials of a scrambled Sobol sequence, at least 2. None takes 6 + 2 per parameter.
+        Number of first trials that are spread evenly over the space of settings, at least 2. None takes 6, and 2 more
+        for each setting.
     seed : int, default 0
         Seed of all draws, at least 0.
 
@@ -163,10 +164,10 @@ class BanditSampler(BaseSampler):
         return self._tpe.sample_independent(study, trial, param_name, param_distribution)
 
     def best_trial(self, study: Study) -> FrozenTrial:
-        """Return the completed trial with the best estimated mean, which is not the luckiest one.
+        """Return the completed trial with the best estimated mean.
 
-        If trials differ in their parameters, or there are fewer of them than start-up trials, this is Optuna's
-        `study.best_trial`, the trial with the best observed value.
+        The trial with the best observed value, `study.best_trial`, may only be the luckiest one. It is returned if
+        trials differ in their settings, or if there are fewer of them than start-up trials.
 
         Parameters
         ----------

@@ -49,14 +49,14 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
     Parameters
     ----------
     learner : Learner, default None
-        Native learner with a loss for classification, such as op.learner.FORKS(). It is a prototype, which never
-        changes. None is op.KernelNewton() with the logistic loss, which needs no tuning.
+        Learner with a loss for classification, such as op.learner.FORKS(). It is only copied, and never changes. None
+        takes op.KernelNewton() with the logistic loss, which needs no tuning.
     class_weight : dict or str, default None
-        {label: weight}, above 0, with weight 1 for other labels; or "balanced", n / (classes * count of the class)
-        over all examples learned, this call included. None weights all classes equally.
+        Weights of classes by label, above 0; other labels have weight 1. "balanced" weighs a class in inverse
+        proportion to its number of examples so far. None weighs all classes equally.
     multiclass : str, default "shared"
-        Models of three and more classes: "shared" is one KernelNewton whose map and design serve all classes,
-        "one_vs_rest" is one learner per class. Learners other than KernelNewton always have one per class.
+        Models of three and more classes. "shared" is one KernelNewton, whose features and design serve all classes.
+        "one_vs_rest" is one learner for each class, as learners other than KernelNewton always have.
     refinements : int, default 3
         Number of Newton steps on all examples that `fit` adds to its one pass, for each penalty it tries, at least 0.
 
@@ -76,15 +76,12 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
 
     Notes
     -----
-    Weights of examples multiply their losses, and 0 leaves examples out. `fit` takes `sample_weight` by name. Its
-    signature does not show it, because scikit-learn then expects that weight 2 equals the example twice *in any order*,
-    which no online learner can keep.
+    `fit` takes `sample_weight` by name, although its signature does not show it. A weight multiplies the loss of an
+    example, and 0 leaves the example out. With `class_weight`, learners other than KernelNewton leave out a random part
+    of the examples of classes with small weights.
 
-    With `class_weight`, learners other than KernelNewton learn a share of every class instead (rejection sampling,
-    Zadrozny et al. 2003).
-
-    Refinements (learner/batch_refinement.py) are for KernelNewton with the logistic loss and without `follow`. If rows
-    change over time, `fit` keeps the result of its one pass. `partial_fit` and `learn_one` learn every example once.
+    Refinements are for KernelNewton with the logistic loss and without `follow`. If rows change over time, `fit` keeps
+    the result of its one pass. `partial_fit` and `learn_one` learn every example once.
 
     Examples
     --------
@@ -399,8 +396,8 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return calibrated probabilities of the classes.
 
-        They are calibrated on the decisions made before each example was learned (calibration.py), and after a refined
-        `fit` on decisions with each example left out. They include class weights.
+        They are calibrated on the predictions made before each example was learned. After a refined `fit` they are
+        calibrated on predictions with each example left out. They include class weights.
 
         Parameters
         ----------
@@ -434,7 +431,7 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
 
     @composite
     def predict_then_learn(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Decide on every example before it is learned.
+        """Predict every example before it is learned.
 
         Parameters
         ----------
@@ -446,7 +443,7 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
         Returns
         -------
         tuple of (array, array)
-            Decisions, and mistakes, 1 for a wrong class, (n,).
+            The predicted values f, and the mistakes (n,): 1 for a wrong class, else 0.
         """
         decisions = self._decide_and_learn(X, y)
         return decisions, (self._labels_from_decisions(decisions) != np.asarray(y).reshape(-1)).astype(np.float64)
@@ -469,8 +466,8 @@ class OnlineKernelRegressor(RegressorMixin, OnlineKernelEstimator):
     Parameters
     ----------
     learner : Learner, default None
-        Native learner with a loss for regression, such as op.learner.FOGD(loss="huber"). It is a prototype, which never
-        changes. None is op.KernelNewton(loss="squared"), which needs no tuning.
+        Learner with a loss for regression, such as op.learner.FOGD(loss="huber"). It is only copied, and never changes.
+        None takes op.KernelNewton(loss="squared"), which needs no tuning.
 
     Attributes
     ----------
@@ -627,7 +624,7 @@ class OnlineKernelRegressor(RegressorMixin, OnlineKernelEstimator):
 
     @composite
     def predict_then_learn(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Decide on every example before it is learned.
+        """Predict every example before it is learned.
 
         Parameters
         ----------
@@ -639,7 +636,7 @@ class OnlineKernelRegressor(RegressorMixin, OnlineKernelEstimator):
         Returns
         -------
         tuple of (array, array)
-            Decisions, and squared errors (n,).
+            The predictions, and their squared errors (n,).
         """
         decisions = self._decide_and_learn(X, y)
         return decisions, (decisions - np.asarray(y, np.float64).reshape(-1)) ** 2

@@ -36,7 +36,7 @@ class Term(NamedTuple):
     Parameters
     ----------
     part : str
-        Part of the model: "shared" by all arms, or the "arm"'s own.
+        Part of the model: "shared" if all arms share it, "arm" if it belongs to this arm.
     name : str
         Name of the feature.
     value : float
@@ -47,7 +47,7 @@ class Term(NamedTuple):
         Weight times value. For a standardized column, weight times (value - mean). For a `Fourier` frequency, the value
         of the wave at this point.
     share : float
-        Part of width^2, in its unit; may be negative.
+        Part of the squared width. It may be negative.
     """
 
     part: str
@@ -74,7 +74,7 @@ class Gap(NamedTuple):
     contribution : float
         Part of the difference of the means.
     share : float
-        Part of the square of the difference's width; may be negative.
+        Part of the squared width of the difference. It may be negative.
     """
 
     part: str
@@ -99,7 +99,7 @@ class Difference(NamedTuple):
     mean : float
         Difference of the means, the sum of all contributions.
     width : float
-        Width of theta^T (z_arm - z_other). Its square is the sum of all shares.
+        Standard error of the difference of the means. Its square is the sum of all shares.
     terms : tuple of Gap
         Every feature, the largest contribution first.
     """
@@ -152,7 +152,7 @@ class Difference(NamedTuple):
 
 
 class Explanation(NamedTuple):
-    """Explanation of an arm's score, mean and width in a context, by the present model.
+    """Explanation of an arm's score, mean and width for one request, by the present model.
 
     Parameters
     ----------
@@ -169,8 +169,8 @@ class Explanation(NamedTuple):
     difference : Difference or None
         Difference to the nearest competitor, or to the arm that was asked for. None if no other arm is offered.
     link : str, default ""
-        Family of the rewards, such as "logistic". Mean, width and terms then describe theta^T z, which is the log odds
-        for clicks. "" if the mean is the expected reward.
+        Family of the rewards, such as "logistic". Mean, width and terms are then those of theta^T z, which is the log
+        odds for clicks. "" if the mean is the expected reward.
     """
 
     arm: Any

@@ -13,13 +13,16 @@ from onepass.foundation.registry import savable
 @savable
 @dataclass(frozen=True, kw_only=True)
 class Theory:
-    """Multiplier of widths (the radius) for which the papers prove their regret, times `scale`.
+    """Multiplier of widths for which the papers prove their regret bounds (the radius), times `scale`.
+
+    With this multiplier, the true mean of every arm is within multiplier * width of the estimate, in all rounds, with
+    probability 1 - delta.
 
     Parameters
     ----------
     noise : float, default 1.0
-        Constant R of the noise: rewards are R-sub-Gaussian about their mean. Estimators for heavy tails use their `nu`
-        or `moment` instead.
+        Size R of the noise, above 0: its tails are at most those of a normal distribution with standard deviation R
+        (R-sub-Gaussian). Estimators for heavy tails use their `nu` or `moment` instead.
     parameter_bound : float, default 1.0
         Bound on the length ||theta_*|| of the true parameter, above 0.
     row_bound : float, default 1.0
@@ -37,8 +40,8 @@ class Theory:
 
     Notes
     -----
-    The radius is not proved for rows after a random projection, and not for projector splitting once something was
-    truncated. With models per arm the guarantee is about every arm by itself: the ellipsoids of K arms hold together
+    The radius is not proved for rows after a random projection, and not for projector splitting once it has dropped
+    something. With one model for each arm, the guarantee is about every arm by itself. It holds for all K arms together
     with probability 1 - K delta. To cover all arms at once, pass delta / K.
     """
 

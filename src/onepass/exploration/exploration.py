@@ -10,7 +10,7 @@ from onepass.foundation.registry import to_plain
 
 
 class Exploration(ABC):
-    """Base class of exploration rules: a frozen dataclass that makes a compiled rule (contract.py).
+    """Base class of exploration rules, which are frozen dataclasses.
 
     Decorate a class of your own with `onepass.extend.savable`, so that bandits with it can be saved.
     """
@@ -27,7 +27,7 @@ class Exploration(ABC):
 
     @property
     def theory(self) -> Theory | None:
-        """`Theory` that determines the multiplier of widths, or None if the multiplier is a number."""
+        """The `Theory` that determines the multiplier of widths; None if the multiplier is a number."""
         found = getattr(self, "exploration", None)
         return found if isinstance(found, Theory) else None
 

@@ -84,19 +84,21 @@ def action_probabilities(
 @savable
 @dataclass(frozen=True)
 class InverseGap(Exploration):
-    """Inverse gap weighting: a plausible arm's probability falls with the gap of its mean to the best mean.
+    """Inverse gap weighting: the probability of an arm falls with the gap between its mean and the largest mean.
+
+    A plausible arm other than the best one has the probability 1 / (K + gamma * gap), where K is the number of
+    plausible arms. The best arm has the rest.
 
     Parameters
     ----------
     exploration : float or Theory or None, default 0.1
-        Multiplier beta, at least 0. An arm is plausible if its mean + beta width reaches the largest mean - beta width.
-        With None all arms are plausible and no widths are computed.
+        Multiplier beta, at least 0. An arm is plausible if its mean + beta * width is at least the mean - beta * width
+        of the arm with the largest mean. With None all arms are plausible, and no widths are computed.
     gamma : float, default None
-        Weight of a gap in units of 1 / reward, above 0. The default is scale sqrt(K t) / sigma, for K plausible arms
-        and t learned rows. sigma is the root mean square of reward - mean so far.
+        Weight of a gap, above 0, in units of 1 / reward. The default is scale * sqrt(K t) / sigma for K plausible arms
+        and t learned rows. sigma is the root mean square of the prediction errors so far.
     scale : float, default 10.0
-        Factor of the default gamma, above 0, chosen on digits and synthetic rewards (docs/decisions.md).
-        It is used only if `gamma` is None.
+        Factor of the default gamma, above 0. It is used only if `gamma` is None.
     uniform_share : float, default 0.001
         Share of all probability that is spread evenly over the K eligible arms, from 0 to 1. Every eligible arm has at
         least the probability uniform_share / K.

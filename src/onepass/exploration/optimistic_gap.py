@@ -81,16 +81,19 @@ def action_probabilities(
 @savable
 @dataclass(frozen=True)
 class OptimisticGap(Exploration):
-    """Inverse gap weighting over upper bounds: probabilities fall with the gap of an arm's upper bound to the largest.
+    """Inverse gap weighting over upper bounds, mean + exploration * width.
+
+    An arm other than the best one has the probability 1 / (K + gamma * gap), where K is the number of arms. The gap is
+    the difference between its upper bound and the largest one. The arm with the largest upper bound has the rest.
 
     Parameters
     ----------
     exploration : float or Theory, default 1.0
-        Multiplier beta of the upper bounds mean + beta width, at least 0. In a `ContextualBandit` widths are in units
-        of the bandit's residuals.
+        Multiplier of the width, at least 0. In a `ContextualBandit` widths are in units of the typical prediction
+        error.
     scale : float, default 20.0
-        Factor in gamma = scale sqrt(K t) / sigma, above 0, for K arms and t learned rows. sigma is the root mean square
-        of reward - mean so far.
+        Factor of gamma = scale * sqrt(K t) / sigma, above 0, for K arms and t learned rows. sigma is the root mean
+        square of the prediction errors so far.
     uniform_share : float, default 0.0
         Share of all probability that is spread evenly over the K eligible arms, from 0 to 1. Every eligible arm has at
         least the probability uniform_share / K.

@@ -73,8 +73,8 @@ class Softmax(Exploration):
     Parameters
     ----------
     temperature : float, default None
-        Temperature T in units of rewards, above 0. The default is scale sqrt(K / t) sigma, for K arms and t learned
-        rows. It falls as rows are learned. sigma is the root mean square of reward - mean so far.
+        Temperature in units of rewards, above 0. The default is scale * sqrt(K / t) * sigma for K arms and t learned
+        rows, so it falls as rows are learned. sigma is the root mean square of the prediction errors so far.
     scale : float, default 0.1
         Factor of the default temperature, above 0. It is used only if `temperature` is None.
     uniform_share : float, default 0.001

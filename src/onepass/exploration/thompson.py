@@ -84,16 +84,19 @@ def check_optional_multiplier(exploration: float | Theory | None) -> float | The
 @savable
 @dataclass(frozen=True)
 class Thompson(Exploration):
-    """Thompson sampling whose action probabilities are known, as shares of draws of the parameter.
+    """Thompson sampling whose action probabilities are known.
+
+    The weights theta are drawn M times from the posterior N(theta, beta^2 A^-1). The probability of an arm is the share
+    of draws in which it is best.
 
     Parameters
     ----------
     exploration : float or Theory or None, default None
-        Multiplier beta of the spread of the draws, theta_m ~ N(theta, beta^2 A^-1). Any finite number. By default it is
-        0.03, less than the 0.1 of `UCB`, because a draw deviates in all directions at once. In a kernel bandit the
-        default is 0.6 sqrt(reg), which is 0.6 posterior standard deviations.
+        Multiplier beta of the spread of the draws, any finite number. The default is 0.03. It is less than the 0.1 of
+        `UCB`, because a draw deviates in all directions at once. In a kernel bandit the default is 0.6 posterior
+        standard deviations.
     draws : int, default 100
-        Number M of draws, at least 1. An arm's probability is a multiple of 1 / M before `uniform_share`.
+        Number M of draws, at least 1. Without `uniform_share`, an arm's probability is a multiple of 1 / M.
     uniform_share : float, default 0.001
         Share of all probability that is spread evenly over the K eligible arms, from 0 to 1. Every eligible arm has at
         least the probability uniform_share / K.
@@ -128,13 +131,15 @@ class Thompson(Exploration):
 @savable
 @dataclass(frozen=True)
 class SingleDrawThompson(Exploration):
-    """Thompson sampling as in the papers, for regret studies: the best arm of one draw.
+    """Thompson sampling as in the papers, which plays the best arm of one draw.
+
+    The weights theta are drawn once from N(theta, beta^2 A^-1). Use it to compare regret, not to make a log.
 
     Parameters
     ----------
     exploration : float or Theory or None, default None
-        Multiplier beta of the spread of the draw, theta ~ N(theta_hat, beta^2 A^-1). Any finite number. By default it
-        is 0.1. In a kernel bandit the default is 0.6 sqrt(reg), which is 0.6 posterior standard deviations.
+        Multiplier beta of the spread of the draw, any finite number. The default is 0.1. In a kernel bandit the default
+        is 0.6 posterior standard deviations.
 
     Raises
     ------
@@ -143,9 +148,8 @@ class SingleDrawThompson(Exploration):
 
     Notes
     -----
-    Given the draw, the probability of the arm is 1 and that of all others 0. It has no usable propensity: nothing can
-    be evaluated from such a log. Over many draws, arms are played as often as under `Thompson` with uniform_share 0. A
-    decision takes one draw, not a hundred.
+    Given the draw, the arm has probability 1, and all others have probability 0. So no other policy can be evaluated on
+    such a log. Over many draws, arms are played as often as with `Thompson` and a uniform share of 0.
     """
 
     exploration: float | Theory | None = None

@@ -92,8 +92,8 @@ def action_probabilities(
 class TopTwo(Exploration):
     """Top-two Thompson sampling with known probabilities, to find the best arm with few decisions.
 
-    Each of M random draws of the parameter has a best arm, the leader. The rival of a leader is the arm that is hardest
-    to tell from it: its mean is the nearest, relative to the widths of both.
+    The weights are drawn M times from the posterior. The best arm of a draw is its leader. The rival of a leader is the
+    arm that is hardest to tell from it: the difference of their means is smallest, relative to the widths of both.
 
     Parameters
     ----------

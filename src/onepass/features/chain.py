@@ -53,10 +53,9 @@ register_python_fallback(ChainState)
 @final
 @savable
 class Chain(FeatureMap):
-    """Composition of feature maps, z = b(a(x)), each fed by the one before.
+    """Feature maps one after the other, z = b(a(x)): each map gets the rows that the one before returns.
 
-    A map that learns, learns the rows that the map before it returns. Three or more maps are stored as `first` and a
-    chain of the others.
+    Three or more maps are stored as `first` and a chain of the others.
 
     Parameters
     ----------
@@ -65,7 +64,7 @@ class Chain(FeatureMap):
     second : FeatureMap
         The map that is applied next. Its `input_dim` must be the `output_dim` of `first`.
     *others : FeatureMap
-        Further maps in order, each with the `input_dim` that the one before puts out.
+        Further maps in order. The `input_dim` of each must be the `output_dim` of the one before.
 
     Raises
     ------
@@ -74,8 +73,8 @@ class Chain(FeatureMap):
 
     Notes
     -----
-    The map is certified if all parts are: a design's proven error bound, `error_bound()`, then also holds with this
-    map. It is repeatable if all parts are: a row then always gives exactly the same z. Costs add up.
+    The map is certified if all parts are. It is repeatable, so that a row always gives exactly the same z, if all parts
+    are. Costs add up.
 
     Examples
     --------

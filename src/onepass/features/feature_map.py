@@ -30,9 +30,9 @@ class FactorWidths(NamedTuple):
 class FeatureMap(files.Owner, ABC):
     """Base class of feature maps, which turn a row x into a row z before a model learns it.
 
-    A subclass must not be subclassed itself. Subclasses set `params` (the constructor's arguments), `input_dim` and
-    `output_dim`, implement `begin`, which makes a new state, and register the functions of the state
-    (features/contract.py).
+    To write a map of your own, set `params` (the constructor's arguments), `input_dim` and `output_dim`. Implement
+    `begin`, which makes a new state, and register the functions of the state (features/contract.py). A subclass must
+    not be subclassed itself.
 
     Attributes
     ----------
@@ -43,9 +43,9 @@ class FeatureMap(files.Owner, ABC):
     repeatable : bool
         True if a row always gives exactly the same z, at any time and beside any other rows.
     sides : tuple of int or None
-        Widths (d_u, d_a) of x = (u, v) where contexts may be given as `Factors(u, v)`, or None.
+        Widths of u and v, if contexts may be given as `Factors(u, v)`; else None.
     factors : FactorWidths or None
-        Widths of the two sides where z is their outer product itself, or None.
+        Widths of u and v, if z is their outer product itself; else None.
     """
 
     params: dict[str, Any]
@@ -81,10 +81,10 @@ class FeatureMap(files.Owner, ABC):
         return (f"{type(self).__name__.lower()}{j}" for j in range(self.output_dim))
 
     def attribute(self, state: Any, x: np.ndarray, features: Linear, names: tuple[str, ...]) -> Attribution:
-        """Attribute linear functions of z = map(x) to terms (attribution.py).
+        """Split linear functions of z into terms, for explanations.
 
-        By default every z_j is a term with its own name. A linear map attributes the functions to its inputs. A map
-        whose features have no meaning of their own names other terms.
+        By default every z_j is a term with its own name. A linear map splits the functions into its inputs. A map whose
+        features have no meaning of their own names other terms.
 
         Parameters
         ----------

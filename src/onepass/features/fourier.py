@@ -90,10 +90,10 @@ def make_fourier(size: int, dim: int, width: float, seed: int) -> FourierState:
 @final
 @savable
 class Fourier(FeatureMap):
-    """Random Fourier features, z = sqrt(2 / size) [cos(W x), sin(W x)].
+    """Random Fourier features: cosines and sines of random frequencies, z = sqrt(2 / size) [cos(W x), sin(W x)].
 
-    z(x)^T z(y) approximates the kernel `RBF`, exp(-||(x - y) / length_scale||^2 / 2), wherever x is. No other kernel is
-    supported; `Nystrom` takes any kernel.
+    z(x)^T z(y) approximates the Gaussian kernel `RBF`, exp(-||(x - y) / length_scale||^2 / 2), for all x and y. For
+    other kernels use `Nystrom`. The matrix W holds the frequencies.
 
     Parameters
     ----------

@@ -33,7 +33,7 @@ def transform_row_intercept(state: InterceptState, x: np.ndarray, z: np.ndarray)
 class Intercept(FeatureMap):
     """Constant feature z = 1.
 
-    Beside others (`Concatenate`) it learns the mean reward, which centered features cannot.
+    Put it beside other features (`Concatenate`): its weight learns the mean reward, which standardized features cannot.
 
     Parameters
     ----------

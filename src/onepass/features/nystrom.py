@@ -83,19 +83,22 @@ def transform_row_nystrom(state: NystromState, x: np.ndarray, z: np.ndarray) -> 
 @final
 @savable
 class Nystrom(FeatureMap):
-    """Nystrom features of a kernel on landmarks S: z(x) = L^-1 k_S(x), so z(x)^T z(y) = k_S(x)^T K_S^+ k_S(y).
+    """Nystrom features of a kernel, computed from the similarities of a row to landmarks: z(x)^T z(y) is about k(x, y).
 
-    The number of points kept is `size`, the width of z and so of the design.
+    z(x) = L^-1 k_S(x). k_S(x) has the kernel of x and each landmark, and L is the Cholesky factor of the kernel matrix
+    of the landmarks. z(x)^T z(y) = k(x, y) if x or y is a landmark. `size` is the number of landmarks kept, and the
+    width of z.
 
     Parameters
     ----------
     points : array of shape (m, dim)
         Landmarks S: finite rows, at least one.
     kernel : Kernel, scikit-learn kernel or callable
-        Kernel, or a function k(X, Y), (n, dim) and (m, dim) -> (n, m). A function cannot be saved.
+        Kernel, or a function k(X, Y) that maps arrays of shape (n, dim) and (m, dim) to one of shape (n, m). A function
+        cannot be saved.
     reduced : bool, default False
-        True keeps all points, without looking for points in the span of others. Files use it, since their points were
-        selected before. By default points in the span of others are left out.
+        True keeps all points; files use it, because their points were selected before. By default a point is left out
+        if its features are a combination of those of others.
 
     Raises
     ------
@@ -105,8 +108,7 @@ class Nystrom(FeatureMap):
     Notes
     -----
     Features are computed in float64. The map is certified: a design's proven error bound, `error_bound()`, also holds
-    with this map. A row costs O(size (dim + size)); on a sketched design of l directions an arm costs O(m^2 + m l) a
-    round.
+    with this map. A row costs O(size (dim + size)).
 
     Examples
     --------

@@ -62,7 +62,7 @@ def transform_row_product(state: OuterProductState, x: np.ndarray, z: np.ndarray
 @final
 @savable
 class OuterProduct(FeatureMap):
-    """Outer product z = vec(u v^T) = np.outer(u, v).ravel() of rows x = (u, v).
+    """Outer product of rows x = (u, v): all products of a number of u and a number of v, z = np.outer(u, v).ravel().
 
     Contexts are usually given as `Factors(u, v)`.
 
@@ -73,8 +73,9 @@ class OuterProduct(FeatureMap):
     right : int
         Width of v, at least 1.
     reduce : bool, default True
-        Let arms of a disjoint or hybrid model work in `left` dimensions, on ||v_a|| u. This is exact for ridge
-        regression as long as every arm keeps its direction v_a; another direction is refused.
+        With one model for each arm, let the model of an arm learn only u, times the length of the arm's v. For ridge
+        regression this gives exactly the same scores, as long as the direction of the arm's v does not change. A
+        changed direction is refused.
 
     Raises
     ------
@@ -83,8 +84,8 @@ class OuterProduct(FeatureMap):
 
     Notes
     -----
-    The map is certified: a design's proven error bound, `error_bound()`, also holds with this map. A row costs O(left
-    right) where z is formed; a bandit that has this map alone scores without forming it.
+    The map is certified: a design's proven error bound, `error_bound()`, also holds with this map. To compute z costs
+    O(left * right). A bandit whose only map is this one does not compute it.
 
     Examples
     --------

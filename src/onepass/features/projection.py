@@ -42,10 +42,10 @@ def transform_projection(state: GaussianProjectionState, rows: np.ndarray) -> np
 @final
 @savable
 class GaussianProjection(FeatureMap):
-    """Gaussian random projection z = R x with R (size, dim) of N(0, 1 / size) entries.
+    """Gaussian random projection z = R x, where R has shape (size, dim) and entries drawn from N(0, 1 / size).
 
-    Norms and angles survive up to about sqrt(log n / size) (Johnson and Lindenstrauss 1984), in expectation. No radius
-    and no error bound of a design covers the error of the projection.
+    Lengths and angles of n rows are kept up to an error of about sqrt(log n / size) (Johnson and Lindenstrauss 1984).
+    No radius and no error bound of a design covers this error.
 
     Parameters
     ----------

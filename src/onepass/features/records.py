@@ -98,11 +98,11 @@ class Records(files.Owner):
         missing number then counts as the mean. The result is 0 as long as all numbers of this name have been the same,
         and if the name has no column of its own. By default numbers stay as they are.
     bands : int, default 0
-        Largest number of bands of a name with numbers, from 0 to 256. A band is a further column, for one value of the
-        number. The first values learned get bands, as long as half of all columns are free. A value between two bands
-        counts partly for each. A name has no bands while fewer than three values of it were learned. It loses them
-        for good if it has more than `bands` values within 8 rows for each band. Vectors and times have none
-        (`onepass.features.bands`). With 0 there are no bands.
+        Largest number of bands of a name with numbers, from 0 to 256. A *band* is a further column, for one value of
+        the number. The first values learned get bands, as long as half of all columns are free. A value between two
+        bands counts partly for each. A name has no bands while fewer than three different values were learned. It loses
+        its bands for good if it has more than `bands` different values within its first 8 * bands rows. Lists of
+        numbers and times have no bands. With 0 there are none at all.
     seed : int, default 0
         Seed of the hash, at least 0.
 

@@ -84,11 +84,11 @@ def update_and_transform_standardize(state: StandardizeState, rows: np.ndarray) 
 @final
 @savable
 class Standardize(FeatureMap):
-    """Standardized columns z_j = (x_j - mean_j) / deviation_j over the rows learned so far (not those decided on).
+    """Standardized columns: each value minus the column's mean, divided by its standard deviation.
 
-    A column whose values have all been equal gives 0. Until two rows are learned, every column does. Learning changes
-    the map; deciding does not. Centered features cannot learn the mean reward: add an `Intercept` (with `Concatenate`)
-    if rewards do not average 0. The module's docstring has the formulas.
+    Mean and deviation are those of the rows learned so far. A column whose values have all been equal gives 0. Until
+    two rows are learned, every column gives 0. Learning changes the map; deciding does not. Standardized features alone
+    cannot learn the mean reward. So add an `Intercept` (with `Concatenate`) if rewards do not average 0.
 
     Parameters
     ----------

@@ -4,7 +4,7 @@ from typing import Any
 
 
 def merge_all(first: Any, *others: Any, since: Any = None) -> Any:
-    """Merge models into one that has learned the rows of all, each counted once; the models do not change.
+    """Return a new model that has learned the rows of all given models. The models do not change.
 
     Parameters
     ----------
@@ -13,7 +13,7 @@ def merge_all(first: Any, *others: Any, since: Any = None) -> Any:
     *others : same type as `first`
         Models built of equal parts, merged in this order.
     since : Bandit, default None
-        A bandit that all models began as copies of.
+        The trained bandit, if all models began as copies of one. Its rows then count once.
 
     Returns
     -------

@@ -23,7 +23,7 @@ PART = "part"  # where an instance says which part of a file holds what it knows
 
 
 def savable(kind: Kind) -> Kind:
-    """Register a class, `kind`, which is returned: a decorator, for classes of your own as well.
+    """Register the class `kind`, so that its objects can be saved and loaded. Use it as a decorator.
 
     Raises ValueError if another class of that name is registered, because files tell classes apart by their names.
 

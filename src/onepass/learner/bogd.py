@@ -87,7 +87,7 @@ def step(state, x, y):
 
 @savable
 class BOGD(Learner):
-    """Bounded online gradient descent; see onepass.learner.bogd.
+    """Gradient descent with a kernel and a budget, which removes a random example when the budget is full.
 
     Parameters
     ----------
@@ -101,11 +101,11 @@ class BOGD(Learner):
     loss_width : float, default 1.0
         Width of the huber and epsilon_insensitive losses, in the unit of targets, above 0.
     step : float, default 0.2
-        Step size eta, above 0.
+        Step size, above 0.
     reg : float, default 0.01
-        Shrinkage lambda of the weights, from 0 to below 1 / step.
+        Penalty, from 0 to below 1 / step: each step multiplies all weights by 1 - step * reg.
     cap : float, default 1.0
-        Largest size C of any weight, above 0.
+        Largest size of any weight, above 0.
     seed : int, default 0
         Seed of the random removals, from 0 to 2^32 - 1.
 

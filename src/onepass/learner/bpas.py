@@ -67,7 +67,7 @@ def step(state, x, y):
 
 @savable
 class BPAS(Learner):
-    """Budgeted passive-aggressive learning, BPA-S, for targets -1 and 1; see onepass.learner.bpas.
+    """Passive-aggressive learning with a budget (BPA-S), for targets -1 and 1.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ class BPAS(Learner):
     width : float, default 1.0
         Width of the kernel exp(-||x - y||^2 / (2 width^2)), in the unit of x, above 0.
     aggressiveness : float, default 1.0
-        Largest step C, above 0.
+        Largest size of a step, above 0.
 
     Raises
     ------

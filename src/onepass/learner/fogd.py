@@ -61,14 +61,14 @@ def step(state, x, y):
 
 @savable
 class FOGD(Learner):
-    """Gradient descent on random Fourier features; see onepass.learner.fogd.
+    """Gradient descent on random Fourier features, which approximate the Gaussian kernel.
 
     Parameters
     ----------
     budget : int, default 100
-        Budget B, at least 2. It sets the number of features if `features` is None.
+        Sets the number of features if `features` is None; at least 2.
     features : int, optional
-        Number of features D, even, at least 2. Defaults to 4 budget, as in Wen, Zhang et al.
+        Number of features, even, at least 2. Defaults to 4 * budget, as in Wen, Zhang et al.
     width : float, default 1.0
         Width of the kernel exp(-||x - y||^2 / (2 width^2)), in the unit of x, above 0.
     loss : str, default "hinge"
@@ -77,7 +77,7 @@ class FOGD(Learner):
     loss_width : float, default 1.0
         Width of the huber and epsilon_insensitive losses, in the unit of targets, above 0.
     step : float, default 0.2
-        Step size eta, above 0.
+        Step size, above 0.
     seed : int, default 0
         Seed of the random features, from 0 to 2^32 - 1.
 

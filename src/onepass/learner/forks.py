@@ -103,24 +103,27 @@ def step(state, x, y):
 
 @savable
 class FORKS(Learner):
-    """FORKS: second-order online kernel learning on an incremental sketch; see onepass.learner.forks.
+    """FORKS: Newton steps on features of a kernel, from a sketch of the kernel matrix that is updated with the stream.
+
+    The learner keeps the first 2 * budget examples. Then it computes a sketch of their kernel matrix from random
+    combinations and from some of them (landmarks), and from it `rank` features. f is a weighted sum of the features of
+    a row.
 
     Parameters
     ----------
     budget : int, default 50
-        Budget B, at least 2. The learner buffers 2 B examples, then sketches them.
+        The learner keeps the first 2 * budget examples with a loss before it makes the sketch; at least 2.
     rank : int, optional
-        Rank k of the map, from 1 to the smaller of sketch_size and sample_size. Defaults to a tenth of B.
+        Number of features, from 1 to the smaller of sketch_size and sample_size. Defaults to a tenth of the budget.
     sketch_size : int, optional
-        Sketch size s_p, at least 1. Defaults to B.
+        Number of rows of the sketch, at least 1. Defaults to the budget.
     sample_size : int, optional
-        Number of landmarks s_m, from 1 to 2 B. Defaults to a fifth of s_p.
+        Number of landmarks, from 1 to 2 * budget. Defaults to a fifth of sketch_size.
     blocks : int, default 1
-        Number of blocks D of the sketches, at least 1, a divisor of sketch_size.
+        Number of blocks of the random sketch, at least 1, a divisor of sketch_size.
     update_every : int or float, default 0.3
-        Losses between updates of the sketches, or, below 1, their share of all examples so far
-        (Wen, Zhang et al.: 0.3 of the stream's length). Each update keeps one example more, so that with an integer
-        memory and the time of an update grow for ever.
+        Number of examples with a loss between updates of the sketch. Below 1 it is their share of all examples so far.
+        Each update keeps one more example. So with an integer, memory and the time of an update grow for ever.
     width : float, default 1.0
         Width of the kernel exp(-||x - y||^2 / (2 width^2)), in the unit of x, above 0.
     loss : str, default "hinge"
@@ -129,21 +132,20 @@ class FORKS(Learner):
     loss_width : float, default 1.0
         Width of the huber and epsilon_insensitive losses, in the unit of targets, above 0.
     step : float, default 0.2
-        Step size eta, above 0.
+        Step size, above 0.
     alpha : float, default 0.01
-        Regularization, above 0: the matrix A of the Newton step is alpha I before the first loss and after a reset.
+        Penalty, above 0: the matrix of the Newton step is alpha I before the first loss and after a reset.
     curvature : float, default 0.04
-        Factor sigma, at least 0: each loss with gradient g adds sigma g g^T to A.
+        Each loss with gradient g adds curvature * g g^T to the matrix of the Newton step. At least 0.
     decaying_curvature : float, default 0.0
-        Factor eta, at least 0: the t-th loss since a reset also adds eta / sqrt(t) g g^T to A.
+        The t-th loss since a reset also adds decaying_curvature / sqrt(t) * g g^T to this matrix. At least 0.
     count : {"losses", "examples"}, default "losses"
-        Unit of update_every. With "examples" every update_every-th example joins the sketches, with a loss or without,
-        as Wen, Zhang et al. write; their program counts losses.
+        Unit of `update_every`. "losses" counts only examples with a loss, as the program of Wen, Zhang et al. does.
+        "examples" counts all, as their paper says.
     bound : float, default 1.0
-        Bound C, above 0: |f| <= C where `project` says. Targets of regression must lie within it.
+        Limit of |f|, above 0, for the example that `project` names. Targets of regression must lie within it.
     project : {"learned", "next"}, default "learned"
-        Example on which the bound is imposed: the one that was just learned, after the step, or the next one, before
-        it is decided.
+        Example whose |f| is limited: the one that was just learned, or the next one, before it is predicted.
     seed : int, default 0
         Seed of the sketches, from 0 to 2^32 - 1.
 
@@ -155,20 +157,13 @@ class FORKS(Learner):
 
     Notes
     -----
-    The t-th loss since a reset adds (sigma + eta / sqrt(t)) g g^T to A. Wen, Zhang et al.'s theorem has two schedules,
-    for A / step in place of this A:
+    The t-th loss since a reset adds (curvature + decaying_curvature / sqrt(t)) g g^T to the matrix A of the Newton
+    step, where g is its gradient. The theorem of Wen, Zhang et al. sets decaying_curvature = 0 for losses that curve
+    along their gradients, with a regret of O(log T) on the sketch. For losses that are only convex, such as the hinge,
+    it sets curvature = 0, with a regret of O(sqrt(T)). With both 0 the learner is gradient descent.
 
-    - For losses with a curvature L_Cur along their gradients: eta = 0, sigma = step L_Cur, and a regret of O(log T) on
-      the sketch.
-    - For losses that are only convex (hinge, epsilon_insensitive): sigma = 0, eta = step sqrt(k) / L with
-      |l'| ||phi|| <= L, and a regret of O(sqrt(T)).
-
-    With both 0 the learner is gradient descent with steps of step / alpha.
-
-    Equation 10 projects on phi_{t+1}, which is the new map either of the example just learned or of the next one.
-    The first reading is the default: the order of lines in algorithm 1 speaks for it, and it makes fewer mistakes
-    (27.5 and 23.9% on german and svmguide3, against 29.5 and 24.3%). The second one keeps |f| <= C where the loss is
-    suffered, as the theorem's proof assumes for losses without a bound on their slopes.
+    Equation 10 of the paper limits f either for the example just learned or for the next one. The first reading is the
+    default: the order of lines in algorithm 1 speaks for it, and it makes fewer mistakes.
 
     Examples
     --------

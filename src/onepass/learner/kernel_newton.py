@@ -83,59 +83,63 @@ NEAR = 16.0  # how much narrower than the map's kernel the vote of the last exam
 
 @savable
 class KernelNewton(Learner):
-    """Online Newton steps on features of the Gaussian kernel; see onepass.learner.kernel_newton.
+    """Online Newton steps on features of the Gaussian kernel, which needs no tuning.
+
+    The features are the similarities of a row to some of the first examples (landmarks), the columns of the row
+    themselves, a constant, and the target of the previous example times its similarity to the row.
+    docs/how/kernel_learners.md has the formulas.
 
     Parameters
     ----------
     features : str, default "nystrom"
-        Feature map: "nystrom" (size landmarks), "fourier" (size features) or "sketched" (size landmarks, sketches of
-        size rows).
+        Feature map of the kernel: "nystrom" (similarities to `size` landmarks), "fourier" (`size` random frequencies)
+        or "sketched" (landmarks, with a sketch of `size` rows).
     size : int, default 100
         Size of the map, at least 2, even for Fourier features.
     rank : int, optional
-        Leading directions of the landmarks, from 1 to size. Defaults to size, and to half of it for "sketched".
-        Must be None for Fourier features.
+        Number of kernel features computed from the landmarks, from 1 to size. Defaults to size, and to half of it for
+        "sketched". Must be None for Fourier features.
     design : Design, optional
-        A design of dim rank + 2, or size + 2 for Fourier features, in float64, with its own reg, the penalty on
-        ||w||^2. Defaults to an exact design, and to a sketch for wide rows.
+        Design for all features, in float64, with its own reg, the penalty on ||w||^2. It has rank + 2 columns, or size
+        + 2 for Fourier features, and more with a linear part. Defaults to an exact design, and to a sketch for wide
+        rows.
     reg : float, optional
-        Penalty of the default design, above 0. Defaults to 0.1. For the logistic loss 0.1 is multiplied by the power of
-        1/4 nearest to 4 p (1 - p), where p is the share of a class among the first examples. A quarter and a sixteenth
-        of this are tried as well, and taken if the loss on the first examples is smaller.
+        Penalty of the default design, above 0. Defaults to 0.1. For the logistic loss the default is smaller if one
+        class is rare, and still smaller values are taken if the loss on the first examples is smaller with them.
     linear : bool, optional
-        Include a linear part. Defaults to True unless a design is given, whose dim is columns + rank + 2 with a linear
-        part. If rows have more than 400 columns and over nine in ten of their entries are zero, the linear part
-        replaces the map.
+        Include a linear part: the columns of the row as further features. Defaults to True, unless a design is given.
+        If rows have more than 400 columns and over nine in ten of their entries are zero, the linear part replaces the
+        kernel features.
     gain : float, optional
-        Root mean square length of the linear part, above 0. By default 0.5, 1, 2 and 4 are tried in this order on the
-        first examples (twice these values for the logistic loss, and without a map). The first value that is not worse
-        than the next one is taken.
+        Root mean square length of the linear part, above 0. By default several values from 0.5 to 8 are tried on the
+        first examples.
     sketch : int, optional
-        Rows of the sketch (robust Frequent Directions), at least 2. A sketch serves as the design if none is given and
-        columns + rank + 2 is above 600. Defaults to 128, and to 64 where rows are hashed.
+        Rows of the sketch (robust Frequent Directions), at least 2. A sketch is used if no design is given and there
+        are more than 600 features. Defaults to 128, and to 64 if rows are hashed.
     columns : int, default 1024
-        Number of columns after hashing, at least 2. Rows more than four times as wide are first hashed into this many
-        columns, with random signs drawn by `seed` (a count sketch). Sparse rows cost time for their non-zeros only.
+        Number of columns after hashing, at least 2. Rows that are more than four times as wide are first hashed into
+        this many columns, with random signs (a count sketch). Sparse rows cost time for their non-zeros only.
     width : float, optional
-        Width of the kernel, above 0, in standard deviations if `standardize`. Defaults to the median distance.
+        Width of the kernel, above 0, in standard deviations if `standardize` is True. Defaults to the median distance
+        of the first examples.
     width_factor : float, default 1.0
         Factor of the width, above 0.
     standardize : bool, default True
         Divide columns by their standard deviations. Values that leave the range of the first examples by more than half
-        of it are limited. For regression also standardize the targets; loss_width is then in standard deviations of the
-        targets.
+        of it are limited. For regression the targets are standardized, too, and loss_width is in their standard
+        deviations.
     recent : bool, default True
         True adds a feature for the previous example: its target times a kernel of its distance to the row. It helps on
         streams in which examples repeat.
     follow : bool, default False
         Choose half of the landmarks again if most of the last warm_up rows are far from all landmarks, and if this
-        improves predictions (landmark_refresh.py). The learner then keeps these rows in memory. Only for "nystrom".
+        improves predictions. The learner then keeps these rows in memory. Only for "nystrom".
     memory : float or None, default 20.0
-        Number of examples, above 0, that count in each direction of the features. An example counts half after 0.69
-        memory examples of that direction, and a direction that is not seen is not forgotten (docs/forgetting.md). None
-        forgets nothing, which is right for streams that do not change.
+        Number of examples, above 0, that count in each direction of the features. An example counts half after 0.69 *
+        memory later examples in the same direction. A direction that does not occur is not forgotten
+        (docs/forgetting.md). None forgets nothing, which is right for streams that do not change.
     warm_up : int, optional
-        Number of first examples that decide on scale, width and landmarks, at least 2. Defaults to 4 size.
+        Number of first examples from which scales, width and landmarks are computed, at least 2. Defaults to 4 * size.
     loss : str, default "squared_hinge"
         Loss: "squared_hinge", "hinge" or "logistic" for targets -1 and 1; "squared", "huber" or "epsilon_insensitive"
         for numbers.

@@ -67,7 +67,7 @@ def step(state, x, y):
 
 @savable
 class KOGD(Learner):
-    """Kernelized online gradient descent without a budget; see onepass.learner.kogd.
+    """Gradient descent with a kernel that keeps every example with a loss.
 
     Parameters
     ----------
@@ -79,9 +79,9 @@ class KOGD(Learner):
     loss_width : float, default 1.0
         Width of the huber and epsilon_insensitive losses, in the unit of targets, above 0.
     step : float, default 0.2
-        Step size eta, above 0.
+        Step size, above 0.
     reg : float, default 0.0
-        Shrinkage lambda of the weights, from 0 to below 1 / step.
+        Penalty, from 0 to below 1 / step: each step multiplies all weights by 1 - step * reg.
 
     Raises
     ------

@@ -89,9 +89,8 @@ class Learner(files.Owner):
         ValueError
             If rows or targets are not valid. Nothing has changed then.
         FloatingPointError
-            If f overflows, as gradient steps on the squared loss with a `step` above 2 make it. The learner is no use
-            then,
-            and says so at every call.
+            If f overflows, for example by gradient steps on the squared loss with a `step` above 2. Every later call
+            then raises the error, too.
         """
         self._check_and_learn(X, y)
         return self
@@ -147,7 +146,7 @@ class Learner(files.Owner):
         twin.learn_checked(twin._rows(rows[:1]), self.check_targets(y, rows.shape[0])[:1])
 
     def predict_then_learn(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Learn X (n, dim), y (n,), and return the decisions, (n,) or (n, classes), and mistakes (n,)."""
+        """Predict and then learn X (n, dim), y (n,). Return predictions, (n,) or (n, classes), and mistakes (n,)."""
         decisions = self._check_and_learn(X, y)
         return decisions, self.mistakes(decisions, np.asarray(y, np.float64))
 
@@ -251,7 +250,7 @@ class Learner(files.Owner):
 
     @reading
     def explain(self, x: Any, names: Iterable[str] | None = None) -> Reasons:
-        """Split f of one row into terms: examples, landmarks, frequencies or columns (learner/explanation.py).
+        """Split f of one row into terms: examples, landmarks, frequencies or columns.
 
         Nothing changes.
 
@@ -450,7 +449,7 @@ class Validation(NamedTuple):
     decisions : array of shape (n,) or (n, classes)
         Prediction f for every example before it was learned. In classification its sign is the predicted class.
     microseconds_per_example : float
-        Time of deciding and learning, input checks included, compilation not.
+        Time to predict and learn an example, without compilation.
     """
 
     mistake_rate: float
@@ -460,9 +459,9 @@ class Validation(NamedTuple):
 
 
 def progressive_validation(learner: Any, X: Any, y: Any) -> Validation:
-    """Predict every example, then learn it, in compiled loops: all examples count, from the first on.
+    """Predict every example before it is learned, and count the mistakes.
 
-    The learner has learned the stream afterwards. The time of compiling is not counted, the time of checking input is.
+    Afterwards the learner has learned the stream. The time to compile is not counted; the time to check the input is.
 
     Parameters
     ----------
@@ -471,7 +470,7 @@ def progressive_validation(learner: Any, X: Any, y: Any) -> Validation:
     X : array or sparse matrix of shape (n, dim)
         The rows.
     y : array of shape (n,)
-        The targets; for scikit-learn estimators labels, all of which are taken to be known before.
+        The targets. For scikit-learn estimators they are labels.
 
     Returns
     -------

@@ -80,14 +80,14 @@ def step(state, x, y):
 
 @savable
 class NOGD(Learner):
-    """Gradient descent on Nystrom features; see onepass.learner.nogd.
+    """Gradient descent on Nystrom features, the similarities to the first examples.
 
     Parameters
     ----------
     budget : int, default 100
-        Budget B, at least 2. The learner holds 2 B examples.
+        The learner keeps the first 2 * budget examples with a loss; at least 2.
     rank : int, optional
-        Rank k of the map, from 1 to 2 B. Defaults to a fifth of B (Wen, Zhang et al. use a tenth).
+        Number of features, from 1 to 2 * budget. Defaults to a fifth of the budget (Wen, Zhang et al. use a tenth).
     width : float, default 1.0
         Width of the kernel exp(-||x - y||^2 / (2 width^2)), in the unit of x, above 0.
     loss : str, default "hinge"
@@ -96,7 +96,7 @@ class NOGD(Learner):
     loss_width : float, default 1.0
         Width of the huber and epsilon_insensitive losses, in the unit of targets, above 0.
     step : float, default 0.2
-        Step size eta, above 0.
+        Step size, above 0.
 
     Raises
     ------

@@ -104,7 +104,9 @@ def step(state, x, y):
 
 @savable
 class Projectron(Learner):
-    """Projectron, and with `margins` Projectron++, for targets -1 and 1; see onepass.learner.projectron.
+    """Perceptron with a budget, for targets -1 and 1, that replaces a new example by a combination of those kept.
+
+    It is the Projectron, and with `margins` Projectron++.
 
     Parameters
     ----------
@@ -113,7 +115,7 @@ class Projectron(Learner):
     width : float, default 1.0
         Width of the kernel exp(-||x - y||^2 / (2 width^2)), in the unit of x, above 0.
     eta : float, default 0.1
-        Distance up to which an example is projected, above 0 and below 1.
+        Distance from the combination up to which an example is replaced, above 0 and below 1.
     margins : bool, default False
         Learn correctly classified examples too if their margin is below 1.
 

@@ -255,12 +255,12 @@ def step(state, x, y):
 
 @savable
 class PROSNKONS(Learner):
-    """PROS-N-KONS; see onepass.learner.pros_n_kons.
+    """PROS-N-KONS: Newton steps on features of a kernel, from a random sample of the examples (dictionary).
 
     Parameters
     ----------
     budget : int, optional
-        Largest number of points in the dictionary, at least 2. Defaults to no cap.
+        Largest number of examples in the dictionary, at least 2. By default there is no limit.
     width : float, default 1.0
         Width of the kernel exp(-||x - y||^2 / (2 width^2)), in the unit of x, above 0.
     loss : str, default "hinge"
@@ -269,22 +269,21 @@ class PROSNKONS(Learner):
     loss_width : float, default 1.0
         Width of the huber and epsilon_insensitive losses, in the unit of targets, above 0.
     step : float, default 0.2
-        Step size eta, above 0.
+        Step size, above 0.
     alpha : float, default 0.01
-        Regularization of the Newton step, above 0: the matrix A of the Newton step is alpha I before the first loss and
-        after a reset.
+        Penalty, above 0: the matrix of the Newton step is alpha I before the first loss and after a reset.
     curvature : float, default 0.04
-        Factor sigma, at least 0: each loss with gradient g adds sigma g g^T to the matrix A of the Newton step.
+        Each loss with gradient g adds curvature * g g^T to the matrix of the Newton step. At least 0.
     bound : float, default 1.0
-        Bound C, above 0: |f| <= C after a step. Targets of regression must lie within it.
+        Limit of |f| after a step, above 0. Targets of regression must lie within it.
     oversampling : float, default 1.0
-        Oversampling factor beta, above 0.
+        Factor of the probability with which an example joins the dictionary, above 0.
     epsilon : float, default 0.5
         Accuracy of the sampling, above 0.
     reg : float, default 1.0
-        Ridge gamma of the leverage scores, above 0.
+        Penalty, above 0, in the leverage scores, which say how little of an example the dictionary explains.
     reset : bool, default True
-        Forget the weights when a point joins.
+        True forgets the weights when an example joins the dictionary. False keeps them.
     seed : int, default 0
         Seed of the sampling, from 0 to 2^32 - 1.
 

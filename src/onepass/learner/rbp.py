@@ -50,7 +50,7 @@ def step(state, x, y):
 
 @savable
 class RBP(Learner):
-    """Randomized budget perceptron, for targets -1 and 1; see onepass.learner.rbp.
+    """Perceptron with a budget, for targets -1 and 1, that removes a random example when the budget is full.
 
     Parameters
     ----------

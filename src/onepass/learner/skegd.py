@@ -103,24 +103,23 @@ def step(state, x, y):
 
 @savable
 class SkeGD(Learner):
-    """Gradient descent on an incremental sketch; see onepass.learner.skegd.
+    """Gradient descent on features of a kernel, from a sketch of the kernel matrix that is updated with the stream.
 
     Parameters
     ----------
     budget : int, default 50
-        Budget B, at least 2. The learner buffers 2 B examples, then sketches them.
+        The learner keeps the first 2 * budget examples with a loss before it makes the sketch; at least 2.
     rank : int, optional
-        Rank k of the map, from 1 to the smaller of sketch_size and sample_size. Defaults to a tenth of B.
+        Number of features, from 1 to the smaller of sketch_size and sample_size. Defaults to a tenth of the budget.
     sketch_size : int, optional
-        Sketch size s_p, at least 1. Defaults to B.
+        Number of rows of the sketch, at least 1. Defaults to the budget.
     sample_size : int, optional
-        Number of landmarks s_m, from 1 to 2 B. Defaults to a fifth of s_p.
+        Number of landmarks, from 1 to 2 * budget. Defaults to a fifth of sketch_size.
     blocks : int, default 1
-        Number of blocks D of the sketches, at least 1, a divisor of sketch_size.
+        Number of blocks of the random sketch, at least 1, a divisor of sketch_size.
     update_every : int or float, default 0.3
-        Losses between updates of the sketches, or, below 1, their share of all examples so far
-        (Wen, Zhang et al.: 0.3 of the stream's length). Each update keeps one example more, so that with an integer
-        memory and the time of an update grow for ever.
+        Number of examples with a loss between updates of the sketch. Below 1 it is their share of all examples so far.
+        Each update keeps one more example. So with an integer, memory and the time of an update grow for ever.
     width : float, default 1.0
         Width of the kernel exp(-||x - y||^2 / (2 width^2)), in the unit of x, above 0.
     loss : str, default "hinge"
@@ -129,7 +128,7 @@ class SkeGD(Learner):
     loss_width : float, default 1.0
         Width of the huber and epsilon_insensitive losses, in the unit of targets, above 0.
     step : float, default 0.2
-        Step size eta, above 0.
+        Step size, above 0.
     seed : int, default 0
         Seed of the sketches, from 0 to 2^32 - 1.
 

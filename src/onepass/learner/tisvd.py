@@ -20,19 +20,19 @@ IN_SPAN = 1e-12  # of the length of a column: less outside a span is rounding
 
 
 class TISVD:
-    """Leading singular triplets of a matrix, updated from low-rank changes alone.
+    """Truncated singular value decomposition of a matrix that changes by matrices of low rank.
 
     Parameters
     ----------
     rank : int
-        Number k of singular triplets, at least 1.
+        Number k of singular values and vectors to keep, at least 1.
     matrix : array of shape (n, m), optional
         Matrix at the start, decomposed once. Defaults to zeros; the first update then gives the shape.
 
     Attributes
     ----------
     rank : int
-        Largest number k of singular triplets that are kept.
+        Largest number of singular values that are kept.
 
     Raises
     ------
@@ -41,7 +41,8 @@ class TISVD:
 
     Notes
     -----
-    An update of rank c costs O((n + m)(k + c)^2 + (k + c)^3), memory k (n + m + 1) numbers.
+    For a matrix of shape (n, m), an update of rank c costs O((n + m)(k + c)^2 + (k + c)^3). The memory is k (n + m + 1)
+    numbers.
 
     References
     ----------
