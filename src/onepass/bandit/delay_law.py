@@ -26,8 +26,9 @@ DOUBLINGS = 11  # from the first age to the last: five minutes to seven days
 class DelayLaw:
     """Law of the delays of conversions, from conversions and the ages that their decisions have reached.
 
-    F(e) is the probability that a conversion is known at age e, given that it comes within `after`. Between two ages of
-    the grid F is linear in log(e), below the first one in e.
+    A conversion is a reward that may come long after its decision, for example a purchase. F(e) is the probability that
+    a conversion is known at age e of its decision, given that it comes within `after` seconds. F is estimated at a
+    grid of ages. Between two of them it is linear in log(e). Below the first age it is linear in e.
 
     Parameters
     ----------

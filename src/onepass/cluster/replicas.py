@@ -125,8 +125,8 @@ class Replicas(SharedObject):
     def model(self) -> Any:
         """Model of the last merge, which has learned all rows of the stream but the last `lag`.
 
-        Use it to decide, not to learn. Give its decisions an id, because without ids the same random draws are repeated
-        after every merge.
+        Use it to decide, not to learn. Give an id to each of its decisions. Without ids the same random draws are
+        repeated after every merge.
         """
         return self._model
 

@@ -48,8 +48,8 @@ class ShardedBandit(SharedObject):
     ----------
     recipe : Bandit
         A bandit that has learned nothing yet, such as ``op.Bandit(op.Disjoint(op.Ridge(op.Exact(dim=20))))``. It gives
-        the estimator, the exploration, the features and the seed. It must have no half-life, and an estimator whose
-        widths depend on one arm alone.
+        the estimator, the exploration, the features and the seed. It must have no half-life. The width of an arm must
+        depend on that arm alone.
     shards : int, default 2
         Number of shards, at least 1.
     ray : str, default None
@@ -175,7 +175,7 @@ class ShardedBandit(SharedObject):
 
     @property
     def seq(self) -> int:
-        """Number of the last change: 0 before the first, one more after every change of rows or arms."""
+        """Number of changes of rows or arms so far, which is the number of the last change."""
         return self._coordinator.seq
 
     @property

@@ -35,6 +35,10 @@ ROWS = 10  # warm-up in units of n_states + n_inputs
 class AdaptiveLQR(files.Owner):
     """Adaptive linear-quadratic regulator for x' = A x + B u + w with unknown A and B.
 
+    It chooses inputs u = K x that keep the sum of the costs x^T Q x + u^T R u small. K is called the gain. It is
+    computed from the estimates of A and B, and computed again whenever det V has doubled, where V is the matrix of the
+    system's design.
+
     Parameters
     ----------
     system : SystemIdentification
@@ -44,9 +48,10 @@ class AdaptiveLQR(files.Owner):
     input_cost : array of shape (n_inputs, n_inputs), default None
         Matrix R, symmetric and positive definite. None means the identity.
     optimism : float, default 0.0
-        Factor, at least 0, of the radius within which systems near the estimate are considered. With 0.0 only the
-        estimate itself is used (certainty equivalence). The radius of a row of [A B] is `system.radius()` if `system`
-        has a `theory`. Otherwise it is the size of the noise of its coordinate.
+        Factor, at least 0, of the radius within which systems near the estimate are considered. The gain is then
+        computed for the best of these systems. With 0.0 only the estimate itself is used (certainty equivalence). The
+        radius of a row of [A B] is `system.radius()` if `system` has a `theory`. Otherwise it is the size of the noise
+        of its coordinate.
     input_noise : float, default 1.0
         Standard deviation s of the input noise at the first step, at least 0. At step t it is s t^(-1/4).
     gain : array of shape (n_inputs, n_states), default None
@@ -69,10 +74,10 @@ class AdaptiveLQR(files.Owner):
 
     Notes
     -----
-    With optimism there is no input noise after the warm-up. If the Riccati equation of the confidence set has no
-    solution, the gain for the estimate is used. If that has no solution either, the gain stays as it is. No theorem
-    covers the combination with heavy-tailed noise. A step costs a step of `system` and a determinant. A new gain takes
-    about 10 ms for three states.
+    With optimism there is no input noise after the warm-up. The gain is the solution of a Riccati equation. If the
+    equation of the optimistic system has no solution, the gain for the estimate is used. If that has no solution
+    either, the gain stays as it is. No theorem covers the combination with heavy-tailed noise. A step costs a step of
+    `system` and a determinant. A new gain takes about 10 ms for three states.
 
     References
     ----------
@@ -168,7 +173,7 @@ class AdaptiveLQR(files.Owner):
 
     @writing
     def learn(self, x: Any, u: Any, next_x: Any, nu: Any = None) -> None:
-        """Learn one transition, or several in their order, and compute the gain again if it is time.
+        """Learn one transition, or several in their order, and compute the gain again if det V has doubled.
 
         Parameters
         ----------

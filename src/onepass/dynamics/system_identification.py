@@ -40,14 +40,16 @@ KINDS = ("huber", "ridge", "adaptive-huber")
 
 
 class Ellipsoid(NamedTuple):
-    """Confidence set of the parameter: ||(Theta - center)_i||_V <= radius for every row i.
+    """Confidence set of the matrix Theta = [A B]: ||(Theta - center)_i||_V <= radius for every row i.
+
+    The norm of a row z is ||z||_V = sqrt(z V z^T).
 
     Parameters
     ----------
     center : array of shape (n_states, n_states + n_inputs)
         Estimate [A B].
     precision : array of shape (n_states + n_inputs, n_states + n_inputs)
-        V.
+        Matrix V of the design.
     radius : float
         Radius beta; infinite if none is known.
     """
@@ -57,7 +59,7 @@ class Ellipsoid(NamedTuple):
     radius: float
 
     def ratio(self, theta: np.ndarray) -> float:
-        """Return the largest ||(theta - center)_i||_V / radius over the rows; at most 1 inside the set.
+        """Return the largest ||(theta - center)_i||_V / radius over the rows i, at most 1 inside the set.
 
         Parameters
         ----------
@@ -87,7 +89,8 @@ class SystemIdentification(files.Owner):
         One-pass Huber regression (Wang et al.), ridge regression (Abbasi-Yadkori and Szepesvari), or adaptive Huber
         regression over the whole history (Huang et al.), which is slow.
     design : Design, default None
-        Design V of width n + m, shared by all coordinates. It is copied. None means `Exact` with reg 1.
+        Design of width n + m, shared by all coordinates. Its matrix is called V. It is copied. None means `Exact` with
+        reg 1.
     epsilon : float, default 1.0
         As for `OnePassHuber`: moments of the noise of order 1 + epsilon are finite.
     nu : float, default None
@@ -99,8 +102,8 @@ class SystemIdentification(files.Owner):
         S, above 0: every row of [A B] has at most this length. None means no bound. It must be None beside `theory`,
         which has its own `parameter_bound`.
     theory : Theory, default None
-        Constants of the confidence ellipsoid, which then holds for all coordinates in all rounds with probability 1 -
-        theory.delta. With None no radius is known.
+        Constants of the confidence ellipsoid. The ellipsoid then contains the true parameters of all coordinates, after
+        every transition, with probability 1 - theory.delta. With None no radius is known.
 
     Raises
     ------
@@ -109,10 +112,10 @@ class SystemIdentification(files.Owner):
 
     Notes
     -----
-    A step of "huber" costs one solve and one append of the design, and O(n (n + m)) further operations. The estimates
-    equal those of n independent `OnePassHuber` on the same rows. The radius needs ||[x; u]|| <= theory.row_bound in
-    every row and ||theta_i|| <= theory.parameter_bound for every row of [A B]. It becomes infinite when a row is
-    longer.
+    The row of a transition is [x; u], the state followed by the input. A step of "huber" costs one solve and one append
+    of the design, and O(n (n + m)) further operations. The estimates equal those of n independent `OnePassHuber` on the
+    same rows. The radius is valid if ||[x; u]|| <= theory.row_bound in every transition, and if every row of [A B] has
+    at most the length theory.parameter_bound. It becomes infinite when ||[x; u]|| is larger.
 
     References
     ----------
@@ -300,7 +303,7 @@ class SystemIdentification(files.Owner):
 
     @reading
     def log_det(self) -> float:
-        """Return log det V, which grows with what is known of the system.
+        """Return log det V of the design's matrix V, which grows with every transition.
 
         Returns
         -------
@@ -341,7 +344,9 @@ class SystemIdentification(files.Owner):
 
     @reading
     def error_bound(self) -> float:
-        """Return sqrt(n) beta / sqrt(lambda_min(V)), a bound of ||[A B] - [A* B*]||_2.
+        """Return a bound on the error of [A B] in the spectral norm, sqrt(n) beta / sqrt(lambda_min(V)).
+
+        beta is the `radius`, and lambda_min(V) the smallest eigenvalue of V.
 
         Returns
         -------

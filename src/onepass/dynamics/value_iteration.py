@@ -64,7 +64,7 @@ class OptimisticValueIteration:
     n_steps : int
         Number H of steps of an episode, at least 1.
     dim : int
-        Number m of features of a state and an action, at least 1.
+        Number m of features of a pair of state and action, at least 1.
     estimator : {"huber", "ridge"}, default "huber"
         Regression of rewards: one-pass Huber (Wang et al.) or ridge.
     epsilon : float, default 1.0
@@ -74,8 +74,8 @@ class OptimisticValueIteration:
     reward_bound : float, default 1.0
         Largest mean of a reward, above 0. Means are assumed to be at least 0. Noise may be of any size.
     exploration : float, default 3.0
-        Multiplier beta, at least 0, of the width of a predicted reward. Its unit is the size of the noise for "huber",
-        and a unit of reward for "ridge".
+        Multiplier beta, at least 0, of the width of a predicted reward, which is added to it. Its unit is the size of
+        the noise for "huber", and a unit of reward for "ridge".
     value_exploration : float, default 0.3
         Multiplier beta_P, at least 0, of the width of the predicted value of the next state. At step h, counted from 0,
         its unit is (H - h - 1) reward_bound, the largest value of the next state.
@@ -91,7 +91,8 @@ class OptimisticValueIteration:
     -----
     The default multipliers are far smaller than those of the theorem, which are too large to be of use.
     `jin_multiplier` computes the multiplier of the theorem. A decision costs O(A m^2) for A actions. A new plan costs
-    O(K A m^2) for each step, with K transitions. Memory grows by A m numbers for every transition.
+    O(K A m^2) for each step of the episode, with K transitions learned at this step. Memory grows by A m numbers for
+    every transition.
 
     References
     ----------

@@ -1,7 +1,7 @@
 """Estimate what a policy would have earned from the log of another policy, with limits and a verdict.
 
-`evaluate(log, policy)`, `compare(log, candidates)`, `progressive(log, bandit)`. The page docs/evaluation.md says which
-number holds when.
+Start with `evaluate(log, policy)` for one policy, `compare(log, candidates)` for several, or `progressive(log, bandit)`
+for a bandit that learns. The page docs/evaluation.md says which number holds when.
 """
 
 from onepass.bandit.delay_law import DelayLaw, fit_delay_law

@@ -48,15 +48,17 @@ def evaluate_actions(
     rewards : array of shape (n,)
         Their rewards.
     policy : callable or array of shape (n,)
-        Function of the terms of a context, {"age": 34.0, "country=de": 1.0}, that returns an action; or the action of
-        every row.
+        Function of the terms of a context, for example {"age": 34.0, "country=de": 1.0}, that returns an action. Or the
+        action of every row.
     bandwidth : float, default 0.03125
-        Half-width of the box around the policy's action, as a share of the interval on its scale, above 0 and at most
-        1. Small ones have less bias as an estimate of the policy without noise, large ones less variance.
+        A decision counts if its action is within this distance of the policy's action. The distance is a share of the
+        length of the interval on its scale, above 0 and at most 1. A small one has less bias, a large one less
+        variance.
     reward_range : tuple of float, default (0.0, 1.0)
         Least and largest possible reward. Limits rest on it.
     estimators : iterable of str, default ("ips", "snips", "dm", "dr")
-        Names, of `onepass.evaluation.ESTIMATORS`. The reward model is the means in the records.
+        Names of estimators, from `onepass.evaluation.ESTIMATORS`. The reward model is the means that the decisions
+        hold.
     level : float, default 0.95
         Confidence level of all limits, above 0 and below 1.
     average : bool, default False

@@ -21,14 +21,16 @@ ROUNDED = 1e-12  # of the bound: what rounding may add to a weight
 
 
 class AverageSequence:
-    """Confidence sequence for the average value so far, whatever changes.
+    """Confidence sequence for the average value of the rows so far, even if the value changes.
+
+    A confidence sequence is a pair of limits after every row, which hold after all rows together.
 
     Parameters
     ----------
     rewards : Range
         Range of the rewards.
     bound : float, default None
-        Largest possible weight W, at least 1. Rows may raise it when they are added. None: not known.
+        Largest possible weight, at least 1. Rows may raise it when they are added. None means that it is not known.
     """
 
     rewards: Range
@@ -49,8 +51,8 @@ class AverageSequence:
         rewards : ndarray of shape (n,)
             Rewards, within the range.
         max_weights : ndarray of shape (n,), default None
-            Largest possible weight of each row, known before its arm was drawn. W rises to these numbers. None:
-            `bound`.
+            Largest possible weight of each row, known before its arm was drawn. The bound rises to these numbers. None
+            takes `bound`.
 
         Raises
         ------

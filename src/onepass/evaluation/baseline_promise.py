@@ -72,9 +72,9 @@ class GuardReport(NamedTuple):
     baseline : float
         Upper limit of that sum for the baseline.
     slack : float
-        `reward` minus (1 - loss) times `baseline`, in units of rewards.
+        Rewards that may still be lost: `reward` minus (1 - loss) times `baseline`.
     share : float
-        Share q of the bandit in the next decision.
+        Probability with which the bandit, and not the baseline, makes the next decision.
     stopped : tuple of str
         Outcomes whose guardrail has been broken.
     """

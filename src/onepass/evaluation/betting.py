@@ -229,7 +229,10 @@ def _bet(state, weights, rewards, max_weights):
 
 
 class BettingSequence:
-    """Confidence sequence for a fixed value by betting, whatever the logger learns.
+    """Confidence sequence for a value that does not change, although the logger may learn.
+
+    A confidence sequence is a pair of limits after every row, which hold after all rows together. This one bets
+    against every possible value. A value is refuted when the bets against it have won enough.
 
     Parameters
     ----------
@@ -238,7 +241,8 @@ class BettingSequence:
     bound : float
         Largest possible weight, at least 1.
     cells : int, default 64
-        Number of cells of values that share bets before the first row, at least 4.
+        Number of cells into which the range of values is divided at the start, at least 4. The values of a cell share
+        their bets.
     """
 
     def __init__(self, rewards: Range, bound: float, cells: int = CELLS) -> None:
@@ -260,13 +264,13 @@ class BettingSequence:
         rewards : ndarray of shape (n,)
             Rewards, within the range.
         max_weights : ndarray of shape (n,), default None
-            Largest possible weight of each row, known before its arm was drawn. The bound rises to these numbers. None:
-            `bound`.
+            Largest possible weight of each row, known before its arm was drawn. The bound rises to these numbers. None
+            takes `bound`.
 
         Raises
         ------
         ValueError
-            If a weight exceeds its bound, on which the limits rest.
+            If a weight exceeds its bound, because the limits would not hold.
         """
         max_weights = np.full(len(weights), self.bound) if max_weights is None else np.maximum(max_weights, self.bound)
         above = np.flatnonzero(weights > max_weights * (1.0 + 1e-12))

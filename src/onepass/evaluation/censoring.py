@@ -21,8 +21,11 @@ NUMBER = np.dtype(np.float64)
 def ipcw_log(log: Log, ages: Any, law: DelayLaw, *, default: float = 0.0, least: float = 0.05) -> Log:
     """Return a log whose rewards stand for those that were still to come when the log was cut.
 
-    r' = default + (r - default) / F(age). Decisions that are too young are left out. This depends on their age alone,
-    never on rewards. The result works with all estimators and limits.
+    r' = default + (r - default) / F(age)
+
+    Here r is the reward of a decision at the cut, and r' its reward in the result. F(age) is the probability, by
+    `law`, that a conversion is known at this age. Decisions that are too young are left out. This depends on their age
+    alone, never on rewards. The result works with all estimators and limits.
 
     Parameters
     ----------

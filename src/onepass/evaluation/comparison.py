@@ -253,16 +253,16 @@ def compare(
     candidates : dict of str to policy, or sequence of str
         Policies by name, as for `evaluate`. Or names of arms, each a policy that always chooses this arm.
     present : policy, default None
-        Policy to beat. None: the policy that wrote the log.
+        Policy to beat. None means the policy that wrote the log.
     reward_range : tuple of float, default (0.0, 1.0)
         Least and largest possible reward.
     level : float, default 0.95
         Probability, above 0 and below 1, that every candidate that is called better is better.
     weight_bound : float, default None
-        Largest possible weight, at least 1. None: taken from the log, as for `evaluate`.
+        Largest possible weight, at least 1. None takes it from the log, as for `evaluate`.
     model : regressor, default None
-        Reward model for regression adjustment of fixed-sample limits: a scikit-learn regressor, or `RidgeModel()`.
-        None: no adjustment. Each row is predicted by a model of other rows.
+        Reward model for regression adjustment of fixed-sample limits: a scikit-learn regressor, or `RidgeModel()`. None
+        means no adjustment. Each row is predicted by a model that was fitted on other rows.
     planned : int, default None
         Number of decisions that was planned before the test began (`sample_size`). The result says whether it was kept.
 

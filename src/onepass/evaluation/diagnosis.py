@@ -44,7 +44,7 @@ class Diagnosis(NamedTuple):
     share : float
         Share of the largest weight in the sum of all weights.
     unsupported : float
-        Mass of the policy on arms without support, NaN if the log does not tell.
+        Mean probability that the policy gives to arms that the logger never chose. NaN if the log does not tell.
     drift : float
         Mean weight of the second half less the mean weight of the first half, in standard errors.
     verdict : str
@@ -73,7 +73,7 @@ def diagnose(weights: np.ndarray, unsupported: float = float("nan")) -> Diagnosi
     weights : ndarray of shape (n,)
         Checked weights, at least 0.
     unsupported : float, default float("nan")
-        Mean mass of the policy on arms that the logger never chose. NaN: not known.
+        Mean probability that the policy gives to arms that the logger never chose. NaN means that it is not known.
 
     Returns
     -------

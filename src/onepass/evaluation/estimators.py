@@ -73,9 +73,10 @@ class Estimator:
     name : str
         Name, one of `ESTIMATORS`.
     shape : callable
-        Function of weights (n,) and knob that returns s(w) (n,).
+        Function of the weights w, of shape (n,), and the knob. It returns the shrunk weights s(w), of shape (n,).
     knob : float, default inf
-        Parameter of the shape, at least 0. Infinity shrinks nothing.
+        Knob of the estimator: the parameter that says how much weights are shrunk, at least 0. Infinity shrinks
+        nothing.
     models : bool, default True
         True if the estimator uses a reward model.
     normalized : bool, default False
@@ -89,7 +90,7 @@ class Estimator:
     normalized: bool = False
 
     def shrink(self, weights: np.ndarray) -> np.ndarray:
-        """Return the shrunk weights s(w).
+        """Return the weights after shrinking.
 
         Parameters
         ----------
@@ -99,7 +100,7 @@ class Estimator:
         Returns
         -------
         ndarray of shape (n,)
-            Weights after the shape of the estimator.
+            Shrunk weights s(w).
         """
         return self.shape(weights, self.knob)
 
@@ -202,7 +203,8 @@ def get_estimator(name: str, knob: Any = None) -> Estimator:
     name : str
         One of `ESTIMATORS`.
     knob : float, default None
-        Parameter of clipped, switch, dros (at least 0) or subgaussian (0 to 1). None: no shrinkage.
+        Parameter of the estimator. It is at least 0 for "clipped", "switch" and "dros", and from 0 to 1 for the
+        subgaussian estimators. None means no shrinkage.
 
     Returns
     -------

@@ -206,16 +206,17 @@ def evaluate(
 ) -> Evaluation:
     """Estimate what a policy would have earned per decision, from the log of another policy.
 
-    Cost O(n) for estimates and O(n) for the betting sequence, about 0.05 us a row of long logs.
+    The cost is O(n) for the estimates and for the limits. The limits take about 0.05 us a row of a long log.
 
     Parameters
     ----------
     log : Log or iterable of Log
-        A log, or its blocks in order. Of blocks, models learn block by block, and policies are functions, bandits, or
-        (K,) arrays.
+        A log, or its blocks in their order. With blocks, the reward model learns block by block, and the policy must be
+        a function, a bandit, or an array of shape (K,).
     policy : array, callable, bandit or object with `action_probabilities`
-        Probabilities (K,) or (n, K), with slots (K, L) or (n, K, L); a function of contexts to (n, K); a bandit, which
-        is not changed; or `LearningPolicy(bandit)`, which learns each decision after it was evaluated.
+        Policy to evaluate. An array holds the probabilities of the arms: (K,) for all rows or (n, K) for each row, and
+        (K, L) or (n, K, L) in a log with L slots. A function takes the contexts and returns probabilities (n, K). A
+        bandit is not changed. `LearningPolicy(bandit)` learns each decision after it was evaluated.
     reward_range : tuple of float, default (0.0, 1.0)
         Least and largest possible reward. Limits rest on it.
     estimators : iterable of str, default ("ips", "snips", "dm", "dr")
@@ -230,12 +231,12 @@ def evaluate(
     level : float, default 0.95
         Confidence level of all limits, above 0 and below 1.
     weight_bound : float, default None
-        Largest possible weight, at least 1. None: computed for each row from the logger's distributions, or from even
+        Largest possible weight, at least 1. None computes it for each row from the logger's distributions, or from even
         propensities. If the log has neither, the bound is not known, and anytime limits are those of the average value.
     folds : int, default 5
-        Number of blocks that the model is fitted over, at least 2: of a whole log, or of the first block of a stream.
+        Number of parts, at least 2, into which a log, or the first block of a stream, is divided for the reward model.
     bootstrap : int, default 0
-        Number of resamples for an interval "bootstrap" of the first estimator. 0: no such interval.
+        Number of resamples for an interval "bootstrap" of the first estimator. 0 makes no such interval.
     seed : int, default 0
         Seed of the bootstrap, at least 0.
     average : bool, default False

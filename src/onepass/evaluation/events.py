@@ -41,18 +41,18 @@ def logs_from_events(
     events : iterable of onepass.log.Event
         Decisions with their outcomes.
     n_arms : int, default None
-        Number of arms K, at least 1. None: the largest number offered so far, which may grow from block to block.
+        Number of arms K, at least 1. None takes the largest number offered so far, which may grow from block to block.
     features : callable, default None
-        Function of a decision's `contexts` that returns its row (d,), or the rows of its arms (K, d). None: the
-        contexts if they are numbers. Contexts that are records become requests (see `Log`), except JSON that was read
-        with `lazy`.
+        Function of a decision's `contexts` that returns its row (d,), or the rows of its arms (K, d). None takes the
+        contexts if they are numbers. Contexts that are dictionaries become `requests` of the `Log`, except JSON that
+        was read with `lazy`.
     default : float, default 0.0
         Reward of a decision without an outcome, finite.
     size : int, default 10_000
         Rows per block, at least 1.
     keep_probability : float, default None
         Probability with which all decisions are to have been kept, above 0 and at most 1. Decisions that were kept with
-        a higher probability are thinned by a random draw that depends on the decision's id. None: no thinning.
+        a higher probability are thinned by a random draw that depends on the decision's id. None thins nothing.
     bad : str, default "refuse"
         "refuse" raises ValueError for a decision that cannot be evaluated, "skip" leaves it out.
     report : callable, default None

@@ -67,9 +67,9 @@ def evaluate_file(
         Format of the file, as for `onepass.log.formats.read`.
     features : str, default None
         For CSV the names of columns, divided by commas. Otherwise MODULE:NAME of a function of a decision's features
-        that returns its row or the rows of its arms. None: numbers, if there are any.
+        that returns its row or the rows of its arms. None takes the numbers of the contexts, if there are any.
     arms : sequence of str, default None
-        Names of all arms of CSV. None: as `onepass.log.formats.table` finds them.
+        Names of all arms of a CSV file. None takes those that `onepass.log.formats.table` finds.
     bad : str, default "refuse"
         "refuse" or "skip", as for `onepass.log.formats.read`.
     report : callable, default None
@@ -79,7 +79,7 @@ def evaluate_file(
     default : float, default 0.0
         Reward of a decision without an outcome.
     loop : str, default None
-        Loop of a store. None: all loops.
+        Loop of a store. None means all loops.
     keep_probability : float, default None
         Probability to which lines are thinned, as for `logs_from_events`.
     **options : Any

@@ -169,7 +169,11 @@ def sample_size(
 ) -> int:
     """Return how many decisions a test with a fixed end needs to find a gain.
 
-        n = (1 - R^2) (var_0 / share_0 + var_1 / share_1) ((z(level) + z(power)) / gain)^2
+    n = (1 - R^2) (var_0 / share_0 + var_1 / share_1) ((z(level) + z(power)) / gain)^2
+
+    R^2 is `r_squared`. Arm 0 is the present arm and arm 1 the other one; var is the variance of an arm's reward, and
+    share its probability. z(level) is the quantile (1 + level) / 2 of the standard normal distribution, with one
+    comparison, and z(power) is its quantile `power`.
 
     Parameters
     ----------
@@ -178,7 +182,7 @@ def sample_size(
     gain : float
         Smallest gain of the other arm that is to be found, not 0.
     deviation : float, default None
-        Standard deviation of a reward. None: rewards are clicks, with variance mean (1 - mean) for each arm.
+        Standard deviation of a reward. None means that rewards are clicks, with variance mean (1 - mean) for each arm.
     shares : tuple of float, default (0.5, 0.5)
         Probabilities of the two arms, above 0. They add up to less than 1 if there are more arms.
     r_squared : float, default 0.0

@@ -26,7 +26,8 @@ class LinearPolicy:
     theta : array of shape (K, d) or (d,)
         Parameters, finite: one row per arm for contexts (n, d), or one vector for contexts (n, K, d).
     temperature : float, default 0.0
-        Temperature in units of scores, at least 0. 0: the best arm.
+        Temperature in units of scores, at least 0. Probabilities are proportional to exp(score / temperature). 0
+        chooses the best arm.
     uniform_share : float, default 0.0
         Share that is spread over all arms, 0 to 1.
 

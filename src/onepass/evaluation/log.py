@@ -30,19 +30,20 @@ class Log:
     propensities : array of shape (n,)
         Probability with which the logger chose the arm, above 0 and at most 1.
     n_arms : int, default None
-        Number of arms K. None: the length of `names`, or the largest arm + 1.
+        Number of arms K. None takes the length of `names`, or the largest arm + 1.
     contexts : array of shape (n, d) or (n, K, d), default None
         Features of the decision, or of every arm.
     slots : array of shape (n,), default None
-        Position in a list that the row is about, integers from 0. None: one position.
+        Position in a list that the row is about, an integer from 0. None means that there is one position.
     distributions : array of shape (n, K), default None
-        The logger's probabilities of all arms. None: not known; then the support is the set of arms chosen at all.
+        The logger's probabilities of all arms. None means that they are not known. The support is then the set of arms
+        that the logger chose in any row.
     eligible : array of bool of shape (n, K), default None
-        Arms that each decision offered. None: all arms.
+        Arms that each decision offered. None means all arms.
     names : sequence of str, default None
-        Names of all arms, in the order of their indices. None: the sorted names in `arms`, if it has names.
+        Names of all arms, in the order of their indices. None takes the sorted names in `arms`, if it has names.
     requests : sequence of onepass.bandit.request.Request, default None
-        Contexts and arms that are records (n,), for policies that take them.
+        Contexts and arms that are dictionaries, one request for each row, for policies that take them.
     columns : mapping of str to array of shape (n,), default None
         Further columns, which `RowPolicy` reads.
 
@@ -174,7 +175,9 @@ class Log:
 
     @property
     def support(self) -> np.ndarray:
-        """Arms that the logger may choose: (n, K), or without distributions (1, K), the arms it ever chose."""
+        """Arms that the logger may choose, as True in an array of shape (n, K).
+
+        Without distributions the shape is (1, K), and these are the arms that the logger chose in any row."""
         if self.distributions is not None:
             return self.distributions > 0.0
         return (np.bincount(self.arms, minlength=self.n_arms) > 0)[None]
@@ -214,16 +217,17 @@ class Log:
             Columns that describe the decision. Columns of numbers become rows of numbers. If one is text, every
             decision has a dictionary. One column of dictionaries or JSON objects is taken as it is.
         arms : sequence, default None
-            Names of all arms, in their order. None: the sorted names in the column. Give them to find misspelt arms.
+            Names of all arms, in their order. None takes the sorted names in the column. Give them to find misspelt
+            arms.
         probabilities : sequence of str, default None
-            Columns of the logger's probabilities of all arms, in the order of `arms`. None: not known, unless every arm
-            has one propensity and these add up to 1, as in a fixed split.
+            Columns of the logger's probabilities of all arms, in the order of `arms`. With None they are known only if
+            every arm has one propensity and these add up to 1, as in a fixed split.
         id : str, default None
             Column of an identity. A row with the identity of an earlier row is dirty.
         default : float, default None
-            Reward of rows with an empty cell. None: such rows are dirty.
+            Reward of rows with an empty cell. With None such rows are dirty.
         reward_range : tuple of float, default None
-            Least and largest possible reward. Rows outside are dirty. None: no limits.
+            Least and largest possible reward. Rows outside are dirty. None means no limits.
         bad : {"refuse", "skip"}, default "refuse"
             "refuse" raises ValueError with the report of dirty rows. "skip" leaves them out.
 
@@ -296,7 +300,7 @@ class Log:
         rewards : array of shape (n,)
             Their rewards.
         n_arms : int, default None
-            Number of arms. None: the number that the first decision offered.
+            Number of arms. None takes the number that the first decision offered.
 
         Returns
         -------
@@ -321,7 +325,7 @@ class Log:
 
     @classmethod
     def from_obp(cls, feedback: dict[str, Any]) -> "Log":
-        """Return the log of obp's `bandit_feedback`.
+        """Return the log of a `bandit_feedback` of Open Bandit Pipeline (obp).
 
         Parameters
         ----------
@@ -351,7 +355,7 @@ class Log:
         )
 
     def to_obp(self) -> dict[str, Any]:
-        """Return obp's `bandit_feedback`.
+        """Return the log as a `bandit_feedback` of Open Bandit Pipeline (obp).
 
         Returns
         -------

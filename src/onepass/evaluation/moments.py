@@ -12,7 +12,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Moments:
-    """Moments of weights w and rewards r.
+    """Sums of weights w and rewards r over n rows, from which IPS and SNIPS are computed.
 
     Parameters
     ----------

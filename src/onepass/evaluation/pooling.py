@@ -38,7 +38,8 @@ def pool_logs(logs: Sequence[Log], loggers: Sequence[Any], weights: str = "balan
         Policies that wrote the logs, in the same order: probabilities (K,), functions of contexts, or other policies of
         `evaluate` that do not count rows.
     weights : str, default "balanced"
-        "balanced" or "naive".
+        "balanced" divides by the mean probability of the arm over all loggers, "naive" by its probability under the
+        logger of the row. Both are unbiased; "balanced" has the smaller variance.
 
     Returns
     -------

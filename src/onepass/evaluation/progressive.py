@@ -24,9 +24,9 @@ class LearningPolicy:
     Parameters
     ----------
     bandit : bandit
-        A bandit with a shared model for contexts (n, K, d), or with a model per arm for contexts (n, d) and arms named
-        0 to K - 1, or a bandit of records for a log with requests. It learns every row of a log, and keeps what it
-        learned for the next log.
+        For contexts of shape (n, K, d), a bandit with a shared model. For contexts (n, d), a bandit with a model per
+        arm, whose arms are named 0 to K - 1. For a log with requests, a bandit that takes dictionaries. It learns every
+        row of a log, and keeps what it learned for the next log.
     batch_size : int, default 1
         Rows learned together, at least 1. Blocks of a log end a batch.
     """
@@ -120,7 +120,7 @@ def learning_curve(sample: Sample, points: int = 50) -> np.ndarray:
     Returns
     -------
     ndarray of shape (points, 2)
-        Rows so far, and mean w r of the rows since the point before.
+        Number of rows so far, and the mean of weight times reward since the point before.
     """
     ends = np.unique(np.linspace(0, sample.rows, points + 1).astype(int))
     sums = np.concatenate([[0.0], np.cumsum(sample.products)])[ends]

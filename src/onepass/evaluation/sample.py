@@ -65,7 +65,7 @@ def make_sample(
     values : array of shape (n,), default None
         Predicted values of the policy.
     modelled : ndarray of bool of shape (n,), default None
-        Rows that the model predicts. None: all rows, or none without a model.
+        Rows that the model predicts. None means all rows, or no row if there is no model.
 
     Returns
     -------

@@ -87,13 +87,14 @@ def evaluate_slates(
     policy : policy
         Policy as for `evaluate`. Its probabilities of a row are conditional on the slots above.
     weights : str, default "slot"
-        "slot" or "prefix".
+        "slot" takes the weight of the slot itself. "prefix" multiplies it by the weights of the slots above, which is
+        right if rewards depend on those slots (docs/evaluation.md).
     reward_range : tuple of float, default (0.0, 1.0)
         Least and largest possible reward of a slot.
     level : float, default 0.95
         Confidence level of all limits together, above 0 and below 1.
     weight_bound : float, default None
-        Largest possible weight of a slot, at least 1. None: taken from the log, as for `evaluate`.
+        Largest possible weight of a slot, at least 1. None takes it from the log, as for `evaluate`.
 
     Returns
     -------

@@ -39,9 +39,10 @@ def slope_index(values: np.ndarray, deviations: np.ndarray) -> int:
 
 
 def tune_estimator(sample: Sample, name: str, knobs: Any = None) -> Estimator:
-    """Return the estimator with the knob that SLOPE selects.
+    """Return the estimator with the knob (parameter) that the method SLOPE selects.
 
-    Cost O(m n) for m knobs.
+    SLOPE sorts the estimates by falling standard error. It takes the last one whose interval overlaps the intervals of
+    all estimates before it (Su, Srinath and Krishnamurthy 2020). The cost is O(m n) for m knobs and n rows.
 
     Parameters
     ----------
@@ -50,8 +51,8 @@ def tune_estimator(sample: Sample, name: str, knobs: Any = None) -> Estimator:
     name : str
         "clipped", "switch", "dros", "subgaussian" or "subgaussian-dr".
     knobs : array of shape (m,), default None
-        Knobs to choose from. None: 20 quantiles of the weights from the median on and infinity, squared for "dros"; for
-        the subgaussian estimators 0 to 1 in steps of 0.05.
+        Knobs to choose from. None takes 20 quantiles of the weights, from the median on, and infinity. For "dros" the
+        quantiles are squared. For the subgaussian estimators None takes 0 to 1 in steps of 0.05.
 
     Returns
     -------

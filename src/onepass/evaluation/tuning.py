@@ -39,7 +39,8 @@ class TuningResult:
     comparison : Comparison
         Comparison of all candidates with the present settings.
     curves : dict of str to ndarray of shape (points, 2)
-        Learning curves by name, "present" among them: rows so far, and mean w r since the point before.
+        Learning curves by name, "present" among them. The columns are the number of rows so far, and the mean of weight
+        times reward since the point before.
     candidates : dict of str to dict
         Settings of the candidates by name.
     """
@@ -77,7 +78,7 @@ def tune(
     log : Log
         Log with contexts.
     present : dict, default None
-        Settings to beat, which candidates override. None: the recipe's own.
+        Settings to beat. A candidate's settings override them one by one. None takes the recipe's own.
     batch_size : int, default 1
         Rows learned together, at least 1.
     reward_range : tuple of float, default (0.0, 1.0)
@@ -85,7 +86,7 @@ def tune(
     level : float, default 0.95
         Probability that no candidate is called better that is not, above 0 and below 1.
     weight_bound : float, default None
-        Largest possible weight, at least 1. None: taken from the log.
+        Largest possible weight, at least 1. None takes it from the log.
     points : int, default 50
         Points of a learning curve, at least 1.
 

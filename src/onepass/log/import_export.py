@@ -59,7 +59,8 @@ def import_file(
     path : str or Path
         The file.
     format : str, default None
-        "records" (lines of JSON as `export_file` writes them), "dsjson", "vw", "csv" or "obp". None: by the ending.
+        "records" (lines of JSON as `export_file` writes them), "dsjson", "vw", "csv" or "obp". None chooses by the
+        ending of the file's name.
     loop : str, default None
         Name of the loop for all records. None keeps their own; events of other formats get "imported".
     bad : {"refuse", "skip"}, default "refuse"

@@ -114,7 +114,7 @@ class Canary(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class Decision(Record, frozen=True, kw_only=True, tag_field="kind", tag="decision"):
-    """Record of a decision: K arms were offered, k slots were filled, mostly one.
+    """Record of a decision that chose from K arms and filled k slots, mostly one.
 
     Parameters
     ----------
@@ -161,13 +161,13 @@ class Decision(Record, frozen=True, kw_only=True, tag_field="kind", tag="decisio
     rule : str, default ""
         The exploration rule as text.
     seed : int or str, default 0
-        Key of the random numbers if the id was given, else the seed of the bandit.
+        Key of the random numbers, if the caller gave the id. Otherwise the seed of the bandit.
     ranking : list of int, default None
         Indices of the arms in the order in which they were shown.
     shown : list of int, default None
         Indices of the arms that were shown, if they differ from `places`.
     showing : list of float, default None
-        Probabilities (K,) from which `shown` was drawn, for a single slot. None: `shown` had probability 1.
+        Probabilities (K,) from which `shown` was drawn, for a single slot. None means that `shown` had probability 1.
     baseline : list of int, default None
         Indices of the arms that would have been shown without a model.
     slot_names : list of str, default None
@@ -179,13 +179,13 @@ class Decision(Record, frozen=True, kw_only=True, tag_field="kind", tag="decisio
     line : int, default 0
         Number of the model that decided. The models of a loop are counted from 0.
     through : int, default None
-        Position through which the model had learned. None: the model that has learned `rounds` rows.
+        Position of the last record that the model had learned. None means the model that had learned `rounds` rows.
     canary : Canary, default None
         Choice of a candidate model, if there was one.
     deferred : bool, default False
         True if the decision waits for its activation.
     passed : float, default 1.0
-        Probability with which this line was kept, above 0 and at most 1.
+        Probability, above 0 and at most 1, with which this decision was kept when a log was thinned.
     predicted, spreads : dict of str to list of float, default None
         Predicted outcomes of all arms and their standard errors, as in `onepass.Decision`.
     costs : dict, default None
@@ -348,7 +348,7 @@ class Decision(Record, frozen=True, kw_only=True, tag_field="kind", tag="decisio
 
 
 class Outcome(Record, frozen=True, kw_only=True, tag_field="kind", tag="outcome"):
-    """Record of a value that came of a decision.
+    """Record of a value, for example a reward, that was observed after a decision.
 
     Parameters
     ----------
@@ -369,9 +369,10 @@ class Outcome(Record, frozen=True, kw_only=True, tag_field="kind", tag="outcome"
     slot : int, default None
         Index of the slot, from 0. None means all slots.
     name : str, default None
-        Name of the outcome, such as "dollars". None: the reward.
+        Name of the outcome, such as "dollars". None means the reward.
     request : str, default None
-        Identity of the message that brought the value; it counts once. None: every message counts.
+        Identity of the message that brought the value. A message with the same identity counts once. With None every
+        message counts.
     extra : dict, default None
         Further fields of the message.
     """
@@ -390,6 +391,8 @@ class Outcome(Record, frozen=True, kw_only=True, tag_field="kind", tag="outcome"
 
 class Activation(Record, frozen=True, kw_only=True, tag_field="kind", tag="activation"):
     """Record that a deferred decision has been shown.
+
+    A deferred decision counts only after its activation, because it may never be shown.
 
     Parameters
     ----------
@@ -444,7 +447,7 @@ class Join(Record, frozen=True, kw_only=True, tag_field="kind", tag="join"):
         Number of outcomes from which the rewards were computed. With how="correction", "censored" or "outcomes", the
         number of all outcomes of the decision so far.
     batch : int, default None
-        Consecutive joins with the same number are learned in one call. None: alone.
+        Consecutive joins with the same number are learned in one call. None means that the join is learned alone.
     again : bool, default False
         True for a further reward of the same decision.
     outcomes : list of dict or None, default None
@@ -468,7 +471,7 @@ class Join(Record, frozen=True, kw_only=True, tag_field="kind", tag="join"):
 
 
 class Settings(Record, frozen=True, kw_only=True, tag_field="kind", tag="settings"):
-    """Record of the settings that a loop has from here on.
+    """Record of the settings that a loop has from this position on.
 
     Parameters
     ----------
@@ -524,7 +527,7 @@ class Checkpoint(Record, frozen=True, kw_only=True, tag_field="kind", tag="check
     why : str, default ""
         Sentence about a change of state.
     begun : int, default None
-        The join after which the model began to learn. None: `through` of its first checkpoint.
+        Position of the join after which the model began to learn. None means `through` of its first checkpoint.
     """
 
     through: int

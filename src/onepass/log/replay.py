@@ -61,7 +61,7 @@ class Fold:
     end : int, default None
         The last join that it learns. None means no end.
     begun : int, default None
-        The join after which it began to learn. None: as the log says.
+        Position of the join after which the model began to learn. None takes it from the log.
     """
 
     store: Store

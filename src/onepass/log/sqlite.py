@@ -39,8 +39,8 @@ class SqliteStore(Tables):
     wait : float, default 10.0
         Seconds to wait for another process that writes, above 0.
     synced : bool, default True
-        Wait for the disk at every commit. False: acknowledged batches survive the end of the process, but a power cut
-        may take the last commits.
+        Wait for the disk at every commit. With False, acknowledged batches survive the end of the process, but a power
+        cut may take the last commits.
 
     Raises
     ------

@@ -69,9 +69,9 @@ class Environment(Protocol):
 class Classification:
     """Problem whose arms are one random example of each class. The example of the target class pays 1, others 0.
 
-    It follows Wen, Yin et al. F.1 and Shustova et al. C.2 (after Kuzborskij et al. 2019). Rows have length 1, and
-    examples are drawn with replacement. The order of the arms is shuffled in every round, so an arm's position tells
-    nothing.
+    It follows appendix F.1 of Wen, Yin et al. and appendix C.2 of Shustova et al. (after Kuzborskij et al. 2019). Rows
+    have length 1, and examples are drawn with replacement. The order of the arms is shuffled in every round, so an
+    arm's position tells nothing.
 
     Parameters
     ----------
@@ -175,11 +175,12 @@ class FixedArms:
 
 
 class Decaying:
-    """Problem with wide contexts whose spectrum decays, so that a sketch can represent them.
+    """Problem with contexts of many features whose spectrum decays, so that a sketch can represent them.
 
-    Contexts x = R (g_j decay^j)_j, scaled to length 1, are drawn anew in every round, with g ~ N(0, I_d) and a random
-    rotation R for each seed. theta is drawn in the same way, so the rewards x^T theta + noise depend on the directions
-    in which contexts vary. With theta uniform on the sphere, x^T theta would be close to 0.
+    A context is x = R (g_0, g_1 decay, g_2 decay^2, ...), scaled to length 1. The g_j are independent standard normal and
+    new in every round, and R is a random rotation of the seed. The reward is x^T theta + noise. The parameter theta is
+    drawn like a context, so that rewards depend on the directions in which contexts vary. With theta uniform on the
+    sphere, x^T theta would be close to 0.
 
     Parameters
     ----------

@@ -46,7 +46,7 @@ class Noise(ABC):
 
     @abstractmethod
     def abs_cdf(self, s: float) -> float:
-        """Return P(|eta| <= s).
+        """Return P(|eta| <= s), where eta is the noise.
 
         Parameters
         ----------

@@ -46,7 +46,7 @@ def read(path: str | Path, format: str | None = None, **options: Any) -> Iterato
     path : str or Path
         The file, with `.gz` at its end if it is compressed.
     format : str, default None
-        "dsjson", "vw", "csv" or "obp". None: by the ending.
+        "dsjson", "vw", "csv" or "obp". None chooses by the ending of the file's name.
     **options : Any
         Options of the format's own `read`.
 

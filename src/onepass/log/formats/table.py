@@ -42,7 +42,8 @@ class ColumnNames:
     probabilities : sequence of str, default ()
         Columns of the probabilities of all arms, in their order.
     arms : sequence, default None
-        Names of all arms. None: arms are indices if the first row has a number, else the sorted names of the column.
+        Names of all arms. With None, arms are indices if the first row has a number, else the sorted names of the
+        column.
     """
 
     arm: str
