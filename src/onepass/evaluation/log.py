@@ -177,7 +177,8 @@ class Log:
     def support(self) -> np.ndarray:
         """Arms that the logger may choose, as True in an array of shape (n, K).
 
-        Without distributions the shape is (1, K), and these are the arms that the logger chose in any row."""
+        Without distributions the shape is (1, K), and these are the arms that the logger chose in any row.
+        """
         if self.distributions is not None:
             return self.distributions > 0.0
         return (np.bincount(self.arms, minlength=self.n_arms) > 0)[None]

@@ -177,9 +177,9 @@ class FixedArms:
 class Decaying:
     """Problem with contexts of many features whose spectrum decays, so that a sketch can represent them.
 
-    A context is x = R (g_0, g_1 decay, g_2 decay^2, ...), scaled to length 1. The g_j are independent standard normal and
-    new in every round, and R is a random rotation of the seed. The reward is x^T theta + noise. The parameter theta is
-    drawn like a context, so that rewards depend on the directions in which contexts vary. With theta uniform on the
+    A context is x = R (g_0, g_1 decay, g_2 decay^2, ...), scaled to length 1. The g_j are independent standard normal
+    and new in every round, and R is a random rotation of the seed. The reward is x^T theta + noise. The parameter theta
+    is drawn like a context, so that rewards depend on the directions in which contexts vary. With theta uniform on the
     sphere, x^T theta would be close to 0.
 
     Parameters
