@@ -3,6 +3,7 @@
 import numpy as np
 
 import onepass as op
+from onepass.design import DyadicSketches, RandomProjection
 
 DIM = 4
 RNG = np.random.default_rng(0)
@@ -116,6 +117,10 @@ OBJECTS = {
     "Exact, float32": design(lambda: op.Exact(dim=DIM, reg=0.37, dtype="float32")),
     "FrequentDirections": design(lambda: op.FrequentDirections(dim=DIM, size=1, reg=0.37, compensation=0.5)),
     "Dyadic": design(lambda: op.Dyadic(dim=DIM, size=1, error=20.0, reg=0.37)),
+    "DyadicSketches": design(
+        lambda: DyadicSketches(op.FrequentDirections(dim=DIM, size=1, reg=0.37, compensation=0.5), error=2.0)
+    ),
+    "RandomProjection": design(lambda: RandomProjection(dim=DIM, size=2, reg=0.37)),
     "ProjectorSplitting": design(lambda: op.ProjectorSplitting(dim=DIM, rank=2, reg=0.37)),
     "ContextualBandit": per_arm(lambda: op.ContextualBandit(warm_up=16, n_landmarks=6)),
     "ContextualBandit, views half made": bandit_with_partial_views,

@@ -35,6 +35,7 @@ PAGES = [
     "how/budgets",
     "how/heavy_tails",
     "how/linear",
+    "how/sketches",
     "kernel_bandits",
     "kernel_learners",
     "lists",

@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 
 import onepass as op
+from bad_files import encode_file
 from dense_processes import optimistic_values
 from onepass.dynamics import OptimisticValueIteration
 from onepass.dynamics.value_iteration import jin_multiplier
 from onepass.estimator import contract
+from onepass.foundation import files
 
 STATES, ACTIONS, STEPS = 3, 2, 4
 FEATURES = np.eye(STATES * ACTIONS).reshape(STATES, ACTIONS, -1)
@@ -117,3 +119,35 @@ def test_a_bad_call_names_what_is_wrong_and_changes_nothing(words):
     with pytest.raises(ValueError, match=words):
         BAD[words](agent)
     assert not agent.end_episode()
+
+
+@pytest.mark.parametrize("options", [{}, {"estimator": "ridge"}, {"nu": 0.8, "epsilon": 0.4}])
+def test_a_copy_and_a_file_continue_as_the_agent_does(options):
+    agent = OptimisticValueIteration(STEPS, STATES * ACTIONS, reg=0.37, **options)
+    for seed in range(2):  # nothing learned, and 30 episodes
+        twins = [agent, agent.copy(), op.from_bytes(op.to_bytes(agent))]
+        played = [play(twin, 30, 2.1, seed=seed) for twin in twins]
+        for twin, (episodes, planned, _) in zip(twins, played, strict=True):
+            assert (episodes, planned) == played[0][:2]
+            np.testing.assert_array_equal(twin.reward_parameters(), agent.reward_parameters())
+            assert repr(twin) == repr(agent)
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("steps", lambda steps: steps + STEPS),
+        ("counts", lambda counts: -counts),
+        ("following", lambda rows: rows[1:]),
+        ("rows", lambda rows: rows[1:]),
+        ("gram", lambda gram: gram[1:]),
+        ("value_bonus", lambda bonus: bonus[:, 1:]),
+    ],
+)
+def test_a_file_whose_parts_disagree_is_refused(name, change):
+    agent = OptimisticValueIteration(STEPS, STATES * ACTIONS)
+    play(agent, 3, 2.1)
+    header, arrays = files.read(op.to_bytes(agent))
+    arrays[name] = np.ascontiguousarray(change(arrays[name]))
+    with pytest.raises(ValueError, match="damaged"):
+        op.from_bytes(encode_file(header, arrays))

@@ -9,6 +9,7 @@ import dense
 import onepass as op
 from counts import LONG
 from heavy_games import DESIGNS, DIM, PRACTICE, assert_close, game, state_after, stream
+from onepass.design.contract import matrix
 from onepass.estimator import contract
 from onepass.estimator.newton import project_onto_ball
 from onepass.foundation import state as states
@@ -70,6 +71,18 @@ def test_practice_equals_the_papers_algorithm_with_its_own_scales(reg, epsilon, 
     followed(estimator, naive, rows, rewards, nus)
     assert naive.clips > 0
     assert (naive.projections == 0) if bound is None else (5 < naive.projections < 1000)
+
+
+@pytest.mark.parametrize("reg", REGS)
+def test_a_smallest_noise_scale_is_an_input_of_the_papers_algorithm(reg):
+    rows, rewards = stream(300, seed=6)
+    theory, given = op.Theory(parameter_bound=0.03, row_bound=1.5, delta=0.02), {"nu": 1e-4, "horizon": 300}
+    estimator = op.OnePassHuber(op.Exact(dim=DIM, reg=reg), theory=theory, sigma_min=20.0, **given)
+    naive = dense.HvtUCB(DIM, reg, 1.0, sigma_min=20.0, step=4.0, bound=0.03, row_bound=1.5, delta=0.02 / 4, **given)
+    state = followed(estimator, naive, rows, rewards)
+    assert contract.radius(state, 300, 1.0, 0.03, 1.5, 0.02) == pytest.approx(naive.beta(), rel=1e-9)
+    lightest = op.Exact(dim=DIM, reg=reg).append(rows / 40.0)  # no row weighs more than 1 / (4 sigma_min^2)
+    assert np.linalg.eigvalsh(lightest.matrix() - matrix(state.design))[0] >= -1e-9
 
 
 @pytest.mark.parametrize("reg", REGS)

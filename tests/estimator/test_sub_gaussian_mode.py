@@ -22,7 +22,7 @@ def test_without_a_threshold_it_is_the_printed_estimator_and_keeps_the_inequalit
         op.Exact(dim=DIM, reg=reg),
         nu=1.0,
         horizon=ROUNDS,
-        clip=1e300,
+        clip=np.inf,
         step=2.0,
         theory=op.Theory(parameter_bound=BOUND),
     )

@@ -1,6 +1,10 @@
 """Files: what comes back is what was saved; anything else is refused with a reason and without running code."""
 
+import ast
 import json
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -287,3 +291,16 @@ def test_the_error_of_a_damaged_file_names_the_field_what_was_found_and_what_was
     DAMAGES[sentence](tensors)
     with pytest.raises(ValueError, match=f"^data is damaged: its arrays do not fit its parameters: {sentence}$"):
         op.from_bytes(encode_file(header, tensors))
+
+
+def test_every_savable_class_is_found_in_a_new_process():
+    """Those of the cluster need Ray, and are known once `onepass.cluster` is imported."""
+    sources, names = Path(op.__file__).parent, []
+    for path in sources.rglob("*.py"):
+        for node in ast.parse(path.read_text()).body:
+            marks = [ast.unparse(mark) for mark in getattr(node, "decorator_list", ())]
+            if "savable" in marks and path.parent.name != "cluster":
+                names.append(node.name)
+    code = f"from onepass.foundation.registry import find_class\nfor name in {names}: find_class(name)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+    assert "SystemIdentification" in names

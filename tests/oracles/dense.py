@@ -1,5 +1,7 @@
 """The naive dense truth: obvious, slow, independent of the package."""
 
+from copy import deepcopy
+
 import numpy as np
 
 
@@ -74,6 +76,37 @@ class Dyadic:
     @property
     def shed(self):
         return sum(b.shed for b in self.frozen) + self.block.shed
+
+
+class DyadicSketches:
+    """Blocks make(0), make(1), ... of sketches with `rows`, `raised` and `error`, which is <= error / 2^i in block i.
+
+    A row is tried on a copy of the block. `sizes[i]` is the number of directions of block i.
+    """
+
+    def __init__(self, dim, error, make, sizes):
+        self.dim, self.error, self.make, self.sizes = dim, error, make, sizes
+        self.frozen, self.exact, self.block = [], np.zeros((0, dim)), make(0)
+
+    def append(self, row):
+        while not self.finished():
+            trial = deepcopy(self.block)
+            trial.append(row)
+            if trial.error <= self.error / 2 ** len(self.frozen):
+                self.block = trial
+                return
+            self.frozen.append(self.block)
+            self.block = self.make(len(self.frozen))
+        self.exact = np.vstack([self.exact, row])
+
+    def finished(self):
+        count = len(self.frozen)
+        return sum(self.sizes[:count]) + 3 * self.sizes[count] > self.dim
+
+    def matrix(self, reg):
+        blocks = [*self.frozen, self.block]
+        rows = np.vstack([*(block.rows for block in blocks), self.exact])
+        return (reg + sum(block.raised for block in blocks)) * np.eye(self.dim) + rows.T @ rows
 
 
 class OFUL:
@@ -222,10 +255,10 @@ def nearest_in_ball(matrix, point, bound):
 class Scales:
     """p, kappa, tau_0 and the logarithm of Wang et al. in round t; T is t where no horizon was given."""
 
-    def __init__(self, t, dim, reg, epsilon, horizon, step, row_bound=1.0, delta=None):
+    def __init__(self, t, dim, reg, epsilon, horizon, step, row_bound=1.0, delta=None, sigma_min=None):
         self.horizon = T = t if horizon is None else horizon
         delta = 1 / (8 * T) if delta is None else delta
-        self.p, self.sigma_min = (1 - epsilon) / (2 * (1 + epsilon)), 1 / np.sqrt(T)
+        self.p, self.sigma_min = (1 - epsilon) / (2 * (1 + epsilon)), sigma_min or 1 / np.sqrt(T)
         self.kappa = dim * np.log(1 + row_bound**2 * T / (self.sigma_min**2 * reg * step * dim))
         self.log = np.log(2 * T**2 / delta)
         self.tau = np.sqrt(2 * self.kappa) * np.log(3 * T) ** self.p / self.log ** (1 / (1 + epsilon))
@@ -273,15 +306,16 @@ class HvtUCB:
 
     def __init__(
         self, dim, reg, epsilon, *, nu=None, horizon=None, radius=None, clip=1.0, floor=0.0, step=4.0, bound=np.inf,
-        row_bound=1.0, delta=None,
+        row_bound=1.0, delta=None, sigma_min=None,
     ):  # fmt: skip
         self.matrix, self.theta, self.t, self.projections, self.clips = reg * np.eye(dim), np.zeros(dim), 0, 0, 0
         self.dim, self.reg, self.epsilon, self.horizon, self.row_bound = dim, reg, epsilon, horizon, row_bound
         self.nu, self.radius, self.clip, self.floor, self.step, self.bound = nu, radius, clip, floor, step, bound
-        self.delta, self.noise = delta, RunningNoise()
+        self.delta, self.sigma_min, self.noise = delta, sigma_min, RunningNoise()
 
     def scales(self, t):
-        return Scales(t, self.dim, self.reg, self.epsilon, self.horizon, self.step, self.row_bound, self.delta)
+        given = (self.epsilon, self.horizon, self.step, self.row_bound, self.delta, self.sigma_min)
+        return Scales(t, self.dim, self.reg, *given)
 
     def beta(self):
         """Of eq. 10 after t rounds; t^p is 1 at t = 0."""

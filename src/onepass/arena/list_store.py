@@ -273,7 +273,7 @@ class ListStore:
 
     def relative_loss(self) -> float:
         """Return the largest loss of the first N_CHECKED arms' sketches, in units of their ridge (design/loss.py)."""
-        reg = float(self._estimator.design.params["reg"])
+        reg = float(self._estimator.design.reg)
         held = [
             self._get_arm(arm_id).learned.design for arm_id, arm in enumerate(self._arms[:N_CHECKED]) if arm is not None
         ]

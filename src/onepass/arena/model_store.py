@@ -205,7 +205,7 @@ def make_prior(estimator: Estimator, hold: int) -> Prior:
     """Return the prior of every arm: the rows the design holds, truncated by its own rule to `hold` directions."""
     design: Any = estimator.design
     if states.is_abstract():
-        space = init_subspace(design.dim, 0, design.params["reg"], design.dtype)
+        space = init_subspace(design.dim, 0, design.reg, design.dtype)
         return Prior(space=space, sums=Sums(mass=0.0, shed=0.0, weighted=0.0, dust=0.0))
     found = contract.prior(design.initial_state())
     while found.space.used > hold:

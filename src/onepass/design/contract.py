@@ -153,6 +153,36 @@ def sums(state: Any) -> Sums:
 
 
 @partial(generic, default=True)
+def loss_share(state: Any) -> float:
+    """Return xi with ||A - A_hat||_2 <= xi * mass for all rows, where mass is the sum of their squared norms.
+
+    A sketch that states it can be a block of `DyadicSketches`. The default is infinite: nothing is stated.
+    """
+    return np.inf
+
+
+@partial(generic, default=True)
+def loss_after(state: Any, row: np.ndarray, mass: float) -> float:
+    """Return a bound of ||A - A_hat||_2 after one more row, if the squared norms of all rows then add up to `mass`.
+
+    The default is xi * mass.
+    """
+    return loss_share(state) * mass
+
+
+@generic
+def refine(state: Any) -> Any:
+    """Return a sketch without rows like this one, but with at most half its `loss_share`."""
+    raise unregistered_error(state, "refine")
+
+
+@generic
+def sketch_size(state: Any) -> int:
+    """Return the number of directions that a sketch keeps."""
+    raise unregistered_error(state, "sketch_size")
+
+
+@partial(generic, default=True)
 def prior(state: Any) -> Prior:
     """Return the model of an arm without rows, if this design is the start of every arm.
 

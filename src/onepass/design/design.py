@@ -68,6 +68,18 @@ class Design(files.Owner):
         """The dtype of every array of the state."""
         return np.dtype(self.params["dtype"])
 
+    @property
+    def reg(self) -> float:
+        """Regularization in units of ||x||^2."""
+        return self.params["reg"]
+
+    def refined(self, times: int) -> "Design":
+        """Return the design of a sketch without rows that was refined `times` times (`contract.refine`).
+
+        Raises TypeError for a design that states no `loss_share`.
+        """
+        raise TypeError(f"{type(self).__name__} cannot be a block of DyadicSketches: it states no share of lost mass")
+
     def _rows(self, name: str, rows: Any, dims: tuple[int, ...] = (1, 2)) -> np.ndarray:
         out = check.array(name, rows, self.dtype, dims, self.dim)
         return check.finite_rows(name, out.reshape(-1, self.dim))

@@ -29,9 +29,19 @@ def rebuild(whole: Subspace, spectrum: np.ndarray, block: FrequentDirectionsStat
 
     `spectrum` holds the frozen eigenvalues, and `shed` the total cut of the frozen blocks.
     """
-    ridge, frozen = ridge_of(block.settings, shed + block.sums.shed), spectrum.size
-    capacity = min(frozen + block.space.basis.shape[0], whole.basis.shape[1])
-    fresh = init_subspace_like(whole.basis, capacity, ridge)
+    ridge = ridge_of(block.settings, shed + block.sums.shed)
+    return add_rows_to_frozen(whole, spectrum, sketch_rows(block), ridge, block.space.basis.shape[0])
+
+
+@compiled
+def add_rows_to_frozen(whole: Subspace, spectrum: np.ndarray, rows: np.ndarray, ridge: float, room: int) -> Subspace:
+    """Return the common subspace of the frozen eigenvectors, with the given ridge, and of more rows.
+
+    `whole` has the frozen eigenvectors as its first directions, and `spectrum` holds their eigenvalues. There is room
+    for `room` further directions.
+    """
+    frozen = spectrum.size
+    fresh = init_subspace_like(whole.basis, min(frozen + room, whole.basis.shape[1]), ridge)
     fill(fresh.basis[:frozen], whole.basis[:frozen])
     log_det = fresh.log_det
     for i in range(frozen):
@@ -39,7 +49,6 @@ def rebuild(whole: Subspace, spectrum: np.ndarray, block: FrequentDirectionsStat
     for i in range(frozen):
         log_det += np.log1p(spectrum[i] / ridge)
     whole = Subspace(basis=fresh.basis, root=fresh.root, used=frozen, ridge=ridge, log_det=log_det, left=0.0)
-    rows = sketch_rows(block)
     for i in range(rows.shape[0]):
         whole, _ = extend(whole, rows[i])
     return whole

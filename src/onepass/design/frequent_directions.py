@@ -60,7 +60,7 @@ from onepass.design.truncation import (
 from onepass.foundation import check
 from onepass.foundation.cholesky_updates import update_triangle
 from onepass.foundation.generic import compiled
-from onepass.foundation.linalg import dot, eigh, fill, product_rounding, svd
+from onepass.foundation.linalg import dot, eigh, fill, product_rounding, split, svd
 from onepass.foundation.registry import savable
 from onepass.foundation.state import zeros
 
@@ -107,11 +107,17 @@ def truncate_at_size(
     return subtract_eigenvalue(rule, spectrum, sums, place if place > 0 else rule.size, eps)
 
 
+@compiled
+def error_share(rule: FrequentDirectionsRule) -> float:
+    """Return the error of A_hat for each unit that is cut, in the worst direction."""
+    return max(rule.compensation, 1.0 - rule.compensation)
+
+
 @certificate.for_state(FrequentDirectionsRule)
 def certificate_by_shed(rule: FrequentDirectionsRule, sums: Sums, rounded: float) -> float:
     if max(sums.shed, sums.dust) >= UNKNOWN:
         return np.inf
-    return max(rule.compensation, 1.0 - rule.compensation) * sums.shed + sums.dust + rounded
+    return error_share(rule) * sums.shed + sums.dust + rounded
 
 
 @ridge_after.for_state(FrequentDirectionsRule)
@@ -289,6 +295,41 @@ def append(state: FrequentDirectionsState, row: np.ndarray) -> FrequentDirection
     return receive(state, row, True)
 
 
+@contract.loss_share.for_state(FrequentDirectionsState)
+def loss_share(state: FrequentDirectionsState) -> float:
+    return error_share(state.settings) / state.settings.size
+
+
+@contract.loss_after.for_state(FrequentDirectionsState)
+def loss_after(state: FrequentDirectionsState, row: np.ndarray, mass: float) -> float:
+    """Return the error after one more row: that of the cuts so far, and of the cut that the row would cause."""
+    space, rule, sums = state.space, state.settings, state.sums
+    used, full = space.used, max(2 * rule.size, space.basis.shape[0])
+    if used + 1 >= full:
+        coordinates, _, length = split(space.basis[:used], row)
+        if length > 0.0:
+            whole = np.zeros((used + 1, used + 1))
+            fill(whole[:used, :used], state.triangle[:used, :used])
+            for j in range(used):
+                whole[used, j] = coordinates[j]
+            whole[used, used] = length
+            values = np.maximum(eigh(dot(whole.T, whole))[0][::-1], 0.0)
+            _, _, sums = truncate(rule, values, space.ridge, sums, row.size, 0.0, eps_of(state))
+    return error_share(rule) * sums.shed
+
+
+@contract.sketch_size.for_state(FrequentDirectionsState)
+def sketch_size(state: FrequentDirectionsState) -> int:
+    return state.settings.size
+
+
+@contract.refine.for_state(FrequentDirectionsState)
+def refine(state: FrequentDirectionsState) -> FrequentDirectionsState:
+    """Return a sketch without rows, of twice the size."""
+    rule = state.settings
+    return init_sketch_like(state.space.basis, 2 * rule.size, rule.reg, rule.compensation)
+
+
 @contract.error_bound.for_state(FrequentDirectionsState)
 def error_bound(state: FrequentDirectionsState) -> float:
     eps, mass = eps_of(state), state.sums.mass
@@ -409,6 +450,21 @@ class FrequentDirections(Design):
         """
         size = self.params["size"]
         return Truncation(rule=self.abstract_state.settings, hold=min(2 * size - 1, self.dim), limit=2 * size)
+
+    def refined(self, times: int) -> "FrequentDirections":
+        """Return the design of a block that was refined `times` times, of size * 2^times directions.
+
+        Parameters
+        ----------
+        times : int
+            Number of refinements, at least 0.
+
+        Returns
+        -------
+        FrequentDirections
+            A design without rows.
+        """
+        return FrequentDirections(**{**self.params, "size": self.params["size"] << times})
 
     def consistent(self, state: FrequentDirectionsState) -> bool:
         """Return True if settings, counters and shapes of a loaded state fit together.

@@ -10,7 +10,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onepass.design import contract
-from onepass.design.subspace import Subspace, extend, init_subspace, is_valid_subspace, matrix_in, spectrum_in
+from onepass.design.subspace import (
+    Subspace,
+    extend,
+    init_subspace,
+    init_subspace_like,
+    is_valid_subspace,
+    matrix_in,
+    spectrum_in,
+)
 from onepass.design.subspace_members import register_subspace_members
 from onepass.design.truncation import (
     Sums,
@@ -18,7 +26,10 @@ from onepass.design.truncation import (
     add_mass,
     add_sums,
     certificate,
+    init_sums,
     is_valid_sums,
+    loss_share,
+    refine,
     saturating_add,
     truncate_space,
 )
@@ -97,3 +108,24 @@ def merge(state: SketchState, other: SketchState) -> SketchState:
     both = add_sums(state.sums, other.sums)
     sums = Sums(mass=mass, shed=both.shed, weighted=both.weighted, dust=saturating_add(both.dust, other.space.left))
     return SketchState(space=state.space, sums=sums, settings=state.settings)
+
+
+@contract.loss_share.for_state(SketchState)
+def loss_share_of_rule(state: SketchState) -> float:
+    return loss_share(state.settings.rule)
+
+
+@contract.sketch_size.for_state(SketchState)
+def sketch_size(state: SketchState) -> int:
+    return state.settings.limit
+
+
+@contract.refine.for_state(SketchState)
+def refine_sketch(state: SketchState) -> SketchState:
+    """Return a sketch without rows that holds twice as many directions, under the refined rule."""
+    basis, reg, limit = state.space.basis, state.settings.reg, 2 * state.settings.limit
+    return SketchState(
+        space=init_subspace_like(basis, min(limit, basis.shape[1]), reg),
+        sums=init_sums(),
+        settings=SketchSettings(rule=refine(state.settings.rule), limit=limit, reg=reg),
+    )

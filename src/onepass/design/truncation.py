@@ -140,6 +140,18 @@ def ridge_after(rule: Any, ridge: float, sums: Sums) -> float:
     return ridge
 
 
+@partial(generic, default=True)
+def loss_share(rule: Any) -> float:
+    """Return xi with certificate <= xi * mass for all rows, up to rounding. By default infinite: nothing is stated."""
+    return np.inf
+
+
+@generic
+def refine(rule: Any) -> Any:
+    """Return the rule of a sketch of twice the size, with at most half the `loss_share`."""
+    raise TypeError(f"refine is not defined for {type(rule).__name__}; register it with refine.for_state(...)")
+
+
 class MergedRule(NamedTuple):
     """Rule for merging two streams whose directions are already held together.
 

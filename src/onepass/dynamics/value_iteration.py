@@ -15,7 +15,7 @@ Abbasi-Yadkori et al. 2011). Here phi has m entries, H is the number of steps of
 the rewards of step h. Rewards are learned in one pass. All transitions are stored, because w_h needs them.
 """
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -25,9 +25,12 @@ from onepass.estimator import contract
 from onepass.estimator.estimator import Estimator
 from onepass.estimator.one_pass_huber import OnePassHuber
 from onepass.estimator.ridge import Ridge
-from onepass.foundation import check
+from onepass.foundation import check, files
+from onepass.foundation import state as states
 from onepass.foundation.check import quote
 from onepass.foundation.deferred_signals import defer_signals
+from onepass.foundation.registry import savable
+from onepass.foundation.rw_lock import reading, writing
 
 DOUBLED = float(np.log(2.0))  # growth of a log det after which the plan is made anew
 KINDS = ("huber", "ridge")
@@ -56,7 +59,31 @@ class StepData(NamedTuple):
     following: list[np.ndarray | None]
 
 
-class OptimisticValueIteration:
+class SavedValues(NamedTuple):
+    """State of `OptimisticValueIteration` in a file, with all n transitions in the order of their steps.
+
+    - rewards: states of the regressions of rewards, one for each step.
+    - gram (H, m, m): Lambda_h.
+    - steps, counts (n,): step of each transition, and the number of actions after it.
+    - rows (n, m), following (sum of counts, m): features.
+    - planned (2, H): log determinants for which the plan was made.
+    - coefficients (H, m), reward_bonus, value_bonus (H, m, m): the plan.
+    """
+
+    rewards: tuple[Any, ...]
+    gram: np.ndarray
+    steps: np.ndarray
+    counts: np.ndarray
+    rows: np.ndarray
+    following: np.ndarray
+    planned: np.ndarray
+    coefficients: np.ndarray
+    reward_bonus: np.ndarray
+    value_bonus: np.ndarray
+
+
+@savable
+class OptimisticValueIteration(files.Owner):
     """Optimistic value iteration (LSVI-UCB) for episodes of fixed length, whose rewards may have heavy tails.
 
     Parameters
@@ -140,12 +167,15 @@ class OptimisticValueIteration:
         for name, value in (("exploration", self.exploration), ("value_exploration", self.value_exploration)):
             if value < 0.0:
                 raise ValueError(f"{name} must be at least 0, got {quote(value)}")
+        self._options = {"epsilon": epsilon, "nu": nu}
         self._estimator = self._make_estimator(epsilon, nu)
         self._rewards = [self._estimator.begin() for _ in range(self.n_steps)]
-        self._gram = self.reg * np.tile(np.eye(self.dim), (self.n_steps, 1, 1))  # Lambda_h
         self._data = [StepData([], []) for _ in range(self.n_steps)]
-        self._planned = self._log_dets()
-        self._plans = self._make_plans()
+        self._plans: list[Plan] = []
+        if not states.is_abstract():
+            self._gram = self.reg * np.tile(np.eye(self.dim), (self.n_steps, 1, 1))  # Lambda_h
+            self._planned = self._log_dets()
+            self._plans = self._make_plans()
 
     def _make_estimator(self, epsilon: Any, nu: Any) -> Estimator:
         design = Exact(dim=self.dim, reg=self.reg)
@@ -155,6 +185,7 @@ class OptimisticValueIteration:
             raise ValueError("epsilon and nu must be left out for ridge regression")
         return Ridge(design)
 
+    @reading
     def decide(self, step: int, phis: Any) -> int:
         """Choose the action of the largest optimistic value, and the first of equal ones. Nothing changes.
 
@@ -175,8 +206,9 @@ class OptimisticValueIteration:
         ValueError
             If the step or a shape does not fit, or a number is not finite.
         """
-        return int(np.argmax(self.values(step, phis)))
+        return int(np.argmax(self._values(step, phis)))
 
+    @reading
     def values(self, step: int, phis: Any) -> np.ndarray:
         """Return the optimistic value Q_h of every action at step h, under the present plan.
 
@@ -197,9 +229,13 @@ class OptimisticValueIteration:
         ValueError
             If the step or a shape does not fit, or a number is not finite.
         """
+        return self._values(step, phis)
+
+    def _values(self, step: Any, phis: Any) -> np.ndarray:
         h = check.integer("step", step, 0, self.n_steps - 1)
         return self._q(h, self._plans[h], self._rows("phis", phis, (2,)))
 
+    @writing
     def learn(self, step: int, phi: Any, reward: float, next_phis: Any = None, nu: float | None = None) -> None:
         """Learn one transition.
 
@@ -236,6 +272,7 @@ class OptimisticValueIteration:
             self._data[h].rows.append(row.copy())
             self._data[h].following.append(following)
 
+    @writing
     def end_episode(self) -> bool:
         """Make the plan again if the determinant of a matrix has doubled since the last one.
 
@@ -251,6 +288,7 @@ class OptimisticValueIteration:
             self._plans, self._planned = self._make_plans(), now
         return True
 
+    @reading
     def reward_parameters(self) -> np.ndarray:
         """Return the estimates theta_h of rewards.
 
@@ -309,6 +347,92 @@ class OptimisticValueIteration:
         if len(found) == 0:
             raise ValueError(f"{name} must have at least one action")
         return found
+
+    @property
+    def has_learned(self) -> bool:
+        """True: an agent is written as a whole if it is an argument of another object that is saved."""
+        return True
+
+    def params(self) -> dict[str, Any]:
+        """Return the arguments of the constructor.
+
+        Returns
+        -------
+        dict
+            The arguments by name.
+        """
+        return {
+            "n_steps": self.n_steps,
+            "dim": self.dim,
+            "estimator": self.kind,
+            **self._options,
+            "reward_bound": self.reward_bound,
+            "exploration": self.exploration,
+            "value_exploration": self.value_exploration,
+            "reg": self.reg,
+        }
+
+    def contents(self) -> files.Contents:
+        nothing = np.zeros((0, self.dim))
+        rows = [row for data in self._data for row in data.rows]
+        following = [nothing if phis is None else phis for data in self._data for phis in data.following]
+        state = SavedValues(
+            rewards=tuple(self._rewards),
+            gram=self._gram,
+            steps=np.repeat(np.arange(self.n_steps), [len(data.rows) for data in self._data]),
+            counts=np.array([len(phis) for phis in following], np.int64),
+            rows=np.stack(rows) if rows else nothing,
+            following=np.concatenate(following) if following else nothing,
+            planned=self._planned,
+            coefficients=np.stack([plan.coefficients for plan in self._plans]),
+            reward_bonus=np.stack([plan.reward_bonus for plan in self._plans]),
+            value_bonus=np.stack([plan.value_bonus for plan in self._plans]),
+        )
+        return files.Contents(self.params(), {}, state)
+
+    @classmethod
+    def from_contents(cls, params: dict[str, Any], extra: dict[str, Any], held: files.StateSource) -> Self:
+        """Rebuild the agent from its saved parameters and state; raise ValueError if they disagree."""
+        if not check.integer("n_steps", params["n_steps"], 1) <= len(held.arrays):
+            raise ValueError(f"n_steps must be the number of saved regressions, got {quote(params['n_steps'])}")
+        agent = cls(**params)
+        steps, m, counts = agent.n_steps, agent.dim, states.zeros(0, dtype=np.int64)
+        square, empty = states.zeros(steps, m, m), states.zeros(0, m)
+        template = SavedValues(
+            rewards=tuple(agent._rewards),
+            gram=square,
+            steps=counts,
+            counts=counts,
+            rows=empty,
+            following=empty,
+            planned=states.zeros(2, steps),
+            coefficients=states.zeros(steps, m),
+            reward_bonus=square,
+            value_bonus=square,
+        )
+        saved = held.take(template, agent._is_consistent)
+        agent._rewards, agent._gram, agent._planned = list(saved.rewards), saved.gram, saved.planned
+        agent._plans = [Plan(*parts) for parts in zip(saved.coefficients, saved.reward_bonus, saved.value_bonus)]
+        ends = np.cumsum(saved.counts)
+        for h, row, count, end in zip(saved.steps.tolist(), saved.rows, saved.counts.tolist(), ends.tolist()):
+            agent._data[h].rows.append(row)
+            agent._data[h].following.append(saved.following[end - count : end] if count else None)
+        return agent
+
+    def _is_consistent(self, saved: SavedValues) -> bool:
+        """Return True if shapes and counters of a saved state are those of this agent."""
+        n, steps, m = len(saved.rows), self.n_steps, self.dim
+        square = (steps, m, m)
+        return (
+            saved.gram.shape == saved.reward_bonus.shape == saved.value_bonus.shape == square
+            and (saved.planned.shape, saved.coefficients.shape) == ((2, steps), (steps, m))
+            and saved.rows.shape == (n, m)
+            and saved.steps.shape == saved.counts.shape == (n,)
+            and bool(((saved.steps >= 0) & (saved.steps < steps)).all())
+            and bool((saved.counts >= 0).all())
+            and saved.following.shape == (int(saved.counts.sum()), m)
+            and all(self._estimator.consistent(state) for state in saved.rewards)
+        )
 
     def __repr__(self) -> str:
         return (

@@ -326,7 +326,7 @@ class OnePassGLM(Estimator):
             check_radius_conditions(self.family)
             bound = theory.parameter_bound
             eta, least = 1.0 + concordance(self.family) * theory.row_bound * bound, least_reg(self.family, theory)
-            if not self.design.params["reg"] > least:
+            if not self.design.reg > least:
                 raise ValueError(
                     f"design must have a reg above {least:g} beside theory={quote(theory)}, got {quote(self.design)}"
                 )
@@ -337,7 +337,7 @@ class OnePassGLM(Estimator):
             bound=bound,
             implicit=int(solves),
             clip=np.inf if clip is None else check.positive("clip", clip),
-            reg=float(self.design.params["reg"]),
+            reg=float(self.design.reg),
         )
         self.options: dict[str, Any] = {"family": family_argument(self.family), **given, "theory": theory}
 

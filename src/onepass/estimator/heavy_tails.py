@@ -44,6 +44,7 @@ class Tail(NamedTuple):
     - delta: probability of failure in tau_0; 0 means 1 / (8T).
     - reg: regularization of the design.
     - step: the factor a, which divides the weight of a row.
+    - sigma_min: smallest noise scale; 0 means 1 / sqrt(T).
     """
 
     epsilon: float
@@ -53,6 +54,7 @@ class Tail(NamedTuple):
     delta: float
     reg: float
     step: float
+    sigma_min: float
 
 
 class Practice(NamedTuple):
@@ -90,8 +92,8 @@ class Truncation(NamedTuple):
 class Scales(NamedTuple):
     """Scales of round t that thresholds and radii use.
 
-    `horizon` is T, `growth` is t^p, `tau` is tau_0, `logarithm` is log(2 T^2 / delta), and `kappa` is defined at the
-    top of this module.
+    `horizon` is T, `growth` is t^p, `tau` is tau_0, `logarithm` is log(2 T^2 / delta), and `kappa` and `sigma_min` are
+    defined at the top of this module.
     """
 
     horizon: float
@@ -99,6 +101,7 @@ class Scales(NamedTuple):
     tau: float
     logarithm: float
     kappa: float
+    sigma_min: float
 
 
 @compiled
@@ -116,16 +119,18 @@ def horizon_and_delta(tail: Tail, t: int) -> tuple[float, float]:
 
 @compiled
 def scales(tail: Tail, t: int, dim: int) -> Scales:
-    """Return the scales of round t >= 1, with sigma_min = 1 / sqrt(T).
+    """Return the scales of round t >= 1.
 
     The growth t^p of round 0 is 1, where Wang et al. have 0.
     """
     horizon, delta = horizon_and_delta(tail, t)
     p, logarithm = power(tail.epsilon), np.log(2.0 * horizon * horizon / delta)
-    spread = tail.row_bound * horizon
+    sigma_min = tail.sigma_min if tail.sigma_min > 0.0 else 1.0 / np.sqrt(horizon)
+    spread = tail.row_bound * np.sqrt(horizon) / sigma_min
     kappa = dim * np.log1p(spread * spread / (tail.reg * tail.step * dim))
     tau = np.sqrt(2.0 * kappa) * np.log(3.0 * horizon) ** p / logarithm ** (1.0 / (1.0 + tail.epsilon))
-    return Scales(horizon=horizon, growth=float(max(t, 1)) ** p, tau=tau, logarithm=logarithm, kappa=kappa)
+    growth = float(max(t, 1)) ** p
+    return Scales(horizon=horizon, growth=growth, tau=tau, logarithm=logarithm, kappa=kappa, sigma_min=sigma_min)
 
 
 @compiled
@@ -139,6 +144,7 @@ def with_bounds(tail: Tail, parameter_bound: float, row_bound: float, delta: flo
         delta=delta,
         reg=tail.reg,
         step=tail.step,
+        sigma_min=tail.sigma_min,
     )
 
 
@@ -166,13 +172,13 @@ def normalize_row(
     has one, else the constant nu, else the running estimate. Then rho = max(own scale / nu, sigma_min, least), with 1
     in place of the ratio for a row without its own scale. A common reward is not clipped.
     """
-    shortest, nu = 1.0 / np.sqrt(s.horizon), noise_level(known)
+    nu = noise_level(known)
     if practice.radius < 0.0:
-        rho = max(noise.next if noise.next > 0.0 else nu, shortest, least)
+        rho = max(noise.next if noise.next > 0.0 else nu, s.sigma_min, least)
         sigma = rho
     else:
         share = noise.next / nu if noise.next > 0.0 and nu > 0.0 else 1.0
-        rho = max(share, shortest, least)
+        rho = max(share, s.sigma_min, least)
         sigma = noise.next if noise.next > 0.0 else noise.nu if noise.nu > 0.0 else outlier_scale(known)
         sigma *= rho / share
     w = width / (rho * np.sqrt(tail.step))
@@ -190,12 +196,14 @@ def make_tail(
     parameter_bound: Any,
     theory: Theory | None,
     deltas: int = 1,
+    sigma_min: Any = None,
 ) -> Tail:
     """Return the checked constants of an estimator for heavy-tailed noise.
 
     `deltas` is how many failure probabilities the estimator's theorem spends. A `parameter_bound` of None means no
-    ball, a `horizon` of None any number of rows. Raises ValueError if epsilon is outside (0, 1], the horizon below 1 or
-    the ball empty, or if a ball is given although `theory` has its own.
+    ball, a `horizon` of None any number of rows, a `sigma_min` of None 1 / sqrt(T). Raises ValueError if epsilon is
+    outside (0, 1], the horizon below 1, `sigma_min` not above 0 or the ball empty, or if a ball is given although
+    `theory` has its own.
     """
     epsilon = check.positive("epsilon", epsilon, "moments of order 1 + epsilon are finite, epsilon in (0, 1]")
     if epsilon > 1.0:
@@ -217,8 +225,9 @@ def make_tail(
         parameter_bound=bound,
         row_bound=row_bound,
         delta=delta,
-        reg=design.params["reg"],
+        reg=design.reg,
         step=step,
+        sigma_min=0.0 if sigma_min is None else check.positive("sigma_min", sigma_min),
     )
 
 
@@ -227,9 +236,13 @@ def make_practice(radius: Any, clip: Any, floor: Any, theory: Theory | None) -> 
 
     Raises ValueError for a radius or floor below 0, or a clip that is not positive.
 
-    None selects the default, which depends on the presence of a theory: with one, clip = 1 and floor = 0.
+    None selects the default, which depends on the presence of a theory: with one, clip = 1 and floor = 0. An infinite
+    clip never clips.
     """
-    clip = (CLIP if theory is None else 1.0) if clip is None else check.positive("clip", clip)
+    if clip is None:
+        clip = CLIP if theory is None else 1.0
+    elif clip != np.inf:
+        clip = check.positive("clip", clip)
     floor = (FLOOR if theory is None else 0.0) if floor is None else check.real("floor", floor)
     radius = check.real("radius", radius)
     for name, value in (("radius", radius), ("floor", floor)):

@@ -276,13 +276,17 @@ class OnePassHuber(Estimator):
         radius beta. A number above 0 replaces beta in this bound. 0.0 drops the bound, which would also reduce the
         weight of clean early rows.
     clip : float, optional
-        Factor, above 0, of the threshold tau. Defaults to 0.02, and to 1.0 if `theory` is given.
+        Factor, above 0, of the threshold tau. An infinite one never clips. Defaults to 0.02, and to 1.0 if `theory` is
+        given.
     floor : float, optional
         Least value of the threshold, at least 0, in standard deviations of a predicted reward. Defaults to 3.0, because
         Gaussian noise hardly ever exceeds it. Defaults to 0.0 if `theory` is given.
     step : float, optional
         The weight of a row is divided by this number a, above 0. Defaults to 1.0: without clipping this is ridge
         regression, and it was better in measurements. Defaults to 4.0, as in the paper, if `theory` is given.
+    sigma_min : float, optional
+        Smallest noise scale of a row in Wang et al.'s algorithm 1, above 0, in units of rewards, and in practice of nu.
+        Defaults to 1 / sqrt(T), the choice of their theorem 1.
     parameter_bound : float, optional
         The estimate is kept in the ball ||theta|| <= S, with this number S above 0. By default there is no ball.
         `theory` has a bound of its own.
@@ -300,7 +304,8 @@ class OnePassHuber(Estimator):
     -----
     A bandit multiplies its exploration by nu, so rewards in other units give the same decisions. The confidence radius
     is proved if `horizon` and `nu` are given, `clip` is 1, `floor` is 0, `step` is 4 and the design is exact. A row
-    takes a constant number of operations of the design.
+    takes a constant number of operations of the design. With an infinite `clip`, step 2 and nu 1 it is
+    the estimator of Wang et al. for sub-Gaussian noise (section 4.1).
     """
 
     takes_nu = True
@@ -316,12 +321,13 @@ class OnePassHuber(Estimator):
         clip: float | None = None,
         floor: float | None = None,
         step: float | None = None,
+        sigma_min: float | None = None,
         parameter_bound: float | None = None,
         theory: Theory | None = None,
     ) -> None:
         self.design: Design = check_design(design)
         a = (4.0 if theory is not None else STEP) if step is None else check.positive("step", step)
-        self._tail = make_tail(self.design, epsilon, horizon, a, parameter_bound, theory, DELTAS)
+        self._tail = make_tail(self.design, epsilon, horizon, a, parameter_bound, theory, DELTAS, sigma_min)
         self.has_radius: bool = theory is not None
         self._noise, self._practice = make_noise(nu), make_practice(radius, clip, floor, theory)
         self._settings = Clipping(tail=self._tail, practice=self._practice)
@@ -333,6 +339,7 @@ class OnePassHuber(Estimator):
             "clip": clip,
             "floor": floor,
             "step": step,
+            "sigma_min": sigma_min,
             "parameter_bound": parameter_bound,
             "theory": theory,
         }

@@ -212,7 +212,7 @@ class OnlineNewton(Estimator):
 
     def begin(self) -> OnlineNewtonState:
         (design, theta), known = init_design_and_theta(self.design), Energy(gained=0.0, rise=0.0, lift=0.0)
-        reg = float(self.design.params["reg"])
+        reg = float(self.design.reg)
         if self.design.has_learned and not states.is_abstract():
             space = contract.prior(design).space
             reg, known = space.ridge, known._replace(gained=space.log_det - self.design.dim * np.log(space.ridge))

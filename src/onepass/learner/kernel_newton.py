@@ -508,7 +508,7 @@ class KernelNewton(Learner):
             for place, part in split_rows(rows, self.columns(self.dim)):
                 yield place, transform_rows(newton, self._dense(part))
 
-        reg = p["reg"] if p["design"] is None else p["design"].params["reg"]
+        reg = p["reg"] if p["design"] is None else p["design"].reg
         weights = np.ones(len(targets)) if weights is None else weights
         found = refine_weights(newton, blocks, self._signs(targets), weights, before, reg or REG, reg is None, steps)
         if found is None:

@@ -192,11 +192,7 @@ class MulticlassNewton(KernelNewton):
 
     def _wrap_state(self, newton: Any) -> MulticlassNewtonState:
         classes, p = self.params["classes"], self.params
-        reg = (
-            (p["reg"] or REG) * self.penalty_shares(zeros(0), zeros(0))[0]
-            if p["design"] is None
-            else p["design"].params["reg"]
-        )
+        reg = (p["reg"] or REG) * self.penalty_shares(zeros(0), zeros(0))[0] if p["design"] is None else p["design"].reg
         return MulticlassNewtonState(
             newton=newton._replace(w=zeros(classes, newton.phi.size), last_target=NO_CLASS),
             votes=zeros(classes),

@@ -13,5 +13,5 @@ def sketch_loss(estimator: Any, design: Any) -> tuple[float, float] | None:
     """
     if not isinstance(estimator, Ridge):
         return None
-    reg = float(estimator.design.params["reg"])
+    reg = float(estimator.design.reg)
     return relative_loss(design, reg), reg

@@ -52,6 +52,7 @@ def HvtUCB(
     clip: float | None = None,
     floor: float | None = None,
     step: float | None = None,
+    sigma_min: float | None = None,
     parameter_bound: float | None = None,
     model: str = "shared",
     seed: int = 0,
@@ -87,14 +88,17 @@ def HvtUCB(
         A number is multiplied by nu, the size of the noise: score = mean + exploration * nu * width. `Theory` takes the
         multiplier, threshold, step and ball of the paper's theorem.
     clip : float, default None
-        Factor, above 0, of the paper's threshold for prediction errors. Larger errors are clipped. None means 0.02, or
-        1 with `Theory`.
+        Factor, above 0, of the paper's threshold for prediction errors. Larger errors are clipped; an infinite factor
+        never clips. None means 0.02, or 1 with `Theory`.
     floor : float, default None
         Least value of the threshold, at least 0, in standard deviations of a predicted reward. None means 3, or 0 with
         `Theory`.
     step : float, default None
         The weight of a row is divided by this number, above 0. None means 1, which is ridge regression as long as
         nothing is clipped. With `Theory` None means 4.
+    sigma_min : float, default None
+        Smallest noise scale of a row in the paper's algorithm 1, above 0. None means 1 / sqrt(horizon), as in its
+        theorem 1.
     parameter_bound : float, default None
         The estimate is kept in the ball ||theta|| <= parameter_bound; above 0. By default there is no ball. It must be
         None if `exploration` is a `Theory`, which has its own bound.
@@ -130,7 +134,8 @@ def HvtUCB(
 
     def estimate(design: Design) -> Estimator:
         tail: dict[str, Any] = {"epsilon": epsilon, "nu": nu, "horizon": horizon, "parameter_bound": parameter_bound}
-        return OnePassHuber(design, clip=clip, floor=floor, step=step, **tail, **_theory_option(exploration))
+        scales = {"clip": clip, "floor": floor, "step": step, "sigma_min": sigma_min}
+        return OnePassHuber(design, **scales, **tail, **_theory_option(exploration))
 
     make = design_factory(design, reg, dtype)
     if design is None and reg is None and isinstance(exploration, Theory):

@@ -10,6 +10,8 @@ from onepass.lab.definition import CHECKPOINTS, Trial
 from onepass.lab.figure import Figure
 from onepass.lab.policy import Policy
 
+GAUSSIAN = "Gaussian"
+
 
 def noises(scale: float) -> Mapping[str, Noise]:
     """Return the three kinds of noise by name.
@@ -27,7 +29,7 @@ def noises(scale: float) -> Mapping[str, Noise]:
     return {
         "Student t, 2.1 degrees of freedom": StudentT(2.1, scale),
         "Student t, 1.5 degrees of freedom": StudentT(1.5, scale),
-        "Gaussian": Gaussian(scale),
+        GAUSSIAN: Gaussian(scale),
     }
 
 
@@ -65,6 +67,8 @@ class DynamicsStudy:
         Parameters that `tune` searches. The default is empty.
     timed : bool, default False
         True if seconds are the result.
+    noise : str, default ""
+        Name of the only kind of noise. An empty string means all kinds.
     """
 
     name: str
@@ -77,6 +81,12 @@ class DynamicsStudy:
     scale: float = 1.0
     grid: Mapping[str, Sequence[float]] = field(default_factory=dict)
     timed: bool = False
+    noise: str = ""
+
+    @property
+    def noises(self) -> Mapping[str, Noise]:
+        """Kinds of noise by name."""
+        return {name: noise for name, noise in noises(self.scale).items() if self.noise in ("", name)}
 
     def trial(self, policies: Sequence[Policy], seed: int) -> Trial:
         return DynamicsTrial(self, policies, seed)
@@ -94,7 +104,7 @@ class DynamicsTrial:
     def __init__(self, study: DynamicsStudy, policies: Sequence[Policy], seed: int) -> None:
         self.runs: list[tuple[dict[str, Any], Run]] = [
             ({**policy.columns(), "noise": name, "seed": seed}, study.start(policy, noise, seed))
-            for name, noise in noises(study.scale).items()
+            for name, noise in study.noises.items()
             for policy in policies
         ]
         self.points: list[list[dict[str, Any]]] = [[] for _ in self.runs]

@@ -1,6 +1,6 @@
 """Named studies of worlds with a state."""
 
 from onepass.lab.definition import Study
-from onepass.lab.dynamics import control, decision_processes
+from onepass.lab.dynamics import control, decision_processes, sphere
 
-SUITES: tuple[Study, ...] = (control.SUITE, *decision_processes.SUITES)
+SUITES: tuple[Study, ...] = (control.SUITE, *decision_processes.SUITES, sphere.SUITE)

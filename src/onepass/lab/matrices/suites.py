@@ -6,6 +6,8 @@ from itertools import product
 
 import numpy as np
 
+from onepass import FrequentDirections
+from onepass.design import DyadicSketches
 from onepass.lab.bandits.environments import dataset_rows, gaussian_rows
 from onepass.lab.datasets import load
 from onepass.lab.definition import Study
@@ -26,11 +28,20 @@ def _cifar_rows(seed: int, rounds: int) -> np.ndarray:
     return dataset_rows(load("cifar-10"), seed, rounds)
 
 
+def dyadic_sketches(*, dim: int, size: int, error: float, compensation: float, reg: float) -> DyadicSketches:
+    return DyadicSketches(FrequentDirections(dim=dim, size=size, reg=reg, compensation=compensation), error=error)
+
+
 def _approximation_designs() -> tuple[Policy, ...]:
-    dyadic = {"reg": 1.0, "size": 16, "base": "fd"}
+    dyadic, errors = {"reg": 1.0, "size": 16}, (5.0, 10.0, 20.0)
     return (
         Policy("FD size=50", "FrequentDirections", {"reg": 1.0, "size": 50}),
-        *(Policy(f"DBS error={error:g}", "Dyadic", {**dyadic, "error": error}) for error in (5.0, 10.0, 20.0)),
+        *(Policy(f"DBS error={error:g}", "Dyadic", {**dyadic, "error": error}) for error in errors),
+        *(
+            Policy(f"{name} error={error:g}", dyadic_sketches, {**dyadic, "error": error, "compensation": compensation})
+            for name, compensation in (("own error, FD", 0.0), ("own error, half", 0.5))
+            for error in errors
+        ),
     )
 
 

@@ -533,7 +533,7 @@ class ArmModels(Model):
         estimator = self.estimator.arms
         if not isinstance(estimator, Ridge):
             return None
-        return self._learned.store.relative_loss(), float(estimator.design.params["reg"])
+        return self._learned.store.relative_loss(), float(estimator.design.reg)
 
     @reading
     def memory_usage(self) -> int:

@@ -1,0 +1,383 @@
+"""Dyadic blocks over any sketch that states its share of lost mass (Wen, Yin et al. algorithm 1, theorem 1).
+
+A sketch states xi if ||A - A_hat||_2 <= xi * mass for all rows, where mass is the sum of their squared norms
+(`contract.loss_share`). Blocks have the shares xi, xi / 2, xi / 4, ...; only the last is active. Block i, counted from
+0, takes a row while its own error stays within its budget:
+
+    loss_after(block, row) <= error / 2^i     so     ||A - A_hat||_2 <= sum over blocks of error / 2^i <= 2 error
+
+With A_i the matrix of block i, the whole is A_hat = reg I + sum of (A_i - reg I) (Wen, Yin et al. lemma 3).
+
+By default `loss_after` is xi times the mass including the row. With this, Frequent Directions of size l (xi = 1 / l)
+take rows while mass < error * l, which is Wen, Yin et al.'s rule. A sketch that knows its error more exactly registers
+`loss_after` itself. Frequent Directions compute the cut that the row would cause. Then a block whose rank stays below
+its buffer never ends, and blocks end later. Wen, Yin et al. leave such a rule as an open question (section 6). It keeps
+the bound 2 error, because only the budgets enter the proof.
+
+If a row does not fit, the block is frozen and a refined one begins. Rows are added exactly once frozen blocks, a new
+one and one of twice its size would keep more than dim directions together. For Frequent Directions this is after
+floor(log2(dim / size + 1)) - 1 blocks, as in Wen, Yin et al.
+
+A frozen block is held by its eigenvectors, together with earlier ones. If the active block took a row without loss, the
+common inverse takes the row too; otherwise it is computed again from the active block's spectrum. A row costs the row
+of the sketch and O(dim n) for the n directions held, or O(dim n l) if the inverse is computed again.
+
+`Dyadic` is the faster special form for Frequent Directions; it also merges, and knows confidence radii.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from onepass.design import contract
+from onepass.design.decay import scale_space
+from onepass.design.design import Design
+from onepass.design.dyadic_blocks import add_rows_to_frozen, join_blocks, rows_above_ridge, with_room
+from onepass.design.subspace import (
+    Subspace,
+    extend,
+    init_subspace,
+    inverse_gram_in,
+    inverse_quadratic_in,
+    is_valid_subspace,
+    matrix_in,
+    root_in,
+    solve_in,
+    spectrum_in,
+)
+from onepass.design.truncation import Sums, add_mass, add_sums, is_valid_sums, scale_sums
+from onepass.foundation import check
+from onepass.foundation.check import quote
+from onepass.foundation.generic import compiled
+from onepass.foundation.linalg import dot, inverse_root_error
+from onepass.foundation.registry import savable
+from onepass.foundation.state import zeros
+
+BLOCKS, EXACT = 0, 1
+
+
+class DyadicSketchesSettings(NamedTuple):
+    """Settings: `error` is half of the error bound, `reg` the regularization."""
+
+    error: float
+    reg: float
+
+
+class DyadicSketchesState(NamedTuple):
+    """State of dyadic blocks over a sketch.
+
+    - active: the sketch that takes rows.
+    - whole: inverse of all blocks together. Its first len(spectrum) directions are those of the frozen blocks. Not used
+      before a block is frozen.
+    - spectrum (n,): eigenvalues of the sum of the frozen blocks' matrices, less their ridges.
+    - phase: 1 once rows are added to `whole` exactly.
+    - frozen, held: number of frozen blocks, and of the directions that they keep together.
+    - mass: sum of squared norms of the active block's rows.
+    - lost, raised: error of the frozen blocks, and how much they have raised the ridge.
+    - sums: mass of all rows, and truncation totals of the frozen blocks.
+    """
+
+    active: Any
+    whole: Subspace
+    spectrum: np.ndarray
+    phase: int
+    frozen: int
+    held: int
+    mass: float
+    lost: float
+    raised: float
+    sums: Sums
+    settings: DyadicSketchesSettings
+
+
+@compiled
+def is_full(held: int, size: int, dim: int) -> bool:
+    """Return True if no further block of `size` directions may begin, beside `held` directions of frozen ones."""
+    return held + 3 * size > dim
+
+
+@compiled
+def budget(state: DyadicSketchesState) -> float:
+    """Return error / 2^i, the largest error of the active block i."""
+    return state.settings.error / 2.0**state.frozen
+
+
+@compiled
+def rows_of_active(active: Any) -> tuple[np.ndarray, float]:
+    """Return rows whose Gram matrix is the active block's matrix less its ridge, and the ridge."""
+    values, vectors, ridge = contract.spectrum(active)
+    return rows_above_ridge(values, vectors, ridge), ridge
+
+
+@compiled
+def join_active(whole: Subspace, spectrum: np.ndarray, active: Any, raised: float) -> Subspace:
+    """Return the common inverse of the frozen blocks, whose ridges are raised by `raised`, and the active one."""
+    rows, ridge = rows_of_active(active)
+    return add_rows_to_frozen(whole, spectrum, rows, ridge + raised, rows.shape[0])
+
+
+@compiled
+def freeze(state: DyadicSketchesState) -> DyadicSketchesState:
+    """Add the active block to the frozen ones, and begin a refined block, or the exact phase."""
+    reg, (rows, ridge) = state.settings.reg, rows_of_active(state.active)
+    raised = state.raised + (ridge - reg)
+    whole, spectrum = join_blocks(state.whole, state.spectrum, rows, reg + raised)
+    following = contract.refine(state.active)
+    held = state.held + contract.sketch_size(state.active)
+    full = is_full(held, contract.sketch_size(following), whole.basis.shape[1])
+    return DyadicSketchesState(
+        active=following,
+        whole=whole,
+        spectrum=spectrum,
+        phase=EXACT if full else BLOCKS,
+        frozen=state.frozen + 1,
+        held=held,
+        mass=0.0,
+        lost=state.lost + contract.error_bound(state.active) + state.whole.left,
+        raised=raised,
+        sums=add_sums(state.sums, add_mass(contract.sums(state.active), -contract.sums(state.active).mass)),
+        settings=state.settings,
+    )
+
+
+@compiled
+def with_block(
+    state: DyadicSketchesState, active: Any, whole: Subspace, mass: float, sums: Sums
+) -> DyadicSketchesState:
+    """Return the state with another active block, common inverse, mass of the block, and totals."""
+    return DyadicSketchesState(
+        active=active,
+        whole=whole,
+        spectrum=state.spectrum,
+        phase=state.phase,
+        frozen=state.frozen,
+        held=state.held,
+        mass=mass,
+        lost=state.lost,
+        raised=state.raised,
+        sums=sums,
+        settings=state.settings,
+    )
+
+
+@contract.append.for_state(DyadicSketchesState)
+def append(state: DyadicSketchesState, row: np.ndarray) -> DyadicSketchesState:
+    squared_norm = float(dot(row, row))
+    while state.phase == BLOCKS and contract.loss_after(state.active, row, state.mass + squared_norm) > budget(state):
+        state = freeze(state)
+    sums = add_mass(state.sums, squared_norm)
+    if state.phase == EXACT:
+        whole, _ = extend(with_room(state.whole), row)
+        return with_block(state, state.active, whole, 0.0, sums)
+    before, active, whole = contract.sums(state.active), contract.append(state.active, row), state.whole
+    if state.frozen > 0:
+        now = contract.sums(active)
+        if now.mass > before.mass and now.shed == before.shed and now.dust == before.dust:
+            whole, _ = extend(with_room(whole), row)
+        else:
+            whole = join_active(whole, state.spectrum, active, state.raised)
+    return with_block(state, active, whole, state.mass + squared_norm, sums)
+
+
+@compiled
+def is_one_block(state: DyadicSketchesState) -> bool:
+    """Return True while the active block alone represents A."""
+    return state.phase == BLOCKS and state.frozen == 0
+
+
+@contract.solve.for_state(DyadicSketchesState)
+def solve(state: DyadicSketchesState, b: np.ndarray) -> np.ndarray:
+    return contract.solve(state.active, b) if is_one_block(state) else solve_in(state.whole, b)
+
+
+@contract.inverse_quadratic.for_state(DyadicSketchesState)
+def inverse_quadratic(state: DyadicSketchesState, rows: np.ndarray) -> np.ndarray:
+    if is_one_block(state):
+        return contract.inverse_quadratic(state.active, rows)
+    return inverse_quadratic_in(state.whole, rows)
+
+
+@contract.inverse_gram.for_state(DyadicSketchesState)
+def inverse_gram(state: DyadicSketchesState, rows: np.ndarray) -> np.ndarray:
+    return contract.inverse_gram(state.active, rows) if is_one_block(state) else inverse_gram_in(state.whole, rows)
+
+
+@contract.root.for_state(DyadicSketchesState)
+def root(state: DyadicSketchesState, z: np.ndarray) -> np.ndarray:
+    return contract.root(state.active, z) if is_one_block(state) else root_in(state.whole, z)
+
+
+@contract.log_det.for_state(DyadicSketchesState)
+def log_det(state: DyadicSketchesState) -> float:
+    return contract.log_det(state.active) if is_one_block(state) else state.whole.log_det
+
+
+@contract.spectrum.for_state(DyadicSketchesState)
+def spectrum(state: DyadicSketchesState) -> tuple[np.ndarray, np.ndarray, float]:
+    return contract.spectrum(state.active) if is_one_block(state) else spectrum_in(state.whole)
+
+
+@contract.matrix.for_state(DyadicSketchesState)
+def matrix(state: DyadicSketchesState) -> np.ndarray:
+    return contract.matrix(state.active) if is_one_block(state) else matrix_in(state.whole)
+
+
+@contract.error_bound.for_state(DyadicSketchesState)
+def error_bound(state: DyadicSketchesState) -> float:
+    """Return the sum of the blocks' error bounds, with the rounding of the common inverse."""
+    own = contract.error_bound(state.active) if state.phase == BLOCKS else 0.0
+    if is_one_block(state):
+        return own
+    eps = float(np.finfo(state.whole.basis.dtype).eps)
+    return state.lost + own + state.whole.left + inverse_root_error(eps, state.sums.mass, state.settings.reg)
+
+
+@contract.sums.for_state(DyadicSketchesState)
+def sums(state: DyadicSketchesState) -> Sums:
+    """Return the truncation totals of all blocks, with the mass of all rows."""
+    active = contract.sums(state.active)
+    return add_sums(state.sums, add_mass(active, -active.mass))
+
+
+@contract.regularization.for_state(DyadicSketchesState)
+def regularization(state: DyadicSketchesState) -> float:
+    return state.settings.reg
+
+
+@contract.decay.for_state(DyadicSketchesState)
+def decay(state: DyadicSketchesState, factor: float) -> DyadicSketchesState:
+    """Decay all blocks alike: each error, and so the bound of their sum, is multiplied by the factor."""
+    active, values, whole, raised = state.active, factor * state.spectrum, state.whole, factor * state.raised
+    if state.phase == EXACT:
+        whole = scale_space(whole, factor, state.settings.reg)
+    else:
+        active = contract.decay(active, factor)
+        if state.frozen > 0:
+            whole = join_active(whole, values, active, raised)
+    return DyadicSketchesState(
+        active=active,
+        whole=whole,
+        spectrum=values,
+        phase=state.phase,
+        frozen=state.frozen,
+        held=state.held,
+        mass=factor * state.mass,
+        lost=factor * state.lost,
+        raised=raised,
+        sums=scale_sums(state.sums, factor),
+        settings=state.settings,
+    )
+
+
+@savable
+class DyadicSketches(Design):
+    """Dyadic blocks over any sketch that states its share of lost mass: ||A - A_hat|| <= 2 error.
+
+    Parameters
+    ----------
+    sketch : Design
+        Design without rows of the first block: `FrequentDirections`, with any compensation, `RandomProjection`, or a
+        sketch of your own whose rule or state registers `loss_share` and `refine`, and which has a method `refined`.
+    error : float
+        Half of the bound, in units of ||x||^2, above 0.
+
+    Raises
+    ------
+    ValueError
+        If the sketch holds rows or states no share, or `error` is not above 0.
+
+    Notes
+    -----
+    Over `RandomProjection`, each block keeps its bound with probability 1 - delta. Over `FrequentDirections`, a block
+    ends when the cut that a row would cause exceeds the block's budget, so there are at most as many blocks as with
+    `Dyadic`. With compensation 0.5 (Luo et al. 2019), only half of a cut is an error.
+
+    References
+    ----------
+    Wen, Yin et al., algorithm 1 and theorem 1.
+
+    Examples
+    --------
+    >>> import onepass as op
+    >>> from onepass.design import DyadicSketches
+    >>> design = DyadicSketches(op.FrequentDirections(dim=8, size=2, compensation=0.5), error=1.0)
+    >>> design.append([[1.0, 0, 0, 0, 0, 0, 0, 0]] * 100).n_blocks
+    1
+    """
+
+    def __init__(self, sketch: Design, *, error: float) -> None:
+        if not isinstance(sketch, Design) or sketch.has_learned:
+            raise ValueError(f"sketch must be a design without rows, got {quote(sketch)}")
+        if type(sketch).refined is Design.refined:
+            raise ValueError(
+                f"sketch must state its share of lost mass (contract.loss_share, refine, refined), got {quote(sketch)}"
+            )
+        self.params = {"sketch": sketch, "error": check.positive("error", error)}
+
+    @property
+    def sketch(self) -> Design:
+        """Design of the first block, without rows."""
+        return self.params["sketch"]
+
+    @property
+    def dim(self) -> int:
+        """Width d of a row."""
+        return self.sketch.dim
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The dtype of every array of the state."""
+        return self.sketch.dtype
+
+    @property
+    def reg(self) -> float:
+        """Regularization in units of ||x||^2."""
+        return self.sketch.reg
+
+    @property
+    def n_blocks(self) -> int:
+        """Number of blocks so far, with the active one; there is no active block while rows are added exactly."""
+        return self.state.frozen + (1 if self.state.phase == BLOCKS else 0)
+
+    def begin(self) -> DyadicSketchesState:
+        active = self.sketch.begin()
+        full = is_full(0, int(contract.sketch_size(active)), self.dim)
+        return DyadicSketchesState(
+            active=active,
+            whole=init_subspace(self.dim, 0, self.reg, self.dtype),
+            spectrum=zeros(0),
+            phase=EXACT if full else BLOCKS,
+            frozen=0,
+            held=0,
+            mass=0.0,
+            lost=0.0,
+            raised=0.0,
+            sums=Sums(mass=0.0, shed=0.0, weighted=0.0, dust=0.0),
+            settings=DyadicSketchesSettings(error=self.params["error"], reg=self.reg),
+        )
+
+    def consistent(self, state: DyadicSketchesState) -> bool:
+        """Return True if counters and shapes of a loaded state fit together.
+
+        Parameters
+        ----------
+        state : NamedTuple
+            State that a file holds.
+
+        Returns
+        -------
+        bool
+            False if the file is damaged.
+        """
+        return (
+            state.settings == self.abstract_state.settings
+            and state.phase in (BLOCKS, EXACT)
+            and 0 <= state.held <= self.dim
+            and 0 <= state.frozen <= self.dim.bit_length()
+            and min(state.mass, state.lost, state.raised) >= 0.0
+            and is_valid_sums(state.sums)
+            and bool((state.spectrum >= 0.0).all())
+            and is_valid_subspace(state.whole, self.dim)
+            and state.spectrum.size <= state.whole.used
+            and self.sketch.refined(state.frozen).consistent(state.active)
+        )

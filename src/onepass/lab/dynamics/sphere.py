@@ -1,0 +1,128 @@
+"""Linear bandits whose arms are all points of a sphere, on exact and sketched matrices.
+
+Wen, Yin et al., observations 1 and 2.
+
+On a sphere every bandit of low regret must explore all directions: the least eigenvalue of X^T X grows as T^q, with q
+up to 1/2 (Banerjee et al. 2023). So the spectral error of a fixed sketch of l < d rows,
+
+    Delta_T = sum of all but the l - 1 largest eigenvalues of X^T X >= (d - l) sigma_d^2,
+
+exceeds T^(1/3), and the proved regret of the sketched bandit is linear. Measured are q, Delta_T, and the regret itself.
+
+A bandit plays the optimistic point, the direction of the longest parameter in its confidence ellipsoid:
+
+    x = theta / ||theta||,   theta = argmax ||theta|| over ||theta - theta_hat||_A <= beta
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from onepass.lab.bandits.environments import normalize_rows
+from onepass.lab.bandits.noise import Noise
+from onepass.lab.dynamics.figures import make_figure
+from onepass.lab.dynamics.study import GAUSSIAN, DynamicsStudy
+from onepass.lab.figure import Figure, Line, Row
+from onepass.lab.policy import Policy
+from onepass.lab.seeds import stream
+from onepass.lab.tables import group_rows, mean_cell, policy_label, size_columns
+
+DIM, REG = 20, 1.0
+STEPS = 60  # halvings of an interval
+
+
+def optimistic_point(center: np.ndarray, values: np.ndarray, vectors: np.ndarray, beta: float) -> np.ndarray:
+    """Return the unit vector (d,) towards the longest parameter with ||theta - center||_A <= beta.
+
+    values (d,) are the eigenvalues of A in increasing order, vectors (d, d) its eigenvectors as columns. In their
+    coordinates theta_i = c_i m a_i / (m a_i - 1), where m > 1 / a_1 is found by bisection from
+    sum a_i c_i^2 / (m a_i - 1)^2 = beta^2. If no m reaches beta, the rest goes into the first direction.
+    """
+    c, least = vectors.T @ center, values[0]
+    high = (1.0 + np.sqrt(values.sum()) * np.abs(c).max() / beta) * 2.0 / least
+    low = 1.0 / least
+    for _ in range(STEPS):
+        m = 0.5 * (low + high)
+        reached = (values * (c / np.maximum(m * values - 1.0, 1e-100)) ** 2).sum()
+        low, high = (m, high) if reached > beta**2 else (low, m)
+    step = c / np.maximum(high * values - 1.0, 1e-100)
+    missing = max(beta**2 - float((values * step**2).sum()), 0.0)
+    step[0] += np.copysign(np.sqrt(missing / least), c[0])
+    theta = vectors @ (c + step)
+    return theta / np.linalg.norm(theta)
+
+
+class SphereRun:
+    """Run of an optimistic bandit on the unit sphere, with a parameter of length 1 and ridge regression on a design."""
+
+    def __init__(self, policy: Policy, noise: Noise, seed: int, dim: int = DIM) -> None:
+        params = dict(policy.params)
+        self.beta = params.pop("exploration")
+        self.design = Policy(policy.label, policy.recipe, params).build(dim=dim, reg=REG)
+        self.size = params.get("size", dim)
+        self.noise, self.rng = noise, stream(seed, 1)
+        self.theta = normalize_rows(stream(seed, 0).standard_normal((1, dim)))[0]
+        self.moment, self.gram, self.regret = np.zeros(dim), np.zeros((dim, dim)), 0.0
+
+    def advance(self, rounds: int) -> Mapping[str, float]:
+        for eta in self.noise.draw(self.rng, (rounds,)):
+            values, vectors = np.linalg.eigh(self.design.matrix())
+            x = optimistic_point(self.design.solve(self.moment), values, vectors, self.beta)
+            mean = float(x @ self.theta)
+            self.regret += 1.0 - mean
+            self.design.append(x)
+            self.moment += (mean + eta) * x
+            self.gram += np.outer(x, x)
+        spectrum = np.maximum(np.linalg.eigvalsh(self.gram), 0.0)
+        return {
+            "cumulative_regret": self.regret,
+            "least": float(spectrum[0]),
+            "delta": float(spectrum[: len(spectrum) - self.size + 1].sum()),
+            "error_bound": self.design.error_bound(),
+        }
+
+
+def _growth(rows: Sequence[Row], column: str) -> str:
+    """Return the mean over seeds of log(column) / log(rounds), or an empty string where the column is not above 0."""
+    known = [np.log(row[column]) / np.log(row["round"]) for row in rows if row[column] > 0.0]
+    return f"{np.mean(known):.2f}" if known else ""
+
+
+def _sphere_lines(rows: Sequence[Row]) -> list[Line]:
+    """Return one line per policy: regret, and the exponents of the least eigenvalue and of Delta_T."""
+    return [
+        {
+            "policy": label,
+            "regret": mean_cell(own, "cumulative_regret", ",.0f"),
+            "log least eigenvalue / log T": _growth(own, "least"),
+            "log Delta / log T": _growth(own, "delta"),
+            "error bound": mean_cell(own, "error_bound", ",.1f"),
+            "µs a round": mean_cell(own, "microseconds_per_round", ",.0f"),
+            **size_columns(own),
+        }
+        for label, own in group_rows(rows, policy_label).items()
+    ]
+
+
+POLICIES = (
+    Policy("OFUL", "Exact", {"exploration": 2.0}),
+    Policy("SOFUL size=9", "FrequentDirections", {"exploration": 2.0, "size": 9}),
+    Policy("SOFUL size=4", "FrequentDirections", {"exploration": 2.0, "size": 4}),
+    Policy("CBSCFD size=9", "RobustFrequentDirections", {"exploration": 2.0, "size": 9}),
+    Policy("CBSCFD size=4", "RobustFrequentDirections", {"exploration": 2.0, "size": 4}),
+    Policy("DBSLinUCB size=2 error=8", "Dyadic", {"exploration": 2.0, "size": 2, "error": 8.0}),
+    Policy("DBSLinUCB-RFD size=2 error=8", "Dyadic", {"exploration": 2.0, "size": 2, "error": 8.0, "base": "rfd"}),
+)
+_REGRET = make_figure("sphere", "cumulative_regret", "regret", "round", ",.0f")
+
+SUITE = DynamicsStudy(
+    "sphere",
+    "arms on a sphere: least eigenvalue, spectral error and regret of fixed and dyadic sketches (observations 1, 2)",
+    SphereRun,
+    POLICIES,
+    rounds=10_000,
+    seeds=5,
+    figure=Figure("sphere", _sphere_lines, _REGRET.draw),
+    grid={"exploration": (0.5, 1.0, 2.0, 4.0)},
+    noise=GAUSSIAN,
+)
