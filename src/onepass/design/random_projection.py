@@ -60,13 +60,13 @@ class RandomProjectionSettings(NamedTuple):
 class RandomProjectionState(NamedTuple):
     """State of a random projection: `space` is A^-1 on the span of S, rows (size, dim) is S.
 
-    `sums` holds the mass of the rows, and xi times this mass as what was shed; `count` is the number of rows.
+    `sums` holds the mass of the rows, and xi times this mass as what was shed; `n_rows` is the number of rows.
     """
 
     space: Subspace
     rows: np.ndarray
     sums: Sums
-    count: int
+    n_rows: int
     settings: RandomProjectionSettings
 
 
@@ -92,7 +92,7 @@ def projection_share(size: int, delta: float) -> float:
 
 
 @compiled
-def with_rows(state: RandomProjectionState, sums: Sums, count: int) -> RandomProjectionState:
+def with_rows(state: RandomProjectionState, sums: Sums, n_rows: int) -> RandomProjectionState:
     """Return the state after its rows S were changed in place, with the inverse computed again from them."""
     rule, eps = state.settings, float(np.finfo(state.rows.dtype).eps)
     _, singular, vectors = svd(state.rows.astype(np.float64))
@@ -101,19 +101,19 @@ def with_rows(state: RandomProjectionState, sums: Sums, count: int) -> RandomPro
     for i in range(values.size):
         values[i] = rule.reg + singular[i] ** 2
     space = subspace_from_spectrum(vectors.astype(state.rows.dtype), values, rule.reg, least)
-    return RandomProjectionState(space=space, rows=state.rows, sums=sums, count=count, settings=rule)
+    return RandomProjectionState(space=space, rows=state.rows, sums=sums, n_rows=n_rows, settings=rule)
 
 
 @contract.append.for_state(RandomProjectionState)
 def append(state: RandomProjectionState, row: np.ndarray) -> RandomProjectionState:
     rows, rule, size = state.rows, state.settings, state.rows.shape[0]
     for i in range(size):
-        sign = random_sign(rule.seed, state.count, i) / np.sqrt(size)
+        sign = random_sign(rule.seed, state.n_rows, i) / np.sqrt(size)
         for j in range(row.size):
             rows[i, j] += sign * row[j]
     mass = state.sums.mass + float(dot(row, row))
     shed = projection_share(size, rule.delta) * mass
-    return with_rows(state, Sums(mass=mass, shed=shed, weighted=0.0, dust=0.0), state.count + 1)
+    return with_rows(state, Sums(mass=mass, shed=shed, weighted=0.0, dust=0.0), state.n_rows + 1)
 
 
 @contract.loss_share.for_state(RandomProjectionState)
@@ -133,7 +133,7 @@ def refine(state: RandomProjectionState) -> RandomProjectionState:
     fresh = RandomProjectionSettings(reg=rule.reg, delta=rule.delta, seed=mix((rule.seed + 1) & WORD))
     rows = np.zeros((4 * size, dim), state.rows.dtype)
     return RandomProjectionState(
-        space=init_subspace_like(rows, 0, rule.reg), rows=rows, sums=init_sums(), count=0, settings=fresh
+        space=init_subspace_like(rows, 0, rule.reg), rows=rows, sums=init_sums(), n_rows=0, settings=fresh
     )
 
 
@@ -155,7 +155,7 @@ def decay(state: RandomProjectionState, factor: float) -> RandomProjectionState:
     for i in range(state.rows.shape[0]):
         for j in range(state.rows.shape[1]):
             state.rows[i, j] *= scale
-    return with_rows(state, scale_sums(state.sums, factor), state.count)
+    return with_rows(state, scale_sums(state.sums, factor), state.n_rows)
 
 
 @savable
@@ -212,7 +212,7 @@ class RandomProjection(Design):
             space=init_subspace(p["dim"], 0, p["reg"], self.dtype),
             rows=zeros(p["size"], p["dim"], dtype=self.dtype),
             sums=Sums(mass=0.0, shed=0.0, weighted=0.0, dust=0.0),
-            count=0,
+            n_rows=0,
             settings=RandomProjectionSettings(reg=p["reg"], delta=p["delta"], seed=p["seed"]),
         )
 
@@ -251,7 +251,7 @@ class RandomProjection(Design):
         return (
             state.settings == begun.settings
             and state.rows.shape == begun.rows.shape
-            and state.count >= 0
+            and state.n_rows >= 0
             and is_valid_sums(state.sums)
             and is_valid_subspace(state.space, self.dim)
         )

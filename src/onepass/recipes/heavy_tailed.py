@@ -134,7 +134,7 @@ def HvtUCB(
 
     def estimate(design: Design) -> Estimator:
         tail: dict[str, Any] = {"epsilon": epsilon, "nu": nu, "horizon": horizon, "parameter_bound": parameter_bound}
-        scales = {"clip": clip, "floor": floor, "step": step, "sigma_min": sigma_min}
+        scales: dict[str, Any] = {"clip": clip, "floor": floor, "step": step, "sigma_min": sigma_min}
         return OnePassHuber(design, **scales, **tail, **_theory_option(exploration))
 
     make = design_factory(design, reg, dtype)
