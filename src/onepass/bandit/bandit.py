@@ -763,8 +763,8 @@ class Bandit(files.Owner):
         Raises
         ------
         ValueError
-            If `decide` or `learn` would refuse a round, or if an arm that must be repeated is missing. Rounds before a
-            missing arm have been learned.
+            If `decide` or `learn` would refuse a round. Also if a rule such as that of `CRMM` must repeat an arm, and
+            the arm is missing; rounds before it have been learned.
         FloatingPointError
             If a score is not finite. Rounds before it have been learned.
         """

@@ -123,8 +123,8 @@ def radius_of_truncated(
 class TruncatedRidge(Estimator):
     """Ridge regression on an `Exact` design with truncated products of rows and rewards, a baseline of `OnePassHuber`.
 
-    It keeps all rows. In the coordinates A^(-1/2) x, entries of r x beyond a threshold count as 0, and the estimate is
-    computed again after every row.
+    It keeps all rows. Each row x is transformed to A^(-1/2) x and multiplied by its reward. Numbers of the product
+    beyond a threshold count as 0. The estimate is computed again after every row.
 
     Parameters
     ----------

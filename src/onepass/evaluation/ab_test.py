@@ -145,10 +145,10 @@ class ABTest(files.Owner):
     reward_range : tuple of float, default (0.0, 1.0)
         Least and largest possible reward.
     share : float, default 0.5
-        Share of the decisions for the leader, where leader and rival are drawn, above 0 and below 1.
+        Share of the leader, above 0 and below 1, among the decisions that are divided between leader and rival.
     floor : float, default 0.5
-        Share of the decisions that is spread evenly over all arms in the first round, above 0 and at most 1. After t
-        rounds it is t^(-1/4) times this number.
+        Share of the decisions that is spread evenly over all arms in the first round, above 0 and at most 1. In round t
+        it is t^(-1/4) times this number.
     seed : int, default 0
         Seed of all draws, at least 0.
 

@@ -42,8 +42,8 @@ class Guarded(files.Owner):
     baseline : hashable, FieldArm or Bandit
         The present rule: an arm, a field of the request that names an arm, or a bandit, which does not learn here.
     loss : float, default 0.05
-        Largest share of the baseline's rewards that may be lost, above 0 and below 1. Rewards count from the least
-        possible one.
+        Largest share of the baseline's rewards that may be lost, above 0 and below 1. The least possible reward is
+        subtracted from every reward first.
     certainty : float, default 0.95
         Probability that the promise holds at all times together, above 0 and below 1.
     reward_range : pair of float, default (0.0, 1.0)

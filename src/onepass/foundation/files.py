@@ -163,9 +163,9 @@ class Owner(SharedObject, ABC):
 
     @property
     def has_learned(self) -> bool:
-        """True if the owner holds more than its parameters.
+        """True if the object holds more than its parameters.
 
-        If it is an argument of another owner, its contents are then saved with that one.
+        If it is an argument of another object that is saved, everything that it holds is then saved, too.
         """
         return False
 

@@ -761,7 +761,8 @@ class Model(files.Owner, ABC):
         Returns
         -------
         callable
-            `Sides`: a function of m, 1 or 2, that lists the parts of every arm.
+            Function of a number m. For m = 1 it returns the parts of the first arm, and for m = 2 the parts of the
+            difference between both arms.
         """
 
     def encode_decision(self, decision: Any) -> Request:

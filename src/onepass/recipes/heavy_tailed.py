@@ -483,7 +483,8 @@ def TOFU(
 ) -> Bandit:
     """Make a UCB bandit with truncated rewards over the whole history.
 
-    It is a slow baseline of `HvtUCB`: in the coordinates A^(-1/2) x, entries of r x beyond a threshold count as 0.
+    It is a slow baseline of `HvtUCB`. Each row x is transformed to A^(-1/2) x and multiplied by its reward. Numbers of
+    the product beyond a threshold count as 0.
 
     Parameters
     ----------

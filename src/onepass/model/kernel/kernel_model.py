@@ -249,7 +249,7 @@ class KernelModel(Model):
         kernel : Kernel, scikit-learn kernel or callable
             The new kernel.
         reg : float
-            The new lambda, above 0.
+            The new reg, above 0.
 
         Raises
         ------
