@@ -3,6 +3,7 @@
 import json
 from datetime import UTC, datetime
 
+import msgspec
 import pytest
 
 import onepass as op
@@ -17,6 +18,7 @@ from onepass.log.parquet import ParquetStore
 from onepass.log.replay import Fold
 from onepass.log.sqlite import SqliteStore
 from onepass.log.store import StoreError
+from onepass.log.verification import FOREIGN, verify
 
 ROUNDS = 26
 
@@ -72,6 +74,27 @@ def test_export_and_import_keep_every_place_and_bit(game, capsys):
         assert counts["known"] == len(first) - 3  # outcomes without a request, too
         assert len(store) == len(first)
     assert counts["left out"] == 3
+
+
+def test_records_of_another_log_are_learned_and_not_repeated(game):
+    first, other = MemoryStore(), MemoryStore()
+    fold = Fold(first, "game", bandit("disjoint", reg=0.6))
+    first.append([fold.checkpoint(0)])
+    play_game(first, ROUNDS, fold=fold, checkpoints=True)
+    for one in first.read(kinds=["decision", "outcome", "join"]):
+        other.append([msgspec.structs.replace(one, seq=0, id=f"other {one.id}")])
+    export_file(other, "other.jsonl")
+    with SqliteStore("log") as store:
+        for number in range(2):
+            counts = import_file(store, "other.jsonl")
+            assert counts["known" if number else "decision"] >= ROUNDS
+            assert counts["join" if number else "known"] == 0
+        fold = Fold.resume(store, "game")
+        assert fold.advance() > 0
+        play_game(store, 2 * ROUNDS, fold=fold, begin=ROUNDS, checkpoints=True)
+        found = verify(Fold.resume(store, "game", first=True))
+        assert found.ok
+        assert (found.equal, found.left) == (2 * ROUNDS, {FOREIGN: ROUNDS})
 
 
 def test_replay_saves_the_model_of_the_end(game, capsys):

@@ -6,7 +6,7 @@ import pytest
 import onepass as op
 from onepass.evaluation import Log
 from onepass.model import AutoModel, AveragedModels, WarmStart
-from onepass.model.warm_start import AMPLE, ENOUGH, EVERY, NEIGHBOURS, RATE, TINY
+from onepass.model.warm_start import AMPLE, CAP, ENOUGH, EVERY, NEIGHBOURS, NONE, RATE, TINY
 from onepass.testing.models import check_model
 
 ARMS = ["a", "b", "c"]
@@ -60,7 +60,7 @@ def test_weights_and_means_are_those_of_two_bandits_apart():
     bandit = op.warm_start(linear_bandit(), (rows, arms, rewards_of(rows, arms, swapped=True)))
     start, fresh = linear_bandit(), linear_bandit()
     start.learn(rows, rewards_of(rows, arms, swapped=True), arms)
-    gaps, counts, squares = dict.fromkeys(ARMS, 0.0), dict.fromkeys(ARMS, 0), np.zeros(2)
+    gaps, losses, counts, squares = dict.fromkeys(ARMS, 0.0), dict.fromkeys(ARMS, 0.0), dict.fromkeys(ARMS, 0), 0.0
     rows, arms = visits(1, 12)
     for row, arm, reward in zip(rows, arms, rewards_of(rows, arms).tolist(), strict=True):
         errors = np.array([reward - float(one.decide(row, ARMS).means[ARMS.index(arm)]) for one in (start, fresh)])
@@ -68,11 +68,14 @@ def test_weights_and_means_are_those_of_two_bandits_apart():
             one.learn(row, reward, arm)
         gaps[arm] += errors[0] ** 2 - errors[1] ** 2
         counts[arm] += 1
-        squares += errors**2
-    total, n = sum(gaps.values()), sum(counts.values())
+        squares = squares + errors**2
+        total, n = sum(gaps.values()), sum(counts.values())
+        unit = 2.0 * (squares.min() / n + TINY) / RATE
+        losses[arm] = float(np.clip(losses[arm] + errors[0] ** 2 - errors[1] ** 2, -2 * CAP * unit, 2 * CAP * unit))
     for arm in ARMS:
-        loss = gaps[arm] + NEIGHBOURS * (total - gaps[arm]) / max(n - counts[arm], NEIGHBOURS)
-        expected = 1.0 / (1.0 + np.exp(RATE * loss / (2.0 * (squares.min() / n + TINY))))
+        shared = NEIGHBOURS * (total - gaps[arm]) / max(n - counts[arm], NEIGHBOURS) / unit
+        expected = 1.0 / (1.0 + np.exp(losses[arm] / unit + np.clip(shared, -CAP, CAP)))
+        expected = 0.0 if expected < NONE else 1.0 if expected > 1.0 - NONE else expected
         assert bandit.trust[arm] == pytest.approx(expected, rel=1e-6)
     w = np.array([bandit.trust[arm] for arm in ARMS])
     mine, first, second = (one.decide([0.3, -1.0], ARMS, id="x") for one in (bandit, start, fresh))
@@ -104,6 +107,20 @@ def test_a_start_that_no_arm_believes_is_dropped_and_costs_nothing_from_then_on(
     assert bandit.n_learned == 296
     np.testing.assert_array_equal(bandit.score([1.0, 2.0], ARMS), fresh.score([1.0, 2.0], ARMS))
     assert bandit.memory_usage() == fresh.memory_usage()
+
+
+def test_trust_returns_to_neither_model_for_ever():
+    rows, arms = visits(13, 200)
+    bandit = op.warm_start(linear_bandit(), (rows, arms, rewards_of(rows, arms)))
+    rng = np.random.default_rng(14)
+    trusts = []
+    for t in range(240):  # first the log fits, then arms "b" and "c" have each other's rewards
+        row, arm = rng.standard_normal(2), ARMS[t % 3]
+        reward = rewards_of([row], [arm], swapped=t >= 120)[0] + 0.1 * rng.standard_normal()
+        bandit.learn(row, float(reward), arm)
+        trusts.append(bandit.trust["b"])
+    assert trusts[119] > 0.9
+    assert min(trusts[120:150]) < 0.1
 
 
 def test_after_many_rewards_the_better_model_stays_alone():

@@ -61,7 +61,7 @@ def serve(
 
     Every decision is in a durable log before it is answered (docs/service.md).
     """
-    from onepass.service import keys, loop, server, settings, simulation
+    from onepass.service import first_model, keys, loop, server, settings, simulation
 
     loops, visitors = [*([simulation.SETTINGS] if demo else ()), *(loops or ())], list[subprocess.Popen[bytes]]()
 
@@ -84,6 +84,7 @@ def serve(
             raise ValueError("name the settings of a loop: onepass serve LOOP.toml")
         if check or compile_only:
             for path, (content, _) in zip(loops, settings.read_files(loops), strict=True):
+                first_model.check_source(content.model)
                 if compile_only:
                     loop.compile_paths(settings.make_bandit(content), content)
                 print(f"{path}: loop {content.name} is {'compiled' if compile_only else 'right'}")

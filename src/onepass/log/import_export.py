@@ -50,7 +50,8 @@ def import_file(
     """Store the content of a file.
 
     A new store keeps the positions that records had. Any other store gives positions of its own and takes no
-    checkpoints, which refer to positions.
+    checkpoints, which refer to positions. There, imported decisions are those of another program: their joins are
+    learned, but verification does not repeat them, because their models are in the other log.
 
     Parameters
     ----------
@@ -108,7 +109,7 @@ def _import_records(
             store.begin(batch[0].seq)
         if not fresh:
             counts["left out"] += sum(kind_of(one) == "checkpoint" for one in batch)
-            given = [one for one in batch if kind_of(one) != "checkpoint"]
+            given = [_make_foreign(one) for one in batch if kind_of(one) != "checkpoint"]
             batch = [one for one in given if not held.has(one)]
             counts["known"] += len(given) - len(batch)
         last = store.last
@@ -119,6 +120,14 @@ def _import_records(
         if progress is not None:
             progress(counts.total())
     return counts
+
+
+def _make_foreign(record: Record) -> Record:
+    """Return a record of another log; a decision without what refers to the models of that log."""
+    if not isinstance(record, Decision):
+        return record
+    canary = None if record.canary is None else msgspec.structs.replace(record.canary, through=0)
+    return msgspec.structs.replace(record, scores=None, through=None, rounds=0, line=0, canary=canary)
 
 
 def _count_records(counts: Counter[str], batch: Sequence[Record], seqs: list[int], last: int) -> None:

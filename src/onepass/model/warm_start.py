@@ -1,24 +1,27 @@
 """Warm start: a model that begins with earlier knowledge beside one that begins anew, weighted by their predictions.
 
     e_m  = reward - mean_m,  of model m (start or fresh), before it learns the reward
-    D_a  = sum over the rewards of arm a of e_start^2 - e_fresh^2,   n_a: their number
-    L_a  = D_a + NEIGHBOURS (mean of e_start^2 - e_fresh^2 over the rewards of all other arms)
-    w_a  = 1 / (1 + exp(RATE L_a / (2 s^2))),   s^2 = (min over m of sum e_m^2 + NOISE r^2) / (n + NOISE)
+    D_a <- D_a + e_start^2 - e_fresh^2 after a reward of arm a, held within +- 2 CAP u
+    N_a  = NEIGHBOURS (mean of e_start^2 - e_fresh^2 over the rewards of all other arms), held within +- CAP u
+    L_a  = D_a + N_a
+    w_a  = 1 / (1 + exp(L_a / u)),   u = 2 s^2 / RATE,   s^2 = (min over m of sum e_m^2 + NOISE r^2) / (n + NOISE)
+           0 if below NONE, and 1 if above 1 - NONE: else a model that is not believed breaks ties of the other one
     mean_a = w_a mean_start,a + (1 - w_a) mean_fresh,a,   widths^2, draws and multipliers of widths likewise
 
 Here start and fresh are the two models, w_a is the weight of the start for arm a, and L_a is the loss of the start
 minus that of the fresh model. The weights are those of the exponentially weighted average forecaster (Hedge) with two
-experts and squared loss. Each arm has its own weight, shrunk towards the other arms: earlier knowledge may fit one arm
-and mislead about another. Models in which all arms share one parameter have one weight, L = D. Both models learn every
-reward, so a misleading start is corrected in the start itself, too.
+experts and squared loss, with a cap on losses: after a change of rewards, few errors move a weight that stood at 0 or
+1. Each arm has its own weight, shrunk towards the other arms: earlier knowledge may fit one arm and mislead about
+another. Models in which all arms share one parameter have one weight, L = D. Both models learn every reward, so a
+misleading start is corrected in the start itself, too.
 
 n is the number of all rewards, and r the root mean square residual of the start over the rows that it learned. NOISE
 rewards of this size hold s^2 up while the first rewards are all equal, as with rare clicks. If the model keeps no
 residual, s^2 is the mean alone.
 
-A model whose weight is below NONE for every arm is dropped. After AMPLE times as many rewards as the start had learned,
-and at least ENOUGH, only the model with the smaller sum of squared residuals is kept. Until then the cost is that of
-two models, and a prediction of both for every reward.
+A start whose weight is below NONE for every arm is dropped, and so is a fresh model after ENOUGH rewards. After AMPLE
+times as many rewards as the start had learned, and at least ENOUGH, only the model with the smaller sum of squared
+residuals is kept. Until then the cost is that of two models, and a prediction of both for every reward.
 """
 
 from collections.abc import Hashable, Sequence
@@ -43,11 +46,11 @@ from onepass.model.records import are_records, records_of
 RATE = 0.5  # of Hedge, in units of 1 / (2 s^2)
 NEIGHBOURS = 5.0  # rewards that the other arms count for
 NOISE = 5.0  # rewards that the residual of the start counts for in s^2
+CAP = 7.0  # units u that the other arms count at most, half as much as an arm's own rewards: 1 / (1 + e^7) < NONE
 NONE = 1e-3  # weight of a model that is not believed
 AMPLE, ENOUGH = 10, 1_000  # rewards after which one model stays, as multiples of those of the start, and at least
 EVERY = 32  # rewards between two looks at which models stay
 TINY = 1e-12  # above 0, where nothing errs
-STEEPEST = 500.0  # largest exponent of a weight
 MEAN = make_rule(Greedy())  # asks for means alone
 START, FRESH = range(2)
 
@@ -55,14 +58,15 @@ START, FRESH = range(2)
 class Track(NamedTuple):
     """Prediction errors of both models so far.
 
-    `arms` (A,) holds the names of the arms with rewards, `counts` (A,) their numbers of rewards, and `gaps` (A,) the
-    D_a of the module. `squares` (2,) are the sums of squared residuals of the start and of the fresh model. `rewards`
-    is the number of rewards of all arms.
+    `arms` (A,) holds the names of the arms with rewards, `counts` (A,) their numbers of rewards, `gaps` (A,) the sums
+    of e_start^2 - e_fresh^2, and `losses` (A,) the D_a of the module. `squares` (2,) are the sums of squared residuals
+    of the start and of the fresh model. `rewards` is the number of rewards of all arms.
     """
 
     arms: np.ndarray
     counts: np.ndarray
     gaps: np.ndarray
+    losses: np.ndarray
     squares: np.ndarray
     rewards: int
 
@@ -106,6 +110,7 @@ class WarmStart(Model):
         self._begun = self.n_learned = 0 if start is None else start.n_learned
         self._counts: dict[Any, int] = {}
         self._gaps: dict[Any, float] = {}
+        self._losses: dict[Any, float] = {}
         self._squares, self._rewards, self._noise = np.zeros(2), 0, 0.0
 
     # ---- members ----
@@ -137,16 +142,21 @@ class WarmStart(Model):
         """Return the weight of the start for each of the arms (K,)."""
         if len(self._alive) == 1:
             return np.full(len(arms), float(self.fresh is None))
-        total, n = sum(self._gaps.values()), self._rewards
-        if not self._per_arm:
-            losses = np.full(len(arms), total)
-        else:
-            own = np.array([self._gaps.get(arm, 0.0) for arm in arms])
+        keys, unit = arms if self._per_arm else ("all",) * len(arms), self._unit()
+        losses = np.array([self._losses.get(key, 0.0) for key in keys])
+        if self._per_arm:
+            others = sum(self._gaps.values()) - np.array([self._gaps.get(arm, 0.0) for arm in arms])
             counts = np.array([self._counts.get(arm, 0) for arm in arms])
-            losses = own + NEIGHBOURS * (total - own) / np.maximum(n - counts, NEIGHBOURS)
+            shared = NEIGHBOURS * others / np.maximum(self._rewards - counts, NEIGHBOURS)
+            losses += np.clip(shared, -CAP * unit, CAP * unit)
+        w = 1.0 / (1.0 + np.exp(losses / unit))
+        return np.where(w < NONE, 0.0, np.where(w > 1.0 - NONE, 1.0, w))
+
+    def _unit(self) -> float:
+        """Return 2 s^2 / RATE, the unit of losses."""
         known = NOISE if self._noise > 0.0 else 0.0
-        scale = 2.0 * ((self._squares.min() + known * self._noise) / max(n + known, 1.0) + TINY)
-        return 1.0 / (1.0 + np.exp(np.clip(RATE * losses / scale, -STEEPEST, STEEPEST)))
+        square = (self._squares.min() + known * self._noise) / max(self._rewards + known, 1.0)
+        return float(2.0 / RATE * (square + TINY))
 
     @property
     @reading
@@ -162,7 +172,7 @@ class WarmStart(Model):
         w = self._weights((*self._counts, object()))  # the last is an arm without rewards
         if w.max() < NONE:
             self._members[START] = None
-        elif w.min() > 1.0 - NONE:
+        elif w.min() > 1.0 - NONE and self._rewards >= ENOUGH:
             self._members[FRESH] = None
         elif self._rewards >= max(ENOUGH, AMPLE * self._begun):
             self._members[int(np.argmax(self._squares))] = None
@@ -187,6 +197,7 @@ class WarmStart(Model):
             one.remove_arm(arm)
         self._counts.pop(arm, None)
         self._gaps.pop(arm, None)
+        self._losses.pop(arm, None)
 
     # ---- decisions ----
 
@@ -261,13 +272,15 @@ class WarmStart(Model):
         self.n_learned += batch.size
         if len(places) == 2 and batch.size:
             squares = (rewards - means) ** 2
+            self._squares += squares.sum(axis=1)
+            self._rewards += batch.size
+            self._noise = residual**2
+            most = 2.0 * CAP * self._unit()
             for arm, gap in zip(arms, (squares[START] - squares[FRESH]).tolist(), strict=True):
                 key = arm if self._per_arm else "all"
                 self._counts[key] = self._counts.get(key, 0) + 1
                 self._gaps[key] = self._gaps.get(key, 0.0) + gap
-                self._rewards += 1
-            self._squares += squares.sum(axis=1)
-            self._noise = residual**2
+                self._losses[key] = min(max(self._losses.get(key, 0.0) + gap, -most), most)
             self._drop()
         return self
 
@@ -341,6 +354,7 @@ class WarmStart(Model):
             object_array(list(self._counts)),
             np.array(list(self._counts.values()), np.int64),
             np.array(list(self._gaps.values()), np.float64),
+            np.array(list(self._losses.values()), np.float64),
             self._squares,
             self._rewards,
         )
@@ -354,10 +368,11 @@ class WarmStart(Model):
         if isinstance(held, files.InMemory):  # of the original, which goes on
             members = {name: None if one is None else one.copy() for name, one in members.items()}
         model = cls(**members)
-        none = Track(object_array([]), np.zeros(0, np.int64), np.zeros(0), np.zeros(2), 0)
+        none = Track(object_array([]), np.zeros(0, np.int64), np.zeros(0), np.zeros(0), np.zeros(2), 0)
         found: Track = held.take(none, _fits)
         model._counts = dict(zip(found.arms.tolist(), found.counts.tolist(), strict=True))
         model._gaps = dict(zip(found.arms.tolist(), found.gaps.tolist(), strict=True))
+        model._losses = dict(zip(found.arms.tolist(), found.losses.tolist(), strict=True))
         model._squares, model._rewards = found.squares, found.rewards
         model._begun = check.integer("begun", extra["begun"], 0)
         model.n_learned = check.integer("rows", extra["rows"], 0)
@@ -369,7 +384,7 @@ class WarmStart(Model):
 
 def _fits(track: Track) -> bool:
     """Return True if the arrays read from a file have shapes and values that fit together."""
-    sizes = {len(track.arms), len(track.counts), len(track.gaps), len(set(track.arms.tolist()))}
+    sizes = {len(one) for one in (track.arms, track.counts, track.gaps, track.losses, set(track.arms.tolist()))}
     counts, squares = track.counts, track.squares
     whole = len(sizes) == 1 and squares.shape == (2,) and bool((squares >= 0.0).all())
     return whole and bool((counts >= 1).all()) and int(counts.sum()) <= track.rewards

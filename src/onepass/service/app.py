@@ -21,6 +21,7 @@ from onepass.log.records import encode
 from onepass.log.store import StoreError
 from onepass.service import admin_routes, erasure, promotion
 from onepass.service.admission import Admission, key_of
+from onepass.service.first_model import refuse_new_source
 from onepass.service.keys import Keys, Role
 from onepass.service.loop import Loop
 from onepass.service.messages import (
@@ -189,9 +190,11 @@ class Service:
 
         def new(present: LoopSettings) -> LoopSettings:
             try:
-                return parse_settings(make(found, present))
+                settings = parse_settings(make(found, present))
+                refuse_new_source(present.model, settings.model)
             except ValueError as error:
                 raise ApiError(400, "InvalidSettings", str(error)) from None
+            return settings
 
         settings, changed = await asyncio.to_thread(loop.update_settings, new, dry)
         said = promotion.settings_answer(loop, changed, settings if dry else None)

@@ -25,10 +25,11 @@ from onepass.log.records import SECOND
 from onepass.log.replay import Fold
 from onepass.log.store import Store, StoreError
 from onepass.service import policy_evaluation
+from onepass.service.first_model import begin_bandit, refuse_new_source
 from onepass.service.messages import Answer, ApiError, Message
 from onepass.service.policy_evaluation import FixedPolicy, LearningPolicy, Policy, Verdict, Window
 from onepass.service.promotion import LoopParts
-from onepass.service.settings import Model, make_bandit, parse_settings
+from onepass.service.settings import Model, parse_settings
 
 IDENTITY = re.compile(r"[A-Za-z0-9_-]{1,64}")  # a file is named by it
 MOST = 100  # evaluations that are kept
@@ -224,6 +225,7 @@ class Evaluations:
                     raise wrong(f'policy {quote(one.name)}: model must be given for the kind "recipe" alone')
                 try:
                     parse_settings({**self._loop.settings.to_dict(), "model": msgspec.to_builtins(one.model)})
+                    refuse_new_source(self._loop.settings.model, one.model)
                 except ValueError as error:
                     raise wrong(f"policy {quote(one.name)}: {error}") from None
 
@@ -354,7 +356,7 @@ def make_policy(
     """Make the policy of a request; raise ValueError if it cannot be made."""
     if asked.kind == "recipe":
         settings = loop.settings if asked.model is None else replace(loop.settings, model=asked.model)
-        return LearningPolicy(Fold(store, loop.name, make_bandit(settings)))
+        return LearningPolicy(Fold(store, loop.name, begin_bandit(settings)))
     if asked.kind == "frozen":
         through = window.since if asked.through is None else asked.through
         if through > window.since:

@@ -33,6 +33,7 @@ from onepass.service.clock import Clock
 from onepass.service.crossed_features import warm_up_contexts
 from onepass.service.decision_record import make_record
 from onepass.service.evaluations import Evaluations
+from onepass.service.first_model import begin_bandit
 from onepass.service.join import Joiner
 from onepass.service.learner import Learner
 from onepass.service.ledger import RESUME, Ledger
@@ -46,7 +47,6 @@ from onepass.service.settings import (
     Model,
     diff_settings,
     immutable_settings,
-    make_bandit,
     parse_settings,
     takes_records,
 )
@@ -88,7 +88,7 @@ class Loop:
         fold = self.load_fold(serving, found) if serving in self.loop_state.lines.each else None
         if fold is None or self.loop_state.settings is None:
             checkpoints.refuse_remainder(folder, store, self.name)
-        fresh = Fold(store, self.name, make_bandit(settings)) if fold is None else fold
+        fresh = Fold(store, self.name, begin_bandit(settings)) if fold is None else fold
         compile_paths(fresh.bandit.copy(), self.loop_state.settings or settings)
         self._start(fresh, settings, fold is None)
 
@@ -292,10 +292,8 @@ class Loop:
     def stage_model(self, model: Model, why: str) -> None:
         """Let another model learn the log, and take over when it has caught up; `why` is the reason as a sentence."""
         with self._orders:
-            bandit, place = (
-                make_bandit(replace(self.settings, model=model)),
-                promotion.replay_start(self.store, self.name),
-            )
+            bandit = _begin_for_request(replace(self.settings, model=model))
+            place = promotion.replay_start(self.store, self.name)
             promotion.stage(self, self.settings, model, bandit, place, at_once=True, why=why)
 
     def rollback(self, name: str, learn: bool = False) -> None:
@@ -345,8 +343,9 @@ class Loop:
         if candidate is not None and self.loop_state.staged[candidate.number].model == new.model:
             self.put(settings_record(origin, settings, new.model, candidate.number))
         else:
+            bandit = begin_bandit(new) if origin == FILE else _begin_for_request(new)
             place = promotion.replay_start(self.store, self.name)
-            promotion.stage(self, settings, new.model, make_bandit(new), place, origin=origin)
+            promotion.stage(self, settings, new.model, bandit, place, origin=origin)
 
     def put(self, settings: dict[str, Any], *checkpoints: Checkpoint) -> None:
         """Write settings and checkpoints to the log, then apply them.
@@ -520,6 +519,14 @@ def check_outcome(settings: LoopSettings, name: str, value: float) -> None:
 def count_alarms(bandit: Any) -> int:
     """Return how often a model forgot everything after a detected change; 0 for a model without a detector."""
     return int(bandit.choices().get("alarms", 0)) if hasattr(bandit, "choices") else 0
+
+
+def _begin_for_request(settings: LoopSettings) -> Any:
+    """Make the bandit with which a model begins. Raises ApiError if its source cannot be used."""
+    try:
+        return begin_bandit(settings)
+    except ValueError as error:
+        raise ApiError(409, "SourceNotUsable", str(error)) from None
 
 
 def compile_paths(bandit: Any, settings: LoopSettings) -> None:

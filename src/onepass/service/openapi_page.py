@@ -16,6 +16,7 @@ class ModelInfo(TypedDict, total=False):
     recipe: Required[Any]
     memory: Required[Any]
     error_bound: Required[Any]
+    trust: Required[list[float] | None]
 
 
 class Overview(TypedDict, total=False):

@@ -157,9 +157,15 @@ def ones_like(sizes: Sizes) -> Any:
 
 
 def model_info(loop: Loop) -> dict[str, Any]:
-    """Describe a model: its recipe, memory in bytes, and the error bound of its sketch, if it has one."""
+    """Describe a model: recipe, bytes of memory, error bound of its sketch, least and largest trust in its start."""
     bandit = loop.learner.fold.bandit
-    found = {"recipe": loop.settings.model.recipe, "memory": bandit.memory_usage(), "error_bound": None}
+    trust = [*bandit.trust.values()]
+    found = {
+        "recipe": loop.settings.model.recipe,
+        "memory": bandit.memory_usage(),
+        "error_bound": None,
+        "trust": [min(trust), max(trust)] if trust else None,
+    }
     bound = getattr(bandit, "error_bound", None)
     if bound is not None:
         found["error_bound"] = float(bound())

@@ -91,6 +91,17 @@ class Features(Section, frozen=True, kw_only=True):
         return size(self.context) + size(self.arms)
 
 
+class WarmStartSettings(Section, frozen=True, kw_only=True):
+    """Start of a model from earlier data.
+
+    - file: path of a saved bandit, or of a log in any format of `onepass log`.
+    - trust: "earned" (default) weighs the file by how well it predicts; "full" learns it like the loop's own log.
+    """
+
+    file: str
+    trust: Literal["earned", "full"] = "earned"
+
+
 class Model(Section, frozen=True, kw_only=True):
     """Model of a loop.
 
@@ -99,11 +110,13 @@ class Model(Section, frozen=True, kw_only=True):
     - arguments: keyword arguments of the recipe, without dim and seed. Components are tables with their kind, and a
       half-life in seconds is {seconds = 3600.0}.
     - seed: random seed, at least 0 (default 0).
+    - warm_start: log or bandit to start from (default: none).
     """
 
     recipe: str = RECOMMENDED
     arguments: dict[str, Any] = {}
     seed: int = 0
+    warm_start: WarmStartSettings | None = None
 
 
 class Reward(Section, frozen=True, kw_only=True):
@@ -407,6 +420,8 @@ def model_errors(settings: LoopSettings) -> Iterator[str]:
     except (ValueError, TypeError) as error:
         yield f"model.arguments: {error}"
         return
+    if model.warm_start is not None and (bandit.outcomes or bandit.needs_time):
+        yield "model.warm_start must be left out in a loop with outcomes or a half-life in seconds"
     if settings.features.arms in (0, []) and not bandit.model.has_named_arms:
         yield (
             'features.arms must have a number at least where one model is shared by all arms: or set model = "'

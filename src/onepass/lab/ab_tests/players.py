@@ -1,4 +1,6 @@
-"""Players of an A/B test: `ABTest`, and track-and-stop, which assumes constant means and ignores contexts.
+"""Players of an A/B test: `ABTest`, track-and-stop, and a bandit that gives no answer.
+
+Track-and-stop assumes constant means and ignores contexts.
 
 Track-and-stop (Garivier and Kaufmann 2016) draws arms in the proportions that are optimal for the present estimates.
 It stops when the generalized likelihood ratio against every other arm exceeds a threshold:
@@ -7,16 +9,18 @@ It stops when the generalized likelihood ratio against every other arm exceeds a
     practical    log((K - 1) (1 + log t) / delta), for which there is no proof
 """
 
+import copy
 from typing import Any, NamedTuple
 
 import numpy as np
 
+import onepass
 from onepass.evaluation.ab_test import ABTest
-from onepass.lab.ab_tests.worlds import World
+from onepass.lab.ab_tests.worlds import World, sigmoid
 
-GROWTH = 0.01  # of the decisions so far: size of a block
+GROWTH = 0.02  # of the decisions so far: size of a block
 FIRST_FIT, REFIT = 500, 1.5  # rows of the first fit of the reward model, and growth until the next
-STEPS = 30  # of bisection
+STEPS = 16  # of bisection
 LEADER_SHARES = np.linspace(0.08, 0.8, 37)
 
 
@@ -27,10 +31,11 @@ class Outcome(NamedTuple):
     ----------
     decisions : number of decisions at the stop, or at the end.
     stopped : True if the player stopped before the end.
-    right : True if the leader at that time is the best arm.
+    right : True if the leader at that time is better than every other arm.
     covered : True if all limits of all contrasts held at all times.
     width : width of the leader's narrowest limits at the end, NaN for a player without limits.
     regret : sum of best rate less rate of the chosen arm.
+    share : share of the best arm among the decisions of the last quarter.
     """
 
     decisions: int
@@ -39,6 +44,30 @@ class Outcome(NamedTuple):
     covered: bool
     width: float
     regret: float
+    share: float
+
+
+class Choices:
+    """Regret and last choices of a game in a world with click rates `rates` (K,)."""
+
+    def __init__(self, rates: np.ndarray) -> None:
+        self.best, self.regret = int(rates.argmax()), 0.0
+        self._single, self._hits = int((rates == rates.max()).sum()) == 1, [np.zeros(0, bool)]
+
+    def add(self, rates: np.ndarray, arms: np.ndarray) -> None:
+        """Add the click rates (n, K) and the chosen arms (n,) of a block."""
+        self.regret += float((rates[:, self.best] - rates[np.arange(len(rates)), arms]).sum())
+        self._hits.append(arms == self.best)
+
+    def is_right(self, leader: int) -> bool:
+        """Return True if an arm is better than every other arm."""
+        return self._single and leader == self.best
+
+    @property
+    def share(self) -> float:
+        """Share of the best arm among the decisions of the last quarter."""
+        hits = np.concatenate(self._hits)
+        return float(hits[len(hits) * 3 // 4 :].mean())
 
 
 class ClickModel:
@@ -58,8 +87,8 @@ class ClickModel:
         """Return the click probabilities (n, K) of all arms for contexts (n, d), or None before the first fit."""
         if self._fitted is None:
             return None
-        each = [self._columns(contexts, np.full(len(contexts), arm)) for arm in range(self._count)]
-        return np.stack([self._fitted.predict_proba(x)[:, 1] for x in each], axis=1)
+        slopes, dim = self._fitted.coef_[0], contexts.shape[1]
+        return sigmoid((contexts @ slopes[:dim] + self._fitted.intercept_)[:, None] + slopes[dim:])
 
     def _columns(self, contexts: np.ndarray, arms: np.ndarray) -> np.ndarray:
         return np.hstack([contexts, np.eye(self._count)[arms]])
@@ -88,7 +117,7 @@ def play_ab_test(
     count, rng = len(world.rates), np.random.default_rng([seed, 3])
     study = ABTest(None, range(count), tolerance, seed=seed)
     model = ClickModel(count) if adjusts else None
-    weights, truth, covered, regret = np.zeros((count, count)), np.zeros((count, count)), True, 0.0
+    weights, truth, covered, choices = np.zeros((count, count)), np.zeros((count, count)), True, Choices(world.rates)
     while study.n_learned < limit and (study.stopped_at is None or not stops):
         contexts, rates = world.block(min(max(int(GROWTH * study.n_learned), 1), limit - study.n_learned))
         p = study.probabilities
@@ -101,11 +130,12 @@ def play_ab_test(
         pair = np.minimum(p[:, None], p[None])
         weights += len(rates) * pair
         truth += pair * (rates[:, :, None] - rates[:, None, :]).sum(axis=0)
-        regret += float((rates[:, world.best] - rates[np.arange(len(rates)), arms]).sum())
+        choices.add(rates, arms)
         covered = covered and _covers(study, truth / weights)
     answer = study.answer
     width = min(one.limits.upper - one.limits.lower for one in answer.contrasts)
-    return Outcome(study.n_learned, answer.enough, answer.leader == world.best, covered, width, regret)
+    right = choices.is_right(answer.leader)
+    return Outcome(study.n_learned, answer.enough, right, covered, width, choices.regret, choices.share)
 
 
 def _covers(study: ABTest, truth: np.ndarray) -> bool:
@@ -120,7 +150,8 @@ def play_track_and_stop(world: World, limit: int, tolerance: float, seed: int, p
     `limit` is the largest number of decisions. `proven` selects the proven threshold instead of the practical one.
     """
     count, rng, delta = len(world.rates), np.random.default_rng([seed, 3]), 0.05
-    rows, clicks, shares, t, regret = np.zeros(count), np.zeros(count), np.full(count, 1.0 / count), 0, 0.0
+    rows, clicks, shares, t = np.zeros(count), np.zeros(count), np.full(count, 1.0 / count), 0
+    choices = Choices(world.rates)
     while True:
         _, rates = world.block(min(max(int(GROWTH * t), 1), limit - t))
         size = len(rates)
@@ -129,7 +160,7 @@ def play_track_and_stop(world: World, limit: int, tolerance: float, seed: int, p
         arms = rng.choice(count, size, p=need / need.sum())
         came = (rng.random(size) < rates[np.arange(size), arms]) * 1.0
         rows, clicks, t = rows + np.bincount(arms, minlength=count), clicks + np.bincount(arms, came, count), t + size
-        regret += float((rates[:, world.best] - rates[np.arange(size), arms]).sum())
+        choices.add(rates, arms)
         mean = (clicks + 0.5) / (rows + 1.0)
         variance, best = mean * (1.0 - mean), int(mean.argmax())
         others = np.arange(count) != best
@@ -138,8 +169,23 @@ def play_track_and_stop(world: World, limit: int, tolerance: float, seed: int, p
         odds = 2.0 * t if proven else 1.0 + np.log(t)
         stopped = bool(ratio > np.log(odds * (count - 1) / delta))
         if stopped or t >= limit:
-            return Outcome(t, stopped, best == world.best, True, float("nan"), regret)
+            return Outcome(t, stopped, choices.is_right(best), True, float("nan"), choices.regret, choices.share)
         shares = optimal_shares(best, others, gap, variance)
+
+
+def play_bandit(world: World, limit: int, tolerance: float, seed: int, stops: bool = True) -> Outcome:
+    """Play `ContextualBandit` for as many decisions as `ABTest` needs to stop in the same world, or to the limit.
+
+    If `stops` is False, the game continues to the limit. The arguments are those of `play_ab_test`.
+    """
+    size = play_ab_test(copy.deepcopy(world), limit, tolerance, seed).decisions if stops else limit
+    bandit, rng, choices = onepass.ContextualBandit(seed=seed), np.random.default_rng([seed, 3]), Choices(world.rates)
+    while bandit.n_learned < size:
+        contexts, rates = world.block(size - bandit.n_learned)
+        rows = np.ones((len(rates), 1)) if contexts is None else contexts
+        arms = bandit.play(rows[:, None], (rng.random(rates.shape) < rates) * 1.0)
+        choices.add(rates, arms)
+    return Outcome(size, False, False, True, float("nan"), choices.regret, choices.share)
 
 
 def optimal_shares(best: int, others: np.ndarray, gap: np.ndarray, variance: np.ndarray) -> np.ndarray:

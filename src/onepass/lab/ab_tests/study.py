@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from onepass.lab.ab_tests.players import Outcome, play_ab_test, play_track_and_stop
-from onepass.lab.ab_tests.worlds import World
+from onepass.lab.ab_tests.players import Outcome, play_ab_test, play_bandit, play_track_and_stop
+from onepass.lab.ab_tests.worlds import JumpingWorld, LoggedWorld, World
 from onepass.lab.definition import Study, Trial
 from onepass.lab.drawing import canvas, set_title
 from onepass.lab.figure import Figure, Line, Picture, Row
@@ -19,7 +19,11 @@ RATES = (0.02, 0.025, 0.03, 0.035, 0.04)
 TOLERANCE = 0.002
 SHOCK = 0.3  # deviation of the level's log odds
 HALF = 4.3  # slope at which contexts explain half of the variance of clicks at a rate of .03
-PLAYERS: dict[str, Callable[..., Outcome]] = {"ABTest": play_ab_test, "track-and-stop": play_track_and_stop}
+PLAYERS: dict[str, Callable[..., Outcome]] = {
+    "ABTest": play_ab_test,
+    "track-and-stop": play_track_and_stop,
+    "bandit": play_bandit,
+}
 WARM = 2_000  # decisions of a throw-away game
 
 
@@ -79,6 +83,7 @@ def lines(rows: Sequence[Row]) -> list[Line]:
                 "wrong": f"{np.mean([row['stopped'] and not row['right'] for row in own]):.3f}",
                 "all limits held": f"{np.mean([row['covered'] for row in own]):.3f}",
                 "width": f"{np.median([row['width'] for row in own]):.4f}",
+                "best arm at the end": f"{np.mean([row['share'] for row in own]):.3f}",
                 "clicks lost": f"{np.mean([row['cumulative_regret'] for row in own]):.0f}",
                 "games": str(len(own)),
             }
@@ -106,8 +111,9 @@ GAMES = Figure("ab-tests", lines, draw)
 class ABTestStudy:
     """Study of players in worlds of five arms.
 
-    `rates`, `shock` and `slope` describe the `World`, and `tolerance` is the loss of click rate that an answer may
-    have. All other fields are those of every `Study`.
+    `rates`, `shock` and `slope` describe the `JumpingWorld`. If `logged` is True, the world is a `LoggedWorld` with as
+    many arms as `rates` has. `tolerance` is the loss of click rate that an answer may have. All other fields are those
+    of every `Study`.
     """
 
     name: str
@@ -116,6 +122,7 @@ class ABTestStudy:
     rates: tuple[float, ...] = RATES
     shock: float = 0.0
     slope: float = 0.0
+    logged: bool = False
     tolerance: float = TOLERANCE
     rounds: int = 400_000
     seeds: int = 500
@@ -124,7 +131,9 @@ class ABTestStudy:
     timed: bool = False
 
     def world(self, seed: int) -> World:
-        return World(self.rates, self.shock, self.slope, seed)
+        if self.logged:
+            return LoggedWorld(len(self.rates), seed)
+        return JumpingWorld(self.rates, self.shock, self.slope, seed)
 
     def trial(self, policies: Sequence[Policy], seed: int) -> Trial:
         return GameTrial(self, policies, seed)
@@ -141,6 +150,8 @@ PEERS = (
     Policy("track-and-stop, proven threshold", Player, {"player": "track-and-stop"}),
     Policy("track-and-stop, practical threshold", Player, {"player": "track-and-stop", "proven": False}),
 )
+FREE = Policy("ContextualBandit until ABTest stops", Player, {"player": "bandit"})
+ENDLESS = Policy("ContextualBandit", Player, {"player": "bandit", "stops": False})
 BLIND = Policy("ABTest without contexts", Player, {"player": "ABTest", "adjusts": False})
 ON = Policy("ABTest, to the end", Player, {"player": "ABTest", "stops": False})
 BLIND_ON = Policy("ABTest without contexts, to the end", Player, {"player": "ABTest", "adjusts": False, "stops": False})
@@ -154,6 +165,25 @@ SUITES: tuple[Study, ...] = (
     ABTestStudy(
         "ab-tests-null", "five equal arms, the level jumps: every stop is wrong", (OURS,), rates=(0.03,) * 5,
         shock=SHOCK, tolerance=0.0, rounds=50_000,
+    ),
+    ABTestStudy(
+        "ab-tests-logged", "five equal arms with the clicks of Open Bandit's log with uniform choices", (OURS,),
+        rates=(0.0,) * 5, logged=True, tolerance=0.0, rounds=30_000,
+    ),
+    ABTestStudy(
+        "ab-tests-regret", "clicks lost until the stop, beside a bandit that gives no answer", (OURS, FREE),
+        shock=SHOCK, seeds=100,
+    ),
+    ABTestStudy(
+        "ab-tests-regret-contexts", "the same with contexts that explain half of the variance", (OURS, FREE),
+        shock=SHOCK, slope=HALF, seeds=100,
+    ),
+    ABTestStudy(
+        "ab-tests-level", "share of the best arm where the level jumps three times as far", (ON, ENDLESS),
+        shock=3.0 * SHOCK, rounds=40_000, seeds=20,
+    ),
+    ABTestStudy(
+        "ab-tests-level-still", "the same where nothing moves", (ON, ENDLESS), rounds=40_000, seeds=20,
     ),
     ABTestStudy(
         "ab-tests-widths", "widths of limits after 50,000 decisions, with contexts and without", (ON, BLIND_ON),

@@ -1,9 +1,12 @@
-"""Worlds of five arms whose clicks have a common level that jumps every 1,000 decisions."""
+"""Worlds of five arms whose clicks have a common level that jumps every 1,000 decisions, or that of a real log."""
 
-from typing import NamedTuple
+from functools import cache
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from scipy import optimize
+
+from onepass.lab.noisy.real import read_open_bandit
 
 PERIOD = 1_000  # decisions between two jumps
 COLUMNS = 6
@@ -37,7 +40,17 @@ class Block(NamedTuple):
     rates: np.ndarray
 
 
-class World:
+class World(Protocol):
+    """World of an A/B test: mean click rates `rates` (K,) of the arms, and blocks of decisions."""
+
+    rates: np.ndarray
+
+    def block(self, size: int) -> Block:
+        """Return the next decisions, from 1 to `size`."""
+        ...
+
+
+class JumpingWorld:
     """Clicks on arms whose common level jumps every 1,000 decisions.
 
     Parameters
@@ -58,11 +71,6 @@ class World:
         self._offsets = np.array([offset_for(rate, slope) if slope else np.log(rate / (1.0 - rate)) for rate in rates])
         self._rng, self._seed, self._count = np.random.default_rng([seed, 1]), seed, 0
 
-    @property
-    def best(self) -> int:
-        """Index of the best arm."""
-        return int(self.rates.argmax())
-
     def block(self, size: int) -> Block:
         """Return the next decisions. There are at most `size` of them, and fewer if the level jumps before."""
         size = min(size, PERIOD - self._count % PERIOD)
@@ -73,3 +81,39 @@ class World:
         contexts = self._rng.standard_normal((size, COLUMNS))
         along = contexts.sum(axis=1) / np.sqrt(COLUMNS)
         return Block(contexts, sigmoid(self._offsets + level + self.slope * along[:, None]))
+
+
+CAMPAIGNS = ("all", "men", "women")
+
+
+@cache
+def open_bandit_clicks() -> np.ndarray:
+    """Return the clicks (30,000,), 0 or 1, of Open Bandit's three logs with uniform choices, each in order of time."""
+    each = [sorted(read_open_bandit(name, name), key=lambda line: line["timestamp"]) for name in CAMPAIGNS]
+    return np.array([float(line["click"]) for lines in each for line in lines])
+
+
+class LoggedWorld:
+    """Equal arms whose clicks are those of a log of Open Bandit, so their level moves as it did there.
+
+    Each row of the log is a decision: all arms have the click of the row. All contrasts are 0. `seed` determines the
+    row that begins; the first row follows the last one.
+
+    Parameters
+    ----------
+    count : int
+        Number of arms.
+    seed : int
+        Seed of the first row.
+    """
+
+    def __init__(self, count: int, seed: int) -> None:
+        clicks = open_bandit_clicks()
+        self._clicks, self._count = np.roll(clicks, -int(np.random.default_rng(seed).integers(len(clicks)))), 0
+        self.rates = np.full(count, clicks.mean())
+
+    def block(self, size: int) -> Block:
+        """Return the next decisions, from 1 to `size`: clicks as rates of 0 or 1."""
+        part = np.take(self._clicks, np.arange(self._count, self._count + size), mode="wrap")
+        self._count += size
+        return Block(None, np.broadcast_to(part[:, None], (size, len(self.rates))))

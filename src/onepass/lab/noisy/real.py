@@ -154,6 +154,12 @@ def _colon() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return read_columns(columns), arms, np.array([1.0 - float(line["status"]) for line in table])
 
 
+def read_open_bandit(campaign: str, name: str) -> list[dict[str, str]]:
+    """Return the lines of a table of Open Bandit's log with uniform choices: `campaign` itself or "item_context"."""
+    path = _find(f"open-bandit/random/{campaign}/{name}.csv.xz")
+    return list(csv.DictReader(io.StringIO(lzma.decompress(path.read_bytes()).decode())))
+
+
 @cache
 def _open_bandit(campaign: str, arms: int = 4) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return rows, arms and rewards of the log of a campaign of Open Bandit, in which items were chosen uniformly.
@@ -161,15 +167,11 @@ def _open_bandit(campaign: str, arms: int = 4) -> tuple[np.ndarray, np.ndarray, 
     Items are sorted by their only number and divided into `arms` equal groups, which are the arms. Items that are left
     over are dropped. A reward is 1 for a click, else 0.
     """
-
-    def read(name: str) -> list[dict[str, str]]:
-        path = _find(f"open-bandit/random/{campaign}/{name}.csv.xz")
-        return list(csv.DictReader(io.StringIO(lzma.decompress(path.read_bytes()).decode())))
-
-    order = np.argsort([float(line["item_feature_0"]) for line in read("item_context")], kind="stable")
+    items_table = read_open_bandit(campaign, "item_context")
+    order = np.argsort([float(line["item_feature_0"]) for line in items_table], kind="stable")
     size = len(order) // arms
     arm_of = {int(item): place // size for place, item in enumerate(order[: size * arms])}
-    table = [line for line in read(campaign) if int(line["item_id"]) in arm_of]
+    table = [line for line in read_open_bandit(campaign, campaign) if int(line["item_id"]) in arm_of]
     columns = [[line[f"user_feature_{j}"] for line in table] for j in range(4)] + [[line["position"] for line in table]]
     items = np.array([arm_of[int(line["item_id"])] for line in table])
     return read_columns(columns), items, np.array([float(line["click"]) for line in table])

@@ -19,6 +19,7 @@ from onepass.evaluation.moments import Moments
 from onepass.evaluation.reward_range import Range
 from onepass.foundation.check import quote
 from onepass.log.replay import Fold
+from onepass.service.first_model import begin_bandit
 from onepass.service.loop import Loop
 from onepass.service.personalizer.configuration import PolicyContract, follow_policy
 from onepass.service.personalizer.counterfactuals import BUCKET, LEVEL, PolicyRun, weigh_policies
@@ -28,7 +29,6 @@ from onepass.service.personalizer.policies import LONGEST_NAME, policy_json, set
 from onepass.service.personalizer.requests import Body, Call, empty_response, json_response
 from onepass.service.personalizer.time_index import has_decisions_between
 from onepass.service.personalizer.times import format_time, parse_time
-from onepass.service.settings import make_bandit
 
 MOST = 10  # policies of a request
 INTERVALS = (5, 60, 360, 720, 1440)  # minutes
@@ -163,7 +163,7 @@ def make_policies(loop: Loop, chosen: list[tuple[str, str, str]]) -> list[Policy
                 PolicyRun("Baseline", "", "Baseline"), PolicyRun("Random", "", "Random")]  # fmt: skip
     for name, text, source in chosen:
         try:
-            bandit = make_bandit(set_exploration(loop.settings, exploration_from_arguments(text)))
+            bandit = begin_bandit(set_exploration(loop.settings, exploration_from_arguments(text)))
         except ValueError as error:
             raise Problem(400, "InvalidPolicyContract", f"{name}: {error}", "policies") from None
         policies.append(PolicyRun(name, text, source, Fold(loop.store, loop.name, bandit)))

@@ -15,12 +15,12 @@ from onepass.foundation import files
 from onepass.log.sqlite import SqliteStore
 from onepass.log.store import StoreError
 from onepass.service import promotion
+from onepass.service.first_model import begin_bandit
 from onepass.service.loop import Loop
 from onepass.service.personalizer.errors import Problem
 from onepass.service.personalizer.requests import Call, empty_response, json_response
 from onepass.service.personalizer.time_index import decision_times
 from onepass.service.personalizer.times import format_time
-from onepass.service.settings import make_bandit
 
 BINARY = "application/octet-stream"
 PATIENCE = 60.0  # seconds for a model to take over
@@ -42,7 +42,7 @@ async def put_model(call: Call) -> Response:
 
 async def delete_model(call: Call) -> Response:
     """Answer DELETE /model."""
-    await asyncio.to_thread(lambda: install_model(call.loop, make_bandit(call.loop.settings), "begun anew"))
+    await asyncio.to_thread(lambda: install_model(call.loop, begin_bandit(call.loop.settings), "begun anew"))
     return empty_response()
 
 
@@ -73,8 +73,8 @@ async def status(call: Call) -> Response:
 
 def parse_model(loop: Loop, data: bytes) -> Any:
     """Parse a model that GET /model returned. Raises ApiError for other bytes, or a model of other settings."""
-    fresh = make_bandit(loop.settings)
     try:
+        fresh = begin_bandit(loop.settings)
         found = files.from_bytes(data)
         same = (found.seed, found.name) == (fresh.seed, fresh.name) and fresh.model.can_become(found.model)
         found.exploration = fresh.exploration

@@ -104,6 +104,7 @@ function health(found) {
     ["Model", model.recipe, `${bytes(model.memory)} of memory`],
     model.error_bound === null ? null : ["Certified error", plain(model.error_bound),
       model.error_bound === 0 ? "the model is exact" : "no eigenvalue of the design is off by more"],
+    model.trust ? ["Trust in the start", `${percent(model.trust[0])} to ${percent(model.trust[1])}`, "weight of the warm start, least and largest of all arms"] : null,
     ["Drift alarms", found.drift.alarms ? whole(found.drift.alarms) : "none", drifted(found.drift)],
     numbers.alarms ? ["Forgotten", `${whole(numbers.alarms)} times`, "by the model itself: what it knew held no more"] : null,
     ["Behind", numbers.lag ? `${whole(numbers.lag)} ${numbers.lag === 1 ? "commit" : "commits"}` : "nothing", `log at ${whole(numbers.last)}, learned to ${whole(numbers.through)}`],
