@@ -73,7 +73,7 @@ def factor_data(count, seed=0, signed=True):
 def outer(reduce, design=None, rule=None, **options):
     width = LEFT if reduce else LEFT * RIGHT
     design = op.Exact(dim=width, reg=options.pop("reg", 0.37)) if design is None else design
-    features = op.OuterProduct(left=LEFT, right=RIGHT, reduce=reduce)
+    features = op.features.OuterProduct(left=LEFT, right=RIGHT, reduce=reduce)
     return op.Bandit(op.Disjoint(op.Ridge(design), **options), op.UCB(0.5) if rule is None else rule, features=features)
 
 

@@ -49,8 +49,8 @@ BAD = [
     Loud(),
     memoryview(b"abc"), bytearray(b"abc"), np.recarray((2,), [("a", float)]), op.Exact, op.Exact(dim=DIM), op.RBF(1.0),
     op.Ridge(op.Exact(dim=DIM + 1)), op.UCB(0.5), op.Theory(), op.learner.FORKS(),
-    op.Factors(np.ones(2), np.ones((3, 2))), op.Factors(None, None), op.Standardize(dim=DIM),
-    op.GaussianProjection(dim=DIM + 1, size=1),
+    op.Factors(np.ones(2), np.ones((3, 2))), op.Factors(None, None), op.features.Standardize(dim=DIM),
+    op.features.GaussianProjection(dim=DIM + 1, size=1),
 ]  # fmt: skip
 
 GOOD = {
@@ -58,7 +58,8 @@ GOOD = {
     "compensation": [0.5], "base": ["fd", "rfd"], "compensate": [True], "design": [op.Exact(dim=DIM)],
     "estimator": [op.Ridge(op.Exact(dim=DIM)), op.Disjoint(op.Ridge(op.Exact(dim=DIM)))],
     "exploration": [0.3, op.UCB(0.3)],
-    "features": [None, op.Standardize(dim=DIM)], "seed": [3], "name": ["mine"], "contexts": [ROWS[:3], ROWS[0]],
+    "features": [None, op.features.Standardize(dim=DIM)],
+    "seed": [3], "name": ["mine"], "contexts": [ROWS[:3], ROWS[0]],
     "arms": [NAMES[:3], ROWS, None], "k": [1, 2], "rewards": [REWARDS[:3], 1.0], "arm": [NAMES[:3], "a", 2],
     "X": [ROWS[:5]], "y": [SIGNS[:5]], "x": [ROWS[0]], "rows": [ROWS[:3], ROWS[0]], "b": [ROWS[0]], "z": [ROWS[0]],
     "kernel": [op.RBF(1.0), op.Matern(1.5)], "points": [ROWS[:5]], "learner": [op.learner.RBP(budget=5)],
@@ -66,8 +67,8 @@ GOOD = {
     "reward": [1.0], "noise": [1.0], "left": [2, np.ones(2)], "right": [2, np.ones((3, 2))],
     "data": [b"", op.to_bytes(op.Exact(dim=2))],
     "owner": [op.Exact(dim=2)], "other": [op.Exact(dim=DIM, reg=0.37)], "model": ["shared", "disjoint", "hybrid"],
-    "shared": [op.Ridge(op.Exact(dim=DIM))], "budget": [5], "first": [op.Standardize(dim=DIM)],
-    "second": [op.Fourier(dim=DIM, size=4)], "names": [["a", "b", "c", "d"]], "rounds": [3], "width": [1.0],
+    "shared": [op.Ridge(op.Exact(dim=DIM))], "budget": [5], "first": [op.features.Standardize(dim=DIM)],
+    "second": [op.features.Fourier(dim=DIM, size=4)], "names": [["a", "b", "c", "d"]], "rounds": [3], "width": [1.0],
     "user": ["u", [3, 5, 8]], "item": ["i", [1, 2, 3]], "time": [5e5, [5e5, 5e5, 6e5]], "items": [[1, 2]],
 }  # fmt: skip
 
@@ -122,6 +123,7 @@ PUBLIC = sorted(
     | {f"model.{name}" for name in op.model.__all__ if name not in LEFT_OUT | {"Model"}}
     | {f"learner.{name}" for name in op.learner.__all__}
     | {f"estimator.{name}" for name in op.estimator.__all__}
+    | {f"features.{name}" for name in op.features.__all__}
     | {"explain.Term", "explain.Gap", "explain.Difference", "explain.Reason", "explain.Reasons", "extend.Exploration"}
 )
 

@@ -4,6 +4,16 @@ import numpy as np
 
 import onepass as op
 from onepass.design import DyadicSketches, RandomProjection
+from onepass.features import (
+    Chain,
+    Concatenate,
+    Fourier,
+    GaussianProjection,
+    Intercept,
+    Nystrom,
+    OuterProduct,
+    Standardize,
+)
 
 DIM = 4
 RNG = np.random.default_rng(0)
@@ -39,7 +49,7 @@ def per_arm(made):
 
 
 def factors():
-    bandit = op.Bandit(op.Disjoint(op.Ridge(op.Exact(dim=2))), features=op.OuterProduct(left=2, right=2))
+    bandit = op.Bandit(op.Disjoint(op.Ridge(op.Exact(dim=2))), features=OuterProduct(left=2, right=2))
     for i in range(9):
         bandit.learn(op.Factors(ROWS[i, :2], [1.0, float(i % 3)]), REWARDS[i], arm=i % 3)
     return bandit
@@ -136,13 +146,13 @@ OBJECTS = {
     "HeavyOFUL": shared_bandit(lambda: op.HeavyOFUL(dim=DIM)),
     "CRTM": shared_bandit(lambda: op.CRTM(dim=DIM)),
     "TOFU": shared_bandit(lambda: op.TOFU(dim=DIM)),
-    "Nystrom": shared_bandit(lambda: op.Bandit(op.Ridge(op.Exact(dim=5)), features=op.Nystrom(ROWS[:5], op.RBF(2.0)))),
-    "Standardize": shared_bandit(lambda: op.Bandit(op.Ridge(op.Exact(dim=DIM)), features=op.Standardize(dim=DIM))),
-    "Chain": shared_bandit(lambda: op.Bandit(op.Ridge(op.Exact(dim=5)), features=op.Chain(
-        op.Standardize(dim=DIM), op.Concatenate(op.Intercept(dim=DIM), op.Fourier(dim=DIM, size=4))
+    "Nystrom": shared_bandit(lambda: op.Bandit(op.Ridge(op.Exact(dim=5)), features=Nystrom(ROWS[:5], op.RBF(2.0)))),
+    "Standardize": shared_bandit(lambda: op.Bandit(op.Ridge(op.Exact(dim=DIM)), features=Standardize(dim=DIM))),
+    "Chain": shared_bandit(lambda: op.Bandit(op.Ridge(op.Exact(dim=5)), features=Chain(
+        Standardize(dim=DIM), Concatenate(Intercept(dim=DIM), Fourier(dim=DIM, size=4))
     ))),
-    "a map": lambda: op.Chain(op.Standardize(dim=DIM), op.Fourier(dim=DIM, size=6)).learn(ROWS),
-    "a projection": lambda: op.GaussianProjection(dim=DIM, size=2),
+    "a map": lambda: Chain(Standardize(dim=DIM), Fourier(dim=DIM, size=6)).learn(ROWS),
+    "a projection": lambda: GaussianProjection(dim=DIM, size=2),
     "disjoint": per_arm(lambda: op.LinUCB(dim=DIM, model="disjoint")),
     "disjoint sketches": per_arm(lambda: op.CBSCFD(dim=DIM, size=1, model="disjoint")),
     "disjoint, one state an arm": per_arm(lambda: op.DBSLinUCB(dim=DIM, size=1, error=20.0, model="disjoint")),

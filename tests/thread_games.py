@@ -141,7 +141,9 @@ BANDITS = {
     "sketch": shared_kind(lambda: op.SOFUL(dim=DIM, size=3, reg=0.37)),
     "blocks": shared_kind(lambda: op.DBSLinUCB(dim=DIM, size=2, error=4.0, reg=0.37)),
     "huber": shared_kind(lambda: op.HvtUCB(dim=DIM, reg=0.37)),
-    "moving map": shared_kind(lambda: op.Bandit(op.Ridge(op.Exact(dim=DIM)), features=op.Standardize(dim=DIM))),
+    "moving map": shared_kind(
+        lambda: op.Bandit(op.Ridge(op.Exact(dim=DIM)), features=op.features.Standardize(dim=DIM))
+    ),
     "arms in an arena": arms(per_arm(SKETCH)),
     "arms apart": arms(per_arm(SKETCH, compact=False)),
     "hybrid": arms(lambda: op.Bandit(op.Hybrid(shared=op.Ridge(op.Exact(dim=DIM)), arms=op.Ridge(SKETCH)))),
@@ -171,7 +173,9 @@ PARTS = {
     "Exact": design(lambda: op.Exact(dim=DIM, reg=0.37)),
     "FrequentDirections": design(lambda: op.FrequentDirections(dim=DIM, size=4, reg=0.37)),
     "Dyadic": design(lambda: op.Dyadic(dim=DIM, size=2, error=4.0, reg=0.37)),
-    "Standardize": Kind(lambda: op.Standardize(dim=DIM), lambda m, i: m.learn(ROWS[i]), lambda m: m.transform(ASKED)),
+    "Standardize": Kind(
+        lambda: op.features.Standardize(dim=DIM), lambda m, i: m.learn(ROWS[i]), lambda m: m.transform(ASKED)
+    ),
 }
 if LONG:
     BANDITS["contextual"] = arms(lambda: op.ContextualBandit(dim=DIM))

@@ -10,13 +10,22 @@ if TYPE_CHECKING:
     from onepass import estimator as estimator
     from onepass import explain as explain
     from onepass import extend as extend
+    from onepass import features as features
     from onepass import learner as learner
     from onepass import model as model
     from onepass.public import *  # noqa: F403
     from onepass.public import __all__ as __all__
 
 __version__ = "0.3.0"
-SUBMODULES = ("dynamics", "estimator", "explain", "extend", "learner", "model")  # public, imported when first used
+SUBMODULES = (
+    "dynamics",
+    "estimator",
+    "explain",
+    "extend",
+    "features",
+    "learner",
+    "model",
+)  # public, imported when first used
 
 if "numba" in sys.modules:  # another one is refused at once, where that costs nothing
     import_module("onepass.foundation")

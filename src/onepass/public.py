@@ -31,18 +31,9 @@ from onepass.exploration.softmax import Softmax
 from onepass.exploration.thompson import SingleDrawThompson, Thompson
 from onepass.exploration.top_two import TopTwo
 from onepass.exploration.ucb import UCB
-from onepass.features.chain import Chain
-from onepass.features.concatenate import Concatenate
-from onepass.features.fourier import Fourier
-from onepass.features.identity import Identity
-from onepass.features.intercept import Intercept
 from onepass.features.kernels import RBF, Linear, Matern, Polynomial
-from onepass.features.nystrom import Nystrom
-from onepass.features.outer_product import Factors, OuterProduct
-from onepass.features.projection import GaussianProjection
+from onepass.features.outer_product import Factors
 from onepass.features.records import Records
-from onepass.features.standardize import Standardize
-from onepass.features.unit_length import UnitLength
 from onepass.foundation.files import from_bytes, load, to_bytes
 from onepass.foundation.merge import merge_all
 from onepass.foundation.registry import register_lazy
@@ -100,8 +91,6 @@ __all__ = [
     "Bandit",
     "Budget",
     "Budgeted",
-    "Chain",
-    "Concatenate",
     "ContextualBandit",
     "DBSLinUCB",
     "Decision",
@@ -111,17 +100,13 @@ __all__ = [
     "Exact",
     "Explanation",
     "Factors",
-    "Fourier",
     "FrequentDirections",
-    "GaussianProjection",
     "Greedy",
     "Guarded",
     "HeavyOFUL",
     "HvtUCB",
     "Hybrid",
-    "Identity",
     "InteractionBandit",
-    "Intercept",
     "Interval",
     "InverseGap",
     "ItemHeads",
@@ -132,14 +117,12 @@ __all__ = [
     "Linear",
     "ListBandit",
     "Matern",
-    "Nystrom",
     "OnePassGLM",
     "OnePassHuber",
     "OnlineKernelClassifier",
     "OnlineKernelRegressor",
     "OnlineNewton",
     "OptimisticGap",
-    "OuterProduct",
     "PSILinUCB",
     "PendingRewards",
     "Polynomial",
@@ -155,11 +138,9 @@ __all__ = [
     "SketchWarning",
     "Snapshot",
     "Softmax",
-    "Standardize",
     "Theory",
     "Thompson",
     "TopTwo",
-    "UnitLength",
     "WeightUCB",
     "from_bytes",
     "load",

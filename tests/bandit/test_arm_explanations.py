@@ -165,7 +165,7 @@ def test_factors_are_explained_by_products_whether_arms_are_reduced_or_not(kind)
         own = op.Ridge(op.Exact(dim=LEFT if reduce else LEFT * RIGHT, reg=0.37))
         shared = op.Ridge(op.Exact(dim=LEFT * RIGHT, reg=0.37))
         parts = op.Disjoint(own) if kind == "disjoint" else op.Hybrid(shared=shared, arms=own)
-        bandit = op.Bandit(parts, features=op.OuterProduct(left=LEFT, right=RIGHT, reduce=reduce))
+        bandit = op.Bandit(parts, features=op.features.OuterProduct(left=LEFT, right=RIGHT, reduce=reduce))
         bandit.learn(op.Factors(left, right), rewards, names)
         offered, user = [*arms, "new"], np.random.default_rng(8).standard_normal(LEFT)
         sides = np.vstack([*arms.values(), np.ones(RIGHT)])
@@ -209,7 +209,7 @@ def test_explaining_makes_no_arm_known_and_changes_nothing():
 
 def test_a_standardized_context_is_explained_by_its_columns_for_every_arm():
     rows, rewards, names = data(100)
-    features = op.Concatenate(op.Intercept(dim=DIM), op.Standardize(dim=DIM))
+    features = op.features.Concatenate(op.features.Intercept(dim=DIM), op.features.Standardize(dim=DIM))
     bandit = op.Bandit(op.Disjoint(op.Ridge(op.Exact(dim=DIM + 1, reg=0.37))), op.UCB(0.5), features=features)
     learn_in_batches(bandit, rows, rewards, names)
     found, mean = bandit.explain(rows[0], "a", 7), rows.mean(axis=0)

@@ -104,7 +104,7 @@ def test_a_removed_arm_may_come_back_with_another_direction():
 def test_a_shared_model_of_factors_equals_one_of_products(rule, candidates):
     rng = np.random.default_rng(4)
     left, right, rewards = rng.standard_normal((50, LEFT)), rng.standard_normal((50, RIGHT)), rng.standard_normal(50)
-    features = op.OuterProduct(left=LEFT, right=RIGHT)
+    features = op.features.OuterProduct(left=LEFT, right=RIGHT)
     factors = op.Bandit(op.Ridge(op.Exact(dim=LEFT * RIGHT, reg=0.37)), rule, features=features, seed=2)
     products = op.Bandit(op.Ridge(op.Exact(dim=LEFT * RIGHT, reg=0.37)), rule, seed=2)
     factors.learn(op.Factors(left, right), rewards)

@@ -173,7 +173,7 @@ BANDITS = {
         ROWS, NAMES,
     ),
     "factors": (
-        lambda: op.Bandit(op.Ridge(op.Exact(dim=4)), op.Softmax(), features=op.OuterProduct(left=2, right=2)),
+        lambda: op.Bandit(op.Ridge(op.Exact(dim=4)), op.Softmax(), features=op.features.OuterProduct(left=2, right=2)),
         op.Factors(np.array([1.0, 2.0]), ROWS), NAMES,
     ),
     "crossed": (lambda: op.InteractionBandit(seed=1), CONTEXT, ARMS),

@@ -298,7 +298,10 @@ def test_wrong_calls_get_one_clear_sentence(call, says):
         (lambda: op.Theory(delta=1.5), "delta"),
         (lambda: op.Bandit(op.Exact(dim=2)), "model must be"),
         (lambda: op.Bandit(op.Ridge(op.Exact(dim=2)), 0.1), "exploration must be"),
-        (lambda: op.Bandit(op.Ridge(op.Exact(dim=2)), features=op.GaussianProjection(dim=4, size=3)), "features"),
+        (
+            lambda: op.Bandit(op.Ridge(op.Exact(dim=2)), features=op.features.GaussianProjection(dim=4, size=3)),
+            "features",
+        ),
     ],
 )
 def test_wrong_parameters_get_one_clear_sentence(make, says):

@@ -14,7 +14,7 @@ BANDITS = {
     "HvtUCB": lambda seed: op.HvtUCB(dim=DIM, seed=seed),
     "CBRAP": lambda seed: op.CBRAP(dim=DIM, size=3, seed=seed),
     "standardized": lambda seed: op.Bandit(
-        op.Ridge(op.Exact(dim=DIM)), features=op.Standardize(dim=DIM), seed=seed
+        op.Ridge(op.Exact(dim=DIM)), features=op.features.Standardize(dim=DIM), seed=seed
     ),
     "contextual": lambda seed: op.ContextualBandit(dim=DIM, seed=seed),
     "contextual argmax": lambda seed: op.ContextualBandit(

@@ -19,17 +19,17 @@ BANDITS = {
     "shared": lambda **more: op.Bandit(op.Ridge(op.Exact(dim=DIM, reg=0.4)), seed=3, **more),
     "float32": lambda **more: op.Bandit(op.Ridge(op.Exact(dim=DIM, dtype="float32")), **more),
     "standardized": lambda **more: op.Bandit(
-        op.Ridge(op.Exact(dim=DIM)), features=op.Standardize(dim=DIM), seed=3, **more
+        op.Ridge(op.Exact(dim=DIM)), features=op.features.Standardize(dim=DIM), seed=3, **more
     ),
     "per arm": lambda **more: op.Bandit(op.Disjoint(op.Ridge(op.Exact(dim=DIM, reg=0.4))), seed=3, **more),
     "hybrid": lambda **more: op.Bandit(
         op.Hybrid(shared=op.Ridge(op.Exact(dim=DIM)), arms=op.Ridge(op.Exact(dim=DIM))), seed=3, **more
     ),
     "factors": lambda **more: op.Bandit(
-        op.Ridge(op.Exact(dim=4)), features=op.OuterProduct(left=2, right=2), seed=3, **more
+        op.Ridge(op.Exact(dim=4)), features=op.features.OuterProduct(left=2, right=2), seed=3, **more
     ),
     "arm factors": lambda **more: op.Bandit(
-        op.Disjoint(op.Ridge(op.Exact(dim=2))), features=op.OuterProduct(left=2, right=2), seed=3, **more
+        op.Disjoint(op.Ridge(op.Exact(dim=2))), features=op.features.OuterProduct(left=2, right=2), seed=3, **more
     ),
 }
 RULES = [op.UCB(0.5, uniform_share=0.1), op.Thompson(0.5, draws=9), op.InverseGap(), op.Softmax()]

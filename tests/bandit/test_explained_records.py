@@ -26,7 +26,7 @@ def taught(bandit, per_arm):
 BANDITS = {
     "shared": lambda: taught(op.OFUL(dim=DIM, reg=0.37), False),
     "moving map": lambda: taught(
-        op.Bandit(op.Ridge(op.Exact(dim=DIM, reg=2.3)), features=op.Standardize(dim=DIM)), False
+        op.Bandit(op.Ridge(op.Exact(dim=DIM, reg=2.3)), features=op.features.Standardize(dim=DIM)), False
     ),
     "per arm": lambda: taught(op.LinUCB(dim=DIM, reg=0.37, model="disjoint"), True),
     "contextual": lambda: taught(op.ContextualBandit(dim=DIM), True),

@@ -18,44 +18,53 @@ WIDE = op.RBF(2.0)
 
 # a map, its formula, and the names of what an explanation speaks of
 MAPS = {
-    "identity": (lambda: op.Identity(dim=5), dense.identity, NAMES),
-    "standardize": (lambda: op.Standardize(dim=5), dense.standardize, NAMES),
-    "projection": (lambda: op.GaussianProjection(dim=5, size=3, seed=2), dense.projection(5, 3, 2), NAMES),
+    "identity": (lambda: op.features.Identity(dim=5), dense.identity, NAMES),
+    "standardize": (lambda: op.features.Standardize(dim=5), dense.standardize, NAMES),
+    "projection": (lambda: op.features.GaussianProjection(dim=5, size=3, seed=2), dense.projection(5, 3, 2), NAMES),
     "fourier": (
-        lambda: op.Fourier(dim=5, size=6, length_scale=1.5, seed=3),
+        lambda: op.features.Fourier(dim=5, size=6, length_scale=1.5, seed=3),
         dense.fourier(5, 6, 1.5, 3),
         tuple(f"frequency{j}" for j in range(3)),
     ),
     "nystrom": (
-        lambda: op.Nystrom(POINTS, WIDE, reduced=True),
+        lambda: op.features.Nystrom(POINTS, WIDE, reduced=True),
         dense.nystrom(POINTS, WIDE),
         tuple(f"landmark{j}" for j in range(4)),
     ),
     "products": (
-        lambda: op.OuterProduct(left=2, right=3),
+        lambda: op.features.OuterProduct(left=2, right=3),
         dense.outer(2),
         tuple(f"{u}*{v}" for u in NAMES[:2] for v in NAMES[2:]),
     ),
     "beside": (
-        lambda: op.Concatenate(op.Intercept(dim=5), op.Identity(dim=5), op.Identity(dim=5)),
+        lambda: op.features.Concatenate(
+            op.features.Intercept(dim=5), op.features.Identity(dim=5), op.features.Identity(dim=5)
+        ),
         dense.concatenate(dense.intercept, dense.concatenate(dense.identity, dense.identity)),
         (*NAMES, "intercept"),
     ),
     "standardized, then projected": (
-        lambda: op.Chain(op.Standardize(dim=5), op.GaussianProjection(dim=5, size=3, seed=2)),
+        lambda: op.features.Chain(
+            op.features.Standardize(dim=5), op.features.GaussianProjection(dim=5, size=3, seed=2)
+        ),
         dense.chain(dense.standardize, dense.projection(5, 3, 2)),
         NAMES,
     ),
     "projection, then standardized": (
-        lambda: op.Chain(op.GaussianProjection(dim=5, size=3, seed=2), op.Standardize(dim=3)),
+        lambda: op.features.Chain(
+            op.features.GaussianProjection(dim=5, size=3, seed=2), op.features.Standardize(dim=3)
+        ),
         dense.chain(dense.projection(5, 3, 2), dense.standardize),
         (*NAMES, "intercept"),
     ),
     "nested": (
-        lambda: op.Concatenate(
-            op.Intercept(dim=5),
-            op.Chain(op.Standardize(dim=5), op.Concatenate(op.Nystrom(POINTS, WIDE, reduced=True), op.Identity(dim=5))),
-            op.Nystrom(POINTS, WIDE, reduced=True),
+        lambda: op.features.Concatenate(
+            op.features.Intercept(dim=5),
+            op.features.Chain(
+                op.features.Standardize(dim=5),
+                op.features.Concatenate(op.features.Nystrom(POINTS, WIDE, reduced=True), op.features.Identity(dim=5)),
+            ),
+            op.features.Nystrom(POINTS, WIDE, reduced=True),
         ),
         dense.concatenate(
             dense.intercept,
@@ -179,7 +188,7 @@ def test_landmarks_contribute_by_their_kernel_values():
 
 
 def test_a_frequency_is_a_wave_of_its_angle_and_amplitude():
-    features = op.Fourier(dim=5, size=6, length_scale=1.5, seed=3)
+    features = op.features.Fourier(dim=5, size=6, length_scale=1.5, seed=3)
     W = np.random.RandomState(3).standard_normal((3, 5)) / 1.5
     bandit, asked = shared("fourier"), stream(3, 1)[0]
     z, theta = features.transform(asked[1]), bandit.model.parameter
@@ -196,14 +205,14 @@ class Roots(op.extend.FeatureMap):
 
     def __init__(self, dim):
         self.input_dim = self.output_dim = dim
-        self.inner = op.GaussianProjection(dim=dim, size=dim)
+        self.inner = op.features.GaussianProjection(dim=dim, size=dim)
 
     def begin(self, dtype):
         return self.inner.begin(dtype)
 
 
 def test_a_map_that_says_nothing_is_explained_by_its_features():
-    bandit = op.Bandit(op.Ridge(op.Exact(dim=5)), features=op.Chain(op.Standardize(dim=5), Roots(5)))
+    bandit = op.Bandit(op.Ridge(op.Exact(dim=5)), features=op.features.Chain(op.features.Standardize(dim=5), Roots(5)))
     bandit.learn(*stream(30))
     found = bandit.explain(stream(3)[0], 1)
     assert_adds_up(found)

@@ -55,7 +55,7 @@ def test_hybrid_with_factors_equals_the_joint_regression_on_products(exploration
             arms=op.Ridge(op.Exact(dim=LEFT if reduce else LEFT * RIGHT, reg=0.37)),
         ),
         op.UCB(exploration),
-        features=op.OuterProduct(left=LEFT, right=RIGHT, reduce=reduce),
+        features=op.features.OuterProduct(left=LEFT, right=RIGHT, reduce=reduce),
     )
     bandits, offered = (make(True), make(False)), list(arms)
     full = np.einsum("ni,nj->nij", left, right).reshape(120, -1)

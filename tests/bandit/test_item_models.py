@@ -17,15 +17,15 @@ def directions(rows):
 
 
 def test_unit_length_keeps_the_contract_and_loses_no_square_of_small_and_large_rows():
-    features = op.UnitLength(dim=3, length=2.5)
+    features = op.features.UnitLength(dim=3, length=2.5)
     rows = np.random.default_rng(0).standard_normal((20, 3))
     rows[3] = 0.0
-    check_feature_map(lambda: op.UnitLength(dim=3, length=2.5))
+    check_feature_map(lambda: op.features.UnitLength(dim=3, length=2.5))
     for scale in (1.0, 1e-170, 1e120):
         np.testing.assert_allclose(features.transform(scale * rows), 2.5 * directions(rows), rtol=1e-14)
     assert features.feature_names(["x", "y", "z"])[1] == "direction of y"
     with pytest.raises(ValueError, match="length must be a finite number above 0"):
-        op.UnitLength(dim=3, length=0.0)
+        op.features.UnitLength(dim=3, length=0.0)
 
 
 def test_scores_are_those_of_dense_ridge_regressions():

@@ -169,14 +169,16 @@ def test_bandits_of_other_parts_are_refused():
 
 def test_features_that_have_moved_apart_are_refused_and_equal_ones_are_not():
     def make(rows=ROWS[PRIOR]):
-        features = op.Chain(op.Standardize(dim=DIM).learn(rows), op.Fourier(dim=DIM, size=8, seed=3))
+        features = op.features.Chain(
+            op.features.Standardize(dim=DIM).learn(rows), op.features.Fourier(dim=DIM, size=8, seed=3)
+        )
         return op.Bandit(op.Ridge(op.Exact(dim=8)), features=features)
 
     refused(learned(make, FIRST), learned(make, SECOND), ValueError, "different coordinates")
     refused(make(), make(ROWS[SECOND]), ValueError, "different coordinates")
     whole = learned(make, FIRST)
     assert whole.copy().merge(whole).n_learned == 2 * whole.n_learned
-    still = lambda seed: op.Bandit(op.Ridge(op.Exact(dim=8)), features=op.Fourier(dim=DIM, size=8, seed=seed))  # noqa: E731
+    still = lambda seed: op.Bandit(op.Ridge(op.Exact(dim=8)), features=op.features.Fourier(dim=DIM, size=8, seed=seed))  # noqa: E731
     same(
         learned(lambda: still(3), FIRST).merge(learned(lambda: still(3), SECOND)),
         learned(lambda: still(3), FIRST, SECOND),
@@ -189,7 +191,7 @@ def test_learners_and_other_owners_say_that_they_cannot_be_merged():
         op.KernelNewton(),
         op.learner.FORKS(),
         op.BKB(ROWS[:5], op.RBF(1.0)),
-        op.Standardize(dim=2),
+        op.features.Standardize(dim=2),
         op.Exact,
         3,
     ):

@@ -66,7 +66,7 @@ def test_contexts_given_as_factors_know_the_prior_too():
     before = rng.standard_normal((9, DIM))
     design = op.Exact(dim=DIM, reg=REG).append(before)
     bandit = op.Bandit(
-        op.Disjoint(op.Ridge(design)), op.UCB(0.5), features=op.OuterProduct(left=2, right=3, reduce=False)
+        op.Disjoint(op.Ridge(design)), op.UCB(0.5), features=op.features.OuterProduct(left=2, right=3, reduce=False)
     )
     bandit.learn(op.Factors(left[:1], right[:1]), [1.0], ["a"])
     inverse = np.linalg.inv(REG * np.eye(DIM) + before.T @ before)

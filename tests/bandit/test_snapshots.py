@@ -10,7 +10,7 @@ DIM = 5
 BANDITS = {
     "exact": lambda: op.Bandit(op.Ridge(op.Exact(dim=DIM, reg=0.4)), op.Thompson(0.3), seed=1),
     "sketch": lambda: op.Bandit(op.Ridge(op.Dyadic(dim=DIM, size=2, error=4.0)), seed=1),
-    "standardized": lambda: op.Bandit(op.Ridge(op.Exact(dim=DIM)), features=op.Standardize(dim=DIM), seed=1),
+    "standardized": lambda: op.Bandit(op.Ridge(op.Exact(dim=DIM)), features=op.features.Standardize(dim=DIM), seed=1),
     "arena": lambda: op.Bandit(op.Disjoint(op.Ridge(op.ProjectorSplitting(dim=DIM, rank=2))), op.InverseGap(), seed=1),
     "shrinking arena": lambda: op.Bandit(op.Disjoint(op.Ridge(op.FrequentDirections(dim=DIM, size=2))), seed=1),
     "Huber arena": lambda: op.Bandit(op.Disjoint(op.OnePassHuber(op.Exact(dim=DIM))), seed=1),
@@ -19,7 +19,7 @@ BANDITS = {
         op.Hybrid(shared=op.Ridge(op.Exact(dim=DIM)), arms=op.Ridge(op.ProjectorSplitting(dim=DIM, rank=2))), seed=1
     ),
     "directions": lambda: op.Bandit(
-        op.Disjoint(op.Ridge(op.Exact(dim=2))), features=op.OuterProduct(left=2, right=3), seed=1
+        op.Disjoint(op.Ridge(op.Exact(dim=2))), features=op.features.OuterProduct(left=2, right=3), seed=1
     ),
 }
 

@@ -151,7 +151,7 @@ def test_a_snapshot_of_all_shards_stays_as_it_is():
 def test_factors_reach_the_shards():
     def make():
         models = op.Disjoint(op.Ridge(op.Exact(dim=3, reg=0.5)))
-        return op.Bandit(models, op.UCB(0.2), features=op.OuterProduct(left=3, right=2))
+        return op.Bandit(models, op.UCB(0.2), features=op.features.OuterProduct(left=3, right=2))
 
     one, many, rng = make(), ShardedBandit(make(), 3), np.random.default_rng(5)
     names = [f"arm {a}" for a in range(8)]

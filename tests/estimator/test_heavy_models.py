@@ -263,7 +263,7 @@ def test_arms_of_huber_models_are_saved_and_continue_exactly(tmp_path):
 
 
 def test_arms_played_in_a_row_are_refused_behind_a_projection_and_for_several_decisions_at_once():
-    projection = op.GaussianProjection(dim=40, size=DIM, seed=1)
+    projection = op.features.GaussianProjection(dim=40, size=DIM, seed=1)
     with pytest.raises(ValueError, match="features"):
         op.Bandit(op.estimator.OnePassMedian(op.Exact(dim=DIM), repeats=3), op.UCB(1.0), features=projection)
     with pytest.raises(ValueError, match="contexts"):

@@ -32,7 +32,9 @@ def theirs(tmp_path_factory):
 def test_the_skeleton_keeps_the_contract_alone_and_in_compositions(theirs):
     assert "keeps the contract: 6 kinds of 40 rows" in check_feature_map(lambda: theirs.SignedRoot(dim=5))
     check_feature_map(
-        lambda: op.Concatenate(op.Intercept(dim=4), op.Chain(theirs.SignedRoot(dim=4), op.Standardize(dim=4)))
+        lambda: op.features.Concatenate(
+            op.features.Intercept(dim=4), op.features.Chain(theirs.SignedRoot(dim=4), op.features.Standardize(dim=4))
+        )
     )
 
 

@@ -16,31 +16,45 @@ STANDARDIZED_FOURIER = dense.chain(dense.standardize, dense.fourier(5, 6, 1.5, 3
 
 # rows of 5 numbers: a map, and its formula
 MAPS = {
-    "identity": (lambda: op.Identity(dim=5), dense.identity),
-    "intercept": (lambda: op.Intercept(dim=5), dense.intercept),
-    "standardize": (lambda: op.Standardize(dim=5), dense.standardize),
-    "projection": (lambda: op.GaussianProjection(dim=5, size=3, seed=2), dense.projection(5, 3, 2)),
-    "fourier": (lambda: op.Fourier(dim=5, size=6, length_scale=SCALES, seed=3), dense.fourier(5, 6, SCALES, 3)),
-    "nystrom": (lambda: op.Nystrom(POINTS, WIDE, reduced=True), dense.nystrom(POINTS, WIDE)),
-    "outer product": (lambda: op.OuterProduct(left=2, right=3), dense.outer(2)),
-    "outer product, full": (lambda: op.OuterProduct(left=2, right=3, reduce=False), dense.outer(2)),
+    "identity": (lambda: op.features.Identity(dim=5), dense.identity),
+    "intercept": (lambda: op.features.Intercept(dim=5), dense.intercept),
+    "standardize": (lambda: op.features.Standardize(dim=5), dense.standardize),
+    "projection": (lambda: op.features.GaussianProjection(dim=5, size=3, seed=2), dense.projection(5, 3, 2)),
+    "fourier": (
+        lambda: op.features.Fourier(dim=5, size=6, length_scale=SCALES, seed=3),
+        dense.fourier(5, 6, SCALES, 3),
+    ),
+    "nystrom": (lambda: op.features.Nystrom(POINTS, WIDE, reduced=True), dense.nystrom(POINTS, WIDE)),
+    "outer product": (lambda: op.features.OuterProduct(left=2, right=3), dense.outer(2)),
+    "outer product, full": (lambda: op.features.OuterProduct(left=2, right=3, reduce=False), dense.outer(2)),
     "chain": (
-        lambda: op.Chain(op.Standardize(dim=5), op.Fourier(dim=5, size=6, length_scale=1.5, seed=3)),
+        lambda: op.features.Chain(
+            op.features.Standardize(dim=5), op.features.Fourier(dim=5, size=6, length_scale=1.5, seed=3)
+        ),
         STANDARDIZED_FOURIER,
     ),
     "concatenation": (
-        lambda: op.Concatenate(op.Intercept(dim=5), op.Standardize(dim=5), op.OuterProduct(left=2, right=3)),
+        lambda: op.features.Concatenate(
+            op.features.Intercept(dim=5), op.features.Standardize(dim=5), op.features.OuterProduct(left=2, right=3)
+        ),
         dense.concatenate(dense.intercept, dense.concatenate(dense.standardize, dense.outer(2))),
     ),
     "chain of products": (
-        lambda: op.Chain(op.OuterProduct(left=2, right=3), op.Standardize(dim=6), op.GaussianProjection(dim=6, size=4)),
+        lambda: op.features.Chain(
+            op.features.OuterProduct(left=2, right=3),
+            op.features.Standardize(dim=6),
+            op.features.GaussianProjection(dim=6, size=4),
+        ),
         dense.chain(dense.chain(dense.outer(2), dense.standardize), dense.projection(6, 4, 0)),
     ),
     "nested": (
-        lambda: op.Concatenate(
-            op.Identity(dim=5),
-            op.Chain(op.Standardize(dim=5), op.Concatenate(op.Nystrom(POINTS, WIDE, reduced=True), op.Identity(dim=5))),
-            op.Chain(op.Standardize(dim=5), op.Standardize(dim=5)),
+        lambda: op.features.Concatenate(
+            op.features.Identity(dim=5),
+            op.features.Chain(
+                op.features.Standardize(dim=5),
+                op.features.Concatenate(op.features.Nystrom(POINTS, WIDE, reduced=True), op.features.Identity(dim=5)),
+            ),
+            op.features.Chain(op.features.Standardize(dim=5), op.features.Standardize(dim=5)),
         ),
         dense.concatenate(
             dense.identity,
@@ -131,13 +145,13 @@ def at_once(state, rows):
 
 def test_a_bandit_starts_from_what_its_map_has_learned_and_leaves_the_map_alone():
     rows = stream(50)
-    features = op.Chain(op.Standardize(dim=5).learn(rows[:20]), op.Fourier(dim=5, size=4))
+    features = op.features.Chain(op.features.Standardize(dim=5).learn(rows[:20]), op.features.Fourier(dim=5, size=4))
     before = features.transform(rows)
-    assert_close(before, op.Fourier(dim=5, size=4).transform(dense.standardize(rows, rows[:20])))
+    assert_close(before, op.features.Fourier(dim=5, size=4).transform(dense.standardize(rows, rows[:20])))
     bandit = op.Bandit(op.Ridge(op.Exact(dim=4)), features=features)
     bandit.learn(rows[20:], np.ones(30))
     assert np.array_equal(features.transform(rows), before)
-    z = op.Fourier(dim=5, size=4).transform(dense.standardize(rows, rows))
+    z = op.features.Fourier(dim=5, size=4).transform(dense.standardize(rows, rows))
     assert_close(bandit.decide(rows).means, z @ bandit.model.parameter)
 
 
@@ -159,7 +173,10 @@ def test_what_is_refused_moves_nothing(name):
 
 
 def test_features_that_overflow_are_refused_before_the_map_moves():
-    features = op.Concatenate(op.Standardize(dim=5), op.Chain(op.Identity(dim=5), op.OuterProduct(left=2, right=3)))
+    features = op.features.Concatenate(
+        op.features.Standardize(dim=5),
+        op.features.Chain(op.features.Identity(dim=5), op.features.OuterProduct(left=2, right=3)),
+    )
     bandit = op.Bandit(op.Ridge(op.Exact(dim=features.output_dim)), features=features)
     bandit.learn(stream(20), np.ones(20))
     before = fingerprint(bandit)
@@ -177,7 +194,9 @@ def test_interrupted_python_kernels_leave_the_map_where_it_was():
             raise KeyboardInterrupt
         return np.exp(-0.5 * ((X[:, None] - Y[None]) ** 2).sum(axis=-1))
 
-    features = op.Concatenate(op.Standardize(dim=5), op.Nystrom(POINTS, kernel, reduced=True))
+    features = op.features.Concatenate(
+        op.features.Standardize(dim=5), op.features.Nystrom(POINTS, kernel, reduced=True)
+    )
     bandit = op.Bandit(op.Ridge(op.Exact(dim=9)), features=features)
     bandit.learn(stream(20), np.ones(20))
     asked, before = stream(5, 8), bandit.score(stream(5, 8))
@@ -200,7 +219,7 @@ def test_certificates_pass_through_maps_that_are_the_model_only():
 
 
 def test_arms_played_in_a_row_are_known_behind_maps_that_repeat_themselves():
-    rows, features = stream(4), op.Concatenate(op.Identity(dim=5), op.Fourier(dim=5, size=6))
+    rows, features = stream(4), op.features.Concatenate(op.features.Identity(dim=5), op.features.Fourier(dim=5, size=6))
     bandit = op.Bandit(op.estimator.OnePassMedian(op.Exact(dim=11), repeats=3), features=features)
     for _ in range(6):
         bandit.learn(rows[bandit.decide(rows).arm], 1.0)
@@ -211,7 +230,7 @@ def test_arms_played_in_a_row_are_known_behind_maps_that_repeat_themselves():
 
 
 def test_fourier_features_of_float32_rows_are_exact_far_from_the_origin():
-    features, rows = op.Fourier(dim=5, size=6), (1e4 * stream(20)).astype(np.float32)
+    features, rows = op.features.Fourier(dim=5, size=6), (1e4 * stream(20)).astype(np.float32)
     z = contract.transform(features.begin(rows.dtype), rows)
     assert z.dtype == np.float32
     assert_close(z, features.transform(rows.astype(np.float64)), 1e-6)
@@ -219,12 +238,19 @@ def test_fourier_features_of_float32_rows_are_exact_far_from_the_origin():
 
 def test_names_travel_through_maps():
     names = ["hour", "age", "a", "b", "c"]
-    features = op.Concatenate(
-        op.Chain(op.Standardize(dim=5), op.OuterProduct(left=2, right=3)), op.Identity(dim=5), op.Standardize(dim=5)
+    features = op.features.Concatenate(
+        op.features.Chain(op.features.Standardize(dim=5), op.features.OuterProduct(left=2, right=3)),
+        op.features.Identity(dim=5),
+        op.features.Standardize(dim=5),
     )
     products = ("hour*a", "hour*b", "hour*c", "age*a", "age*b", "age*c")
     assert features.feature_names(names) == (*products, *names, *(f"{name}'" for name in names))
-    assert op.Chain(op.Identity(dim=2), op.Fourier(dim=2, size=4)).feature_names() == ("cos0", "cos1", "sin0", "sin1")
+    assert op.features.Chain(op.features.Identity(dim=2), op.features.Fourier(dim=2, size=4)).feature_names() == (
+        "cos0",
+        "cos1",
+        "sin0",
+        "sin1",
+    )
     for bad in (names[:-1], [*names[:-1], "hour"], [*names[:-1], 5]):
         with pytest.raises(ValueError, match="names must be 5 different strings"):
             features.feature_names(bad)
@@ -234,7 +260,10 @@ def test_users_and_arms_meet_in_compositions_of_products():
     rng = np.random.default_rng(3)
     users, arms = rng.standard_normal((4, 2)), rng.standard_normal((6, 3))
     rows = np.concatenate([np.repeat(users[:, None], 6, axis=1), np.repeat(arms[None], 4, axis=0)], axis=2)
-    features = op.Concatenate(op.Identity(dim=5), op.Chain(op.OuterProduct(left=2, right=3), op.Standardize(dim=6)))
+    features = op.features.Concatenate(
+        op.features.Identity(dim=5),
+        op.features.Chain(op.features.OuterProduct(left=2, right=3), op.features.Standardize(dim=6)),
+    )
     shared = op.Bandit(op.Ridge(op.Exact(dim=11)), features=features)
     own = op.Bandit(op.Disjoint(op.Ridge(op.Exact(dim=11))), features=features)
     pairs, names = op.Factors(users, arms[:4]), list(range(6))
@@ -251,26 +280,48 @@ def test_users_and_arms_meet_in_compositions_of_products():
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (lambda: op.Chain(op.Identity(dim=5), op.Identity(dim=4)), "second must take rows of length 5"),
-        (lambda: op.Chain(op.Identity(dim=5), "identity"), "second must be a feature map"),
-        (lambda: op.Chain(op.Identity(dim=5), op.Identity(dim=5), op.Identity(dim=4)), "rows of length 5"),
-        (lambda: op.Concatenate(None, op.Identity(dim=4)), "first must be a feature map"),
-        (lambda: op.Concatenate(op.Identity(dim=5), op.Identity(dim=4)), "second must take the same rows as first"),
         (
-            lambda: op.Concatenate(op.OuterProduct(left=2, right=3), op.OuterProduct(left=3, right=2)),
+            lambda: op.features.Chain(op.features.Identity(dim=5), op.features.Identity(dim=4)),
+            "second must take rows of length 5",
+        ),
+        (lambda: op.features.Chain(op.features.Identity(dim=5), "identity"), "second must be a feature map"),
+        (
+            lambda: op.features.Chain(
+                op.features.Identity(dim=5), op.features.Identity(dim=5), op.features.Identity(dim=4)
+            ),
+            "rows of length 5",
+        ),
+        (lambda: op.features.Concatenate(None, op.features.Identity(dim=4)), "first must be a feature map"),
+        (
+            lambda: op.features.Concatenate(op.features.Identity(dim=5), op.features.Identity(dim=4)),
+            "second must take the same rows as first",
+        ),
+        (
+            lambda: op.features.Concatenate(
+                op.features.OuterProduct(left=2, right=3), op.features.OuterProduct(left=3, right=2)
+            ),
             "with other sides",
         ),
-        (lambda: op.Identity(dim=0), "dim must be an integer at least 1, got 0"),
-        (lambda: op.Intercept(dim=1.5), "dim must be an integer"),
-        (lambda: op.Standardize(dim=True), "dim must be an integer"),
-        (lambda: op.Fourier(dim=2, size=3), "size must be even"),
-        (lambda: op.Fourier(dim=2, size=4, length_scale=-1.0), "length_scale"),
-        (lambda: op.Fourier(dim=2, size=4, length_scale=(1.0, 2.0, 3.0)), "length_scale must be one number or 2"),
-        (lambda: op.Fourier(dim=2, size=4, seed=-1), "seed"),
-        (lambda: op.GaussianProjection(dim=2, size=3), "size must be an integer from 1 to 2"),
+        (lambda: op.features.Identity(dim=0), "dim must be an integer at least 1, got 0"),
+        (lambda: op.features.Intercept(dim=1.5), "dim must be an integer"),
+        (lambda: op.features.Standardize(dim=True), "dim must be an integer"),
+        (lambda: op.features.Fourier(dim=2, size=3), "size must be even"),
+        (lambda: op.features.Fourier(dim=2, size=4, length_scale=-1.0), "length_scale"),
+        (
+            lambda: op.features.Fourier(dim=2, size=4, length_scale=(1.0, 2.0, 3.0)),
+            "length_scale must be one number or 2",
+        ),
+        (lambda: op.features.Fourier(dim=2, size=4, seed=-1), "seed"),
+        (lambda: op.features.GaussianProjection(dim=2, size=3), "size must be an integer from 1 to 2"),
         (lambda: op.Bandit(op.Ridge(op.Exact(dim=2)), features="standardize"), "features must be a feature map"),
-        (lambda: op.Bandit(op.Ridge(op.Exact(dim=2)), features=op.Standardize(dim=3)), "features must give 2 features"),
-        (lambda: op.Bandit(op.Disjoint(op.Ridge(op.Exact(dim=2))), features=op.Identity(dim=3)), "must have dim=3"),
+        (
+            lambda: op.Bandit(op.Ridge(op.Exact(dim=2)), features=op.features.Standardize(dim=3)),
+            "features must give 2 features",
+        ),
+        (
+            lambda: op.Bandit(op.Disjoint(op.Ridge(op.Exact(dim=2))), features=op.features.Identity(dim=3)),
+            "must have dim=3",
+        ),
     ],
 )
 def test_maps_that_do_not_fit_get_one_clear_sentence(make, says):

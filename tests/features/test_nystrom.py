@@ -28,10 +28,10 @@ from kernel_games import (
 def test_nystrom_features_multiply_to_the_projected_kernel(kernel):
     function = op.features.kernels.as_kernel(KERNELS[kernel])
     chosen, X = points(12), points(20, 1)
-    z = op.Nystrom(chosen, KERNELS[kernel]).transform(X)
+    z = op.features.Nystrom(chosen, KERNELS[kernel]).transform(X)
     K = function(X, chosen)
     assert_close(z @ z.T, K @ np.linalg.pinv(function(chosen, chosen), rcond=1e-12, hermitian=True) @ K.T)
-    features = op.Nystrom(X, KERNELS[kernel])
+    features = op.features.Nystrom(X, KERNELS[kernel])
     z = features.transform(X)
     assert z.shape == (20, features.size)
     assert_close(z @ z.T, function(X, X))
@@ -39,11 +39,11 @@ def test_nystrom_features_multiply_to_the_projected_kernel(kernel):
 
 def test_nystrom_features_drop_points_that_add_nothing():
     X = points(12)
-    assert op.Nystrom(np.vstack([X, X]), SMOOTH).size == 12
-    assert op.Nystrom(points(12, 0, 3), op.Linear()).size == 3
-    assert op.Nystrom(points(12, 0, 3), op.Linear(0.5)).size == 4
-    assert op.Nystrom(points(12), op.Polynomial(2)).size == 6
-    assert op.Nystrom(np.zeros((3, 2)), op.RBF()).size == 1
+    assert op.features.Nystrom(np.vstack([X, X]), SMOOTH).size == 12
+    assert op.features.Nystrom(points(12, 0, 3), op.Linear()).size == 3
+    assert op.features.Nystrom(points(12, 0, 3), op.Linear(0.5)).size == 4
+    assert op.features.Nystrom(points(12), op.Polynomial(2)).size == 6
+    assert op.features.Nystrom(np.zeros((3, 2)), op.RBF()).size == 1
 
 
 @pytest.mark.parametrize("reg", REGS)
@@ -52,7 +52,7 @@ def test_ridge_regression_on_nystrom_features_has_the_dense_mean_and_width(kerne
     function = op.features.kernels.as_kernel(KERNELS[kernel])
     arms, chosen = points(), points(10, 1)
     plays, rewards = history(arms, 200)
-    features = op.Nystrom(chosen, KERNELS[kernel])
+    features = op.features.Nystrom(chosen, KERNELS[kernel])
     bandit = op.Bandit(op.Ridge(op.Exact(dim=features.size, reg=reg)), op.UCB(0.5), features=features)
     bandit.learn(arms[plays], rewards)
     decision = bandit.decide(arms)
@@ -77,7 +77,7 @@ def test_the_nystrom_features_of_bkb_are_those_of_its_dictionary():
 @pytest.mark.parametrize("design", [op.FrequentDirections, op.RobustFrequentDirections, op.Exact])
 def test_sketched_bandits_run_on_nystrom_features_and_are_saved(design, tmp_path):
     arms = points(60)
-    features = op.Nystrom(points(30, 1), SMOOTH)
+    features = op.features.Nystrom(points(30, 1), SMOOTH)
     size = {} if design is op.Exact else {"size": 10}
     bandit = op.Bandit(op.Ridge(design(dim=features.size, reg=0.37, **size)), op.UCB(0.3), features=features, seed=1)
     sets = lambda rng: arms  # noqa: E731
@@ -97,7 +97,7 @@ def test_a_saved_bandit_on_a_symmetric_grid_of_nystrom_points_predicts_the_same(
     """Where a pivoted factorization has ties, its order hangs on rounding."""
     for n in (5, 7, 9):
         grid = np.stack(np.meshgrid(np.linspace(-1, 1, n), np.linspace(-1, 1, n)), axis=-1).reshape(-1, 2)
-        features = op.Nystrom(grid, kernel)
+        features = op.features.Nystrom(grid, kernel)
         bandit = op.Bandit(op.Ridge(op.Exact(dim=features.size, reg=0.37)), features=features)
         bandit.learn(grid, value(grid))
         bandit.save(tmp_path / "bandit")
@@ -119,11 +119,11 @@ def test_a_saved_bandit_on_a_symmetric_grid_of_nystrom_points_predicts_the_same(
 )
 def test_bad_nystrom_points_and_kernels_are_refused(chosen, kernel):
     with pytest.raises(ValueError, match=r"points|kernel|length_scale"):
-        op.Nystrom(chosen, kernel)
+        op.features.Nystrom(chosen, kernel)
 
 
 def test_nystrom_features_of_a_function_refuse_to_be_saved(tmp_path):
-    features = op.Nystrom(points(), KERNELS["function"])
+    features = op.features.Nystrom(points(), KERNELS["function"])
     bandit = op.Bandit(op.Ridge(op.Exact(dim=features.size)), features=features)
     with pytest.raises(ValueError, match="kernel"):
         bandit.save(tmp_path / "bandit")

@@ -14,7 +14,7 @@ DIM = 3
 
 def learned(rows):
     """z of every row as it was learned, and the map afterwards."""
-    features = op.Standardize(dim=rows.shape[1])
+    features = op.features.Standardize(dim=rows.shape[1])
     return contract.update_and_transform(features.state, rows), features
 
 
@@ -58,7 +58,7 @@ def test_constant_columns_give_zero_and_nothing_else_is_touched(value, dtype):
     column = np.full(1000, value if dtype == "float64" else min(value, 1e15))
     rows = np.stack([column, rng.standard_normal(1000)], axis=1)
     rows = rows.astype(dtype)
-    state = op.Standardize(dim=2).begin(rows.dtype)
+    state = op.features.Standardize(dim=2).begin(rows.dtype)
     z = contract.update_and_transform(state, rows)
     assert z.dtype == rows.dtype
     assert (z[:, 0] == 0.0).all()
@@ -76,7 +76,7 @@ def test_columns_that_vary_by_roundings_only_count_as_constant():
 
 
 def test_before_the_second_row_everything_is_zero():
-    features = op.Standardize(dim=2)
+    features = op.features.Standardize(dim=2)
     assert (features.transform(np.eye(2)) == 0.0).all()
     z, features = learned(np.array([[3.0, 4.0], [5.0, 4.0]]))
     assert z.tolist() == [[0.0, 0.0], [1.0, 0.0]]
@@ -88,7 +88,7 @@ def test_units_do_not_matter_to_a_bandit_behind_it():
     units, places = 10.0 ** np.array([-6.0, 0.0, 3.0, 9.0]), np.array([5.0, -3.0, 0.0, 100.0])
     scores = []
     for unit, place in ((np.ones(4), np.zeros(4)), (units, units * places)):
-        bandit = op.Bandit(op.Ridge(op.Exact(dim=4, reg=0.37)), features=op.Standardize(dim=4))
+        bandit = op.Bandit(op.Ridge(op.Exact(dim=4, reg=0.37)), features=op.features.Standardize(dim=4))
         bandit.learn(rows * unit + place, rewards)
         scores.append(bandit.score(asked * unit + place))
     np.testing.assert_allclose(scores[1], scores[0], rtol=0.0, atol=1e-9)
@@ -96,7 +96,7 @@ def test_units_do_not_matter_to_a_bandit_behind_it():
 
 def moments(rows, warm):
     """(z^T z as the rows were learned after the first `warm`, z^T z of the same rows by the map at the end) / count."""
-    state = op.Standardize(dim=3).begin(rows.dtype)
+    state = op.features.Standardize(dim=3).begin(rows.dtype)
     then = contract.update_and_transform(state, rows)[warm:]
     today = contract.transform(state, rows)[warm:]
     return then.T @ then / len(then), today.T @ today / len(then)
@@ -109,7 +109,7 @@ def test_what_was_learned_stays_as_it_was_mapped_then_and_a_map_that_knows_rows_
         gaps.append([np.linalg.norm(a - b, 2) for a, b in (moments(rows[400:], 0), moments(rows, 400))])
     cold, warm = np.mean(gaps, axis=0)  # 0.10 and 0.035 over 40 seeds, each with a standard error below a tenth of it
     assert warm < cold / 2
-    bandit = op.Bandit(op.Ridge(op.Exact(dim=3, reg=0.37)), features=op.Standardize(dim=3))
+    bandit = op.Bandit(op.Ridge(op.Exact(dim=3, reg=0.37)), features=op.features.Standardize(dim=3))
     bandit.learn(rows, np.ones(800))
     held = np.linalg.inv(bandit.model.state.design.root @ bandit.model.state.design.root.T)
     np.testing.assert_allclose(held, 0.37 * np.eye(3) + 800 * moments(rows, 0)[0], rtol=1e-8, atol=1e-6)

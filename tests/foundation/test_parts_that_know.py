@@ -114,10 +114,12 @@ def test_arms_that_come_later_begin_with_these_rows_in_all_of_them(compact, tmp_
 
 
 @pytest.mark.parametrize("features", [
-    lambda: op.Standardize(dim=DIM).learn(ROWS),
-    lambda: op.Chain(op.Standardize(dim=DIM).learn(ROWS), op.Fourier(dim=DIM, size=DIM)),
-    lambda: op.Chain(op.Standardize(dim=DIM).learn(ROWS), op.Fourier(dim=DIM, size=DIM)).learn(3.0 * ROWS),
-    lambda: op.Standardize(dim=DIM),
+    lambda: op.features.Standardize(dim=DIM).learn(ROWS),
+    lambda: op.features.Chain(op.features.Standardize(dim=DIM).learn(ROWS), op.features.Fourier(dim=DIM, size=DIM)),
+    lambda: op.features.Chain(
+        op.features.Standardize(dim=DIM).learn(ROWS), op.features.Fourier(dim=DIM, size=DIM)
+    ).learn(3.0 * ROWS),
+    lambda: op.features.Standardize(dim=DIM),
 ], ids=["a map", "a part of one", "both", "one that has seen nothing"])  # fmt: skip
 def test_what_a_map_has_learned_goes_with_the_bandit_that_was_given_it(features, tmp_path):
     bandit = op.Bandit(op.Ridge(op.Exact(dim=DIM)), features=features())

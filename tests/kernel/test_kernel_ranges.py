@@ -141,7 +141,7 @@ def test_points_that_joined_stay_whatever_the_largest_prior(options):
     bandit = op.BKB(arms, WIDE, reg=0.01, oversampling=1e12, **options)
     for arm in (0, 1, 2, 2, 2):
         learn(bandit, arm, 0.0)
-    assert bandit.model.dictionary_size == op.Nystrom(arms, WIDE).size == 3
+    assert bandit.model.dictionary_size == op.features.Nystrom(arms, WIDE).size == 3
 
 
 @settings(max_examples=80, deadline=None, derandomize=True)
@@ -164,7 +164,7 @@ def test_nystrom_and_the_factor_of_a_prior_lose_a_billionth_of_every_point(case)
     kernel, _, arms, *_ = case
     prior = kernel.diagonal(arms)
     root = root_of(kernel.gram(arms, arms))
-    features = op.Nystrom(arms, kernel).transform(arms)
+    features = op.features.Nystrom(arms, kernel).transform(arms)
     for square in ((root**2).sum(axis=0), (features**2).sum(axis=1)):
         assert (np.abs(square - prior) <= 3.0 * IN_SPAN * prior).all(), np.abs(square - prior) / prior
 
@@ -174,6 +174,6 @@ def test_points_without_prior_are_left_out_and_draw_nothing():
     arms = np.array([[0.0], [1e-9], [1e9]])
     bandit = op.GPUCB(arms, op.Linear(), reg=0.01, exploration=op.SingleDrawThompson(0.1))
     assert draw_variances(bandit) == pytest.approx([0.0, 1e-16, 1e20], rel=1e-8)
-    features = op.Nystrom(arms, op.Linear())
+    features = op.features.Nystrom(arms, op.Linear())
     assert features.size == 1
     assert (features.transform(arms) ** 2)[:, 0] == pytest.approx([0.0, 1e-18, 1e18], rel=1e-8)

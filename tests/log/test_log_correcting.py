@@ -83,6 +83,6 @@ def test_models_that_are_not_linear_in_rewards_say_so():
         op.Bandit(op.Disjoint(op.Ridge(EXACT)), half_life=100),
         op.Bandit(op.Hybrid(shared=op.Ridge(EXACT), arms=op.Ridge(EXACT))),
         op.Bandit(op.OnlineNewton(EXACT)),
-        op.Bandit(op.Ridge(EXACT), features=op.Standardize(dim=4)),
+        op.Bandit(op.Ridge(EXACT), features=op.features.Standardize(dim=4)),
     ):
         assert not is_linear(bandit), bandit

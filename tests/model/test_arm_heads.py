@@ -113,7 +113,7 @@ def test_a_million_items_of_64_dimensions_take_their_heads_and_a_tenth_more_at_m
 
 
 def test_it_keeps_the_contract():
-    features = op.Concatenate(op.Intercept(dim=DIM), op.UnitLength(dim=DIM))
+    features = op.features.Concatenate(op.features.Intercept(dim=DIM), op.features.UnitLength(dim=DIM))
     make = lambda: ArmHeads(op.Exact(dim=features.output_dim, reg=3.0), features)  # noqa: E731
     assert "keeps the contract" in check_model(make, lambda rng: rng.standard_normal(DIM), ARMS)
 

@@ -160,7 +160,7 @@ def test_bad_rewards_and_foreign_decisions_are_refused_and_change_nothing():
 PROVED = op.UCB(op.Theory(noise=1.0, parameter_bound=1.0))
 WRONG = (
     {"context": 3},
-    {"item": op.Identity(dim=2)},
+    {"item": op.features.Identity(dim=2)},
     {"recent": 0},
     {"seed": -1},
     {"name": 3},

@@ -32,7 +32,7 @@ def hybrid(reg):
 
 
 def factors(reg):
-    features = op.OuterProduct(left=LEFT, right=RIGHT)
+    features = op.features.OuterProduct(left=LEFT, right=RIGHT)
     return lambda: op.model.SharedModel(op.Ridge(op.Exact(dim=LEFT * RIGHT, reg=reg)), features)
 
 
@@ -72,7 +72,7 @@ def auto(reg):
 
 MODELS = {
     "shared": lambda reg: (shared(reg), rows, None, None),
-    "shared, standardized": lambda reg: (shared(reg, features=op.Standardize(dim=DIM)), rows, None, None),
+    "shared, standardized": lambda reg: (shared(reg, features=op.features.Standardize(dim=DIM)), rows, None, None),
     "shared, forgetting": lambda reg: (shared(reg, half_life=20.0), rows, None, None),
     "shared, clicks": lambda reg: (
         lambda: op.model.SharedModel(op.OnePassGLM(op.Exact(dim=DIM, reg=reg), family="identity")), rows, None, None

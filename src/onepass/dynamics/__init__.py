@@ -1,7 +1,8 @@
 """Worlds with a state: identification and control of linear systems, and linear Markov decision processes."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from onepass.foundation.lazy_names import make_lazy
 
 if TYPE_CHECKING:
     from onepass.dynamics.adaptive_lqr import AdaptiveLQR as AdaptiveLQR
@@ -18,11 +19,4 @@ _MODULES = {
     "SystemIdentification": "onepass.dynamics.system_identification",
 }
 
-
-def __getattr__(name: str) -> Any:
-    """Import a class when it is first used."""
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__} has no attribute {name}")
-    value = getattr(import_module(_MODULES[name]), name)
-    globals()[name] = value
-    return value
+__getattr__, __dir__ = make_lazy(__name__, _MODULES)

@@ -17,8 +17,9 @@ d is the dimension, t the number of rows so far, and r in the table the number o
 | MedianOfMeans     | MENU, arms fixed          | heavy tails            | O(r^2 d) every r rounds    | O(r d)  |
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from onepass.foundation.lazy_names import make_lazy
 
 if TYPE_CHECKING:
     from onepass.estimator.adaptive_huber import AdaptiveHuber as AdaptiveHuber
@@ -49,15 +50,4 @@ _MODULES = {
     "TruncatedRidge": "onepass.estimator.truncated_ridge",
 }
 
-
-def __getattr__(name: str) -> Any:
-    """Import an estimator when it is first used."""
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__} has no attribute {name}")
-    value = getattr(import_module(_MODULES[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
+__getattr__, __dir__ = make_lazy(__name__, _MODULES)

@@ -25,7 +25,6 @@ from onepass.bandit.rewarded_ids import RewardedIds
 from onepass.evaluation.contrasts import Contrasts, leader
 from onepass.evaluation.reward_range import Interval, make_range
 from onepass.exploration.randomness import make_generator, make_key
-from onepass.exploration.top_two import fill_top_two
 from onepass.foundation import check, files
 from onepass.foundation.deferred_signals import defer_signals
 from onepass.foundation.html import make_html
@@ -405,11 +404,13 @@ class ABTest(files.Owner):
         self._renewed = t
         deviation = np.sqrt(self._squares / (t + 1.0))
         samples = self._draw_effects(deviation)
-        found, out = self._contrasts, np.zeros(count)
+        found = self._contrasts
         costs = np.maximum(found.estimates + self.tolerance / self.reward_range.span, 0.0) / found.widths()
-        fill_top_two(samples, costs, np.ones(count, bool), self.share, out)
+        np.fill_diagonal(costs, np.inf)
+        leaders = np.bincount(samples.argmax(axis=1), minlength=count) / len(samples)
+        rivals = np.bincount(costs.argmin(axis=1), leaders, count)
         even = self.floor * max(t, 1.0) ** -DECAY
-        p = (1.0 - even) * out + even / count
+        p = (1.0 - even) * (self.share * leaders + (1.0 - self.share) * rivals) + even / count
         self._p = p / p.sum()
         if self.stopped_at is None and self._is_enough(self._contrasts.lower()):
             self.stopped_at = t

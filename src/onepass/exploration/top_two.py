@@ -53,38 +53,43 @@ def needs_widths(rule: TopTwoRule) -> bool:
 
 
 @compiled
-def fill_top_two(samples: np.ndarray, costs: np.ndarray, eligible: np.ndarray, share: float, out: np.ndarray) -> None:
-    """Fill `out` (K,) with action probabilities, from draws of the means (M, K) of the eligible arms.
-
-    The rival of arm a is the arm b with the smallest costs[a, b], of (K, K). The arm that is best in a draw gets
-    `share` of the draw's weight, its rival the rest.
-    """
-    count, size = samples.shape
-    for m in range(count):
+def count_leaders(samples: np.ndarray, eligible: np.ndarray) -> np.ndarray:
+    """Return how often each arm (K,) is the best eligible one in draws of the means (M, K); the first of equals."""
+    wins = np.zeros(samples.shape[1])
+    for m in range(samples.shape[0]):
         best = -1
-        for a in range(size):
+        for a in range(samples.shape[1]):
             if eligible[a] and (best < 0 or samples[m, a] > samples[m, best]):
                 best = a
-        rival, least = best, np.inf
-        for b in range(size):
-            if eligible[b] and b != best and (rival == best or costs[best, b] < least):
-                rival, least = b, costs[best, b]
-        out[best] += share / count
-        out[rival] += (1.0 - share) / count
+        wins[best] += 1.0
+    return wins
+
+
+@compiled
+def find_rival(leader: int, means: np.ndarray, widths: np.ndarray, eligible: np.ndarray) -> int:
+    """Return the eligible arm that is hardest to tell from the leader, the first of equals; itself if it is alone."""
+    rival, least = leader, np.inf
+    for b in range(means.size):
+        if not eligible[b] or b == leader:
+            continue
+        gap, square, cost = max(means[leader] - means[b], 0.0), widths[leader] ** 2 + widths[b] ** 2, 0.0
+        if gap > 0.0:
+            cost = gap * gap / square if square > 0.0 else np.inf
+        if rival == leader or cost < least:
+            rival, least = b, cost
+    return rival
 
 
 @contract.action_probabilities.for_state(TopTwoRule)
 def action_probabilities(
     rule: TopTwoRule, stats: ArmStatistics, scores: np.ndarray, eligible: np.ndarray, out: np.ndarray
 ) -> None:
-    size = out.size
-    costs = np.zeros((size, size))
-    for a in range(size):
-        for b in range(size):
-            gap, square = max(stats.means[a] - stats.means[b], 0.0), stats.widths[a] ** 2 + stats.widths[b] ** 2
-            if gap > 0.0:
-                costs[a, b] = gap * gap / square if square > 0.0 else np.inf
-    fill_top_two(stats.samples, costs, eligible, rule.share, out)
+    wins = count_leaders(stats.samples, eligible)
+    for leader in range(out.size):
+        if wins[leader] > 0.0:
+            part = wins[leader] / stats.samples.shape[0]
+            out[leader] += rule.share * part
+            out[find_rival(leader, stats.means, stats.widths, eligible)] += (1.0 - rule.share) * part
 
 
 @savable

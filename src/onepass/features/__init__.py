@@ -16,3 +16,47 @@ bound still holds after the map, and "learns" if the map learns from the rows.
 
 Their contract is in contract.py, the base class in feature_map.py, and kernels are in kernels.py.
 """
+
+from typing import TYPE_CHECKING
+
+from onepass.foundation.lazy_names import make_lazy
+
+if TYPE_CHECKING:
+    from onepass.features.chain import Chain as Chain
+    from onepass.features.concatenate import Concatenate as Concatenate
+    from onepass.features.fourier import Fourier as Fourier
+    from onepass.features.identity import Identity as Identity
+    from onepass.features.intercept import Intercept as Intercept
+    from onepass.features.nystrom import Nystrom as Nystrom
+    from onepass.features.outer_product import OuterProduct as OuterProduct
+    from onepass.features.projection import GaussianProjection as GaussianProjection
+    from onepass.features.standardize import Standardize as Standardize
+    from onepass.features.unit_length import UnitLength as UnitLength
+
+__all__ = [
+    "Chain",
+    "Concatenate",
+    "Fourier",
+    "GaussianProjection",
+    "Identity",
+    "Intercept",
+    "Nystrom",
+    "OuterProduct",
+    "Standardize",
+    "UnitLength",
+]
+
+_MODULES = {
+    "Chain": "onepass.features.chain",
+    "Concatenate": "onepass.features.concatenate",
+    "Fourier": "onepass.features.fourier",
+    "GaussianProjection": "onepass.features.projection",
+    "Identity": "onepass.features.identity",
+    "Intercept": "onepass.features.intercept",
+    "Nystrom": "onepass.features.nystrom",
+    "OuterProduct": "onepass.features.outer_product",
+    "Standardize": "onepass.features.standardize",
+    "UnitLength": "onepass.features.unit_length",
+}
+
+__getattr__, __dir__ = make_lazy(__name__, _MODULES)

@@ -79,7 +79,7 @@ class Chain(FeatureMap):
     Examples
     --------
     >>> import onepass as op
-    >>> features = op.Chain(op.Standardize(dim=3), op.Fourier(dim=3, size=50))
+    >>> features = op.features.Chain(op.features.Standardize(dim=3), op.features.Fourier(dim=3, size=50))
     >>> features.input_dim, features.output_dim
     (3, 50)
     """

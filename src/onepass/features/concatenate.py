@@ -93,7 +93,9 @@ class Concatenate(FeatureMap):
     Examples
     --------
     >>> import onepass as op
-    >>> features = op.Concatenate(op.Identity(dim=2), op.Intercept(dim=2), op.Fourier(dim=2, size=4))
+    >>> features = op.features.Concatenate(
+    ...     op.features.Identity(dim=2), op.features.Intercept(dim=2), op.features.Fourier(dim=2, size=4)
+    ... )
     >>> features.feature_names(["hour", "age"])
     ('hour', 'age', 'intercept', 'cos0', 'cos1', 'sin0', 'sin1')
     """

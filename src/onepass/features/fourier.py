@@ -120,7 +120,7 @@ class Fourier(FeatureMap):
     --------
     >>> import numpy as np, onepass as op
     >>> rows = np.random.default_rng(0).standard_normal((5, 3))
-    >>> z = op.Fourier(dim=3, size=4000, length_scale=2.0).transform(rows)
+    >>> z = op.features.Fourier(dim=3, size=4000, length_scale=2.0).transform(rows)
     >>> bool(np.abs(z @ z.T - op.RBF(2.0)(rows, rows)).max() < 0.05)
     True
     """

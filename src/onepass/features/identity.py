@@ -57,7 +57,7 @@ class Identity(FeatureMap):
     Examples
     --------
     >>> import onepass as op
-    >>> op.Concatenate(op.Identity(dim=2), op.Intercept(dim=2)).transform([3.0, 4.0])
+    >>> op.features.Concatenate(op.features.Identity(dim=2), op.features.Intercept(dim=2)).transform([3.0, 4.0])
     array([3., 4., 1.])
     """
 

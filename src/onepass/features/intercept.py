@@ -52,7 +52,7 @@ class Intercept(FeatureMap):
     Examples
     --------
     >>> import onepass as op
-    >>> op.Concatenate(op.Standardize(dim=2), op.Intercept(dim=2)).output_dim
+    >>> op.features.Concatenate(op.features.Standardize(dim=2), op.features.Intercept(dim=2)).output_dim
     3
     """
 

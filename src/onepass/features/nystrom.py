@@ -114,7 +114,7 @@ class Nystrom(FeatureMap):
     --------
     >>> import numpy as np, onepass as op
     >>> grid = np.linspace(0.0, 1.0, 12)[:, None]
-    >>> features = op.Nystrom(grid, op.RBF(0.2))
+    >>> features = op.features.Nystrom(grid, op.RBF(0.2))
     >>> bandit = op.Bandit(op.Ridge(op.Exact(dim=features.size)), features=features)
     >>> bandit.learn(grid, np.sin(6.0 * grid[:, 0]))
     >>> float(grid[bandit.decide(grid).arm, 0]) == 3 / 11

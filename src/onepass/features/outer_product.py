@@ -90,7 +90,7 @@ class OuterProduct(FeatureMap):
     Examples
     --------
     >>> import onepass as op
-    >>> op.OuterProduct(left=2, right=3).transform([1.0, 10.0, 1.0, 2.0, 3.0])
+    >>> op.features.OuterProduct(left=2, right=3).transform([1.0, 10.0, 1.0, 2.0, 3.0])
     array([ 1.,  2.,  3., 10., 20., 30.])
     """
 

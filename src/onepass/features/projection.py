@@ -69,7 +69,7 @@ class GaussianProjection(FeatureMap):
     Examples
     --------
     >>> import onepass as op
-    >>> op.GaussianProjection(dim=784, size=50).transform([1.0] * 784).shape
+    >>> op.features.GaussianProjection(dim=784, size=50).transform([1.0] * 784).shape
     (50,)
     """
 

@@ -107,7 +107,7 @@ class Standardize(FeatureMap):
     Examples
     --------
     >>> import onepass as op
-    >>> features = op.Standardize(dim=2).learn([[1.0, 5.0], [3.0, 5.0]])
+    >>> features = op.features.Standardize(dim=2).learn([[1.0, 5.0], [3.0, 5.0]])
     >>> features.transform([4.0, 5.0])
     array([2., 0.])
     """

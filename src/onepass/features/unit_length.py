@@ -75,7 +75,7 @@ class UnitLength(FeatureMap):
     Examples
     --------
     >>> import onepass as op
-    >>> op.UnitLength(dim=2, length=10.0).transform([[3.0, 4.0], [0.0, 0.0]]).tolist()
+    >>> op.features.UnitLength(dim=2, length=10.0).transform([[3.0, 4.0], [0.0, 0.0]]).tolist()
     [[6.0, 8.0], [0.0, 0.0]]
     """
 

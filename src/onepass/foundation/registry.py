@@ -45,7 +45,7 @@ def savable(kind: Kind) -> Kind:
 def _import_all_classes() -> None:
     """Import every module of the package that registers classes."""
     _ = sys.modules[PACKAGE].__all__
-    for name in ("design", "dynamics", "estimator", "learner", "model"):
+    for name in ("design", "dynamics", "estimator", "features", "learner", "model"):
         package = import_module(f"{PACKAGE}.{name}")
         for public in package.__all__:
             getattr(package, public)

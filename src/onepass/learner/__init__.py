@@ -19,8 +19,9 @@ dictionary.
 | `KernelNewton` | a map, a design | O(size (d + rank) + rank^2) | ours |
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from onepass.foundation.lazy_names import make_lazy
 
 if TYPE_CHECKING:
     from onepass.learner.bogd import BOGD as BOGD
@@ -63,15 +64,4 @@ _MODULES = {
     "TISVD": "onepass.learner.tisvd",
 }
 
-
-def __getattr__(name: str) -> Any:
-    """Import a learner when it is first used."""
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__} has no attribute {name}")
-    value = getattr(import_module(_MODULES[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
+__getattr__, __dir__ = make_lazy(__name__, _MODULES)

@@ -1,7 +1,8 @@
 """Models that a bandit decides with: one for all arms, one for each arm, interactions, averages, and kernels."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from onepass.foundation.lazy_names import make_lazy
 
 if TYPE_CHECKING:
     from onepass.model.arms.arm_model import ArmModel as ArmModel
@@ -56,15 +57,4 @@ _MODULES = {
     "bkb_size_bound": "onepass.model.kernel.leverage",
 }
 
-
-def __getattr__(name: str) -> Any:
-    """Import a model when it is first used."""
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__} has no attribute {name}")
-    value = getattr(import_module(_MODULES[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
+__getattr__, __dir__ = make_lazy(__name__, _MODULES)

@@ -16,16 +16,14 @@ from onepass import (
     OFUL,
     UCB,
     Bandit,
-    Concatenate,
     Exact,
     FrequentDirections,
     Greedy,
-    Identity,
-    Intercept,
     Ridge,
 )
 from onepass.estimator import OfflineGLM
 from onepass.estimator.families import family_of, mean_of_scores
+from onepass.features import Concatenate, Identity, Intercept
 from onepass.lab.bandits.environments import BLOCK, Chunk, Decaying, Environment, assemble_chunk, normalize_rows
 from onepass.lab.bandits.noise import Gaussian
 from onepass.lab.bandits.study import Experiment

@@ -67,7 +67,7 @@ def _magazine_lines() -> list[Line]:
     pairs, rewards = op.Factors(left[i], right[j]), warm.ratings / 5.0
 
     def train_bandit(design: op.extend.Design, reduce: bool, compact: bool = True) -> Any:
-        outer = op.OuterProduct(left=41, right=41, reduce=reduce)
+        outer = op.features.OuterProduct(left=41, right=41, reduce=reduce)
         bandit = op.Bandit(op.Disjoint(op.Ridge(design), compact=compact, threads=1), op.UCB(-0.1), features=outer)
         bandit.learn(pairs, rewards, arm=j)
         return bandit
@@ -121,7 +121,7 @@ import resource, sys
 import numpy as np, onepass as op
 rng = np.random.default_rng(0)
 arms, kept, left, right = 1000, 8, 130, 130
-features = op.OuterProduct(left=left, right=right, reduce=False)
+features = op.features.OuterProduct(left=left, right=right, reduce=False)
 bandit = op.Bandit(op.Disjoint(op.Ridge(op.ProjectorSplitting(dim=left * right, rank=kept))), features=features)
 items = rng.standard_normal((arms, right))
 for _ in range(10):

@@ -16,11 +16,11 @@ from onepass import (
     ItemHeads,
     ItemModels,
     LinUCB,
-    OuterProduct,
     ProjectorSplitting,
     Recommendation,
     Ridge,
 )
+from onepass.features import OuterProduct
 from onepass.foundation import check
 from onepass.lab.policy import Policy
 

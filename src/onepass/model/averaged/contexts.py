@@ -249,7 +249,7 @@ class RecordContexts(Contexts):
 
 def check_width(width: Any, most: int) -> int:
     """Return the number of columns. Raises ValueError unless it is from 1 to `most`."""
-    way = "as `memory_limit` and `warm_up` say: raise the one, or map rows before (onepass.GaussianProjection)"
+    way = "as `memory_limit` and `warm_up` say: raise the one, or map rows before (onepass.features.GaussianProjection)"
     return check.integer("dim", width, 1, most, way)
 
 
