@@ -42,10 +42,10 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # docstrings say shape, unit, range and default, which types do not
 autodoc_default_options = {
     "members": True,
-    "inherited-members": "tuple,Exception,BaseEstimator,ClassifierMixin,RegressorMixin",
-    # `contents` and `from_contents` serve files only, and scikit-learn's own documentation explains the others
-    "exclude-members": "contents, from_contents, get_metadata_routing, set_fit_request, set_partial_fit_request, "
-    "set_predict_request, set_score_request",
+    "inherited-members": "tuple,Exception,BaseException,OSError,dict,BaseEstimator,ClassifierMixin,RegressorMixin",
+    # `contents` and `from_contents` serve files only, `sharing` is a lock, and scikit-learn documents the others
+    "exclude-members": "contents, from_contents, sharing, get_metadata_routing, set_fit_request, "
+    "set_partial_fit_request, set_predict_request, set_score_request",
 }
 
 html_theme = "furo"  # its own fonts, styles and scripts: nothing is loaded from another address

@@ -125,6 +125,13 @@ def test_settings_and_data_on_the_pages_are_well_formed():
         json.loads(body)
 
 
+@pytest.mark.parametrize("name", TEXTS)
+def test_no_paragraph_breaks_off_into_a_list(name):
+    """A wrapped line of a paragraph that begins with "1. " or "- " would be shown as a list."""
+    broken = r"^(?![ |>#*+\-]|\d+\. )\S[^\n]*[^\n:]\n((?:\d+\.|[-+*]) [^\n]*)"
+    assert re.findall(broken, BLOCK.sub("", TEXTS[name]), re.M) == []
+
+
 def test_every_block_says_what_language_it_is_in():
     known = {"", "python", "pycon", "sh", "toml", "json", "ini", "dockerfile", "{toctree}", "{eval-rst}", "{include}"}
     assert {language for text in TEXTS.values() for language, _ in BLOCK.findall(text)} <= known

@@ -271,13 +271,17 @@ def decay(state: DyadicSketchesState, factor: float) -> DyadicSketchesState:
 
 @savable
 class DyadicSketches(Design):
-    """Dyadic blocks over any sketch that states its share of lost mass: ||A - A_hat|| <= 2 error.
+    """Dyadic blocks over any sketch whose error is at most a known share of the mass, the sum of squared row lengths.
+
+    The error ||A - A_hat|| is certainly at most 2 `error`, where A_hat is the matrix that the blocks stand for.
+    `Dyadic` is the faster form for Frequent Directions.
 
     Parameters
     ----------
     sketch : Design
-        Design without rows of the first block: `FrequentDirections`, with any compensation, `RandomProjection`, or a
-        sketch of your own whose rule or state registers `loss_share` and `refine`, and which has a method `refined`.
+        Sketch of the first block, without rows: `FrequentDirections` with any compensation, `RandomProjection`, or a
+        sketch of your own. Yours must register `loss_share` and `refine`, and have a method `refined`
+        (CONTRIBUTING.md).
     error : float
         Half of the bound, in units of ||x||^2, above 0.
 
@@ -288,9 +292,10 @@ class DyadicSketches(Design):
 
     Notes
     -----
-    Over `RandomProjection`, each block keeps its bound with probability 1 - delta. Over `FrequentDirections`, a block
-    ends when the cut that a row would cause exceeds the block's budget, so there are at most as many blocks as with
-    `Dyadic`. With compensation 0.5 (Luo et al. 2019), only half of a cut is an error.
+    Each block may use up a share of `error`. It is closed when the next row would exceed this share, and a block with a
+    finer sketch is opened. Over `FrequentDirections` there are at most as many blocks as with `Dyadic`. With
+    compensation 0.5 (Luo et al. 2019), only half of what is cut off is an error. Over `RandomProjection`, each block
+    keeps its bound with probability 1 - delta.
 
     References
     ----------

@@ -162,6 +162,9 @@ def decay(state: RandomProjectionState, factor: float) -> RandomProjectionState:
 class RandomProjection(Design):
     """Random projection of the rows by signs: A = reg I + S^T S, whose expectation is the exact matrix.
 
+    Each row of S is the sum of all rows learned, with random signs, divided by sqrt(size). Use it to compare with other
+    sketches; its error is larger.
+
     Parameters
     ----------
     dim : int
@@ -184,9 +187,9 @@ class RandomProjection(Design):
 
     Notes
     -----
-    `error_bound()` is xi times the sum of the squared norms of the rows. For any number B fixed beforehand, the error
-    is at most xi B in all rounds until this sum exceeds B, with probability 1 - delta. Rows may depend on all earlier
-    rows and estimates. xi = 2 u / sqrt(size delta), where u is near 0.7. A row costs O(dim size^2).
+    `error_bound()` is xi times the sum of the squared lengths of the rows, where xi = 2 u / sqrt(size delta) and u is
+    near 0.7. Fix any number B beforehand. With probability 1 - delta, the error is at most xi B as long as the sum is
+    at most B. Rows may depend on all earlier rows and estimates. A row costs O(dim size^2).
 
     Examples
     --------

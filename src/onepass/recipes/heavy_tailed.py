@@ -97,8 +97,8 @@ def HvtUCB(
         The weight of a row is divided by this number, above 0. None means 1, which is ridge regression as long as
         nothing is clipped. With `Theory` None means 4.
     sigma_min : float, default None
-        Smallest noise scale of a row in the paper's algorithm 1, above 0. None means 1 / sqrt(horizon), as in its
-        theorem 1.
+        Smallest size of the noise that a row may have, above 0, called sigma_min in algorithm 1 of the paper. None
+        means 1 / sqrt(horizon), as in its theorem 1.
     parameter_bound : float, default None
         The estimate is kept in the ball ||theta|| <= parameter_bound; above 0. By default there is no ball. It must be
         None if `exploration` is a `Theory`, which has its own bound.
