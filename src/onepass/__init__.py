@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from onepass import design as design
     from onepass import estimator as estimator
     from onepass import explain as explain
     from onepass import extend as extend
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.3.0"
 SUBMODULES = (
+    "design",
     "dynamics",
     "estimator",
     "explain",

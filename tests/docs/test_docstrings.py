@@ -41,15 +41,7 @@ def arguments(called: Any) -> list[str]:
 
 NAMES = {
     name: getattr(module, name)
-    for module in (
-        onepass,
-        onepass.estimator,
-        onepass.explain,
-        onepass.extend,
-        onepass.features,
-        onepass.learner,
-        onepass.model,
-    )
+    for module in (onepass, *(getattr(onepass, place) for place in onepass.SUBMODULES))
     for name in module.__all__
 }
 PUBLIC = [entry for name, thing in NAMES.items() for entry in callables(name, thing)]

@@ -67,15 +67,7 @@ def test_every_public_name_is_in_the_reference_once():
         if name.startswith("reference/")
         for found in re.findall(r"^\.\. auto(?:class|function):: onepass\.([\w.]+)$", text, re.M)
     ]
-    modules = (
-        onepass.dynamics,
-        onepass.estimator,
-        onepass.explain,
-        onepass.extend,
-        onepass.features,
-        onepass.learner,
-        onepass.model,
-    )
+    modules = [getattr(onepass, name) for name in onepass.SUBMODULES]
     inside = {f"{module.__name__.split('.')[1]}.{name}" for module in modules for name in module.__all__}
     others = {"learner.learner.Validation", "adapters.optuna.BanditSampler"}
     assert Counter(named) == Counter({*onepass.__all__, *inside, *others} - {"model.Model"})
