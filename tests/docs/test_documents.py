@@ -36,6 +36,7 @@ PAGES = [
     "how/heavy_tails",
     "how/linear",
     "how/sketches",
+    "how/sketches",
     "kernel_bandits",
     "kernel_learners",
     "lists",

@@ -77,7 +77,7 @@ def test_every_public_name_is_in_the_reference_once():
 
 RUN = {  # by which test the blocks of Python of a page run
     "test_documents": "ab_test cluster decisions faq features first_loop forgetting frames heavy_tails how/budgets"
-    " how/heavy_tails how/linear"
+    " how/heavy_tails how/linear how/sketches"
     " kernel_bandits kernel_learners lists log recommender safe_baseline saving sketches tasks tour"
     " warm_start which",
     "test_site_examples": "adapters clicks evaluation formats late_conversions merging news personalizer processes"

@@ -254,7 +254,7 @@ class AdaptiveLQR(files.Owner):
 
     @classmethod
     def from_contents(cls, params: dict[str, Any], extra: dict[str, Any], held: files.StateSource) -> Self:
-        """Rebuild the object from its saved parameters, further data and states. Raises ValueError if they disagree."""
+        """Rebuild it from the saved `params`, `extra` and arrays `held`; raise ValueError if they disagree."""
         held.take((), lambda found: True)
         arguments = {name: build(part) for name, part in params.items()}
         regulator = cls(arguments.pop("system").copy(), **arguments)

@@ -392,7 +392,7 @@ class OptimisticValueIteration(files.Owner):
 
     @classmethod
     def from_contents(cls, params: dict[str, Any], extra: dict[str, Any], held: files.StateSource) -> Self:
-        """Rebuild the agent from its saved parameters and state; raise ValueError if they disagree."""
+        """Rebuild an agent from the saved `params`, `extra` and arrays `held`; raise ValueError if they disagree."""
         if not check.integer("n_steps", params["n_steps"], 1) <= len(held.arrays):
             raise ValueError(f"n_steps must be the number of saved regressions, got {quote(params['n_steps'])}")
         agent = cls(**params)
