@@ -14,12 +14,13 @@ import onepass as op
 from onepass import cli
 from onepass.log import micros
 from onepass.log.memory import MemoryStore
+from onepass.log.records import Settings
 from onepass.log.sqlite import SqliteStore
 from onepass.service import checkpoints
 from onepass.service.doctor import examine
 from onepass.service.messages import DecideRequest, OutcomeRequest
 from onepass.service.responses import decision_answer
-from onepass.service.settings import parse_settings
+from onepass.service.settings import parse_settings, read_file
 from patience import HeldClock, let_deadlines_pass, until
 from service_process import RunningService, loops_in, write_settings
 
@@ -357,3 +358,19 @@ def test_a_candidate_that_cannot_be_restored_ends_and_the_loop_goes_on(started):
     assert "model 1 cannot be restored" in loop.loop_state.lines.each[1].why
     played(loop, 15, 20)
     assert loop.learner.fold.bandit.n_learned == 20
+
+
+def test_settings_that_an_earlier_version_logged_are_refused_in_one_sentence_with_both_versions(tmp_path, capsys):
+    """The log holds an argument of version 0.2.0, `parameters`, which is `model` now."""
+    path, place = write_settings(tmp_path), tmp_path / "data" / "news.sqlite"
+    place.parent.mkdir()
+    content, _ = read_file(path)
+    logged = content.to_dict()
+    logged["model"]["arguments"]["parameters"] = "disjoint"
+    with SqliteStore(place) as store:
+        store.append([Settings(loop="news", time=0, settings={"from": "file", "loop": logged}, version="1")])
+    with pytest.raises(SystemExit, match="2"):
+        cli.main(["serve", str(path), "--data", str(place.parent), "--port", "0"])
+    (sentence,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("onepass: ")]
+    assert "written by onepass 0.2.0 or earlier" in sentence
+    assert f"onepass {op.__version__} does not take them: model.arguments has 'parameters'" in sentence

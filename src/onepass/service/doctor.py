@@ -19,7 +19,7 @@ from onepass.log.open_store import open_store
 from onepass.log.records import SECOND, Settings
 from onepass.log.store import Store
 from onepass.service import checkpoints
-from onepass.service.settings import LoopSettings, immutable_settings, parse_settings, read_file
+from onepass.service.settings import LoopSettings, immutable_settings, parse_logged_settings, read_file
 
 State = Literal["fine", "soon", "broken"]
 
@@ -163,7 +163,7 @@ def check_settings(name: str, settings: LoopSettings, store: Store) -> Iterator[
             before = record
     if before is None:
         return
-    was, now = immutable_settings(parse_settings(before.settings["loop"])), immutable_settings(settings)
+    was, now = immutable_settings(parse_logged_settings(before)), immutable_settings(settings)
     other = [part for part, value in now.items() if was[part] != value]
     if other:
         yield Finding(name, "settings", "broken", f"{', '.join(other)} must be as the log has it")

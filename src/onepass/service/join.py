@@ -41,7 +41,7 @@ from onepass.log.store import Store
 from onepass.service.backlog import Backlog, Block
 from onepass.service.late_rewards import AGGREGATE, EARLY, aggregate_named, correct_rewards, late_outcomes
 from onepass.service.pending_decision import EARLY_OUTCOMES, PendingDecision, deadline, restore_decision
-from onepass.service.settings import LoopSettings, parse_settings
+from onepass.service.settings import LoopSettings, parse_logged_settings
 
 REMEMBERED = 10_000  # decisions joined last, whose outcomes are counted as late
 EARLY_ALL = 100_000  # of all such ids together, the latest
@@ -103,7 +103,7 @@ class Joiner:
             self._release(record.id)
             self._remember(record.id)
         elif isinstance(record, Settings):
-            self.settings = parse_settings(record.settings["loop"])
+            self.settings = parse_logged_settings(record)
             self._in_force.append((record.seq, self.settings))
 
     def settings_at(self, place: int) -> LoopSettings:

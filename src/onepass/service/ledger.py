@@ -29,7 +29,7 @@ from onepass.foundation.check import quote
 from onepass.log.records import CORRECTIONS, Decision, Join, Outcome, Settings
 from onepass.service.accounting_settings import Baseline, budgets_of, has_budgets, make_ab_test, make_promise
 from onepass.service.late_rewards import EARLY
-from onepass.service.settings import LoopSettings, parse_settings
+from onepass.service.settings import LoopSettings, parse_logged_settings
 
 EARLY_OUTCOMES = 10_000  # outcomes whose decision has not come, the latest
 HELD = 20_000  # decisions of an A/B test that memory holds
@@ -119,7 +119,7 @@ class Ledger:
         """Add the next record of the log."""
         if isinstance(record, Settings):
             with self._lock:
-                self._apply(parse_settings(record.settings["loop"]), record.settings.get(RESUME))
+                self._apply(parse_logged_settings(record), record.settings.get(RESUME))
         elif self.has_state:
             with self._lock:
                 if self.study is not None:

@@ -47,7 +47,7 @@ from onepass.service.settings import (
     Model,
     diff_settings,
     immutable_settings,
-    parse_settings,
+    parse_logged_settings,
     takes_records,
 )
 from onepass.service.whole_checkpoints import WholeCheckpoints
@@ -97,7 +97,7 @@ class Loop:
     def _settings_before(self, place: int) -> list[tuple[int, LoopSettings]]:
         """Return the settings in the log up to a sequence number, each with its own sequence number."""
         records = self.store.read(0, place, ("settings",), self.name)
-        return [(one.seq, parse_settings(one.settings["loop"])) for one in records]
+        return [(one.seq, parse_logged_settings(one)) for one in records]
 
     def _scan(self, since: int, known: int) -> int:
         """Add the records after `since` to the joiner, and those after `known` to the state and the ledger.

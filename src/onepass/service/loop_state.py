@@ -1,6 +1,8 @@
 """State of a loop, computed from its log: present settings, and its models, one after the other.
 
-    Settings {from, loop, wanted?, line?}      record of new settings; from: "file", "api" or "takeover"
+    Settings {from, loop, onepass, wanted?, line?}
+                                               record of new settings; from: "file", "api" or "takeover"
+                                               onepass: version that wrote it
                                                wanted: the model settings of a candidate, whose number is `line`
     Checkpoint                                 stages, promotes and retires models (log/model_lineage.py)
 
@@ -14,9 +16,10 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from onepass import __version__
 from onepass.log.model_lineage import ModelLineage
 from onepass.log.records import Checkpoint, Settings
-from onepass.service.settings import LoopSettings, Model, parse_settings
+from onepass.service.settings import WRITER, LoopSettings, Model, parse_logged_settings
 
 FILE, API, TAKEOVER = "file", "api", "takeover"  # where settings come from
 
@@ -56,7 +59,7 @@ class LoopState(msgspec.Struct, kw_only=True):
 
     def _apply_settings(self, record: Settings) -> None:
         fields = record.settings
-        settings = parse_settings(fields["loop"])
+        settings = parse_logged_settings(record)
         wanted = settings.model
         if "wanted" in fields:
             wanted = msgspec.convert(fields["wanted"], Model)
@@ -77,7 +80,7 @@ def settings_record(
     origin: str, settings: LoopSettings, wanted: Model | None = None, line: int = 0, at_once: bool = False
 ) -> dict[str, Any]:
     """Make the content of a settings record; `origin` says where the settings come from."""
-    found: dict[str, Any] = {"from": origin, "loop": settings.to_dict()}
+    found: dict[str, Any] = {"from": origin, "loop": settings.to_dict(), WRITER: __version__}
     if wanted is not None:
         found |= {"wanted": msgspec.to_builtins(wanted), "line": line, "at_once": at_once}
     return found

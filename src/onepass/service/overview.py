@@ -19,7 +19,7 @@ from onepass.log.replay_decide import first_eligible
 from onepass.service.drift import EVERY, SETTLED, Drift, Expected
 from onepass.service.pending_decision import deadline
 from onepass.service.policy_gain import LEVEL, DecisionWeights, PolicyGain, decision_weights, verdict
-from onepass.service.settings import LoopSettings, parse_settings
+from onepass.service.settings import LoopSettings, parse_logged_settings
 
 PIECES = 120  # of the time that is drawn
 NAMED = 24  # arms that a piece knows by name; those shown least are counted together
@@ -131,7 +131,7 @@ class Overview:
         self.sums.counts[what] = self.sums.counts.get(what, 0) + 1
 
     def _apply_settings(self, record: Settings, new: bool) -> None:
-        self.settings, said = parse_settings(record.settings["loop"]), self.sums
+        self.settings, said = parse_logged_settings(record), self.sums
         if not new:
             return
         self.settle()

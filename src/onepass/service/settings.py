@@ -32,10 +32,11 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
-from onepass import recipes
+from onepass import __version__, recipes
 from onepass.foundation.check import quote
 from onepass.foundation.registry import build
 from onepass.log.records import LONGEST as LONGEST_NAME
+from onepass.log.records import Settings
 from onepass.service import accounting_settings, crossed_features
 from onepass.service.accounting_settings import NONE, ABTestSettings, Baseline, OutcomeSettings, Shares
 from onepass.service.crossed_features import CROSSED, is_crossed
@@ -57,6 +58,7 @@ RATES = (0.001, 1e6)  # requests a second that a limit may allow
 JOINS = 1_000_000_000  # between two whole checkpoints, at most
 HALF_LIVES = {"rounds": (1.0, 1e12), "seconds": (0.001, 1e12)}
 TOGETHER = {"mode": ("exploring", "promotion"), "reward": ("range", "default")}  # checked one against the other
+WRITER = "onepass"  # field of a settings record: the version that wrote it
 STAND_IN = "loop"  # the name of a loop whose own does not fit, while the rest of its settings is checked
 RECOMMENDED = "ContextualBandit"
 OF_KERNELS = ("BKB", "GPUCB")  # whose arms are a table of points, or rows without a context: not for requests
@@ -271,6 +273,22 @@ def parse_settings(found: Any) -> LoopSettings:
     if wrong:
         raise ValueError("\n".join(wrong))
     return settings
+
+
+def parse_logged_settings(record: Settings) -> LoopSettings:
+    """Make settings from a record of the log.
+
+    Raises ValueError in one sentence that names both versions if this version of onepass does not take them.
+    """
+    try:
+        return parse_settings(record.settings["loop"])
+    except ValueError as error:
+        writer = record.settings.get(WRITER, "0.2.0 or earlier")
+        raise ValueError(
+            f"the settings of loop {quote(record.loop)} were written by onepass {writer}; onepass {__version__} does "
+            f"not take them: {'; '.join(str(error).splitlines())}; serve this log with onepass {writer}, or give the "
+            "loop another name"
+        ) from None
 
 
 def collect_errors(found: Any) -> Iterator[str]:
