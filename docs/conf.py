@@ -41,7 +41,7 @@ napoleon_use_rtype = False
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # docstrings say shape, unit, range and default, which types do not
 autodoc_default_options = {
-    "members": True,
+    # all members, too, unless a page has `:no-inherited-members:`; with "members" here a page could not name some
     "inherited-members": "tuple,Exception,BaseException,OSError,dict,BaseEstimator,ClassifierMixin,RegressorMixin",
     # `contents` and `from_contents` serve files only, `sharing` is a lock, and scikit-learn documents the others
     "exclude-members": "contents, from_contents, sharing, get_metadata_routing, set_fit_request, "

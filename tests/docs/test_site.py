@@ -73,6 +73,14 @@ def test_every_public_name_is_in_the_reference_once():
     assert Counter(named) == Counter({*onepass.__all__, *inside, *others} - {"model.Model"})
 
 
+def test_a_class_without_members_or_with_named_ones_shows_no_inherited_ones():
+    """Inherited members are a default of docs/conf.py, and Sphinx shows all members if it is in force."""
+    for name, text in PAGES.items():
+        for options in re.findall(r"^\.\. auto(?:class|module)::[^\n]*\n((?:   :[^\n]*\n)*)", text, re.M):
+            if re.search(r":no-members:|:members: \w", options):
+                assert ":no-inherited-members:" in options, f"{name}: {options}"
+
+
 # ---- code ----
 
 RUN = {  # by which test the blocks of Python of a page run
