@@ -65,7 +65,7 @@ class DelayLaw:
         self._shares: list[float] | None = None
 
     def stage(self, delay: float) -> int:
-        """Return the index k of the first age that is at least a delay.
+        """Return the index of the smallest age of the grid that is at least a delay.
 
         Parameters
         ----------
@@ -85,7 +85,7 @@ class DelayLaw:
         Parameters
         ----------
         k : int
-            Index of the age.
+            Index of the age that the decision has reached.
         stage : int
             `stage(delay)` of the conversion, at most k.
         """
@@ -107,7 +107,11 @@ class DelayLaw:
 
     @property
     def counts(self) -> np.ndarray:
-        """Counts n_k and R_k of every age, (2, K + 1)."""
+        """Counts of conversions for every age of the grid, from which F is computed, of shape (2, number of ages).
+
+        The second row counts the conversions with at most this delay whose decisions have reached the age. The first
+        row counts those of them whose delay is above the age before.
+        """
         return np.array([self._seen, self._at_risk])
 
     @counts.setter
