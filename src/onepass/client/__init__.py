@@ -4,10 +4,10 @@
         decision = news.decide({"hour": 9.0}, ["sport", "economy"])
         news.outcome(decision.id, 1.0)
 
-The client makes the ids of decisions and the keys of outcomes, so it can send such a request again, and it counts once.
-Other requests that change something, such as `promote`, have no id. The client sends them again only if no connection
-was made, or if the service refused them because of too many requests. This folder needs httpx (`pip install
-onepass[client]`) and nothing else of onepass: it may be copied to a machine that only sends requests.
+The client makes the ids of decisions and the keys of outcomes. So it can send such a request again, and the service
+counts it once. Other requests that change something, such as `promote`, have no id. The client sends them again only if
+no connection was made, or if the service refused them because of too many requests. This folder needs httpx (`pip
+install onepass[client]`) and nothing else of onepass: it may be copied to a machine that only sends requests.
 """
 
 from onepass.client.async_client import AsyncClient
