@@ -62,10 +62,11 @@ class Calibration:
         return Calibration.from_plain(self.to_plain())
 
     def learn(self, decisions: np.ndarray, codes: np.ndarray, weights: np.ndarray | None, forgets: bool = True) -> None:
-        """Learn from decisions (n,) or (n, classes) on examples of the classes `codes` (n,).
+        """Learn from the decision values of examples of the classes `codes` (n,).
 
-        The decisions come from before their examples were learned. With `forgets`, old decisions are forgotten; this is
-        not needed if all decisions come from one model with each example left out.
+        `decisions` holds decision values, shape (n,) for two classes and (n, classes) for more. They must be computed
+        before the classifier learned the examples. `weights` (n,) are the weights of the examples, 1 if None. Set
+        `forgets` to False if all values come from one model, by leave-one-out; else old examples count less.
         """
         for i, code in enumerate(codes.tolist()):
             weight = 1.0 if weights is None else float(weights[i])

@@ -110,9 +110,10 @@ class ScoreTables:
         return np.concatenate([(_pair_products(left[rows], right[rows]) @ matrix.T)[:, columns] for rows in blocks])
 
     def products_per_arm(self, left: np.ndarray, right: np.ndarray, indices: list[int]) -> np.ndarray:
-        """Return `products` (n, m) for rows left (n, d) and right (m, n, d), where each of m arms has its own rows.
+        """Return the products (n, m) of phi(left, right) with the packed matrices of the m arms `indices`.
 
-        It is meant for few rows.
+        `left` (n, d) is the same for all arms. `right` (m, n, d) has other rows for each arm. Only for few rows,
+        because phi is then computed for each arm.
         """
         self._refresh()
         rows, columns = _lower_triangle(self.bandit.model.dim)

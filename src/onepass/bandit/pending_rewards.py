@@ -36,9 +36,10 @@ DEADLINE, ARRIVAL = "deadline", "arrival"
 class WaitingDecision(NamedTuple):
     """Decision that waits for its reward.
 
-    `due` is the time of the next visit in seconds, which is the deadline unless rewards are censored. `number` is the
-    count of decisions before it, and `paid` the reward of every slot so far, or None. `progress` belongs to censored
-    rewards, else it is None.
+    `due` is the time in seconds at which the bandit next learns something from the decision. It is the deadline, unless
+    rewards are censored: then there are earlier times, too. `number` is the count of decisions before it, and `paid`
+    the reward of every slot so far, or None. `progress` says what a decision with censored rewards has learned so far;
+    else it is None.
     """
 
     due: float

@@ -18,9 +18,10 @@ LEAST_REG = 4.0  # times the least normal number: 1 / reg has room below the lar
 class Design(files.Owner):
     """Base class of designs, which keep the matrix A = reg I + sum of x x^T of the rows x learned.
 
-    A design stores A, or an approximation, so that A^-1 b is cheap. To write a design of your own, set `params`,
-    implement `begin`, and decorate the class with `onepass.extend.savable`. If its arrays change shape while it learns,
-    also override `consistent`, which checks a loaded state. Subclasses are not subclassed further.
+    A design stores A, or an approximation, so that A^-1 b is cheap. A design of your own derives from `Design`; a
+    subclass of a subclass is not supported. In its constructor set `params`, a dict of the constructor's arguments.
+    Implement `begin`, and decorate the class with `onepass.extend.savable`. If its arrays change shape while it learns,
+    also override `consistent`, which checks a loaded state.
     """
 
     params: dict[str, Any]
@@ -30,7 +31,8 @@ class Design(files.Owner):
     def begin(self) -> Any:
         """Return the state of A = reg I.
 
-        Make its arrays by `onepass.foundation.state.zeros`: they take no memory while a file is read.
+        Make its arrays by `onepass.foundation.state.zeros` in place of `numpy.zeros`. Then a file can be compared with
+        a new state before memory is taken.
         """
 
     @property
@@ -44,7 +46,10 @@ class Design(files.Owner):
 
     @reading
     def initial_state(self) -> Any:
-        """Return a copy of the present state, from which an estimator, an arm or a learner starts."""
+        """Return a copy of the present state.
+
+        Estimators, arms and learners that are built on this design start from it.
+        """
         return self.begin() if self._state is None else state.copy(self._state)
 
     @property
@@ -103,8 +108,8 @@ class Design(files.Owner):
         """Make past rows count less: A becomes reg I + factor (A - reg I).
 
         The factor is from 0.0 (forget all) to 1.0 (forget nothing). The error bound is multiplied by it too. Raises
-        ValueError for other factors, and TypeError for a design of your own that does not register
-        `onepass.design.contract.decay`.
+        ValueError for other factors. A design of your own needs a function for this, with the decorator
+        `@onepass.design.contract.decay.for_state(MyState)`; without it the method raises TypeError.
         """
         factor = check.fraction("factor", factor)
         with defer_signals():
@@ -168,7 +173,11 @@ class Design(files.Owner):
         return self
 
     def truncation(self) -> Truncation | None:
-        """Return the rule that cuts the models of arms, if all arms share one block of memory; None if they do not."""
+        """Return the rule by which this sketch drops directions. Default: None.
+
+        With a rule, a bandit with a model for each arm can keep the sketches of all arms in a few shared arrays, and
+        cut each by the rule. With None, every arm has a state of its own.
+        """
         return None
 
     def consistent(self, state: Any) -> bool:

@@ -368,8 +368,9 @@ class Dyadic(Design):
 
     Notes
     -----
-    The blocks have size, 2 size, 4 size, ... directions, and dim directions are exact. If size is above dim / 3, no
-    second block fits, so the design stays exact.
+    The blocks have size, 2 size, 4 size, ... directions, together at most dim. In place of the last block that fits,
+    all further rows are stored exactly. If size is above dim / 3, only one block fits, so the design is exact from the
+    first row on.
 
     Examples
     --------
@@ -444,7 +445,11 @@ class Dyadic(Design):
 
     @property
     def blocks(self) -> list[int]:
-        """Sizes of the blocks so far. The last one takes the new rows; it is missing while the design is exact."""
+        """Sizes of the blocks so far, in the order in which they were opened.
+
+        New rows go to the last block. If the design has become exact, new rows go to no block, and the list has only
+        the blocks that were closed before.
+        """
         count = self.state.frozen + (1 if self.state.phase == SKETCHED else 0)
         return [self.state.settings.size * 2**i for i in range(count)]
 

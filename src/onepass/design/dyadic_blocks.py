@@ -111,7 +111,7 @@ def stack_rows(whole: Subspace, spectrum: np.ndarray, block: FrequentDirectionsS
 
 @compiled
 def with_ridge(whole: Subspace, ridge: float) -> Subspace:
-    """Return a subspace whose eigenvalues are all moved by the difference between `ridge` and its present ridge."""
+    """Return a subspace with another ridge: ridge minus the present ridge is added to all eigenvalues."""
     values, vectors, before = spectrum_in(whole)
     for i in range(values.size):
         values[i] += ridge - before

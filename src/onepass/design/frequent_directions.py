@@ -398,17 +398,18 @@ def is_valid_sketch(s: FrequentDirectionsState, dim: int) -> bool:
 class FrequentDirections(Design):
     """Frequent Directions: a sketch that keeps the most important directions of the rows learned.
 
-    A = (reg + compensation * c) I + S^T S. The matrix S has at most 2 size rows. When it is full, it is cut to `size`
-    rows: an eigenvalue is subtracted from all eigenvalues of S^T S. c is the sum of these subtracted eigenvalues.
+    A = (reg + compensation * c) I + S^T S. The matrix S has at most 2 size rows. When it is full, it is cut: the
+    size-th largest eigenvalue of S^T S is subtracted from all larger ones, and the others become 0. If one of the later
+    eigenvalues is 0 up to rounding, the first such one takes its place. c is the sum of the subtracted eigenvalues.
 
     Parameters
     ----------
     dim : int
         Width d of a row, at least 1.
     size : int
-        Number of directions that a cut keeps, from 1 to dim. The sketch is exact while the rank of the rows is below 2
-        size. If `compensation` is 0 and the eigenvalues cut off are far larger than reg, the means of ridge regression
-        become far too large (docs/sketches.md).
+        Half the largest number of directions, from 1 to dim. A cut keeps at least size - 1. The sketch is exact while
+        the rank of the rows is below 2 size. If `compensation` is 0 and the eigenvalues cut off are far larger than
+        reg, the means of ridge regression become far too large (docs/sketches.md).
     reg : float, default 1.0
         Regularization in units of ||x||^2, above 0.
     compensation : float, default 0.0

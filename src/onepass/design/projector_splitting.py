@@ -244,7 +244,8 @@ def symmetric_factor(whitened: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def triangular_factor(whitened: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return Q and (Q^T C)^T, the rows of a batch's triangular factor (Shustova et al. algorithm 4).
 
-    For the whitened batch Y, Y^T = Q^T R and I + R R^T = M M^T; then C = (M - I) M^-1.
+    The whitened batch Y has shape (n, dim), and both results have shape (k, dim). Y^T = Q^T R, where the rows of Q are
+    orthonormal. M is the lower Cholesky factor of I + R R^T = M M^T, and C = (M - I) M^-1 = I - M^-1.
     """
     q, r = orthonormal(whitened)
     size = q.shape[0]

@@ -221,7 +221,7 @@ class AdaptiveLQR(files.Owner):
 
     @property
     def has_learned(self) -> bool:
-        """True: a regulator is written as a whole if it is an argument of another object that is saved."""
+        """Always True, so that a saved object with a regulator as an argument stores the regulator's whole state."""
         return True
 
     def params(self) -> dict[str, Any]:

@@ -213,7 +213,7 @@ def expect_nu(state: AdaptiveHuberState, nu: float) -> AdaptiveHuberState:
 
 @savable
 class AdaptiveHuber(Estimator):
-    """Adaptive Huber regression on an `Exact` design, a baseline of `OnePassHuber`.
+    """Adaptive Huber regression on an `Exact` design, for comparison with `OnePassHuber`.
 
     It keeps all rows, and minimizes the sum of their Huber losses again after every row or batch.
 

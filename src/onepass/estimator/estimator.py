@@ -25,8 +25,9 @@ class ArmLearning(NamedTuple):
 class Estimator(ABC):
     """Base class of estimators, which learn a parameter on a design.
 
-    To write an estimator of your own, set `design` and `options`, and implement `begin`. Subclasses are not subclassed
-    further.
+    Pass an estimator to `op.Bandit(estimator, exploration)`, which calls it. An estimator of your own derives from
+    `Estimator`; a subclass of a subclass is not supported. In its constructor set `design`, and `options`, a dict of
+    all other arguments as plain data. Implement `begin`.
     """
 
     design: Design
@@ -43,7 +44,11 @@ class Estimator(ABC):
         """Return a new state of the estimator, with a copy of the design."""
 
     def arm_learning(self) -> ArmLearning | None:
-        """Return the rule by which arms in one shared block of memory learn; None if each arm needs its own state."""
+        """Return the rule by which an arm learns a row. Default: None.
+
+        With a rule, and a design with a rule of `Design.truncation`, a bandit with a model for each arm keeps the
+        numbers of all arms in a few shared arrays. Else every arm has a state of its own, as `begin` returns it.
+        """
         return None
 
     def consistent(self, state: Any) -> bool:

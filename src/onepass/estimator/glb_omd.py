@@ -215,7 +215,7 @@ def link_of_glb_omd(state: GLBOMDState) -> Any:
 
 @forget.for_state(GLBOMDState)
 def forget_glb_omd(state: GLBOMDState, factor: float) -> GLBOMDState:
-    """Make past rows count `factor` times, then project theta into the ball.
+    """Make past rows count `factor` times, then project theta into the ball ||theta|| <= S.
 
     Afterwards no confidence radius is known, as for every estimator that takes steps (online_newton.py).
     """
@@ -279,9 +279,9 @@ class OnePassGLM(Estimator):
         If True, a step minimizes the loss itself, so it cannot overshoot. If False, a step minimizes a quadratic
         approximation of the loss, as in the proof. Defaults to True without a ball and to False with one.
     clip : float, optional
-        A reward moves x^T theta by at most step * clip standard errors of x; above 0. By default steps are not clipped.
-        Use it for counts with outliers. Clicks have no outliers: with a clip of at least 1 / sqrt(reg), no click is
-        ever clipped.
+        Above 0. A reward of a row x moves x^T theta by at most step * clip standard errors sqrt(x^T A^-1 x). By default
+        steps are not clipped. Use it for counts with outliers. Clicks have no outliers: with a clip of at least 1 /
+        sqrt(reg), no click is ever clipped.
     theory : Theory, optional
         Use the step size and the ball of the theorem, for which a confidence radius is proved. The theorem needs a reg
         above 2 S L^3 R eta max mu', with S, L, R and eta as in `step`. For clicks and L = 1 this is (1 + S) S / 2.

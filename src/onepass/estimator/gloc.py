@@ -7,7 +7,7 @@ An online learner with parameter theta_on predicts z, and theta is ridge regress
 
 These are algorithms 1 and 2 of Jun et al. with epsilon = lambda, so that one matrix A serves both. mu is the mean
 function of the reward family (families.py). The widths x^T A^-1 x do not depend on mu'. The regret bound is
-proportional to 1 / kappa, which is exponential in S. GLOC is here as a baseline of GLB-OMD (glb_omd.py). It has no
+proportional to 1 / kappa, which is exponential in S. GLOC is here for comparison with GLB-OMD (glb_omd.py). It has no
 confidence radius here, because the radius of its theorem 1 is proportional to 1 / kappa^2.
 """
 
@@ -84,8 +84,8 @@ def link_of_gloc(state: GLOCState) -> Any:
 class RegressedGLM(Estimator):
     """Generalized linear regression by ridge regression on the predictions of an online learner.
 
-    The mean reward of a row x is mu(x^T theta). The online learner predicts x^T theta by Newton steps. It is a baseline
-    of `OnePassGLM`.
+    The mean reward of a row x is mu(x^T theta). The online learner predicts x^T theta by Newton steps. The
+    estimator is for comparison with `OnePassGLM`.
 
     Parameters
     ----------

@@ -102,7 +102,7 @@ def link_of_offline(state: OfflineGLMState) -> Any:
 
 @savable
 class OfflineGLM(Estimator):
-    """Generalized linear regression on an `Exact` design, a baseline of `OnePassGLM`.
+    """Generalized linear regression on an `Exact` design, for comparison with `OnePassGLM`.
 
     It keeps all rows, and minimizes the sum of their losses again after every row or batch. No confidence radius is
     proved.

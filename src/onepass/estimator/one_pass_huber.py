@@ -256,8 +256,8 @@ class OnePassHuber(Estimator):
     """Huber regression in one pass: prediction errors beyond a threshold are clipped, and no history is kept.
 
     With w the standard error of the row x in units of the noise, a prediction error beyond +-tau times the size of the
-    noise is clipped. The threshold tau = tau_0 t^p sqrt(1 + w^2) / w grows with the number t of rows. tau_0 is a
-    constant of the paper, and p = (1 - epsilon) / (2 (1 + epsilon)). docs/how/heavy_tails.md explains the method.
+    noise is clipped. The threshold is tau = max(clip tau_0 t^p / w, floor) sqrt(1 + w^2) after t rows, with p = (1 -
+    epsilon) / (2 (1 + epsilon)). tau_0 is given in Notes. docs/how/heavy_tails.md explains the method.
 
     Parameters
     ----------
@@ -272,18 +272,19 @@ class OnePassHuber(Estimator):
     horizon : int, optional
         Total number of rows to come, at least 1. By default the estimator works for any number of rows.
     radius : float, default 0.0
-        The algorithm of Wang et al. gives a row the weight 1 / rho^2, and keeps rho above a bound that grows with the
-        radius beta. A number above 0 replaces beta in this bound. 0.0 drops the bound, which would also reduce the
-        weight of clean early rows.
+        Wang et al. give a row the weight 1 / rho^2, and keep rho above a bound that grows with the confidence radius
+        beta. 0.0 leaves the bound out. A number above 0 applies it with this number in place of beta. The bound also
+        lowers the weight of clean early rows.
     clip : float, optional
-        Factor, above 0, of the threshold tau. An infinite one never clips. Defaults to 0.02, and to 1.0 if `theory` is
-        given.
+        Factor of the threshold, above 0. If it is infinite, nothing is clipped. Defaults to 0.02, and to 1.0 if
+        `theory` is given.
     floor : float, optional
-        Least value of the threshold, at least 0, in standard deviations of a predicted reward. Defaults to 3.0, because
-        Gaussian noise hardly ever exceeds it. Defaults to 0.0 if `theory` is given.
+        Least threshold, at least 0, in units of sqrt(1 + w^2) times the size of the noise, which is the standard
+        deviation of reward minus prediction. Defaults to 3.0, because Gaussian noise hardly ever exceeds it. Defaults
+        to 0.0 if `theory` is given.
     step : float, optional
         The weight of a row is divided by this number a, above 0. Defaults to 1.0: without clipping this is ridge
-        regression, and it was better in measurements. Defaults to 4.0, as in the paper, if `theory` is given.
+        regression, and it was better in measurements. Defaults to 4.0, as in Wang et al., if `theory` is given.
     sigma_min : float, optional
         Smallest noise scale of a row in Wang et al.'s algorithm 1, above 0, in units of rewards, and in practice of nu.
         Defaults to 1 / sqrt(T), the choice of their theorem 1.
@@ -293,7 +294,7 @@ class OnePassHuber(Estimator):
     theory : Theory, optional
         Use the constants of Wang et al. instead of `radius`, `clip` and `floor`, and the ball of
         `theory.parameter_bound`. The confidence radius then holds in all T rounds with probability 1 - theory.delta.
-        The delta of the paper is theory.delta / 4, so its choice of 1 / (8T) means theory.delta = 1 / (2T).
+        The delta of Wang et al. is theory.delta / 4, so their choice of 1 / (8T) means theory.delta = 1 / (2T).
 
     Raises
     ------
@@ -302,6 +303,10 @@ class OnePassHuber(Estimator):
 
     Notes
     -----
+    The method is that of Wang et al. 2025, "Heavy-Tailed Linear Bandits: Huber Regression with One-Pass Update". Their
+    constant is tau_0 = sqrt(2 kappa) log(3T)^p / log(2T^2 / delta)^(1 / (1 + epsilon)) with kappa = d log(1 + L^2 T /
+    (sigma_min^2 reg a d)), where d is the length of a row, L a bound of its norm, and T the horizon or else t.
+
     A bandit multiplies its exploration by nu, so rewards in other units give the same decisions. The confidence radius
     is proved if `horizon` and `nu` are given, `clip` is 1, `floor` is 0, `step` is 4 and the design is exact. A row
     takes a constant number of operations of the design. With an infinite `clip`, step 2 and nu 1 it is

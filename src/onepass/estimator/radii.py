@@ -84,9 +84,9 @@ def sketch_radius(reg: float, compensation: float, facts: Facts, constants: Cons
     Without compensation (SOFUL and DBSLinUCB-FD) it is theorem 2, with full compensation (CBSCFD and DBSLinUCB-RFD)
     theorem 6. In between it is a heuristic.
 
-    `facts.sums.shed` is the sigma of the paper, the sum of all cuts. `weighted` is the sum of j * cut
-    (design/truncation.py), at most the mass that the cuts took from the trace. `directions` is the m of the paper, the
-    largest number of directions that all blocks together may span. The paper counts 2 l of the active block, which
+    `facts.sums.shed` is their sigma, the sum of all cuts. `weighted` is the sum of j * cut
+    (design/truncation.py), at most the mass that the cuts took from the trace. `directions` is their m, the
+    largest number of directions that all blocks together may span. They count 2 l of the active block, which
     lemma 6 proves for blocks without a buffer. Blocks with a buffer hold up to 3 l.
     """
     noise, bound, m, shed = constants.noise, constants.parameter_bound, facts.directions, facts.sums.shed

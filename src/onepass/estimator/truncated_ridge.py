@@ -121,10 +121,10 @@ def radius_of_truncated(
 
 @savable
 class TruncatedRidge(Estimator):
-    """Ridge regression on an `Exact` design with truncated products of rows and rewards, a baseline of `OnePassHuber`.
+    """Ridge regression on an `Exact` design with truncated products of rows and rewards.
 
-    It keeps all rows. Each row x is transformed to A^(-1/2) x and multiplied by its reward. Numbers of the product
-    beyond a threshold count as 0. The estimate is computed again after every row.
+    It is for comparison with `OnePassHuber`. It keeps all rows. Each row x is transformed to A^(-1/2) x and multiplied
+    by its reward. Numbers of the product beyond a threshold count as 0. The estimate is computed again after every row.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ class TruncatedRidge(Estimator):
         Factor of the threshold, above 0. The paper has 1.0.
     theory : Theory, optional
         The threshold uses its delta, the probability of failure. Without a theory the threshold uses 1 / (8T), with T
-        the `horizon`. An exploration by `Theory` requires it.
+        the `horizon`, or else the number of rows so far. An exploration by `Theory` requires it.
 
     Raises
     ------

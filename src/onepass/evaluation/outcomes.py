@@ -87,8 +87,8 @@ def evaluate_outcomes(
     reward_range : tuple of float, default (0.0, 1.0)
         Least and largest possible reward.
     level : float, default 0.95
-        Confidence level of all limits together, above 0 and below 1: each has 1 - (1 - level) / (1 + number of
-        outcomes).
+        Confidence level of all limits together, above 0 and below 1. The limits of each of the 1 + n evaluations, with
+        n the number of outcomes, have the level 1 - (1 - level) / (1 + n).
     **options : Any
         Further arguments of `evaluate`.
 

@@ -93,7 +93,7 @@ def _check_target(bandit: Any) -> None:
 
 
 def _adopt(bandit: Bandit, source: Bandit) -> Bandit:
-    """Return a bandit with a copy of another bandit's model."""
+    """Return a bandit with a copy of the model of `source`, and the exploration, seed and name of `bandit`."""
     model = source.model
     if isinstance(model, WarmStart):  # its better model
         model = model.leader

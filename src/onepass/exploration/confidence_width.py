@@ -13,7 +13,7 @@ from onepass.foundation.registry import savable
 @savable
 @dataclass(frozen=True, kw_only=True)
 class Theory:
-    """Multiplier of widths for which the papers prove their regret bounds (the radius), times `scale`.
+    """Multiplier of widths for which regret bounds are proved (the radius), times `scale`.
 
     With this multiplier, the true mean of every arm is within multiplier * width of the estimate, in all rounds, with
     probability 1 - delta.

@@ -131,7 +131,7 @@ class Thompson(Exploration):
 @savable
 @dataclass(frozen=True)
 class SingleDrawThompson(Exploration):
-    """Thompson sampling as in the papers, which plays the best arm of one draw.
+    """Thompson sampling of Agrawal and Goyal (2013), which plays the best arm of one draw.
 
     The weights theta are drawn once from N(theta, beta^2 A^-1). Use it to compare regret, not to make a log.
 

@@ -96,7 +96,10 @@ class Bands:
         return np.nan if rows < EARLY * self._most else None
 
     def add_knot(self, of: int, knot: float, place: int) -> None:
-        """Add a band at a place to the number at place `of`, or make it a straight line if `knot` is NaN."""
+        """Add a band to a number, or make the number a straight line if `knot` is NaN.
+
+        `of` is the place of the number, `knot` the value at which the new band is, and `place` the band's place.
+        """
         banded = self._has_bands(of)
         self._take(of, knot, place)
         if self._has_bands(of) != banded:

@@ -208,8 +208,8 @@ def omission_error(coordinates, length):
 def product_rounding(eps, mass, reg):
     """Return how much the rounding of products adds to a bound on ||A - A_hat||_2.
 
-    `mass` is the total squared norm of the rows, `reg` the regularization, `eps` the dtype's rounding unit. If an
-    inverse root is kept instead of A, ||A|| is known up to as many roundings, so `reg` counts as well.
+    `mass` is the total squared norm of the rows, `reg` the regularization, `eps` the dtype's rounding unit. `reg` is
+    added to `mass` because rounding of an inverse root, which is kept instead of A, is relative to the whole ||A||.
     """
     return float(eps) * 2.0 * ROUNDINGS * (mass + reg) if mass > 0.0 else 0.0
 

@@ -86,7 +86,8 @@ class OutcomeHeads:
         """Learn outcomes (n, J) of rows (n, d), NaN for missing ones.
 
         solve(key, row) returns A^-1 row for an arm's design A. `mode` says if the outcomes come with, before or after
-        the reward, and `expected` holds the values learned with it.
+        the reward. If outcomes that were learned before are corrected, `expected` (J,) holds the values that were
+        learned then; by default nothing was.
         """
         places = [self._place(key) for key in keys]
         held, steps = self._saved, np.zeros_like(self._saved.theta)

@@ -143,7 +143,7 @@ def GLOC(
     exploration : float or Exploration, default 0.4
         A number is beta in score = mean + beta * width, where the width is the standard error of the mean. Below 0 the
         bandit avoids arms of which it knows little. Any rule, such as `InverseGap()`, replaces the recipe's own. The
-        multiplier of the paper's theorem is not available.
+        multiplier of the theorem is not available.
     parameter_bound : float, default 3.0
         The online learner keeps its parameter in the ball ||theta|| <= parameter_bound; above 0. Its step size is 1 /
         kappa, where kappa is the smallest derivative of mu in this ball.

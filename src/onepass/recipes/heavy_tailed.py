@@ -86,7 +86,7 @@ def HvtUCB(
         design, as in the theorem. It must be None if `design` is given.
     exploration : float, Theory or Exploration, default 1.5
         A number is multiplied by nu, the size of the noise: score = mean + exploration * nu * width. `Theory` takes the
-        multiplier, threshold, step and ball of the paper's theorem.
+        multiplier, threshold, step and ball of the theorem.
     clip : float, default None
         Factor, above 0, of the paper's threshold for prediction errors. Larger errors are clipped; an infinite factor
         never clips. None means 0.02, or 1 with `Theory`.
@@ -182,7 +182,7 @@ def HeavyOFUL(
         by the prior variance of an entry of theta.
     exploration : float, Theory or Exploration, default 1.5
         A number is multiplied by nu, the size of the noise: score = mean + exploration * nu * width. `Theory` takes the
-        multiplier, threshold and ball of the paper's theorem.
+        multiplier, threshold and ball of the theorem.
     clip : float, default None
         Factor, above 0, of the paper's threshold for prediction errors. Larger errors are clipped. None means 0.02, or
         1 with `Theory`.

@@ -106,7 +106,7 @@ class Learner(threading.Thread):
 
     @property
     def snapshot(self) -> Any:
-        """Snapshot of the serving model, which decides."""
+        """Immutable copy of the serving model, with which decisions are made."""
         return self.copies.present.snapshot
 
     @property

@@ -373,8 +373,9 @@ def merge_pieces(pieces: list[Piece]) -> Piece:
 def piece_to_json(piece: Piece, names: list[str]) -> list[Any]:
     """Return a piece as a JSON list.
 
-    Its entries are the number of decisions, counts of the named arms, the share not on the best arm, the mean reward,
-    and values.
+    Its entries are the number of decisions, the number of each arm in `names`, the share of decisions not on the best
+    arm, the mean reward, and the estimated values of what is shown, of the first arm and of a uniform choice. The last
+    three are None without data.
     """
     return [
         piece.decisions,

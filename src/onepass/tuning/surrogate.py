@@ -173,7 +173,7 @@ class Surrogate:
         return np.where(np.isfinite(self.values), model.posterior(self.rows).means, -np.inf)
 
     def has_plateaus(self) -> bool:
-        """Return True if many rows share their value with another row, and no row has two different values."""
+        """Return True if many rows have the value of another row, and equal rows never have different values."""
         finite = np.isfinite(self.values)
         rows, values = self.rows[finite], self.values[finite]
         pairs = np.column_stack([rows, values])

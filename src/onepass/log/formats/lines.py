@@ -30,7 +30,7 @@ class Lines:
                 yield number, line.rstrip(b"\r\n")
 
     def reject(self, number: int, reason: object) -> None:
-        """Refuse or report a bad line."""
+        """Raise ValueError for a bad line if `bad` is "refuse", else pass its number and the reason to `report`."""
         if self.bad == "refuse":
             raise ValueError(f"{self.path}, line {number}: {reason}") from None
         if self._report is not None:

@@ -33,7 +33,8 @@ COUNTS, SUMS, LENGTHS = range(3)  # rows of an arm's tails, (3, SIZES)
 def note_size(tails, reward, middle, most, learned):
     """Count a reward by its size, and return the size and the clip for this arm.
 
-    `tails` (3, SIZES) are the arm's statistics, which are updated in place. `middle` is the median of the rewards,
+    `tails` (3, SIZES) are the arm's statistics, updated in place. Its rows are, for each size, the number of rewards,
+    the sum of what clipping removed, and the sum of the absolute values. `middle` is the median of the rewards,
     `most` the basic clip (0 for none), and `learned` the number of rows of the arm. A reward of size k deviates from
     the median by more than 8^(k - 1) basic clips.
     """

@@ -130,8 +130,9 @@ def start(state: Mixture, landmarks: int) -> Remaking:
 def scaled(rows: np.ndarray, landmarks: int, across: int, kept: int, added: np.ndarray) -> Remaking:
     """Return a rebuilding whose views have the scales of rows (n, d), and no landmarks.
 
+    - rows (n, d): the n rows learned so far.
     - landmarks, across, kept: largest numbers of landmarks, of directions and of rows of a sketch.
-    - added (2, n): fills and scales of columns that were created meanwhile.
+    - added (2, c): fills and scales of c columns that were created meanwhile.
     """
     bare = begun_remaking(begun_mixture(rows.shape[1], 0, 1.0))
     bare.progress[:] = len(rows), VIEWS_MADE if kept else STANDARD, 0, 0, landmarks, across, kept

@@ -114,9 +114,10 @@ def count_play(state, stale, place, copies, chance):
 
 @compiled
 def play_outside_dictionary(state, least, stale, place, reward, reg, copies, chance):
-    """Play the point at `place` on the present dictionary, and return 0.
+    """Learn the reward of a play without a change of the dictionary, and return 0.
 
-    If the point's `residual_variance` is negative or above `least`, return that and change nothing. `stale`, `copies`
+    This is done if the `residual_variance` of the point at `place` is from 0 to `least`. Else the function returns the
+    residual variance, and changes nothing, so that the caller can add the point to the dictionary. `stale`, `copies`
     and `chance` are the arguments of `count_play`, and `reg` is the variance of the noise.
     """
     rest = residual_variance(state, place)

@@ -1,7 +1,7 @@
 """Contract of a kernel model's posterior: it learns plays of points in a table, and predicts at any rows.
 
-Subclasses implement the methods below and are not subclassed further. A posterior only knows points. `KernelModel`
-translates arms to points and chooses the kernel.
+Subclasses implement the methods below. A subclass of a subclass is not supported. A posterior only knows points.
+`KernelModel` translates arms to points and chooses the kernel.
 """
 
 from abc import ABC, abstractmethod
