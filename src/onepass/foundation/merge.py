@@ -13,7 +13,7 @@ def merge_all(first: Any, *others: Any, since: Any = None) -> Any:
     *others : same type as `first`
         Models built of equal parts, merged in this order.
     since : Bandit, default None
-        The trained bandit, if all models began as copies of one. Its rows then count once.
+        If all models began as copies of one trained bandit, this bandit. Its rows then count once.
 
     Returns
     -------
@@ -25,7 +25,7 @@ def merge_all(first: Any, *others: Any, since: Any = None) -> Any:
     TypeError
         If the models cannot be merged.
     ValueError
-        If their parts differ, as `merge` says.
+        If their estimators, designs or feature maps differ (docs/merging.md has all requirements).
 
     Examples
     --------
