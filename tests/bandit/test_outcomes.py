@@ -236,3 +236,70 @@ def test_records_with_new_columns_keep_what_was_learned_about_outcomes():
         bandit.learn(decision, 1.0, outcomes={"dollars": 1.0 + context["size"]})
     found = [bandit.decide({"size": size}, ["x"]).predicted["dollars"][0] for size in (0.2, 0.8)]
     assert found == pytest.approx([1.2, 1.8], abs=0.1)
+
+
+ITEMS = {"a": {"topic": "sport", "length": 2.0}, "b": {"topic": "news", "length": 1.0}, "c": {"topic": "sport"}}
+
+
+def crossed_game(bandit: op.Bandit, rounds: int, order: str = "with") -> None:
+    """Learn dollars that depend on request and arm, with the reward or after it."""
+    rng = np.random.default_rng(3)
+    for t in range(rounds):
+        request = {"country": ("de", "at")[int(rng.integers(2))], "hour": float(rng.uniform())}
+        decision = bandit.decide(request, ITEMS, id=f"{t}", eligible=[str(rng.choice(["a", "b", "c"]))])
+        found = {"dollars": dollars_of(request, decision.arm)}
+        if order == "with":
+            bandit.learn(decision, 1.0, outcomes=found)
+        elif order == "before":
+            bandit.learn(decision, outcomes=found)
+            bandit.learn(decision, 1.0)
+        else:
+            bandit.learn(decision, 1.0)
+            bandit.learn(decision, outcomes=found)
+
+
+def dollars_of(request, arm: str) -> float:
+    return (3.0 if arm == "b" else 1.0) * (2.0 if request["country"] == "de" else 1.0)
+
+
+@pytest.mark.parametrize("order", ["with", "before", "after"])
+@pytest.mark.parametrize("make", [op.InteractionBandit, op.ContextualBandit])
+def test_arms_with_features_have_outcomes_whenever_they_come(make, order):
+    bandit = make(outcomes=["dollars"])
+    crossed_game(bandit, 300, order)
+    for country in ("de", "at"):
+        request = {"country": country, "hour": 0.5}
+        found = bandit.decide(request, ITEMS, id="asked").predicted["dollars"]
+        assert found == pytest.approx([dollars_of(request, arm) for arm in ITEMS], abs=0.5)
+
+
+def test_outcomes_of_an_interaction_model_are_those_of_a_bandit_whose_reward_they_are():
+    bandit, alone = op.InteractionBandit(outcomes=["dollars"], recent=2), op.InteractionBandit(recent=2)
+    rng = np.random.default_rng(0)
+    for t in range(60):
+        request = {"hour": float(rng.normal(3.0 * t)), "country": "de"}  # standardized anew again and again
+        decision = bandit.decide(request, ITEMS, id=f"{t}", eligible=[str(rng.choice(["a", "b", "c"]))])
+        value = 2.0 * request["hour"] + len(decision.arm)
+        bandit.learn(decision, float(rng.random()), outcomes={"dollars": value})
+        alone.learn(decision, value)
+    asked = {"hour": 2.0, "country": "at"}
+    for one in (bandit, bandit.copy(), op.from_bytes(op.to_bytes(bandit))):
+        predicted = one.decide(asked, ITEMS, id="x").predicted["dollars"]
+        assert predicted == pytest.approx(alone.decide(asked, ITEMS, id="x").means)
+    known = bandit.model.arms[0]
+    bandit.remove_arm(known)
+    alone.remove_arm(known)
+    assert bandit.decide(asked, ITEMS, id="y").predicted["dollars"] == pytest.approx(
+        alone.decide(asked, ITEMS, id="y").means
+    )
+
+
+def test_budgets_are_kept_where_arms_have_features():
+    router = op.Budgeted(op.ContextualBandit(outcomes=["dollars"]), {"dollars": op.Budget(2.0)})
+    rng, spent = np.random.default_rng(5), []
+    for _ in range(250):
+        request = {"country": ("de", "at")[int(rng.integers(2))]}
+        decision = router.decide(request, ITEMS, now=0.0)
+        spent.append(dollars_of(request, decision.arm))
+        router.learn(decision, float(decision.arm == "b"), outcomes={"dollars": spent[-1]}, now=0.0)
+    assert (np.cumsum(spent) <= 2.0 * np.arange(1, 251) + 6.0).all()

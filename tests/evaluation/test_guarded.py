@@ -5,8 +5,9 @@ import pytest
 
 import onepass as op
 from counts import repetitions
-from onepass.evaluation import AtLeast, AtMost, FieldArm, Guarded
+from onepass.evaluation import AtLeast, AtMost, FieldArm, Guarded, baseline_promise
 from onepass.evaluation.harm_test import HarmTest
+from onepass.evaluation.reward_range import Range
 
 ARMS = ["a", "b", "c"]
 
@@ -66,6 +67,36 @@ def test_the_promise_holds_at_every_time_against_the_very_rewards_of_the_baselin
     assert broken <= 0.05 * games + 2.0 * (0.05 * games) ** 0.5
 
 
+@pytest.mark.parametrize("chance", [0.02, 0.3, 0.9, 1.0])
+@pytest.mark.parametrize("lost", [0.0, 0.4, 1.0])
+def test_the_wealth_about_the_baselines_losses_is_a_martingale(chance, lost):
+    mean = chance * np.exp(baseline_promise._log_factor(chance, lost)) + (1.0 - chance) * np.exp(
+        -baseline_promise.BETS * lost
+    )
+    assert mean == pytest.approx(np.ones(baseline_promise.BETS.size))
+
+
+def test_the_limit_of_the_baseline_is_never_below_its_rewards_though_it_is_looked_at_always():
+    """Drawn from a mixture whose share moves, with rewards of the baseline from 0 to 1."""
+    games, missed = repetitions(60, 1000), 0
+    for seed in range(games):
+        rng = np.random.default_rng(seed)
+        promise = baseline_promise.BaselinePromise(0.05, 0.8, Range(0.0, 1.0), {}, 0.05)
+        sums, wrong = 0.0, False
+        for t in range(150):
+            share, agreeing = rng.uniform(0.0, 0.98), rng.random()
+            law, p = [1.0, 0.0], [agreeing, 1.0 - agreeing]
+            index = int(rng.random() > 1.0 - share + share * agreeing)
+            mixture = {"share": share, "place": 0, "baseline": law, "policy": p}
+            promise.add_decision(f"{t}", mixture, index)
+            reward = float(rng.random() < 0.3) if seed % 2 else rng.random()
+            sums += reward
+            promise.learn(f"{t}", reward if index == 0 else 0.0, {})
+            wrong = wrong or promise.report().baseline < sums - 1e-9
+        missed += wrong
+    assert missed <= 0.2 * games + 2.0 * (0.2 * games) ** 0.5
+
+
 def test_a_bandit_that_turns_wrong_cannot_break_the_promise():
     rng = np.random.default_rng(3)
     rows = rng.standard_normal((900, 3))
@@ -96,6 +127,43 @@ def test_a_better_bandit_is_opened_until_the_baseline_has_its_least_share():
     assert guarded.report().share > 0.8
 
 
+def make_linear_world(seed, rounds):
+    """Contexts with a constant, and 0/1 rewards whose chances are linear; the baseline's arm earns .5 or so."""
+    rng = np.random.default_rng(seed)
+    rows = np.hstack([np.ones((rounds, 1)), rng.uniform(-1.0, 1.0, (rounds, 2))])
+    chances = rows @ np.array([[0.5, 0.6, 0.6], [0.1, 0.3, -0.3], [0.1, 0.1, 0.1]])
+    return rows, (rng.random((rounds, 3)) < chances).astype(float)
+
+
+def test_the_model_opens_the_share_faster_and_the_promise_holds_where_it_is_right():
+    broken, games = 0, repetitions(4, 100)
+    deviations = {"evidence": 0, "model": 0}
+    for seed in range(games):
+        rows, rewards = make_linear_world(seed, 300)
+        for by in deviations:
+            guarded = Guarded(make_bandit(seed), "a", by=by)
+            shown = play(guarded, rewards, rows)
+            earned, promised = earned_and_promised(rewards, shown, np.zeros(300, int))
+            broken += bool((earned < promised - 1e-9).any())
+            deviations[by] += guarded.report().deviations
+    assert not guarded.report().is_model_rejected
+    assert deviations["model"] > 1.2 * deviations["evidence"]
+    assert broken <= 0.05 * 2 * games + 2.0 * (0.05 * 2 * games) ** 0.5
+
+
+def test_a_model_that_is_wrong_about_the_baseline_is_rejected_and_evidence_decides():
+    rows = np.tile([1.0, 0.0, 0.0], (900, 1))
+    rewards = np.tile([0.3, 0.9, 0.3], (900, 1))
+    rewards[300:] = [0.9, 0.1, 0.1]  # the model has learned that the baseline's arm "a" earns .3
+    bandit = op.Bandit(op.Disjoint(op.Ridge(op.Exact(dim=3))), op.UCB(1.0))
+    guarded = Guarded(bandit, "a", by="model", loss=0.1)
+    shown = play(guarded, rewards, rows)
+    assert (shown[:300] == 1).mean() > 0.5
+    assert guarded.report().is_model_rejected
+    earned, promised = earned_and_promised(rewards, shown, np.zeros(900, int), 0.2)
+    assert (earned >= promised - 1e-9).all()
+
+
 def test_arms_are_drawn_from_the_recorded_mixture():
     rows, rewards, _ = make_world(2, 700, 0.2)
     guarded = Guarded(op.Bandit(op.Disjoint(op.Ridge(op.Exact(dim=3))), op.EpsilonGreedy(0.3)), "a")
@@ -124,9 +192,10 @@ def test_a_baseline_may_be_a_bandit_and_a_field():
         named.decide({"age": 3.0}, ARMS)
 
 
-def test_a_guarded_bandit_goes_on_where_its_file_ends():
+@pytest.mark.parametrize("by", ["evidence", "model"])
+def test_a_guarded_bandit_goes_on_where_its_file_ends(by):
     rows, rewards, _ = make_world(5, 400, 0.0)
-    guarded = Guarded(make_bandit(), "a", loss=0.1)
+    guarded = Guarded(make_bandit(), "a", loss=0.1, by=by)
     play(guarded, rewards[:200], rows[:200], delay=3)
     twin = op.from_bytes(op.to_bytes(guarded))
     for t in range(200, 400):
@@ -138,24 +207,54 @@ def test_a_guarded_bandit_goes_on_where_its_file_ends():
     assert guarded.report() == twin.report()
 
 
+def harm_stop(kind, ratio, share, decisions, seed, mean=0.3):
+    """Return the decision after which harm is reported, or None, of 0/1 outcomes with `ratio` times the mean."""
+    rng, test = np.random.default_rng(seed), HarmTest(kind(1.0), 0.05)
+    policy = rng.random(decisions) < share
+    values = rng.random(decisions) < np.where(policy, ratio * mean, mean)
+    for t, (mine, value) in enumerate(zip(policy.tolist(), values.tolist(), strict=True)):
+        test.add(mine / share, (not mine) / (1.0 - share), share, float(value), test.centre)
+        if test.is_harmful:
+            return t + 1
+    return None
+
+
 @pytest.mark.parametrize("kind", [AtMost, AtLeast])
 def test_false_stops_of_a_guardrail_are_as_rare_as_stated_though_it_is_looked_at_always(kind):
-    rng, stops = np.random.default_rng(0), 0
     games = repetitions(100, 1000)
-    for _ in range(games):
-        test = HarmTest(kind(1.0), 0.05)
-        for policy in rng.random(400) < 0.9:  # either shows its own arm; the outcome is the same for both
-            value = float(rng.random() < 0.3)
-            test.add(policy / 0.9, (not policy) / 0.1, 0.9, value)
-        stops += test.is_harmful
+    stops = sum(harm_stop(kind, 1.0, 0.9, 400, seed) is not None for seed in range(games))
     assert stops <= 0.05 * games + 2.0 * (0.05 * games) ** 0.5
 
 
-def test_harm_is_found():
-    rng, test = np.random.default_rng(1), HarmTest(AtMost(1.02), 0.05)
-    for policy in rng.random(1500) < 0.5:
-        test.add(policy / 0.5, (not policy) / 0.5, 0.5, float(rng.random() < (0.5 if policy else 0.3)))
-    assert test.is_harmful
+def test_harm_of_a_tenth_is_found_about_as_fast_as_by_a_test_of_fixed_size():
+    """The fixed test compares two means, one-sided, with level .05 and power .9."""
+    size, games = fixed_size(0.3, 1.1, 0.5), repetitions(5, 200)
+    found = [harm_stop(AtMost, 1.1, 0.5, 3 * size, seed) for seed in range(games)]
+    stops = np.array([3 * size if one is None else one for one in found]) / size
+    assert np.median(stops) <= 1.5
+
+
+def fixed_size(mean, ratio, share):
+    """Return the number of decisions of a fixed-size test of `ratio` times the mean against the mean."""
+    variance = ratio * mean * (1.0 - ratio * mean) / share + mean * (1.0 - mean) / (1.0 - share)
+    return int(np.ceil((1.645 + 1.282) ** 2 * variance / ((ratio - 1.0) * mean) ** 2))
+
+
+@pytest.mark.parametrize("kind", [AtMost, AtLeast])
+@pytest.mark.parametrize("ratio", [0.8, 1.0, 1.3])
+def test_a_fair_game_has_wealth_of_mean_one_and_no_bet_loses_more_than_half(kind, ratio):
+    """All arms and outcomes are enumerated: E[1 + l D] is 1 where the claim is just true, for any centre."""
+    share, mean = 0.3, 0.4
+    for centre in (0.0, 0.25, 1.0):
+        wealth = 0.0
+        for mine, p in ((True, share), (False, 1.0 - share)):
+            for value in (0.0, 1.0):
+                chance = ratio * mean if mine else mean
+                test = HarmTest(kind(ratio), 0.05)
+                test.add(mine / share, (not mine) / (1.0 - share), share, value, centre)
+                assert test.log_wealth[0] >= np.log(0.5) - 1e-12
+                wealth += p * (chance if value else 1.0 - chance) * np.exp(test.log_wealth)
+        assert wealth == pytest.approx(np.ones(8))
 
 
 def test_a_broken_guardrail_sends_every_decision_to_the_baseline_until_it_is_resumed():
@@ -231,6 +330,7 @@ BAD = {
     "bandit must be a Bandit": lambda: Guarded("a", "b"),
     "baseline must be an arm": lambda: Guarded(make_bandit(), ["a"]),
     "loss must be above 0 and below 1": lambda: Guarded(make_bandit(), "a", loss=1.0),
+    "by must be one of": lambda: Guarded(make_bandit(), "a", by="luck"),
     "certainty must be": lambda: Guarded(make_bandit(), "a", certainty=float("nan")),
     "guardrails must be": lambda: Guarded(make_bandit(), "a", guardrails={"refund": AtMost()}),
     "must be among the arms on offer": lambda: Guarded(make_bandit(), "z").decide([1.0, 0.0, 0.0], ARMS),

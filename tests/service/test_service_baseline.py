@@ -1,17 +1,20 @@
 """A baseline and guardrails in the service: the mixture that is logged, verified, and kept by a restart."""
 
 import re
+from base64 import b64encode
 
 import numpy as np
 import pytest
 
+import onepass as op
 from onepass.log.memory import MemoryStore
 from onepass.log.records import Decision
 from onepass.log.replay import Fold
 from onepass.log.sqlite import SqliteStore
 from onepass.log.verification import verify
 from onepass.service.messages import ApiError, DecideRequest, OutcomeRequest, RecordsRequest
-from onepass.service.settings import parse_settings
+from onepass.service.settings import parse_settings, read_file
+from onepass.service.share_verification import verify_shares
 from patience import HeldClock, let_deadlines_pass
 from service_process import RunningService, loops_in
 
@@ -97,18 +100,46 @@ def test_verify_computes_the_mixture_again_and_finds_what_was_changed(started):
         assert one.propensities == [m[one.places[0]]]
 
 
+def changed(store, identity, change):
+    """Return a copy of a log in which `change` has changed the record of one decision."""
+    other = MemoryStore()
+    for record in store.read():
+        if isinstance(record, Decision) and record.id == identity:
+            change(record)
+        other.append([record])
+    return other
+
+
+def test_the_share_of_the_bandit_follows_from_the_log_in_every_bit(started):
+    store = MemoryStore()
+    loop = started(rules(outcomes={"refund": REFUND}), store)
+    played(loop, 0, 60)
+    with loop.writer.counting:  # nothing is written meanwhile, so these decisions are reserved
+        futures = [loop.decide(DecideRequest(context=[1.0], id=f"together {t}")) for t in range(5)]
+    assert [len(one.result().extra["evidence"]["waiting"]) for one in futures] == [0, 1, 2, 3, 4]
+    loop.stop()
+    again = started(loop.settings, store)  # from its checkpoint
+    played(again, 60, 90)
+    again.stop()
+    assert verify_shares(store, "safe") == (95, 95, (), {})
+
+    def raise_share(record):
+        record.mixture["share"] = float(np.nextafter(record.mixture["share"], 1.0))
+
+    found = verify_shares(changed(store, "80", raise_share), "safe")
+    assert (found.equal, len(found.wrong), found.ok) == (94, 1, False)
+    found = verify_shares(changed(store, "80", lambda record: record.extra.clear()), "safe")
+    assert (found.equal, found.ok, [*found.left.values()]) == (94, True, [1])
+
+
 @pytest.mark.parametrize("part", ["share", "policy", "baseline"])
 def test_verify_notices_a_mixture_that_cannot_be(started, part):
     store = MemoryStore()
     loop = started(rules(), store)
     played(loop, 0, 60)
     loop.stop()
-    other = MemoryStore()
-    for record in store.read():
-        if isinstance(record, Decision) and record.id == "59":
-            wrong = {"share": 0.25, "policy": [0.5, 0.5], "baseline": [0.5, 0.5]}[part]
-            record.mixture[part] = wrong
-        other.append([record])
+    wrong = {"share": 0.25, "policy": [0.5, 0.5], "baseline": [0.5, 0.5]}[part]
+    other = changed(store, "59", lambda record: record.mixture.update({part: wrong}))
     assert verify(Fold.resume(other, "safe", first=True)).wrong == 1
 
 
@@ -179,6 +210,98 @@ def test_a_request_without_the_baselines_arm_is_refused(started):
     assert loop.ledger.guard()["decisions"] == 0
 
 
+def saved_bandit(seed=0):
+    """Return a saved bandit for the loop's rows, which mostly shows the old arm."""
+    bandit = op.Bandit(op.Disjoint(op.Ridge(op.Exact(dim=1))), op.EpsilonGreedy(0.4), seed=seed)
+    bandit.learn([[1.0], [1.0]], [1.0, 0.0], arm=["old", "new"])
+    return bandit
+
+
+def test_a_saved_bandit_is_the_baseline_and_its_draws_are_in_the_log(started, tmp_path):
+    saved_bandit().save(tmp_path / "rule")
+    path = tmp_path / "safe.toml"
+    path.write_text(SETTINGS.replace('arm = "old"\n', 'file = "rule"\n'))
+    settings, _ = read_file(path)
+    store = MemoryStore()
+    loop = started(settings, store)
+    played(loop, 0, 60)
+    records = decisions_of(store)
+    assert records[0].mixture["baseline"] == [0.8, 0.2]
+    assert {one.mixture["place"] for one in records} == {0, 1}
+    loop.stop()
+    again = started(loop.settings, store, "lost")  # the bandit is in the log
+    assert again.ledger.guard() == loop.ledger.guard()
+    played(again, 60, 80)
+    again.stop()
+    found = verify(Fold.resume(store, "safe", first=True))
+    assert (found.ok, found.equal) == (True, 80)
+    assert verify_shares(store, "safe").equal == 80
+
+
+@pytest.mark.parametrize(
+    ("baseline", "sentence"),
+    [
+        ({"saved": "no bandit"}, "baseline.saved must be the bytes of a saved bandit"),
+        ({"saved": b64encode(op.to_bytes(op.Exact(dim=1))).decode()}, "baseline.saved must be a saved"),
+        ({"saved": "A" * (1 << 21)}, "baseline.saved must have at most"),
+        ({"saved": "", "arm": "old"}, "baseline must have one of arm, field and file"),
+    ],
+)
+def test_a_baseline_that_is_no_saved_bandit_is_refused(baseline, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        rules(baseline=baseline)
+
+
+def test_a_file_of_the_baseline_that_is_not_there_is_refused(tmp_path):
+    path = tmp_path / "safe.toml"
+    path.write_text(SETTINGS.replace('arm = "old"\n', 'file = "rule"\n'))
+    with pytest.raises(ValueError, match=r"baseline\.file cannot be read"):
+        read_file(path)
+
+
+DOLLARS = {"prices": {"old": 1.0, "new": 3.0}, "default": 1.0}
+
+
+def test_budgets_come_before_the_baseline_and_both_are_kept(started):
+    budget = {"dollars": {**DOLLARS, "budget": {"amount": 1.5}}}
+    store = MemoryStore()
+    loop = started(rules(outcomes=budget), store)
+    spent = []
+    for t in range(200):
+        arm = decided(loop, t).places[0]
+        spent.append((1.0, 3.0)[arm])
+        loop.outcomes([OutcomeRequest(id=f"{t}", value=(0.5, 1.0)[arm], outcomes={"dollars": spent[-1]})])
+        loop.clock.forward(0.006)
+    let_deadlines_pass(loop)
+    records = decisions_of(store)
+    assert records[-1].mixture["share"] > 0.5
+    assert 0.1 < sum(one.places[0] for one in records[100:]) / 100 <= 0.25 + 0.02
+    assert (np.cumsum(spent) <= 1.5 * np.arange(1, 201) + 2.0).all()
+    assert loop.ledger.guard()["slack"] > 0.0
+    loop.stop()
+    again = started(loop.settings, store, "lost")
+    assert (again.ledger.guard(), again.ledger.budgets()) == (loop.ledger.guard(), loop.ledger.budgets())
+    again.stop()
+    found = verify(Fold.resume(store, "safe", first=True))
+    assert (found.ok, found.equal) == (True, 200)
+    assert verify_shares(store, "safe").equal == 200
+
+
+def test_a_budget_that_stops_the_baselines_arm_replaces_it_by_the_cheapest(started):
+    budget = {"dollars": {**DOLLARS, "budget": {"amount": 1.5}}}
+    loop = started(rules(outcomes=budget, baseline={"arm": "new", "loss": 0.3}), MemoryStore())
+    spent = 0.0
+    for t in range(60):
+        record = decided(loop, t)
+        spent += (1.0, 3.0)[record.places[0]]
+        assert spent <= 1.5 * (t + 1) + 2.0
+        assert record.mixture["baseline"][record.mixture["place"]] == 1.0
+        loop.outcomes([OutcomeRequest(id=f"{t}", value=0.5, outcomes={"dollars": (1.0, 3.0)[record.places[0]]})])
+        loop.clock.forward(0.006)
+    places = [one.mixture["place"] for one in decisions_of(loop.store)]
+    assert 0.1 < np.mean(places) < 0.5
+
+
 def test_a_killed_service_keeps_its_promise_and_its_log_verifies(tmp_path):
     path = tmp_path / "safe.toml"
     path.write_text(SETTINGS)
@@ -212,3 +335,4 @@ def test_a_killed_service_keeps_its_promise_and_its_log_verifies(tmp_path):
     with SqliteStore(tmp_path / "data" / "safe.sqlite") as store:
         found = verify(Fold.resume(store, "safe", first=True))
         assert (found.ok, found.equal, found.wrong) == (True, 60, 0)
+        assert verify_shares(store, "safe") == (60, 60, (), {})

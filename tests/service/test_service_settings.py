@@ -165,11 +165,11 @@ ACCOUNTING = {
         "outcomes": {"dollars": {}}, "shares": {"most": 0.9, "arms": {"small": {}}}
     },
     "baseline.arm must name arms of arms": {"baseline": {"arm": "old"}},
-    "baseline must have arm or field, not both": {"baseline": {"arm": "small", "field": "now"}},
+    "baseline must have one of arm, field and file": {"baseline": {"arm": "small", "field": "now"}},
     "baseline.field must be left out where contexts are numbers": {"baseline": {"field": "now"}},
     "baseline: loss must be above 0 and below 1": {"baseline": {"loss": 1.0}},
-    "baseline must be left out beside budgets": {
-        "baseline": {}, "outcomes": {"dollars": {"budget": {"amount": 1.0}}}
+    "baseline must be left out beside shares": {
+        "baseline": {}, "outcomes": {"dollars": {}}, "shares": {"most": 0.6}
     },
     'mode must be "online" where there are budgets': {"baseline": {}, "mode": "canary"},
 }  # fmt: skip

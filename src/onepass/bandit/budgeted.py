@@ -159,7 +159,8 @@ class Budgeted(files.Owner):
             place, arm = int(decision.index), _key(decision)
             predicted = {name: decision.predicted[name][place] for name in self._pacing.names}
             given_prices = {name: bases.get((name, arm)) for name in self._pacing.names}
-            self._pacing.charge_decision(decision.id, arm, predicted, given_prices, now)
+            used = {name: (decision.costs or {}).get(name, {}).get(place, 0.0) for name in self._pacing.names}
+            self._pacing.charge_decision(decision.id, arm, predicted, given_prices, used, now)
         return decision
 
     # ---- spending ----

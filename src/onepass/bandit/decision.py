@@ -102,7 +102,8 @@ class Decision(NamedTuple):
         The arms that might be chosen, if a budget decided so.
     mixture : dict, default None
         Parts of `probabilities` if they are a mixture with a baseline: "share" of the bandit, its probabilities
-        "policy" (K,), the "baseline"'s (K,), and the "place" of the arm that the baseline chose.
+        "policy" (K,), the "baseline"'s (K,), and the "place" of the arm that the baseline chose. If the share depends
+        on the model, "expected" holds its mean reward of that arm and an upper limit of it, both scaled to [0, 1].
     """
 
     arm: Any
@@ -291,6 +292,8 @@ def outcomes_from_json(record: dict[str, Any], count: int) -> dict[str, Any]:
             "place": check.integer("place", mixed["place"], 0, count - 1),
             **{name: _numbers(mixed, name, (count,)) for name in ("baseline", "policy")},
         }
+        if mixed.get("expected") is not None:
+            out["mixture"]["expected"] = _numbers(mixed, "expected", (2,)).tolist()
     return out
 
 

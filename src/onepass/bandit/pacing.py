@@ -4,7 +4,8 @@ The score U_a of arm a is reduced by the prices of what it is predicted to spend
 
     L_a = U_a - sum_j lambda_j c_ja            c: predicted outcomes;  lambda: budget_prices.py
     target b_j = b (1 + clip((line - spent) / b - CUSHION, within +-REACH) / REACH * share)      per decision
-    an arm has probability 0 if its upper cost, c + spread, exceeds what is left of the budget
+    an arm has probability 0 if its upper cost, c + spread, exceeds what is left of the budget: for the usual spread
+    within the leash, and for the largest one within SLACK leashes
 
 A decision is charged its predicted outcome. When the outcome comes, the difference is charged. `Budgeted` holds a
 pacing beside its bandit. A service holds one beside its log, and updates it with the records of the log.
@@ -30,12 +31,14 @@ SIGNS = {"most": -1.0, "least": 1.0}  # of the bonus that a share gives its arm
 EVERY = 8  # decisions after which they are solved again
 REACH = 250.0  # decisions' budgets: what was saved is spent, or made up for, over so many decisions
 CUSHION = 2.0  # decisions' budgets that are kept in hand, so that hard stops are rare
-FASTEST, SLOWEST = 0.03, 0.3  # share by which the target is above or below the budget
-MEMORY = 60.0  # values over which an arm's mean cost is taken, relative to its price
+FASTEST, SLOWEST = 0.5, 0.3  # share by which the target is above or below the budget
+MEMORY = 60.0  # values over which an arm's price is corrected by the errors of predictions
 PENDING = 100_000  # decisions whose outcomes are awaited; older ones stay charged as predicted
 DEVIATIONS = 4.0  # relative deviations of costs above their predictions at which a hard stop looks
+SLACK = 2.5  # leashes within which a hard stop keeps the largest deviation of an arm's cost
+FADING = 0.995  # by which that deviation shrinks with every cost
 UNKNOWN = 0.5, 2.0  # squared relative deviation of an arm's cost before any is known, and the values it counts for
-TRUSTED = 3.0  # values that a price which was given counts for
+TRUSTED = 20.0  # values that the first price of an arm counts for
 LEAST = 1e-6  # of a price: what costs nothing has a price of its own
 DAYS = 20_000.0  # seconds of decisions that say how many will come today, at least
 
@@ -56,6 +59,17 @@ class Account(NamedTuple):
     decisions: int
     total: float
     recent: deque[float]
+
+
+class Left(NamedTuple):
+    """Amounts that the next decision may spend: of the budget's `line`, of the `window`, and one `leash`, which it has.
+
+    For a budget per day the line is the day's amount, and the window the time of the day.
+    """
+
+    line: float
+    window: float
+    leash: float
 
 
 class Pacing:
@@ -79,7 +93,8 @@ class Pacing:
         self._accounts = {name: open_account(one) for name, one in self._budgets.items()}
         self._ratios: dict[str, dict[tuple[Any, bool], tuple[float, float]]] = {name: {} for name in outcomes}
         self._squares: dict[str, dict[Any, tuple[float, float]]] = {name: {} for name in outcomes}
-        self._pending: dict[str, dict[str, tuple[float, float | None]]] = {}
+        self._largest: dict[str, dict[Any, float]] = {name: {} for name in outcomes}
+        self._pending: dict[str, dict[str, tuple[float, float | None, float]]] = {}
         self._reserved: dict[str, tuple[float, dict[str, float]]] = {}  # time and amounts of decisions not yet charged
         self._prices: dict[str, float] = {}
         self._plays: dict[Any, int] = {}
@@ -258,37 +273,48 @@ class Pacing:
         """Return a mask (K,) of the arms that no hard stop excludes; the cheapest arm is always among them."""
         allowed = survey.eligible.copy()
         for name, one in self._budgets.items():
-            j = survey.outcomes.index(name)
-            cost = survey.predicted[j] * self._headroom(name, survey)
-            left = self._leash_left(one, self._present(name), now)
-            fits = allowed & (cost <= left)
+            predicted, account = survey.predicted[survey.outcomes.index(name)], self._present(name)
+            usual, largest = self._headroom(name, survey)
+            cost = predicted * usual
+            left = self._leash_left(one, account, now)
+            fits = allowed & (cost <= min(left.line, left.window))
+            fits &= predicted * largest <= left.window + (SLACK - 1.0) * left.leash
             if not fits.any():
                 cheapest = np.where(allowed, cost, np.inf)
                 fits = allowed & (cheapest == cheapest.min())
             allowed = fits
         return allowed
 
-    def _headroom(self, name: str, survey: Survey) -> np.ndarray:
-        """Return the factors (K,), 1 + relative deviation, by which a hard stop multiplies predicted costs."""
-        keys = range(survey.predicted.shape[1]) if survey.names is None else survey.names
-        squares = self._squares[name]
-        return np.array([1.0 + DEVIATIONS * squares.get(key, UNKNOWN)[0] ** 0.5 for key in keys])
+    def cheapest_arm(self, predicted: Mapping[str, Any], allowed: np.ndarray) -> int:
+        """Return the index of the allowed arm that is predicted to spend least, as a share of the budgets."""
+        cost = sum(np.asarray(predicted[name]) / one.amount for name, one in self._budgets.items())
+        return int(np.where(allowed, cost, np.inf).argmin())
 
-    def _leash_left(self, one: Budget, account: Account, now: float) -> float:
-        """Return the most that the next decision, at the time `now`, may spend under the hard stop of a budget.
+    def _headroom(self, name: str, survey: Survey) -> tuple[np.ndarray, np.ndarray]:
+        """Return the factors (K,) by which a hard stop multiplies predicted costs, 1 + relative deviation.
+
+        The first are for the usual deviation, the second for the largest.
+        """
+        keys = range(survey.predicted.shape[1]) if survey.names is None else survey.names
+        squares, largest = self._squares[name], self._largest[name]
+        usual = np.array([1.0 + DEVIATIONS * squares.get(key, UNKNOWN)[0] ** 0.5 for key in keys])
+        return usual, np.array([1.0 + largest.get(key, 0.0) for key in keys])
+
+    def _leash_left(self, one: Budget, account: Account, now: float) -> Left:
+        """Return what the next decision, at the time `now`, may spend under the hard stops of a budget.
 
         `account` holds what was spent of the budget.
         """
         if one.is_daily:
             day = local_day(now, one.zone)
             spent = account.spent if account.day == day.date else 0.0
-            return min(one.amount - spent, one.amount * (day.over + one.leash) - spent)
-        line = one.decision_amount * (account.decisions + 1) - account.total
-        recent = account.recent
-        room = one.decision_amount * (1.0 + one.leash) * one.window - sum(recent)
+            leash = one.amount * one.leash
+            return Left(one.amount - spent, one.amount * day.over + leash - spent, leash)
+        recent, leash = account.recent, one.decision_amount * one.leash * one.window
+        window = one.decision_amount * one.window + leash - sum(recent)
         if len(recent) == one.window:
-            room += recent[0]
-        return min(line, room)
+            window += recent[0]
+        return Left(one.decision_amount * (account.decisions + 1) - account.total, window, leash)
 
     # ---- spending ----
 
@@ -297,13 +323,25 @@ class Pacing:
         return identity in self._pending and (name is None or name in self._pending[identity])
 
     def charge_decision(
-        self, identity: str, arm: Any, predicted: Mapping[str, float], bases: Mapping[str, float | None], now: float
+        self,
+        identity: str,
+        arm: Any,
+        predicted: Mapping[str, float],
+        bases: Mapping[str, float | None],
+        prices: Mapping[str, float],
+        now: float,
     ) -> None:
-        """Charge a decision what was predicted of its arm: `predicted` of every budget, `bases` prices given for it."""
+        """Charge a decision what was predicted of its arm.
+
+        `predicted` are the predictions for every budget, `bases` the prices given for the arm, and `prices` those that
+        the decision was made with.
+        """
         charged = {name: max(float(predicted[name]), 0.0) for name in self._budgets}
         for name, amount in charged.items():
             self.spend(name, amount, now, 1)
-        self._pending[identity] = {name: (amount, bases.get(name)) for name, amount in charged.items()}
+        self._pending[identity] = {
+            name: (amount, bases.get(name), prices.get(name, 0.0)) for name, amount in charged.items()
+        }
         self._plays[arm] = self._plays.get(arm, 0) + 1
         self._times.append(now)
         if len(self._pending) > PENDING:
@@ -315,9 +353,9 @@ class Pacing:
         for name in self._budgets:
             value = outcomes.get(name)
             if value is not None:
-                predicted, base = charged.pop(name, (0.0, None))
+                predicted, base, price = charged.pop(name, (0.0, None, 0.0))
                 self.spend(name, float(value) - predicted, now, 0)
-                mean = self._note_ratio(name, arm, float(value), base)
+                mean = self._note_ratio(name, arm, float(value), predicted, base, price)
                 self._note_deviation(name, arm, float(value), predicted, mean)
         if identity in self._pending and not charged:
             del self._pending[identity]
@@ -344,21 +382,27 @@ class Pacing:
         return account
 
     def _note_deviation(self, name: str, arm: Any, value: float, predicted: float, mean: float) -> None:
-        """Update the mean squared relative deviation of an arm's outcome from its prediction or its mean."""
-        nearest = min((abs(value / one - 1.0) for one in (predicted, mean) if one > 0.0), default=0.0)
+        """Update the relative deviations of an arm's outcome from its prediction or its mean."""
+        each = [value / one - 1.0 for one in (predicted, mean) if one > 0.0]
+        nearest = min(map(abs, each), default=0.0)
+        largest = self._largest[name]
+        largest[arm] = max(FADING * largest.get(arm, 0.0), min(each, default=0.0))
         square, weight = self._squares[name].get(arm, UNKNOWN)
         weight = min(weight + 1.0, MEMORY)
         self._squares[name][arm] = square + (nearest**2 - square) / weight, weight
 
-    def _note_ratio(self, name: str, arm: Any, value: float, base: float | None) -> float:
-        """Update the running ratio of an arm's outcome `value` to its price `base`, and return the mean at this price.
+    def _note_ratio(
+        self, name: str, arm: Any, value: float, predicted: float, base: float | None, price: float
+    ) -> float:
+        """Correct the ratio of an arm's price to its `base` by the error of a prediction, and return the price.
 
-        `name` is the outcome. Without a price (`base` is None) the running mean of the outcome is updated and returned.
+        `name` is the outcome, whose `value` came in place of `predicted`. If no price was given (`base` is None), the
+        price itself is corrected. It begins at the `price` that the decision was made with.
         """
-        start = (1.0, TRUSTED) if base is not None else (value, 0.0)
+        start = (1.0 if base is not None else price or value, TRUSTED)
         ratio, weight = self._ratios[name].get((arm, base is not None), start)
         weight = min(weight + 1.0, MEMORY)
-        ratio += (value / (base or 1.0) - ratio) / weight
+        ratio += (value - predicted) / (base or 1.0) / weight
         ratio = max(ratio, LEAST * (1.0 if base else self._budgets[name].decision_amount))
         self._ratios[name][arm, base is not None] = ratio, weight
         return ratio * (base or 1.0)
@@ -402,6 +446,7 @@ class Pacing:
             "squares": {
                 name: [[plain(arm), *one] for arm, one in each.items()] for name, each in self._squares.items()
             },
+            "largest": {name: [[plain(arm), one] for arm, one in each.items()] for name, each in self._largest.items()},
             "pending": {id: {name: list(one) for name, one in each.items()} for id, each in self._pending.items()},
             "prices": dict(self._prices),
             "plays": [[plain(arm), count] for arm, count in self._plays.items()],
@@ -430,6 +475,8 @@ class Pacing:
             made._ratios[name] = {(name_of(arm), priced): (ratio, weight) for arm, priced, ratio, weight in each}
         for name, each in state["squares"].items():
             made._squares[name] = {name_of(arm): (square, weight) for arm, square, weight in each}
+        for name, each in state["largest"].items():
+            made._largest[name] = {name_of(arm): one for arm, one in each}
         made._pending = {id: {name: tuple(one) for name, one in each.items()} for id, each in state["pending"].items()}
         made._prices, made._since = state["prices"], state["since"]
         made._plays = {name_of(arm): count for arm, count in state["plays"]}

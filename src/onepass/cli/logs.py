@@ -60,6 +60,7 @@ def verify(
     from functools import partial
 
     from onepass.log.parallel import verify_all
+    from onepass.service.share_verification import verify_shares
 
     if model is not None:
         with _report_errors():
@@ -71,6 +72,7 @@ def verify(
         access = log.open_view if workers == 1 else partial(_open_store, store)
         with _progress_of_counts("verify", 2 * (log.last - begin), as_json) as progress:
             report = verify_all(access, loop, workers=workers, since=begin, until=until, again=again, progress=progress)
+        shares = {name: verify_shares(log, name, until) for name in ([] if report.damages else report.loops)}
     results = {
         name if len(models) == 1 else f"{name}, model {line}": _plain_result(result)
         for name, models in report.loops.items()
@@ -81,10 +83,12 @@ def verify(
         for name in report.unplaced
     }
     damages = [damage._asdict() for damage in report.damages]
-    ok = report.ok and not (loop is not None and reasons)
+    ok = report.ok and not (loop is not None and reasons) and all(one.ok for one in shares.values())
     parts: dict[str, Any] = {"ok": ok, "records": records, "damages": damages, "loops": {**results, **reasons}}
     if report.earlier:
         parts["decisions verified earlier"] = report.earlier
+    if any(one.decisions for one in shares.values()):
+        parts["shares beside a baseline"] = {name: one._asdict() for name, one in shares.items() if one.decisions}
     _show(parts, as_json)
     raise typer.Exit(0 if ok else 1)
 

@@ -9,17 +9,26 @@ Decisions are drawn from the mixture m, and the promise holds for the sums of re
 
 pi are the baseline's probabilities, p the bandit's, and q the share of the bandit. Rewards are scaled to [0, 1], so a
 miss costs at most 1 - loss, and with M = 0 the promise is certain. r_b is seen if the baseline's arm is shown (a hit),
-which has probability c. In expectation, (1 - c) y / c of hits equals y of misses, and for l > 0
+which has probability c. For every y in [0, 1] and every bet l > 0, the wealth of a game that multiplies by
 
-    E exp(l (hit (1 - c) y / c - miss y) - f_c(l)) <= 1,     f_c(l) = log(c exp(l (1 - c) / c) + (1 - c) exp(-l))
+    (1 - (1 - c) exp(-l y)) / c   after a hit,     exp(-l y)   after a miss
 
-for every y in [0, 1]. So with probability `certainty`, at all times together (Ville 1939, a union over J bets l),
+is a martingale, since the mean of both factors is 1. So with probability `certainty`, at all times together (Ville
+1939, a union over J bets l),
 
-    M = max over l of  sum of hit (1 - c) y / c - (sum of f_c(l) + log(J / (1 - certainty))) / l
+    M = max over l of  (sum over hits of log(1 + (1 - c) (1 - exp(-l y)) / c) - log(J / (1 - certainty))) / l
 
 No model has to be right: only the draw of the arm is random. Rewards that have not come count as 0 for the bandit and
 as 1 for the baseline. Related: conservative bandits (Kazerouni, Ghavamzadeh, Abbasi-Yadkori and Van Roy 2017), which
 trust a model. `Guarded` holds a promise beside its bandit. A service updates one with the records of its log.
+
+By the model, the bandit gets its share faster. In the slack, the upper limit of r_b of a miss is then not 1 - y but
+
+    u = min(1, mean + WIDTHS s width),   s^2: mean of (r - mean)^2 over hits
+
+with the bandit's mean and width of the baseline's arm. A test of the model bets on hits: its wealth is the mean over
+bets of the product of 1 + l (r - u), a supermartingale while u is above the expected reward. Once the wealth is
+1 / (1 - certainty), evidence alone decides. Until then evidence bounds the loss by twice `loss`.
 """
 
 import math
@@ -35,10 +44,21 @@ from onepass.foundation.check import quote
 
 ROOM = 3.0  # slack, in rewards of 1, at which the bandit has half of the decisions
 MOST = 0.98  # share of the bandit
-BETS = 2.0 ** -np.arange(9.0)  # l
+BETS = 2.0 ** np.arange(2.0, -9.0, -1.0)  # l
 PENDING = 100_000  # decisions whose rewards are awaited; older ones count as if none came
 KINDS: dict[str, type[AtMost] | type[AtLeast]] = {"at most": AtMost, "at least": AtLeast}
 REWARD = "reward"  # in the list of what is awaited
+EVIDENCE, MODEL = "evidence", "model"
+WIDTHS = 2.0  # of the model's upper limit
+SPREAD = 0.25, 5.0  # squared residual before any is known, and the hits it counts for
+STAKES = 2.0 ** -np.arange(1.0, 9.0)  # bets of the test of the model
+
+
+class Expected(NamedTuple):
+    """Prediction of the bandit for the baseline's arm: the mean reward, and an upper limit; rewards are in [0, 1]."""
+
+    mean: float
+    upper: float
 
 
 class Shown(NamedTuple):
@@ -48,6 +68,8 @@ class Shown(NamedTuple):
     - policy_weight, baseline_weight: p / m and pi / m of the arm shown.
     - share: q, the share of the bandit.
     - awaited: names of the reward, and of outcomes with a guardrail, that have not come.
+    - centres: centre of the test of each guardrail when the arm was drawn, by outcome.
+    - expected: prediction of the bandit for the baseline's arm, None if only evidence counts.
     """
 
     hit: bool
@@ -55,7 +77,9 @@ class Shown(NamedTuple):
     policy_weight: float
     baseline_weight: float
     share: float
-    awaited: tuple[str, ...] = (REWARD,)
+    awaited: tuple[str, ...]
+    centres: dict[str, float]
+    expected: Expected | None
 
 
 class GuardReport(NamedTuple):
@@ -77,6 +101,8 @@ class GuardReport(NamedTuple):
         Probability with which the bandit, and not the baseline, makes the next decision.
     stopped : tuple of str
         Outcomes whose guardrail has been broken.
+    is_model_rejected : bool
+        True if the model was found to predict too little for the baseline.
     """
 
     decisions: int
@@ -86,6 +112,7 @@ class GuardReport(NamedTuple):
     slack: float
     share: float
     stopped: tuple[str, ...]
+    is_model_rejected: bool
 
 
 class BaselinePromise:
@@ -101,6 +128,8 @@ class BaselinePromise:
         Claims about outcomes.
     alpha : float
         Probability that any guardrail is broken falsely. Guardrail j has alpha / (j (j + 1)).
+    by : {"evidence", "model"}, default "evidence"
+        What opens the share of the bandit.
     """
 
     def __init__(
@@ -110,7 +139,9 @@ class BaselinePromise:
         rewards: Range,
         guardrails: Mapping[str, AtMost | AtLeast],
         alpha: float,
+        by: str = EVIDENCE,
     ) -> None:
+        self.by = check.choice("by", by, (EVIDENCE, MODEL))
         self.loss, self.certainty = check_inner("loss", loss), check_inner("certainty", certainty)
         self.alpha, self.rewards = check_inner("alpha", alpha), rewards
         self.tests = {
@@ -119,8 +150,12 @@ class BaselinePromise:
         self._shown: dict[str, Shown] = {}
         self._reserved: dict[str, Shown] = {}
         self._decisions = self._misses = 0
-        self._earned = self._hits = self._missed = 0.0  # sums of r, of r in hits, and of (1 - c) y / c in hits
-        self._growth = np.zeros(BETS.size)  # sums of f_c(l)
+        self._earned = self._hits = 0.0  # sums of r, and of r in hits
+        self._wealth = np.zeros(BETS.size)  # sums over hits of the logarithm in the formula of M
+        self._uppers = 0.0  # sum of u over misses
+        self._squares, self._counted = SPREAD[0] * SPREAD[1], SPREAD[1]
+        self._stakes = np.zeros(STAKES.size)  # logarithms of the wealth of the test of the model
+        self._is_rejected = False
 
     # ---- decisions ----
 
@@ -130,14 +165,32 @@ class BaselinePromise:
         if known is not None:
             return known.share
         slack = self._slack()
+        if self.by == MODEL and not self._is_rejected:
+            slack = max(slack, self._model_slack())
         if slack < 1.0 - self.loss or self.stopped:
             return 0.0
         return min(slack / (slack + ROOM), MOST)
+
+    def expect(self, mean: float, width: float) -> Expected | None:
+        """Return what the model predicts for the baseline's arm, None if only evidence counts.
+
+        `mean` is the expected reward in its unit, and `width` the width of the arm, in residuals.
+        """
+        if self.by != MODEL:
+            return None
+        scaled = (mean - self.rewards.least) / self.rewards.span
+        upper = scaled + WIDTHS * width * math.sqrt(self._squares / self._counted)
+        return Expected(scaled, min(max(upper, 0.0), 1.0))
 
     @property
     def stopped(self) -> tuple[str, ...]:
         """Outcomes whose guardrail has been broken."""
         return tuple(name for name, one in self.tests.items() if one.is_harmful)
+
+    @property
+    def waiting(self) -> list[str]:
+        """Ids of the reserved decisions."""
+        return [*self._reserved]
 
     def add_decision(self, identity: str, mixture: Mapping[str, Any], index: int) -> None:
         """Add a decision that waits for its reward. A decision that was added before is ignored.
@@ -151,7 +204,7 @@ class BaselinePromise:
         self._shown[identity] = shown
         self._decisions += 1
         self._misses += not shown.hit
-        self._growth = self._growth + _growth(shown.chance)
+        self._uppers += _upper_of_miss(shown)
         if len(self._shown) > PENDING:
             del self._shown[next(iter(self._shown))]
 
@@ -194,33 +247,50 @@ class BaselinePromise:
             return  # decided elsewhere, or all came before: no part of the promise
         came = [name for name in shown.awaited if name in outcomes]
         for name in came:
-            self.tests[name].add(shown.policy_weight, shown.baseline_weight, shown.share, outcomes[name])
+            self.tests[name].add(
+                shown.policy_weight, shown.baseline_weight, shown.share, outcomes[name], shown.centres[name]
+            )
         if reward is not None and REWARD in shown.awaited:
             came.append(REWARD)
             scaled = (reward - self.rewards.least) / self.rewards.span
             self._earned += scaled
             if shown.hit:
                 self._hits += scaled
-                self._missed += (1.0 - shown.chance) / shown.chance * (1.0 - scaled)
+                self._wealth = self._wealth + _log_factor(shown.chance, 1.0 - scaled)
+                if shown.expected is not None:
+                    self._check_model(scaled, shown.expected)
         left = tuple(name for name in shown.awaited if name not in came)
         if left:
             self._shown[identity] = shown._replace(awaited=left)
         else:
             del self._shown[identity]
 
+    def _check_model(self, reward: float, expected: Expected) -> None:
+        """Add the reward of a hit to the test of the model, and to the residuals."""
+        self._stakes = self._stakes + np.log1p(STAKES * (reward - expected.upper))
+        most = float(self._stakes.max())
+        wealth = math.exp(min(most, 700.0)) * float(np.exp(self._stakes - most).mean())
+        self._is_rejected = self._is_rejected or wealth >= 1.0 / (1.0 - self.certainty)
+        self._squares += (reward - expected.mean) ** 2
+        self._counted += 1.0
+
     # ---- questions ----
 
     def _baseline_limit(self) -> float:
         """Return an upper limit of the baseline's sum of rewards, scaled to [0, 1]."""
         level = math.log(BETS.size / (1.0 - self.certainty))
-        misses, growth = self._misses, self._growth
-        for one in self._reserved.values():
-            misses, growth = misses + (not one.hit), growth + _growth(one.chance)
-        lost = float((self._missed - (growth + level) / BETS).max())
+        misses = self._misses + sum(not one.hit for one in self._reserved.values())
+        lost = float(((self._wealth - level) / BETS).max())
         return self._hits + misses - max(lost, 0.0)
 
     def _slack(self) -> float:
         return self._earned - (1.0 - self.loss) * self._baseline_limit()
+
+    def _model_slack(self) -> float:
+        """Return the slack by the model, limited by the slack by evidence for twice the loss."""
+        uppers = self._uppers + sum(_upper_of_miss(one) for one in self._reserved.values())
+        by_model = self._earned - (1.0 - self.loss) * (self._hits + uppers)
+        return min(by_model, self._earned - (1.0 - 2.0 * self.loss) * self._baseline_limit())
 
     def report(self) -> GuardReport:
         """Return the state of the promise."""
@@ -233,6 +303,7 @@ class BaselinePromise:
             span * self._slack(),
             self.share(),
             self.stopped,
+            self._is_rejected,
         )
 
     def resume(self, name: str) -> None:
@@ -248,26 +319,35 @@ class BaselinePromise:
         return {
             "shown": {identity: list(one) for identity, one in self._shown.items()},
             "counts": [self._decisions, self._misses],
-            "sums": [self._earned, self._hits, self._missed],
-            "growth": self._growth.tolist(),
-            "tests": {name: [one.log_wealth.tolist(), one.is_harmful] for name, one in self.tests.items()},
+            "sums": [self._earned, self._hits],
+            "wealth": self._wealth.tolist(),
+            "model": [self._uppers, self._squares, self._counted, self._is_rejected, self._stakes.tolist()],
+            "tests": {
+                name: [one.log_wealth.tolist(), one.count, one.total, one.is_harmful]
+                for name, one in self.tests.items()
+            },
         }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Replace the state by one that `to_dict` returned."""
         self._shown = {
-            identity: Shown(*one)._replace(awaited=tuple(one[5])) for identity, one in state["shown"].items()
+            identity: Shown(*one)._replace(
+                awaited=tuple(one[5]), expected=None if one[7] is None else Expected(*one[7])
+            )
+            for identity, one in state["shown"].items()
         }
         self._decisions, self._misses = state["counts"]
-        self._earned, self._hits, self._missed = state["sums"]
-        self._growth = np.array(state["growth"], np.float64)
-        for name, (wealth, is_harmful) in state["tests"].items():
+        self._earned, self._hits = state["sums"]
+        self._wealth = np.array(state["wealth"], np.float64)
+        self._uppers, self._squares, self._counted, self._is_rejected, stakes = state["model"]
+        self._stakes = np.array(stakes, np.float64)
+        for name, (wealth, count, total, is_harmful) in state["tests"].items():
             if name in self.tests:
-                self.tests[name] = HarmTest(self.tests[name].guardrail, self.tests[name].alpha, wealth)
+                self.tests[name] = HarmTest(self.tests[name].guardrail, self.tests[name].alpha, wealth, count, total)
                 self.tests[name].is_harmful = is_harmful
 
 
-def make_shown(mixture: Mapping[str, Any], index: int, guardrails: Mapping[str, Any]) -> Shown:
+def make_shown(mixture: Mapping[str, Any], index: int, guardrails: Mapping[str, HarmTest]) -> Shown:
     """Return what is awaited of a decision with this mixture, in which the arm at `index` was shown.
 
     `guardrails` are the tests by the name of their outcome.
@@ -277,15 +357,22 @@ def make_shown(mixture: Mapping[str, Any], index: int, guardrails: Mapping[str, 
     m = (1.0 - share) * float(law[index]) + share * float(p[index])
     chance = 1.0 - share + share * float(p[place])
     awaited = (REWARD, *guardrails) if share > 0.0 else (REWARD,)
-    return Shown(index == place, chance, float(p[index]) / m, float(law[index]) / m, share, awaited)
+    centres = {name: one.centre for name, one in guardrails.items()}
+    expected = mixture.get("expected")
+    weights = float(p[index]) / m, float(law[index]) / m
+    return Shown(
+        index == place, chance, *weights, share, awaited, centres, None if expected is None else Expected(*expected)
+    )
 
 
-def _growth(chance: float) -> np.ndarray:
-    """Return f_c(l) of the module for every bet l, where c = `chance` is the probability of the baseline's arm."""
-    if chance >= 1.0:
-        return np.zeros(BETS.size)
-    c = chance
-    return np.log(c * np.exp(BETS * (1.0 - c) / c) + (1.0 - c) * np.exp(-BETS))
+def _upper_of_miss(shown: Shown) -> float:
+    """Return the upper limit of the reward of the baseline's arm, if another arm was shown, else 0."""
+    return 0.0 if shown.hit else 1.0 if shown.expected is None else shown.expected.upper
+
+
+def _log_factor(chance: float, lost: float) -> np.ndarray:
+    """Return the logarithm of the factor of a hit for every bet; `chance` is c and `lost` is y of the module."""
+    return np.log1p(-(1.0 - chance) / chance * np.expm1(-BETS * lost))
 
 
 def check_inner(name: str, value: Any) -> float:

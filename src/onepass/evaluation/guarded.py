@@ -17,8 +17,8 @@ import numpy as np
 
 from onepass.bandit.bandit import Bandit
 from onepass.bandit.decision import Decision, new_id
-from onepass.bandit.mixture import mix_with_baseline
-from onepass.evaluation.baseline_promise import KINDS, BaselinePromise, GuardReport
+from onepass.bandit.mixture import mix_with_baseline, prediction_at
+from onepass.evaluation.baseline_promise import EVIDENCE, KINDS, BaselinePromise, GuardReport
 from onepass.evaluation.harm_test import AtLeast, AtMost
 from onepass.evaluation.reward_range import Range
 from onepass.foundation import files
@@ -51,6 +51,9 @@ class Guarded(files.Owner):
     guardrails : dict of str to AtMost or AtLeast, default None
         Claims about outcomes, such as `AtMost(...)` for an average cost. If a claim turns out to be false, the baseline
         decides alone until `resume`.
+    by : {"evidence", "model"}, default "evidence"
+        "evidence" trusts no model. "model" gives the bandit its share faster, as long as a test does not find that the
+        bandit predicts too little for the baseline's arms. Evidence then bounds the loss by twice `loss`.
     alpha : float, default 0.05
         Probability, above 0 and below 1, that any guardrail is reported as broken although its claim is true. It is
         divided among the guardrails: the j-th has alpha / (j (j + 1)).
@@ -95,6 +98,7 @@ class Guarded(files.Owner):
         reward_range: tuple[float, float] = (0.0, 1.0),
         guardrails: Mapping[str, AtMost | AtLeast] | None = None,
         alpha: float = 0.05,
+        by: str = EVIDENCE,
     ) -> None:
         if not isinstance(bandit, Bandit):
             raise ValueError(f"bandit must be a Bandit, got {quote(bandit)}")
@@ -107,7 +111,7 @@ class Guarded(files.Owner):
                 raise ValueError(
                     f"guardrails must be {{outcome of {bandit.outcomes}: AtMost or AtLeast}}, got {quote(given)}"
                 )
-        self._promise = BaselinePromise(loss, certainty, Range(*reward_range), given, alpha)
+        self._promise = BaselinePromise(loss, certainty, Range(*reward_range), given, alpha, by)
 
     # ---- decisions ----
 
@@ -152,6 +156,7 @@ class Guarded(files.Owner):
             law,
             place,
             self._promise.share(identity),
+            self._promise.expect(*prediction_at(decision, place)),
         )
         self._promise.add_decision(identity, mixed.mixture, int(mixed.index))
         return mixed
@@ -252,6 +257,7 @@ class Guarded(files.Owner):
                 for name, one in promise.tests.items()
             ],
             "alpha": promise.alpha,
+            "by": promise.by,
         }
         arm = files.plain_object(self._baseline) if is_arm else None
         return files.Contents(params, {"state": json.dumps({"arm": arm, **promise.to_dict()})}, ())
@@ -264,7 +270,7 @@ class Guarded(files.Owner):
         )
         state = json.loads(extra["state"])
         rails = {name: KINDS[kind](*numbers) for name, kind, *numbers in params["guardrails"]}
-        given = {name: params[name] for name in ("loss", "certainty", "alpha")}
+        given = {name: params[name] for name in ("loss", "certainty", "alpha", "by")}
         arm = files.object_from_plain(state["arm"]) if baseline is None else baseline
         made = cls(bandit, arm, reward_range=tuple(params["reward_range"]), guardrails=rails, **given)
         made._promise.restore(state)

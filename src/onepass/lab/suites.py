@@ -16,12 +16,14 @@ from onepass.lab.dynamics import suites as dynamics
 from onepass.lab.errors import ExperimentError
 from onepass.lab.kernels import suites as kernels
 from onepass.lab.learners import suites as learners
+from onepass.lab.made_costs import study as made_costs
 from onepass.lab.matrices import suites as matrices
 from onepass.lab.news import suites as news
 from onepass.lab.noisy import study as noisy
 from onepass.lab.prices import study as prices
 from onepass.lab.recommender import suites as recommender
 from onepass.lab.routing import study as routing
+from onepass.lab.safe_baseline import study as safe_baseline
 from onepass.lab.tuners import study as tuners
 from onepass.lab.warm_start import study as warm_start
 
@@ -36,7 +38,8 @@ GROUPS: Mapping[str, Sequence[Study]] = {
     "Contextual bandits: nothing tuned": (*bakeoff.SUITES, *noisy.SUITES),
     "A/B tests: decisions to the right stop": ab_tests.SUITES,
     "Prices and other actions of an interval": prices.SUITES,
-    "Prompts to language models: rewards within budgets": routing.SUITES,
+    "Rewards within budgets": (*routing.SUITES, *made_costs.SUITES),
+    "Bandits beside a baseline": safe_baseline.SUITES,
     "Bandits that start from a log or a neighbour": warm_start.SUITES,
     "Sketched matrices: errors": matrices.SUITES,
     "Recommenders: hits, month by month": recommender.SUITES,

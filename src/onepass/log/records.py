@@ -193,7 +193,8 @@ class Decision(Record, frozen=True, kw_only=True, tag_field="kind", tag="decisio
     weights : dict, default None
         Weights of the reward, of outcomes and of arms. The price of a budget is minus its weight.
     mixture : dict, default None
-        Parts of a mixture with a baseline, as in `onepass.Decision`: "share", "place", "baseline" and "policy".
+        Parts of a mixture with a baseline, as in `onepass.Decision`: "share", "place", "baseline", "policy" and, by the
+        model, "expected".
     prices : dict of str to float, default None
         Prices of budgets by outcome. Prices of shares have "most" or "least" and the index of the arm as names.
     known_prices : dict of str to float, default None

@@ -434,4 +434,5 @@ def repeat_decision(bandit: Any, record: Decision) -> Any:
         return decide_from_log(bandit, record.contexts, record.names, 1, **again)
 
     mixed = record.mixture
-    return mix_with_baseline(decide(None), decide, np.array(mixed["baseline"]), mixed["place"], mixed["share"])
+    law, expected = np.array(mixed["baseline"]), mixed.get("expected")
+    return mix_with_baseline(decide(None), decide, law, mixed["place"], mixed["share"], expected)

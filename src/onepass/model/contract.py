@@ -513,8 +513,8 @@ class Model(files.Owner, ABC):
             If the model learns no outcomes beside the reward, or has learned already.
         """
         raise ValueError(
-            f"outcomes must be None: {type(self).__name__} learns the reward alone; ContextualBandit, and shared or "
-            "disjoint models on Ridge without half_life, learn outcomes"
+            f"outcomes must be None: {type(self).__name__} learns the reward alone; ContextualBandit and "
+            "InteractionBandit learn outcomes, and so do shared or disjoint models on Ridge without half_life"
         )
 
     def predict_outcomes(self, request: Request, i: int) -> tuple[np.ndarray, np.ndarray]:

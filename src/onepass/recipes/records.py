@@ -18,6 +18,7 @@ def InteractionBandit(
     recent: int = RECENT,
     seed: int = 0,
     name: str = "InteractionBandit",
+    outcomes: Sequence[str] | None = None,
 ) -> Bandit:
     """Make a bandit with one model of all arms, for requests and arms that are records.
 
@@ -42,6 +43,8 @@ def InteractionBandit(
         Seed of ties and draws, at least 0.
     name : str, default "InteractionBandit"
         Name shown by repr.
+    outcomes : sequence of str, default None
+        Names of outcomes that are learned beside the reward. Each takes as much memory as the reward.
 
     Returns
     -------
@@ -70,7 +73,8 @@ def InteractionBandit(
     >>> bandit.n_learned, bandit.model.item.n_names
     (1, 1)
     """
-    return Bandit(InteractionModel(context, item, recent=recent), exploration, seed=seed, name=name)
+    model = InteractionModel(context, item, recent=recent)
+    return Bandit(model, exploration, seed=seed, name=name, outcomes=outcomes)
 
 
 def ContextualBandit(

@@ -13,28 +13,32 @@ guardrail = {at_most = 1.02, upper = 1.0}    # times the baseline's mean
 least = 0.02                                 # of every arm; or arms = {large = {most = 0.1}}
 
 [baseline]
-arm = "old"                                  # or field = "current", or neither: the first arm of the request
+arm = "old"                                  # or field = "current", file = "rule", or none: the first arm
 loss = 0.05
 
 [ab_test]
 tolerance = 0.002                            # loss a decision that does not matter
 """
 
+from base64 import b64decode, b64encode
 from collections.abc import Hashable, Iterator
+from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 
+from onepass.bandit.bandit import Bandit
 from onepass.bandit.budget import Budget, Share
 from onepass.bandit.outcomes import check_names
 from onepass.evaluation.ab_test import ABTest
 from onepass.evaluation.baseline_promise import BaselinePromise
 from onepass.evaluation.harm_test import AtLeast, AtMost
 from onepass.evaluation.reward_range import Range
-from onepass.foundation import check
+from onepass.foundation import check, files
 from onepass.foundation.check import quote
 from onepass.service.validation import suggest_name
 
+LARGEST_RULE = 1 << 20  # characters of a saved bandit
 NONE = "none"  # the default of what nothing shall be learned of: TOML has no null
 
 
@@ -131,17 +135,22 @@ class Baseline(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Present rule, below which the loop must not fall far.
 
     - arm: name of its arm.
-    - field: field of the context, a record, that names its arm. Without `arm` and `field` the rule shows the first arm
-      of the request that is not excluded.
+    - field: field of the context, a record, that names its arm.
+    - saved: a saved bandit that draws its arm and does not learn, as base64 text of its bytes, up to 1 MiB. A settings
+      file has `file` instead, the path of the saved bandit relative to the settings file.
     - loss: largest share of its rewards that may be lost (default 0.05).
+    - by: "evidence" (default), or "model", which gives the bandit its share faster.
     - certainty: probability that this holds at all times (default 0.95).
     - alpha: probability that any guardrail is broken falsely (default 0.05).
 
-    The last three are above 0 and below 1.
+    `loss`, `certainty` and `alpha` are above 0 and below 1. Without `arm`, `field` and `saved` the rule shows the first
+    arm of the request that is not excluded.
     """
 
     arm: str | None = None
     field: str | None = None
+    saved: str | None = None
+    by: Literal["evidence", "model"] = "evidence"
     loss: float = 0.05
     certainty: float = 0.95
     alpha: float = 0.05
@@ -177,7 +186,39 @@ def make_promise(settings: Any) -> BaselinePromise:
     """Return the promise of a loop with a baseline, without evidence."""
     rails = {name: one.guardrail.claim() for name, one in settings.outcomes.items() if one.guardrail is not None}
     base = settings.baseline
-    return BaselinePromise(base.loss, base.certainty, Range(*settings.reward.range), rails, base.alpha)
+    return BaselinePromise(base.loss, base.certainty, Range(*settings.reward.range), rails, base.alpha, base.by)
+
+
+def saved_rule(settings: Any) -> Bandit | None:
+    """Return the saved bandit that is the baseline of a loop, None if there is none.
+
+    Raises ValueError if it is damaged, or no bandit.
+    """
+    base = settings.baseline
+    if base is None or base.saved is None:
+        return None
+    if len(base.saved) > LARGEST_RULE:
+        raise ValueError(f"baseline.saved must have at most {LARGEST_RULE:,} characters, got {len(base.saved):,}")
+    try:
+        found = files.from_bytes(b64decode(base.saved, validate=True))
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"baseline.saved must be the bytes of a saved bandit in base64: {error}") from None
+    if not isinstance(found, Bandit):
+        raise ValueError(f"baseline.saved must be a saved bandit, got {type(found).__name__}")
+    return found
+
+
+def read_rule(found: Any, folder: Path) -> None:
+    """Replace `file` of the baseline in plain settings by the saved bandit that it names, relative to a folder.
+
+    Raises ValueError if it cannot be read.
+    """
+    base = found.get("baseline") if isinstance(found, dict) else None
+    if isinstance(base, dict) and isinstance(base.get("file"), str):
+        try:
+            base["saved"] = b64encode((folder / base.pop("file")).read_bytes()).decode()
+        except OSError as error:
+            raise ValueError(f"baseline.file cannot be read: {error}") from None
 
 
 def make_ab_test(settings: Any) -> ABTest:
@@ -288,14 +329,18 @@ def _share_errors(shares: Shares, settings: Any) -> Iterator[str]:
 
 
 def _baseline_errors(baseline: Baseline, settings: Any, has_records: bool) -> Iterator[str]:
-    if baseline.arm is not None and baseline.field is not None:
-        yield "baseline must have arm or field, not both"
+    if sum(one is not None for one in (baseline.arm, baseline.field, baseline.saved)) > 1:
+        yield "baseline must have one of arm, field and file"
     if baseline.field is not None and not has_records:
         yield "baseline.field must be left out where contexts are numbers: it is of a record (features.records)"
     if baseline.arm is not None:
         yield from _unknown_arms("baseline.arm", [baseline.arm], settings)
-    if has_budgets(settings):
-        yield "baseline must be left out beside budgets and shares: its arm would be shown whatever is left of them"
+    if settings.shares is not None:
+        yield "baseline must be left out beside shares: they are of all decisions, and the baseline makes many of them"
+    try:
+        saved_rule(settings)
+    except ValueError as error:
+        yield f"{error}"
     try:
         BaselinePromise(baseline.loss, baseline.certainty, Range(0.0, 1.0), {}, baseline.alpha)
     except ValueError as error:

@@ -28,18 +28,19 @@ def is_crossed(recipe: str) -> bool:
     return recipe == CROSSED
 
 
-def make_bandit(arguments: dict[str, Any], seed: int) -> Bandit:
+def make_bandit(arguments: dict[str, Any], seed: int, outcomes: Sequence[str] = ()) -> Bandit:
     """Make the bandit, untrained; raise ValueError for invalid arguments.
 
-    `arguments` are keyword arguments without the seed; components are tables with their kind.
+    `arguments` are keyword arguments without the seed and the names of `outcomes`; components are tables with their
+    kind.
     """
     given: dict[str, Any] = {name: build(value) for name, value in arguments.items()}
-    return InteractionBandit(seed=seed, **given)
+    return InteractionBandit(seed=seed, outcomes=[*outcomes] or None, **given)
 
 
 def argument_errors(arguments: dict[str, Any], seed: int) -> Iterator[str]:
     """Yield a sentence if the bandit cannot be made."""
-    unknown = arguments.keys() - (inspect.signature(InteractionBandit).parameters.keys() - {"seed"})
+    unknown = arguments.keys() - (inspect.signature(InteractionBandit).parameters.keys() - {"seed", "outcomes"})
     if unknown:
         yield f"model.arguments has {quote(min(unknown))}, which {CROSSED} does not know"
         return

@@ -58,12 +58,18 @@ def make_record(
         found: Decided = decide_from_log(copy.snapshot, offered.contexts, offered.names, request.slots, **given)
         return found
 
+    def ask(bandit: Any) -> Decided:
+        time = {"time": now / SECOND} if bandit.needs_time else {}
+        found: Decided = decide_from_log(bandit, offered.contexts, offered.names, 1, **options, **time)
+        return found
+
     accounted: dict[str, Any] = {}
+    extra: dict[str, Any] = {}
     try:
         if ledger is not None and ledger.is_active:
             refuse_parts(request)
-            decision, accounted = ledger.decide(
-                partial(decide_with, present), offered.names, request.context, offered.eligible, costs,
+            decision, accounted, extra = ledger.decide(
+                partial(decide_with, present), ask, offered.names, request.context, offered.eligible, costs,
                 request.weights, now / SECOND,
             )  # fmt: skip
         else:
@@ -82,7 +88,7 @@ def make_record(
     return Decision.from_decision(
         decision, loop=settings.name, time=now, contexts=contexts, eligible=offered.eligible, mode=settings.mode,
         model=f"{version}", line=present.line, through=present.through, deferred=request.defer, subject=request.subject,
-        extra={REQUEST: fingerprint, DUE: due}, **fields, **accounted,
+        extra={REQUEST: fingerprint, DUE: due, **extra}, **fields, **accounted,
     )  # fmt: skip
 
 

@@ -6,6 +6,8 @@
 - New settings change budgets, but not the amounts already spent.
 - A join and its decision are a row of the A/B test.
 
+Budgets come before the baseline: if a budget stops an arm of the rule in force, the cheapest arm takes its place.
+
 A decision depends on the ledger, and counts in it once its record is durable. Until then its amounts are reserved, so
 that decisions at the same time do not spend the same money. A restart takes the ledger of a checkpoint and adds the
 records after it: the amounts are the same in every bit.
@@ -14,34 +16,65 @@ records after it: the amounts are the same in every bit.
 import threading
 from base64 import b64decode, b64encode
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from onepass.bandit.bandit import Bandit
 from onepass.bandit.decision import Decision as Decided
-from onepass.bandit.mixture import mix_with_baseline
+from onepass.bandit.mixture import mix_with_baseline, prediction_at
 from onepass.bandit.pacing import PENDING, RING, Pacing
 from onepass.evaluation.ab_test import ABTest
 from onepass.evaluation.baseline_promise import BaselinePromise
 from onepass.foundation import files
 from onepass.foundation.check import quote
 from onepass.log.records import CORRECTIONS, Decision, Join, Outcome, Settings
-from onepass.service.accounting_settings import Baseline, budgets_of, has_budgets, make_ab_test, make_promise
+from onepass.service.accounting_settings import (
+    Baseline,
+    budgets_of,
+    has_budgets,
+    make_ab_test,
+    make_promise,
+    saved_rule,
+)
 from onepass.service.late_rewards import EARLY
 from onepass.service.settings import LoopSettings, parse_logged_settings
 
 EARLY_OUTCOMES = 10_000  # outcomes whose decision has not come, the latest
 HELD = 20_000  # decisions of an A/B test that memory holds
 RESUME = "resume"  # where a settings record names a guardrail that is tested anew
+EVIDENCE = "evidence"  # field of a decision that says on which records the bandit's share depends
 Decide = Callable[..., Decided]
 
 
+class Evidence(NamedTuple):
+    """Records on which the share of the bandit depends in one decision.
+
+    `through` is the sequence number of the last record of the ledger, and `waiting` are the ids of the decisions after
+    it that were reserved.
+    """
+
+    through: int
+    waiting: list[str]
+
+
 class Accounted(NamedTuple):
-    """Decision made within the ledger's constraints, and the `fields` that are added to its record."""
+    """Decision made within the ledger's constraints, and what its record says beside it.
+
+    `fields` are fields of the record, and `extra` fields of its `extra`.
+    """
 
     decision: Decided
     fields: dict[str, Any]
+    extra: dict[str, Any]
+
+
+class RuleChoice(NamedTuple):
+    """Probabilities (K,) of the arms under the rule in force, and the index of the arm that it chose."""
+
+    law: np.ndarray
+    place: int
 
 
 class Ledger:
@@ -57,6 +90,8 @@ class Ledger:
         self.settings: LoopSettings | None = None
         self.pacing: Pacing | None = None
         self.promise: BaselinePromise | None = None
+        self._rule: Bandit | None = None  # of a baseline that is a saved bandit
+        self._counted = 0  # sequence number of the last record
         self._lock = threading.RLock()
         self._arms: dict[str, str] = {}  # of decisions whose outcomes may come, by id
         self._early: deque[Outcome] = deque(maxlen=EARLY_OUTCOMES)
@@ -75,35 +110,82 @@ class Ledger:
     # ---- decisions ----
 
     def decide(
-        self, decide: Decide, names: list[str], context: Any, eligible: list[str] | None, costs: Any, weights: Any,
-        now: float,
+        self, decide: Decide, ask: Decide, names: list[str], context: Any, eligible: list[str] | None, costs: Any,
+        weights: Any, now: float,
     ) -> Accounted:  # fmt: skip
-        """Decide within the budgets, or beside the baseline, and reserve what the decision may spend.
+        """Decide within the budgets and beside the baseline, and reserve what the decision may spend.
 
-        `decide` makes a decision of the model with further options of `Bandit.decide`. `names` are the arms on offer,
-        and `eligible` the arms that may be chosen, None for all. `now` is the time in seconds. Raises ValueError for a
-        request that cannot be decided.
+        `decide` makes a decision of the model with further options of `Bandit.decide`. `ask` makes one of the bandit
+        that it is given. `names` are the arms on offer, and `eligible` the arms that may be chosen, None for all. `now`
+        is the time in seconds. Raises ValueError for a request that cannot be decided.
         """
         with self._lock:
+            fields: dict[str, Any] = {}
+            extra: dict[str, Any] = {}
+            options = {name: value for name, value in (("costs", costs), ("weights", weights)) if value is not None}
             if self.pacing is not None:
                 prices, bases = self.pacing.arm_prices(names, costs)
                 decision = decide(costs=prices, weights=self.pacing.pricing(dict(weights or {}), now))
+                options = {"costs": prices, "weights": decision.weights}
+            else:
+                decision = decide(**options)
+            if self.promise is not None:
+                rule = self._rule_choice(ask, names, context, eligible, decision)
+                mixed = mix_with_baseline(
+                    decision, lambda mask: decide(eligible=mask, **options), *rule, self.promise.share(),
+                    self.promise.expect(*prediction_at(decision, rule.place)),
+                )  # fmt: skip
+                decision = mixed._replace(eligible=decision.eligible)
+                fields["baseline"] = [rule.place]
+                extra[EVIDENCE] = Evidence(self._counted, self.promise.waiting)._asdict()
+                self.promise.reserve(decision.id, decision.mixture, int(decision.index))
+            if self.pacing is not None:
                 place = int(decision.index)
                 self.pacing.reserve(decision.id, _amounts(decision.predicted, place), now)
                 known = {name: bases.get((name, names[place])) for name in self.pacing.names}
                 given = {name: price for name, price in known.items() if price is not None}
-                return Accounted(decision, {"prices": self.pacing.prices, "known_prices": given or None})
-            assert self.promise is not None
-            assert self.settings is not None
-            assert self.settings.baseline is not None
-            options = {name: value for name, value in (("costs", costs), ("weights", weights)) if value is not None}
+                fields |= {"prices": self.pacing.prices, "known_prices": given or None}
+            return Accounted(decision, fields, extra)
+
+    def _rule_choice(
+        self, ask: Decide, names: list[str], context: Any, eligible: list[str] | None, decision: Decided
+    ) -> RuleChoice:
+        """Return the choice of the rule in force for the request of a decision of the model.
+
+        A budget that stops an arm of the rule replaces it by the cheapest arm that it does not stop. The arguments are
+        those of `decide`.
+        """
+        assert self.settings is not None
+        assert self.settings.baseline is not None
+        if self._rule is None:
             place = baseline_place(self.settings.baseline, names, context, eligible)
-            mixed = mix_with_baseline(
-                decide(**options), lambda mask: decide(eligible=mask, **options),
-                (np.arange(len(names)) == place).astype(np.float64), place, self.promise.share(),
-            )  # fmt: skip
-            self.promise.reserve(mixed.id, mixed.mixture, int(mixed.index))
-            return Accounted(mixed, {"baseline": [place]})
+            found = RuleChoice((np.arange(len(names)) == place).astype(np.float64), place)
+        else:
+            chosen = ask(self._rule)
+            found = RuleChoice(chosen.probabilities, int(chosen.index))
+        if self.pacing is None or decision.eligible is None:
+            return found
+        allowed, cheapest = decision.eligible, self.pacing.cheapest_arm(decision.predicted, decision.eligible)
+        law = np.where(allowed, found.law, 0.0)
+        law[cheapest] += found.law[~allowed].sum()
+        return RuleChoice(law, found.place if allowed[found.place] else cheapest)
+
+    def share_after(self, waiting: Iterable[Decision]) -> float | None:
+        """Return the share of the bandit while decisions are reserved, None without a baseline.
+
+        `waiting` are these decisions; they are released again.
+        """
+        with self._lock:
+            if self.promise is None:
+                return None
+            known = [one for one in waiting if one.mixture is not None]
+            for one in known:
+                assert one.mixture is not None
+                self.promise.reserve(one.id, one.mixture, one.places[0])
+            share = self.promise.share()
+            for one in known:
+                self.promise.release(one.id)
+            return share
 
     def release(self, identity: str) -> None:
         """Release the amounts that a decision reserved, unless its record is already counted."""
@@ -120,6 +202,7 @@ class Ledger:
         if isinstance(record, Settings):
             with self._lock:
                 self._apply(parse_logged_settings(record), record.settings.get(RESUME))
+                self._counted = record.seq
         elif self.has_state:
             with self._lock:
                 if self.study is not None:
@@ -130,6 +213,7 @@ class Ledger:
                     self._add_outcome(record)
                 elif isinstance(record, Join) and self.promise is not None and record.how not in CORRECTIONS:
                     self._add_join(record)
+                self._counted = record.seq
 
     def _apply(self, settings: LoopSettings, resume: str | None) -> None:
         before, self.settings = self.settings, settings
@@ -140,6 +224,8 @@ class Ledger:
             shares = None if settings.shares is None else settings.shares.shares()
             self.pacing = Pacing(names, budgets, shares) if self.pacing is None else self.pacing
             self.pacing.replace(budgets, shares)
+        if before is None or before.baseline != settings.baseline:
+            self._rule = saved_rule(settings)
         if settings.baseline is None:
             self.promise = None
         elif self.promise is None or before is None or _terms(before) != _terms(settings):
@@ -182,7 +268,8 @@ class Ledger:
             names, place = record.offered or [], record.places[0]
             self.pacing.release(record.id)
             amounts, known = _amounts(record.predicted, place), record.known_prices or {}
-            self.pacing.charge_decision(record.id, names[place], amounts, known, record.seconds)
+            used = {name: each.get(f"{place}", 0.0) for name, each in (record.costs or {}).items()}
+            self.pacing.charge_decision(record.id, names[place], amounts, known, used, record.seconds)
             self._arms[record.id] = names[place]
             if len(self._arms) > PENDING:
                 del self._arms[next(iter(self._arms))]
@@ -228,6 +315,7 @@ class Ledger:
             return {
                 "pacing": None if self.pacing is None else self.pacing.to_dict(recent=False),
                 "promise": None if self.promise is None else self.promise.to_dict(),
+                "counted": self._counted,
                 "arms": dict(self._arms),
                 "early": [[one.time, one.id, one.name, one.value] for one in self._early],
                 "places": [*self._places],
@@ -242,9 +330,10 @@ class Ledger:
         if state["promise"] is not None:
             self.promise = make_promise(settings)
             self.promise.restore(state["promise"])
+            self._rule = saved_rule(settings)
         if state.get("study") is not None:
             self.study = files.from_bytes(b64decode(state["study"]))
-        self._arms = dict(state["arms"])
+        self._arms, self._counted = dict(state["arms"]), state["counted"]
         early = (
             Outcome(loop=settings.name, time=time, id=id, name=name, value=value)
             for time, id, name, value in state["early"]

@@ -409,8 +409,6 @@ def model_errors(settings: LoopSettings) -> Iterator[str]:
     model = settings.model
     if is_crossed(model.recipe):
         yield from crossed_features.argument_errors(model.arguments, model.seed)
-        if settings.outcomes:
-            yield f"model.arguments: {NO_OUTCOMES}"
         return
     try:
         recipe = find_recipe(model.recipe)
@@ -466,9 +464,7 @@ def make_bandit(settings: LoopSettings) -> Any:
     """Make the bandit of a loop, untrained; raise ValueError for arguments that its recipe does not take."""
     model = settings.model
     if is_crossed(model.recipe):
-        if settings.outcomes:
-            raise ValueError(NO_OUTCOMES)
-        return crossed_features.make_bandit(model.arguments, model.seed)
+        return crossed_features.make_bandit(model.arguments, model.seed, [*settings.outcomes])
     given = {name: parse_argument(name, value) for name, value in model.arguments.items()}
     recipe = find_recipe(model.recipe)
     if settings.outcomes:
@@ -531,6 +527,7 @@ def read_file(path: str | Path) -> tuple[LoopSettings, list[dict[str, Any]]]:
         found = tomllib.loads(Path(path).read_text())
         keys = found.pop("keys", [])
         try:
+            accounting_settings.read_rule(found, Path(path).parent)
             settings = parse_settings(found)
         except ValueError as error:
             wrong += str(error).splitlines()

@@ -38,6 +38,7 @@ from onepass.model.interaction.interactions import (
     prior_weights,
     rescale,
 )
+from onepass.model.interaction.outcome_models import OutcomeModels
 from onepass.model.interaction.recent_arms import RecentArms, SavedArms
 from onepass.model.names import check_hashable, distinct_names, full_mask
 from onepass.model.records import are_records, arms_of, check_evidence, evidence_of, examples_of, requests_of
@@ -107,6 +108,7 @@ class InteractionModel(Model):
         self._learned = init_state(self.context.size, self.item.size, self.recent)
         self._code: dict[Any, Callable] = {}  # compiled for the types of the state
         self._recent = RecentArms(self.recent)
+        self._outcomes: OutcomeModels | None = None
 
     def default_exploration(self) -> Exploration:
         return RULE
@@ -147,7 +149,7 @@ class InteractionModel(Model):
         if arm not in self._recent.names:
             known = len(self._recent.names)
             raise ValueError(f"arm {quote(arm)} is not known; known are {known} arms, see bandit.arms")
-        self._recent.remove(arm, self._learned)
+        self._recent.remove(arm, self._learned, *self._outcome_states)
 
     # ---- decisions ----
 
@@ -223,15 +225,58 @@ class InteractionModel(Model):
         self.at(time)
         if nu is not None:
             raise ValueError("nu must be None for this model, which finds the scale of the noise by itself")
-        for (user, item, name), reward in zip(batch.rows, rewards.tolist(), strict=True):
+        for i, ((user, item, name), reward) in enumerate(zip(batch.rows, rewards.tolist(), strict=True)):
             pairs = *self.context.learn_terms(user), *self.item.learn_terms(item)
             users, items = self.context.take_rescaled(), self.item.take_rescaled()
             if users or items:
                 rescale(self._learned, users, items)
-            row = InteractionRow(*pairs, self._recent.assign(name, self._learned))
+                if self._outcomes is not None:
+                    self._outcomes.rescale(users, items)
+            row = InteractionRow(*pairs, self._recent.assign(name, self._learned, *self._outcome_states))
             call_direct(self._code, learn_row, self._learned, row, reward)
+            if outcomes is not None and self._outcomes is not None:
+                self._outcomes.update(row, outcomes[i])
             self.n_learned += 1
         return self
+
+    # ---- outcomes ----
+
+    @property
+    def _outcome_states(self) -> tuple[InteractionState, ...]:
+        return () if self._outcomes is None else self._outcomes.states
+
+    def begin_outcomes(self, count: int) -> None:
+        if self.n_learned:
+            super().begin_outcomes(count)
+        self._outcomes = self._new_outcomes(count)
+
+    def _new_outcomes(self, count: int) -> OutcomeModels:
+        return OutcomeModels(count, (self.context.size, self.item.size, self.recent))
+
+    def predict_outcomes(self, request: Request, i: int) -> tuple[np.ndarray, np.ndarray]:
+        assert self._outcomes is not None
+        (_, user), (_, items, own) = request.each[i], request.arms
+        return self._outcomes.predict(user, items, own), self._outcomes.deviations()
+
+    def revise_outcomes(self, slot: tuple[Any, int], values: np.ndarray, expected: np.ndarray | None) -> None:
+        assert self._outcomes is not None
+        decision, place = slot
+        user, arms = check_evidence(decision)
+        names = None if decision.candidates is None else [decision.arms[place]]
+        (own,) = self._recent.places(names, 1)
+        users, items = self.context.pairs_of_terms([user]), self.item.pairs_of_terms([check_terms(arms[place])])
+        row = InteractionRow(users.places, users.values, items.places, items.values, int(own))
+        if expected is None:
+            self._outcomes.update(row, values)
+        else:
+            self._outcomes.correct(row, values - expected)
+
+    def outcome_state(self) -> Any:
+        return self._outcome_states
+
+    def restore_outcomes(self, count: int, held: files.StateSource) -> None:
+        self._outcomes = self._new_outcomes(count)
+        self._outcomes.restore(held, _is_state)
 
     def check_rounds(self, contexts: Any, rewards: Any, nu: Any) -> tuple[np.ndarray, np.ndarray, Any]:
         rows = check.array("contexts", contexts, self.dtype, (3,), self.dim)
@@ -278,7 +323,8 @@ class InteractionModel(Model):
 
     @reading
     def memory_usage(self) -> int:
-        return states.nbytes(self._learned) + self.context.memory_usage() + self.item.memory_usage()
+        outcomes = 0 if self._outcomes is None else self._outcomes.memory_usage()
+        return states.nbytes(self._learned) + outcomes + self.context.memory_usage() + self.item.memory_usage()
 
     def summary(self) -> str:
         found = self.choices()
@@ -332,7 +378,12 @@ def _fits(initial: InteractionState, learned: InteractionState, recent: SavedArm
 
     `initial` is its state before the first reward, `recent` the saved arms, and `most` their largest number.
     """
+    return _is_state(initial, learned) and recent.fits(most)
+
+
+def _is_state(initial: InteractionState, learned: InteractionState) -> bool:
+    """Return True if a model whose state was `initial` can have learned the state `learned`."""
     shapes = [one.shape for one in learned] == [one.shape for one in initial]
     priors = initial.losses.size
     counted = *learned[2:], learned.cells[..., priors:], learned.own[:, priors:]
-    return shapes and all(bool((part >= 0.0).all()) for part in counted) and recent.fits(most)
+    return shapes and all(bool((part >= 0.0).all()) for part in counted)

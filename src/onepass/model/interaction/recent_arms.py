@@ -40,10 +40,10 @@ class RecentArms:
         held = self._places
         return np.array([held.get(name, NEW) for name in names], np.int64)
 
-    def assign(self, name: tuple[Any] | None, state: InteractionState) -> int:
+    def assign(self, name: tuple[Any] | None, *each: InteractionState) -> int:
         """Return the place of an arm that is about to learn, and give it one if it has none.
 
-        `name` is (name,), or None for an arm without a name.
+        `name` is (name,), or None for an arm without a name. `each` are the states that have the place.
         """
         if name is None:
             return NAMELESS
@@ -52,18 +52,21 @@ class RecentArms:
             place = len(self._places)
             if place == self._size:
                 place = self._places.pop(next(iter(self._places)))
-                reset_arm(state, place)
+                for state in each:
+                    reset_arm(state, place)
         self._places[name[0]] = place
         return place
 
-    def remove(self, name: Any, state: InteractionState) -> None:
-        """Forget an arm. The arm with the last index gets the index that becomes free."""
+    def remove(self, name: Any, *each: InteractionState) -> None:
+        """Forget an arm in all states. The arm with the last index gets the index that becomes free."""
         place, last = self._places.pop(name), len(self._places)
         for other, held in self._places.items():
             if held == last:
                 self._places[other] = place
-                state.own[place] = state.own[last]
-        reset_arm(state, last)
+                for state in each:
+                    state.own[place] = state.own[last]
+        for state in each:
+            reset_arm(state, last)
 
     def to_arrays(self) -> SavedArms:
         """Return names and places as arrays for a file."""

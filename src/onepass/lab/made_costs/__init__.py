@@ -1,0 +1,1 @@
+"""Data sets as bandits whose arms cost money, within budgets."""

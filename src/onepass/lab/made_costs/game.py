@@ -1,0 +1,116 @@
+"""The game of made costs: a data set as a bandit, where every arm has a cost that depends on the request.
+
+    log c_k(x) = ARMS g_k + REQUESTS f(x^T u_k)
+
+g_k are evenly spaced over [0, 1], in random order. u_k is Gaussian on standardized columns. f maps the 1 % quantile of
+all x^T u_k to 0, the 99 % quantile to 1, and cuts off the rest. The reward is 1 for the right class, else 0. The bandit
+knows no cost before it has paid one.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from onepass import Budget, Budgeted, ContextualBandit
+from onepass.bandit.bandit import Bandit
+from onepass.lab.bakeoff.datasets import first_rounds
+
+ARMS, REQUESTS = 5.0, 2.0  # ranges of the logarithm of costs, over arms and over requests
+COST = "cost"
+ENDLESS = 1e12  # budget of a decision that is never reached
+TRIES = 6  # of constant prices for a budget
+
+
+class Market(NamedTuple):
+    """Requests (n, d), rewards (n, K) and costs (n, K) of all arms; costs are 1 in the mean."""
+
+    rows: np.ndarray
+    rewards: np.ndarray
+    costs: np.ndarray
+
+
+class Earned(NamedTuple):
+    """Means of the reward and of the cost of a decision, and the largest excess of the spending over its line.
+
+    The excess is in units of a decision's budget.
+    """
+
+    reward: float
+    cost: float
+    excess: float = 0.0
+
+
+def make_market(name: str, order: int, rounds: int) -> Market:
+    """Return at most `rounds` rows of a set of the bake-off in the order of a seed, with costs."""
+    data = first_rounds(name, order, rounds)
+    count, rng = max(data.classes, 2), np.random.default_rng([order, 11])
+    scaled = (data.rows - data.rows.mean(axis=0)) / (data.rows.std(axis=0) + 1e-9)
+    effects = scaled @ rng.standard_normal((scaled.shape[1], count))
+    effects /= effects.std(axis=0) + 1e-9
+    low, high = np.quantile(effects, [0.01, 0.99])
+    levels = rng.permutation(np.linspace(0.0, 1.0, count))
+    costs = np.exp(ARMS * levels + REQUESTS * np.clip((effects - low) / (high - low), 0.0, 1.0))
+    rewards = (data.labels[:, None] == np.arange(count)).astype(np.float64)
+    return Market(data.rows, rewards, costs / costs.mean())
+
+
+def play(market: Market, bandit: Bandit, budget: float, price: float = 0.0) -> Earned:
+    """Play a game within a budget, and at a constant price of the cost, and return what was earned."""
+    router = Budgeted(bandit, {COST: Budget(budget)})
+    weights = {COST: -price} if price > 0.0 else None
+    arms = list(range(market.costs.shape[1]))
+    reward = spent = excess = 0.0
+    for t, row in enumerate(market.rows):
+        decision = router.decide(row, arms, id=f"{t}", weights=weights, now=0.0)
+        got, paid = market.rewards[t, decision.index], market.costs[t, decision.index]
+        router.learn(decision, float(got), outcomes={COST: float(paid)}, now=0.0)
+        reward, spent = reward + got, spent + paid
+        excess = max(excess, spent / budget - (t + 1))
+    return Earned(reward / len(market.rows), spent / len(market.rows), excess)
+
+
+class Games:
+    """Games of one bandit in one market, with the games at constant prices already played.
+
+    Parameters
+    ----------
+    market : Market
+        The market.
+    seed : int
+        Seed of the bandit, `ContextualBandit` with default settings.
+    """
+
+    def __init__(self, market: Market, seed: int) -> None:
+        self._market, self._seed = market, seed
+        self._at_price: dict[float, Earned] = {}
+
+    def within(self, budget: float) -> Earned:
+        """Play within a budget a decision, without a hint."""
+        return play(self._market, self._bandit(), budget)
+
+    def at_price(self, price: float) -> Earned:
+        """Return the game at a constant price of the cost, which is played once."""
+        if price not in self._at_price:
+            self._at_price[price] = play(self._market, self._bandit(), ENDLESS, price)
+        return self._at_price[price]
+
+    def best_constant_price(self, budget: float) -> float:
+        """Return the constant price that earns most, of those tried that spend at most the budget in the mean.
+
+        Prices are doubled until the game spends at most the budget. Then the factor between the last two prices is
+        halved, so that TRIES more games are played at most. Games for other budgets count, too.
+        """
+        price = 1.0 / self.at_price(0.0).cost
+        while self.at_price(price).cost > budget:
+            price *= 2.0
+        for _ in range(TRIES):
+            high = min(price for price, one in self._at_price.items() if one.cost <= budget)
+            low = max(price for price, one in self._at_price.items() if one.cost > budget or price == 0.0)
+            if low >= high:  # the spending is not monotone so near the budget
+                break
+            self.at_price((low * high) ** 0.5 if low > 0.0 else 0.5 * high)
+        fitting = {price: one.reward for price, one in self._at_price.items() if one.cost <= budget}
+        return max(fitting, key=fitting.__getitem__)
+
+    def _bandit(self) -> Bandit:
+        return ContextualBandit(outcomes=[COST], seed=self._seed)

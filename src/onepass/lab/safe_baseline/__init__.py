@@ -1,0 +1,1 @@
+"""Bandits beside a baseline that they must not fall far below."""

@@ -1,0 +1,196 @@
+"""Study of a bandit beside a baseline: the promise after every round, and the rewards at the end.
+
+A seed is a set, and an order of its rows: seed s plays set number s mod 12 in order s div 12.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from onepass.lab.bakeoff.datasets import load_set
+from onepass.lab.definition import Trial, curve_rows, final_rows
+from onepass.lab.drawing import canvas
+from onepass.lab.figure import Figure, Line, Picture, Row
+from onepass.lab.line_styles import BLUE, GREY, ORANGE, SKY
+from onepass.lab.policy import Policy
+from onepass.lab.safe_baseline.game import (
+    FITTED,
+    Duel,
+    is_broken,
+    least_ratio,
+    make_duel,
+    play_free,
+    play_guarded,
+    rule_rewards,
+)
+from onepass.lab.tables import group_rows
+
+RULE, FREE, GUARDED, BY_MODEL = "rule alone", "bandit alone", "guarded", "guarded by the model"
+BY = {GUARDED: "evidence", BY_MODEL: "model"}
+SETS = (
+    "digits", "optdigits", "mfeat-zernike", "spambase", "banknote-authentication", "cardiotocography", "page-blocks",
+    "phoneme", "segment", "steel-plates-fault", "vehicle", "waveform-5000",
+)  # fmt: skip
+COLUMNS = "reward", "last quarter", "least ratio", "broken", "share"
+
+
+@dataclass(frozen=True)
+class Player:
+    """Player of one of the four names."""
+
+    who: str
+
+    def play(self, duel: Duel, seed: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the rewards (n,), and the shares (n,) of the bandit in the decisions."""
+        if self.who in BY:
+            return play_guarded(duel, seed, BY[self.who])
+        if self.who == FREE:
+            return play_free(duel, seed), np.ones(len(duel.rows))
+        return rule_rewards(duel), np.zeros(len(duel.rows))
+
+
+@dataclass(frozen=True)
+class SafeBaseline:
+    """Study of sets with a rule in force; if `turns`, arms are permuted during the game."""
+
+    name: str
+    description: str
+    policies: tuple[Policy, ...]
+    figure: Figure
+    sets: tuple[str, ...] = SETS
+    rounds: int = 3_000
+    seeds: int = 17 * len(SETS)
+    turns: bool = False
+    grid: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    timed: bool = False
+
+    def trial(self, policies: Sequence[Policy], seed: int) -> Trial:
+        return SafeBaselineTrial(self, policies, seed)
+
+    def warm_up(self, policy: Policy) -> None:
+        """Do nothing: seconds are no result."""
+
+    def step_size(self, rounds: int) -> int:
+        return rounds
+
+
+class SafeBaselineTrial:
+    """Trial of all players on one set."""
+
+    def __init__(self, study: SafeBaseline, policies: Sequence[Policy], seed: int) -> None:
+        self.order, place = divmod(seed, len(study.sets))
+        self.study, self.policies, self.seed, self.set = study, policies, seed, study.sets[place]
+        self.points: list[list[dict[str, Any]]] = [[] for _ in policies]
+
+    def step(self, start: int, rounds: int) -> None:
+        rounds = min(rounds, len(load_set(self.set).rows) - FITTED)
+        duel = make_duel(self.set, self.order, rounds, turns=self.study.turns)
+        rule = rule_rewards(duel)
+        for policy, points in zip(self.policies, self.points, strict=True):
+            began = perf_counter()
+            rewards, shares = policy.build().play(duel, self.order)
+            points.append(
+                {
+                    "round": len(rewards),
+                    "seconds": perf_counter() - began,
+                    "cumulative_reward": float(rewards.sum()),
+                    "reward": float(rewards.mean()),
+                    "last quarter": float(rewards[-(len(rewards) // 4) :].mean()),
+                    "least ratio": least_ratio(rewards, rule),
+                    "broken": is_broken(rewards, rule),
+                    "share": float(shares.mean()),
+                }
+            )
+
+    def rows(self) -> list[dict[str, Any]]:
+        rows = final_rows(
+            self.policies, self.seed, self.points, lambda points: {name: points[-1][name] for name in COLUMNS}
+        )
+        return [{**row, "set": self.set} for row in rows]
+
+    def curves(self) -> list[dict[str, Any]]:
+        return curve_rows(self.policies, self.seed, self.points)
+
+
+def lines(rows: Sequence[Row]) -> list[Line]:
+    """Return one line of the table per set and player, and one per player over all sets."""
+    out = []
+    for (name, who), own in group_rows(rows, lambda row: (row["set"], row["policy"])).items():
+        out.append(_line(name, who, own))
+    for who, own in group_rows(rows, lambda row: row["policy"]).items():
+        out.append(_line("all", who, own))
+    return out
+
+
+def _line(name: str, who: str, own: Sequence[Row]) -> Line:
+    return {
+        "set": name,
+        "player": who,
+        "games": str(len(own)),
+        "reward": f"{fmean(row['reward'] for row in own):.4f}",
+        "last quarter": f"{fmean(row['last quarter'] for row in own):.4f}",
+        "least ratio to the rule": f"{min(row['least ratio'] for row in own):.3f}",
+        "games below .95 at any time": str(sum(row["broken"] for row in own)),
+        "share of the bandit": f"{fmean(row['share'] for row in own):.3f}",
+    }
+
+
+def note(rows: Sequence[Row]) -> str:
+    """Return a sentence for each guarded bandit about the sets where the bandit alone is better than the rule."""
+    means = {
+        key: (fmean(row["reward"] for row in own), fmean(row["last quarter"] for row in own))
+        for key, own in group_rows(rows, lambda row: (row["set"], row["policy"])).items()
+    }
+    sets = [name for name, who in means if who == FREE and (name, RULE) in means]
+    better = [name for name in sets if means[name, FREE][0] > means[name, RULE][0]]
+    out = []
+    for who in BY:
+        known = [name for name in better if (name, who) in means]
+        if known:
+            whole, late = ([means[name, who][i] / means[name, FREE][i] for name in known] for i in range(2))
+            out.append(
+                f"On {len(known)} of {len(sets)} sets the bandit alone earns more than the rule. There the bandit "
+                f"{who} earns {fmean(whole):.3f} of it (least {min(whole):.3f}), and {fmean(late):.3f} in the last "
+                f"quarter (least {min(late):.3f})."
+            )
+    return "\n".join(out)
+
+
+def draw(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
+    """Draw the rewards of every set, one point per player."""
+    figure = canvas(7.5, 3.5)
+    axes = figure.subplots()
+    axes.set_label("reward")
+    sets = list(group_rows(rows, lambda row: row["set"]))
+    for colour, (who, own) in zip((GREY, BLUE, ORANGE, SKY), group_rows(rows, lambda row: row["policy"]).items()):
+        each = group_rows(own, lambda row: row["set"])
+        means = [fmean(row["reward"] for row in each[name]) for name in sets if name in each]
+        axes.scatter(means, [sets.index(name) for name in each], color=colour, s=14, label=who)
+    axes.set_yticks(range(len(sets)), sets)
+    axes.set(xlabel="mean reward")
+    axes.legend(frameon=False)
+    return figure
+
+
+POLICIES = tuple(Policy(who, Player, {"who": who}, tuned=False) for who in (RULE, FREE, GUARDED, BY_MODEL))
+FIGURE = Figure("safe-baseline", lines, draw, note)
+SUITES = (
+    SafeBaseline(
+        "safe-baseline",
+        "data sets as bandits beside a rule fitted to 100 rows; a seed is a set, and an order of its rows",
+        POLICIES,
+        FIGURE,
+    ),
+    SafeBaseline(
+        "safe-baseline-turn",
+        "the same where every arm earns from round 500 on what another one earned before, and the rule knows",
+        POLICIES,
+        FIGURE,
+        rounds=2_000,
+        turns=True,
+    ),
+)
