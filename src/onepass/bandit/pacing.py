@@ -3,7 +3,7 @@
 The score U_a of arm a is reduced by the prices of what it is predicted to spend, and targets follow the budget's line:
 
     L_a = U_a - sum_j lambda_j c_ja            c: predicted outcomes;  lambda: budget_prices.py
-    target b_j = b (1 + clip((line - spent) / b - CUSHION, within +-REACH) / REACH * share)      per decision
+    target b_j = b (1 + clip(((line - spent) / b - CUSHION) / REACH, -SLOWEST, FASTEST))      per decision
     an arm has probability 0 if its upper cost, c + spread, exceeds what is left of the budget: for the usual spread
     within the leash, and for the largest one within SLACK leashes
 
@@ -31,7 +31,7 @@ SIGNS = {"most": -1.0, "least": 1.0}  # of the bonus that a share gives its arm
 EVERY = 8  # decisions after which they are solved again
 REACH = 250.0  # decisions' budgets: what was saved is spent, or made up for, over so many decisions
 CUSHION = 2.0  # decisions' budgets that are kept in hand, so that hard stops are rare
-FASTEST, SLOWEST = 0.5, 0.3  # share by which the target is above or below the budget
+FASTEST, SLOWEST = 4.0, 0.3  # share by which the target is above or below the budget
 MEMORY = 60.0  # values over which an arm's price is corrected by the errors of predictions
 PENDING = 100_000  # decisions whose outcomes are awaited; older ones stay charged as predicted
 DEVIATIONS = 4.0  # relative deviations of costs above their predictions at which a hard stop looks
