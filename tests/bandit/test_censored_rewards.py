@@ -1,6 +1,7 @@
 """Conversions that come late: learned before they are complete, without bias, and corrected."""
 
 import copy
+import os
 from datetime import timedelta
 
 import numpy as np
@@ -8,7 +9,9 @@ import pytest
 
 import onepass as op
 from onepass.bandit.delay_law import DelayLaw, fit_delay_law
+from onepass.bandit.delay_laws import DelayLaws, log_rank
 
+LONG = bool(os.environ.get("ONEPASS_TEST_LONG"))
 DAY = 86_400.0
 WEEK = 7 * DAY
 SIGMA = np.log(6.0) / 1.2815515655  # median one day, 90 % within six days
@@ -159,6 +162,129 @@ def play_rows(pending):
     for i in range(0, 40, 4):
         pending.reward(f"{i}", 1.0, now=6 * DAY)
     pending.expire(now=9 * DAY)
+
+
+def by_hand(own, common, weight, power):
+    """Shares of an arm's law, by products from the last age to the first."""
+    (n, total), shares, out = own, common, [1.0]
+    for k in range(len(shares) - 1, 0, -1):
+        hazard = 1.0 - (shares[k - 1] / shares[k]) ** power
+        out.append(out[-1] * (1.0 - (n[k] + weight * hazard) / (total[k] + weight)))
+    return out[::-1]
+
+
+def count_conversions(laws, made, late, arms):
+    """Count conversions in the order of time, as decisions reach the ages of the grid until day nine."""
+    events = []
+    for i in np.flatnonzero(late <= WEEK).tolist():
+        stage = laws.common.stage(late[i])
+        events += [(made[i] + laws.common.ages[k], k, stage, arms[i]) for k in range(stage, 12)]
+    for when, k, stage, name in sorted(events):
+        if when <= 9 * DAY:
+            laws.add(name, k, stage)
+
+
+def test_an_arm_with_other_delays_gets_a_law_of_its_own():
+    rng, laws = np.random.default_rng(0), DelayLaws(WEEK)
+    arms = ["slow"] * 300 + ["fast"] * 300 + ["few"] * 5
+    medians = np.repeat([1.0, 0.08, 0.08], [300, 300, 5])
+    count_conversions(laws, rng.uniform(0.0, 9 * DAY, 605), medians * delays(rng, 605), arms)
+    assert set(laws.different()) == {"slow", "fast"}
+    assert laws.of("few") is laws.of("new") is laws.of(None) is laws.common
+    for name in ("slow", "fast"):
+        one = laws._arms[name]
+        (n, total), common = one.law.counts, laws.common.shares
+        power = (n[1:].sum() + 1.0) / (
+            sum(r * np.log(b / a) for r, a, b in zip(total[1:], common, common[1:], strict=False)) + 1.0
+        )
+        assert laws.of(name).shares == pytest.approx(by_hand((n, total), common, 2.0, power), rel=1e-12)
+    assert laws.of("slow").cdf([DAY])[0] == pytest.approx(0.545, abs=0.08)
+    assert laws.of("fast").cdf([DAY])[0] > 0.9
+
+
+def test_log_rank_statistic_is_that_of_plain_sums():
+    rng, own, common = np.random.default_rng(3), DelayLaw(WEEK), DelayLaw(WEEK)
+    for law, n in ((own, 40), (common, 40), (common, 100)):
+        rng = np.random.default_rng(3 if n == 40 else 4)
+        for stage, reached in zip(rng.integers(0, 12, n), rng.integers(0, 12, n), strict=True):
+            for k in range(stage, reached + 1):
+                law.add(k, stage)
+    top = bottom = 0.0
+    for n, total, mine, of_mine in zip(*common.counts, *own.counts, strict=True):
+        if total > 1.0:
+            share = of_mine / total
+            top += mine - of_mine * n / total
+            bottom += n * (total - n) / (total - 1.0) * share * (1.0 - share)
+    assert log_rank(own, common) == pytest.approx(top / np.sqrt(bottom), rel=1e-12)
+    assert log_rank(DelayLaw(WEEK), common) == 0.0
+
+
+def test_arms_with_the_same_delays_are_seldom_told_apart():
+    """The level is .01 for an arm: 5 or more of 150 arms have probability .02. Long: 3,000 arms, at most 1.5 %."""
+    count, told = (3000, 45) if LONG else (150, 4)
+    rng, different = np.random.default_rng(7), 0
+    for _ in range(count // 15):
+        laws, arms = DelayLaws(WEEK), rng.permutation(np.repeat(np.arange(15), rng.choice([10, 40, 160], 15))).tolist()
+        count_conversions(laws, rng.uniform(-3 * DAY, 9 * DAY, len(arms)), delays(rng, len(arms)), arms)
+        different += len(laws.different())
+    print("DIFF", different, count)
+    assert different <= told
+
+
+def test_at_most_a_thousand_arms_have_counts():
+    laws = DelayLaws(WEEK)
+    for arm in range(1005):
+        laws.add(arm, 3, 3)
+    assert len(laws._arms) == 1000
+    assert 4 not in laws._arms
+    assert laws.common.counts[0, 3] == 1005
+
+
+def test_an_arm_that_converts_fast_but_less_is_not_preferred_after_day_three():
+    """8 % after two hours in the median, or 12 % after a day, 300 decisions a day each. Long: 20 games, each looked at.
+
+    A game's difference at the end of day four is .03 with a standard deviation of .012, so the short test adds games.
+    """
+    seeds, each = range(20) if LONG else range(3), []
+    for seed in seeds:
+        rng, pending, events = np.random.default_rng(seed), censored(), []
+        for arm, rate, median, sigma in (("fast", 0.08, 1 / 12, 1.0), ("slow", 0.12, 1.0, SIGMA)):
+            made = np.sort(rng.uniform(0.0, 4 * DAY, 1200))
+            late = DAY * median * np.exp(sigma * rng.standard_normal(1200))
+            events += [(made[i], 0, f"{arm}{i}", arm) for i in range(1200)]
+            here = (rng.random(1200) < rate) & (late < WEEK) & (made + late < 4 * DAY)
+            events += [(made[i] + late[i], 1, f"{arm}{i}", arm) for i in np.flatnonzero(here)]
+        for when, what, identity, arm in sorted(events):
+            if what == 0:
+                pending.decide([1.0], arms=[arm], id=identity, now=when)
+            else:
+                pending.reward(identity, 1.0, now=when)
+        pending.expire(now=4 * DAY)
+        fast, slow = (float(pending.bandit.score([1.0], arms=[arm])[0]) for arm in ("fast", "slow"))
+        each.append(slow - fast)
+        assert pending.arm_delay_laws["slow"].cdf([DAY])[0] < pending.delay_law.cdf([DAY])[0]
+    assert np.mean(each) > 0.0
+    assert np.mean(np.array(each) > 0.0) >= (0.85 if LONG else 0.6)
+
+
+def test_a_law_given_at_the_start_is_used_and_updated():
+    rng = np.random.default_rng(2)
+    late = delays(rng, 4000)
+    law = fit_delay_law(late, np.maximum(late, WEEK), WEEK)
+    pending = censored(delay_law=law)
+    assert pending.delay_law.cdf(np.array(pending.delay_law.ages)) == pytest.approx(
+        law.cdf(np.array(pending.delay_law.ages)), abs=0.002
+    )
+    again = op.from_bytes(op.to_bytes(pending))
+    assert again.delay_law.shares == pending.delay_law.shares
+    before = pending.delay_law.counts.sum()
+    play(pending, 3 * DAY, 200, 0.3, rng)
+    assert pending.delay_law.counts.sum() > before
+    for wrong in (DelayLaw(DAY), "week", 0.5):
+        with pytest.raises(ValueError, match="delay_law must be a DelayLaw"):
+            censored(delay_law=wrong)
+    with pytest.raises(ValueError, match="delay_law must be None unless censored"):
+        op.PendingRewards(ridge(), after=WEEK, delay_law=law)
 
 
 def test_slots_have_their_own_conversions():

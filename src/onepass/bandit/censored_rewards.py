@@ -16,6 +16,7 @@ Z is a function of the decision's id, so a replay draws the same ages. This is e
 2021) with the elapsed time drawn from the estimated law, and corrections in place of importance weights.
 """
 
+import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -24,6 +25,7 @@ import numpy as np
 from onepass.bandit.bandit import Bandit
 from onepass.bandit.decision import Decision
 from onepass.bandit.delay_law import DelayLaw
+from onepass.bandit.delay_laws import DelayLaws
 from onepass.bandit.late_correction import is_linear, learn_correction
 from onepass.exploration.random_split import hash_uniform
 from onepass.exploration.rule import make_rule
@@ -40,20 +42,18 @@ class Progress:
     ----------
     made : time of the decision in seconds.
     stage : index of the next age of the delay law's grid.
-    drawn : True if the next visit is at the random age Z of the module, False if it is at an age of the grid.
     learned : reward of every slot as it was learned, None before.
     stages : index of the age of the grid at which every slot converted, -1 without a conversion.
     """
 
     made: float
     stage: int
-    drawn: bool
     learned: list[float | None]
     stages: list[int]
 
 
 class CensoredRewards:
-    """Schedule by which decisions with delayed conversions are learned, and the estimated distribution of delays.
+    """Schedule by which decisions with delayed conversions are learned, and the estimated distributions of delays.
 
     Parameters
     ----------
@@ -61,54 +61,55 @@ class CensoredRewards:
         Age at which all conversions are known, in seconds.
     default : float
         Reward without a conversion.
+    law : DelayLaw, default None
+        Law of the delays to start from.
     """
 
-    def __init__(self, after: float, default: float) -> None:
-        self.law, self.default = DelayLaw(after), default
+    def __init__(self, after: float, default: float, law: DelayLaw | None = None) -> None:
+        self.laws, self.default = DelayLaws(after), default
+        if law is not None:
+            self.laws.common = law.coarsen()
         self.n_learned = self.n_converted = 0
 
     def counts(self) -> dict[str, Any]:
         """Return everything that was counted as plain data for JSON."""
-        return {"law": self.law.counts.tolist(), "n_learned": self.n_learned, "n_converted": self.n_converted}
+        return {"laws": self.laws.plain(), "n_learned": self.n_learned, "n_converted": self.n_converted}
 
-    def restore(self, law: Any, n_learned: Any, n_converted: Any) -> None:
+    def restore(self, laws: Any, n_learned: Any, n_converted: Any) -> None:
         """Restore the counts that `counts` returned. Raises ValueError if they do not belong to this object."""
-        counts = np.array(law, np.float64)
-        if counts.shape != self.law.counts.shape or not (np.isfinite(counts) & (counts >= 0.0)).all():
-            raise ValueError(f"law must be counts of {len(self.law.ages)} ages, got {check.quote(law)}")
-        self.law.counts = counts
+        self.laws.restore(**laws)
         self.n_learned = check.integer("n_learned", n_learned, 0)
         self.n_converted = check.integer("n_converted", n_converted, 0)
 
     def begin(self, decision: Decision, now: float) -> tuple[Progress, float]:
         """Return the progress of a new decision, and the time when `visit` must first be called for it."""
         count = len(decision.arms)
-        progress = Progress(now, 0, False, [None] * count, [-1] * count)
-        return progress, self._next_visit(decision, progress, hash_uniform(decision.id, PURPOSE))
+        progress = Progress(now, 0, [None] * count, [-1] * count)
+        return progress, self._next_visit(decision, progress, now)
 
     def visit(self, bandit: Bandit, decision: Decision, progress: Progress, now: float) -> float | None:
         """Count or learn what is due for a decision at `now`.
 
         Returns the time of the next visit, or None if the decision is complete.
         """
-        last, number = len(self.law.ages) - 1, hash_uniform(decision.id, PURPOSE)
-        if progress.drawn:
-            self._learn_default(bandit, decision, progress, now)
-        else:
-            k = progress.stage
-            for stage in progress.stages:
+        ages, k = self.laws.common.ages, progress.stage
+        complete = False
+        if progress.made + ages[k] <= now:
+            for arm, stage in zip(arm_names(decision), progress.stages, strict=True):
                 if 0 <= stage <= k:
-                    self.law.add(k, stage)
-            progress.stage = k + 1
-            if k == last or number <= self._share(k):
-                self._learn_default(bandit, decision, progress, now)
-            if k == last:
-                return None
-        return self._next_visit(decision, progress, number)
+                    self.laws.add(arm, k, stage)
+            complete = k + 1 == len(ages)
+            progress.stage = k if complete else k + 1
+        due = [
+            value is None and (complete or age <= now)
+            for value, age in zip(progress.learned, self._due(decision, progress), strict=True)
+        ]
+        self._learn_default(bandit, decision, progress, due, now)
+        return None if complete else self._next_visit(decision, progress, now)
 
     def pay(self, bandit: Bandit, decision: Decision, progress: Progress, paid: list[float | None], now: float) -> None:
         """Learn the rewards of slots, or correct the rewards already learned. None leaves a slot as it is."""
-        stage = self.law.stage(now - progress.made)
+        stage = self.laws.common.stage(now - progress.made)
         new, changes = list[float | None](), list[float | None]()
         for slot, value in enumerate(paid):
             learned = progress.learned[slot]
@@ -127,29 +128,49 @@ class CensoredRewards:
                     self.n_converted += 1
                 progress.learned[slot] = value
 
-    def _learn_default(self, bandit: Bandit, decision: Decision, progress: Progress, now: float) -> None:
-        missing = [slot for slot, value in enumerate(progress.learned) if value is None]
-        if missing:
-            learn_rewards(bandit, decision, [None if v is not None else self.default for v in progress.learned], now)
-            for slot in missing:
-                progress.learned[slot] = self.default
-            self.n_learned += len(missing)
+    def _learn_default(
+        self, bandit: Bandit, decision: Decision, progress: Progress, due: list[bool], now: float
+    ) -> None:
+        if any(due):
+            learn_rewards(bandit, decision, [self.default if one else None for one in due], now)
+            progress.learned = [
+                self.default if one else value for one, value in zip(due, progress.learned, strict=True)
+            ]
+            self.n_learned += sum(due)
 
-    def _share(self, k: int) -> float:
-        """Return P(Z <= e_k)."""
-        share, rate = self.law.shares[k], self.n_converted / (self.n_learned + 1.0)
-        return share * (1.0 - rate) / (1.0 - rate * share)
+    def _due(self, decision: Decision, progress: Progress) -> list[float]:
+        """Return the times at which the slots of a decision are learned as the default, `inf` after the next stage."""
+        number, k, ages = hash_uniform(decision.id, PURPOSE), progress.stage, self.laws.common.ages
+        rate = self.n_converted / (self.n_learned + 1.0)
+        out = []
+        for arm, value in zip(arm_names(decision), progress.learned, strict=True):
+            if value is not None:
+                out.append(math.inf)
+                continue
+            shares = self.laws.of(arm).shares
+            high, low = drawn_share(shares[k], rate), drawn_share(shares[k - 1], rate) if k else 0.0
+            if number > high:
+                out.append(math.inf)
+                continue
+            part = min(max(number - low, 0.0) / max(high - low, np.finfo(float).tiny), 1.0)
+            age = ages[k] * (part if k == 0 else (ages[k - 1] / ages[k]) ** (1.0 - part))
+            out.append(progress.made + age)
+        return out
 
-    def _next_visit(self, decision: Decision, progress: Progress, number: float) -> float:
-        """Return the time of the next visit: the next age of the grid, or the drawn age if it comes before."""
-        k, ages = progress.stage, self.law.ages
-        progress.drawn = None in progress.learned and number <= self._share(k)
-        age = ages[k]
-        if progress.drawn:
-            low = self._share(k - 1) if k else 0.0
-            part = max(number - low, 0.0) / max(self._share(k) - low, np.finfo(float).tiny)
-            age *= min(part, 1.0) if k == 0 else (ages[k - 1] / ages[k]) ** (1.0 - min(part, 1.0))
-        return progress.made + age
+    def _next_visit(self, decision: Decision, progress: Progress, now: float) -> float:
+        """Return the time of the next visit: the next age of the grid, or a drawn age if one comes before."""
+        return max(min(progress.made + self.laws.common.ages[progress.stage], *self._due(decision, progress)), now)
+
+
+def drawn_share(share: float, rate: float) -> float:
+    """Return P(Z <= e) where the law of delays is `share` at e, and the rate of conversions is `rate`."""
+    return share * (1.0 - rate) / (1.0 - rate * share)
+
+
+def arm_names(decision: Decision) -> list[Any]:
+    """Return the names of the arms of all slots, None for arms without names and for actions of an interval."""
+    named = decision.candidates is not None and decision.density is None
+    return list(decision.arms) if named else [None] * len(decision.arms)
 
 
 def learn_rewards(bandit: Bandit, decision: Decision, rewards: list[float | None], now: float) -> None:
@@ -212,7 +233,6 @@ def progress_from_plain(found: Any, count: int, law: DelayLaw) -> Progress:
     return Progress(
         check.real("made", found["made"]),
         check.integer("stage", found["stage"], 0, last),
-        bool(found["drawn"]),
         [None if value is None else check.real("learned", value) for value in learned],
         [check.integer("stages", value, -1, last) for value in stages],
     )

@@ -15,6 +15,8 @@ uniform.
 """
 
 from bisect import bisect_left
+from copy import copy
+from itertools import pairwise
 
 import numpy as np
 
@@ -62,6 +64,8 @@ class DelayLaw:
         self.ages = [self.after * 2.0 ** ((k - last) / per_doubling) for k in range(last + 1)]
         self._seen = [0.0] * (last + 1)  # n_k
         self._at_risk = [0.0] * (last + 1)  # R_k
+        self._imagined = [1.0 / (k + 1) for k in range(last + 1)]  # hazards of imagined conversions
+        self._weight = 1.0  # number of imagined conversions at every age
         self._shares: list[float] | None = None
 
     def stage(self, delay: float) -> int:
@@ -100,7 +104,8 @@ class DelayLaw:
             share = 1.0
             found = [share]
             for k in range(len(self.ages) - 1, 0, -1):
-                share *= 1.0 - (self._seen[k] + 1.0 / (k + 1)) / (self._at_risk[k] + 1.0)
+                seen = self._seen[k] + self._weight * self._imagined[k]
+                share *= 1.0 - seen / (self._at_risk[k] + self._weight)
                 found.append(share)
             self._shares = found[::-1]
         return self._shares
@@ -118,6 +123,42 @@ class DelayLaw:
     def counts(self, counts: np.ndarray) -> None:
         self._seen, self._at_risk = counts.tolist()
         self._shares = None
+
+    def coarsen(self) -> "DelayLaw":
+        """Return the law on the grid with one age per doubling, with as many conversions.
+
+        Returns
+        -------
+        DelayLaw
+            The law.
+        """
+        law, step = DelayLaw(self.after), (len(self.ages) - 1) // DOUBLINGS
+        shares, at_risk = self.shares[::step], self._at_risk[::step]
+        seen = [risk * (1.0 - one / two) for risk, (one, two) in zip(at_risk[1:], pairwise(shares), strict=True)]
+        law.counts = np.array([[at_risk[0], *seen], at_risk])
+        return law
+
+    def shrink(self, other: "DelayLaw", weight: float, power: float = 1.0) -> "DelayLaw":
+        """Return a law with the counts of this one, in which F^power of another law counts as imagined conversions.
+
+        Parameters
+        ----------
+        other : DelayLaw
+            Law on the same grid.
+        weight : float
+            Number of imagined conversions at every age, above 0.
+        power : float, default 1.0
+            Power of the other law, above 0. Delays are shorter if it is below 1.
+
+        Returns
+        -------
+        DelayLaw
+            The law.
+        """
+        law, shares = copy(self), other.shares
+        law._imagined = [1.0, *(1.0 - (one / next_one) ** power for one, next_one in pairwise(shares))]
+        law._weight, law._shares = weight, None
+        return law
 
     def cdf(self, ages: np.ndarray) -> np.ndarray:
         """Return F at ages in seconds.

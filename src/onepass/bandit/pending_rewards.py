@@ -89,6 +89,9 @@ class PendingRewards(files.Owner):
         an age that is drawn from the delays of conversions so far. So a recent decision has less weight, because less
         is known about it. If a conversion comes after that, or is cancelled, give the new reward: what was learned is
         corrected. With True, `default` must be a number and `learn_at` must be "deadline".
+    delay_law : DelayLaw, default None
+        Distribution of the delays to start from, with `censored`: the result of `fit_delay_law`, or `delay_law` of
+        another such bandit. Further conversions are added to those that it has counted.
 
     Attributes
     ----------
@@ -98,6 +101,8 @@ class PendingRewards(files.Owner):
         Seconds from a decision to its deadline.
     delay_law : DelayLaw or None
         Estimated distribution of the delays of conversions. None unless `censored`.
+    arm_delay_laws : dict of hashable to DelayLaw
+        Estimated distributions of the arms whose delays differ from `delay_law`, by name of the arm.
 
     Raises
     ------
@@ -147,6 +152,7 @@ class PendingRewards(files.Owner):
         default: float | None = 0.0,
         learn_at: str = DEADLINE,
         censored: bool = False,
+        delay_law: DelayLaw | None = None,
     ) -> None:
         if not isinstance(bandit, Bandit):
             raise ValueError(f"bandit must be a Bandit, got {check.quote(bandit)}")
@@ -164,7 +170,14 @@ class PendingRewards(files.Owner):
                     'censored must be False unless default is a number and learn_at "deadline": a missing conversion '
                     f"is learned as the default, got default={self.default} and learn_at={check.quote(learn_at)}"
                 )
-            self._censored = CensoredRewards(self.after, self.default)
+            if delay_law is not None and (not isinstance(delay_law, DelayLaw) or delay_law.after != self.after):
+                raise ValueError(
+                    f"delay_law must be a DelayLaw, as fit_delay_law returns it, with after={self.after:g}, got "
+                    f"{check.quote(delay_law)}"
+                )
+            self._censored = CensoredRewards(self.after, self.default, delay_law)
+        elif delay_law is not None:
+            raise ValueError(f"delay_law must be None unless censored, got {check.quote(delay_law)}")
         self._waiting: dict[str, WaitingDecision] = {}
         self._queue: list[tuple[float, int, str]] = []  # (due, number, id), a heap; some wait no more
         self._made = 0
@@ -175,7 +188,12 @@ class PendingRewards(files.Owner):
     @property
     def delay_law(self) -> DelayLaw | None:
         """Estimated law of the delays of conversions, None unless `censored`."""
-        return None if self._censored is None else self._censored.law
+        return None if self._censored is None else self._censored.laws.common
+
+    @property
+    def arm_delay_laws(self) -> dict[Any, DelayLaw]:
+        """Estimated distributions of the arms whose delays differ from `delay_law`, by name of the arm."""
+        return {} if self._censored is None else self._censored.laws.different()
 
     @reading
     def ids(self) -> list[str]:
@@ -398,7 +416,7 @@ class PendingRewards(files.Owner):
         else:
             pending._censored.restore(**extra)
             for due, one, plain in zip(found.due.tolist(), each, paid, strict=True):
-                progress = progress_from_plain(plain, len(one.arms), pending._censored.law)
+                progress = progress_from_plain(plain, len(one.arms), pending._censored.laws.common)
                 pending.bandit.check_rewards([value for value in progress.learned if value is not None])
                 pending._wait(due, one, [None] * len(one.arms), progress)
         if len(pending._waiting) != len(each):

@@ -41,11 +41,11 @@ NEVER_COMPILED = {
     "testing", "tuning", "compile_notice.py",
     # of bandit and evaluation, and the public names: they change often and no compiled code reads them
     "ab_test.py", "anytime.py", "bandit.py", "baseline_promise.py", "budgeted.py", "censored_rewards.py",
-    "comparison.py", "contrasts.py", "decision.py", "delay_law.py", "diagnosis.py", "evaluate.py", "explain.py",
-    "extend.py", "fixed_sample.py", "frames.py", "guarded.py", "harm_test.py", "list_bandit.py", "list_rewards.py",
-    "maximizer.py", "outcomes.py", "pacing.py", "pending_rewards.py", "plots.py", "policies.py", "public.py",
-    "recommender", "restart_on_change.py", "rewarded_ids.py", "sketch_warning.py", "slates.py", "store_events.py",
-    "streaming.py", "warm_start.py",
+    "comparison.py", "contrasts.py", "decision.py", "delay_law.py", "delay_laws.py", "diagnosis.py", "evaluate.py",
+    "explain.py", "extend.py", "fixed_sample.py", "frames.py", "guarded.py", "harm_test.py", "list_bandit.py",
+    "list_rewards.py", "maximizer.py", "outcomes.py", "pacing.py", "pending_rewards.py", "plots.py", "policies.py",
+    "public.py", "recommender", "restart_on_change.py", "rewarded_ids.py", "sketch_warning.py", "slates.py",
+    "store_events.py", "streaming.py", "warm_start.py",
 }  # fmt: skip
 PLAIN = (
     types.Array, types.Number, types.Boolean, types.NoneType, types.DType, types.Literal, types.Omitted,

@@ -4,24 +4,29 @@
 
 The site is the news site, where a fifth of the articles is replaced every day, and a click stands for a conversion. All
 policies are one `InteractionBandit`, and meet the same visitors with the same delays. "told later" is a world that
-reports every outcome, conversion or not, after such a delay: nothing is censored there, only late.
+reports every outcome, conversion or not, after such a delay: nothing is censored there, only late. "law known" learns
+as conversions come, and knows the law of the delays from the start.
 """
 
 import math
 from collections.abc import Sequence
-from functools import partial
+from functools import cache, partial
 from heapq import heappop, heappush
 from statistics import NormalDist, fmean
 from typing import Any
 
+import numpy as np
+from scipy.special import ndtri
+
 from onepass import InteractionBandit, PendingRewards
+from onepass.evaluation import DelayLaw, fit_delay_law
 from onepass.lab.figure import Figure, Line, Row
 from onepass.lab.news.simulator import HOURS, LATE, PER_DAY, STOCK, Site
 from onepass.lab.news.study import NewsStudy, Server, draw
 from onepass.lab.policy import Policy
 from onepass.lab.tables import cost_columns, group_rows, policy_label, size_columns, standard_error
 
-NO_DELAY, CENSORED, TOLD, ZEROS = "no delay", "censored", "told later", "zeros first"
+NO_DELAY, CENSORED, KNOWN, TOLD, ZEROS = "no delay", "censored", "law known", "told later", "zeros first"
 WEEK = 7.0 * HOURS
 WAITS = {"wait an hour": 1.0, "wait a week": WEEK}
 SPREAD = math.log(6.0) / NormalDist().inv_cdf(0.9)  # of log(delay)
@@ -32,6 +37,14 @@ def delay_hours(request: Any) -> float:
     """Return the delay of a request's conversion in hours, from the site's exponential draw."""
     uniform = min(max(-math.expm1(-request.delay / LATE), 1e-12), 1.0 - 1e-12)
     return HOURS * math.exp(SPREAD * NormalDist().inv_cdf(uniform))
+
+
+@cache
+def true_law() -> DelayLaw:
+    """Return the law of the delays of 100,000 complete conversions, evenly spaced in probability."""
+    probabilities = (np.arange(100_000) + 0.5) / 100_000
+    seconds = SECONDS * HOURS * np.exp(SPREAD * ndtri(probabilities))
+    return fit_delay_law(seconds, np.maximum(seconds, WEEK * SECONDS), WEEK * SECONDS)
 
 
 class Late:
@@ -46,9 +59,11 @@ class Late:
     def __init__(self, seed: int, how: str) -> None:
         self.bandit, self.how = InteractionBandit(seed=seed), how
         self.pending = None
-        if how == CENSORED or how in WAITS:
-            hours = WAITS.get(how, WEEK)
-            self.pending = PendingRewards(self.bandit, after=hours * SECONDS, censored=how == CENSORED)
+        if how in (CENSORED, KNOWN) or how in WAITS:
+            law, hours = true_law() if how == KNOWN else None, WAITS.get(how, WEEK)
+            self.pending = PendingRewards(
+                self.bandit, after=hours * SECONDS, censored=how in (CENSORED, KNOWN), delay_law=law
+            )
 
     def memory_usage(self) -> int:
         return int(self.bandit.memory_usage())
@@ -118,7 +133,7 @@ STUDY = NewsStudy(
     "late-conversions",
     "the news site with conversions a day later in the median: learned as they come, after a wait, or zeros first",
     partial(Site, replaced=STOCK // 5),
-    tuple(Policy(how, Late, {"how": how}) for how in (NO_DELAY, CENSORED, TOLD, *WAITS, ZEROS)),
+    tuple(Policy(how, Late, {"how": how}) for how in (NO_DELAY, CENSORED, KNOWN, TOLD, *WAITS, ZEROS)),
     rounds=10 * PER_DAY,
     seeds=10,
     figure=Figure("late-conversions", lines, draw),

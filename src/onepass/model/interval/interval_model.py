@@ -1,7 +1,7 @@
 """Model of rewards over an interval of actions: prices, bids, doses.
 
     E[reward | context, action] = g(x, t)                              t: position of the action on the scale, [0, 1]
-    E[reward | context, price]  = (price - cost) sigmoid(2 - 4 t + g)  if `demand`; made to fall in the price
+    E[reward | context, price]  = (price - cost) sigmoid(3 - 6 t + g)  if `demand`; made to fall in the price
 
 g is a posterior on splines of t times columns of the context (posterior.py). A decision is made over 64 cells of equal
 length. The rule gives each cell a probability P, and the action is uniform in the cell that was drawn, on the scale:
@@ -40,9 +40,8 @@ from onepass.model.records import are_records, check_evidence, requests_of
 
 WIDTH = 32  # of the context's columns
 DEVIATIONS = 0.5
-NARROW, WIDE, EVERY = 0.8, 2.0, 4  # of demand: every fourth pair of draws is wide, so that prices do not get stuck
 RULE = Thompson(DEVIATIONS, draws=32, uniform_share=0.005)  # chosen on generated buyers (docs/tutorials/prices.md)
-SURE = 2.0  # log odds of a sale at `low` before anything is learned, and against it at `high`
+SURE = 3.0  # log odds of a sale at `low` before anything is learned, and against it at `high`
 ROUNDING = 1e-9  # of a demand that is computed from a reward
 
 
@@ -202,10 +201,7 @@ class IntervalModel(Model):
             widths = np.sqrt(np.maximum(((cells.psi @ covariance) * cells.psi).sum(axis=1), 0.0))
         curves = mean[:, None]
         if pairs:
-            sizes = np.full(pairs, beta)
-            if self.interval.demand and pairs >= EVERY:
-                sizes *= np.where(np.arange(pairs) % EVERY == EVERY - 1, WIDE, NARROW)
-            shifts = self._posterior.root(covariance) @ (normals(rng, (KEPT, pairs)) * sizes)
+            shifts = self._posterior.root(covariance) @ (beta * normals(rng, (KEPT, pairs)))
             curves = np.concatenate([curves, curves + shifts, curves - shifts], axis=1)[:, : draws(rule.rule) + 1]
         values = (cells.psi @ curves).T
         if self.interval.demand:
