@@ -41,6 +41,7 @@ from onepass.model.records import are_records, check_evidence, requests_of
 WIDTH = 32  # of the context's columns
 DEVIATIONS = 0.5
 RULE = Thompson(DEVIATIONS, draws=32, uniform_share=0.005)  # chosen on generated buyers (docs/tutorials/prices.md)
+CALMER = 0.6  # of demand: deviations of a draw in units of those of other rewards
 SURE = 3.0  # log odds of a sale at `low` before anything is learned, and against it at `high`
 ROUNDING = 1e-9  # of a demand that is computed from a reward
 
@@ -201,7 +202,8 @@ class IntervalModel(Model):
             widths = np.sqrt(np.maximum(((cells.psi @ covariance) * cells.psi).sum(axis=1), 0.0))
         curves = mean[:, None]
         if pairs:
-            shifts = self._posterior.root(covariance) @ (beta * normals(rng, (KEPT, pairs)))
+            size = beta * CALMER if self.interval.demand else beta
+            shifts = self._posterior.root(covariance) @ (size * normals(rng, (KEPT, pairs)))
             curves = np.concatenate([curves, curves + shifts, curves - shifts], axis=1)[:, : draws(rule.rule) + 1]
         values = (cells.psi @ curves).T
         if self.interval.demand:
@@ -394,9 +396,13 @@ def _multiplier(rule: Rule) -> float:
 
 
 def _demand(values: np.ndarray, cells: Cells) -> np.ndarray:
-    """Return probabilities of a sale (n, K) for n functions g (n, K), which fall over the cells of a grid."""
+    """Return probabilities of a sale (n, K) for n functions g (n, K), which fall over the cells of a grid.
+
+    At a price they are the largest of all prices from there on: whoever buys at a price buys at a lower one, too. So
+    prices that have not been tried are not taken for bad ones.
+    """
     odds = values + cells.odds
-    return np.asarray(expit(np.minimum.accumulate(odds, axis=1) if cells.grid else odds))
+    return np.asarray(expit(np.maximum.accumulate(odds[:, ::-1], axis=1)[:, ::-1] if cells.grid else odds))
 
 
 def _sales(reward: float, margin: float) -> float:
