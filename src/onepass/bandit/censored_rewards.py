@@ -148,7 +148,7 @@ class CensoredRewards:
                 out.append(math.inf)
                 continue
             shares = self.laws.of(arm).shares
-            high, low = drawn_share(shares[k], rate), drawn_share(shares[k - 1], rate) if k else 0.0
+            high, low = share_by_age(shares[k], rate), share_by_age(shares[k - 1], rate) if k else 0.0
             if number > high:
                 out.append(math.inf)
                 continue
@@ -162,7 +162,7 @@ class CensoredRewards:
         return max(min(progress.made + self.laws.common.ages[progress.stage], *self._due(decision, progress)), now)
 
 
-def drawn_share(share: float, rate: float) -> float:
+def share_by_age(share: float, rate: float) -> float:
     """Return P(Z <= e) where the law of delays is `share` at e, and the rate of conversions is `rate`."""
     return share * (1.0 - rate) / (1.0 - rate * share)
 

@@ -35,7 +35,7 @@ LEVEL = 0.01  # of all tests of an arm together
 FIRST_LOOK, GROWTH = 8.0, 1.5  # numbers of conversions of an arm at which it is compared
 LEAST_VARIANCE = 2.0  # of the log-rank statistic
 IMAGINED = 2.0  # conversions of the common law at every age, in an arm's own law
-ARMS = 1000  # with counts of their own; the arm whose last conversion is longest ago is left out first
+MOST_ARMS = 1000  # with counts of their own; the arm whose last conversion is longest ago is left out first
 
 
 class ArmDelays:
@@ -80,7 +80,7 @@ class DelayLaws:
             return
         one = self._arms.pop(arm, None) or ArmDelays(self.common.after)
         self._arms[arm] = one
-        if len(self._arms) > ARMS:
+        if len(self._arms) > MOST_ARMS:
             del self._arms[next(iter(self._arms))]
         one.law.add(k, stage)
         one.own = None
