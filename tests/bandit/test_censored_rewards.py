@@ -189,17 +189,17 @@ def test_an_arm_with_other_delays_gets_a_law_of_its_own():
     arms = ["slow"] * 300 + ["fast"] * 300 + ["few"] * 5
     medians = np.repeat([1.0, 0.08, 0.08], [300, 300, 5])
     count_conversions(laws, rng.uniform(0.0, 9 * DAY, 605), medians * delays(rng, 605), arms)
-    assert set(laws.different()) == {"slow", "fast"}
-    assert laws.of("few") is laws.of("new") is laws.of(None) is laws.common
+    assert set(laws.separate_laws()) == {"slow", "fast"}
+    assert laws.find_law("few") is laws.find_law("new") is laws.find_law(None) is laws.common
     for name in ("slow", "fast"):
         one = laws._arms[name]
         (n, total), common = one.law.counts, laws.common.shares
         power = (n[1:].sum() + 1.0) / (
             sum(r * np.log(b / a) for r, a, b in zip(total[1:], common, common[1:], strict=False)) + 1.0
         )
-        assert laws.of(name).shares == pytest.approx(by_hand((n, total), common, 2.0, power), rel=1e-12)
-    assert laws.of("slow").cdf([DAY])[0] == pytest.approx(0.545, abs=0.08)
-    assert laws.of("fast").cdf([DAY])[0] > 0.9
+        assert laws.find_law(name).shares == pytest.approx(by_hand((n, total), common, 2.0, power), rel=1e-12)
+    assert laws.find_law("slow").cdf([DAY])[0] == pytest.approx(0.545, abs=0.08)
+    assert laws.find_law("fast").cdf([DAY])[0] > 0.9
 
 
 def test_log_rank_statistic_is_that_of_plain_sums():
@@ -226,8 +226,7 @@ def test_arms_with_the_same_delays_are_seldom_told_apart():
     for _ in range(count // 15):
         laws, arms = DelayLaws(WEEK), rng.permutation(np.repeat(np.arange(15), rng.choice([10, 40, 160], 15))).tolist()
         count_conversions(laws, rng.uniform(-3 * DAY, 9 * DAY, len(arms)), delays(rng, len(arms)), arms)
-        different += len(laws.different())
-    print("DIFF", different, count)
+        different += len(laws.separate_laws())
     assert different <= told
 
 

@@ -102,7 +102,7 @@ class CensoredRewards:
             progress.stage = k if complete else k + 1
         due = [
             value is None and (complete or age <= now)
-            for value, age in zip(progress.learned, self._due(decision, progress), strict=True)
+            for value, age in zip(progress.learned, self._default_times(decision, progress), strict=True)
         ]
         self._learn_default(bandit, decision, progress, due, now)
         return None if complete else self._next_visit(decision, progress, now)
@@ -138,7 +138,7 @@ class CensoredRewards:
             ]
             self.n_learned += sum(due)
 
-    def _due(self, decision: Decision, progress: Progress) -> list[float]:
+    def _default_times(self, decision: Decision, progress: Progress) -> list[float]:
         """Return the times at which the slots of a decision are learned as the default, `inf` after the next stage."""
         number, k, ages = hash_uniform(decision.id, PURPOSE), progress.stage, self.laws.common.ages
         rate = self.n_converted / (self.n_learned + 1.0)
@@ -147,7 +147,7 @@ class CensoredRewards:
             if value is not None:
                 out.append(math.inf)
                 continue
-            shares = self.laws.of(arm).shares
+            shares = self.laws.find_law(arm).shares
             high, low = share_by_age(shares[k], rate), share_by_age(shares[k - 1], rate) if k else 0.0
             if number > high:
                 out.append(math.inf)
@@ -159,7 +159,9 @@ class CensoredRewards:
 
     def _next_visit(self, decision: Decision, progress: Progress, now: float) -> float:
         """Return the time of the next visit: the next age of the grid, or a drawn age if one comes before."""
-        return max(min(progress.made + self.laws.common.ages[progress.stage], *self._due(decision, progress)), now)
+        return max(
+            min(progress.made + self.laws.common.ages[progress.stage], *self._default_times(decision, progress)), now
+        )
 
 
 def share_by_age(share: float, rate: float) -> float:
@@ -190,7 +192,7 @@ def correct_rewards(
     if is_linear(bandit):
         learn_correction(bandit, decision, changes)
         return
-    means, rewards = expected_rewards(bandit, decision, now), list[float | None]()
+    means, rewards = predict_rewards(bandit, decision, now), list[float | None]()
     for mean, old, change in zip(means, learned, changes, strict=True):
         value = None if not change or old is None else mean + change
         if value is not None and not is_possible(bandit, value):
@@ -208,7 +210,7 @@ def is_possible(bandit: Bandit, reward: float) -> bool:
     return True
 
 
-def expected_rewards(bandit: Bandit, decision: Decision, now: float) -> list[float]:
+def predict_rewards(bandit: Bandit, decision: Decision, now: float) -> list[float]:
     """Return the expected rewards of the chosen arms, as the model predicts them now."""
     model = bandit.model.at(now) if bandit.needs_time else bandit.model
     request = model.encode_decision(decision)

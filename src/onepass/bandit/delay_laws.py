@@ -89,7 +89,7 @@ class DelayLaws:
             one.looks += 1
             one.differs = abs(log_rank(one.law, self.common)) > critical_value(one.looks)
 
-    def of(self, arm: Any) -> DelayLaw:
+    def find_law(self, arm: Any) -> DelayLaw:
         """Return the law of an arm: the common one, unless the arm's delays differ."""
         one, shares = self._arms.get(arm), self.common.shares
         if one is None or not one.differs:
@@ -98,9 +98,9 @@ class DelayLaws:
             one.common, one.own = shares, one.law.shrink(self.common, IMAGINED, one.power(self.common))
         return one.own
 
-    def different(self) -> dict[Any, DelayLaw]:
+    def separate_laws(self) -> dict[Any, DelayLaw]:
         """Return the laws of the arms whose delays differ from the common law, by arm."""
-        return {arm: self.of(arm) for arm, one in self._arms.items() if one.differs}
+        return {arm: self.find_law(arm) for arm, one in self._arms.items() if one.differs}
 
     def plain(self) -> dict[str, Any]:
         """Return all counts as plain data for JSON."""

@@ -193,7 +193,7 @@ class PendingRewards(files.Owner):
     @property
     def arm_delay_laws(self) -> dict[Any, DelayLaw]:
         """Estimated distributions of the arms whose delays differ from `delay_law`, by name of the arm."""
-        return {} if self._censored is None else self._censored.laws.different()
+        return {} if self._censored is None else self._censored.laws.separate_laws()
 
     @reading
     def ids(self) -> list[str]:
