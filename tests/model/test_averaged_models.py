@@ -177,6 +177,19 @@ def test_an_arm_that_rarely_pays_much_is_played_most():
     assert np.mean(shares) > 0.4
 
 
+def test_models_learn_which_rows_pay_rarely_but_much():
+    """One of two arms pays 50 with probability .2, and the sign of a column says which: six games, later rounds."""
+    right = []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        rows, rewards = rng.standard_normal((1_500, 4)), rng.random((1_500, 4))
+        pays = np.where(rows[:, 0] > 0.0, 1, 3)
+        rewards[np.arange(1_500), pays] = 50.0 * (rng.random(1_500) < 0.2)
+        arms = op.ContextualBandit(**SMALL, seed=seed).play(rows[:, None, :], rewards)
+        right.append((arms[1_000:] == pays[1_000:]).mean())
+    assert np.mean(right) > 0.65  # the best fixed arm is right in .5
+
+
 def test_an_arm_that_rarely_loses_much_is_left():
     """-50 with probability .2, else 1, beside an arm worth .5."""
     rng = np.random.default_rng(7)

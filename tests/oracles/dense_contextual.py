@@ -1,5 +1,7 @@
 """Naive dense truth of `ContextualBandit`: formulas of its modules, one after the other, in float64."""
 
+import itertools
+
 import numpy as np
 
 from onepass.model.averaged.mixture import CLOCK, begun_mixture
@@ -112,9 +114,18 @@ class Mixture:
         return next((k for k in range(12) if abs(reward - middle) <= 3.0 * spread * 8.0**k), 12)
 
     def clip(self, a):
-        found = [
-            k for k in range(1, 13) if sum(size >= k for size in self.sizes[a]) >= max(20, 0.2 * len(self.sizes[a]))
-        ]
+        sizes = np.array(self.sizes[a])
+        cuts = np.array([*self.cuts[a], 0.0])  # of the last reward nothing is known yet
+        signs = np.zeros(13)
+        for k in range(1, 13):
+            length = np.abs(cuts[sizes == k]).sum()
+            signs[k] = (sizes == k).sum() * cuts[sizes == k].sum() / length if length > 0.0 else 0.0
+        found = []
+        for k in range(1, 13):
+            count, n = (sizes >= k).sum(), len(sizes)
+            often = count >= max(20, 0.2 * n)
+            one_sided = k > 1 and count >= max(10, 0.04 * n) and abs(signs[k:].sum()) >= 0.8 * count
+            found += [k] if often or one_sided else []
         return 3.0 * self.unit()[1] * 8.0 ** max(found, default=0)
 
     def tail(self, a):
@@ -122,18 +133,24 @@ class Mixture:
         for k in range(12, 0, -1):
             count, counted = (sizes >= k).sum(), cuts[(sizes >= 1) & (sizes <= k)]
             total, length = counted.sum(), np.abs(counted).sum()
-            if length > 0.0 and count >= (max(1, 0.025 * n) if total > 0.0 else max(5, 0.05 * n)):
+            recurs = count >= max(1, (0.015 if 2 <= k <= 4 else 0.025) * n)
+            if length > 0.0 and recurs and (total > 0.0 or count >= max(5, 0.05 * n)):
                 return total * abs(total) / length / n
         return 0.0
 
+    def repeats(self, a):
+        return sum(one == before for before, one in itertools.pairwise(self.given[a]))
+
     def says_little(self, a):
-        """Whether fewer than 12 rewards, all alike, are known of an arm, where those of others are not alike."""
-        own = self.given[a]
-        return (
-            self.has_many_values()
-            and len(set(own)) <= 1
-            and len(own) < min(12, self.count / (4 * sum(map(bool, self.given))))
-        )
+        """Whether few rewards are known of an arm, all or often alike, where those of others are not alike."""
+        own, n = self.given[a], self.count
+        if not self.has_many_values() or len(own) >= n / (4 * sum(map(bool, self.given))):
+            return False
+        if len(set(own)) <= 1 and len(own) < 30:
+            return True
+        others = sum(self.repeats(b) for b in range(len(self.given)) if b != a)
+        rare = 0.1 * len(own) <= self.repeats(a) and others < 0.1 * (n - len(own))
+        return len(own) < 60 and rare and max(self.sizes[a]) < 2
 
     def paid(self, reward):
         self.rewards.append(reward)
@@ -144,9 +161,10 @@ class Mixture:
         self.given[a].append(reward)
         self.sizes[a].append(self.size(reward))
         best = np.argmin(np.where([model[2] == 0.0 for model in self.models], self.noises, np.inf))
+        clip = self.clip(a)
         for m in range(len(self.models)):
             phi = self.phi(m, x)
-            e, h, cut = self.model(a, m, phi.size).learn(phi, reward, self.count, self.level(), self.clip(a))
+            e, h, cut = self.model(a, m, phi.size).learn(phi, reward, self.count, self.level(), clip)
             if m == best:
                 self.cuts[a].append(cut)
             self.noises[m] += e * e / (1.0 + h)

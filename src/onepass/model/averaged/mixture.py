@@ -41,12 +41,22 @@ import numpy as np
 
 from onepass.foundation.generic import compiled
 from onepass.foundation.state import lazy_zeros, zeros
-from onepass.model.averaged.rare_rewards import SIZES, add_cut, note_size, says_little, tail_of
+from onepass.model.averaged.rare_rewards import (
+    REPEATS_OFTEN,
+    SIZES,
+    add_cut,
+    has_paid,
+    note_size,
+    often_repeats,
+    says_little,
+    tail_of,
+)
 from onepass.model.averaged.regression import begin, guess, learn, length, look, unknown
 from onepass.model.averaged.rewards import (
     ALIKE,
     FAR,
     MIDDLE,
+    REPEATS,
     SEEN,
     SPREAD,
     Rewards,
@@ -121,8 +131,8 @@ class Mixture(NamedTuple):
     - settings (M, 5): reg, drift, stretch of widths, value of the constant feature (0: that of the view), prior weight.
     - scores (2, M): sums of e^2 / (1 + h) and of log(1 + h), over residuals e and squared widths h.
     - theta, tau (slots, T), inverse (slots, P): the regressions of an arm, all models one after the other.
-    - early (slots, 7): an arm's first five rewards, their count, and the number of equal first rewards (-1 once two
-      differ).
+    - early (slots, 9): an arm's first five rewards, their count, the number of equal first rewards (-1 once two
+      differ), the last reward, and how often a reward was equal to the one before.
     - last (slots,): the round in which the arm last learned; -1 if it has learned nothing, and then the slot's other
       entries mean nothing.
     - learned (slots,): number of rows learned.
@@ -254,12 +264,23 @@ def places_of(state, slots):
 
 @compiled
 def counts_as_unknown(state, slot, arms):
-    """Return True if an arm counts as unknown, because all its few rewards are equal (rare_rewards.py).
+    """Return True if an arm counts as unknown, because its few rewards are all or often equal (rare_rewards.py).
 
     `slot` is the arm's slot, and `arms` the number of arms with rows.
     """
-    alike, learned = state.early[slot, ALIKE], state.learned[slot]
-    return has_many_values(state.rewards) and says_little(alike, learned, state.counts[KNOWN], arms)
+    if not has_many_values(state.rewards):
+        return False
+    alike, repeats, learned = state.early[slot, ALIKE], state.early[slot, REPEATS], state.learned[slot]
+    known = state.counts[KNOWN]
+    if says_little(alike, learned, known, arms):
+        return True
+    if has_paid(state.tails[slot]) or not often_repeats(repeats, learned, known, arms):
+        return False
+    others = -repeats
+    for other in range(state.last.size):
+        if state.last[other] != NEVER:
+            others += state.early[other, REPEATS]
+    return others < REPEATS_OFTEN * (known - learned)
 
 
 @compiled
@@ -479,7 +500,7 @@ def begun_mixture(dim: int, room: int, reg: float) -> Mixture:
         theta=zeros(0, 0, dtype=np.float32),
         tau=zeros(0, 0, dtype=np.float32),
         inverse=zeros(0, 0, dtype=np.float32),
-        early=zeros(0, ALIKE + 1),
+        early=zeros(0, REPEATS + 1),
         last=zeros(0, dtype=np.int64),
         learned=zeros(0, dtype=np.int64),
         tails=zeros(0, 3, SIZES),
@@ -534,7 +555,7 @@ def grown(state: Mixture, slots: int) -> Mixture:
         theta=lazy_zeros(slots, int(sizes.sum()), dtype=np.float32),
         tau=lazy_zeros(slots, int(sizes.sum()), dtype=np.float32),
         inverse=lazy_zeros(slots, int(length(sizes).sum()), dtype=np.float32),
-        early=np.zeros((slots, ALIKE + 1)),
+        early=np.zeros((slots, REPEATS + 1)),
         last=np.full(slots, NEVER),
         learned=np.zeros(slots, np.int64),
         tails=np.zeros((slots, 3, SIZES)),
@@ -570,7 +591,7 @@ def consistent(state: Mixture, begun: Mixture, arms: int) -> bool:
         and (np.array_equal(state.plan, planned(state.views, sizes > 0)) or (clock == 0 and not state.plan.any()))
         and (state.theta.shape, state.inverse.shape) == room
         and state.tau.shape == state.theta.shape
-        and state.early.shape == (len(state.last), ALIKE + 1)
+        and state.early.shape == (len(state.last), REPEATS + 1)
         and state.tails.shape == (len(state.last), 3, SIZES)
         and (len(state.last) >= top or clock == 0)
         and ((state.last >= NEVER) & (state.last <= clock)).all()

@@ -33,7 +33,7 @@ WORSE = 1.0  # standard errors: with 0, three mistakes in what is nearly always 
 OTHERS = 0.05  # share of rewards that are neither of two: a third value now and then changes nothing
 OUTSIDE = 10.0  # D, from m: first rewards are held within
 FIRST_REWARDS = 5  # of every arm, that say what unknown arms are worth
-COUNTED, ALIKE = FIRST_REWARDS, FIRST_REWARDS + 1  # columns of `Mixture.early` after these rewards
+COUNTED, ALIKE, LATEST, REPEATS = range(FIRST_REWARDS, FIRST_REWARDS + 4)  # columns of `Mixture.early` after these
 
 # entries of `Rewards.numbers`; VALUE and TIMES are the first of three
 SEEN, TOTAL, SQUARES, LATELY, MIDDLE, SPREAD, LEVEL, VALUE, TIMES = 0, 1, 2, 3, 4, 5, 6, 7, 10
@@ -86,13 +86,17 @@ def paid(rewards, reward):
 def note_early(rewards, early, slot, reward):
     """Store a reward if it is among the first five of its arm, and update the mean of an unknown arm.
 
-    - early (slots, 7): first rewards, their count, and the number of equal first rewards, per arm.
+    - early (slots, 9): first rewards, their count, the number of equal first rewards, the last reward, and how often a
+      reward was equal to the one before, per arm.
     - slot: the arm's slot.
     """
     numbers, own = rewards.numbers, early[slot]
     if own[ALIKE] == own[COUNTED] or own[ALIKE] > FIRST_REWARDS:
         own[ALIKE] = own[ALIKE] + 1.0 if own[ALIKE] == 0.0 or reward == own[0] else -1.0
     count = int(own[COUNTED])
+    if count > 0 and reward == own[LATEST]:
+        own[REPEATS] += 1.0
+    own[LATEST] = reward
     if count == FIRST_REWARDS:
         return
     own[count] = reward
