@@ -45,9 +45,9 @@ from onepass.model.averaged.rare_rewards import (
     REPEATS_OFTEN,
     SIZES,
     add_cut,
+    has_many_repeats,
     has_paid,
     note_size,
-    often_repeats,
     says_little,
     tail_of,
 )
@@ -63,7 +63,7 @@ from onepass.model.averaged.rewards import (
     has_many_values,
     no_rewards,
     note_early,
-    paid,
+    note_reward,
     prior,
     worse,
 )
@@ -274,7 +274,7 @@ def counts_as_unknown(state, slot, arms):
     known = state.counts[KNOWN]
     if says_little(alike, learned, known, arms):
         return True
-    if has_paid(state.tails[slot]) or not often_repeats(repeats, learned, known, arms):
+    if has_paid(state.tails[slot]) or not has_many_repeats(repeats, learned, known, arms):
         return False
     others = -repeats
     for other in range(state.last.size):
@@ -460,7 +460,7 @@ def take(state, x, slot, reward, alarm_threshold):
     if now < state.rows.shape[0]:
         state.rows[now], state.arms[now], state.gains[now] = x, slot, reward
     state.counts[CLOCK] += 1
-    paid(state.rewards, reward)
+    note_reward(state.rewards, reward)
     note_early(state.rewards, state.early, slot, reward)
     e, h, best = improve(state, slot, x, now, reward)
     variance = state.scores[NOISE, best] / state.counts[KNOWN]
@@ -514,7 +514,7 @@ def begun_mixture(dim: int, room: int, reg: float) -> Mixture:
     )
 
 
-def planned(views_made: tuple[View, View, View], used: np.ndarray) -> np.ndarray:
+def make_plan(views_made: tuple[View, View, View], used: np.ndarray) -> np.ndarray:
     """Return the plan (M, 3): each model's view, first feature and number of features.
 
     used (M,): False for 0 features.
@@ -588,7 +588,7 @@ def consistent(state: Mixture, begun: Mixture, arms: int) -> bool:
     room = (len(state.last), int(sizes.sum())), (len(state.last), int(length(sizes).sum()))
     return bool(
         np.array_equal(state.settings, begun.settings)
-        and (np.array_equal(state.plan, planned(state.views, sizes > 0)) or (clock == 0 and not state.plan.any()))
+        and (np.array_equal(state.plan, make_plan(state.views, sizes > 0)) or (clock == 0 and not state.plan.any()))
         and (state.theta.shape, state.inverse.shape) == room
         and state.tau.shape == state.theta.shape
         and state.early.shape == (len(state.last), REPEATS + 1)

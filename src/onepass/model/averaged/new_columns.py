@@ -12,7 +12,7 @@ never wide here, because dictionaries of more than 300 terms are learned by an `
 
 import numpy as np
 
-from onepass.model.averaged.mixture import CONSTANT, CONSTANT_ALONE, MODELS, REG, SIZE, Mixture, planned
+from onepass.model.averaged.mixture import CONSTANT, CONSTANT_ALONE, MODELS, REG, SIZE, Mixture, make_plan
 from onepass.model.averaged.regression import length
 from onepass.model.averaged.sketches import no_sketches
 from onepass.model.averaged.span import no_span
@@ -28,7 +28,7 @@ def widened(state: Mixture, fills: np.ndarray, sizes: np.ndarray) -> Mixture:
     standard, raw, ranked = (wider(view, fills, sizes) for view in state.views)
     views = standard, raw, ranked
     before, after = state.rows.shape[1], state.rows.shape[1] + len(fills)
-    plan = planned(views, state.plan[:, SIZE] > 0) if state.plan.any() else state.plan
+    plan = make_plan(views, state.plan[:, SIZE] > 0) if state.plan.any() else state.plan
     grown, thetas, taus, inverses, t, p = np.float32(np.sqrt((after + 1.0) / (before + 1.0))), [], [], [], 0, 0
     for m, n in enumerate(state.plan[:, SIZE].tolist()):
         if n:

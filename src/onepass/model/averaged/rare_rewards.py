@@ -106,7 +106,7 @@ def says_little(alike, learned, known, arms):
 
 
 @compiled
-def often_repeats(repeats, learned, known, arms):
+def has_many_repeats(repeats, learned, known, arms):
     """Return True if an arm has few rows, and its rewards are often equal to the one before.
 
     - repeats: how often a reward was equal to the arm's reward before.

@@ -35,7 +35,7 @@ from onepass.model.averaged.mixture import (
     forget,
     grown,
     learn_again,
-    planned,
+    make_plan,
 )
 from onepass.model.averaged.new_columns import widened, wider
 from onepass.model.averaged.regression import length
@@ -271,7 +271,7 @@ def with_models(state: Mixture, remaking: Remaking, arms: int, memory: float) ->
     if remaking.added.size > 0:
         fills, sizes = remaking.added
         views = wider(views[0], fills, sizes), wider(views[1], fills, sizes), wider(views[2], fills, sizes)
-    plans = [planned(views, choice(rows, size, ranked)) for ranked in (True, False)]
+    plans = [make_plan(views, choice(rows, size, ranked)) for ranked in (True, False)]
     least = kept <= FEWEST_KEPT if kept else size == 0 and across <= LEAST
     fitting = [plan for plan in plans if least or arms * bytes_of(plan, rows.shape[1], kept) <= memory]
     if not fitting:

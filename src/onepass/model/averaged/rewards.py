@@ -58,7 +58,7 @@ def no_rewards() -> Rewards:
 
 
 @compiled
-def paid(rewards, reward):
+def note_reward(rewards, reward):
     """Add one reward to the statistics, in place."""
     window, numbers = rewards.window, rewards.numbers
     before = int(numbers[SEEN])
