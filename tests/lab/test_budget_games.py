@@ -51,6 +51,7 @@ def test_the_best_constant_price_is_the_least_that_keeps_the_budget():
     before = len(games.played)
     assert games.best_constant_price(0.5) == found or len(games.played) <= before + 6
     assert games.best_constant_price(2.5) == 0.0  # without a price
+    assert games.best_constant_price(-1.0) > 1e5  # no price keeps it
 
 
 def test_a_game_within_a_budget_counts_what_it_earns_and_spends():

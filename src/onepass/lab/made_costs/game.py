@@ -18,6 +18,7 @@ from onepass.lab.bakeoff.datasets import first_rounds
 ARMS, REQUESTS = 5.0, 2.0  # ranges of the logarithm of costs, over arms and over requests
 COST = "cost"
 ENDLESS = 1e12  # budget of a decision that is never reached
+DOUBLINGS = 20  # of a constant price
 TRIES = 6  # of constant prices for a budget
 
 
@@ -98,11 +99,16 @@ class Games:
         """Return the constant price that earns most, of those tried that spend at most the budget in the mean.
 
         Prices are doubled until the game spends at most the budget. Then the factor between the last two prices is
-        halved, so that TRIES more games are played at most. Games for other budgets count, too.
+        halved, so that TRIES more games are played at most. Games for other budgets count, too. If no price keeps the
+        budget, the largest one is returned.
         """
         price = 1.0 / self.at_price(0.0).cost
-        while self.at_price(price).cost > budget:
+        for _ in range(DOUBLINGS):
+            if self.at_price(price).cost <= budget:
+                break
             price *= 2.0
+        else:
+            return price / 2.0  # no price keeps the budget
         for _ in range(TRIES):
             high = min(price for price, one in self._at_price.items() if one.cost <= budget)
             low = max(price for price, one in self._at_price.items() if one.cost > budget or price == 0.0)
