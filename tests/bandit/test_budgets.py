@@ -83,6 +83,14 @@ def test_running_means_serve_where_no_price_is_given_and_correct_prices_that_are
         assert dollars[200:].mean() == pytest.approx(4.0, rel=0.15)
 
 
+def test_a_generous_budget_does_not_hide_what_arms_cost():
+    """The budget is the first guess of a cost without a price; here it is 10,000 times too large."""
+    router = op.Budgeted(bandit(), {"dollars": op.Budget(1e5)})
+    play(router, 60, None)
+    predicted = router.decide([0.5, 1.0], ARMS, now=0.0).predicted["dollars"]
+    assert predicted == pytest.approx([1.0, 10.0], rel=0.3)
+
+
 def test_shares_hold_the_one_arm_up_and_the_other_down():
     shares = {"cheap": op.Share(least=0.25)}
     arms, _, _ = play(op.Budgeted(bandit(), {"dollars": op.Budget(100.0)}, shares=shares), 400)

@@ -20,7 +20,7 @@ import numpy as np
 
 from onepass.bandit.budget import Budget, Share, Spending, local_day
 from onepass.bandit.budget_prices import solve_prices
-from onepass.bandit.outcomes import ARMS, Survey
+from onepass.bandit.outcomes import ARMS, CLIP, Survey
 from onepass.exploration.greedy import Greedy
 from onepass.exploration.rule import make_rule
 from onepass.foundation import check, files
@@ -397,15 +397,21 @@ class Pacing:
         """Correct the ratio of an arm's price to its `base` by the error of a prediction, and return the price.
 
         `name` is the outcome, whose `value` came in place of `predicted`. If no price was given (`base` is None), the
-        price itself is corrected. It begins at the `price` that the decision was made with.
+        price itself is corrected. It begins at the `price` that the decision was made with, or at the value if that is
+        lower. A price that is so wrong that the model cannot follow is corrected by its own error.
         """
-        start = (1.0 if base is not None else price or value, TRUSTED)
-        ratio, weight = self._ratios[name].get((arm, base is not None), start)
-        weight = min(weight + 1.0, MEMORY)
-        ratio += (value - predicted) / (base or 1.0) / weight
+        key, unit = (arm, base is not None), base or 1.0
+        known = self._ratios[name].get(key)
+        if known is None and base is None and not 0.0 < price <= value:
+            ratio, weight = value, TRUSTED
+        else:
+            ratio, weight = known or (1.0 if base is not None else price, TRUSTED)
+            weight = min(weight + 1.0, MEMORY)
+            follows = CLIP[0] * ratio * unit <= value <= CLIP[1] * ratio * unit
+            ratio += (value - (predicted if follows else ratio * unit)) / unit / weight
         ratio = max(ratio, LEAST * (1.0 if base else self._budgets[name].decision_amount))
-        self._ratios[name][arm, base is not None] = ratio, weight
-        return ratio * (base or 1.0)
+        self._ratios[name][key] = ratio, weight
+        return ratio * unit
 
     def change(self, name: str, budget: Budget) -> None:
         """Replace a budget. The amount spent so far is kept."""
