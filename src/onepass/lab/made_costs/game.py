@@ -17,7 +17,7 @@ from onepass.lab.bakeoff.datasets import first_rounds
 
 ARMS, REQUESTS = 5.0, 2.0  # ranges of the logarithm of costs, over arms and over requests
 COST = "cost"
-ENDLESS = 1e12  # budget of a decision that is never reached
+ENDLESS = 1e3  # budget of a decision that is never reached, where costs are 1 in the mean
 DOUBLINGS = 20  # of a constant price
 TRIES = 6  # of constant prices for a budget
 
