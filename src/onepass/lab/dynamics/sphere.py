@@ -59,7 +59,7 @@ class SphereRun:
         params = dict(policy.params)
         self.beta = params.pop("exploration")
         self.design = Policy(policy.label, policy.recipe, params).build(dim=dim, reg=REG)
-        self.size = params.get("size", dim)
+        self.size = dim if "error" in params else params.get("size", dim)  # l of a fixed sketch
         self.noise, self.rng = noise, stream(seed, 1)
         self.theta = normalize_rows(stream(seed, 0).standard_normal((1, dim)))[0]
         self.moment, self.gram, self.regret = np.zeros(dim), np.zeros((dim, dim)), 0.0
