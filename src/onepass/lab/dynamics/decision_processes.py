@@ -4,7 +4,7 @@ Features are one-hot over states and actions. Regret of an episode is the optima
 the policy played, both computed from the true process. The chain is RiverSwim (Strehl and Littman 2008), in episodes.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -119,15 +119,20 @@ class ProcessRun:
         return {"cumulative_regret": self.regret}
 
 
-POLICIES = tuple(  # 3 for "huber" is in units of the noise, of which 0.3 are 1 in units of rewards
-    Policy(
-        f"{name}, exploration {value:g}",
-        value_iteration,
-        {"estimator": name, "exploration": value, "value_exploration": 0.3},
-        group=name,
+def _policies(settings: Sequence[tuple[str, float]]) -> tuple[Policy, ...]:
+    """Return agents for pairs of estimator and exploration, which "huber" takes in units of the noise."""
+    return tuple(
+        Policy(
+            f"{name}, exploration {value:g}",
+            value_iteration,
+            {"estimator": name, "exploration": value, "value_exploration": 0.3},
+            group=name,
+        )
+        for name, value in settings
     )
-    for name, value in (("huber", 3.0), ("ridge", 1.0), ("ridge", 3.0))
-)
+
+
+POLICIES = _policies([("huber", 3.0), ("ridge", 1.0), ("ridge", 3.0)])
 FIGURE = make_figure("processes", "cumulative_regret", "cumulative regret", "episode", ",.1f")
 GRID = {"exploration": (0.1, 0.3, 1.0, 3.0, 10.0), "value_exploration": (0.03, 0.1, 0.3)}
 
@@ -147,7 +152,7 @@ SUITES = (
         "grid",
         "a square of 9 places, episodes of 6 steps: regret of optimistic value iteration",
         partial(ProcessRun, process=grid()),
-        POLICIES,
+        (*_policies([("huber", 1.0)]), *POLICIES),
         rounds=1_500,
         seeds=10,
         scale=0.3,
