@@ -152,7 +152,7 @@ SUITES = (
         "grid",
         "a square of 9 places, episodes of 6 steps: regret of optimistic value iteration",
         partial(ProcessRun, process=grid()),
-        (*_policies([("huber", 1.0)]), *POLICIES),
+        (*_policies([("huber", 1.0), ("ridge", 0.1), ("ridge", 0.3)]), *POLICIES),
         rounds=1_500,
         seeds=10,
         scale=0.3,
