@@ -63,7 +63,7 @@ class LastHalf(Design):
         size = self.params["size"]
         return Truncation(rule=LastHalfRule(size=size), hold=2 * size - 1, limit=2 * size)
 
-    def refined(self, times):
+    def refine(self, times):
         return LastHalf(**{**self.params, "size": self.params["size"] << times})
 
     def consistent(self, state):

@@ -78,7 +78,7 @@ class Design(files.Owner):
         """Regularization in units of ||x||^2."""
         return self.params["reg"]
 
-    def refined(self, times: int) -> "Design":
+    def refine(self, times: int) -> "Design":
         """Return the design of a sketch without rows that was refined `times` times (`contract.refine`).
 
         Raises TypeError for a design that states no `loss_share`.

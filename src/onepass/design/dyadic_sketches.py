@@ -280,7 +280,7 @@ class DyadicSketches(Design):
     ----------
     sketch : Design
         Sketch of the first block, without rows: `FrequentDirections` with any compensation, `RandomProjection`, or a
-        sketch of your own. Yours must register `loss_share` and `refine`, and have a method `refined`
+        sketch of your own. Yours must register `loss_share` and `refine`, and have a method `refine`
         (CONTRIBUTING.md).
     error : float
         Half of the bound, in units of ||x||^2, above 0.
@@ -313,9 +313,10 @@ class DyadicSketches(Design):
     def __init__(self, sketch: Design, *, error: float) -> None:
         if not isinstance(sketch, Design) or sketch.has_learned:
             raise ValueError(f"sketch must be a design without rows, got {quote(sketch)}")
-        if type(sketch).refined is Design.refined:
+        if type(sketch).refine is Design.refine:
             raise ValueError(
-                f"sketch must state its share of lost mass (contract.loss_share, refine, refined), got {quote(sketch)}"
+                "sketch must state its share of lost mass (contract.loss_share, contract.refine, method refine), "
+                f"got {quote(sketch)}"
             )
         self.params = {"sketch": sketch, "error": check.positive("error", error)}
 
@@ -384,5 +385,5 @@ class DyadicSketches(Design):
             and bool((state.spectrum >= 0.0).all())
             and is_valid_subspace(state.whole, self.dim)
             and state.spectrum.size <= state.whole.used
-            and self.sketch.refined(state.frozen).consistent(state.active)
+            and self.sketch.refine(state.frozen).consistent(state.active)
         )

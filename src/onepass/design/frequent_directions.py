@@ -452,7 +452,7 @@ class FrequentDirections(Design):
         size = self.params["size"]
         return Truncation(rule=self.abstract_state.settings, hold=min(2 * size - 1, self.dim), limit=2 * size)
 
-    def refined(self, times: int) -> "FrequentDirections":
+    def refine(self, times: int) -> "FrequentDirections":
         """Return the design of a block that was refined `times` times, of size * 2^times directions.
 
         Parameters

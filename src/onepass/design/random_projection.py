@@ -219,7 +219,7 @@ class RandomProjection(Design):
             settings=RandomProjectionSettings(reg=p["reg"], delta=p["delta"], seed=p["seed"]),
         )
 
-    def refined(self, times: int) -> "RandomProjection":
+    def refine(self, times: int) -> "RandomProjection":
         """Return the design of a block that was refined `times` times; its seed is that of the compiled `refine`.
 
         Parameters
