@@ -51,12 +51,12 @@ class Guarded(files.Owner):
     guardrails : dict of str to AtMost or AtLeast, default None
         Claims about outcomes, such as `AtMost(...)` for an average cost. If a claim turns out to be false, the baseline
         decides alone until `resume`.
-    by : {"evidence", "model"}, default "evidence"
-        "evidence" trusts no model. "model" gives the bandit its share faster, as long as a test does not find that the
-        bandit predicts too little for the baseline's arms. Evidence then bounds the loss by twice `loss`.
     alpha : float, default 0.05
         Probability, above 0 and below 1, that any guardrail is reported as broken although its claim is true. It is
         divided among the guardrails: the j-th has alpha / (j (j + 1)).
+    by : {"evidence", "model"}, default "evidence"
+        "evidence" trusts no model. "model" gives the bandit its share faster, as long as a test does not find that the
+        bandit predicts too little for the baseline's arms. Evidence then bounds the loss by twice `loss`.
 
     Attributes
     ----------
