@@ -20,6 +20,10 @@ DESIGNS = {
     "ProjectorSplitting": lambda: op.ProjectorSplitting(dim=DIM, rank=2, reg=REG),
     "Dyadic": lambda: op.Dyadic(dim=DIM, size=1, error=8.0, reg=REG),
 }
+WITH_RIDGE = {  # designs for comparison, which are tried with ridge regression alone
+    "RandomProjection": lambda: op.design.RandomProjection(dim=DIM, size=2, reg=REG),
+    "DyadicSketches": lambda: op.design.DyadicSketches(op.FrequentDirections(dim=DIM, size=1, reg=REG), error=8.0),
+}
 ESTIMATORS = {
     "Ridge": op.Ridge,
     "OnlineNewton": op.OnlineNewton,
@@ -59,7 +63,7 @@ WAYS = {
 def bandits():
     """Every estimator on every design that it takes, in all models that it takes."""
     for name, make in ESTIMATORS.items():
-        for of, begun in DESIGNS.items():
+        for of, begun in {**DESIGNS, **(WITH_RIDGE if name == "Ridge" else {})}.items():
             for model, parts in MODELS.items():
                 try:
                     bandit = op.Bandit(parts(make, lambda begun=begun: begun().append(ROWS)))
@@ -81,7 +85,7 @@ def numbers(tree):
 def test_the_table_names_every_estimator_and_design():
     ours = {kind.__name__ for kind in list_classes(object) if kind.__module__.startswith("onepass.")}
     assert set(ESTIMATORS) == {kind.__name__ for kind in list_classes(op.extend.Estimator)} & ours
-    assert set(DESIGNS) == {kind.__name__ for kind in list_classes(op.extend.Design)} & ours
+    assert {*DESIGNS, *WITH_RIDGE} == {kind.__name__ for kind in list_classes(op.extend.Design)} & ours
 
 
 def test_rows_that_a_design_holds_go_with_every_estimator_and_model_whatever_the_way(tmp_path):
