@@ -323,7 +323,7 @@ def object_from_plain(value: Any) -> Any:
 
 
 def save(path: str | Path, owner: Any) -> None:
-    """Write an owner of a registered class to `path`; raise ValueError if `load` could not rebuild it."""
+    """Write `owner`, an object of a registered class, to `path`; raise ValueError if `load` could not rebuild it."""
     write_atomically(_place(path), to_bytes(owner))
 
 
