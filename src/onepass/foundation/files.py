@@ -408,7 +408,8 @@ def from_bytes(data: Any) -> Any:
     Raises
     ------
     ValueError
-        If the data are truncated, altered, foreign or newer, or of a class that is not registered.
+        If the data are truncated, altered, not from onepass or from a newer version, or of a class that is not
+        registered.
     TypeError
         If `data` is not bytes.
     """
@@ -437,7 +438,8 @@ def load(path: str | Path) -> Any:
     FileNotFoundError
         If there is no such file.
     ValueError
-        If the file is truncated, altered, foreign or newer, or of a class that is not registered.
+        If the file is truncated, altered, not from onepass or from a newer version, or of a class that is not
+        registered.
     """
     place = _place(path)
     if not os.path.isfile(place):  # false, where `Path.is_file` raises, for a name that no file can have

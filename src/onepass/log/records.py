@@ -116,6 +116,9 @@ class Canary(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 class Decision(Record, frozen=True, kw_only=True, tag_field="kind", tag="decision"):
     """Record of a decision that chose from K arms and filled k slots, mostly one.
 
+    `places` are the arms that the bandit chose, with their `propensities`. If the service showed others, they are in
+    `shown`, and an evaluation uses their probabilities in `showing`.
+
     Parameters
     ----------
     loop : str
@@ -444,8 +447,8 @@ class Join(Record, frozen=True, kw_only=True, tag_field="kind", tag="join"):
         How the rewards were computed. "earliest", "sum", "mean", "median", "min" and "max" aggregate the values of the
         outcomes. "default" is the reward of a decision without outcomes. "correction" changes rewards that were learned
         before, because outcomes came late; only models that are linear in rewards learn it. "censored" is the same in a
-        loop with censored rewards, and every model learns it. "outcomes" has named outcomes and no rewards. ", limited"
-        is appended if a reward was limited to the range in the settings.
+        loop with censored rewards (rewards that may still come), and every model learns it. "outcomes" has named
+        outcomes and no rewards. ", limited" is appended if a reward was limited to the range in the settings.
     count : int, default 1
         Number of outcomes from which the rewards were computed. With how="correction", "censored" or "outcomes", the
         number of all outcomes of the decision so far.
