@@ -322,7 +322,7 @@ class SystemIdentification(files.Owner):
         Returns
         -------
         float
-            beta, which is theory.scale times the radius of the theorem. It is infinite without `theory`, after a row
+            Beta, which is theory.scale times the radius of the theorem. It is infinite without `theory`, after a row
             longer than its row_bound, and for designs whose radius is not known.
         """
         theory = self.theory
