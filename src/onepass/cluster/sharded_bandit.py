@@ -502,11 +502,11 @@ class ShardedBandit(SharedObject):
         return wanted == self.seq + 1
 
     def _frame(self, act: str, encode: Any, *args: Any) -> bytes:
-        """Return the journal's frame for the next change, empty without a folder.
+        """Return the bytes of the journal's entry for the next change, or b"" if the bandit has no folder.
 
-        Raises ValueError if it cannot be written.
+        Raises ValueError if the change cannot be encoded.
 
-        `encode` turns `args` into the options and the arrays of the change.
+        `act` names the change. `encode` turns `args` into the options and the arrays of the change.
         """
         if self._journal is None:
             return b""

@@ -172,7 +172,9 @@ def truncate_merged(
 
 @compiled
 def plan_truncation(space: Subspace, rule: Any, sums: Sums) -> tuple[np.ndarray, float, Sums, np.ndarray, np.ndarray]:
-    """Compute the result of a truncation of `space` by `rule`, without writing anything; `sums` are the totals before.
+    """Compute the result of a truncation of `space` by `rule`, without writing anything.
+
+    `sums` are the totals of what earlier truncations cut off.
 
     Returns the kept spectrum (k,), the ridge, the totals, the turn, and the spectrum before (n,). The turn (n, n) holds
     the n present directions as rows, in coordinates of the basis, largest eigenvalue first; the first k are kept.

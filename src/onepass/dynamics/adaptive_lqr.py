@@ -159,7 +159,7 @@ class AdaptiveLQR(files.Owner):
         Returns
         -------
         ndarray of shape (n_inputs,)
-            The input u = K x, and input noise.
+            The input u = K x plus input noise.
 
         Raises
         ------

@@ -233,8 +233,8 @@ class SystemIdentification(files.Owner):
         Raises
         ------
         ValueError
-            If a number is not finite, a shape does not fit, or `nu` has nothing to be compared with. Nothing is
-            learned then.
+            If a number is not finite, a shape does not fit, or `nu` is given although the constructor had none. Nothing
+            is learned then.
         """
         before, after = self._rows("x", x, self.n_states), self._rows("next_x", next_x, self.n_states)
         inputs = self._rows("u", u, self.n_inputs)
@@ -322,8 +322,8 @@ class SystemIdentification(files.Owner):
         Returns
         -------
         float
-            The radius times theory.scale. It is infinite without `theory`, after a row longer than its row_bound, and
-            for designs whose radius is not known.
+            Beta, which is theory.scale times the radius of the theorem. It is infinite without `theory`, after a row
+            longer than its row_bound, and for designs whose radius is not known.
         """
         theory = self.theory
         if theory is None or self._longest > theory.row_bound * (1.0 + ROUNDING):
@@ -369,7 +369,7 @@ class SystemIdentification(files.Owner):
 
     @property
     def has_learned(self) -> bool:
-        """True: a system is written as a whole if it is an argument of another object that is saved."""
+        """Always True, so that a saved object with a system as an argument holds the system's whole state."""
         return True
 
     def params(self) -> dict[str, Any]:

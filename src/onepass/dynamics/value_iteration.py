@@ -117,9 +117,9 @@ class OptimisticValueIteration(files.Owner):
     Notes
     -----
     The default multipliers are far smaller than those of the theorem, which are too large to be of use.
-    `jin_multiplier` computes the multiplier of the theorem. A decision costs O(A m^2) for A actions. A new plan costs
-    O(K A m^2) for each step of the episode, with K transitions learned at this step. Memory grows by A m numbers for
-    every transition.
+    `onepass.dynamics.value_iteration.jin_multiplier` computes the multiplier of the theorem. A decision costs O(A m^2)
+    for A actions. A new plan costs O(K A m^2) for each step of the episode, with K transitions learned at this step.
+    Memory grows by A m numbers for every transition.
 
     References
     ----------

@@ -39,12 +39,12 @@ def evaluate_actions(
     level: float = 0.95,
     average: bool = False,
 ) -> Evaluation:
-    """Estimate what a policy of prices or other actions would have earned, from decisions over an `Interval`.
+    """Estimate what a policy of prices or other actions would have earned, from decisions over a `onepass.Interval`.
 
     Parameters
     ----------
     decisions : sequence of Decision
-        Recorded decisions (n,) in their order, each over an `Interval`.
+        Recorded decisions (n,) in their order, each over a `onepass.Interval`, a range of actions.
     rewards : array of shape (n,)
         Their rewards.
     policy : callable or array of shape (n,)

@@ -280,7 +280,7 @@ class BettingSequence:
         self._state = _bet(self._state, weights, scaled, max_weights)
 
     def concat(self, other: "BettingSequence") -> "BettingSequence":
-        """Return the sequence of these rows followed by the rows of `other`: wealths multiply.
+        """Return the sequence of these rows followed by the rows of `other`; what both have won is multiplied.
 
         The limits hold because all bets were made before their rows. They are wider than the limits of one sequence,
         which need not start afresh.

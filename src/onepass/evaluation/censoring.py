@@ -54,9 +54,9 @@ def ipcw_log(log: Log, ages: Any, law: DelayLaw, *, default: float = 0.0, least:
     Notes
     -----
     `reward_range` of `evaluate` must hold r': from 0 to 1 / least for conversions of 0 or 1. Limits take the law as
-    known. Censoring must not depend on the reward given the age, and delays must not depend on the arm or the context.
-    Robins and Rotnitzky, "Recovery of information and adjustment for dependent censoring", 1992. Cost
-    O(n log(ages of the grid)).
+    known. The age at which a decision was cut must not depend on its reward, and delays must not depend on the arm or
+    the context. Robins and Rotnitzky, "Recovery of information and adjustment for dependent censoring", 1992. Cost O(n
+    log(ages of the grid)).
     """
     if not isinstance(law, DelayLaw):
         raise ValueError(f"law must be a DelayLaw, as fit_delay_law returns it, got {quote(law)}")

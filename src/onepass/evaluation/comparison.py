@@ -59,7 +59,8 @@ class WeightLimits(NamedTuple):
     Parameters
     ----------
     largest : largest possible weight of any row.
-    first : bound of the first row if earlier draws may influence the bounds of rows, else None.
+    first : bound of the first row, if the logger learned, so that the bounds of later rows depend on earlier draws.
+    None if all bounds were known beforehand.
     """
 
     largest: float

@@ -45,7 +45,7 @@ class Boundary:
         return np.array([self._value(place) for place in places.ravel().tolist()]).reshape(places.shape)
 
     def _value(self, place: int) -> float:
-        """Return the boundary's sum at a point of the grid."""
+        """Return the sum s at which the wealth is 1 / alpha, for the variance GRID^place."""
         if place not in self._known:
             v = GRID**place
             high = 2.0 * (self._wanted + math.sqrt(v * self._wanted)) + 10.0

@@ -76,7 +76,7 @@ class Estimator:
         Function of the weights w, of shape (n,), and the knob. It returns the shrunk weights s(w), of shape (n,).
     knob : float, default inf
         Knob of the estimator: the parameter that says how much weights are shrunk, at least 0. Infinity shrinks
-        nothing.
+        nothing. For "subgaussian" and "subgaussian-dr" it is from 0 to 1, and 0 shrinks nothing.
     models : bool, default True
         True if the estimator uses a reward model.
     normalized : bool, default False
@@ -174,7 +174,7 @@ class Estimator:
     def deviation(self, sample: Sample) -> float:
         """Return the standard error for a fixed log, sqrt(variance of the terms / n).
 
-        For DM it includes the error that DR finds in the model. NaN if the estimator uses no row.
+        For DM it includes the mean error of the reward model, as DR estimates it. NaN if the estimator uses no row.
 
         Parameters
         ----------

@@ -46,7 +46,8 @@ class Estimate:
     value : float
         Estimate, NaN if no row has a model that it needs.
     deviation : float
-        Standard error on a fixed log. For "dm" it is the error of the model that "dr" finds.
+        Standard error on a fixed log. For "dm" it includes the mean error of the reward model, as "dr"
+        estimates it.
     knob : float or None
         Parameter of the estimator, if it has one.
     normal : Interval
@@ -226,8 +227,9 @@ def evaluate(
         parameter of an estimator that has one is chosen by the method SLOPE (Su, Srinath and Krishnamurthy 2020).
     model : regressor, default None
         Reward model for estimators that use one: a scikit-learn regressor, `RidgeModel(...)`, or None for
-        `RidgeModel()`, ridge regression per arm. It predicts a row from the blocks before. Rows of the first block have
-        no prediction; DM and other estimators that weights do not correct leave them out.
+        `RidgeModel()`, ridge regression per arm. It predicts a block from the blocks before, and the first block in
+        `folds` parts, each from the parts before. Rows of the first part have no prediction; DM and other estimators
+        that weights do not correct leave them out.
     level : float, default 0.95
         Confidence level of all limits, above 0 and below 1.
     weight_bound : float, default None

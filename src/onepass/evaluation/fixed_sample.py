@@ -172,8 +172,8 @@ def sample_size(
     n = (1 - R^2) (var_0 / share_0 + var_1 / share_1) ((z(level) + z(power)) / gain)^2
 
     R^2 is `r_squared`. Arm 0 is the present arm and arm 1 the other one; var is the variance of an arm's reward, and
-    share its probability. z(level) is the quantile (1 + level) / 2 of the standard normal distribution, with one
-    comparison, and z(power) is its quantile `power`.
+    share its probability. z(level) is the quantile 1 - (1 - level) / (2 c) of the standard normal distribution,
+    with c = `comparisons`, and z(power) is its quantile `power`.
 
     Parameters
     ----------

@@ -61,6 +61,9 @@ def evaluate_list_rewards(
 ) -> ListEvaluation:
     """Estimate what a policy would have earned per list, from rewards of whole lists.
 
+    This is the pseudo-inverse estimator (Swaminathan et al. 2017). It assumes that the expected reward of a list is a
+    sum over its positions of a part that depends on the arm there. The formula is at the top of the module.
+
     Parameters
     ----------
     places : array of int of shape (n, k)

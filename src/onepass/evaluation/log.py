@@ -222,7 +222,7 @@ class Log:
             arms.
         probabilities : sequence of str, default None
             Columns of the logger's probabilities of all arms, in the order of `arms`. With None they are known only if
-            every arm has one propensity and these add up to 1, as in a fixed split.
+            the propensity of each arm is the same in all rows, and the arms' propensities add up to 1 (a fixed split).
         id : str, default None
             Column of an identity. A row with the identity of an earlier row is dirty.
         default : float, default None

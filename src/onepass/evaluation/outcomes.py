@@ -132,7 +132,7 @@ def frontier(
     outcome : str
         Name of the outcome.
     prices : iterable of float
-        Prices of one unit of the outcome, in units of reward, each at least 0. 0 spends as if nothing were scarce.
+        Prices of one unit of the outcome, in units of reward, each at least 0. Price 0 ignores the outcome.
     spending_range : tuple of float
         Least and largest possible value of the outcome.
     costs : dict, default None

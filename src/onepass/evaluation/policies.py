@@ -99,7 +99,8 @@ def policy_changes(policy: Any) -> bool:
 def bandit_probabilities(bandit: Any, block: Log) -> np.ndarray:
     """Return the probabilities of a bandit's decisions for the rows of a block.
 
-    Rows get their own ids, so nothing changes in the bandit. Rows that offer the same arms are decided together.
+    The probabilities have the shape (n, K). Decisions are made under ids of their own, so the bandit's random generator
+    does not advance. Rows that offer the same arms are decided together.
     """
     if block.requests is not None:
         return _request_probabilities(bandit, block)

@@ -174,7 +174,7 @@ class PolicyStatistics:
         return found
 
     def diagnosis(self) -> Diagnosis:
-        """Return the diagnosis of all weights so far."""
+        """Return the diagnosis of the importance weights so far, which says whether the estimates can be believed."""
         m = self.moments
         variance = max(m.square_weights / m.rows - m.mean_weight**2, 0.0)
         found = diagnose_moments(m, float(np.sqrt(variance / m.rows)), self.path.drift(), self.unsupported / m.rows)

@@ -128,8 +128,8 @@ class Bands:
     def knots(self, count: int, free: bool, unseen: Callable[[str], int]) -> Knots:
         """Return the knots as arrays for compiled code.
 
-        `count` is the number of places, `free` is True if there is room for more bands, and `unseen` maps a name
-        without a place to a shared place.
+        A knot is a limit of a band, and a place the index of a column. `count` is the number of places, `free` is True
+        if there is room for more bands, and `unseen` maps a name without a place to a place that such names share.
         """
         if self._knots is None:
             knots, places = list[float](), list[int]()

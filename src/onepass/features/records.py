@@ -297,9 +297,10 @@ class Records(files.Owner):
         return self._standardize_rows(found)
 
     def _columns(self, rows: list[Any]) -> SparseRows | None:
-        """Return sparse rows of records with equal keys, computed key by key, or None for other records.
+        """Return sparse rows of records with equal keys, computed key by key.
 
-        All strings and numbers must be known. This is several times faster than record by record.
+        Return None if the keys differ, or if a string or a number has no column yet. Key by key is several times faster
+        than record by record.
         """
         strings, numbers, places, values = self._space.strings, self._space.numbers, [], []
         try:

@@ -323,7 +323,7 @@ def object_from_plain(value: Any) -> Any:
 
 
 def save(path: str | Path, owner: Any) -> None:
-    """Write an owner of a registered class to `path`; raise ValueError if `load` could not rebuild it."""
+    """Write `owner`, an object of a registered class, to `path`; raise ValueError if `load` could not rebuild it."""
     write_atomically(_place(path), to_bytes(owner))
 
 
@@ -408,7 +408,8 @@ def from_bytes(data: Any) -> Any:
     Raises
     ------
     ValueError
-        If the data are truncated, altered, foreign or newer, or of a class that is not registered.
+        If the data are truncated, altered, not from onepass or from a newer version, or of a class that is not
+        registered.
     TypeError
         If `data` is not bytes.
     """
@@ -437,7 +438,8 @@ def load(path: str | Path) -> Any:
     FileNotFoundError
         If there is no such file.
     ValueError
-        If the file is truncated, altered, foreign or newer, or of a class that is not registered.
+        If the file is truncated, altered, not from onepass or from a newer version, or of a class that is not
+        registered.
     """
     place = _place(path)
     if not os.path.isfile(place):  # false, where `Path.is_file` raises, for a name that no file can have

@@ -327,7 +327,7 @@ INTERACTIONS = {  # counts: interactions, users, items
 
 @cache
 def load(name: str) -> Dataset:
-    """Return the data set `name`, one of `NAMES`; each is read once per process.
+    """Return the data set `name`, one of `onepass.lab.datasets.NAMES`; each is read once per process.
 
     Parameters
     ----------
@@ -382,7 +382,10 @@ def make_dataset(name: str, rows: np.ndarray, labels: np.ndarray) -> Dataset:
 
 
 def find_files(name: str, source: Source) -> tuple[Form, list[Path]]:
-    """Return the first form whose files all lie in $ONEPASS_DATA or in the cache, else download one."""
+    """Return the first form of a data set whose files are all in $ONEPASS_DATA or in the cache, and their paths.
+
+    A form is a set of files that holds the data. If no form is there, one is downloaded.
+    """
     folders = [Path(os.environ["ONEPASS_DATA"])] if os.environ.get("ONEPASS_DATA") else []
     folders.append(cache_folder())
     for folder in folders:

@@ -30,7 +30,7 @@ def _empty_note(rows: Sequence[Row]) -> str:
 
 @dataclass(frozen=True)
 class Figure:
-    """Table and picture of a study, found by name from rows that were written to files.
+    """Table and picture of a study, looked up by name, so that the files of an earlier run can be drawn again.
 
     Use functions of a module, so that a study can be pickled.
 

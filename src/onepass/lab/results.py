@@ -28,7 +28,7 @@ class Results:
     rows : list of dict
         One row per policy and seed. The default is an empty list.
     curves : list of dict
-        One row per policy, seed and checkpoint. The default is an empty list.
+        One row per policy, seed and number of rounds. The default is an empty list.
     interrupted : bool, default False
         True if Ctrl-C came before the end.
     figure : Figure, default None

@@ -116,6 +116,9 @@ class Canary(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 class Decision(Record, frozen=True, kw_only=True, tag_field="kind", tag="decision"):
     """Record of a decision that chose from K arms and filled k slots, mostly one.
 
+    `places` are the arms that the bandit chose, with their `propensities`. If the service showed others, they are in
+    `shown`, and an evaluation uses their probabilities in `showing`.
+
     Parameters
     ----------
     loop : str
@@ -175,13 +178,14 @@ class Decision(Record, frozen=True, kw_only=True, tag_field="kind", tag="decisio
     mode : str, default "online"
         Mode of the loop: online, apprentice, logging, canary, ...
     model : str, default None
-        Version of the settings.
+        Version of the settings (`Settings.version`) with which the decision was made.
     line : int, default 0
         Number of the model that decided. The models of a loop are counted from 0.
     through : int, default None
         Position of the last record that the model had learned. None means the model that had learned `rounds` rows.
     canary : Canary, default None
-        Choice of a candidate model, if there was one.
+        Choice of a candidate model, if there was one: its number `line`, its `share` of the decisions, the arm's index
+        `place`, and its `probabilities` of all arms.
     deferred : bool, default False
         True if the decision waits for its activation.
     passed : float, default 1.0
@@ -189,14 +193,15 @@ class Decision(Record, frozen=True, kw_only=True, tag_field="kind", tag="decisio
     predicted, spreads : dict of str to list of float, default None
         Predicted outcomes of all arms and their standard errors, as in `onepass.Decision`.
     costs : dict, default None
-        Prices of arms, by outcome and index of the arm.
+        Costs of arms (what a choice is expected to add to an outcome), by outcome and index of the arm.
     weights : dict, default None
         Weights of the reward, of outcomes and of arms. The price of a budget is minus its weight.
     mixture : dict, default None
         Parts of a mixture with a baseline, as in `onepass.Decision`: "share", "place", "baseline", "policy" and, by the
         model, "expected".
     prices : dict of str to float, default None
-        Prices of budgets by outcome. Prices of shares have "most" or "least" and the index of the arm as names.
+        Prices of budgets by outcome: what one unit of the outcome costs in units of reward. Prices of shares have
+        "most" or "least" and the index of the arm as names.
     known_prices : dict of str to float, default None
         Costs of the chosen arm as the caller gave them, before they were corrected by costs observed so far.
     extra : dict, default None
@@ -442,8 +447,8 @@ class Join(Record, frozen=True, kw_only=True, tag_field="kind", tag="join"):
         How the rewards were computed. "earliest", "sum", "mean", "median", "min" and "max" aggregate the values of the
         outcomes. "default" is the reward of a decision without outcomes. "correction" changes rewards that were learned
         before, because outcomes came late; only models that are linear in rewards learn it. "censored" is the same in a
-        loop with censored rewards, and every model learns it. "outcomes" has named outcomes and no rewards. ", limited"
-        is appended if a reward was limited to the range in the settings.
+        loop with censored rewards (rewards that may still come), and every model learns it. "outcomes" has named
+        outcomes and no rewards. ", limited" is appended if a reward was limited to the range in the settings.
     count : int, default 1
         Number of outcomes from which the rewards were computed. With how="correction", "censored" or "outcomes", the
         number of all outcomes of the decision so far.
@@ -489,7 +494,7 @@ class Settings(Record, frozen=True, kw_only=True, tag_field="kind", tag="setting
     settings : dict
         The settings as plain JSON.
     version : str, default ""
-        Name of the settings.
+        Version of these settings.
     """
 
     settings: dict[str, Any]
@@ -520,7 +525,7 @@ class Checkpoint(Record, frozen=True, kw_only=True, tag_field="kind", tag="check
     path : str, default None
         File that holds the bytes.
     model : str, default None
-        Version of the model.
+        Version of the settings (`Settings.version`) of the model.
     state : str, default "serving"
         State of the model: staged, serving or retired.
     line : int, default 0

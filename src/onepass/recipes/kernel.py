@@ -35,7 +35,8 @@ def GPUCB(
         A kernel of `onepass`, a scikit-learn kernel, or a function k(X, Y). None means Matern 5/2 whose length scale is
         the median distance of the arms.
     reg : float, default 0.01
-        Variance of the noise, above 0, if the kernel is the covariance of the mean reward.
+        Variance of the noise divided by the scale of the kernel, above 0. If the kernel is the covariance of the mean
+        reward, it is the variance of the noise.
     exploration : float, Theory or Exploration, default None
         A number is beta in score = mean + beta * width, where the width is the posterior standard deviation divided by
         sqrt(reg). None adds two standard deviations: beta = 2 sqrt(reg). If `fit_after` changes reg, beta changes so
@@ -104,7 +105,7 @@ def BKB(
     """Make a budgeted kernel bandit.
 
     It approximates GP-UCB by a *dictionary*, a random sample of m of the points played. m grows with the effective
-    dimension, which is the sum, over all plays, of the present variance sigma^2 at the point played.
+    dimension, which is the sum, over all plays, of the present variance at the point played, divided by reg.
 
     Parameters
     ----------
@@ -116,7 +117,8 @@ def BKB(
         A kernel of `onepass`, a scikit-learn kernel, or a function k(X, Y). None means Matern 5/2 whose length scale is
         the median distance of the arms.
     reg : float, default 0.01
-        Variance of the noise, above 0, if the kernel is the covariance of the mean reward.
+        Variance of the noise divided by the scale of the kernel, above 0. If the kernel is the covariance of the mean
+        reward, it is the variance of the noise.
     exploration : float, Theory or Exploration, default None
         A number is beta in score = mean + beta * width, where the width is the posterior standard deviation divided by
         sqrt(reg). None adds two standard deviations: beta = 2 sqrt(reg). If `fit_after` changes reg, beta changes so

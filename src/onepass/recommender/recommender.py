@@ -54,12 +54,17 @@ class RecommenderState(NamedTuple):
 
     Parameters
     ----------
-    users : names (U,) of the users. items : names (N,) of the items. lengths : number of items in the history of each
-    user, (U,). taken : indices of these items, one user after the other. last : time of the last row of each user in
-    seconds, (U,). visits : number of items of each user before the present visit, and number of rows in it, (2, U).
-    counts : decaying counts of the items. weights : weights of the softmax. tastes : directions of taste, and
-    neighbours of items. used : numbers of rows of new and of known users so far, and for both the fraction due until
-    the next row is used, (4,).
+    users : names (U,) of the users.
+    items : names (N,) of the items.
+    lengths : number of items in the history of each user, (U,).
+    taken : indices of these items, one user after the other.
+    last : time of the last row of each user in seconds, (U,).
+    visits : number of items of each user before the present visit, and number of rows in it, (2, U).
+    counts : `Counts` of the items, which decay.
+    weights : `Weights` of the softmax.
+    tastes : `Tastes`, directions of taste and neighbours of items.
+    used : (4,): numbers of rows so far of new and of known users, and for both the fraction of a row that is due until
+    the next row is used.
     """
 
     users: np.ndarray

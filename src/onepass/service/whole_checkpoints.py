@@ -46,6 +46,6 @@ class WholeCheckpoints:
         return 0 < self.joins <= fold.joins and self.bytes_since(fold.line) >= enough
 
     def note_stored(self, fold: Fold) -> None:
-        """Restart the count after a whole checkpoint of a model; the bytes of its own record are left out."""
+        """Restart the counts of joins and logged bytes since a model's last whole checkpoint, after its own record."""
         fold.joins = 0
         self._begun[fold.line] = self._written()

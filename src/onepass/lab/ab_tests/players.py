@@ -189,7 +189,11 @@ def play_bandit(world: World, limit: int, tolerance: float, seed: int, stops: bo
 
 
 def optimal_shares(best: int, others: np.ndarray, gap: np.ndarray, variance: np.ndarray) -> np.ndarray:
-    """Return the shares (K,) of arms that make the least likelihood ratio the largest, for normal rewards."""
+    """Return the shares (K,) of plays that maximize the least evidence that arm `best` beats another arm.
+
+    Evidence is the log likelihood ratio of normal rewards. `others` (K - 1,) are the other arms, `gap` (K - 1,) says
+    how far their means lie below the best one, and `variance` (K,) are the variances of the rewards.
+    """
     lead = LEADER_SHARES[:, None]
     low, high = np.zeros(len(lead)), (gap**2 * lead / variance[best]).min(axis=1)
     for _ in range(STEPS):

@@ -133,7 +133,9 @@ STARVATION = Figure("starvation", _starvation_lines, _draw_starvation)
 
 @dataclass(frozen=True)
 class StarvationStudy:
-    """Study in which all policies learn the same evaluations, and their posteriors are compared.
+    """Study of *variance starvation*: standard deviations that are too small where nothing was played.
+
+    All policies learn the same noisy values of one function, and then their posteriors are compared.
 
     Parameters
     ----------

@@ -50,7 +50,7 @@ class LearnerStudy:
     timed : bool, default False
         True if seconds are the result.
     tuning : LearnerStudy, default None
-        Study of the examples that parameters are chosen on. None tunes on other seeds of this study, which is fair if
+        Study on whose examples parameters are tuned. None tunes on other seeds of this study, which is fair if
         each seed makes its own examples.
     """
 

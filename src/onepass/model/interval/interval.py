@@ -181,7 +181,10 @@ def has_facts(arm: Any) -> bool:
 
 
 def interval_of(arm: Any, identity: Any) -> tuple[float, Interval]:
-    """Return the action and the interval in the record of an arm. Raises ValueError for another kind of arm."""
+    """Return the action of an arm's record, and the interval of actions from which it was chosen.
+
+    Raises ValueError, which names the decision `identity`, if `arm` is not such a record.
+    """
     if not has_facts(arm):
         raise ValueError(f"decision {quote(identity)} must be one over an interval of actions")
     interval = Interval(arm["low"], arm["high"], bool(arm["log"]), bool(arm["demand"]), arm["cost"])

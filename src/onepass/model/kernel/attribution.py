@@ -44,7 +44,7 @@ class Expansion(NamedTuple):
 def make_expansion(
     state: KernelState, kernel: Kernel, points: np.ndarray, reg: float, fixed: bool, normalize: bool
 ) -> Expansion:
-    """Return the expansion of arms at points (m, dim) as sums over the points of the model.
+    """Return the coefficients with which means and widths of arms at points (m, dim) are sums over the model's points.
 
     `fixed` is True if the dictionary's points are arms themselves; `reg` and `normalize` are those of the model.
     """
