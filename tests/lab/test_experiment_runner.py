@@ -270,3 +270,8 @@ def test_every_policy_of_every_suite_can_be_built(suite: Experiment | MatrixStud
         where = {}
     for policy in suite.policies:
         policy.build(**where)
+
+
+@pytest.mark.parametrize("suite", SUITES, ids=lambda suite: suite.name)
+def test_results_of_every_policy_can_be_saved_as_json(suite: Experiment) -> None:
+    json.dumps([policy.columns() for policy in suite.policies])

@@ -44,7 +44,7 @@ def play_budgeted(
         who.learn(decision, float(data.rewards[i, arm]), outcomes={"dollars": float(data.dollars[i, arm])})
         if i >= logged:
             played.append(arm)
-    return _collect(data, np.array(played), logged)
+    return _collect(data, played, logged)
 
 
 def play_pareto_bandit(data: Prompts, budget: float, seed: int) -> Played:
@@ -82,9 +82,10 @@ def play_pareto_bandit(data: Prompts, budget: float, seed: int) -> Played:
         router.process_feedback(log.request_id, reward=float(data.rewards[i, arm]))
         played.append(arm)
     logging.disable(logging.NOTSET)
-    return _collect(data, np.array(played), 0)
+    return _collect(data, played, 0)
 
 
-def _collect(data: Prompts, arms: np.ndarray, first: int) -> Played:
+def _collect(data: Prompts, played: list[int], first: int) -> Played:
+    arms = np.array(played, dtype=np.int64)  # a warm-up may play nothing after the log
     rows = np.arange(first, first + len(arms))
     return Played(arms, data.rewards[rows, arms], data.dollars[rows, arms])

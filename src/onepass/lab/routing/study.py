@@ -137,15 +137,18 @@ def draw(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
     return figure
 
 
-def _router(function: Any, **options: Any) -> Any:
-    return partial(function, **options) if options else function
+ROUTERS = {"Budgeted": play_budgeted, "ParetoBandit": play_pareto_bandit}
 
 
-BUDGETED = Policy("Budgeted", _router, {"function": play_budgeted}, tuned=False)
-AFTER_LOG = Policy("Budgeted after 600 logged", _router, {"function": play_budgeted, "logged": LOGGED}, tuned=False)
-TWO = Policy("Budgeted, at most 10 %", _router, {"function": play_budgeted, "most": 0.1}, tuned=False)
-UNANNOUNCED = Policy("Budgeted, not told", _router, {"function": play_budgeted, "announced": False}, tuned=False)
-PEER = Policy("ParetoBandit", _router, {"function": play_pareto_bandit}, tuned=False)
+def _router(name: str, **options: Any) -> Any:
+    return partial(ROUTERS[name], **options)
+
+
+BUDGETED = Policy("Budgeted", _router, {"name": "Budgeted"}, tuned=False)
+AFTER_LOG = Policy("Budgeted after 600 logged", _router, {"name": "Budgeted", "logged": LOGGED}, tuned=False)
+TWO = Policy("Budgeted, at most 10 %", _router, {"name": "Budgeted", "most": 0.1}, tuned=False)
+UNANNOUNCED = Policy("Budgeted, not told", _router, {"name": "Budgeted", "announced": False}, tuned=False)
+PEER = Policy("ParetoBandit", _router, {"name": "ParetoBandit"}, tuned=False)
 ROUTING = Figure("routing", lines, draw)
 SUITES = (
     RoutingStudy(
