@@ -23,7 +23,8 @@ def arm_statistics(
     """Return the statistics of the arms with ids arm_ids (K,) that an exploration rule needs.
 
     rows (K, dim) has one row for each arm, or is (1, dim) for all arms. normals (pairs, K) holds standard normal draws.
-    `rounds` is the number of rewards learned, and `tally` holds the sums of residuals.
+    `rounds` is the number of rewards learned, and `tally` holds the sums of residuals. `cutting` is the rule by
+    which an arm is truncated, as soon as it holds `limit` directions.
     """
     count = arm_ids.size
     means, widths = evaluate_arms(arena, arm_ids, rows, np.empty((count, 0), rows.dtype))

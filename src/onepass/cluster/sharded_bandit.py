@@ -576,7 +576,7 @@ class ShardedBandit(SharedObject):
 
     @writing
     def save(self) -> None:
-        """Write all shards to the folder now, at one `seq`.
+        """Write all shards to the folder now, all after the same change.
 
         Raises
         ------

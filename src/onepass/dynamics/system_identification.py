@@ -369,7 +369,7 @@ class SystemIdentification(files.Owner):
 
     @property
     def has_learned(self) -> bool:
-        """Always True, so that a saved object with a system as an argument holds the system's whole state."""
+        """Always True: a file of an object with a system as an argument holds the whole state of the system."""
         return True
 
     def params(self) -> dict[str, Any]:

@@ -274,7 +274,7 @@ class OptimisticValueIteration(files.Owner):
 
     @writing
     def end_episode(self) -> bool:
-        """Make the plan again if the determinant of a matrix has doubled since the last one.
+        """Make the plan again if the determinant of the matrix of some step has doubled since the last one.
 
         Returns
         -------

@@ -172,9 +172,10 @@ class BaselinePromise:
         return min(slack / (slack + ROOM), MOST)
 
     def expect(self, mean: float, width: float) -> Expected | None:
-        """Return what the model predicts for the baseline's arm, None if only evidence counts.
+        """Return what the model predicts for the baseline's arm; None unless the promise is made by the model.
 
-        `mean` is the expected reward in its unit, and `width` the width of the arm, in residuals.
+        `mean` is the expected reward in its unit. `width` is the width of the arm, in units of the root mean square of
+        the residuals.
         """
         if self.by != MODEL:
             return None

@@ -40,7 +40,7 @@ class Boundary:
         self._known: dict[int, float] = {}
 
     def __call__(self, v: np.ndarray) -> np.ndarray:
-        """Return the boundary's sums for variances v of any shape."""
+        """Return the boundary, a sum s, for each variance in v; the result has the shape of v."""
         places = np.ceil(np.log(np.maximum(v, 1.0)) / math.log(GRID)).astype(int)
         return np.array([self._value(place) for place in places.ravel().tolist()]).reshape(places.shape)
 

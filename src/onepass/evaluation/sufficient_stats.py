@@ -125,7 +125,7 @@ class PolicyStatistics:
     Parameters
     ----------
     rewards : range of rewards.
-    estimators : estimators to compute, with their knobs.
+    estimators : estimators to compute, with their arguments.
     alpha : error probability of all limits.
     average : True if anytime limits are for the average value so far, for a policy or a world that changes.
     """

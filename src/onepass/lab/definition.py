@@ -43,7 +43,7 @@ class Trial(Protocol):
 class Study(Protocol):
     """Experiment of any kind.
 
-    `trial(policies, seed)` puts all policies side by side before one seed of the problem. To play its seeds on the
+    To play its seeds on the
     machines of a Ray cluster, a study must be picklable by `cloudpickle`.
 
     Attributes
@@ -85,7 +85,23 @@ class Study(Protocol):
     @property
     def timed(self) -> bool: ...
 
-    def trial(self, policies: Sequence[Policy], seed: int) -> Trial: ...
+    def trial(self, policies: Sequence[Policy], seed: int) -> Trial:
+        """Put all policies side by side before one seed of the problem.
+
+        Parameters
+        ----------
+        policies : sequence of Policy
+            Policies that play.
+        seed : int
+            Seed of the problem and of the policies.
+
+        Returns
+        -------
+        Trial
+            Object with the methods `step(start, rounds)`, which advances every policy, `rows()` with one dictionary for
+            every policy that has played, and `curves()` with one for every policy and step.
+        """
+        ...
 
     def warm_up(self, policy: Policy) -> None:
         """Let a throw-away copy of the policy work a little, so that later timings contain no compilation.

@@ -32,7 +32,7 @@ def _empty_note(rows: Sequence[Row]) -> str:
 class Figure:
     """Table and picture of a study, looked up by name, so that the files of an earlier run can be drawn again.
 
-    Use functions of a module, so that a study can be pickled.
+    `lines`, `draw` and `note` must be functions of a module, not lambdas, so that a study can be pickled.
 
     Parameters
     ----------

@@ -82,7 +82,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forb
 
     @property
     def event(self) -> str | None:
-        """Identity of the decision that the record is about, or None."""
+        """Id of the event that the record belongs to, or None."""
         return getattr(self, "id", None)
 
     @property
@@ -150,7 +150,7 @@ class Decision(Record, frozen=True, kw_only=True, tag_field="kind", tag="decisio
     eligible : Any, default None
         Eligible arms as `decide` was given them.
     context : Any, default None
-        Rows of the chosen arms.
+        Row of the chosen arm of each slot.
     scores : list of float, default None
         Scores (K,), as in `onepass.Decision`.
     means : list of float, default None
@@ -197,13 +197,14 @@ class Decision(Record, frozen=True, kw_only=True, tag_field="kind", tag="decisio
     weights : dict, default None
         Weights of the reward, of outcomes and of arms. The price of a budget is minus its weight.
     mixture : dict, default None
-        Parts of a mixture with a baseline, as in `onepass.Decision`: "share", "place", "baseline", "policy" and, by the
-        model, "expected".
+        Parts of a mixture with a baseline, as in `onepass.Decision`: "share", "place", "baseline", "policy", and
+        "expected" if the share depends on the model.
     prices : dict of str to float, default None
         Prices of budgets by outcome: what one unit of the outcome costs in units of reward. Prices of shares have
         "most" or "least" and the index of the arm as names.
     known_prices : dict of str to float, default None
-        Costs of the chosen arm as the caller gave them, before they were corrected by costs observed so far.
+        Usual costs of the chosen arm by outcome, as the caller gave them, before they were corrected by costs observed
+        so far.
     extra : dict, default None
         Further fields of another system's format.
 

@@ -113,9 +113,8 @@ class Side(NamedTuple):
     mean : float
         Sum of the contributions to the mean.
     square : float
-        Sum of the contributions to the squared width. For a difference of two arms, the squared width of the difference
-        is
-        the first arm's `square` minus the second's.
+        Sum of the contributions to the squared width. A difference of two arms has two sides, whose squares are signed
+        shares of the squared width of the difference: it is the first `square` minus the second.
     """
 
     part: str

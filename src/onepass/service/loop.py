@@ -58,8 +58,8 @@ class Loop:
     """Loop that runs from its construction until `stop`.
 
     `settings` are those of its file, `store` is its log, of which it is the only writer, and `folder` that of its
-    checkpoints. `clock` makes a clock from the last time in the log (default `Clock`). Raises ValueError if the log has
-    rows of another kind, and StoreError if it is damaged.
+    checkpoints. `clock` makes a clock from the last time in the log (default `Clock`). Raises ValueError if features
+    or names of outcomes in the settings differ from those of the log, and StoreError if the log is damaged.
     """
 
     def __init__(

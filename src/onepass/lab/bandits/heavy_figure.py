@@ -39,7 +39,7 @@ def bootstrap_interval(values: Sequence[float], samples: int = 10_000) -> tuple[
 
 
 def _decile_band(values: Sequence[float]) -> tuple[float, float, float]:
-    """Return the mean between the 10% and the 90% quantile."""
+    """Return the 10% quantile, the mean and the 90% quantile."""
     low, high = np.quantile(values, (0.1, 0.9))
     return float(low), fmean(values), float(high)
 

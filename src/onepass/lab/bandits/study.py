@@ -100,7 +100,7 @@ class Experiment:
         _as_player(policy.build(dim=environment.dim, seed=0)).play(contexts, rewards)
 
     def step_size(self, rounds: int) -> int:
-        """Return a whole number of blocks: about 40 chunks a run, at most 32 MB of contexts.
+        """Return the rounds of a step, so that a run has about 40 steps, each with at most 32 MB of contexts.
 
         Parameters
         ----------

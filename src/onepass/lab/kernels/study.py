@@ -32,7 +32,8 @@ class KernelStudy:
     description : str
         One line for `onepass list`.
     problem : callable
-        Function from a seed to its problem: arms, expected rewards, and the kernel that policies are given.
+        Function from a seed to its problem: an object with `arms` (A, d), `expected` rewards (A,), the `kernel` that
+        policies are given, and the method `reward(round, arm)`.
     policies : tuple of Policy
         Policies that play.
     rounds : int

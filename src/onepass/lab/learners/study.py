@@ -33,7 +33,8 @@ class LearnerStudy:
     description : str
         One line for `onepass list`.
     stream : callable
-        `stream(seed)` returns the `Stream` of a seed.
+        `stream(seed)` returns the `Stream` of a seed: an object with the methods `examples` and `evaluation_mask`, and
+        the label `majority`.
     policies : tuple of Policy
         Learners that play unless others are given.
     rounds : int

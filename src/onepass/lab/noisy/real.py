@@ -86,7 +86,8 @@ def films_game(order: int, arms: int = 6) -> Game:
     """Return a game whose arms are films of MovieLens; contexts are the users who rated all of these films.
 
     A context is age, sex, occupation and the user's mean ratings of other films by genre. The first film is the one
-    that most users rated; every further one keeps as many users as possible. Rewards are ratings in [0, 1].
+    that most users rated; every further one keeps as many users as possible. Rewards are ratings in [0, 1]. `order` is
+    the seed of the random order of the users.
     """
     ratings, genres, people = _movielens()
     block: list[int] = []
@@ -109,7 +110,8 @@ def films_game(order: int, arms: int = 6) -> Game:
 def routing_game(order: int) -> Game:
     """Return a game whose arms are three language models; a context is a prompt's embedding of 384 numbers.
 
-    Costs of the models are ignored.
+    A game is a bandit problem with recorded rewards of all arms. `order` is the seed of the random order of the
+    prompts. Costs of the models are ignored.
     """
     with np.load(_find("routing/route.npz"), allow_pickle=False) as file:
         rows, rewards = file["embeddings"].astype(np.float64), file["rewards"]

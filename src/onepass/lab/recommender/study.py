@@ -30,7 +30,8 @@ REGS = (0.1, 1.0, 10.0, 1e2, 1e3, 1e4, 1e5)
 class RecommenderStudy:
     """Study of a recommender's problem, made from interactions.
 
-    Tuning (seeds from 1000) sees the warm-up alone: its first 80% are learned, and the rest is scored in steps.
+    The first 80% of the interactions are the warm-up, which is learned before the first scored step. Tuning (seeds from
+    1000) sees the warm-up alone: its first 80% are learned, and the rest is scored in steps.
 
     Parameters
     ----------
@@ -39,7 +40,8 @@ class RecommenderStudy:
     description : str
         One line for `onepass list`.
     interactions : callable
-        `interactions()` returns the interactions of users with items, in time order.
+        `interactions()` returns the interactions of users with items in time order, as an object with the arrays
+        `users`, `items`, `ratings` and `times` (n,), times in seconds.
     factors : int
         Number r' of features of users and of arms; contexts have r'^2 dimensions.
     policies : tuple of Policy

@@ -97,7 +97,10 @@ def sweep(group: Recommender, **values: Sequence[int]) -> tuple[Recommender, ...
 
 
 def _sweep_problem(full: Sequence[int], **values: Sequence[int]) -> tuple[Recommender, ...]:
-    """Return policies at several values of a parameter of the problem; LinUCB in full width only at those in `full`."""
+    """Return the policies for every value of one parameter of the problem, given by its name.
+
+    LinUCB on all columns is included only at the values in `full`.
+    """
     group = (
         _per_arm_policy("LinUCB", "LinUCB"),
         replace(_per_arm_policy("LinUCB row by row", "LinUCB"), batch=1),

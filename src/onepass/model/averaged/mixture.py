@@ -531,8 +531,9 @@ def make_plan(views_made: tuple[View, View, View], used: np.ndarray) -> np.ndarr
 def choice(rows: np.ndarray, landmarks: int, ranked: bool) -> np.ndarray:
     """Return a mask (M,) of the models to use for these rows (n, d).
 
-    Wide sparse rows use the raw linear model alone, or no model if they are wider than WIDE (they have sketches). All
-    other rows use the remaining models; kernel models need landmarks, and the ranked model is used if `ranked`.
+    Wide sparse rows use the raw linear model alone. If they are wider than WIDE, they use none of these models, because
+    sketches serve them. All other rows use the remaining models; kernel models need landmarks, and the ranked model is
+    used if `ranked`.
     """
     if rows.shape[1] > FEW_COLUMNS and np.mean(rows == 0.0) > SPARSE:
         return (np.arange(len(MODELS)) == SPARSE_MODEL) & (rows.shape[1] <= WIDE)

@@ -264,7 +264,7 @@ class BudgetedPosterior(KernelPosterior):
     def _rebuild_on(self, state: KernelState, places: np.ndarray, least: np.ndarray | float) -> KernelState:
         """Return the state of all plays on a dictionary of the points at `places`.
 
-        Points of which the others leave at most `least` are dropped.
+        A point is dropped if at most `least` of its k(x, x) lies outside the span of the other points.
         """
         points, size = state.points[: state.size], state.size
         kept, lower = pivot_cholesky(self.kernel, kernel_matrix(self.kernel, points[places], points[places]), least)

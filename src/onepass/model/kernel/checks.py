@@ -82,7 +82,7 @@ def kernel_row(kernel: Kernel, state: KernelState, place: int) -> np.ndarray:
 
 
 def round_variance(kernel: Kernel, state: KernelState, variance: float) -> float:
-    """Return 0.0 for a negative variance that rounding explains; raise ValueError for a larger one."""
+    """Return 0.0 for a negative variance that rounding explains; raise ValueError for one further below 0."""
     if variance < -JITTER * float(state.prior[: state.size].max()) * (state.n_rows + 1):
         raise indefinite_error(kernel)
     return 0.0

@@ -56,7 +56,7 @@ def replay(state, member, reward, reg):
 def covariance_of(state, row):
     """Return the posterior covariance k(x, table) - w^T rows of a new point, and w = R R^T k_U(x).
 
-    `row` is k(x, table).
+    `row` is k(x, table). The head of the module explains the symbols.
     """
     own = np.empty(int(state.tally[USED]))
     for i in range(own.size):

@@ -158,7 +158,7 @@ class KernelModel(Model):
     def effective_dimension(self) -> float:
         """Return the effective dimension of the plays (Calandriello et al. eq. 5), also called degrees of freedom.
 
-        It is the sum, over all plays, of the present posterior variance of the point played.
+        It is the sum, over all plays, of the present posterior variance of the point played, divided by `reg`.
 
         Returns
         -------
@@ -281,7 +281,8 @@ class KernelModel(Model):
 
         Notes
         -----
-        Cost O(A m^2 + m^3) for A points and a dictionary of m.
+        Cost O(A m^2 + m^3) for A arms and a dictionary of m, because the predictions of all arms are computed again. If
+        arms are not a fixed list, A is the number of different arms played.
 
         References
         ----------
@@ -298,9 +299,9 @@ class KernelModel(Model):
         """Double a guess of the norm ||f|| until the plays so far do not contradict it.
 
         ||f|| is the norm of the mean reward f in the function space of the kernel (RKHS). The regret theorem needs it.
-        A guess F is contradicted at a point x if |mean(x)| > F sqrt(k(x, x)) + beta sigma(x), where beta is the radius
-        for F and sigma(x) the posterior standard deviation. A guess that is at least ||f|| is contradicted with
-        probability at most delta.
+        A guess F is contradicted at a point x if |mean(x)| > F sqrt(k(x, x)) + beta width(x), where beta is the radius
+        for F and width(x) the posterior standard deviation divided by sqrt(reg). A guess that is at least ||f|| is
+        contradicted with probability at most delta.
 
         Parameters
         ----------

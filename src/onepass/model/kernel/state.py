@@ -253,7 +253,8 @@ class SavedKernelModel(NamedTuple):
 def consistent(held: SavedKernelModel, fixed: bool, fit_after: int) -> bool:
     """Return True if shapes and counters of a loaded model agree.
 
-    If `fixed`, the table has no room for more points; `fit_after` is the model's setting.
+    If `fixed`, the table has no room for more points; `fit_after` is the largest number of plays that are held
+    for the first fit of the kernel.
     """
     s = held.state
     capacity, rows = len(s.plays), len(s.members)
