@@ -298,8 +298,8 @@ class KernelModel(Model):
     def double_norm(self, theory: Theory) -> Theory:
         """Double a guess of the norm ||f|| until the plays so far do not contradict it.
 
-        ||f|| is the norm of the mean reward f in the function space of the kernel (RKHS). The regret theorem needs it.
-        A guess F is contradicted at a point x if |mean(x)| > F sqrt(k(x, x)) + beta width(x), where beta is the radius
+        The norm ||f|| is that of the mean reward f in the function space of the kernel (RKHS). The regret theorem needs
+        it. A guess F is contradicted at a point x if |mean(x)| > F sqrt(k(x, x)) + beta width(x), where beta is the radius
         for F and width(x) the posterior standard deviation divided by sqrt(reg). A guess that is at least ||f|| is
         contradicted with probability at most delta.
 
