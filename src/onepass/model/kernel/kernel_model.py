@@ -299,9 +299,9 @@ class KernelModel(Model):
         """Double a guess of the norm ||f|| until the plays so far do not contradict it.
 
         The norm ||f|| is that of the mean reward f in the function space of the kernel (RKHS). The regret theorem needs
-        it. A guess F is contradicted at a point x if |mean(x)| > F sqrt(k(x, x)) + beta width(x), where beta is the radius
-        for F and width(x) the posterior standard deviation divided by sqrt(reg). A guess that is at least ||f|| is
-        contradicted with probability at most delta.
+        it. A guess F is contradicted at a point x if |mean(x)| > F sqrt(k(x, x)) + beta width(x). Here beta is the
+        radius for F, and width(x) the posterior standard deviation divided by sqrt(reg). A guess that is at least ||f||
+        is contradicted with probability at most delta.
 
         Parameters
         ----------
