@@ -21,6 +21,7 @@ from onepass.lab import (
     Results,
     StarvationStudy,
     find,
+    plugins,
     run,
     select,
 )
@@ -270,6 +271,14 @@ def test_every_policy_of_every_suite_can_be_built(suite: Experiment | MatrixStud
         where = {}
     for policy in suite.policies:
         policy.build(**where)
+
+
+def test_a_label_with_a_comma_can_be_named_in_a_comma_separated_list() -> None:
+    study = plugins.load_experiment("route-shock")
+    chosen = plugins.load_policies(study, ["Budgeted", "Budgeted", "not told"])
+    assert [policy.label for policy in chosen] == ["Budgeted", "Budgeted, not told"]
+    with pytest.raises(ExperimentError, match="no policy 'not told'"):
+        plugins.load_policies(study, ["ParetoBandit", "not told"])
 
 
 @pytest.mark.parametrize("suite", SUITES, ids=lambda suite: suite.name)

@@ -8,7 +8,7 @@ MODULE is imported as Python does, also from the current folder. NAME may be:
 - a figure: a `Figure`
 """
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from pathlib import Path
 from typing import Any
 
@@ -51,9 +51,13 @@ def load_experiment(name: str) -> Study:
 
 
 def load_policies(study: Study, names: Sequence[str] | None) -> tuple[Policy, ...]:
-    """Return the study's policies with these labels or groups, followed by those named MODULE:NAME."""
+    """Return the study's policies with these labels or groups, followed by those named MODULE:NAME.
+
+    A label that contains a comma may come in its parts, as from a comma-separated list.
+    """
     if names is None:
         return select(study, None)
+    names = _join_labels(names, {label for policy in study.policies for label in (policy.label, policy.group)})
     own = [name for name in names if COLON in name]
     known = [name for name in names if COLON not in name]
     chosen = select(study, known) if known or not own else ()
@@ -63,6 +67,16 @@ def load_policies(study: Study, names: Sequence[str] | None) -> tuple[Policy, ..
     if twice is not None:
         raise ExperimentError(f"two policies are called {twice}: give yours another label, as in Policy('mine', ...)")
     return chosen
+
+
+def _join_labels(names: Sequence[str], known: Set[str]) -> list[str]:
+    """Join consecutive names that together are a known label, the longest first."""
+    out, i = [], 0
+    while i < len(names):
+        j = next((j for j in range(len(names), i, -1) if ", ".join(names[i:j]) in known), i + 1)
+        out.append(", ".join(names[i:j]))
+        i = j
+    return out
 
 
 def _policies_of_reference(reference: str) -> tuple[Policy, ...]:
