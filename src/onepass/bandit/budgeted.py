@@ -51,9 +51,9 @@ class Budgeted(files.Owner):
     Notes
     -----
     If no arm fits a budget, the arm that is predicted to be cheapest is played. If you know what an arm costs, pass it
-    as `costs`. Otherwise the arm's mean cost so far is used. If given costs are wrong, they are corrected by the
-    running ratio of the actual and the given cost. Several processes can divide a budget among them, or report their
-    spending to one another with `charge`.
+    as `costs`. Otherwise the arm's usual cost begins at its first cost, or at what the first decision assumed if that
+    is lower. Usual costs, given or not, are corrected by the errors of predicted costs. Several processes can divide a
+    budget among them, or report their spending to one another with `charge`.
 
     Examples
     --------
