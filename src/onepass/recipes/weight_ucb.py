@@ -5,7 +5,7 @@ from typing import Any
 from onepass.bandit.bandit import Bandit
 from onepass.recipes.compose import Dim, Explore, compose, exact_factory
 
-HALF_LIFE = 1000.0  # rounds: cheap if nothing changes, and 8 to 16 times the best if it does (docs/forgetting_measured.md)
+HALF_LIFE = 1000.0  # rounds: cheap if nothing changes, and up to 16 times the best (docs/forgetting_measured.md)
 
 
 def WeightUCB(
