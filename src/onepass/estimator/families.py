@@ -15,8 +15,8 @@ registered for its type. `mean`, `slope`, `potential` and `max_slope` are requir
 
 The radius of GLB-OMD (docs/clicks/radius.md) needs more of a family: mu' is log-concave, `concordance` is right, m' =
 mu, and m(z + u) - m(z) >= log E exp(u r) for a reward r at z. All three families have these properties, `IdentityLink`
-if rewards are sub-Gaussian. A family of your own declares them by `has_log_concave_slope`. `check_radius_conditions` tests
-the first three on a grid of scores.
+if rewards are sub-Gaussian. A family of your own declares them by `has_log_concave_slope`. `check_radius_conditions`
+tests the first three on a grid of scores.
 """
 
 from functools import partial
