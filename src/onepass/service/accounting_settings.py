@@ -50,7 +50,7 @@ class BudgetSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     - horizon: number of decisions of a horizon.
     - zone: time zone of a day (default "UTC").
     - window: number of consecutive decisions over which spending is limited (default 200).
-    - leash: share by which these may exceed their part of the budget, and a day its line (default 0.02).
+    - leash: share by which these may exceed their part of the budget, and a day its line (default 0.01).
     """
 
     amount: float
@@ -58,7 +58,7 @@ class BudgetSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     horizon: int | None = None
     zone: str = "UTC"
     window: int = 200
-    leash: float = 0.02
+    leash: float = 0.01
 
     def budget(self) -> Budget:
         """Return the budget. Raises ValueError for a wrong value."""
