@@ -113,7 +113,7 @@ class ModelStore(Protocol):
         ...
 
     def learn_one(self, arm_id: int, row: np.ndarray, reward: float) -> None:
-        """Learn a row (1, dim) of one arm of a disjoint model."""
+        """Learn the `reward` of a row (1, dim) in one arm of a disjoint model."""
         ...
 
     def learn(
@@ -132,7 +132,8 @@ class ModelStore(Protocol):
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return predicted rewards (K,) and x^T A^-1 x (K,) of arms, and z - B^T A^-1 x (K, k).
 
-        There is one row for each arm, or one for all. The last array may be `extra`, changed in place.
+        There is one row x for each arm, or one for all. A is the arm's design, `extra` (K, k) holds the shared features
+        z of a hybrid model, and B is the sum of x z^T. The last array may be `extra`, changed in place.
         """
         ...
 
@@ -155,11 +156,14 @@ class ModelStore(Protocol):
         ...
 
     def error_bound(self) -> float:
-        """Return the largest certified ||A - A_hat||_2 over all arms, including rounding."""
+        """Return the largest proven bound of ||A - A_hat||_2 over all arms, including rounding.
+
+        A is the exact design of an arm, and A_hat its sketch.
+        """
         ...
 
     def relative_loss(self) -> float:
-        """Return the largest loss of an arm's sketch, in units of its ridge."""
+        """Return how much an arm's sketch has cut off: the largest value over the arms, in units of the ridge."""
         ...
 
 
@@ -175,7 +179,7 @@ def empty_state(store: ModelStore, names: Any) -> Any:
 
 
 def is_partition(taken: np.ndarray, vacant: np.ndarray, count: int) -> bool:
-    """Return True if each of the ids 0 to count - 1 is either in `taken` once or in `vacant` once."""
+    """Return True if each of the ids 0 to count - 1 appears exactly once, in `taken` or in `vacant`."""
     return np.array_equal(np.sort(np.concatenate([taken, vacant])), np.arange(count))
 
 
@@ -198,12 +202,12 @@ def check_mergeable(estimator: Estimator, begun: ArmState, removes: bool) -> Non
 
 
 def can_pack(estimator: Estimator) -> bool:
-    """Return True if a `PackedStore` can hold arms of this estimator."""
+    """Return True if a `PackedStore` can hold arms of this estimator; other estimators need a `ListStore`."""
     return estimator.design.truncation() is not None and estimator.arm_learning() is not None
 
 
 def make_prior(estimator: Estimator, hold: int) -> Prior:
-    """Return the prior of every arm: the rows the design holds, truncated by its own rule to `hold` directions."""
+    """Return the initial design of every arm, which may hold rows already, truncated to `hold` directions."""
     design: Any = estimator.design
     if states.is_abstract():
         space = init_subspace(design.dim, 0, design.reg, design.dtype)
@@ -217,7 +221,7 @@ def make_prior(estimator: Estimator, hold: int) -> Prior:
 
 
 def is_valid_prior(prior: Prior, dim: int, hold: int) -> bool:
-    """Return True if a prior read from a file can belong to rows of width `dim` and `hold` directions."""
+    """Return True if an initial design read from a file fits rows of width `dim` and has at most `hold` directions."""
     space = prior.space
     numbers = (space.basis, space.root, space.ridge, space.log_det, *prior.sums)
     return (

@@ -36,7 +36,10 @@ def count_untrained(arm_ids: np.ndarray) -> int:
 
 @compiled
 def project_arm(arena: ArenaState, arm_id: int, row: np.ndarray, out: np.ndarray) -> None:
-    """Write q^T x for every slot direction q of one arm, including o, to `out`."""
+    """Write q^T x for every direction q of one arm, and o^T x for its vector o, to `out` at their slots.
+
+    o is the part of the sum of reward times row that lies outside the directions.
+    """
     slot = arena.first[arm_id]
     for _ in range(arena.used[arm_id]):
         out[slot] = dot(arena.basis[slot], row)

@@ -259,7 +259,7 @@ OPTIONAL = (
 
 
 def plain_outcomes(value: Any) -> Any:
-    """Convert an optional field of a decision, with arrays in it, to JSON data."""
+    """Convert an optional field of a decision, which may hold arrays, to data for JSON."""
     if isinstance(value, dict):
         return {str(name): plain_outcomes(part) for name, part in value.items()}
     return value.tolist() if isinstance(value, np.ndarray) else value
@@ -313,7 +313,7 @@ def stack_decisions(each: list[Decision]) -> Decision:
 
 
 def rest_from_record(tail: str) -> str:
-    """Return the `rest` of a decision whose record has this `tail`."""
+    """Return the option `rest` ("sampled" or "greedy") from its text `tail` in the record of a decision."""
     return SAMPLED if tail == TAILS[SAMPLED] else tail
 
 

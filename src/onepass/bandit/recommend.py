@@ -23,7 +23,8 @@ def recommend_top_k(
 ) -> Recommendation:
     """Return the k best of `names` for every user, without the arms excluded for that user.
 
-    `scores_of` returns the scores (n, K) of a slice of users; `seed` orders arms with equal scores. Raises ValueError
+    `users` is their number. `scores_of` returns the scores (n, K) of a slice of users, and `seed` orders arms with
+    equal scores. Raises ValueError
     if `exclude` has another length, or if it holds something other than collections of names.
     """
     if exclude is not None and len(exclude) != users:

@@ -21,7 +21,7 @@ def _bits(identity: str) -> int:
 
 
 class RewardedIds:
-    """Set of ids of rewarded decisions, in the order in which their rewards were learned."""
+    """Set of the ids of the latest rewarded decisions, in the order in which their rewards were learned."""
 
     def __init__(self, bits: Iterable[int] = ()) -> None:
         self._bits: dict[int, None] = dict.fromkeys(bits)

@@ -90,7 +90,7 @@ def outcomes_call(outcomes: Iterable[Outcome]) -> Call[OutcomeCounts]:
 def make_outcome(
     id: str, value: float | None, outcomes: Mapping[str, float] | None, slot: int | None, key: str | None
 ) -> Outcome:
-    """Make the message of one decision's outcomes; `outcomes` is left out without any, as for an older service."""
+    """Make the message of one decision's outcomes; it has no entry `outcomes` if there are none."""
     found: Outcome = {"id": id, "value": value, "slot": slot, "key": key}
     if outcomes:
         found["outcomes"] = outcomes
@@ -103,7 +103,7 @@ def activate_call(id: str) -> Call[None]:
 
 
 def patch_settings_call(part: Mapping[str, Any], dry_run: bool) -> Call[SettingsInfo]:
-    """Make the request that changes some settings."""
+    """Make the request that changes the settings in `part`; with `dry_run` it only reports the change."""
     return Call("PATCH", LOOP, _parse_settings, dict(part), dry_run, {"dry_run": "true"} if dry_run else None)
 
 
@@ -118,7 +118,7 @@ def get_call(path: str) -> Call[Any]:
 
 
 def action_call(path: str, body: Any = None, method: str = "POST") -> Call[Any]:
-    """Make a request to `path`, relative to the loop, that would count twice if it were sent twice."""
+    """Make a request to `path`, relative to the loop, that must not be sent twice because it would count twice."""
     return Call(method, f"{LOOP}/{path}", _return_json, body, False)
 
 
@@ -225,15 +225,7 @@ def parse_result(call: Call[T], result: Result) -> T:
 
 
 class LogPages:
-    """Pages of the log, one for each request.
-
-    Parameters
-    ----------
-    since : int
-        Sequence number after which the records begin.
-    limit : int or None
-        Number of records at most, None for all.
-    """
+    """Pages of the log, each fetched by one request."""
 
     since: int
 
@@ -247,10 +239,7 @@ class LogPages:
         return Call("GET", f"{LOOP}/log", _ignore_answer, query={"since": self.since, "limit": self._room})
 
     def parse_records(self, part: bytes) -> Iterator[dict[str, Any]]:
-        """Yield the records that `part` completes.
-
-        Lines end with a line feed alone: text may hold other line separators.
-        """
+        """Yield the records of the log that are complete once the received text `part` is added."""
         *lines, self._part = (self._part + part).split(b"\n")
         for line in lines:
             record: dict[str, Any] = json.loads(line)
@@ -259,7 +248,7 @@ class LogPages:
             yield record
 
     def end_page(self) -> None:
-        """End the present page; another one follows if it was full."""
+        """End the present page. Another page follows if this one was full."""
         self.has_more = self._room == 0 and self.remaining != 0
 
 

@@ -175,7 +175,7 @@ class ShardedBandit(SharedObject):
 
     @property
     def seq(self) -> int:
-        """Number of changes of rows or arms so far, which is the number of the last change."""
+        """Number of the last change of rows or arms, which equals the number of changes so far."""
         return self._coordinator.seq
 
     @property
@@ -190,7 +190,7 @@ class ShardedBandit(SharedObject):
 
     @property
     def shards(self) -> list[int]:
-        """Numbers of the shards."""
+        """Numbers that identify the shards."""
         return self.supervisor.numbers
 
     @reading
