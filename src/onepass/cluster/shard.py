@@ -121,7 +121,10 @@ class Shard(files.Owner):
         return self._published[version]
 
     def call_store(self, version: int, method: str, arms: np.ndarray, *given: Any) -> Any:
-        """Call a method of the store on arms of a published version, 0 for the present state."""
+        """Call a method of the store on arms, as of a published version of the models.
+
+        Version 0 is the present state.
+        """
         places, store = self._arms_at(version)
         return getattr(store, method)(places[arms], *given)
 

@@ -206,7 +206,7 @@ class ShardedBandit(SharedObject):
 
     @reading
     def error_bound(self) -> float:
-        """Return the certified bound on ||A - A_hat||_2 of the design, the largest over all arms.
+        """Return the certified bound on the error ||A - A_hat||_2 of sketched designs A_hat, the largest over all arms.
 
         Returns
         -------

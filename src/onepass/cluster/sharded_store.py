@@ -199,7 +199,7 @@ class ShardedStore:
         return [(at, found[s] if s != UNSHARDED else ask_prior(records[at], *arguments(at))) for s, at in split]
 
     def error_bound(self) -> float:
-        """Return the largest error bound of all arms."""
+        """Return the largest proven bound of ||A - A_hat||_2 over all arms, A_hat being the sketch of the design A."""
         return max(self.supervisor.ask_all("error_bound"), default=0.0)
 
     def relative_loss(self) -> float:

@@ -59,7 +59,7 @@ class Design(files.Owner):
 
     @property
     def abstract_state(self) -> Any:
-        """State of A = reg I without memory: its settings, and the shapes and dtypes of its arrays."""
+        """State of A = reg I that takes no memory: the settings, and the shapes and dtypes of the arrays."""
         with state.abstract():
             return self.begin()
 
@@ -75,13 +75,13 @@ class Design(files.Owner):
 
     @property
     def reg(self) -> float:
-        """Regularization in units of ||x||^2."""
+        """Regularization reg of A = reg I + sum of x x^T, in units of ||x||^2."""
         return self.params["reg"]
 
     def refine(self, times: int) -> "Design":
-        """Return the design of a sketch without rows that was refined `times` times (`contract.refine`).
+        """Return a sketch without rows whose relative error was halved `times` times (`contract.refine`).
 
-        Raises TypeError for a design that states no `loss_share`.
+        Raises TypeError for a design whose relative error `loss_share` is not known.
         """
         raise TypeError(f"{type(self).__name__} cannot be a block of DyadicSketches: it states no share of lost mass")
 
@@ -137,7 +137,7 @@ class Design(files.Owner):
 
     @reading
     def log_det(self) -> float:
-        """Return log det A."""
+        """Return log det A of the design A."""
         return float(contract.log_det(self.state))
 
     @reading

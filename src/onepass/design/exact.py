@@ -49,7 +49,7 @@ class ExactState(NamedTuple):
     - root (dim, dim): R with R R^T = A^-1.
     - gram (dim, dim): A without the rows that are still in the buffer.
     - recent (BUFFER, dim), waiting: the buffer, and the number of rows in it.
-    - repairs: how often the root was computed again from A.
+    - repairs: number of times that the root was computed again from A, because it had drifted.
     - log_det: log det A.
     - factored: 1 once rows were forgotten. Then gram holds F instead, with A = reg I + F^T F (decay.py).
     """
@@ -212,7 +212,7 @@ def append(state: ExactState, row: np.ndarray) -> ExactState:
 
 @contract.append_rows.for_state(ExactState)
 def append_rows(state: ExactState, rows: np.ndarray) -> ExactState:
-    """Append rows by Woodbury's formula on the root, in batches of at most 64; a few rows are cheaper one by one."""
+    """Append rows by Woodbury's formula for the root of A^-1, in batches of at most 64; append few rows one by one."""
     for start in range(0, rows.shape[0], state.recent.shape[0]):
         batch = rows[start : start + state.recent.shape[0]]
         if batch.shape[0] < FEW:
@@ -280,7 +280,7 @@ def spectrum(state: ExactState) -> tuple[np.ndarray, np.ndarray, float]:
 
 @contract.merge.for_state(ExactState)
 def merge(state: ExactState, other: ExactState) -> ExactState:
-    """Return the state of A + A' - reg I, where A' belongs to `other`.
+    """Return the state for the rows of both states: A + A' - reg I, where A' belongs to `other`.
 
     The eigenvectors of A', scaled by sqrt(eigenvalue - reg), are appended like any other rows.
     """
@@ -295,7 +295,7 @@ def merge(state: ExactState, other: ExactState) -> ExactState:
 
 @compiled
 def is_untouched(state: ExactState) -> bool:
-    """Return True if the root is still that of A = reg I, to the last digit."""
+    """Return True if no row was added: the root is still that of A = reg I, to the last digit."""
     first = float(state.root[0, 0]) if state.root.size > 0 else 1.0 / np.sqrt(state.settings.reg)
     for i in range(state.root.shape[0]):
         for j in range(state.root.shape[1]):
@@ -306,7 +306,7 @@ def is_untouched(state: ExactState) -> bool:
 
 @compiled
 def increments(root: np.ndarray, inverse: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return rows Y with Y^T Y = A - A_start, in coordinates, and the lengths by which they are scaled.
+    """Return rows Y with Y^T Y = A - A_start, for two designs A and A_start, and the lengths of the rows.
 
     `root` is R with R R^T = A^-1, and `inverse` is R_start^-1. With the SVD R_start^-1 R = P diag(s) Q, A = R_start^-T
     P diag(1 / s^2) P^T R_start^-1. Eigenvalues 1 / s^2 that exceed 1 only by rounding give no row.

@@ -11,10 +11,11 @@ from onepass.design.contract import error_bound, spectrum, sums
 
 
 def relative_loss(state: Any, reg: float) -> float:
-    """Return the larger of two losses, divided by the present ridge: the sum of all cuts, and a missing eigenvalue.
+    """Return how much a sketch has lost, in units of its ridge: predictions may be too large by this factor.
 
-    The second is the average eigenvalue that A lacks outside the held directions. The result is 0 if the error bound is
-    at most reg, which costs nothing for exact designs. Otherwise one `spectrum` is computed.
+    It is the larger of two numbers divided by the present ridge: the sum of all cuts, and the average eigenvalue that
+    the sketch lacks outside the directions held. The result is 0 if the error bound is at most `reg`, which costs
+    nothing for exact designs. Otherwise one `spectrum` is computed.
     """
     if not error_bound(state) > reg:
         return 0.0

@@ -69,22 +69,22 @@ def max_slope(family: Any, bound: float) -> float:
 
 @partial(generic, default=True)
 def concordance(family: Any) -> float:
-    """Return the constant R with |mu''| <= R mu' everywhere. Default: 1."""
+    """Return the constant R with |mu''(z)| <= R mu'(z) for all scores z, where mu is the mean function. Default: 1."""
     return 1.0
 
 
 @partial(generic, default=True)
 def has_log_concave_slope(family: Any) -> bool:
-    """Return True if log mu' is concave everywhere and m belongs to the rewards' distribution (docs/clicks.md).
+    """Return True if log mu' is concave everywhere, and the loss is a log likelihood of the rewards (docs/clicks.md).
 
-    Confidence radii need both. Default: False.
+    mu is the mean function. Confidence radii need both. Default: False.
     """
     return False
 
 
 @partial(generic, default=True)
 def dispersion(family: Any, noise: float) -> float:
-    """Return the variance factor with which rewards are at most sub-Gaussian.
+    """Return the factor s for which rewards at the score z are sub-Gaussian with variance at most s mu'(z).
 
     Default: 1, for a family that determines its distribution. For rewards of any kind it is noise^2.
     """
@@ -108,9 +108,11 @@ def mean_of_scores(family: Any, values: np.ndarray) -> np.ndarray:
 
 @partial(generic, default=True)
 def to_reward_scale(family: Any, seen: ArmStatistics) -> ArmStatistics:
-    """Translate the arms' statistics, given in scores z, to the scale of rewards.
+    """Return the arms' statistics on the scale of rewards, from statistics of scores z = x^T theta.
 
-    A confidence half-width beta width becomes the larger of mu(z + beta width) - mu(z) and mu(z) - mu(z - beta width).
+    mu is the mean function. A confidence half-width beta width becomes the larger of mu(z + beta width) - mu(z) and
+    mu(z)
+    - mu(z - beta width).
     An arm that is eliminated by these intervals would also be eliminated by the intervals of z. Without a beta, the
     width becomes mu'(z) width.
     """
@@ -133,7 +135,8 @@ def to_reward_scale(family: Any, seen: ArmStatistics) -> ArmStatistics:
 def mean_limits(family: Any, middle: float, upper: float) -> float:
     """Return a lower limit of the mean reward, given its estimate `middle` = mu(z) and upper limit `upper` = mu(z_up).
 
-    It is mu(2 z - z_up), rounded down, where z and z_up are found by bisection.
+    The limits are symmetric in the score z: the result is mu(2 z - z_up), rounded down, where z and z_up are found by
+    bisection.
     """
     low, high = -MOST, MOST
     for _ in range(HALVINGS):  # the largest z with a smaller mean
