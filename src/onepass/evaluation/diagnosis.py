@@ -66,7 +66,7 @@ class Diagnosis(NamedTuple):
 
 
 def diagnose(weights: np.ndarray, unsupported: float = float("nan")) -> Diagnosis:
-    """Diagnose the weights of a policy.
+    """Check the importance weights of a policy: can the log tell the policy's value?
 
     Parameters
     ----------
@@ -85,7 +85,11 @@ def diagnose(weights: np.ndarray, unsupported: float = float("nan")) -> Diagnosi
 
 
 def diagnose_moments(m: Moments, error: float, drift: float, unsupported: float) -> Diagnosis:
-    """Diagnose weights from their moments, the standard error of their mean, and the drift between their halves."""
+    """Return the diagnosis of importance weights, given their moments.
+
+    `error` is the standard error of the mean weight, and `drift` the difference of the mean weight between the two
+    halves of the log, in standard errors. `unsupported` is as in `diagnose`.
+    """
     n = m.rows
     share = m.max_weight / m.weights if m.weights > 0.0 else 1.0
     refused, wide = [], []

@@ -27,10 +27,11 @@ PRIOR_VARIANCE, PRIOR_MEAN = 0.25, 0.5  # of numbers in [0, 1] of which nothing 
 
 
 class LowerLimits:
-    """Lower limits of the mean of x_t, row by row, where x_t >= -k_t and the mean is in [0, 1].
+    """Lower limits of the mean of numbers x, after each row, where x >= -k for bounds k, and the mean is in [0, 1].
 
-    `alpha` is the probability that a limit ever fails. The state is the number of `rows`, `total` = sum of y, `squares`
-    = sum of (y - mean)^2 with y of the module's formula, the formula's three sums, and the highest limit so far.
+    `alpha` is the probability that a limit ever fails. The state is the number of `rows`, `total` and `squares`, the
+    sums of y = x / (k + 1) and of (y - mean)^2, three sums of the formula in doubly_robust.py, and the highest limit so
+    far.
     """
 
     rows: int
@@ -78,7 +79,7 @@ def lower_limits(x: np.ndarray, k: float, alpha: float) -> np.ndarray:
 
 
 class DoublyRobustSequence:
-    """Confidence sequence for a value with a reward model, whatever the logger learns.
+    """Confidence sequence for a policy's value with a reward model, valid also if the logger learns.
 
     Parameters
     ----------
@@ -136,7 +137,7 @@ class DoublyRobustSequence:
         return found
 
     def interval(self) -> Interval:
-        """Return the narrowest limits so far."""
+        """Return the narrowest limits of the value so far."""
         low, high = (max(side.highest, 0.0) for side in self._sides)
         return self.rewards.clip(
             self.rewards.least + self.rewards.span * low, self.rewards.largest - self.rewards.span * high
@@ -144,9 +145,9 @@ class DoublyRobustSequence:
 
 
 def doubly_robust_interval(sample: Sample, rewards: Range, bound: float, alpha: float = 0.05) -> Interval:
-    """Return the narrowest limits so far of a value, from the doubly robust confidence sequence.
+    """Return the narrowest limits so far of a policy's value, from the doubly robust confidence sequence.
 
-    They hold at every time at once, whatever the logger learns.
+    They hold after all rows together, also if the logger learns.
 
     Parameters
     ----------

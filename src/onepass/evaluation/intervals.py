@@ -23,12 +23,18 @@ from onepass.evaluation.sample import Sample
 
 
 def normal(terms: np.ndarray, rewards: Range, alpha: float) -> Interval:
-    """Return mean +- z sqrt(variance / n) of an estimator's terms (n,)."""
+    """Return the interval mean +- z sqrt(variance / n) of an estimator's terms (n,), clipped to the range of rewards.
+
+    z is the normal quantile for level 1 - alpha.
+    """
     return normal_interval(float(terms.mean()), float(np.sqrt(terms.var() / terms.size)), rewards, alpha)
 
 
 def normal_interval(value: float, deviation: float, rewards: Range, alpha: float) -> Interval:
-    """Return value +- z deviations, or the range if they are not known."""
+    """Return value +- z deviations, or the range of rewards if value or deviation is not known.
+
+    z is the normal quantile for level 1 - alpha.
+    """
     if not np.isfinite(deviation):
         return Interval(*rewards)
     away = float(stats.norm.isf(alpha / 2)) * deviation
@@ -68,9 +74,9 @@ def cressie_read(m: Moments, rewards: Range, alpha: float, most: float | None = 
     """Return the empirical likelihood interval of Karampatziakis, Langford and Mineiro (2020).
 
     It uses the Cressie-Read divergence of power -2. One unseen row is added, at weight 0 or `most` (None: the largest
-    weight seen), with the worst reward. Among p with sum p = sum p w = 1, it takes those within the divergence
-    F(1, n; alpha) of the nearest one. In centred moments, with b = cov(w, wr) / var(w):
-    mean(wr) + b (1 - mean w) -+ sqrt(rest (cov(wr, wr) - b cov(w, wr)) / (n + 1)).
+    weight seen), with the worst reward. Let the rows have probabilities p with sum p = sum p w = 1. The interval holds
+    the values sum p w r of all p within the divergence F(1, n; alpha) of the nearest such p. In centred moments, with b
+    = cov(w, wr) / var(w), it is mean(wr) + b (1 - mean w) -+ sqrt(rest (cov(wr, wr) - b cov(w, wr)) / (n + 1)).
     """
     most = m.max_weight if most is None else max(most, m.max_weight)
     budget = float(stats.f.isf(alpha, 1, m.rows)) + _distance(m.with_row(most if m.weights < m.rows else 0.0, 0.0))

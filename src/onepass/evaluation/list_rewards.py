@@ -167,7 +167,11 @@ def list_probabilities(first: np.ndarray, k: int) -> np.ndarray:
 
 
 def list_moments(probabilities: np.ndarray) -> np.ndarray:
-    """Return E[1_s 1_s^T] (k K, k K) of lists with these probabilities: how often two arms stand at two positions."""
+    """Return how often two arms stand at two positions of a list, as a matrix (k K, k K) of probabilities.
+
+    `probabilities` holds the probability of every list of k of K arms. Row and column j K + a stand for arm a at
+    position j.
+    """
     k, arms = probabilities.ndim, len(probabilities)
     out = np.zeros((k, arms, k, arms))
     for i in range(k):

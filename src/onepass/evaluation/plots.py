@@ -102,9 +102,9 @@ def draw_differences(comparison: Any, axes: Any = None) -> Any:
 
 
 def draw_curves(found: Mapping[str, np.ndarray], axes: Any = None) -> Any:
-    """Draw learning curves by name: the mean of importance weight times reward over all rows so far.
+    """Draw learning curves: the mean of importance weight times reward over all rows so far.
 
-    An array (points, 2) has the number of rows, and the mean since the point before.
+    `found` maps names to arrays (points, 2), with the number of rows and the mean since the point before.
 
     Returns Matplotlib axes: `axes`, or new ones if it is None.
     """

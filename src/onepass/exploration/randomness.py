@@ -22,7 +22,7 @@ NO_UNIFORMS = np.zeros(0)
 
 @lru_cache(maxsize=64)
 def empty_normals(size: int) -> np.ndarray:
-    """Return an array (0, size), the normals of a rule that draws no parameters."""
+    """Return an array (0, size): no normal vectors, for a rule that draws no parameters."""
     return np.zeros((0, size))
 
 

@@ -34,9 +34,10 @@ LEAST_SPREAD = np.finfo(np.float64).tiny / np.finfo(np.float64).eps  # sums of s
 
 
 class StandardizeState(NamedTuple):
-    """Running sums in float64: seen (1,) is n, mean (dim,) is m, and spread (dim,) is s.
+    """Running statistics of columns in float64.
 
-    A column counts as constant if its deviation is at most `least` times the size of its values.
+    seen (1,) is the number of rows, mean (dim,) the columns' means, and spread (dim,) their sums of squares about the
+    means. A column counts as constant if its deviation is at most `least` times the size of its values.
     """
 
     seen: np.ndarray
