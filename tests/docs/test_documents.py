@@ -22,7 +22,9 @@ def test_examples_run(script, capsys):
 PAGES = [
     "ab_test",
     "cluster",
+    "cluster_shards",
     "decisions",
+    "exploration",
     "faq",
     "features",
     "first_loop",
