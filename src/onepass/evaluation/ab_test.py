@@ -433,7 +433,7 @@ class ABTest(files.Owner):
     @property
     @reading
     def answer(self) -> Answer:
-        """Answer so far: the leader, its contrasts with limits, if the experiment may stop, and a sentence."""
+        """Answer so far: the leading arm, its differences to the others, if the test may stop, and a sentence."""
         lower = self._contrasts.lower()
         first, enough = leader(lower), self.stopped_at is not None or self._is_enough(lower)
         each = tuple(one for one in self._list_contrasts(lower) if one.arm == self.arms[first])

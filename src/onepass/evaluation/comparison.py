@@ -360,7 +360,7 @@ def lower_gain(one: PolicyWeights, base: PolicyWeights, r: np.ndarray, alpha: fl
 
 
 def weight_scale(bounds: WeightLimits) -> tuple[float, float]:
-    """Return a bound of all weights, from a grid of bounds fixed beforehand, and the part of the error probability."""
+    """Return a bound of all weights, from a grid fixed beforehand, and the part of the error probability it gets."""
     if bounds.first is None:
         return bounds.largest, 1.0
     doublings = max(int(np.ceil(np.log2(bounds.largest / bounds.first))), 0)

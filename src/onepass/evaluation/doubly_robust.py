@@ -44,7 +44,10 @@ class LowerLimits:
         self.sums, self.highest = np.zeros(3), -np.inf
 
     def add(self, x: np.ndarray, k: np.ndarray) -> np.ndarray:
-        """Add rows x (n,) with bounds k (n,) that do not decrease, and return the limits (n,) after each row."""
+        """Add numbers x (n,) with bounds k (n,), x >= -k, and return the limits (n,) after each row.
+
+        The bounds must not decrease.
+        """
         y, n, least = x / (k + 1.0), self.rows + np.arange(1, len(x) + 1), 1.0 / (k + 1.0)
         if self.rows == 0 and len(x):
             self.total = PRIOR_MEAN * least[0]

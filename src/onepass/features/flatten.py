@@ -94,7 +94,10 @@ def flatten_value(path: str, key: Any, value: Any) -> Iterator[tuple[str, float]
 
 
 def term_name(path: str, key: Any) -> str:
-    """Return the name for a key: the path and the escaped key. Raises ValueError if the key is not a string."""
+    """Return the name of a term: the path of the record, followed by the escaped key.
+
+    Raises ValueError if the key is not a string.
+    """
     if not isinstance(key, str):
         raise ValueError(f"keys of a record must be strings, got {quote(key)}")
     return path + _escape(key)
