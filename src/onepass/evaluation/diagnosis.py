@@ -66,7 +66,7 @@ class Diagnosis(NamedTuple):
 
 
 def diagnose(weights: np.ndarray, unsupported: float = float("nan")) -> Diagnosis:
-    """Check the importance weights of a policy: can the log tell the policy's value?
+    """Check the importance weights of a policy, and say if the log can tell the policy's value.
 
     Parameters
     ----------

@@ -106,7 +106,7 @@ def _fillable(mask: np.ndarray) -> None:
 
 
 def eligible_places(eligible: Any, names: list[Any] | None, count: int, k: int) -> list[int]:
-    """Return the indices of the arms that are eligible for the first of k slots.
+    """Return the indices of the arms that are eligible for the first of k slots; `eligible_arms` has the arguments.
 
     Raises the errors of `eligible_arms`.
     """

@@ -24,7 +24,7 @@ Solve = Callable[[Any, np.ndarray], np.ndarray]
 
 
 class SavedHeads(NamedTuple):
-    """Arrays for a file.
+    """Parameters of outcomes beside the reward, as arrays for a file.
 
     - keys: arms that have parameters.
     - theta (n, J, d): parameters of each arm and outcome.
@@ -41,7 +41,10 @@ class SavedHeads(NamedTuple):
 
 
 class OutcomeHeads:
-    """Linear parameters of `count` outcomes, of width `dim`, for every arm; the key is None if all arms share one."""
+    """Linear models of `count` outcomes beside the reward, each with `dim` parameters, for every arm.
+
+    Arms are given by keys; the key is None if all arms share one model.
+    """
 
     def __init__(self, count: int, dim: int) -> None:
         self._count, self._dim = count, dim
@@ -58,7 +61,10 @@ class OutcomeHeads:
         return twin
 
     def predict(self, keys: Sequence[Any], rows: np.ndarray) -> np.ndarray:
-        """Return predicted outcomes (J, K) for rows (K or 1, d); an arm without values has the mean over arms."""
+        """Return predicted outcomes (J, K) of the arms `keys` for rows (K or 1, d).
+
+        An arm without values gets the mean over all arms.
+        """
         held, places = self._saved, self._places
         if len(places) == 1 and None in places:
             return held.theta[0] @ rows.T.astype(np.float64)
@@ -83,7 +89,7 @@ class OutcomeHeads:
         mode: int = JOINED,
         expected: np.ndarray | None = None,
     ) -> None:
-        """Learn outcomes (n, J) of rows (n, d), NaN for missing ones.
+        """Learn outcomes `values` (n, J) of rows (n, d) of the arms `keys`, NaN for missing ones.
 
         solve(key, row) returns A^-1 row for an arm's design A. `mode` says if the outcomes come with, before or after
         the reward. If outcomes that were learned before are corrected, `expected` (J,) holds the values that were

@@ -8,7 +8,7 @@ from onepass.model.feature_pipeline import FeaturePipeline
 
 
 class SavedShared(NamedTuple):
-    """File contents if the feature map learns as well, or if the design began with rows.
+    """Contents of a file of a shared model whose feature map learns as well, or whose design began with rows.
 
     `before` is the initial state in the second case, else ().
     """

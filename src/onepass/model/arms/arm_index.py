@@ -65,14 +65,14 @@ class ArmIndex:
         self._last_request = None
 
     def lookup(self, arm: Hashable) -> int:
-        """Return the id of an arm; raise ValueError if the arm is not known."""
+        """Return the id of an arm's model; raise ValueError if the arm is not known."""
         check_hashable([arm])
         if arm not in self._arm_ids:
             raise ValueError(f"arm {quote(arm)} is not known; known are {len(self)} arms, see bandit.arms")
         return self._arm_ids[arm]
 
     def find(self, arm: Hashable) -> int:
-        """Return the id of an arm, or NONE if the arm is not known."""
+        """Return the id of an arm's model, or NONE if the arm is not known."""
         return self._arm_ids.get(arm, NONE)
 
     def check_untrained(self, arm: Hashable) -> None:

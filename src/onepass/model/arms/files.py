@@ -23,7 +23,7 @@ class SavedArmModels(NamedTuple):
     arm_ids : array of int
         Id of every arm's model; NONE if the arm has not learned.
     direction : array of shape (ids, d_a)
-        Directions by which rows of arms were reduced.
+        Unit vector of each arm's factor v, if arms learn only the other factor u; d_a = 0 otherwise.
     shared, store, features : Any
         States of the shared part, of the arms, and of the feature map.
     before : Any

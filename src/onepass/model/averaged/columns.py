@@ -27,7 +27,7 @@ class Columns:
     """Map from records to rows with a column for every term learned.
 
     - records: the dictionary of terms, which grows as it learns.
-    - places: the dictionary index of each column, in the order in which the columns were created.
+    - places: the index in `records` of each column's term, in the order in which the columns were created.
     """
 
     def __init__(self, records: Records, places: list[int]) -> None:

@@ -159,7 +159,7 @@ class Interval:
         Returns
         -------
         bool
-            True if a model of this interval serves the other.
+            True if a model of this interval can be used for the other one.
         """
         same = (self.log, self.demand) == (other.log, other.demand)
         return same and self.low <= other.low and other.high <= self.high
