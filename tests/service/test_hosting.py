@@ -18,7 +18,7 @@ from patience import PATIENCE
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = (
-    *("commands", "hosting", "hosting_drill", "hosting_network", "log", "log_verify"),
+    *("commands", "hosting", "hosting_drill", "hosting_network", "log", "log_commands", "log_verify"),
     *("service", "service_data", "service_settings"),
 )
 
