@@ -57,7 +57,7 @@ Handler = Callable[[Any, Loop], Awaitable[Response]]
 
 
 class Service:
-    """ASGI application of all loops.
+    """ASGI application of the service, which answers the requests to all loops.
 
     `loops`, `keys` and `watchers` map a loop's name to the loop, its keys, and its overview thread (default: none).
     """

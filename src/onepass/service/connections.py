@@ -33,8 +33,9 @@ _logger = logging.getLogger("uvicorn.error")
 class ConnectionLimits:
     """Limits of the connections of one process.
 
-    `connections` is their largest number. `count` is called with the status of each request that was refused before it
-    was read. `head_seconds`, `body_seconds` and `answer_seconds` bound the time of each part.
+    `connections` is the largest number of connections. `count` is called with the status of each request that was
+    refused before it was read. `head_seconds`, `body_seconds` and `answer_seconds` are the longest times to receive the
+    head and the body of a request, and to send the answer.
     """
 
     def __init__(

@@ -23,7 +23,7 @@ _decoder = msgspec.json.Decoder(ForgetRequest)
 
 
 def forget_subject(loop: Loop, subject: str) -> Future[int]:
-    """Erase a subject, and return a future of the number of erased records.
+    """Erase all records about a subject (a person), and return a future of the number of erased records.
 
     The future raises StoreError if the log cannot be written, or if another process reads it. The bytes can be deleted
     only after that process has ended.

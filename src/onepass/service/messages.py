@@ -16,7 +16,7 @@ class ApiError(Exception):
     """Error response to a request.
 
     `status` is the HTTP status, `code` the error's name for programs, and `message` a sentence for people. `wait` is
-    after how many seconds the request may be sent again, if it may (default 1).
+    the number of seconds after which the request may be sent again, if it may (default 1).
     """
 
     def __init__(self, status: int, code: str, message: str, wait: int = 1):
@@ -99,8 +99,8 @@ class OutcomeRequest(Message, frozen=True, kw_only=True):
     - id: id of the decision.
     - value: its reward.
     - outcomes: other outcomes, by the names of the settings.
-    - slot: slot that they belong to, from 0 (default: all).
-    - key: key under which each counts once, however often it is sent (default: each message counts).
+    - slot: slot that the values belong to, from 0 (default: all).
+    - key: key under which a message counts once, however often it is sent (default: each message counts).
     """
 
     id: Name
@@ -132,8 +132,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 class RankedArm(Answer, frozen=True, kw_only=True):
     """Arm in the ranking of a decision.
 
-    `probability` is that of being drawn for the first slot, and `score` is the number by which the exploration rule
-    ranks the arm.
+    `probability` is the probability that the arm is drawn for the first slot, and `score` is the number by which the
+    exploration rule ranks the arm.
     """
 
     arm: str
@@ -153,7 +153,7 @@ class DecideAnswer(Answer, frozen=True, kw_only=True, omit_defaults=True):
     - settings: version of the settings.
     - predicted: in a loop with outcomes, those predicted for the arm in the first slot.
     - prices: with budgets, the price of a unit of each outcome, in units of reward.
-    - share: with a baseline, the share of the bandit.
+    - share: with a baseline, the probability with which the bandit, and not the baseline, decided.
     """
 
     id: str
@@ -194,7 +194,7 @@ class ModelAnswer(Answer, frozen=True, kw_only=True):
     - state: serving, building, waiting (for its promotion) or retired.
     - why: a sentence about the state.
     - model: settings of the model.
-    - through: sequence number of the last join it learned.
+    - through: sequence number of the last record of rewards that the model learned.
     - gain: comparison with the serving model, for a candidate that has a share.
     """
 

@@ -38,7 +38,7 @@ ANY_LOOP = tuple(ERRORS)  # status codes of errors of any loop
 
 
 def describe_parameter(name: str, place: str = "query", **schema: Any) -> dict[str, Any]:
-    """Describe a parameter of a path or a query."""
+    """Return the OpenAPI description of a parameter of a path or a query."""
     found = {"name": name, "in": place, "schema": schema or {"type": "string"}}
     return {**found, "required": True} if place == "path" or "minLength" in schema else found
 
@@ -152,7 +152,7 @@ def document() -> dict[str, Any]:
 
 
 def describe_error(code: str, error: Any, text: str | None = None) -> dict[str, Any]:
-    """Describe the response of an error. `text` replaces its usual description."""
+    """Return the OpenAPI description of an error response; `text` replaces the usual description."""
     found = {"description": text or ERRORS[code], "content": {JSON: {"schema": error}}}
     if code in HEADERS:
         name, schema = HEADERS[code]
@@ -161,7 +161,7 @@ def describe_error(code: str, error: Any, text: str | None = None) -> dict[str, 
 
 
 def describe_operation(one: Operation, known: dict[Any, Any]) -> dict[str, Any]:
-    """Describe an operation. `known` maps each message type to its schema."""
+    """Return the OpenAPI description of an operation; `known` maps each message type to its schema."""
     done: dict[str, Any] = {"204": {"description": "Done."}}
     if one.answer is not None:
         done = {one.good: {"description": "Done.", "content": {one.media: {"schema": known[one.answer]}}}}

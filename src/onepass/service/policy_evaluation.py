@@ -45,7 +45,7 @@ FAILURES = (ValueError, ArithmeticError, OSError)
 
 
 class Window(NamedTuple):
-    """Window of decisions with since < seq <= until, where `until` None means the end of the log."""
+    """Part of a log to evaluate: decisions with since < seq <= until; `until` None means the end of the log."""
 
     since: int = 0
     until: int | None = None
@@ -67,7 +67,7 @@ class Policy(Protocol):
         ...
 
     def learn(self, joins: list[Join]) -> None:
-        """Learn the joins of decisions that were already weighed."""
+        """Learn the final rewards (joins) of decisions whose probabilities were asked for before."""
         ...
 
 
@@ -90,7 +90,7 @@ class FixedPolicy:
 
 
 class LearningPolicy:
-    """Policy that learns the log while it is evaluated. `fold` is its untrained model."""
+    """Policy that learns the log while it is evaluated. `fold` is its untrained model (`log.replay.Fold`)."""
 
     changes = True
 
@@ -103,7 +103,7 @@ class LearningPolicy:
         return bandit_probabilities(self._fold.bandit, decision)
 
     def learn(self, joins: list[Join]) -> None:
-        """Learn the joins of decisions that were already weighed."""
+        """Learn the final rewards (joins) of decisions whose probabilities were asked for before."""
         self._fold.learn(joins)
 
 
@@ -121,7 +121,7 @@ def eligible_arms(decision: Decision) -> list[int]:
 
 
 def uniform_over(places: list[int], count: int) -> np.ndarray:
-    """Return probabilities (count,) that are equal for the arms at `places`, and 0 for others."""
+    """Return probabilities (count,) that are equal for the arms with the indices `places`, and 0 for others."""
     p = np.zeros(count)
     p[places] = 1.0 / len(places)
     return p
@@ -159,7 +159,7 @@ def shown_probabilities(decision: Decision) -> np.ndarray:
 
 
 def joined_groups(store: Store, loop: str, window: Window, most: int = HELD) -> Iterator[list[tuple[Decision, Join]]]:
-    """Yield the decisions of a window with their joins, grouped by the call that learned them.
+    """Yield the decisions in a part of a log with their final rewards, grouped by the call that learned them.
 
     `most` is the largest number of decisions held in memory while they wait (default 20,000).
     """
@@ -189,7 +189,7 @@ def joined_groups(store: Store, loop: str, window: Window, most: int = HELD) -> 
 
 
 def read_changes(store: Store, loop: str, since: int) -> dict[str, float]:
-    """Return how corrections of censored rewards have changed the reward of the first slot, by id of the decision."""
+    """Return the changes of first slots' rewards by corrections that came after they were learned, by decision id."""
     changes: dict[str, float] = {}
     for record in store.read(since, None, ("join",), loop):
         if isinstance(record, Join) and record.how == CENSORED:
@@ -198,7 +198,7 @@ def read_changes(store: Store, loop: str, since: int) -> dict[str, float]:
 
 
 def find_decision(store: Store, loop: str, identity: str, window: Window) -> Decision | None:
-    """Return the decision with an id, or None if it is not in the window."""
+    """Return the decision with an id, or None if it is not in the part `window` of the log."""
     found = next((one for one in store.find(loop, identity) if isinstance(one, Decision)), None)
     inside = found is not None and window.since < found.seq and (window.until is None or found.seq <= window.until)
     return found if inside else None
@@ -206,7 +206,7 @@ def find_decision(store: Store, loop: str, identity: str, window: Window) -> Dec
 
 @dataclass
 class PolicyTally:
-    """Sums of one policy, and its weights for the comparison.
+    """Sums from which a policy's value is estimated, and its importance weights.
 
     `tally` holds the sums, `waiting` the rows without a reward yet, `first` the bound of the first weights, and `bound`
     the largest possible weight so far. `why` is the reason of a failure, or "".
@@ -220,7 +220,7 @@ class PolicyTally:
     why: str = ""
 
     def see(self, row: Row, p: np.ndarray) -> None:
-        """Add a row, with the policy's probabilities p (K,)."""
+        """Add a row with the policy's probabilities p (K,) of the arms."""
         chance = row.shown > 0.0
         top = float((p[chance] / row.shown[chance]).max())
         self.bound.max_weight = max(self.bound.max_weight, top)
@@ -228,7 +228,7 @@ class PolicyTally:
         self.waiting.append((float(p[row.place] / row.shown[row.place]), top, float(p[~chance].sum())))
 
     def add(self, rewards: np.ndarray) -> None:
-        """Add the pending rows to the sums, with their rewards (n,)."""
+        """Add the rows that wait for rewards to the sums, with their rewards (n,)."""
         weights, tops, missing = (np.array(column) for column in zip(*self.waiting, strict=True))
         nothing = np.zeros(len(weights))
         sample = Sample(weights, rewards, nothing, nothing, np.zeros(len(weights), bool))
@@ -238,7 +238,7 @@ class PolicyTally:
         self.waiting = []
 
     def policy_weights(self) -> PolicyWeights:
-        """Return the policy's weights for a comparison.
+        """Return the policy's importance weights for a comparison with another policy.
 
         They exclude fixed-sample limits, because the policy that wrote the log may have learned.
         """
@@ -249,7 +249,7 @@ class PolicyTally:
 
 
 class Verdict(NamedTuple):
-    """Result for a policy: its value `found`, its gain over what was shown, and the reason of a failure, or ""."""
+    """Result for a policy: estimates `found` of its value, the gain over what was shown, and a reason of failure."""
 
     found: Evaluation | None
     gain: Difference | None
@@ -314,14 +314,14 @@ def evaluate_policies(
 
 
 def weigh_decision(kept: PolicyTally, policy: Policy, decision: Decision, row: Row | None) -> None:
-    """Compute the policy's probabilities for a decision, and add its row to the tally if it has a reward."""
+    """Compute a policy's probabilities for a decision, and add a row to the policy's sums if it has a reward."""
     p = policy.probabilities(decision)
     if row is not None:
         kept.see(row, p)
 
 
 def run_guarded(kept: PolicyTally, what: Callable[[], object]) -> None:
-    """Run a function for a policy that has not failed yet, and record an error as its failure."""
+    """Run a function for a policy that has not failed yet; an error is recorded as the policy's failure."""
     if not kept.why:
         try:
             what()

@@ -29,8 +29,9 @@ MUCH = 0.2  # of a policy without a chance of being seen: more of the same will 
 class DecisionWeights(NamedTuple):
     """Importance weights of a decision, known when it is made.
 
-    `weights` has the weight of each baseline policy for the arm shown. `cut` has (policies * cuts) numbers, the
-    probability that each cut takes from each policy, or None if it takes nothing.
+    `weights` has the weight of each of two policies, always the first arm and a uniform choice, for the arm shown.
+    Weights are cut at several values. `cut` has the probability that each cut takes from each policy, or None if it
+    takes nothing.
     """
 
     weights: tuple[float, float]
@@ -48,7 +49,8 @@ class Estimate(NamedTuple):
 class GainEstimate(NamedTuple):
     """Gain per decision over a policy, with the limits `lower` and `upper`.
 
-    `unseen` is the share of the policy's decisions about which the shown arms say nothing.
+    `unseen` is the share of the policy's decisions on arms that were hardly ever shown, about which the log says
+    nothing.
     """
 
     gain: float
@@ -77,7 +79,7 @@ def decision_weights(
 
 
 class PolicyGain:
-    """Estimates of the values of the loop and of the baselines, and of the gain.
+    """Estimates of the value of what a loop shows, of always the first arm, of a uniform choice, and of the gain.
 
     `rewards` is the range of rewards. `state` is the result of an earlier object's `to_dict` (default None: no rows).
     """
@@ -183,7 +185,7 @@ class PolicyGain:
 
 
 def verdict(worth: PolicyGain, first: str | None) -> tuple[str, str]:
-    """Return a word for programs and a sentence for people about the gain.
+    """Return a word for programs and a sentence for people about the gain `worth` over always the first arm.
 
     The word is "none" (no reward yet), "same" (always the first arm), "yes", "no", "unknowable", "better" (than a
     uniform choice) or "open". `first` is the name of the first arm, or None if it was not always the same.

@@ -182,9 +182,9 @@ def open_log(settings: LoopSettings, data: Path, log: str | None) -> Store:
 
 @contextmanager
 def tune_runtime() -> Iterator[None]:
-    """Switch threads often, and exclude the objects present at the start from garbage collection, which takes 0.1 s.
+    """Let Python switch threads more often, and exclude present objects from garbage collection (0.1 s each time).
 
-    It is a context manager that restores both.
+    This is a context manager that restores both at the end.
     """
     turn, most = sys.getswitchinterval(), gc.get_threshold()
     sys.setswitchinterval(TURN)

@@ -97,7 +97,8 @@ class WarmStartSettings(Section, frozen=True, kw_only=True):
     """Start of a model from earlier data.
 
     - file: path of a saved bandit, or of a log in any format of `onepass log`.
-    - trust: "earned" (default) weighs the file by how well it predicts; "full" learns it like the loop's own log.
+    - trust: "earned" (default) weighs the file by how well it predicts; "full" learns it like the log of the loop
+      itself.
     """
 
     file: str
@@ -131,7 +132,8 @@ class Reward(Section, frozen=True, kw_only=True):
     - late: effect of an outcome after the deadline. `count` (default) only counts it; `correct` corrects the model, if
       the model is linear in rewards.
     - censored: True to learn rewards before the deadline, for conversions that take hours or days (default False).
-    - delays: law of their delays, pairs of seconds and the share of conversions known by then (default none).
+    - delays: distribution of the conversions' delays: pairs of seconds and the share of conversions known by then
+      (default none).
     """
 
     wait: float = 600.0
@@ -162,9 +164,9 @@ class Operation(Section, frozen=True, kw_only=True):
     - publish: seconds between two serving copies, at least 0.0 (default 0.05).
     - durability: "commit" (default) means that acknowledged records survive a power cut. With "async" they survive the
       end of the process, but a power cut may take the last of them.
-    - whole: number of joins learned between two checkpoints whose model is stored in the log, so that the log can be
-      verified in pieces, up to 1e9 (default 10000; 0: never). Large models are stored more rarely: the log has at least
-      20 bytes of other records for each byte of models.
+    - whole: number of rewarded decisions learned between two checkpoints whose model is stored in the log, so that the
+      log can be verified in pieces, up to 1e9 (default 10000; 0: never). Large models are stored more rarely: the log
+      has at least 20 bytes of other records for each byte of models.
     """
 
     checkpoint: float = 60.0
@@ -220,7 +222,7 @@ class LoopSettings(Section, frozen=True, kw_only=True):
     - exploring: probability with which an apprentice shows a uniformly drawn arm, from 0.0 (default) to 1.
     - share: share of the decisions for a candidate, above 0 and below 1 (default 0.1).
     - outcomes: numbers beside the reward, by name (default: none).
-    - shares: shares of decisions that arms must and may have (default: any).
+    - shares: smallest and largest shares of the decisions that arms may get (default: any).
     - baseline: rule that the loop must not fall far below (default: none).
     - ab_test: report of which arm is better (default: none).
     """
@@ -259,7 +261,7 @@ def takes_records(settings: LoopSettings) -> bool:
 
 
 def size(numbers: Sizes) -> int:
-    """Return the length of a list of names, or the number itself."""
+    """Return the length of a list of names of numbers, or the count itself if it is given as a number."""
     return numbers if isinstance(numbers, int) else len(numbers)
 
 
@@ -316,7 +318,7 @@ def collect_errors(found: Any) -> Iterator[str]:
 
 
 def settings_errors(settings: LoopSettings) -> Iterator[str]:
-    """Yield a sentence for every wrong value."""
+    """Yield a sentence for every wrong value of a loop's settings."""
     yield from plain_errors(settings)
     yield from accounting_settings.errors(settings, takes_records(settings))
     sizes = [*feature_errors(settings)]
@@ -510,7 +512,10 @@ def parse_argument(name: str, value: Any) -> Any:
 
 
 def immutable_settings(settings: LoopSettings) -> dict[str, Any]:
-    """Return the settings that must not change while a log is in use, by name; of outcomes, their names."""
+    """Return the settings that must not change while a log is in use, by name.
+
+    They include the names of outcomes.
+    """
     fixed = {name: msgspec.to_builtins(getattr(settings, name)) for name in FIXED}
     return {**fixed, "outcomes": [*settings.outcomes]}
 

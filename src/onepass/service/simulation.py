@@ -44,7 +44,7 @@ class PolicyValues(NamedTuple):
 
 
 def policy_values() -> PolicyValues:
-    """Return the exact values of the policies, averaged over all visitors."""
+    """Return the exact expected clicks per visitor of three policies, averaged over all visitors."""
     table = np.array([*WORLD.values()])
     found = np.zeros(3)
     for which in range(2 ** (len(NAMES) - 1)):

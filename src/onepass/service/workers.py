@@ -62,7 +62,7 @@ _decode: Any = msgspec.msgpack.decode
 
 
 class Receipt:
-    """Reply to a worker that its decision is durable, which the writer's thread uses like a `Future`, at less cost."""
+    """Receiver of the writer's result that tells a worker whether its decision is durable; cheaper than a `Future`."""
 
     __slots__ = ("_number", "_record", "_worker")
 
@@ -79,7 +79,7 @@ class Receipt:
 
 
 class WorkerHandle:
-    """Worker process, with the channel to it and its unanswered requests."""
+    """Handle of a worker process: the channel to the process, and its unanswered requests."""
 
     def __init__(self, workers: "Workers", process: subprocess.Popen[bytes], place: int):
         self.workers, self.process, self.place = workers, process, place
@@ -100,7 +100,7 @@ class WorkerHandle:
 
 
 class PublishedState:
-    """State of a loop that was sent to the workers last.
+    """Settings and models of a loop as they were sent to the workers last.
 
     `superseded` maps the number of the state before it to the log's last sequence number when it was replaced.
     """
@@ -204,7 +204,7 @@ class Workers:
         return lambda kind, number, payload: self._handlers[kind](worker, number, payload)
 
     def on_lost(self, worker: WorkerHandle) -> None:
-        """End the relayed requests of a worker that is gone, and start another worker in its place."""
+        """End the requests that a lost worker had handed on, and start another worker in its place."""
         for gone in worker.relays.values():
             gone.set()
         self._workers.discard(worker)

@@ -59,7 +59,7 @@ def new_future() -> Future[Any]:
 
 
 def run_into_future(act: Callable[[], Any], future: Future[Any]) -> None:
-    """Run a function, and set its result or error in a future."""
+    """Run a function, and set its result or its error in a future."""
     try:
         future.set_result(act())
     except Exception as error:  # of whoever asked for it
@@ -67,11 +67,11 @@ def run_into_future(act: Callable[[], Any], future: Future[Any]) -> None:
 
 
 class Writer(threading.Thread):
-    """Thread that writes until it is stopped.
+    """Thread that writes the records of a loop to its log until it is stopped.
 
-    - store, loop: the log.
+    - store, loop: the log, and the name of the loop.
     - clock: clock of all records.
-    - joiner: join, which gets all records.
+    - joiner: join of decisions and rewards, which gets all records.
     - on_records: called with decisions and joins in the log's order, so that they can be learned.
     - last: sequence number up to which the joiner has read the log.
     - bytes_written: bytes of the records written.
@@ -132,7 +132,7 @@ class Writer(threading.Thread):
         return future
 
     def drop_joins(self, identities: Collection[str]) -> None:
-        """Do not write the joins of these decisions; called by this thread."""
+        """Do not write the final rewards (joins) of these decisions; called by this thread."""
         self._joins = [join for join in self._joins if join.id not in identities]
 
     def stop(self) -> None:

@@ -243,7 +243,7 @@ def v1_form(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def policy_summary(m: Moments, range: list[float], time: str) -> dict[str, Any]:
-    """Return the sums that v1.0 reports. confidenceInterval is half the interval's width."""
+    """Return what v1.0 of the API reports about a policy: sums, and half the width of the confidence interval."""
     limits = interval(m, range)
     return {
         "timeStamp": time, "ipsEstimatorNumerator": m.products, "ipsEstimatorDenominator": m.rows,
@@ -259,7 +259,10 @@ def buckets(policy: dict[str, Any], begins: int, ends: int) -> dict[int, Moments
 
 
 def series(policy: dict[str, Any], begins: int, ends: int, step: int, rolling: bool) -> list[dict[str, Any]]:
-    """Return estimates over time: of each step alone if `rolling`, else of all rows up to the step's end."""
+    """Return estimates of a policy's value over time, one for each step.
+
+    An estimate uses the rows of the step alone if `rolling`, else all rows up to the step's end.
+    """
     steps: dict[int, Moments] = {}
     for at, moments in sorted(buckets(policy, begins, ends).items()):
         number = at * BUCKET // step
@@ -275,7 +278,10 @@ def series(policy: dict[str, Any], begins: int, ends: int, step: int, rolling: b
 
 
 def interval(m: Moments, range: list[float]) -> list[float]:
-    """Return the Clopper-Pearson confidence limits, or the range of rewards if there are none."""
+    """Return the Clopper-Pearson confidence limits of a policy's value from the sums `m`.
+
+    It is the range of rewards if there are no rows.
+    """
     with contextlib.suppress(ArithmeticError):
         return list(intervals.clopper_pearson(m, Range(*range), LEVEL))
     return list(range)

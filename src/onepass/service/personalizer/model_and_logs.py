@@ -86,7 +86,10 @@ def parse_model(loop: Loop, data: bytes) -> Any:
 
 
 def current_model(loop: Loop) -> tuple[Any, int]:
-    """Return a copy of the present model, and its last join. Raises StoreError if learning stopped."""
+    """Return a copy of the present model, and the sequence number of the last rewards it learned.
+
+    Raises StoreError if learning has stopped.
+    """
     found = list[tuple[Any, int]]()
     promotion.run_on_learner(loop, lambda: found.append((loop.learner.fold.bandit.copy(), loop.learner.fold.through)))
     if loop.learner.problem is not None:
@@ -113,9 +116,9 @@ def wait_until(loop: Loop, done: Callable[[], bool]) -> None:
 def delete_old_records(loop: Loop) -> None:
     """Delete the records that the loop no longer needs; decisions that wait for their rewards stay.
 
-    It first waits until the learner has learned all joins (decisions with their rewards) that were written before the
-    call. Then a new model begins, and every later join is still in the log, together with its decision. Raises Problem
-    if other loops share the log, or if the log is in a database.
+    It first waits until the model has learned all rewards that were written before the call. Then a new model begins,
+    and all later rewards are still in the log, together with their decisions. Raises Problem if other loops share the
+    log, or if the log is in a database.
     """
     if not isinstance(loop.store, SqliteStore):
         raise Problem(503, "OperationNotAllowed", "In a database logs are deleted by who owns it.")
@@ -129,7 +132,7 @@ def delete_old_records(loop: Loop) -> None:
 
 
 def properties(loop: Loop) -> dict[str, str]:
-    """Return when the model began, and when it learned last."""
+    """Return the times when the present model began, and when it learned last."""
     records = loop.store.rows(0, None, ("checkpoint",), loop.name)
     times = [row.time for row in records]
     learned = next(iter(loop.store.rows(loop.learner.through - 1, loop.learner.through, None, None)), None)
