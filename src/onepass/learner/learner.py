@@ -154,7 +154,7 @@ class Learner(files.Owner):
         return decisions, self.mistakes(decisions, np.asarray(y, np.float64))
 
     def mistakes(self, decisions: np.ndarray, targets: np.ndarray) -> np.ndarray:
-        """Return the mistakes (n,) of predictions on targets (n,): 0 or 1 each for classes, else squared errors."""
+        """Return the mistakes (n,) of `decisions` (n,) on `targets` (n,): 0 or 1 for classes, else squared errors."""
         if self.is_classifier:
             return (np.where(decisions < 0.0, -1.0, 1.0) != targets).astype(np.float64)
         return (decisions - targets) ** 2
