@@ -32,12 +32,12 @@ TRIAL_SETS = (
 
 @dataclass(frozen=True)
 class WithinBudget:
-    """Player of one budget: the share of the spending without a budget."""
+    """Player with one budget: the fraction `share` of what the bandit spends without a budget."""
 
     share: float
 
     def play(self, games: Games) -> dict[str, Any]:
-        """Return the figures of the game within the budget, and of that at the best constant price."""
+        """Play within the budget and at the best constant price, and return rewards, spending and excess by name."""
         free = games.at_price(0.0)
         budget = self.share * free.cost
         mine, price = games.within(budget), games.best_constant_price(budget)
@@ -57,7 +57,10 @@ class WithinBudget:
 
 @dataclass(frozen=True)
 class MadeCosts:
-    """Study of data sets whose arms cost money. `rounds` is the largest number of rounds on each of the `sets`."""
+    """Study of data sets as bandits whose arms cost money, within budgets.
+
+    `sets` are the names of the data sets, and `rounds` is the largest number of rounds on each of them.
+    """
 
     name: str
     description: str
@@ -73,14 +76,14 @@ class MadeCosts:
         return MadeCostsTrial(self, policies, seed)
 
     def warm_up(self, policy: Policy) -> None:
-        """Do nothing: seconds are no result."""
+        """Do nothing, because the study does not compare seconds."""
 
     def step_size(self, rounds: int) -> int:
         return rounds
 
 
 class MadeCostsTrial:
-    """Trial of all budgets on one set, whose games at constant prices they share."""
+    """Trial of all budgets on one data set; they share the games at constant prices."""
 
     def __init__(self, study: MadeCosts, policies: Sequence[Policy], seed: int) -> None:
         self.order, place = divmod(seed, len(study.sets))
@@ -109,7 +112,7 @@ class MadeCostsTrial:
 
 
 def ratios(rows: Sequence[Row]) -> dict[tuple[str, float], float]:
-    """Return, by set and budget, the reward over all orders as a multiple of that at the constant prices."""
+    """Return, by data set and budget, the mean reward within the budget divided by that at the best constant price."""
     groups = group_rows(rows, lambda row: (row["set"], row["share"]))
     return {
         key: fmean(row["reward"] for row in own) / fmean(row["reward at price"] for row in own)
@@ -118,7 +121,7 @@ def ratios(rows: Sequence[Row]) -> dict[tuple[str, float], float]:
 
 
 def lines(rows: Sequence[Row]) -> list[Line]:
-    """Return one line of the table per set and budget, and one per budget over all sets."""
+    """Return the table as one line per data set and budget, followed by one line per budget over all data sets."""
     out, found = [], ratios(rows)
     for (name, share), own in sorted(group_rows(rows, lambda row: (row["set"], row["share"])).items()):
         out.append(
@@ -151,7 +154,7 @@ def lines(rows: Sequence[Row]) -> list[Line]:
 
 
 def draw(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
-    """Draw the ratio of every set and budget."""
+    """Draw, for every budget and data set, the reward relative to that at the best constant price."""
     figure, found = canvas(7.0, 3.0), ratios(rows)
     axes = figure.subplots()
     axes.set_label("ratio")

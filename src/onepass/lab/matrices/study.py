@@ -19,30 +19,7 @@ from onepass.lab.policy import Policy
 
 @dataclass(frozen=True)
 class MatrixStudy:
-    """Study of the errors of sketched matrices; its policies are designs.
-
-    Parameters
-    ----------
-    name : str
-        Name on the command line and in the rows.
-    description : str
-        One line for `onepass list`.
-    stream : callable
-        `stream(seed, n)` returns the first n rows of a seed, (n, dim).
-    policies : tuple of Policy
-        Designs that play unless others are given.
-    rounds : int
-        Number of rows unless another is given.
-    seeds : int
-        Number of seeds unless another is given.
-    figure : Figure
-        Table and picture of the results: ||A - A_hat|| along the stream (the default), or the relative error of A^-1
-        at its end.
-    grid : dict of str -> sequence of float
-        Parameters that `tune` searches. The default is empty.
-    timed : bool, default False
-        True if seconds are the result.
-    """
+    """Study of the errors of sketched matrices; the policies that it compares are sketches."""
 
     name: str
     description: str
@@ -66,7 +43,7 @@ class MatrixStudy:
 
 
 class MatrixTrial:
-    """Trial of all designs on the rows of one seed, with the exact Gram matrix that they approximate."""
+    """Trial of all sketches on the rows of one seed, compared with the exact Gram matrix of the rows."""
 
     def __init__(self, study: MatrixStudy, policies: Sequence[Policy], seed: int) -> None:
         self.study, self.policies, self.seed = study, policies, seed
@@ -112,10 +89,11 @@ class MatrixTrial:
 
 
 def errors(gram: np.ndarray, spectrum: np.ndarray, approximation: np.ndarray, reg: float) -> dict[str, float | None]:
-    """Return the spectral error and the relative error of the inverse of an approximation A_hat (dim, dim).
+    """Return two errors of the approximation A_hat (dim, dim) of A, the Gram matrix plus reg I, by name.
 
-    `gram` is the exact Gram matrix without reg, and `spectrum` its eigenvalues. If `spectrum` is empty, the error of
-    the inverse is None.
+    The first is the largest absolute eigenvalue of A - A_hat. The second is that of A^-1 - A_hat^-1, divided by the
+    largest eigenvalue of A^-1. `gram` is the Gram matrix, and `spectrum` has its eigenvalues; if `spectrum` is empty,
+    the second error is None.
     """
     exact = gram + reg * np.eye(len(gram))
     spectral = float(np.abs(np.linalg.eigvalsh(exact - approximation)).max())
