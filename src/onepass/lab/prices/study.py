@@ -21,7 +21,10 @@ EXTRA = ("of the best", "of the best fixed", "loss")
 
 @dataclass(frozen=True)
 class PriceStudy:
-    """Study of players of an interval; `data` names a regression set, "" stands for buyers."""
+    """Study of players that choose numbers from an interval.
+
+    `data` is the name of a regression data set; an empty string means simulated buyers.
+    """
 
     name: str
     description: str
@@ -47,7 +50,7 @@ class PriceStudy:
 
 
 class PriceTrial:
-    """Trial on one game, which every player plays to its end in the first step."""
+    """Trial on the game of one seed, which every player plays to its end in the first step."""
 
     def __init__(self, study: PriceStudy, policies: Sequence[Policy], seed: int) -> None:
         self._study, self._policies, self._seed = study, policies, seed
@@ -82,7 +85,7 @@ class PriceTrial:
 
 
 def lines(rows: Sequence[Row]) -> list[Line]:
-    """Return one line per player: shares of what the clairvoyant and the best fixed action earn, and the loss."""
+    """Return the table as one line per player: reward relative to the best and best fixed actions, and loss."""
     out = []
     for label, own in group_rows(rows, policy_label).items():
         shares = [row["of the best"] for row in own]
@@ -101,7 +104,7 @@ def lines(rows: Sequence[Row]) -> list[Line]:
 
 
 def draw(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
-    """Draw the loss of every player in every game."""
+    """Draw the mean loss per round of every player, one point per game."""
     figure = canvas(8.5, 4.8)
     axes = figure.subplots()
     groups = sorted(group_rows(rows, policy_label).items(), key=lambda one: fmean(row["loss"] for row in one[1]))

@@ -27,7 +27,7 @@ COLOURS = (BLUE, SKY, ORANGE, GREY)
 
 @dataclass(frozen=True)
 class RoutingStudy:
-    """Study of routers within budgets; if `shock` is True, the most expensive model is cheap in the middle third."""
+    """Study of routers within budgets. If `shock` is True, the most expensive model is cheap in the middle third."""
 
     name: str
     description: str
@@ -51,7 +51,7 @@ class RoutingStudy:
 
 
 class RoutingTrial:
-    """Trial of all routers on the order and the budget of one seed."""
+    """Trial of one seed, which stands for an order of the prompts and a budget."""
 
     def __init__(self, study: RoutingStudy, policies: Sequence[Policy], seed: int) -> None:
         order, place = divmod(seed, len(BUDGETS))
@@ -95,7 +95,7 @@ class RoutingTrial:
 
 
 def lines(rows: Sequence[Row]) -> list[Line]:
-    """Return one line of the table per router and budget."""
+    """Return the table as one line per router and budget."""
     out = []
     for budget, own in sorted(group_rows(rows, lambda row: row["budget"]).items()):
         for label, each in group_rows(own, lambda row: row["policy"]).items():
@@ -121,7 +121,7 @@ def lines(rows: Sequence[Row]) -> list[Line]:
 
 
 def draw(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
-    """Draw reward over budget, one curve per router, beside the best fixed mixture in hindsight."""
+    """Draw the mean reward against the budget, one curve per router, beside the best fixed mixture of models."""
     figure = canvas(7.0, 4.0)
     axes = figure.subplots()
     axes.set_label("reward")

@@ -40,12 +40,12 @@ COLUMNS = "reward", "last quarter", "least ratio", "broken", "share"
 
 @dataclass(frozen=True)
 class Player:
-    """Player of one of the four names."""
+    """Player of a duel: "rule alone", "bandit alone", "guarded" or "guarded by the model"."""
 
     who: str
 
     def play(self, duel: Duel, seed: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the rewards (n,), and the shares (n,) of the bandit in the decisions."""
+        """Play a duel, and return rewards (n,) and the probabilities (n,) with which the bandit decides."""
         if self.who in BY:
             return play_guarded(duel, seed, BY[self.who])
         if self.who == FREE:
@@ -55,7 +55,10 @@ class Player:
 
 @dataclass(frozen=True)
 class SafeBaseline:
-    """Study of sets with a rule in force; if `turns`, arms are permuted during the game."""
+    """Study of bandits beside a baseline rule, on the data sets `sets`.
+
+    If `turns` is True, arms are permuted during the game.
+    """
 
     name: str
     description: str
@@ -72,14 +75,14 @@ class SafeBaseline:
         return SafeBaselineTrial(self, policies, seed)
 
     def warm_up(self, policy: Policy) -> None:
-        """Do nothing: seconds are no result."""
+        """Do nothing, because the study does not compare seconds."""
 
     def step_size(self, rounds: int) -> int:
         return rounds
 
 
 class SafeBaselineTrial:
-    """Trial of all players on one set."""
+    """Trial of all players on one data set."""
 
     def __init__(self, study: SafeBaseline, policies: Sequence[Policy], seed: int) -> None:
         self.order, place = divmod(seed, len(study.sets))
@@ -117,7 +120,7 @@ class SafeBaselineTrial:
 
 
 def lines(rows: Sequence[Row]) -> list[Line]:
-    """Return one line of the table per set and player, and one per player over all sets."""
+    """Return the table as one line per data set and player, followed by one line per player over all data sets."""
     out = []
     for (name, who), own in group_rows(rows, lambda row: (row["set"], row["policy"])).items():
         out.append(_line(name, who, own))
@@ -140,7 +143,7 @@ def _line(name: str, who: str, own: Sequence[Row]) -> Line:
 
 
 def note(rows: Sequence[Row]) -> str:
-    """Return a sentence for each guarded bandit about the sets where the bandit alone is better than the rule."""
+    """Return sentences that compare guarded bandits with the bandit alone, where the latter is better than the rule."""
     means = {
         key: (fmean(row["reward"] for row in own), fmean(row["last quarter"] for row in own))
         for key, own in group_rows(rows, lambda row: (row["set"], row["policy"])).items()
@@ -161,7 +164,7 @@ def note(rows: Sequence[Row]) -> str:
 
 
 def draw(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
-    """Draw the rewards of every set, one point per player."""
+    """Draw the mean reward on every data set, one point per player."""
     figure = canvas(7.5, 3.5)
     axes = figure.subplots()
     axes.set_label("reward")

@@ -1,4 +1,4 @@
-"""Bandits that start from earlier knowledge beside those that start with nothing, in worlds.py."""
+"""Study of bandits that start from earlier data, beside bandits that start with nothing."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,14 +22,17 @@ COLD = "cold"
 
 @dataclass(frozen=True)
 class Start:
-    """Start from a log of a world, or cold if `log` is empty."""
+    """Start of a bandit from a log, or with nothing if `log` is empty.
+
+    `log` and `logger` select the log of a `World`, and `trust` is an argument of `onepass.warm_start`.
+    """
 
     log: str = ""
     logger: str = "uniform"
     trust: str = "earned"
 
     def bandit(self, world: World) -> Any:
-        """Return the bandit of a world that starts so."""
+        """Return a bandit for the problem `world` that starts from the chosen log."""
         if not self.log:
             return world.cold()
         return onepass.warm_start(world.cold(), world.source(self.log, self.logger), trust=self.trust)
@@ -37,7 +40,10 @@ class Start:
 
 @dataclass(frozen=True)
 class WarmStartStudy:
-    """Study of warm starts. If `loses` is True, losses are counted and not rewards."""
+    """Study of bandits that start from earlier data.
+
+    `world(seed)` returns the problem of a seed. If `loses` is True, results are mistakes, else rewards.
+    """
 
     name: str
     description: str
@@ -54,14 +60,14 @@ class WarmStartStudy:
         return WarmStartTrial(self, policies, seed)
 
     def warm_up(self, policy: Policy) -> None:
-        """Do nothing: seconds are no result."""
+        """Do nothing, because the study does not compare seconds."""
 
     def step_size(self, rounds: int) -> int:
         return rounds
 
 
 class WarmStartTrial:
-    """Trial of all starts in one world."""
+    """Trial of all starts on the problem of one seed."""
 
     def __init__(self, study: WarmStartStudy, policies: Sequence[Policy], seed: int) -> None:
         self.study, self.policies, self.seed, self.world = study, policies, seed, study.world(seed)
@@ -94,7 +100,10 @@ class WarmStartTrial:
 
 
 def ratios(rows: Sequence[Row]) -> dict[str, list[float]]:
-    """Return, by policy, one number a seed: mistakes + 1 as a share of those cold, or reward as a multiple of it."""
+    """Return, by policy, the result of every seed divided by that of the bandit that starts with nothing.
+
+    Results are mistakes + 1, or rewards.
+    """
     cold = {row["seed"]: row for row in rows if row["policy"] == COLD}
     found: dict[str, list[float]] = {}
     for row in rows:
@@ -109,7 +118,7 @@ def ratios(rows: Sequence[Row]) -> dict[str, list[float]]:
 
 
 def lines(rows: Sequence[Row]) -> list[Line]:
-    """Return one line per start."""
+    """Return the table as one line per start."""
     out, shares = [], ratios(rows)
     for label, own in group_rows(rows, lambda row: row["policy"]).items():
         each = np.array(shares.get(label, [np.nan]))
@@ -133,7 +142,7 @@ def lines(rows: Sequence[Row]) -> list[Line]:
 
 
 def draw(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
-    """Draw the numbers of every seed, and their geometric mean, by start."""
+    """Draw, for every start, the ratios of all seeds and their geometric mean."""
     found = ratios(rows)
     figure = canvas(7.5, 0.6 + 0.35 * len(found))
     axes = figure.subplots()
