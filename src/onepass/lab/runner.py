@@ -96,7 +96,7 @@ def run(
 
 
 def split_policies(experiment: Study, policies: Sequence[Policy]) -> list[tuple[Policy, ...]]:
-    """Return the policies that share a task: all of them, or each alone if the study has `alone` set."""
+    """Return groups of policies that play a seed side by side: all together, or each alone if `alone` is set."""
     return [(policy,) for policy in policies] if getattr(experiment, "alone", False) else [tuple(policies)]
 
 
