@@ -270,7 +270,7 @@ class OnlineKernelEstimator(SharedObject, BaseEstimator, ABC):
 
 
 def prototype(estimator: OnlineKernelEstimator) -> Learner:
-    """Return the learner that the native learners are clones of."""
+    """Return the learner, without any examples, that the estimator clones for its own learners."""
     return estimator.default_learner() if estimator.learner is None else estimator.learner
 
 

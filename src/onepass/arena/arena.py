@@ -98,7 +98,10 @@ PER_ARM = (
 
 @compiled
 def with_slots(arena: ArenaState, free: int, top: int) -> ArenaState:
-    """Return the arena with other values of `free`, the first free slot, and `top`, the number of slots ever used."""
+    """Return the arena with other values of `free`, the first free slot, and `top`, the number of slots ever used.
+
+    A slot holds one direction of one arm.
+    """
     return ArenaState(
         basis=arena.basis,
         root=arena.root,
@@ -141,7 +144,7 @@ def set_sums(arena: ArenaState, arm_id: int, sums: Sums) -> None:
 
 @compiled
 def reset_arm(arena: ArenaState, arm_id: int) -> None:
-    """Clear the entries of an arm, so that it has no slots and no rows."""
+    """Clear the entries of an arm, so that it has no directions and no rows."""
     arena.first[arm_id], arena.outside[arm_id] = NONE, NONE
     arena.used[arm_id], arena.n_slots[arm_id], arena.rows[arm_id] = 0, 0, 0
     arena.ridge[arm_id], arena.log_det[arm_id] = arena.prior.space.ridge, arena.prior.space.log_det
@@ -154,8 +157,8 @@ def reset_arm(arena: ArenaState, arm_id: int) -> None:
 def init_arm(arena: ArenaState, arm_id: int) -> tuple[int, int]:
     """Give a new arm the slots of the initial design, and return the arena's new fields `free` and `top`.
 
-    `free` is the first free slot, and `top` the number of slots ever used. The arrays must have room above `top` for
-    the directions of the initial design.
+    A slot holds one direction of one arm. `free` is the first free slot, and `top` the number of slots ever used. The
+    arrays must have room above `top` for the directions of the initial design.
     """
     reset_arm(arena, arm_id)
     space, free, top = arena.prior.space, arena.free, arena.top
@@ -193,7 +196,8 @@ def count_slots_needed(arena: ArenaState, arm_id: int, rows: int) -> tuple[int, 
 def reserve_slots(arena: ArenaState, arm_ids: np.ndarray, counts: np.ndarray) -> tuple[int, int]:
     """Reserve the slots that `counts` (n,) more rows of n arms may need, and return the new fields `free` and `top`.
 
-    `free` is the first free slot, and `top` the number of slots ever used. The arrays must have room above `top`.
+    A slot holds one direction of one arm. `free` is the first free slot, and `top` the number of slots ever used. The
+    arrays must have room above `top`.
     """
     free, top, link = arena.free, arena.top, arena.link
     for g in range(arm_ids.size):
@@ -224,7 +228,10 @@ def reserve_slots(arena: ArenaState, arm_ids: np.ndarray, counts: np.ndarray) ->
 
 @compiled
 def release_slots(arena: ArenaState, arm_ids: np.ndarray, free: int) -> int:
-    """Release the reserved slots that stayed unused, and return the first slot of the list of free slots."""
+    """Release the slots of these arms that were reserved but not used, and return the first free slot.
+
+    A slot holds one direction of one arm; slots are reserved before an arm learns.
+    """
     link = arena.link
     for g in range(arm_ids.size):
         arm_id = arm_ids[g]
@@ -248,7 +255,7 @@ def release_slots(arena: ArenaState, arm_ids: np.ndarray, free: int) -> int:
 
 @compiled
 def delete_arm(arena: ArenaState, arm_id: int) -> int:
-    """Delete an arm, release its slots, and return the first slot of the list of free slots."""
+    """Delete an arm, release its slots, and return the first free slot; a slot holds one direction of one arm."""
     arena.used[arm_id], arena.shed[arm_id] = 0, 0.0
     free = release_slots(arena, np.full(1, arm_id), arena.free)
     reset_arm(arena, arm_id)
@@ -260,7 +267,7 @@ def delete_arm(arena: ArenaState, arm_id: int) -> int:
 def is_consistent(arena: ArenaState) -> bool | np.bool:
     """Return True if every slot below `top` is in exactly one list and all counts match.
 
-    A file passes this check before compiled code follows its links.
+    A slot holds one direction of one arm. A file passes this check before compiled code follows its links.
     """
     slots, arm_ids, known = arena.link.size, arena.first.size, arena.prior.space.used
     if not 0 <= arena.top <= slots:

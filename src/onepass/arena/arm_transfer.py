@@ -179,7 +179,8 @@ def copy_arm(arena: ArenaState, arm_id: int) -> PackedArm:
 def write_arm(arena: ArenaState, arm_id: int, arm: PackedArm) -> tuple[int, int]:
     """Write an arm into the arena, and return the first free slot and the number of slots ever used.
 
-    The arm's former slots are released first. The arrays must have room for more slots.
+    A slot holds one direction of one arm. The arm's former slots are released first. The arrays must have room for more
+    slots.
     """
     used, last, free, top = arm.moment.size, NONE, delete_arm(arena, arm_id), arena.top
     arena.first[arm_id], arena.outside[arm_id] = NONE, NONE

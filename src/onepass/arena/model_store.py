@@ -53,7 +53,10 @@ class ArmState(Protocol):
         ...
 
     def flip_sign(self) -> "ArmState":
-        """Return the model of the same rows with the opposite sign. Raises TypeError if the order of rows matters."""
+        """Return the model that the arm would have if all its rows had the opposite sign.
+
+        Raises TypeError if the model depends on the order of its rows.
+        """
         ...
 
     def add_to_moment(self, change: np.ndarray) -> "ArmState":

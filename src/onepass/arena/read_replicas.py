@@ -70,7 +70,7 @@ def _has_same_size(copy: ArenaState, arena: ArenaState) -> bool:
 
 
 def copy_arena(arena: ArenaState) -> ArenaState:
-    """Copy all slots in use, with the same spare capacity."""
+    """Return a copy of the arena with all stored arms, and with the same spare capacity."""
     copies: dict[str, Any] = {}
     for name in (*PER_SLOT, *PER_ARM):
         array = getattr(arena, name)
@@ -89,7 +89,10 @@ def update_copy(copy: ArenaState, arena: ArenaState, arm_ids: np.ndarray) -> Are
 
 @compiled
 def copy_slot(copy: ArenaState, arena: ArenaState, slot: int) -> None:
-    """Copy one slot of the arena into a copy, except for the index of the next slot."""
+    """Copy one slot, which holds one direction of one arm, from the arena into a copy of the arena.
+
+    The index of the next slot is not copied.
+    """
     for j in range(arena.basis.shape[1]):
         copy.basis[slot, j] = arena.basis[slot, j]
     for j in range(arena.root.shape[1]):

@@ -87,7 +87,8 @@ def play_rounds(
 def count_slots_for_rounds(arena: ArenaState, rounds: int, arms: int) -> int:
     """Return an upper bound on the slots that `rounds` rounds of `arms` arms may need.
 
-    The bound is two slots for each row, but at most what all arms can hold, plus two.
+    A slot holds one direction of one arm. The bound is two slots for each row, but at most what all arms can hold, plus
+    two.
     """
     known, hold = arena.prior.space.used, arena.root.shape[1]
     return arms * known + min(2 * rounds, arms * (hold + 1)) + 2

@@ -79,8 +79,8 @@ def solve_one(
     """Return the least price of budget `which` at which its mean spending is at most `target`.
 
     The prices of the other budgets stay as they are. The search starts at the previous price, or at `unit` if that
-    price is 0. The other arguments are those of
-    `mean_spending`.
+    price is
+    0. The other arguments are those of `mean_spending`.
     """
     before = prices[which]
     if keeps_within(rule, scores, costs, offered, prices, which, 0.0, target, residual, rounds):

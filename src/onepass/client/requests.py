@@ -225,7 +225,15 @@ def parse_result(call: Call[T], result: Result) -> T:
 
 
 class LogPages:
-    """Pages of the log, each fetched by one request."""
+    """Pages of the log, each fetched by one request.
+
+    Parameters
+    ----------
+    since : int
+        Sequence number after which the records begin.
+    limit : int or None
+        Largest number of records, None for all.
+    """
 
     since: int
 

@@ -1,4 +1,4 @@
-"""Dyadic blocks over any sketch that states its share of lost mass (Wen, Yin et al. algorithm 1, theorem 1).
+"""Dyadic blocks of any sketch whose error has a bound (Wen, Yin et al. algorithm 1, theorem 1).
 
 A sketch states xi if ||A - A_hat||_2 <= xi * mass for all rows, where mass is the sum of their squared norms
 (`contract.loss_share`). Blocks have the shares xi, xi / 2, xi / 4, ...; only the last is active. Block i, counted from

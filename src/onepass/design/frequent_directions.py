@@ -85,7 +85,7 @@ class FrequentDirectionsRule(NamedTuple):
 class FrequentDirectionsState(NamedTuple):
     """State of Frequent Directions, the sketch S = T Q of few rows for which S^T S approximates X^T X of all rows X.
 
-    The rows of Q are orthonormal and T is a lower triangle. `space` holds Q and the inverse on the span of Q,
+    The rows of Q are orthonormal and T is a lower triangle. `space` holds Q and the inverse A^-1 of the design,
     `triangle` (capacity, capacity) holds T, and `sums` the totals of what was cut off.
     """
 

@@ -1,4 +1,4 @@
-"""Relative loss of a sketch: the mass that was cut from X^T X and not put back, divided by the ridge.
+"""Relative loss of a sketch: what was cut off the eigenvalues of X^T X and not put back, divided by the ridge.
 
 Ridge regression solves A theta = b, where b is summed over all rows. If A has lost the mass n in a direction (the sum
 of squares of the rows along it) and b has not, a predicted reward is up to 1 + n / ridge times too large. The scores of

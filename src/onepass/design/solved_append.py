@@ -17,7 +17,10 @@ from onepass.foundation.linalg import dot
 
 @partial(generic, default=True)
 def solve_in_halves(state: Any, row: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return two arrays for `append_solved`, the second of which is A^-1 x, for a row x (dim,) and the design A."""
+    """Return two arrays (dim,) that `append_solved` needs, for a row x (dim,) and the design A.
+
+    The first depends on the kind of design; it is x itself by default. The second is A^-1 x.
+    """
     return row, solve(state, row)
 
 

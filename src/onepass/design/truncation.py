@@ -53,7 +53,7 @@ class Truncation(NamedTuple):
 
 
 class Prior(NamedTuple):
-    """Model of an arm without rows of its own: A as an inverse on a subspace, and the totals behind it."""
+    """Model of an arm without rows of its own: A as an inverse on a subspace, and the totals of what was cut off."""
 
     space: Subspace
     sums: Sums

@@ -102,8 +102,8 @@ def policy_changes(policy: Any) -> bool:
 def bandit_probabilities(bandit: Any, block: Log) -> np.ndarray:
     """Return the action probabilities (n, K) of a bandit for the n rows of a log.
 
-    Decisions are made under ids of their own, so the bandit's random generator
-    does not advance. Rows that offer the same arms are decided together.
+    Decisions are made under ids of their own, so the bandit's random generator does not advance. Rows that offer the
+    same arms are decided together.
     """
     if block.requests is not None:
         return _request_probabilities(bandit, block)

@@ -147,12 +147,12 @@ class Nystrom(FeatureMap):
 
     @property
     def size(self) -> int:
-        """Width of z."""
+        """Number of features z of a row."""
         return self.output_dim
 
     @property
     def lower(self) -> np.ndarray:
-        """Cholesky factor L (size, size), computed at first use for a map from a file."""
+        """Cholesky factor L (size, size) of the landmarks' kernel matrix, computed at first use if it is not stored."""
         if self._lower is None:
             self._lower = self._factor()
         return self._lower

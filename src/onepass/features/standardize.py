@@ -1,4 +1,4 @@
-"""Standardization of columns: x less its mean, over its standard deviation, both of the rows learned so far.
+"""Standardization of columns: x minus its mean, divided by its standard deviation, both of the rows learned so far.
 
 Number n, mean m and sum of squares s of each column are updated by a row x, and z is the standardized row:
 

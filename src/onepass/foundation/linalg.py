@@ -274,15 +274,15 @@ def secular_shift(inside, values, bound):
 
 @compiled
 def tisvd(vectors, values, left, right, rank):
-    """Return the `rank` largest eigenpairs of M + a b^T + b a^T for a symmetric positive semi-definite M.
+    """Return the `rank` largest eigenpairs of M + a b^T + b a^T for a symmetric positive semi-definite matrix M.
 
-    This is truncated incremental SVD.
+    This is truncated incremental SVD (Wen, Zhang et al., algorithm 2). M is given by its eigenvectors `vectors` (k, n),
+    as rows, and its eigenvalues `values` (k,); `left` and `right` (n,) are a and b. Let P be an orthonormal basis of
+    what a and b have outside the span of the eigenvectors V; it has 0 to 2 directions. Then M + a b^T + b a^T = [V P] H
+    [V P]^T, where the small matrix H is diagonalized. The paper's change s psi^T + psi s^T + c s s^T has a = s and b =
+    psi + c s / 2. Eigenvalues that are not positive are dropped.
 
-    M = sum of values_i v_i v_i^T, vectors (k, n) as orthonormal rows; a = left, b = right, (n,). With P an orthonormal
-    basis of what a and b have outside the span of V, M + a b^T + b a^T = [V P] H [V P]^T, and H of k + 2 rows is
-    diagonalized (Wen, Zhang et al., algorithm 2; its s psi^T + psi s^T + c s s^T is a = s, b = psi + c s / 2). P has as
-    many rows as there are directions, 0 to 2: repeated and zero updates add none. Exact while nothing is truncated;
-    eigenvalues that are not positive are dropped. Returns vectors (r, n) and values (r,), descending, r <= rank.
+    Returns vectors (r, n) and values (r,) in descending order, with r <= rank. They are exact if nothing is truncated.
     The cost is O(n k^2 + k^3).
     """
     basis, first = _with_direction(vectors, left)

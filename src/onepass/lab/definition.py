@@ -44,8 +44,7 @@ class Trial(Protocol):
 class Study(Protocol):
     """Experiment of any kind.
 
-    To play its seeds on the
-    machines of a Ray cluster, a study must be picklable by `cloudpickle`.
+    A study that is played on the machines of a Ray cluster must be picklable by `cloudpickle`.
 
     Attributes
     ----------

@@ -117,7 +117,7 @@ class Policy:
 
 
 def policy_variant(group: Policy, note: str, **params: object) -> Policy:
-    """Return the policy with changed parameters, labelled with `note`, in the group of the original."""
+    """Return a copy of a policy with changed parameters, the label `note` appended, and the old label as its group."""
     changed = group.with_params(**params)
     return Policy(f"{group.label} {note}", changed.recipe, changed.params, group.label)
 

@@ -123,8 +123,7 @@ def make_features(
     """Return features (FEATURES, n) of n sorted items for a user, and the parts (SPEEDS + 1, n) of their popularity.
 
     `taken` holds the items that the user has taken, `likeness` the neighbours of these items with the sums of their
-    similarities, `mixture` the weights of the parts,
-    and `known` is the number of known items.
+    similarities, `mixture` the weights of the parts, and `known` is the number of known items.
     """
     out, parts = np.zeros((FEATURES, len(items))), np.zeros((SPEEDS + 1, len(items)))
     parts[:-1] = shares(counts, items, known)

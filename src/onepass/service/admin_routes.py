@@ -179,7 +179,7 @@ def json_response(answer: Any, status: int = 200) -> Response:
 def apply_promotion(loop: Loop, asked: PromoteRequest) -> None:
     """Let the candidate model take over, or a new model with the recipe of an evaluation once it has learned the log.
 
-    Raises ApiError if there is none.
+    Raises ApiError if there is neither such a model nor such a recipe.
     """
     if asked.evaluation is None:
         loop.promote()

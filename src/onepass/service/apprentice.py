@@ -22,10 +22,10 @@ REQUEST = "request"  # where a decision keeps the fingerprint of its request (ex
 
 
 def override_shown(found: Decision, offered: Offer, settings: LoopSettings) -> dict[str, Any]:
-    """Return the fields of a decision's record about the arm shown instead of the model's, or {} for the model's.
+    """Return fields for the record of a decision whose model's choice is replaced, or {} if the choice is shown.
 
     `found` is the model's decision among the arms `offered`. In apprentice and logging mode, the first arm is shown, or
-    any arm with a small probability.
+    any arm with a small probability. The fields say which arm is shown, and with which probabilities.
     """
     if settings.mode in ("online", "canary"):
         return {}

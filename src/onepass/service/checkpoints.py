@@ -53,7 +53,7 @@ class CheckpointMeta(msgspec.Struct, frozen=True, kw_only=True):
     - known, mark: last sequence number of the log when the checkpoint was made, and the mark of the record there.
     - loop_state: state of the loop up to that record.
     - since: sequence number after which the log must be read again to know which decisions wait for rewards; with the
-      files in `waiting`, reading after `scan` is enough.
+      files in `waiting`, it is enough to read after the number `scan`.
     - waiting: files of all decisions that waited at `known`, each with the number of its decisions that are finished.
     - digest: SHA-256 of the model's bytes.
     - rewarded: arms that had an outcome, the one whose last outcome is oldest first.

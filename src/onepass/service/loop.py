@@ -388,7 +388,7 @@ class Loop:
         return future
 
     def decide_for(self, request: DecideRequest, result: ResultSink) -> None:
-        """Decide as `decide` does, and give the record to `result`."""
+        """Make a decision as `decide` does, but set its record as the result of the given object `result`."""
         print = fingerprint(request)
         try:
             self._decide(request, new_id() if request.id is None else request.id, print, result)

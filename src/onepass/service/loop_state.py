@@ -79,7 +79,11 @@ class LoopState(msgspec.Struct, kw_only=True):
 def settings_record(
     origin: str, settings: LoopSettings, wanted: Model | None = None, line: int = 0, at_once: bool = False
 ) -> dict[str, Any]:
-    """Make the content of a settings record; `origin` says where the settings come from."""
+    """Return the content of a settings record, as plain data.
+
+    `origin` says where the settings come from. `wanted` are the settings of a model that is to take over, with the
+    number `line`; None without one. `at_once` is True if it takes over as soon as it has learned the log.
+    """
     found: dict[str, Any] = {"from": origin, "loop": settings.to_dict(), WRITER: __version__}
     if wanted is not None:
         found |= {"wanted": msgspec.to_builtins(wanted), "line": line, "at_once": at_once}

@@ -355,7 +355,7 @@ def truncate_arms(arms: dict[str, int]) -> dict[str, int]:
 
 
 def merge_pieces(pieces: list[Piece]) -> Piece:
-    """Return the sums of two consecutive stretches of time together, or the last one alone."""
+    """Return the sums over consecutive stretches of time together, with the last known estimates."""
     arms = Counter[str]()
     for piece in pieces:
         arms.update(piece.arms)

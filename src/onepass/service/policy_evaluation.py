@@ -341,7 +341,11 @@ def make_row(decision: Decision, reward: float, span: Range) -> Row:
 
 
 def make_verdicts(kept: Mapping[str, PolicyTally], earned: np.ndarray, span: Range, alpha: float) -> dict[str, Verdict]:
-    """Compute the results of all policies."""
+    """Return the result for every policy, by name.
+
+    `kept` holds the sums of each policy, `earned` (n,) the rewards, `span` the range of rewards, and `alpha` is the
+    error probability of all limits together.
+    """
     good = {name: one.policy_weights() for name, one in kept.items() if not one.why}
     compared = summarize_comparison(good, logging_policy_weights(len(earned)), earned, span, alpha) if good else None
     gains = {} if compared is None else {one.name: one for one in compared.differences}

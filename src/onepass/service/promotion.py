@@ -49,12 +49,12 @@ class LoopParts(Protocol):
 
     @property
     def change_lock(self) -> Any:
-        """Lock held while the state changes."""
+        """Lock that is held while the state of the loop changes."""
         ...
 
     @property
     def settings(self) -> LoopSettings:
-        """Present settings."""
+        """Present settings of the loop."""
         ...
 
     def put(self, settings: dict[str, Any], *checkpoints: Checkpoint) -> None:
@@ -74,7 +74,7 @@ class LoopParts(Protocol):
         ...
 
     def warm(self, bandit: Any) -> None:
-        """Compile the code that requests will need."""
+        """Compile the code that requests to the loop will need; `bandit` is a copy of a model."""
         ...
 
 

@@ -105,7 +105,13 @@ class LoggedWorld:
 
     Each row of the log is one decision, and all arms have the click of that row. So no arm is better than another, but
     their click rate changes in time as it did in the log. After the last row comes the first one.
-    ~Seed of the first row. => Seed of the row with which the world begins.
+
+    Parameters
+    ----------
+    count : int
+        Number of arms.
+    seed : int
+        Seed that draws the row of the log with which the world begins.
     """
 
     def __init__(self, count: int, seed: int) -> None:

@@ -35,13 +35,34 @@ class Chunk(NamedTuple):
 
 
 class Environment(Protocol):
-    """Bandit problem in which every round offers `arms` contexts of `dim` features."""
+    """Bandit problem in which every round offers `arms` contexts of `dim` features.
+
+    Attributes
+    ----------
+    arms : int
+        Number of arms.
+    dim : int
+        Number of features.
+    """
 
     arms: int
     dim: int
 
     def chunk(self, start: int, rounds: int) -> Chunk:
-        """Return contexts, expected rewards and rewards of the rounds start .. start + rounds - 1."""
+        """Return contexts, expected rewards and rewards of the rounds start .. start + rounds - 1.
+
+        Parameters
+        ----------
+        start : int
+            First round, at least 0.
+        rounds : int
+            Number of rounds, at least 1.
+
+        Returns
+        -------
+        Chunk
+            Contexts and rewards of all arms.
+        """
         ...
 
 

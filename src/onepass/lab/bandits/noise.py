@@ -29,7 +29,20 @@ class Noise(ABC):
 
     @abstractmethod
     def draw(self, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-        """Return independent random values of the noise."""
+        """Return independent random values of the noise.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            Source of randomness.
+        shape : tuple of int
+            Shape of the result.
+
+        Returns
+        -------
+        array of this shape
+            The draws.
+        """
 
     @abstractmethod
     def abs_cdf(self, s: float) -> float:
@@ -137,7 +150,15 @@ class StudentT(Noise):
 
 @dataclass(frozen=True)
 class Pareto(Noise):
-    """Pareto noise with mean 0: scale (X - E X), where P(X > x) = x^-index for x >= 1. It is skewed to the right."""
+    """Pareto noise with mean 0: scale (X - E X), where P(X > x) = x^-index for x >= 1. It is skewed to the right.
+
+    Parameters
+    ----------
+    index : float
+        Tail index, above 1.
+    scale : float, default 1.0
+        Factor of the noise.
+    """
 
     index: float
     scale: float = 1.0

@@ -100,7 +100,18 @@ class Experiment:
         _as_player(policy.build(dim=environment.dim, seed=0)).play(contexts, rewards)
 
     def step_size(self, rounds: int) -> int:
-        """Return the number of rounds in one step: a run has about 40 steps, each with at most 32 MB of contexts."""
+        """Return the number of rounds in one step: a run has about 40 steps, each with at most 32 MB of contexts.
+
+        Parameters
+        ----------
+        rounds : int
+            Number of rounds of the run.
+
+        Returns
+        -------
+        int
+            Rounds in one step.
+        """
         environment = self.environment(0)
         block_bytes = 8 * BLOCK * environment.arms * environment.dim
         return BLOCK * max(1, min(rounds // (BLOCK * CHECKPOINTS), CHUNK_BYTES // block_bytes))

@@ -19,7 +19,30 @@ from onepass.lab.policy import Policy
 
 @dataclass(frozen=True)
 class MatrixStudy:
-    """Study of the errors of sketched matrices; the policies that it compares are sketches."""
+    """Study of the errors of sketched matrices; the policies that it compares are sketches.
+
+    Parameters
+    ----------
+    name : str
+        Name on the command line and in the rows.
+    description : str
+        One line for `onepass list`.
+    stream : callable
+        `stream(seed, n)` returns the first n rows of a seed, (n, dim).
+    policies : tuple of Policy
+        Designs that play unless others are given.
+    rounds : int
+        Number of rows unless another is given.
+    seeds : int
+        Number of seeds unless another is given.
+    figure : Figure
+        Table and picture of the results: ||A - A_hat|| along the stream (the default), or the relative error of A^-1
+        at its end.
+    grid : dict of str -> sequence of float
+        Parameters that `tune` searches. The default is empty.
+    timed : bool, default False
+        True if seconds are the result.
+    """
 
     name: str
     description: str

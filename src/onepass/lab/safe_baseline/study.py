@@ -52,7 +52,10 @@ class Player:
 
 
 class DuelGame:
-    """Game of all players on one set with a rule in force; if `turns`, arms are permuted during the game."""
+    """Rows of one data set, which players play beside a baseline rule.
+
+    If `turns` is True, arms are permuted during the game.
+    """
 
     def __init__(self, seed: int, rounds: int, *, turns: bool = False) -> None:
         self._order, name = split_seed(seed, SETS)

@@ -35,7 +35,13 @@ def _log_distribution(low: float, high: float) -> Any:
 
 
 class Problem(NamedTuple):
-    """Function to minimize, with its settings."""
+    """Function to minimize, with its settings.
+
+    Parameters
+    ----------
+    settings : Optuna's distribution of every setting, by name.
+    value : function of the settings to minimize.
+    """
 
     settings: dict[str, Any]
     value: Callable[[Settings], float]

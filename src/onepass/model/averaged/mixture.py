@@ -254,9 +254,8 @@ def kept_of(drift, last, now):
 def cut(square, norm, learned):
     """Return a squared width, reduced by the number of rows that the arm has learned.
 
-    `square` is the squared width, `learned` the number of rows of the arm, and `norm` the squared norm of the features,
-    above
-    0. Every row counts as a little information on all directions.
+    `square` is the squared width, `learned` the number of rows of the arm, and `norm`, above 0, the squared norm of the
+    features. Every row counts as a little information on all directions.
     """
     return square / (1.0 + ANYWHERE * learned * square / norm)
 

@@ -74,7 +74,7 @@ class Columns:
         return self._row(places, values)
 
     def names(self) -> list[str]:
-        """Name of each column but the first."""
+        """Return the name of each column's term, without the first column, the constant."""
         every = self.records.feature_names()
         return [every[place] for place in self.places]
 

@@ -352,13 +352,17 @@ class BudgetedPosterior(KernelPosterior):
         """Return a certified factor f between the dictionary's variances and the exact ones, for any dictionary.
 
         sigma^2 / f <= sigma~^2 <= f sigma^2 holds at every point, with the exact variance sigma^2 and the dictionary's
-        sigma~^2. f = (1 + sqrt(tau))^2 (1 + rho) / (1 - rho), tau = sum over plays of (k(x, x) - z^T z) / reg: of the
-        trace of K - Z Z^T, which bounds its norm. (With E what is outside, (Z + E)^T (Z + E) <= (1 + c) Z^T Z + (1 + 1
-        / c) tau reg I, c = sqrt(tau), and the other way round.) rho is rounding. z^T z = a^T K_S a, a = L^-T z, is off
-        by w = (sum of |a_i| sqrt(k_ii))^2 roundings, relative to sigma^2 by no more than the sum of w over the plays,
-        over reg, plus the trace of the inverse of K_S in units of its diagonal; and every play rounds once. f is (1 +
-        rho) / (1 - rho) if all points played are in S, and inf from rho = 1, where nothing is certified: from a sum of
-        k(x, x) / reg over the plays of about 1e14. The cost is O(u m^2).
+        sigma~^2. The factor is f = (1 + sqrt(tau))^2 (1 + rho) / (1 - rho). tau is the sum over plays of (k(x, x) - z^T
+        z) / reg, where z are the features of a play; this trace bounds the norm of what the dictionary leaves out of
+        the kernel matrix, K - Z Z^T. With E the part that is left out, (Z + E)^T (Z + E) <= (1 + c) Z^T Z + (1 + 1 / c)
+        tau reg I for c = sqrt(tau), and the other way round.
+
+        rho bounds rounding errors. z^T z = a^T K_S a with a = L^-T z has an error of w = (sum of |a_i| sqrt(k_ii))^2
+        roundings. Relative to sigma^2, rho is at most the sum of w over the plays, divided by reg, plus the trace of
+        the inverse of K_S in units of its diagonal, plus one rounding for each play. If all points played are in the
+        dictionary, f is (1 + rho) / (1 - rho). If rho >= 1, nothing is certified, and f is infinite; this happens from
+        a sum of k(x, x) / reg over the plays of about 1e14. The cost is O(u m^2) for u points played and m points in
+        the dictionary.
         """
         s = self.state
         members, seen = s.members[: s.n_rows], np.flatnonzero(s.plays * s.prior)

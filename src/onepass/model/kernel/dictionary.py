@@ -52,13 +52,14 @@ def update_posterior(state, place, reward, rest, reg):
 
 @compiled
 def add_to_dictionary(state, row, place, reward, rest, reg):
-    """Add the stored point with index `place` to the dictionary, before its reward is learned.
+    """Add the stored point with index `place` to the dictionary, and learn its reward, in place.
 
-    `row` holds its kernel values with the table, and `rest` is its `residual_variance`. z gains the coordinate g =
-    (k(x, .) - z(x)^T z) / sqrt(rest), which is 0 in the dictionary. V gains a row w = sum of z g over all plays and a
-    column, and V^-1 becomes the square of (R, -V^-1 w / sqrt(s); 0, 1 / sqrt(s)) with s = reg + sum of g^2 - w^T V^-1
-    w. If all played points are in the dictionary, g is 0 at all of them; then w = 0, s = reg, and before the play
-    nothing changes. There must be room.
+    Every point y has features z(y), by which the dictionary represents it. They gain the coordinate g(y) = (k(x, y) -
+    z(x)^T z(y)) / sqrt(rest) for the new point x, which is 0 for points of the dictionary. `row` holds k(x, y) for all
+    stored points, and `rest` is the point's `residual_variance`. The matrix V = reg I + sum of z z^T over the plays
+    gains a row and a column: w = sum of z g over the plays, and reg + sum of g^2. With s = reg + sum of g^2 - w^T V^-1
+    w, the root R of V^-1 becomes (R, -V^-1 w / sqrt(s); 0, 1 / sqrt(s)). If all played points are in the dictionary, g
+    is 0 at all of them, so w = 0 and s = reg. There must be room for one more point.
     """
     used, size = int(state.tally[USED]), state.size
     z, known = np.empty(used), np.zeros(size, np.bool_)
