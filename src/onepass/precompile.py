@@ -67,7 +67,7 @@ def kernel(bandit: Any) -> None:
 
 
 def learner(found: Any) -> None:
-    """Learn rows with an online kernel learner, and predict two rows."""
+    """Learn rows with the online kernel learner `found`, and predict two rows."""
     rng = np.random.default_rng(0)
     rows = rng.standard_normal((ROWS, DIM))
     found.partial_fit(rows, np.where(rows[:, 0] > 0.0, 1.0, -1.0))

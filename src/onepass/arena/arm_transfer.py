@@ -317,8 +317,9 @@ def arm_from_scratch(work: Scratch, space: Subspace, rows: int, sums: Sums, memo
 def add_moment_of(work: Scratch, space: Subspace, arm: PackedArm, sign: float, shed: float) -> None:
     """Add to an arm in scratch arrays the moment b, the sum of reward times row, of another arm, times `sign`.
 
-    The same is done for the products with shared features. The part of b outside the directions is added to the vector
-    o if anything was truncated (`shed` > 0).
+    `work` are the scratch arrays, `space` is the subspace of the arm in them, and `arm` is the other arm. The same is
+    done for the products with shared features. The part of b outside the directions is added to the vector o if
+    anything was truncated (`shed` > 0).
     """
     used, b = space.used, full_moment(arm)
     basis = work.basis[:used]

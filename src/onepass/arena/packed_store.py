@@ -251,8 +251,8 @@ class PackedStore:
     ) -> tuple[Any, np.ndarray, np.ndarray]:  # fmt: skip
         """Play recorded rounds in compiled code (simulate.py).
 
-        Returns the sums of residuals, the chosen arms, and the arm ids (K,) afterwards. `play_rounds` describes the
-        arguments.
+        Returns the sums of residuals, the chosen arms (T,), and the arm ids (K,) afterwards. The arguments have the
+        meaning that they have in `simulate.play_rounds`.
         """
         missing = int(np.count_nonzero(arm_ids == NONE))
         fresh = np.array([self._allocate_id() for _ in range(missing)], np.int64)

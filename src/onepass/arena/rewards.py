@@ -50,7 +50,10 @@ def add_row(
 
 @compiled
 def undo_row(pull: float, row: np.ndarray, space: Subspace, work: Any, used: int) -> None:
-    """Subtract `pull` A^-1 x from the parameter theta, for a row x (dim,) that the arm has learned before."""
+    """Subtract `pull` A^-1 x from the parameter theta, for a row x (dim,) that the arm has learned before.
+
+    `work` are the scratch arrays of the arm, `space` is its subspace, and `used` the number of its directions.
+    """
     inside = np.zeros(used, work.u.dtype)
     for i in range(used):
         inside[i] = dot(work.basis[i], row)
@@ -126,9 +129,9 @@ def add_lost_part(
 ) -> None:
     """Add the part `lost` (dim,) of the moment, which a truncation removed from the arm's directions, to the vector o.
 
-    o is the part of the moment outside the directions. `lost` is empty if nothing was lost. `before` is the ridge
-    before the truncation and `space` the subspace after it. `rise` bounds how far A grew, in the sense A' <= A + rise
-    I.
+    o is the part of the moment outside the directions. `work` are the scratch arrays of the arm, and `memory` holds the
+    numbers that the estimator stores for the arm. `lost` is empty if nothing was lost. `before` is the ridge before the
+    truncation and `space` the subspace after it. `rise` bounds how far A grew, in the sense A' <= A + rise I.
     """
     for j in range(lost.size):
         work.outside[j] += lost[j]
@@ -153,7 +156,11 @@ def add_lost_part_by_step(
 
 @partial(generic, default=True)
 def slot_coordinate(arm_rule: Any, moment: float, weight: float) -> float:
-    """Return the number that the arm keeps for a direction: a coordinate of b, or of theta with Newton steps."""
+    """Return the number that is stored for a direction of an arm: a coordinate of b, or of theta with Newton steps.
+
+    `arm_rule` is the rule by which the arm learns, and b the sum of reward times row. `moment` is the coordinate of b,
+    and `weight` that of theta.
+    """
     return moment
 
 

@@ -126,7 +126,7 @@ def are_decisions(value: Any) -> bool:
 
 
 def choice_error(place: int) -> Exception:
-    """Return the error that a negative index stands for; compiled code returns one if it could not choose an arm."""
+    """Return the error for the index `place` of an arm, which is negative because no arm could be chosen."""
     if place == NOT_OFFERED:
         return arm_not_offered_error()
     if place == NONE_LEFT:

@@ -298,7 +298,7 @@ def outcomes_from_json(record: dict[str, Any], count: int) -> dict[str, Any]:
 
 
 def stack_decisions(each: list[Decision]) -> Decision:
-    """Combine single decisions into one record with a leading axis."""
+    """Combine the single decisions `each` into one record, whose fields have a leading axis for the decisions."""
     columns: dict[str, Any] = {name: [getattr(one, name) for one in each] for name in BATCH_FIELDS}
     for name in ("predicted", "spreads", "costs", "eligible"):
         columns[name] = None if columns[name][0] is None else columns[name]

@@ -132,9 +132,9 @@ class DelayLaws:
 
 
 def log_rank(own: DelayLaw, common: DelayLaw) -> float:
-    """Return the log-rank statistic z that compares an arm's delays with those of all arms.
+    """Return the log-rank statistic z that compares the delays of one arm with those of all arms.
 
-    It is 0 if its variance is below 2.
+    `own` is the `DelayLaw` of the arm, and `common` that of all arms. The result is 0 if its variance is below 2.
     """
     (n, total), (n_own, total_own) = common.counts, own.counts
     share = total_own / np.maximum(total, 1.0)

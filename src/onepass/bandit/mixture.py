@@ -37,5 +37,8 @@ def mix_with_baseline(
 
 
 def prediction_at(decision: Decision, place: int) -> tuple[float, float]:
-    """Return the mean reward and the width of the arm at an index; the width is inf for a rule without widths."""
+    """Return the mean reward and the width of the arm at index `place` of a decision.
+
+    The width is inf for a rule without widths.
+    """
     return float(decision.means[place]), np.inf if decision.widths is None else float(decision.widths[place])

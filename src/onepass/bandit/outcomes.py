@@ -204,7 +204,10 @@ def offsets(weights: Weights, outcomes: tuple[str, ...], predicted: np.ndarray, 
 
 
 def shift_statistics(seen: ArmStatistics, by: Offsets) -> ArmStatistics:
-    """Return the statistics of the weighted sum of reward and outcomes: the reward's statistics, scaled and shifted."""
+    """Return the statistics of the weighted sum of reward and outcomes.
+
+    They are the reward's statistics `seen`, multiplied by by.scale, with by.shift added.
+    """
     scale, shift = by
     return seen._replace(
         means=scale * seen.means + shift,
@@ -215,9 +218,10 @@ def shift_statistics(seen: ArmStatistics, by: Offsets) -> ArmStatistics:
 
 
 def choose_by_weights(asked: Asked, i: int, rng: np.random.Generator, predicted: np.ndarray) -> Chosen:
-    """Fill the slots of decision i as `Model.choose` does, ranked by the weighted sum of reward and outcomes (J, K).
+    """Choose arms for the slots of decision i, ranked by the weighted sum of reward and predicted outcomes.
 
-    The means in the result are those of the reward alone.
+    `asked` holds the arguments of the decision, and `predicted` (J, K) the outcomes. The result has the form of that of
+    `Model.choose`; its means are those of the reward alone.
     """
     model, rule, weights, eligible = asked.model, asked.rule, asked.weights, asked.eligible
     seen = model.predict(asked.request, i, rule, rng, rule.pairs)

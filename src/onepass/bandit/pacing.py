@@ -513,7 +513,7 @@ class Pacing:
 
 
 def open_account(one: Budget) -> Account:
-    """Return the account of a new budget, from which nothing is spent."""
+    """Return the account of a new budget `one`, from which nothing is spent yet."""
     return Account("", 0.0, 0, 0.0, deque(maxlen=one.window))
 
 

@@ -150,7 +150,7 @@ def count_rows(paths: Sequence[Path]) -> list[Part]:
 
 
 def split_rows(whole: Sequence[Part], workers: int) -> Iterator[list[Part]]:
-    """Divide the rows of all files into tasks of equal length; yield each task as a list of parts, in order."""
+    """Divide the rows of the files `whole` into tasks of equal length; yield each task as a list of parts, in order."""
     total = sum(part.stop for part in whole)
     count = max(1, min(total, max(workers, min(PARTS_PER_WORKER * workers, total // MIN_PART_ROWS))))
     for a, b in pairwise(np.linspace(0, total, count + 1).astype(int).tolist()):

@@ -29,7 +29,7 @@ class Design(files.Owner):
 
     @abstractmethod
     def begin(self) -> Any:
-        """Return the state of A = reg I.
+        """Return the state of the design before any row is added, with the matrix A = reg I.
 
         Make its arrays by `onepass.foundation.state.zeros` in place of `numpy.zeros`. Then a file can be compared with
         a new state before memory is taken.
@@ -59,7 +59,7 @@ class Design(files.Owner):
 
     @property
     def abstract_state(self) -> Any:
-        """State of A = reg I that takes no memory: the settings, and the shapes and dtypes of the arrays."""
+        """State without rows that takes no memory: the settings, and the shapes and dtypes of the arrays."""
         with state.abstract():
             return self.begin()
 

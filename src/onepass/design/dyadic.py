@@ -132,7 +132,7 @@ def replace_parts(
     rows: int,
     sums: Sums,
 ) -> DyadicState:
-    """Return the state with these fields replaced by the arguments; its frozen blocks stay."""
+    """Return the state with new values in these fields of `DyadicState`; the frozen blocks stay."""
     return DyadicState(
         block=block,
         whole=whole,

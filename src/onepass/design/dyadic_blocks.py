@@ -103,7 +103,11 @@ def rows_above_ridge(values: np.ndarray, vectors: np.ndarray, ridge: float) -> n
 
 @compiled
 def stack_rows(whole: Subspace, spectrum: np.ndarray, block: FrequentDirectionsState) -> np.ndarray:
-    """Return rows that represent all blocks: scaled eigenvectors of closed blocks, then rows of the active block."""
+    """Return rows that represent all blocks: scaled eigenvectors of closed blocks, then rows of the active block.
+
+    The first directions of the subspace `whole` are the eigenvectors, and `spectrum` holds their eigenvalues. `block`
+    is the active block.
+    """
     frozen, rows = spectrum.size, sketch_rows(block)
     out = np.empty((frozen + rows.shape[0], whole.basis.shape[1]), whole.basis.dtype)
     fill(out[:frozen], rows_above_ridge(spectrum, whole.basis[:frozen], 0.0))
@@ -113,7 +117,7 @@ def stack_rows(whole: Subspace, spectrum: np.ndarray, block: FrequentDirectionsS
 
 @compiled
 def with_ridge(whole: Subspace, ridge: float) -> Subspace:
-    """Return a subspace with another ridge: ridge minus the present ridge is added to all eigenvalues."""
+    """Return the subspace `whole` with another ridge: the change of the ridge is added to all eigenvalues."""
     values, vectors, before = spectrum_in(whole)
     for i in range(values.size):
         values[i] += ridge - before
@@ -133,7 +137,7 @@ def with_room(whole: Subspace) -> Subspace:
 
 @compiled
 def densify(whole: Subspace) -> ExactState:
-    """Convert a subspace to an exact design."""
+    """Return the exact design with the same matrix as the subspace `whole`."""
     dense = init_exact_like(whole.basis, whole.ridge)
     identity = np.eye(dense.root.shape[0], dtype=dense.root.dtype)
     for j in range(dense.root.shape[0]):

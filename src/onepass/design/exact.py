@@ -77,7 +77,7 @@ def certificate_exact(rule: ExactRule, sums: Sums, rounded: float) -> float:
 
 
 def init_exact(dim: int, reg: float, dtype: np.dtype) -> ExactState:
-    """Return the state of A = reg I."""
+    """Return the state of an exact design without rows, whose matrix is A = reg I (dim, dim)."""
     return ExactState(
         root=identity(dim, 1.0 / math.sqrt(reg), dtype),
         gram=identity(dim, reg, dtype),
@@ -104,7 +104,7 @@ def is_valid_exact(s: ExactState, dim: int) -> bool:
 
 @compiled
 def init_exact_like(like: np.ndarray, reg: float) -> ExactState:
-    """Return the state of A = reg I for rows of the width and dtype of `like`, shape (n, dim)."""
+    """Return the state of an exact design without rows, for rows of the width and dtype of `like` (n, dim)."""
     dim = like.shape[1]
     gram, root = np.zeros((dim, dim), like.dtype), np.zeros((dim, dim), like.dtype)
     for i in range(dim):
@@ -124,7 +124,7 @@ def init_exact_like(like: np.ndarray, reg: float) -> ExactState:
 
 @compiled
 def replace_counters(state: ExactState, waiting: int, repairs: int, log_det: float) -> ExactState:
-    """Return the state, whose arrays were written in place, with these three fields replaced by the arguments."""
+    """Return the state of an exact design with new values in these three fields; arrays were changed in place."""
     return ExactState(
         root=state.root,
         gram=state.gram,

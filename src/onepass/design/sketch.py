@@ -58,7 +58,7 @@ class SketchState(NamedTuple):
 
 
 def init_rule_sketch(dim: int, cutting: Truncation, reg: float, dtype: np.dtype) -> SketchState:
-    """Return the sketch A = reg I for rows of width `dim`, with the truncation rule and limits `cutting`.
+    """Return a sketch without rows, for rows of width `dim`, with the truncation rule and limits `cutting`.
 
     While `foundation.state` makes abstract states, the arrays of the result take no memory.
     """

@@ -167,7 +167,7 @@ def update_adaptive(state: AdaptiveHuberState, row: np.ndarray, reward: float) -
 
 @update_rows.for_state(AdaptiveHuberState)
 def update_adaptive_rows(state: AdaptiveHuberState, rows: np.ndarray, rewards: np.ndarray) -> AdaptiveHuberState:
-    """Append a batch of rows (n, dim) and rewards (n,) one by one, and minimize the loss once."""
+    """Return the state after rows (n, dim) and rewards (n,), for which the loss is minimized once, at the end."""
     for i in range(rows.shape[0]):
         state = append_to_state(state, rows[i], float(rewards[i]))
     if rows.shape[0] > 0:

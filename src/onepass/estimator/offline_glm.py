@@ -88,7 +88,7 @@ def update_offline(state: OfflineGLMState, row: np.ndarray, reward: float) -> Of
 
 @update_rows.for_state(OfflineGLMState)
 def update_offline_rows(state: OfflineGLMState, rows: np.ndarray, rewards: np.ndarray) -> OfflineGLMState:
-    """Append a batch of rows (n, dim) and rewards (n,) one by one, and minimize the loss once."""
+    """Return the state after rows (n, dim) and rewards (n,), for which the loss is minimized once, at the end."""
     history = state.history
     for i in range(rows.shape[0]):
         history = append_row(history, rows[i], float(rewards[i]), 0.0)

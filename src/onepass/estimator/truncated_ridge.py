@@ -78,7 +78,7 @@ def update_truncated(state: TruncatedRidgeState, row: np.ndarray, reward: float)
 
 @update_rows.for_state(TruncatedRidgeState)
 def update_truncated_rows(state: TruncatedRidgeState, rows: np.ndarray, rewards: np.ndarray) -> TruncatedRidgeState:
-    """Append a batch of rows (n, dim) and rewards (n,) one by one, and compute theta once."""
+    """Return the state after rows (n, dim) and rewards (n,); the estimate theta is computed once, at the end."""
     history, design = state.history, state.design
     for i in range(rows.shape[0]):
         history, design = append_row(history, rows[i], float(rewards[i]), 0.0), append(design, rows[i])

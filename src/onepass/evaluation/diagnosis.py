@@ -85,7 +85,7 @@ def diagnose(weights: np.ndarray, unsupported: float = float("nan")) -> Diagnosi
 
 
 def diagnose_moments(m: Moments, error: float, drift: float, unsupported: float) -> Diagnosis:
-    """Return the diagnosis of importance weights, given their moments.
+    """Return the diagnosis of importance weights, given their moments `m`.
 
     `error` is the standard error of the mean weight, and `drift` the difference of the mean weight between the two
     halves of the log, in standard errors. `unsupported` is as in `diagnose`.

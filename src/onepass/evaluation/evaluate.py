@@ -362,7 +362,7 @@ def _estimate(one: Estimator, sample: Sample, rewards: Range, alpha: float) -> E
 
 
 def moment_intervals(m: Moments, rewards: Range, alpha: float) -> dict[str, Interval]:
-    """Return confidence intervals for a fixed number of rows, by name, from moments of weights and rewards."""
+    """Return confidence intervals for a fixed number of rows, by name, from the moments `m` of weights and rewards."""
     return {
         "bernstein": intervals.bernstein(m, rewards, alpha),
         "clopper-pearson": intervals.clopper_pearson(m, rewards, alpha),

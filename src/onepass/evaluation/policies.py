@@ -25,7 +25,7 @@ Policy = Callable[[Log, int], np.ndarray]  # a block and the place of its first 
 
 
 def read_policy(given: Any) -> Any:
-    """Return the policy that text or a path describes, and any other policy as it is.
+    """Return the policy that `given`, a text or a path, describes; any other `given` is returned as it is.
 
     Text is "uniform", "logged", "always:ARM", the path of a saved bandit, or else the name of an arm.
     """
@@ -45,7 +45,7 @@ def read_policy(given: Any) -> Any:
 
 
 def make_policy(given: Any, log: Log) -> Policy:
-    """Return a policy as a function that maps a part of a log to action probabilities (n, K).
+    """Return the policy `given` as a function that maps a part of a log to action probabilities (n, K).
 
     Raises ValueError if the policy is invalid, or an array has the wrong shape.
     """

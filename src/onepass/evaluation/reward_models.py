@@ -142,7 +142,7 @@ def _arm_features(log: Log, arms: np.ndarray) -> np.ndarray:
 
 
 def make_reward_model(given: Any) -> Any:
-    """Return a reward model: `RidgeModel()` for None, and a scikit-learn regressor wrapped in `RegressorModel`."""
+    """Return the reward model `given`: `RidgeModel()` for None, and a scikit-learn regressor in a `RegressorModel`."""
     if given is None:
         return RidgeModel()
     return given if isinstance(given, RidgeModel | RegressorModel) else RegressorModel(given)

@@ -206,7 +206,10 @@ def _add_padded(sums: np.ndarray, more: np.ndarray) -> np.ndarray:
 
 
 def summarize_statistics(tally: PolicyStatistics, bound: WeightBound) -> Evaluation:
-    """Return the diagnosis, estimates and limits of a policy, from its statistics and its largest possible weight."""
+    """Return the diagnosis, estimates and limits of a policy from its statistics `tally`.
+
+    `bound` gives the largest possible weight.
+    """
     diagnosis = tally.diagnosis()
     estimates = {
         one.name: _estimate(one, terms, tally.rewards, tally.alpha)

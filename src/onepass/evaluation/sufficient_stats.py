@@ -47,7 +47,7 @@ class TermStatistics:
         return TermStatistics(rows, self.means + away * (other.rows / rows), squares)
 
     def estimate(self, one: Estimator) -> tuple[float, float]:
-        """Return value and standard error, equal to `Estimator.value` and `Estimator.deviation` of the rows."""
+        """Return the value and the standard error of the estimator `one`, equal to those computed from the rows."""
         if self.rows == 0:
             return float("nan"), float("nan")
         a, s, v = self.means
@@ -87,7 +87,7 @@ class WeightPath:
         self._blocks, self._held = 1, 0
 
     def add(self, m: Moments) -> None:
-        """Add the rows of a block, given by their moments."""
+        """Add the rows of a block, given by the moments `m` of their weights."""
         if self._held == 0:
             self._pieces.append(np.zeros(3))
         self._pieces[-1] += (m.rows, m.weights, m.square_weights)

@@ -78,7 +78,7 @@ def uniform(rng: np.random.Generator) -> float:
 
 
 def make_key(salt: int, identity: str) -> str:
-    """Return the key of a decision's random numbers: a keyed hash of its id, as hexadecimal digits."""
+    """Return the key of a decision's random numbers: a hash of its id `identity`, keyed by `salt`, as hexadecimal."""
     return hashlib.blake2b(identity.encode(), key=str(salt).encode()[-64:], digest_size=KEY).hexdigest()
 
 

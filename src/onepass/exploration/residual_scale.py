@@ -22,7 +22,7 @@ def residual(tally: Tally) -> float:
 
 
 def pool(mine: Tally, its: Tally, since: Tally | None) -> Tally:
-    """Return the sum of two tallies of prediction errors, minus the tally `since` with which both began, if any."""
+    """Return the sum of the tallies `mine` and `its` of prediction errors, minus their common start `since`, if any."""
     rows, squares = since or (0, 0.0)
     return Tally(rows=mine.rows + its.rows - rows, squares=max(mine.squares + its.squares - squares, 0.0))
 
@@ -34,7 +34,7 @@ def count_deviation(tally: Tally, deviation: float) -> Tally:
 
 
 def check_tally(held: Any) -> Tally:
-    """Return a tally of prediction errors read from a file; raise ValueError if its numbers are impossible."""
+    """Return the tally `held` of prediction errors, read from a file; raise ValueError if numbers are impossible."""
     count, squares = held
     tally = Tally(rows=check.integer("tally", count, 0), squares=check.real("tally", squares))
     if tally.squares < 0.0:

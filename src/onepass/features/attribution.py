@@ -86,7 +86,7 @@ def constant_part(features: Linear, z: np.ndarray) -> np.ndarray:
 
 
 def join(found: Attribution, other: Attribution, inputs: Linear | None) -> Attribution:
-    """Return the attribution with the terms of two maps together.
+    """Return one attribution with the terms of `found` and `other`, those of two maps of the same row.
 
     `inputs` holds the parts that belong to the inputs of both.
     """
@@ -96,7 +96,7 @@ def join(found: Attribution, other: Attribution, inputs: Linear | None) -> Attri
 
 
 def add(first: Linear | None, second: Linear | None) -> Linear | None:
-    """Add linear functions of the same numbers; None counts as zero."""
+    """Return the sum of linear functions of the same numbers; None counts as zero."""
     if first is None or second is None:
         return second if first is None else first
     return Linear(first.slopes + second.slopes, first.parts + second.parts)

@@ -182,7 +182,7 @@ def with_bands(
     """Return sparse rows (starts, places, values) with bands added and numbers standardized.
 
     A row consists of columns (places) and values. A number becomes (number - mean) scale, clipped at `far`; `means` and
-    `scales` are by column.
+    `scales` are by column. `known` holds the values at which bands are, as `Knots`.
     """
     begins, size = np.zeros(starts.size, np.int64), 0
     where, what = np.empty(3 * places.size, np.int64), np.empty(3 * places.size)

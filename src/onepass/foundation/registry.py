@@ -111,7 +111,7 @@ def to_plain(value: Any, parts: list[Any] | None = None) -> Any:
 
 
 def has_equal_arguments(one: Any, other: Any) -> bool:
-    """Return True if two instances of registered classes, or tuples of them, were built with equal arguments."""
+    """Return True if `one` and `other`, instances of registered classes or tuples of them, have equal arguments."""
     if isinstance(one, tuple) and isinstance(other, tuple):
         return len(one) == len(other) and all(map(has_equal_arguments, one, other))
     return one is other or (type(one) is type(other) and bool(to_plain(one) == to_plain(other)))

@@ -48,7 +48,10 @@ def make_map(p: dict[str, Any], rank: int, rows: np.ndarray, width: float) -> An
 
 
 def map_fits(p: dict[str, Any], found: Any, dim: int, rank: int) -> bool:
-    """Return True if a feature map read from a file is valid for rows of width `dim` and `rank` features."""
+    """Return True if the feature map `found`, read from a file, is valid for rows of width `dim` and `rank` features.
+
+    `p` holds the parameters of `KernelNewton`.
+    """
     if p["features"] == "nystrom":
         return landmarks_fit(found, dim, p["size"], rank)
     if p["features"] == "sketched":

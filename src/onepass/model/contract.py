@@ -881,12 +881,12 @@ class Model(files.Owner, ABC):
 
 
 def non_finite_error(what: str = "a score") -> FloatingPointError:
-    """Make the error for a score or parameter that is not finite."""
+    """Return the error for `what`, a score or parameter that is not finite."""
     return FloatingPointError(f"{what} is not finite: rewards or contexts are too large for this reg; scale them down")
 
 
 def check_finite_parameter(found: np.ndarray) -> np.ndarray:
-    """Return a parameter, or raise FloatingPointError if it is not finite."""
+    """Return the parameter `found`, or raise FloatingPointError if it is not finite."""
     if not np.isfinite(found).all():
         raise non_finite_error("the parameter")
     return found

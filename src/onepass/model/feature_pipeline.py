@@ -61,9 +61,9 @@ class FeaturePipeline:
     # ---- contexts ----
 
     def rows(self, contexts: Any, dims: tuple[int, ...], some: bool = True) -> np.ndarray:
-        """Return checked rows x; their number of axes must be one of `dims`.
+        """Return contexts as checked rows x (..., dim); their number of axes must be one of `dims`.
 
-        Raises ValueError for NaN, a wrong shape, or, if `some` is True, no rows.
+        Raises ValueError for NaN, for a wrong shape, and, if `some` is True, for no rows.
         """
         if isinstance(contexts, Factors):
             check_sides(self.map, contexts, self.dtype, False)

@@ -151,7 +151,7 @@ class OutcomeHeads:
         return self._saved._replace(keys=object_array(list(self._places)))
 
     def restore(self, held: files.StateSource) -> None:
-        """Replace the parameters by those of a file; raise ValueError if they are inconsistent."""
+        """Replace the parameters by those in `held`, from a file; raise ValueError if they are inconsistent."""
         found = held.take(self.state, self._fits)
         names = found.keys.tolist()
         if len(set(names)) != len(names):

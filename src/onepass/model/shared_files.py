@@ -27,7 +27,7 @@ def pack_state(learned: Any, pipeline: FeaturePipeline, before: Any) -> Any:
 
 
 def unpack_state(held: files.StateSource, learned: Any, pipeline: FeaturePipeline, estimator: Estimator) -> SavedShared:
-    """Return the contents of a file or copy; raise ValueError if its parts contradict each other.
+    """Return the contents `held` by a file or copy; raise ValueError if its parts contradict each other.
 
     `learned` is the state of a model that has not learned.
     """

@@ -162,7 +162,7 @@ def outer_statistics(
 
 @compiled
 def on_rule_scale(family: Any, rule: Any, seen: ArmStatistics) -> ArmStatistics:
-    """Convert statistics of scores x^T theta to the scale that the rule needs: scores or rewards."""
+    """Convert the statistics `seen` of scores x^T theta to the scale that the rule needs: scores or rewards."""
     if needs_reward_scale(rule):
         return to_reward_scale(family, seen)
     return seen
@@ -175,9 +175,9 @@ def decide_rows(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
     """Choose arms for k slots from rows (K, features).
 
-    Returns the arms (k,), their distributions (k, K), and scores, means and widths (K,). The random numbers `normals`
-    are those of `row_statistics`, and `uniforms`, `eligible` and `greedy` are the arguments of
-    `exploration.slots.fill_slots`.
+    Returns the arms (k,), their distributions (k, K), and scores, means and widths (K,). `joint`, `tally` and the
+    random numbers `normals` have the meaning that they have in `row_statistics`, and `uniforms`, `eligible` and
+    `greedy` are the arguments of `exploration.slots.fill_slots`.
     """
     seen = row_statistics(estimator, rule, rounds, tally, rows, normals, joint)
     view = on_rule_scale(link(estimator), rule, seen)

@@ -99,7 +99,8 @@ def shares(counts: Counts, items: slice | np.ndarray, known: int) -> np.ndarray:
 def choose_candidates(taken: int, near: np.ndarray, known: int, start: int) -> tuple[np.ndarray, np.ndarray]:
     """Return sorted items that stand for all items in a softmax, and how many items each stands for.
 
-    They are items at equal steps from `start` on, the item `taken` and the neighbours `near`. The latter count once.
+    There are `known` items. The result has items at equal steps from `start` on, the item `taken` and the neighbours
+    `near`. The latter count once.
     """
     step = max(known // CANDIDATES, 1)
     if step == 1:

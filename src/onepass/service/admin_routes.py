@@ -172,14 +172,15 @@ async def delete_evaluation(request: Request, loop: Loop) -> Response:
 
 
 def json_response(answer: Any, status: int = 200) -> Response:
-    """Make a JSON response."""
+    """Return a response with the content `answer` as JSON and this HTTP status."""
     return Response(_encoder.encode(answer), status, media_type=JSON)
 
 
 def apply_promotion(loop: Loop, asked: PromoteRequest) -> None:
-    """Let the candidate model take over, or a new model with the recipe of an evaluation once it has learned the log.
+    """Let another model take over, as the request `asked` says.
 
-    Raises ApiError if there is neither such a model nor such a recipe.
+    It is the candidate model, or a new model with the recipe of an evaluation once it has learned the log. Raises
+    ApiError if there is neither such a model nor such a recipe.
     """
     if asked.evaluation is None:
         loop.promote()

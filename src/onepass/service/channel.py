@@ -189,7 +189,7 @@ class Channel(asyncio.Protocol):
         self._writable.set()
 
     def send(self, kind: Kind, number: int = 0, payload: bytes = b"") -> None:
-        """Send a frame, or drop it if the other end is gone.
+        """Send a frame with this kind, number and content, or drop it if the other end is gone.
 
         All frames of one turn of the event loop are sent together.
         """
@@ -204,7 +204,7 @@ class Channel(asyncio.Protocol):
             self._transport.write(b"".join(frames))
 
     def send_message(self, kind: Kind, number: int, message: Any) -> None:
-        """Send a message in a frame."""
+        """Send a message, encoded as a frame of this kind and with this number."""
         self.send(kind, number, msgspec.msgpack.encode(message))
 
     async def drain(self) -> None:

@@ -108,7 +108,9 @@ def save_checkpoint(
     """Write a checkpoint of a model into a folder, remove surplus checkpoints, and return the record for the log.
 
     The record contains the model as well if it cannot be learned again from the log, or if that is due
-    (whole_checkpoints.py). `blocks` are the decisions that wait, each block with its number of finished rows.
+    (whole_checkpoints.py). `kept` is the metadata, `fold` the model with its position in the log, `state` and `why` say
+    what becomes of the model, and `wholes` is the schedule of complete records. `blocks` are the decisions that wait,
+    each block with its number of finished rows.
     """
     data, line = files.to_bytes(fold.bandit), kept.loop_state.lines.each[kept.line]
     whole = has_forgotten_records(store, kept.loop, line, kept.through)
@@ -198,7 +200,7 @@ def count_unusable(folder: Path, line: int, through: int) -> int:
 
 
 def load_checkpoint(folder: Path, kept: CheckpointMeta) -> StoredCheckpoint | None:
-    """Return a checkpoint with its model, or None if it is damaged."""
+    """Return the checkpoint with the metadata `kept` and its model, or None if its files are damaged."""
     try:
         data = (folder / f"{kept.name}.model").read_bytes()
         return (
@@ -209,7 +211,7 @@ def load_checkpoint(folder: Path, kept: CheckpointMeta) -> StoredCheckpoint | No
 
 
 def load_backlog(folder: Path, found: StoredCheckpoint | None) -> list[Block] | None:
-    """Return the decisions that waited for rewards at a checkpoint, or None if its files are damaged.
+    """Return the decisions that waited for rewards at the checkpoint `found`, or None if its files are damaged.
 
     The log must then be read.
     """
@@ -301,18 +303,18 @@ def refuse_loss(data: Path, store: Store, last: int) -> None:
 
 
 def make_mark(store: Store, place: int) -> RecordMark:
-    """Return the mark of the record with a sequence number."""
+    """Return the mark of the record with the sequence number `place`."""
     row = row_at(store, place)
     assert row is not None
     return RecordMark(row.crc, row.time)
 
 
 def row_crc(store: Store, place: int) -> int | None:
-    """Return the checksum of the row with a sequence number, or None if there is none."""
+    """Return the checksum of the row with the sequence number `place`, or None if there is none."""
     row = row_at(store, place)
     return None if row is None else row.crc
 
 
 def row_at(store: Store, place: int) -> Row | None:
-    """Return the row with a sequence number, or None if there is none."""
+    """Return the row with the sequence number `place`, or None if there is none."""
     return next(store.rows(place - 1, place, None, None), None)

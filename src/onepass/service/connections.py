@@ -52,7 +52,7 @@ class ConnectionLimits:
         self._logged, self._unlogged, self._sweeping = -QUIET, 0, False
 
     def refuse(self, status: int, why: str) -> None:
-        """Count a refused request, and log it, at most one line a second."""
+        """Count a request refused with this HTTP status, and log the reason `why`, at most one line a second."""
         self.count(status)
         self._unlogged += 1
         now = time.monotonic()

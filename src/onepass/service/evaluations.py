@@ -353,7 +353,7 @@ def seq_before(store: Store, loop: str, seconds: float) -> int:
 def make_policy(
     loop: LoopParts, store: Store, asked: PolicyRequest, window: Window, report_progress: Callable[[int], object]
 ) -> Policy:
-    """Make the policy that a request asks to evaluate; raise ValueError if it cannot be made.
+    """Return the policy that the request `asked` asks to evaluate; raise ValueError if it cannot be made.
 
     `window` is the part of the log, and `report_progress` is called while a model learns.
     """
@@ -383,7 +383,7 @@ def make_policy(
 
 
 def make_answer(asked: PolicyRequest, verdict: Verdict, level: float) -> PolicyAnswer:
-    """Make the result of a policy, as the API answers it."""
+    """Return the API's answer about the policy that `asked` asked for, from its result `verdict` at this level."""
     found, gain = verdict.found, verdict.gain
     if found is None or gain is None:
         return PolicyAnswer(name=asked.name, kind=asked.kind, verdict="failed", sentence=verdict.why)
@@ -396,7 +396,7 @@ def make_answer(asked: PolicyRequest, verdict: Verdict, level: float) -> PolicyA
 
 
 def verdict_sentence(found: Any, gain: Any, level: float) -> str:
-    """Describe the result of a policy in a sentence, given its estimates `found` and its `gain` over what was shown."""
+    """Return a sentence on the result of a policy, given its estimates `found` and its `gain` over what was shown."""
     if found.verdict == "refused":
         return f"This window cannot tell: {'; '.join(found.diagnosis.reasons)}."
     limits = f"{found.limits.lower:.4g} to {found.limits.upper:.4g}"

@@ -108,7 +108,7 @@ class Joiner:
             self._in_force.append((record.seq, self.settings))
 
     def settings_at(self, place: int) -> LoopSettings:
-        """Return the settings in force at a sequence number, so that corrections do not depend on restarts."""
+        """Return the settings in force at the sequence number `place`, the same after a restart."""
         later = bisect_right(self._in_force, place, key=lambda one: one[0])
         return self._in_force[max(later - 1, 0)][1] if self._in_force else self.settings
 

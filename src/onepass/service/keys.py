@@ -81,7 +81,7 @@ def hash_key(key: str) -> str:
 
 
 def make_key(roles: Iterable[str]) -> tuple[str, str]:
-    """Make a key, and the lines for the settings file; raise ValueError for unknown roles."""
+    """Return a new random key with these roles, and its lines for the settings file; ValueError for unknown roles."""
     wanted = list(roles)
     if not wanted or not set(wanted) <= set(ROLES):
         raise ValueError(f"roles must be among {', '.join(ROLES)}, got {quote(wanted)}")

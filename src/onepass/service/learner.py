@@ -115,7 +115,7 @@ class Learner(threading.Thread):
         return self._queue.qsize()
 
     def run_after_learning(self, act: Callable[[], Any]) -> Future[Any]:
-        """Return a future of a function that this thread runs after it has learned what is queued."""
+        """Return a future of the result of `act`, a function that this thread calls after learning what is queued."""
         future = new_future()
         self.run_soon(lambda: run_into_future(act, future))
         return future

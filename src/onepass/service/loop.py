@@ -215,7 +215,10 @@ class Loop:
             self.writer.submit([*records])
 
     def save_model(self, fold: Fold, state: str, why: str = "") -> Checkpoint:
-        """Save a model as a file, and return its record for the log; called by the learner's thread."""
+        """Save the model of `fold` as a file, and return the checkpoint record for the log.
+
+        `state` and `why` say what becomes of the model. The learner's thread calls this method.
+        """
         with self.change_lock, self.writer.counting:
             known, loop_state = self.writer.last, self.loop_state
             since, scan, blocks = self.joiner.replay_start(known), self.joiner.scan_start(known), self.joiner.blocks()

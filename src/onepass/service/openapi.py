@@ -38,7 +38,7 @@ ANY_LOOP = tuple(ERRORS)  # status codes of errors of any loop
 
 
 def describe_parameter(name: str, place: str = "query", **schema: Any) -> dict[str, Any]:
-    """Return the OpenAPI description of a parameter of a path or a query."""
+    """Return the OpenAPI description of the parameter `name`; `place` is "path" or "query"."""
     found = {"name": name, "in": place, "schema": schema or {"type": "string"}}
     return {**found, "required": True} if place == "path" or "minLength" in schema else found
 
@@ -161,7 +161,7 @@ def describe_error(code: str, error: Any, text: str | None = None) -> dict[str, 
 
 
 def describe_operation(one: Operation, known: dict[Any, Any]) -> dict[str, Any]:
-    """Return the OpenAPI description of an operation; `known` maps each message type to its schema."""
+    """Return the OpenAPI description of the operation `one`; `known` maps each message type to its schema."""
     done: dict[str, Any] = {"204": {"description": "Done."}}
     if one.answer is not None:
         done = {one.good: {"description": "Done.", "content": {one.media: {"schema": known[one.answer]}}}}

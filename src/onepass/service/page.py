@@ -219,7 +219,7 @@ def column_names(settings: LoopSettings) -> list[str] | None:
 
 
 def explanation_to_dict(found: Explanation) -> dict[str, Any]:
-    """Return the largest terms of an explanation as JSON."""
+    """Return the largest terms of the explanation `found` as data for JSON."""
     whole = found.to_dict()
     whole["terms"] = [term._asdict() for term in found.top(TERMS)]
     if found.difference is not None:

@@ -314,14 +314,17 @@ def evaluate_policies(
 
 
 def weigh_decision(kept: PolicyTally, policy: Policy, decision: Decision, row: Row | None) -> None:
-    """Compute a policy's probabilities for a decision, and add a row to the policy's sums if it has a reward."""
+    """Compute a policy's probabilities for a decision, and add `row` to the policy's sums `kept` unless it is None."""
     p = policy.probabilities(decision)
     if row is not None:
         kept.see(row, p)
 
 
 def run_guarded(kept: PolicyTally, what: Callable[[], object]) -> None:
-    """Run a function for a policy that has not failed yet; an error is recorded as the policy's failure."""
+    """Call the function `what` for a policy with the sums `kept`, unless the policy has failed before.
+
+    An error is stored as the reason of the policy's failure.
+    """
     if not kept.why:
         try:
             what()

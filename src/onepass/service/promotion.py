@@ -62,11 +62,11 @@ class LoopParts(Protocol):
         ...
 
     def save_model(self, fold: Fold, state: str, why: str = "") -> Checkpoint:
-        """Save a model as a file, and return its record."""
+        """Save the model of `fold` as a file, and return the checkpoint record, with its state and a sentence `why`."""
         ...
 
     def load_fold(self, line: int, found: Any = None) -> Fold:
-        """Return a model with its position in the log, from a checkpoint or untrained."""
+        """Return model number `line` with its position in the log, from the checkpoint `found`, or untrained."""
         ...
 
     def has_forgotten_records(self, fold: Fold) -> bool:
@@ -165,7 +165,7 @@ def discard_candidate(loop: LoopParts, why: str) -> bool:
 
 
 def promote(loop: LoopParts, why: str) -> None:
-    """Let the candidate take over, now or when it has caught up; raise ApiError if there is none."""
+    """Let the candidate take over for the reason `why`, now or when it has caught up; ApiError if there is none."""
     candidate = loop.building
     if candidate is None:
         raise ApiError(
@@ -194,7 +194,7 @@ def rollback(loop: LoopParts, name: str, learn: bool) -> None:
 
 
 def run_on_learner(loop: LoopParts, what: Callable[[], object]) -> None:
-    """Run a function on the learner's thread, wait for it, and raise its error."""
+    """Call the function `what` on the learner's thread, wait for it, and raise its error, if any."""
     if threading.current_thread() is loop.learner:
         what()
         return
@@ -251,7 +251,7 @@ def promote_if_due(loop: LoopParts, candidate: Candidate, patient: bool = True) 
 
 
 def take_over(loop: LoopParts, candidate: Candidate, why: str) -> None:
-    """Let a candidate serve from here on.
+    """Let a candidate serve from here on, for the reason `why`.
 
     The model before it is saved first, unless its learning has failed, so that a rollback returns to its last state.
     """
@@ -265,13 +265,13 @@ def take_over(loop: LoopParts, candidate: Candidate, why: str) -> None:
 
 
 def on_failure(loop: LoopParts, candidate: Candidate, why: str) -> None:
-    """End a candidate that failed; if the log cannot be written, a restart builds it again."""
+    """End a candidate that failed for the reason `why`; if the log cannot be written, a restart builds it again."""
     with contextlib.suppress(OSError):
         retire(loop, candidate, why)
 
 
 def retire(loop: LoopParts, candidate: Candidate, why: str) -> None:
-    """End a candidate: it stops deciding, and a record of the log says up to where it has learned."""
+    """End a candidate for the reason `why`: it stops deciding, and the log records up to where it has learned."""
     if loop.building is not candidate:
         return
     if loop.learner.candidate is candidate:

@@ -72,7 +72,7 @@ async def read_body(request: Request | RawRequest, most: int) -> bytes:
 
 
 def parse_body(decoder: Any, body: bytes) -> Any:
-    """Decode a message; raise ApiError if it is invalid."""
+    """Return the message that `decoder` reads from the bytes `body`; raise ApiError if it is invalid."""
     try:
         found = decoder.decode(body)
         if isinstance(decoder, msgspec.json.Decoder):  # others look themselves
@@ -132,7 +132,7 @@ class Results:
 
 
 def set_outcome(given: tuple[asyncio.Future[Any], Any, BaseException | None]) -> None:
-    """Set the result or the error of a future, unless it is done."""
+    """Set the result or the error of the future that is given, unless it is done."""
     future, result, error = given
     if future.done():
         return

@@ -132,7 +132,7 @@ def serve(
 def server_options(
     certificate: Path | str | None, private_key: Path | str | None, limits: ConnectionLimits
 ) -> dict[str, Any]:
-    """Return the options of the HTTP server."""
+    """Return the options of the HTTP server uvicorn, with TLS files and limits of connections."""
     return {
         "log_level": "warning", "access_log": False, "lifespan": "off", "backlog": BACKLOG, "server_header": False,
         "timeout_graceful_shutdown": FINISH, "timeout_keep_alive": IDLE, "http": limits.protocol(), "ws": "none",
@@ -241,7 +241,7 @@ def claim_loop(store: Store, name: str, standby: Callable[[], object] | None) ->
 
 
 def bind_socket(host: str, port: int) -> socket.socket:
-    """Return a bound socket; raise ValueError if the address cannot be bound."""
+    """Return a socket bound to this host and port; raise ValueError if the address cannot be bound."""
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
         place = socket.socket(found[0], found[1])

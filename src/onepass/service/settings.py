@@ -266,7 +266,7 @@ def size(numbers: Sizes) -> int:
 
 
 def parse_settings(found: Any) -> LoopSettings:
-    """Make settings from plain data; raise ValueError with a sentence for every wrong value."""
+    """Return the settings in `found`, plain data; raise ValueError with a sentence for every wrong value."""
     try:
         settings = msgspec.convert(found, LoopSettings)
     except msgspec.ValidationError:
@@ -294,7 +294,7 @@ def parse_logged_settings(record: Settings) -> LoopSettings:
 
 
 def collect_errors(found: Any) -> Iterator[str]:
-    """Yield a sentence for every value of a wrong type, and for every wrong value that does not depend on those."""
+    """Yield a sentence for every value in `found` of a wrong type, and for wrong values that do not depend on those."""
     sentences, fitting = type_errors(found, LoopSettings)
     for one in sentences:
         yield f"settings do not fit: {one}"
@@ -521,7 +521,7 @@ def immutable_settings(settings: LoopSettings) -> dict[str, Any]:
 
 
 def diff_settings(old: LoopSettings, new: LoopSettings) -> list[str]:
-    """Return the names of the settings that differ."""
+    """Return the names of the settings that differ between `old` and `new`."""
     return [name for name in LoopSettings.__struct_fields__ if getattr(old, name) != getattr(new, name)]
 
 

@@ -70,7 +70,7 @@ class Receipt:
         self._worker, self._number, self._record = worker, number, record
 
     def set_result(self, found: Any, /) -> None:
-        """Send that the decision is durable, with the earlier record if its id was taken."""
+        """Tell the worker that its decision is durable, or that `found`, an earlier record, has the same id."""
         self._worker.reply(Kind.STORED, self._number, b"" if found is self._record else encode(found))
 
     def set_exception(self, error: BaseException, /) -> None:
@@ -90,7 +90,7 @@ class WorkerHandle:
         self._replies = Inbox(lambda frame: self.channel.send(*frame))
 
     def reply(self, kind: Kind, number: int, payload: bytes) -> None:
-        """Answer a request of the worker. Any thread may call it."""
+        """Answer request `number` of the worker with a message of the kind `kind`. Any thread may call it."""
         self._replies.put((kind, number, payload))
 
     def refuse(self, number: int, error: BaseException) -> None:
@@ -371,7 +371,7 @@ def state_path(loop: Loop) -> Path:
 
 
 def write_state(path: Path, name: str, number: int, copies: Copies, loop_state: LoopState) -> None:
-    """Write the state of a loop to its file, in time linear in the size of its models.
+    """Write the state with this number of a loop to its file `path`, in time linear in the size of its models.
 
     The file is replaced atomically, since workers may be reading the one before. It is not synced to disk, since nobody
     reads it after a crash.

@@ -59,7 +59,7 @@ def new_future() -> Future[Any]:
 
 
 def run_into_future(act: Callable[[], Any], future: Future[Any]) -> None:
-    """Run a function, and set its result or its error in a future."""
+    """Call the function `act`, and set its result or its error in a future."""
     try:
         future.set_result(act())
     except Exception as error:  # of whoever asked for it
@@ -119,7 +119,7 @@ class Writer(threading.Thread):
         return future
 
     def run_between_commits(self, act: Callable[[], Any]) -> Future[Any]:
-        """Return a future of a function that this thread runs between two commits.
+        """Return a future of the result of `act`, a function that this thread calls between two commits.
 
         It raises StoreError if the writer is stopping.
         """

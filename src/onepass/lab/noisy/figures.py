@@ -170,7 +170,8 @@ def geometric_mean(ratios: Mapping[str, Ratio]) -> float:
 def ratios(found: Sequence[World], label: str, groups: Iterable[str], least: float = LEAST_GAIN) -> dict[str, Ratio]:
     """Return the gain of the policy `label` relative to the best policy in these groups, by bandit problem.
 
-    Problems in which `World.ratio` is None are left out.
+    `found` are the problems. Those in which `World.ratio` is None are left out; `least` is an argument of
+    `World.ratio`.
     """
     known = ((world.name, world.ratio(label, groups, least)) for world in found)
     return {name: ratio for name, ratio in known if ratio is not None}

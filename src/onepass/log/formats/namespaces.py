@@ -60,7 +60,7 @@ def _list_namespaces(values: list[Any], name: str) -> Iterator[Features]:
 
 
 def format_features(found: Iterable[Features]) -> str:
-    """Format features as text of Vowpal Wabbit: `|namespace feature feature:value :value`."""
+    """Format features, by namespace and name, as text of Vowpal Wabbit: `|namespace feature feature:value :value`."""
     parts = []
     for name, features in found:
         words = [each if value == 1.0 and each else f"{each}:{value!r}" for each, value in features]

@@ -59,7 +59,7 @@ def pack_state(learned: ArmModelsState, index: ArmIndex, pipeline: FeaturePipeli
 def unpack_state(
     held: files.StateSource, learned: ArmModelsState, pipeline: FeaturePipeline, estimator: Disjoint | Hybrid
 ) -> SavedArmModels:
-    """Return the contents of a file or copy; raise ValueError if its parts contradict each other.
+    """Return the contents `held` by a file or copy; raise ValueError if its parts contradict each other.
 
     `learned` is the state of a model that has not learned.
     """

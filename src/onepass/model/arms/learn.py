@@ -38,7 +38,7 @@ def learn(
     values: np.ndarray,
     names: Any,
 ) -> ArmModelsState:
-    """Return the models' state after learning rows, as `learn_rows` does, but faster for a single row."""
+    """Return the models' state after learning rows, as `learn_rows` with the same arguments, but faster for one row."""
     if len(names) > 1 or learned.shared != () or right.shape[1]:
         return learn_rows(learned, index, pipeline, rows, right, values, names)
     rows = pipeline.advance(rows)

@@ -167,7 +167,10 @@ def correct_shared(shared: Any, corrections: list[Any]) -> Any:
 
 
 def apply_merge(mine: NamedModels, its: ArmModelsState, union: MergePlan) -> ArmModelsState:
-    """Change the models `mine` by the planned changes `union`, and return the merged models."""
+    """Change the models `mine` by the planned changes `union`, and return the merged models.
+
+    `its` is the state of the other models, from which arms are copied.
+    """
     store, index = mine.learned.store, mine.arm_index
     directions = []
     index.add_names(union.names)
@@ -182,7 +185,10 @@ def apply_merge(mine: NamedModels, its: ArmModelsState, union: MergePlan) -> Arm
 
 
 def set_directions(held: np.ndarray, directions: list[tuple[int, np.ndarray]]) -> np.ndarray:
-    """Return the arms' unit vectors (ids, d_a) with new values for some ids, given as pairs (id, vector)."""
+    """Return the arms' unit vectors `held` (ids, d_a) with new values for some ids.
+
+    `directions` lists pairs (id, vector). The result has more rows if an id is larger than before.
+    """
     if not held.shape[1] or not directions:
         return held
     last = max(arm_id for arm_id, _ in directions)

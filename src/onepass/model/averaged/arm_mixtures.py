@@ -230,7 +230,7 @@ class ArmMixtures:
         return call_direct(self._code, ask_heads, self.models, self.heads, rows, slots)
 
     def restore_heads(self, held: files.StateSource) -> None:
-        """Replace the parameters of outcomes by those of a file; raise ValueError if they are inconsistent."""
+        """Replace the parameters of outcomes by those in `held`, from a file; ValueError if they are inconsistent."""
         if self.models == ():
             held.take((), lambda found: True)
         else:
@@ -292,7 +292,7 @@ class ArmMixtures:
         return Saved(self.models, self.remaking, object_array(list(self.index.names)), self.index.arm_ids)
 
     def restore(self, held: files.StateSource) -> None:
-        """Replace the models by those of a file. Raises ValueError if the content is inconsistent."""
+        """Replace the models by those in `held`, from a file. Raises ValueError if the content is inconsistent."""
         begun, landmarks = self.models, self.settings.n_landmarks
         works = begun != () and any(name.startswith("remaking.") for name in held.arrays)
         none = Saved(begun, begun_remaking(begun) if works else (), object_array([]), np.zeros(0, np.int64))

@@ -62,7 +62,7 @@ class Columns:
         return self._dense(self.records.pairs_of_terms(every))
 
     def advance(self, found: dict[str, float]) -> tuple[np.ndarray, np.ndarray]:
-        """Learn the terms of a record, and return its row (width,) and an array (2, n) on the n new columns.
+        """Learn the terms `found` of a record, and return its row (width,) and an array (2, n) on the n new columns.
 
         The array holds each new column's value in all earlier rows, and the scale of its numbers (0 for a 0/1 column).
         """

@@ -83,7 +83,7 @@ def features_of(phi, alone, constant):
 def weights_of(heads, j, used):
     """Return the weights (M,) by which the models' predictions of outcome j are averaged.
 
-    `used` (M,) is True for models that exist.
+    `heads` are the parameters of outcomes. `used` (M,) is True for models that exist.
     """
     w, n, smallest, least = np.zeros(used.size), 0.0, np.inf, np.inf
     for a in range(heads.number.shape[0]):
@@ -102,7 +102,7 @@ def weights_of(heads, j, used):
 
 @compiled
 def level_of(heads, j):
-    """Return the expected outcome j of an unknown arm: the mean over arms of the mean of their values."""
+    """Return the expected outcome j of an unknown arm: the mean over arms of the mean of their values in `heads`."""
     total, arms = 0.0, 0.0
     for a in range(heads.number.shape[0]):
         if heads.number[a, j] > 0.0:
@@ -115,7 +115,8 @@ def level_of(heads, j):
 def ask_heads(state, heads, rows, slots):
     """Return predicted outcomes (J, K) of arms, and the root mean square errors (J,) of predictions so far.
 
-    `slots` (K,) are the indices of the arms' models. `rows` is (K, d), or (1, d) if all arms have the same row.
+    `heads` are the parameters of outcomes. `slots` (K,) are the indices of the arms' models. `rows` is (K, d), or (1,
+    d) if all arms have the same row.
     """
     count, arms = heads.theta.shape[1], heads.number.shape[0]
     out, used = np.zeros((count, slots.size)), np.zeros(len(LINEAR), np.bool_)
@@ -180,8 +181,9 @@ def product(inverse, phi):
 def add_heads(state, heads, row, slot, values, expected, mode):
     """Learn the outcomes `values` (J,) of a row of the arm at index `slot`; NaN stands for a missing one.
 
-    `expected` (J,) are the values learned before, if the outcomes are corrected. `mode` says if they come with the
-    reward (JOINED), before it (AHEAD), or replace earlier ones (REVISED).
+    `heads` are the parameters of outcomes, changed in place. `expected` (J,) are the values learned before, if the
+    outcomes are corrected. `mode` says if they come with the reward (JOINED), before it (AHEAD), or replace earlier
+    ones (REVISED).
     """
     if heads.theta.shape[2] == 0:  # no such model
         return
@@ -211,7 +213,10 @@ def add_heads(state, heads, row, slot, values, expected, mode):
 
 @compiled
 def learn_heads(state, heads, row, slot, values, expected, mode):
-    """Learn the outcomes `values` (J,) of a row as `add_heads` does, and count them in the arm's mean outcomes."""
+    """Learn the outcomes `values` (J,) of a row, and count them in the arm's mean outcomes.
+
+    The arguments are those of `add_heads`.
+    """
     add_heads(state, heads, row, slot, values, expected, mode)
     for j in range(values.size):
         if not np.isnan(values[j]):
@@ -224,7 +229,7 @@ def learn_heads(state, heads, row, slot, values, expected, mode):
 
 @compiled
 def replay_buffer(state, heads):
-    """Compute the parameters of outcomes, in place, from the rows in the buffer."""
+    """Compute the parameters `heads` of outcomes again, in place, from the rows in the buffer."""
     for i in range(heads.filled[0]):
         slot = heads.slots[i]
         if slot != NEVER and state.last[slot] != NEVER:
@@ -276,7 +281,7 @@ def resize_heads(heads: OutcomeHeads, state: Mixture, remade: bool) -> OutcomeHe
 
 
 def keep_amounts(heads: OutcomeHeads, row: np.ndarray, slot: int, amounts: np.ndarray, revised: bool) -> None:
-    """Store the outcomes `amounts` (J,) of a row in the buffer, as a new row if there is room.
+    """Store the outcomes `amounts` (J,) of a row in the buffer of `heads`, as a new row if there is room.
 
     If `revised` is True, the row may be in the buffer already: the amounts are added to the newest equal row of the arm
     at index `slot`, if there is one.
@@ -295,7 +300,7 @@ def keep_amounts(heads: OutcomeHeads, row: np.ndarray, slot: int, amounts: np.nd
 
 
 def erase_heads(heads: OutcomeHeads, slot: int) -> None:
-    """Forget the outcomes of the arm at index `slot`."""
+    """Forget the outcomes of the arm at index `slot` in the parameters `heads`."""
     if slot < len(heads.theta):
         for array in (heads.theta, heads.number, heads.total):
             array[slot] = 0.0
@@ -323,7 +328,10 @@ def widen_heads(heads: OutcomeHeads, state: Mixture, fills: np.ndarray) -> Outco
 
 
 def heads_fit(heads: OutcomeHeads, state: Any, begun: OutcomeHeads) -> bool:
-    """Return True if loaded arrays are consistent with each other and with the averaged models `state`."""
+    """Return True if the loaded arrays `heads` are consistent with each other and with the averaged models `state`.
+
+    `begun` are parameters of the right shape that have learned nothing.
+    """
     count, slots = begun.theta.shape[1], len(heads.theta)
     size = 0 if state == () else theta_size(state)
     room = len(heads.rows)

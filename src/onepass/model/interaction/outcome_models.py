@@ -77,7 +77,7 @@ class OutcomeModels:
         return states.nbytes(self.states)
 
     def restore(self, held: files.StateSource, fits: Callable[[InteractionState, InteractionState], bool]) -> None:
-        """Replace the states by those of a file; `fits(initial, found)` is True for one that this model can have."""
+        """Replace the states by those in `held`, from a file; `fits(initial, found)` is True for a possible state."""
         initial = self.states
         self.states = held.take(initial, lambda found: all(map(fits, initial, found)))
 

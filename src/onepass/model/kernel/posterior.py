@@ -175,7 +175,7 @@ class KernelPosterior(ABC):
         return PosteriorBackup(self.state, self.kernel, self.reg, coins)
 
     def restore(self, held: PosteriorBackup) -> None:
-        """Restore the posterior from a backup."""
+        """Restore the posterior from the backup `held`."""
         self.state, self.kernel, self.reg = held[:3]
         if self.coins is not None:
             self.coins.bit_generator.state = held.coins

@@ -174,7 +174,7 @@ def record_play(state, covariance, own, place, reward, reg):
 
 @compiled
 def count_reward(tally, reward):
-    """Count one more reward, and update mean and sum of squares about the mean by Welford's method."""
+    """Count one more reward in the statistics `tally`, in place: number, mean and sum of squares about the mean."""
     tally[ROUNDS] += 1.0
     gap = reward - tally[CENTRE]
     tally[CENTRE] += gap / tally[ROUNDS]

@@ -142,7 +142,7 @@ def last_edit(loop: Loop) -> int:
 
 
 def apply_configuration(settings: LoopSettings, asked: ServiceConfiguration) -> LoopSettings:
-    """Return settings with the fields of a request changed. Raises Problem for a value that is not supported."""
+    """Return settings with the fields of the request `asked` changed. Raises Problem for an unsupported value."""
     if asked.log_retention_days not in (None, FOR_EVER):
         message = "Logs are kept for ever, as the model is what they say: logRetentionDays must be -1."
         raise Problem(400, "InvalidLogRetentionDays", message, "logRetentionDays")

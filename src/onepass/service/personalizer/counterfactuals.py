@@ -48,7 +48,10 @@ class PolicyRun:
         self.missing, self.bound = 0.0, WeightBound(None)
 
     def add(self, chances: np.ndarray, logged: np.ndarray, place: int, reward: float, time: int) -> None:
-        """Add a row. `chances` and `logged` are the probabilities (K,) of the policy and of the logger."""
+        """Add a row: a decision of the log and its reward, in which the arm with index `place` was shown.
+
+        `chances` and `logged` are the probabilities (K,) of the policy and of the logger. `time` is in microseconds.
+        """
         open_arms = logged > 0.0
         self.tops.append(float((chances[open_arms] / logged[open_arms]).max()))
         self.bound.max_weight = max(self.bound.max_weight, self.tops[-1])

@@ -98,7 +98,11 @@ def current_model(loop: Loop) -> tuple[Any, int]:
 
 
 def install_model(loop: Loop, bandit: Any, why: str, through: int | None = None) -> int:
-    """Install a model, and return the sequence number at which it begins. Raises StoreError if that takes too long."""
+    """Install the model `bandit`, and return the sequence number at which it begins.
+
+    It learns the rewards that come after `through`; `why` is the reason as a sentence. Raises StoreError if it takes
+    too long.
+    """
     number = loop.install_model(bandit, why, through)
     wait_until(loop, lambda: loop.learner.copies.present.line >= number)
     return loop.loop_state.lines.each[number].place

@@ -56,7 +56,7 @@ class Call(NamedTuple):
 
 
 def json_response(found: Any, status: int = 200, **headers: str) -> Response:
-    """Make a response with a JSON body."""
+    """Return a response with the content `found` as JSON and this HTTP status."""
     return Response(msgspec.json.encode(found), status, headers, JSON)
 
 
