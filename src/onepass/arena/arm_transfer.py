@@ -106,7 +106,7 @@ class PackedArm(NamedTuple):
 
 
 def make_prior_arm(arena: ArenaState) -> PackedArm:
-    """Return an arm that has learned no rows."""
+    """Return an arm without rows, as a `PackedArm` with the initial design of the arena."""
     (space, sums), kind = states.copy(arena.prior), arena.basis.dtype
     used, dim, k = space.used, arena.basis.shape[1], arena.cross.shape[1]
     return PackedArm(

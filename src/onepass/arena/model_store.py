@@ -29,15 +29,15 @@ class ArmState(Protocol):
 
     @property
     def rows(self) -> int:
-        """Number of rows learned."""
+        """Number of rows that the arm has learned."""
         ...
 
     def parameter(self) -> np.ndarray:
-        """Return the estimated parameter theta (dim,)."""
+        """Return the arm's estimated parameter theta (dim,)."""
         ...
 
     def solve(self, row: np.ndarray) -> np.ndarray:
-        """Return A^-1 x (dim,) for a row x (dim,)."""
+        """Return A^-1 x (dim,) for a row x (dim,) and the arm's design A."""
         ...
 
     def inverse(self) -> np.ndarray:
@@ -80,11 +80,11 @@ class ModelStore(Protocol):
 
     @property
     def state(self) -> Any:
-        """The full state, with spare capacity for more slots."""
+        """State of the store as arrays, including room for further arms."""
         ...
 
     def to_state(self) -> Any:
-        """Return the state to write to a file, without spare capacity."""
+        """Return the state to write to a file, without room for further arms."""
         ...
 
     def fits(self, state: Any, taken: np.ndarray) -> bool:
@@ -92,11 +92,11 @@ class ModelStore(Protocol):
         ...
 
     def restore(self, state: Any) -> None:
-        """Replace the state by a valid one."""
+        """Replace the state of the store by `state`, which is valid."""
         ...
 
     def snapshot(self) -> Any:
-        """Return a read-only store with the present models."""
+        """Return a read-only store with the models of all arms as they are now."""
         ...
 
     def allocate(self) -> int:
@@ -104,7 +104,7 @@ class ModelStore(Protocol):
         ...
 
     def release(self, arm_id: int) -> None:
-        """Delete the model of an arm."""
+        """Delete the model of the arm with the id `arm_id`."""
         ...
 
     def export_arm(self, arm_id: int) -> ArmState:

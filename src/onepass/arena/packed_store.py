@@ -156,9 +156,10 @@ class PackedStore:
         self._replicas.mark_changed(changed)
 
     def snapshot(self) -> "PackedStore":
-        """Return a read-only store with the present models.
+        """Return a read-only store with the models of all arms as they are now.
 
-        It uses a replica in which only the arms that changed since its last use are updated (read_replicas.py).
+        It uses a copy of the arrays in which only the arms that changed since its last use are updated
+        (read_replicas.py).
         """
         twin = copy(self)
         twin.state, twin.reader = self._replicas.acquire(self.state)

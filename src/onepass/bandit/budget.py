@@ -78,7 +78,7 @@ class Budget:
 
     @property
     def is_daily(self) -> bool:
-        """True for a budget per day."""
+        """True if the budget is an amount per day."""
         return IS_DAILY[self.per]
 
     @property

@@ -105,7 +105,7 @@ class DelayLaws:
         return {arm: self.find_law(arm) for arm, one in self._arms.items() if one.differs}
 
     def plain(self) -> dict[str, Any]:
-        """Return all counts as plain data for JSON."""
+        """Return the counts of all distributions as plain data for JSON."""
         return {
             "common": self.common.counts.tolist(),
             "arms": [

@@ -432,7 +432,7 @@ class Pacing:
         return ratio * unit
 
     def change(self, name: str, budget: Budget) -> None:
-        """Replace a budget. The amount spent so far is kept."""
+        """Replace the budget of the outcome `name` by `budget`; the amount spent so far stays."""
         account = self._accounts[name]
         self._budgets[name] = budget
         # the line of a budget per decision begins anew where it has another slope

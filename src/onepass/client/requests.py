@@ -70,7 +70,7 @@ class Call(NamedTuple, Generic[T]):
 
 
 def decide_call(context: Any, arms: Arms | None, options: DecideOptions) -> Call[Decision]:
-    """Make the request for a decision."""
+    """Return the request for a decision as a `Call`, with this context, the arms on offer, and options."""
     body: dict[str, Any] = {**options, "id": options.get("id") or _new_id()}
     if context is not None:
         body["context"] = context
@@ -82,7 +82,7 @@ def decide_call(context: Any, arms: Arms | None, options: DecideOptions) -> Call
 
 
 def outcomes_call(outcomes: Iterable[Outcome]) -> Call[OutcomeCounts]:
-    """Make the request that sends outcomes."""
+    """Return the request that sends the outcomes of many decisions, as a `Call`."""
     body = [{**outcome, "key": outcome.get("key") or _new_id()} for outcome in outcomes]
     return Call("POST", f"{LOOP}/outcome", _parse_counts, body)
 
@@ -98,22 +98,22 @@ def make_outcome(
 
 
 def activate_call(id: str) -> Call[None]:
-    """Make the request that activates a deferred decision."""
+    """Return the request that activates the deferred decision with this id, as a `Call`."""
     return Call("POST", f"{LOOP}/activate", _ignore_answer, {"id": id})
 
 
 def patch_settings_call(part: Mapping[str, Any], dry_run: bool) -> Call[SettingsInfo]:
-    """Make the request that changes the settings in `part`; with `dry_run` it only reports the change."""
+    """Return the request that changes the settings in `part`; with `dry_run` it only reports the changes."""
     return Call("PATCH", LOOP, _parse_settings, dict(part), dry_run, {"dry_run": "true"} if dry_run else None)
 
 
 def replace_settings_call(settings: Mapping[str, Any], dry_run: bool) -> Call[SettingsInfo]:
-    """Make the request that replaces all settings."""
+    """Return the request that replaces all settings of the loop; with `dry_run` it only reports the changes."""
     return Call("PUT", LOOP, _parse_settings, dict(settings), dry_run, {"dry_run": "true"} if dry_run else None)
 
 
 def get_call(path: str) -> Call[Any]:
-    """Make a request that reads `path`, relative to the loop."""
+    """Return the request that reads `path`, which is relative to the loop, as a `Call`."""
     return Call("GET", f"{LOOP}/{path}", _return_json)
 
 
@@ -123,7 +123,7 @@ def action_call(path: str, body: Any = None, method: str = "POST") -> Call[Any]:
 
 
 def evaluate_call(options: Mapping[str, Any]) -> Call[Any]:
-    """Make the request that starts an evaluation."""
+    """Return the request that starts an evaluation with these options, as a `Call`."""
     return Call("POST", f"{LOOP}/evaluations", _return_json, {**options, "id": options.get("id") or _new_id()})
 
 
@@ -153,7 +153,7 @@ def _new_id() -> str:
 
 
 def quote_segment(name: str) -> str:
-    """Quote a name as one segment of a path."""
+    """Return a name, percent-encoded, as one segment of the path of an address."""
     return quote(name, safe="")
 
 

@@ -229,7 +229,7 @@ class Journal:
         self._size = whole
 
     def close(self) -> None:
-        """Close the log and release the folder."""
+        """Close the log, and release the lock of the folder."""
         if self._log is not None:
             self._log.close()
             self._log = None

@@ -100,7 +100,7 @@ class Shard(files.Owner):
         return self.store.learn(self._allocate(arms), starts, order, *rows)
 
     def release(self, arms: np.ndarray) -> None:
-        """Delete the models of arms."""
+        """Delete the models of the given arms."""
         for arm in arms.tolist():
             if arm < len(self.places) and self.places[arm] != UNASSIGNED:
                 self.store.release(int(self.places[arm]))

@@ -73,7 +73,7 @@ class ShardSupervisor:
         self.members[number] = ShardHandle(self.transport.start(self.part, file), seq, file)
 
     def stop(self, number: int) -> None:
-        """Stop a shard."""
+        """Stop the shard with this number."""
         self.transport.stop(self.members.pop(number).shard)
 
     def apply(self, each: dict[int, tuple[Any, ...]]) -> dict[int, Any]:

@@ -47,7 +47,7 @@ class ShardedStore:
 
     @property
     def state(self) -> Placement:
-        """Assignment of all arm ids to shards."""
+        """Assignment of all arm ids to shards, as a `Placement`."""
         return Placement(self._owner[: self._count])
 
     def to_state(self) -> Placement:
@@ -207,7 +207,7 @@ class ShardedStore:
         return max(self.supervisor.ask_all("relative_loss"), default=0.0)
 
     def export_arm(self, record: int) -> ArmState:
-        """Return a copy of an arm's model, bit for bit."""
+        """Return an exact copy of the model of the arm with the id `record`."""
         if record == NONE:
             return self.prior_store.export_arm(record)
         shard = int(self._owner[record])

@@ -27,7 +27,7 @@ class TaskPool(Protocol):
         ...
 
     def result(self, task: Any) -> Any:
-        """Return the answer of a task, or raise its error."""
+        """Return the result of a task that is done, or raise the task's error."""
         ...
 
     def close(self) -> None:
@@ -87,7 +87,7 @@ class RayTaskPool:
             self.ray.cancel(task, force=True)
 
     def close(self) -> None:
-        """Do nothing, because Ray keeps running."""
+        """Do nothing, because Ray continues to run after the tasks."""
 
 
 def _run_task(function: Callable[..., Any], *given: Any) -> Any:

@@ -35,7 +35,7 @@ class Transport(Protocol):
         ...
 
     def stop(self, handle: Any) -> None:
-        """Stop a worker."""
+        """Stop the worker with this handle."""
         ...
 
 

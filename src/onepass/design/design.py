@@ -54,7 +54,7 @@ class Design(files.Owner):
 
     @property
     def has_learned(self) -> bool:
-        """True if the design has rows."""
+        """True if rows have been added to the design."""
         return self._state is not None
 
     @property
@@ -65,12 +65,12 @@ class Design(files.Owner):
 
     @property
     def dim(self) -> int:
-        """Width d of a row."""
+        """Number of features d of a row."""
         return self.params["dim"]
 
     @property
     def dtype(self) -> np.dtype:
-        """The dtype of every array of the state."""
+        """Data type of all arrays of the design, float64 or float32."""
         return np.dtype(self.params["dtype"])
 
     @property
@@ -189,7 +189,7 @@ class Design(files.Owner):
 
     @reading
     def memory_usage(self) -> int:
-        """Return the bytes of all arrays of the state."""
+        """Return the number of bytes of the design's arrays."""
         return state.nbytes(self.state)
 
     def contents(self) -> files.Contents:
@@ -197,7 +197,7 @@ class Design(files.Owner):
 
     @reading
     def copy(self) -> Self:
-        """Return an independent copy."""
+        """Return an independent copy of the design."""
         return files.restore(type(self), dict(self.params), {}, self._state)
 
     @reading

@@ -326,22 +326,22 @@ class DyadicSketches(Design):
 
     @property
     def sketch(self) -> Design:
-        """Design of the first block, without rows."""
+        """Sketch, without rows, from which the first block is made."""
         return self.params["sketch"]
 
     @property
     def dim(self) -> int:
-        """Width d of a row."""
+        """Number of features d of a row."""
         return self.sketch.dim
 
     @property
     def dtype(self) -> np.dtype:
-        """The dtype of every array of the state."""
+        """Data type of all arrays of the design, float64 or float32."""
         return self.sketch.dtype
 
     @property
     def reg(self) -> float:
-        """Regularization in units of ||x||^2."""
+        """Regularization reg of A = reg I + sum of x x^T, in units of ||x||^2."""
         return self.sketch.reg
 
     @property

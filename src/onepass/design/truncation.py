@@ -60,7 +60,7 @@ class Prior(NamedTuple):
 
 
 def is_valid_sums(sums: Sums) -> bool:
-    """Return True if no total is negative."""
+    """Return True if none of the totals in `sums` is negative."""
     return min(sums) >= 0.0
 
 

@@ -221,7 +221,7 @@ class AdaptiveLQR(files.Owner):
 
     @property
     def has_learned(self) -> bool:
-        """True: the whole state is written if the regulator is an argument of another object that is saved."""
+        """True, so that a regulator is saved with everything it has learned if it is part of another saved object."""
         return True
 
     def params(self) -> dict[str, Any]:

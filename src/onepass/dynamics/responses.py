@@ -103,7 +103,7 @@ def update_rows(state: Any, rows: np.ndarray, responses: np.ndarray, nus: np.nda
 
 @partial(generic, default=True)
 def coefficients(state: Any) -> np.ndarray:
-    """Return the present estimate Theta, (n, D)."""
+    """Return the present estimate Theta (n, D), with one row for each of n responses."""
     return state.theta.copy()
 
 
@@ -115,7 +115,7 @@ def precision(state: Any) -> np.ndarray:
 
 @partial(generic, default=True)
 def count(state: Any) -> int:
-    """Return the number of rows learned."""
+    """Return the number of rows that the estimator has learned."""
     return state.rows
 
 

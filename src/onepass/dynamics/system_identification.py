@@ -369,7 +369,7 @@ class SystemIdentification(files.Owner):
 
     @property
     def has_learned(self) -> bool:
-        """True: the whole state is written if this object is an argument of another object that is saved."""
+        """True, so that the estimates are saved with this object if it is part of another saved object."""
         return True
 
     def params(self) -> dict[str, Any]:

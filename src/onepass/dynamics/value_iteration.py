@@ -351,7 +351,7 @@ class OptimisticValueIteration(files.Owner):
 
     @property
     def has_learned(self) -> bool:
-        """True: an agent is written as a whole if it is an argument of another object that is saved."""
+        """True, so that an agent is saved with everything it has learned if it is part of another saved object."""
         return True
 
     def params(self) -> dict[str, Any]:

@@ -65,7 +65,7 @@ class Estimator(ABC):
         return self.options.get("horizon") or 0
 
     def params(self) -> dict[str, Any]:
-        """Return the arguments of the constructor."""
+        """Return the arguments of the constructor, by name."""
         return {"design": self.design, **self.options}
 
     def __repr__(self) -> str:

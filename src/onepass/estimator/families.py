@@ -151,7 +151,7 @@ class IdentityLink(NamedTuple):
     """Family for rewards of any kind, whose mean is the score itself: mu(z) = z."""
 
     def params(self) -> dict[str, Any]:
-        """Return no parameters, since the family has none."""
+        """Return an empty dictionary, since this family has no parameters."""
         return {}
 
 
@@ -159,7 +159,7 @@ class Logistic(NamedTuple):
     """Family for clicks: rewards from 0 to 1, where z is the log odds of the mean."""
 
     def params(self) -> dict[str, Any]:
-        """Return no parameters, since the family has none."""
+        """Return an empty dictionary, since this family has no parameters."""
         return {}
 
 
@@ -167,7 +167,7 @@ class Poisson(NamedTuple):
     """Family for counts: rewards of at least 0, where z is the logarithm of the mean."""
 
     def params(self) -> dict[str, Any]:
-        """Return no parameters, since the family has none."""
+        """Return an empty dictionary, since this family has no parameters."""
         return {}
 
 
@@ -303,7 +303,7 @@ def family_of(given: Any) -> Any:
 
 
 def name_of(family: Any) -> str:
-    """Return the name of a family."""
+    """Return the name of a reward family, such as "logistic"."""
     return next((name for name, known in FAMILIES.items() if type(known) is type(family)), type(family).__name__)
 
 

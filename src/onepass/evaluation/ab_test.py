@@ -229,7 +229,7 @@ class ABTest(files.Owner):
 
     @property
     def probabilities(self) -> np.ndarray:
-        """Present probabilities (K,) of the arms."""
+        """Probabilities (K,) with which the next decision draws each arm."""
         return self._p.copy()
 
     @composite

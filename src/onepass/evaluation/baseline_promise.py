@@ -191,7 +191,7 @@ class BaselinePromise:
 
     @property
     def stopped(self) -> tuple[str, ...]:
-        """Outcomes whose guardrail has been broken."""
+        """Names of the outcomes whose guardrail has been broken."""
         return tuple(name for name, one in self.tests.items() if one.is_harmful)
 
     @property

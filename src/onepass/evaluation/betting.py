@@ -255,7 +255,7 @@ class BettingSequence:
 
     @property
     def bound(self) -> float:
-        """Largest possible weight of the rows so far."""
+        """Largest possible importance weight of the rows so far."""
         return self._state.bound
 
     def add(self, weights: np.ndarray, rewards: np.ndarray, max_weights: np.ndarray | None = None) -> None:

@@ -140,7 +140,7 @@ class DoublyRobustSequence:
         return found
 
     def interval(self) -> Interval:
-        """Return the narrowest limits of the value so far."""
+        """Return the limits of the value that follow from all rows so far."""
         low, high = (max(side.highest, 0.0) for side in self._sides)
         return self.rewards.clip(
             self.rewards.least + self.rewards.span * low, self.rewards.largest - self.rewards.span * high

@@ -216,7 +216,7 @@ class FrameColumns:
         return DirtyRows(rows, self.total, _loss_warning(arms, self.clean()))
 
     def clean(self) -> np.ndarray:
-        """Return a mask (n,) of the rows that are not dirty."""
+        """Return a mask (n,) that is True for rows with valid cells only."""
         out = np.ones(self.total, bool)
         out[list(self._first)] = False
         return out

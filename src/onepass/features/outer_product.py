@@ -41,7 +41,7 @@ class Factors(NamedTuple):
 
 
 class OuterProductState(NamedTuple):
-    """Widths of the left and the right factor."""
+    """State of an outer product: the numbers of columns of the left and the right factor."""
 
     left: int
     right: int

@@ -162,7 +162,7 @@ class Records(files.Owner):
 
     @property
     def has_learned(self) -> bool:
-        """True once anything has been learned."""
+        """True once a record has been learned."""
         return bool(self._known)
 
     @reading

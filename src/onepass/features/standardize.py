@@ -64,7 +64,7 @@ def transform_row_standardize(state: StandardizeState, x: np.ndarray, z: np.ndar
 
 @compiled
 def count_row(state: StandardizeState, x: np.ndarray) -> None:
-    """Count one more row, in place."""
+    """Update the running statistics in `state` by one more row x (dim,), in place."""
     state.seen[0] += 1.0
     count = state.seen[0]
     for j in range(x.size):

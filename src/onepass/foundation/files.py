@@ -172,7 +172,7 @@ class Owner(SharedObject, ABC):
 
     @reading
     def copy(self) -> Self:
-        """Return an independent copy."""
+        """Return an independent copy of the object."""
         return restore(type(self), *self.contents())
 
     def __copy__(self) -> Self:

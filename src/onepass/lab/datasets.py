@@ -82,7 +82,7 @@ class Dataset:
 
     @property
     def classes(self) -> int:
-        """Number of classes."""
+        """Number of classes of the data set."""
         return int(self.labels.max()) + 1
 
 

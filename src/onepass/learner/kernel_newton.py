@@ -245,13 +245,13 @@ class KernelNewton(Learner):
 
     @property
     def rank(self) -> int:
-        """Number of features of the kernel's feature map."""
+        """Number of kernel features, from landmarks or random frequencies."""
         rank: int = self.params["size"] if self.params["rank"] is None else self.params["rank"]
         return rank
 
     @property
     def linear(self) -> bool:
-        """True if the learner has a linear part."""
+        """True if the columns of the rows themselves are features, beside the kernel features."""
         return self.params["design"] is None if self.params["linear"] is None else bool(self.params["linear"])
 
     @property

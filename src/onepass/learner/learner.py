@@ -49,7 +49,7 @@ class Learner(files.Owner):
 
     @property
     def is_classifier(self) -> bool:
-        """True if targets are -1 and 1."""
+        """True if the learner is a classifier, whose targets are -1 and 1."""
         return self.params.get("loss", "hinge") in CLASSIFICATION
 
     def _rows(self, rows: Any) -> Any:
@@ -129,7 +129,7 @@ class Learner(files.Owner):
 
     @property
     def can_use_weights(self) -> bool:
-        """True if examples may have weights."""
+        """True if the examples that the learner learns may have weights."""
         return False
 
     def _learn(self, rows: np.ndarray, targets: np.ndarray, weights: np.ndarray | None) -> np.ndarray:

@@ -71,7 +71,7 @@ def split_rows(rows: Any, columns: int) -> Iterator[tuple[slice, Any]]:
 
 
 def to_dense(rows: Any) -> np.ndarray:
-    """Return rows as a dense array."""
+    """Return rows, dense or as a CSR array, as a dense array (n, dim)."""
     return rows if isinstance(rows, np.ndarray) else np.asarray(rows.toarray())
 
 

@@ -184,7 +184,7 @@ class ParquetStore(Store):
 
     @property
     def segments(self) -> list[Segment]:
-        """Valid files in the order of their positions."""
+        """Valid files of the store, in the order of the positions of their records."""
         with self._lock:
             return self._segments()
 

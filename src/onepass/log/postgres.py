@@ -186,7 +186,7 @@ def _rollback(connection: "psycopg.Connection") -> None:
 
 
 class PostgresConnection:
-    """Connection to PostgreSQL."""
+    """Connection to a PostgreSQL database."""
 
     def __init__(self, connection: "psycopg.Connection") -> None:
         self._connection = connection

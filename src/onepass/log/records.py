@@ -92,7 +92,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forb
 
     @property
     def seconds(self) -> float:
-        """Time in seconds."""
+        """Time of the record in seconds of Unix time."""
         return self.time / SECOND
 
 
@@ -618,7 +618,7 @@ class Event(NamedTuple):
 
 
 def kind_of(record: Record) -> str:
-    """Return the kind of a record by name."""
+    """Return the name of the kind of a record, such as "decision" or "outcome"."""
     return str(record.__struct_config__.tag)
 
 

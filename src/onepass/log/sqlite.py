@@ -235,7 +235,7 @@ def fsync_path(path: Path) -> None:
 
 
 class SqliteConnection:
-    """Connection to SQLite."""
+    """Connection to an SQLite database."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection

@@ -81,7 +81,7 @@ class Store(ABC):
 
     @abstractmethod
     def rows_about(self, loop: str, event: str) -> list[Row]:
-        """Return all rows about a decision, in order."""
+        """Return all rows of a log about the decision with the id `event`, in order."""
 
     @abstractmethod
     def erase(self, subject: str, events: Collection[tuple[str, str]] = ()) -> int:
@@ -132,7 +132,7 @@ class Store(ABC):
         return True
 
     def rows_about_many(self, loop: str, events: Collection[str]) -> list[Row]:
-        """Return all rows about several decisions."""
+        """Return all rows of a log about the decisions with the ids `events`."""
         return [row for event in events for row in self.rows_about(loop, event)]
 
     def decisions_of(self, subject: str) -> set[tuple[str, str]]:
@@ -355,7 +355,7 @@ class Store(ABC):
 
 
 def row_from_record(record: Record) -> Row:
-    """Make a row without a position from a record."""
+    """Return the `Row` in which a store keeps a record, without a position."""
     if not isinstance(record, Record):
         raise ValueError(f"records must be those of onepass.log, got {quote(record)}")
     read: Any = decode(encode(record))  # what a reader will get: types are checked, 1 becomes 1.0
@@ -374,12 +374,12 @@ def make_row(record: Any) -> Row:
 
 
 def place_row(row: Row, seq: int) -> Row:
-    """Return a row at a position, with its checksum."""
+    """Return a `Row` with the position `seq` and its checksum."""
     return row._replace(seq=seq, crc=checksum(seq, row.body))
 
 
 def checksum(seq: int, body: bytes) -> int:
-    """Return the CRC-32 of a position and a body."""
+    """Return the CRC-32 checksum of a record's position and its text `body`."""
     return zlib.crc32(body, zlib.crc32(seq.to_bytes(BYTES, "little")))
 
 

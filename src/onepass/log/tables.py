@@ -53,7 +53,7 @@ class Connection(Protocol):
         ...
 
     def execute(self, statement: str, values: Sequence[Any] = ()) -> int:
-        """Run a statement and return the number of rows that it changed."""
+        """Run an SQL statement with parameter values, and return the number of rows that it changed."""
         ...
 
     def insert(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
@@ -82,7 +82,7 @@ class Tables(Store):
 
     @abstractmethod
     def query(self, question: str, values: Sequence[Any] = ()) -> list[Any]:
-        """Run a query on committed data, and return its rows."""
+        """Run the query `question` with parameter values on committed data, and return the rows."""
 
     def put(self, rows: list[Row]) -> list[int]:
         return self._groups.append(rows) if rows else []

@@ -58,7 +58,7 @@ class WalCheckpointer:
             yield
 
     def stop(self) -> None:
-        """Stop the thread after the present copy."""
+        """Stop the thread once the copy that it is making is complete."""
         with self._some:
             self._ended, thread = True, self._thread
             self._some.notify()

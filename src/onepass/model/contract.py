@@ -851,7 +851,7 @@ class Model(files.Owner, ABC):
 
     @property
     def has_learned(self) -> bool:
-        """True: the whole state is written if the model is an argument of another object that is saved."""
+        """True, so that a model is saved with everything it has learned if it is part of another saved object."""
         return True
 
     @property

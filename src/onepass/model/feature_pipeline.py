@@ -41,7 +41,7 @@ class FeaturePipeline:
 
     @property
     def state(self) -> Any:
-        """State of the map, which is made at its first use."""
+        """State of the feature map, which is made when it is first used."""
         if self._state is None:
             fresh = self.map.initial_state(self.dtype)
             if states.is_abstract():

@@ -110,7 +110,7 @@ class ForgettingClock:
         self.tick: int | None = None if clock is not None and clock.timed else 0
 
     def copy(self) -> "ForgettingClock":
-        """Return an independent copy."""
+        """Return an independent copy of the clock."""
         twin = ForgettingClock(self.clock)
         twin.tick, twin.passed, twin.weight = self.tick, self.passed, self.weight
         return twin

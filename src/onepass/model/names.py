@@ -38,7 +38,7 @@ def distinct_names(arms: Any, count: int | None = None) -> list[Any]:
 
 
 def first_duplicate(names: list[Any]) -> Any:
-    """Return the first name that appears a second time."""
+    """Return the first name in `names` that appears a second time."""
     seen: set[Any] = set()
     for name in names:
         if name in seen:

@@ -130,7 +130,7 @@ class OutcomeHeads:
         return place
 
     def remove(self, key: Any) -> None:
-        """Forget an arm's outcomes."""
+        """Forget the outcomes of the arm with this key."""
         place = self._places.get(key)
         if place is not None:
             del self._places[key]
@@ -143,7 +143,7 @@ class OutcomeHeads:
         return np.sqrt(self._saved.squares / np.maximum(self._saved.errors, 1.0))
 
     def memory_usage(self) -> int:
-        """Return the bytes of all arrays."""
+        """Return the number of bytes of the parameters' arrays."""
         return sum(array.nbytes for array in self._saved)
 
     @property

@@ -285,7 +285,7 @@ def bool_argument(request: Request, name: str) -> bool:
 
 
 def api_error_from(error: Exception) -> ApiError:
-    """Convert any error to an ApiError."""
+    """Return an ApiError that stands for any error, to be sent to the client."""
     if isinstance(error, ApiError):
         return error
     if isinstance(error, StoreError):
@@ -296,7 +296,7 @@ def api_error_from(error: Exception) -> ApiError:
 
 
 def error_response(error: Exception) -> Response:
-    """Make the response for an error."""
+    """Return the HTTP response that tells a client of an error."""
     refused, headers = api_error_from(error), {}
     if refused.status in (429, 503):
         headers["retry-after"] = f"{refused.wait}"

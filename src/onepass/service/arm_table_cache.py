@@ -114,7 +114,7 @@ class ArmTableCache:
 
 
 def digest(arms: Any) -> bytes:
-    """Return a digest of the arms of a request."""
+    """Return a hash that identifies the arms of a request."""
     if isinstance(arms, ArmTable):
         return arms.digest
     return hashlib.blake2b(msgspec.json.encode(arms, order="deterministic"), digest_size=16).digest()

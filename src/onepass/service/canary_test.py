@@ -42,7 +42,7 @@ class CanaryResult(NamedTuple):
     better: bool
 
     def sentence(self) -> str:
-        """Describe the result in a sentence."""
+        """Return a sentence for people that describes the result."""
         limits = f"from {self.lower:+.4g} to {self.upper:+.4g} at level {self.level:g}"
         return f"gain {self.mean:+.4g} a decision, {limits}, by {self.rows} decisions"
 
@@ -89,7 +89,7 @@ class CanaryTest:
             del self._waiting[next(iter(self._waiting))]
 
     def add_join(self, join: Join) -> None:
-        """Add the final rewards of a decision."""
+        """Add the final rewards of a decision to the comparison."""
         weight = self._waiting.pop(join.id, None)
         if weight is None or join.again or join.rewards[0] is None:
             return

@@ -133,7 +133,7 @@ class Refusal(msgspec.Struct, frozen=True):
 
     @classmethod
     def from_error(cls, error: ApiError) -> "Refusal":
-        """Make the message for an `ApiError`."""
+        """Return the message that tells a worker of an `ApiError`."""
         return cls(error.status, error.code, error.message, error.wait)
 
     def error(self) -> ApiError:

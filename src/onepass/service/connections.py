@@ -97,14 +97,14 @@ class JoinedTransport:
             self.flush()
 
     def flush(self) -> None:
-        """Send the waiting data."""
+        """Send the data that waits to be written."""
         if self._parts:
             data, self._parts, self._size = b"".join(self._parts), [], 0
             if not self._transport.is_closing():
                 self._transport.write(data)
 
     def close(self) -> None:
-        """Send the waiting data, and close."""
+        """Send the data that waits to be written, and close the connection."""
         self.flush()
         self._transport.close()
 

@@ -136,7 +136,7 @@ def examine_loop(
 
 
 def check_records(name: str, store: Store, quick: bool) -> Iterator[Finding]:
-    """Check a log for missing or damaged records."""
+    """Check the log `store` of the loop `name` for missing or damaged records; `quick` skips the check."""
     damages = [] if quick else [*islice(store.check(), SHOWN)]
     for one in damages:
         yield Finding(name, "log", "broken", one.reason)

@@ -407,7 +407,7 @@ def verdict_sentence(found: Any, gain: Any, level: float) -> str:
 
 
 def finite_or_none(value: float | None) -> float | None:
-    """Return a finite number, or None, as JSON needs it."""
+    """Return `value` if it is a finite number, else None, because JSON has no other numbers."""
     return value if value is not None and math.isfinite(value) else None
 
 

@@ -95,7 +95,7 @@ class Learner(threading.Thread):
         self._checkpointed = self._published
 
     def add_records(self, records: list[Any]) -> None:
-        """Queue records of the log, in its order."""
+        """Queue records of the log, to be learned in this order."""
         wanted = [record for record in records if isinstance(record, Decision | Join | Eviction)]
         if wanted:
             self._queue.put(wanted)
@@ -111,7 +111,7 @@ class Learner(threading.Thread):
 
     @property
     def lag(self) -> int:
-        """Number of queued messages."""
+        """Number of queued messages that are not yet learned."""
         return self._queue.qsize()
 
     def run_after_learning(self, act: Callable[[], Any]) -> Future[Any]:

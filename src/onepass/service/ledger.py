@@ -310,7 +310,7 @@ class Ledger:
     # ---- restart ----
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the state as JSON, for a checkpoint."""
+        """Return the state of the ledger as data for JSON, for a checkpoint."""
         with self._lock:
             return {
                 "pacing": None if self.pacing is None else self.pacing.to_dict(recent=False),

@@ -72,7 +72,7 @@ class LoopState(msgspec.Struct, kw_only=True):
         self.settings, self.version = settings, int(record.version)
 
     def copy(self) -> "LoopState":
-        """Return a copy of the state."""
+        """Return an independent copy of the state."""
         return copy.deepcopy(self)
 
 

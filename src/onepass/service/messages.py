@@ -81,7 +81,7 @@ class DecideRequest(Message, frozen=True, kw_only=True):
 
 
 class RecordArm(Arm, frozen=True, kw_only=True):
-    """Arm whose features are a nested record."""
+    """Arm on offer whose features are a record: a dictionary, which may be nested."""
 
     features: dict[str, Any] | None = None
 
@@ -126,7 +126,7 @@ class ForgetRequest(Message, frozen=True, kw_only=True):
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """Base class of answers."""
+    """Base class of the answers of the HTTP API."""
 
 
 class RankedArm(Answer, frozen=True, kw_only=True):

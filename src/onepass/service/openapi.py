@@ -65,7 +65,7 @@ class Operation(NamedTuple):
 
 
 class Alive(TypedDict):
-    """Answer of a process that is alive."""
+    """Answer to a health check: the process is alive."""
 
     status: Literal["alive"]
 
@@ -129,7 +129,7 @@ OPERATIONS = (
 
 @cache
 def document() -> dict[str, Any]:
-    """Return the OpenAPI 3.1 document."""
+    """Return the OpenAPI 3.1 document that describes the HTTP API."""
     told = [kind for one in OPERATIONS for kind in (one.answer, *one.body) if kind is not None]
     types = list(dict.fromkeys([*told, messages.ErrorAnswer, *personalizer.TYPES]))
     schemas, components = msgspec.json.schema_components(types, ref_template=REFERENCE)

@@ -224,7 +224,7 @@ class Overview:
             del self.waiting[identity]
 
     def settle(self) -> None:
-        """Add the rewards collected so far to the sums."""
+        """Add the rewards collected so far to the estimates of the loop's gain."""
         if self._rewards:
             self.policy_gain.add(self._chances, self._rewards)
             self._chances, self._rewards, self._stale = [], [], True
@@ -260,7 +260,7 @@ class Overview:
     # ---- out ----
 
     def to_bytes(self) -> bytes:
-        """Return all sums as the bytes of a file."""
+        """Return all sums of the overview as the bytes of a file."""
         self._close()
         self.sums.worth, self.sums.range = (
             self.policy_gain.to_dict(),
@@ -388,10 +388,10 @@ def piece_to_json(piece: Piece, names: list[str]) -> list[Any]:
 
 
 def round_value(value: float | None) -> float | None:
-    """Round a number to five digits."""
+    """Return a number rounded to five significant digits; None stays None."""
     return None if value is None else float(f"{value:.5g}")
 
 
 def to_seconds(micros: int | None) -> float | None:
-    """Convert microseconds to seconds."""
+    """Return the seconds of a time in microseconds."""
     return None if micros is None else micros / SECOND

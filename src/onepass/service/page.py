@@ -137,7 +137,7 @@ def overview_json(loop: Loop, watcher: OverviewThread, selves: dict[str, tuple[f
 
 
 def example_request(settings: LoopSettings) -> dict[str, Any]:
-    """Return an example of a request to decide."""
+    """Return an example of a request for a decision, as data for JSON."""
     if takes_records(settings):
         context, features = {"country": "de"}, None
     else:

@@ -116,7 +116,7 @@ def bandit_probabilities(bandit: Any, decision: Decision) -> np.ndarray:
 
 
 def eligible_arms(decision: Decision) -> list[int]:
-    """Return the indices of the eligible arms."""
+    """Return the indices of the arms that a decision might have chosen."""
     return first_eligible(decision.eligible, decision.offered, len(shown_probabilities(decision)), len(decision.places))
 
 
@@ -333,7 +333,7 @@ def run_guarded(kept: PolicyTally, what: Callable[[], object]) -> None:
 
 
 def make_row(decision: Decision, reward: float, span: Range) -> Row:
-    """Make the row of a decision and its reward."""
+    """Return the `Row` of a decision and its reward; raise ValueError if the reward is outside of `span`."""
     if not span.least <= reward <= span.largest:
         raise ValueError(
             f"decision {decision.id} was rewarded {reward:g}, which reward.range does not allow now: name a later "

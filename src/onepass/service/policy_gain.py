@@ -94,7 +94,7 @@ class PolicyGain:
         self._weights = np.zeros(POLICIES) if state is None else np.array(state["weights"], float)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the state as JSON data."""
+        """Return the state of the estimates as data for JSON."""
         return {
             "rows": self.rows, "sums": self._averages.sums.tolist(), "cut": self._cut.tolist(),
             "weights": self._weights.tolist(),
@@ -102,7 +102,7 @@ class PolicyGain:
 
     @property
     def rows(self) -> int:
-        """Number of rewards."""
+        """Number of rewards in the estimates."""
         return self._averages.rows
 
     @property
@@ -111,7 +111,7 @@ class PolicyGain:
         return bool(self._weights[0] == self.rows)
 
     def add(self, chances: Sequence[DecisionWeights], rewards: Sequence[float]) -> None:
-        """Add decisions in their order, and their rewards."""
+        """Add decisions with their importance weights `chances` and their rewards, in order."""
         r = (np.array(rewards, float) - self.rewards.least) / self.rewards.span
         np.clip(r, 0.0, 1.0, out=r)
         w = np.array([one.weights for one in chances])
@@ -131,7 +131,7 @@ class PolicyGain:
                 self._cut += one.cut
 
     def shown_value(self) -> Estimate:
-        """Return the mean reward of what was shown."""
+        """Return the mean reward of what the loop has shown, with limits."""
         return self._get_cached("shown", 0, self._estimate_shown)
 
     def policy_value(self, policy: int) -> Estimate:
@@ -211,7 +211,7 @@ def verdict(worth: PolicyGain, first: str | None) -> tuple[str, str]:
 
 
 def format_limits(of: GainEstimate) -> str:
-    """Describe the limits of a gain as text."""
+    """Return a text with the lower and the upper limit of a gain."""
     return f"between {format_signed(of.lower)} and {format_signed(of.upper)} a decision"
 
 

@@ -32,7 +32,7 @@ class RawRequest:
 
     @property
     def client(self) -> Address | None:
-        """Address of the client."""
+        """Network address of the client that sent the request."""
         found = self._scope.get("client")
         return None if found is None else Address(*found)
 
@@ -105,7 +105,7 @@ class Inbox:
         self._lock = threading.Lock()
 
     def put(self, item: Any) -> None:
-        """Hand over an item, from any thread."""
+        """Add an item to the queue, from any thread."""
         with self._lock:
             first = not self._items
             self._items.append(item)
@@ -127,7 +127,7 @@ class Results:
         self.loop = self._inbox.loop
 
     def promise(self) -> "AwaitedResult":
-        """Make a result that is not set yet."""
+        """Return a result that is set later, by the writer's thread."""
         return AwaitedResult(self._inbox, self.loop.create_future())
 
 
@@ -149,15 +149,15 @@ class AwaitedResult(NamedTuple):
     future: asyncio.Future[Any]
 
     def set_result(self, result: Any, /) -> None:
-        """Set the result."""
+        """Set the result, and wake the coroutine that waits for it."""
         self.inbox.put((self.future, result, None))
 
     def set_exception(self, exception: BaseException, /) -> None:
-        """Set the error."""
+        """Set the error, and wake the coroutine that waits for the result."""
         self.inbox.put((self.future, None, exception))
 
 
 def wake_waiter(waiting: asyncio.Future[None]) -> None:
-    """Wake a coroutine that still waits."""
+    """Wake the coroutine that waits for the future `waiting`, if it still waits."""
     if not waiting.done():
         waiting.set_result(None)

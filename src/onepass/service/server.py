@@ -169,7 +169,7 @@ def check_certificate(certificate: Path | None, private_key: Path | None) -> Non
 
 
 def open_log(settings: LoopSettings, data: Path, log: str | None) -> Store:
-    """Open the log of a loop."""
+    """Return the log of a loop, in the folder `data` or in the database `log`."""
     synced = settings.operation.durability == "commit"
     if log is None:
         return SqliteStore(data / f"{settings.name}.sqlite", synced=synced)
@@ -253,5 +253,5 @@ def bind_socket(host: str, port: int) -> socket.socket:
 
 
 def url_host(host: str) -> str:
-    """Return a host as it stands in a URL."""
+    """Return a host in the form in which it stands in an address, with brackets for IPv6."""
     return f"[{host}]" if ":" in host else host

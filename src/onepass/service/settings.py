@@ -250,7 +250,7 @@ class LoopSettings(Section, frozen=True, kw_only=True):
         return None if isinstance(self.reward.default, str) else self.reward.default
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the settings as JSON."""
+        """Return the settings as plain data for JSON."""
         found: dict[str, Any] = msgspec.to_builtins(self)
         return found
 
@@ -407,7 +407,7 @@ def plain_errors(settings: LoopSettings) -> Iterator[str]:
 
 
 def model_errors(settings: LoopSettings) -> Iterator[str]:
-    """Yield a sentence if the model cannot be made."""
+    """Yield a sentence if the model of the settings cannot be made."""
     model = settings.model
     if is_crossed(model.recipe):
         yield from crossed_features.argument_errors(model.arguments, model.seed)
@@ -505,7 +505,7 @@ def find_recipe(name: str) -> Any:
 
 
 def parse_argument(name: str, value: Any) -> Any:
-    """Make an argument of a recipe from plain data."""
+    """Return the argument `name` of a bandit from plain data: a time span, a component, or the data itself."""
     if name == "half_life" and isinstance(value, dict):
         return timedelta(**value)
     return build(value)

@@ -32,7 +32,7 @@ class WholeCheckpoints:
         self._begun[line] = -written
 
     def bytes_since(self, line: int) -> int:
-        """Return the bytes of log written since the last checkpoint of a model that is stored in the log."""
+        """Return the bytes of log written since the last complete checkpoint of the model with the number `line`."""
         now = self._written()
         return now - self._begun.setdefault(line, now)
 

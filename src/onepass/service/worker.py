@@ -110,7 +110,7 @@ class FollowedLoop:
             await self._newer.wait_for(lambda: self.present.number > number)
 
     def decoder(self) -> Any:
-        """Make the decoder of requests for decisions."""
+        """Return the decoder of requests for decisions: for records, or for rows of numbers."""
         return _records if takes_records(self.present.settings) else self.tables
 
 
@@ -121,7 +121,7 @@ def load_copy(model: ModelBytes) -> Copy:
 
 
 class Worker:
-    """The ASGI application of a worker process."""
+    """ASGI application of a worker process, which answers requests and decides by copies of the models."""
 
     def __init__(self) -> None:
         self.channel = Channel(self._receive, self._on_lost)

@@ -74,7 +74,7 @@ class Receipt:
         self._worker.reply(Kind.STORED, self._number, b"" if found is self._record else encode(found))
 
     def set_exception(self, error: BaseException, /) -> None:
-        """Send the reason why the decision was not stored."""
+        """Tell the worker why its decision was not stored."""
         self._worker.refuse(self._number, error)
 
 
@@ -387,12 +387,12 @@ def write_state(path: Path, name: str, number: int, copies: Copies, loop_state: 
 
 
 def model_bytes(copy: Copy) -> ModelBytes:
-    """Convert the copy of a model to bytes."""
+    """Return the copy of a model as bytes, for a message to workers."""
     return ModelBytes(copy.line, copy.through, files.to_bytes(copy.snapshot.bandit()))
 
 
 def make_scope(request: Relayed) -> dict[str, Any]:
-    """Make the ASGI scope of a relayed request."""
+    """Return the ASGI scope of an HTTP request that a worker has handed on."""
     return {
         "type": "http", "asgi": {"version": "3.0", "spec_version": "2.3"}, "http_version": "1.1",
         "method": request.method, "scheme": request.scheme, "path": request.path, "raw_path": request.raw_path,

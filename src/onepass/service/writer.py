@@ -38,11 +38,11 @@ class ResultSink(Protocol):
     """Receiver of a result, such as a `Future` or a cheaper object."""
 
     def set_result(self, result: Any, /) -> None:
-        """Set the result."""
+        """Receive the result of the work."""
         ...
 
     def set_exception(self, exception: BaseException, /) -> None:
-        """Set the error."""
+        """Receive the error of the work."""
         ...
 
 

@@ -165,7 +165,7 @@ class StarvationStudy:
 
     @property
     def rounds(self) -> int:
-        """Largest number of evaluations."""
+        """Number of rounds of the study: the largest number of evaluations."""
         return self.evaluations[-1]
 
     def trial(self, policies: Sequence[Policy], seed: int) -> Trial:

@@ -35,7 +35,7 @@ class BanditPolicy:
         return self.bandit.decide(user, arms=articles)
 
     def learn(self, decision: Any, reward: float) -> None:
-        """Learn the reward of a decision."""
+        """Learn the reward of a decision that `decide` returned."""
         self.bandit.learn(decision, reward)
 
 

@@ -59,7 +59,7 @@ class RoutingGame:
 
 
 def lines(rows: Sequence[Row]) -> list[Line]:
-    """Return the table as one line per router and budget."""
+    """Return the table as one line per router and budget: reward, spending and shares of the models."""
     out = []
     for budget, own in sorted(group_rows(rows, lambda row: row["budget"]).items()):
         for label, each in group_rows(own, lambda row: row["policy"]).items():

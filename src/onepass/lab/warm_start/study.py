@@ -79,7 +79,7 @@ def ratios(rows: Sequence[Row]) -> dict[str, list[float]]:
 
 
 def lines(rows: Sequence[Row]) -> list[Line]:
-    """Return the table as one line per start."""
+    """Return the table as one line per start: result, ratio to the cold start, and trust."""
     out, shares = [], ratios(rows)
     for label, own in group_rows(rows, lambda row: row["policy"]).items():
         each = np.array(shares.get(label, [np.nan]))

@@ -81,7 +81,7 @@ class ColumnNames:
         self._name(sorted({str(first), *map(str, given)}))
 
     def check(self, columns: Sequence[str]) -> None:
-        """Raise ValueError if a column is missing."""
+        """Raise ValueError if one of the named columns is missing among `columns`."""
         given = (self.arm, self.reward, self.propensity, self.id, self.time, *self.features, *self.probabilities)
         missing = [name for name in given if name is not None and name not in columns]
         if missing:

@@ -53,14 +53,14 @@ class ArmIndex:
         self.add_names([arm])
 
     def add_names(self, names: Iterable[Any]) -> None:
-        """Add those of the names that are not known yet."""
+        """Add the arms in `names` that are not known yet."""
         with INDEX_LOCK:
             for name in names:
                 self._arm_ids.setdefault(name, NONE)
             self._last_request = None
 
     def remove(self, arm: Hashable) -> None:
-        """Forget a known arm."""
+        """Forget the arm with this name, which must be known."""
         del self._arm_ids[arm]
         self._last_request = None
 
@@ -76,7 +76,7 @@ class ArmIndex:
         return self._arm_ids.get(arm, NONE)
 
     def check_untrained(self, arm: Hashable) -> None:
-        """Raise ValueError if the arm has learned already."""
+        """Raise ValueError if the arm with this name has learned already."""
         check_hashable([arm])
         if self.find(arm) != NONE:
             raise ValueError(

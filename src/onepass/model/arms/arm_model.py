@@ -90,7 +90,7 @@ class ArmModel(files.Owner):
 
     @property
     def rows(self) -> int:
-        """Rows learned by the arm."""
+        """Number of rows that the arm has learned."""
         return self._state.rows
 
     @property

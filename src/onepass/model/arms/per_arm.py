@@ -70,14 +70,14 @@ class PerArm:
     _store: Callable[[], ModelStore] | None = None  # makes stores of another kind
 
     def store(self) -> ModelStore:
-        """Return an empty store for the arms."""
+        """Return an empty store for the models of arms."""
         if self._store is not None:
             return self._store()
         extra = 0 if self.shared is None else self.shared.design.dim
         return (PackedStore if self.compact else ListStore)(self.arms, extra, self.threads)
 
     def separate(self) -> Self:
-        """Return a copy that keeps one state per arm."""
+        """Return a copy whose arms each have a state of their own instead of shared arrays."""
         same = copy(self)
         same.compact = False
         return same

@@ -135,7 +135,7 @@ class ArmMixtures:
         self._code: dict[Any, Callable] = {}  # compiled for the types of the models
 
     def begin(self, width: int) -> None:
-        """Create the models, for rows with `width` columns."""
+        """Create models that have learned nothing, for rows with `width` columns."""
         self.models = begun_mixture(width, self.settings.rows_kept(width), self.settings.reg)
         self.begin_outcomes(self.outcomes)
 
@@ -288,7 +288,7 @@ class ArmMixtures:
     # ---- files ----
 
     def saved(self) -> Saved:
-        """Return the content of a model file, as `Saved`."""
+        """Return everything that a file of the models holds, as `Saved`."""
         return Saved(self.models, self.remaking, object_array(list(self.index.names)), self.index.arm_ids)
 
     def restore(self, held: files.StateSource) -> None:

@@ -37,7 +37,7 @@ class Columns:
         self._refill()
 
     def copy(self) -> "Columns":
-        """Return an independent copy."""
+        """Return an independent copy of the map."""
         return Columns(self.records.copy(), list(self.places))
 
     @property
@@ -46,7 +46,7 @@ class Columns:
         return len(self.places)
 
     def names(self) -> list[str]:
-        """Name of each column's term."""
+        """Return the name of each column's term, such as "age" or "country=de"."""
         every = self.records.feature_names()
         return [every[place] for place in self.places]
 

@@ -46,7 +46,7 @@ class Contexts(ABC):
 
     @property
     def names(self) -> Sequence[str] | None:
-        """Names of columns; None if they have none."""
+        """Names of the columns of rows; None if columns have no names."""
         return None
 
     @abstractmethod

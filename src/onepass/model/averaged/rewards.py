@@ -53,13 +53,13 @@ class Rewards(NamedTuple):
 
 
 def no_rewards() -> Rewards:
-    """Return the statistics before the first reward."""
+    """Return the running statistics of rewards before the first reward."""
     return Rewards(window=zeros(WINDOW), numbers=zeros(TIMES + CANDIDATES))
 
 
 @compiled
 def note_reward(rewards, reward):
-    """Add one reward to the statistics, in place."""
+    """Update the running statistics of all rewards by one more reward, in place."""
     window, numbers = rewards.window, rewards.numbers
     before = int(numbers[SEEN])
     window[before % WINDOW] = reward

@@ -244,7 +244,7 @@ def decide_request(state, rule, user, user_values, starts, places, values, own, 
 
 @compiled
 def learn_row(state, row, reward):
-    """Learn the reward of one row, in place."""
+    """Update the model's state by the reward of one row, in place."""
     priors = state.losses.size
     for values, k in ((row.user_values, 1), (row.item_values, 2)):
         square = 0.0

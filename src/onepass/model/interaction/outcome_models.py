@@ -73,7 +73,7 @@ class OutcomeModels:
             rescale(state, users, items)
 
     def memory_usage(self) -> int:
-        """Return the bytes of all arrays."""
+        """Return the number of bytes of the models' arrays."""
         return states.nbytes(self.states)
 
     def restore(self, held: files.StateSource, fits: Callable[[InteractionState, InteractionState], bool]) -> None:

@@ -65,7 +65,7 @@ class Columns:
         return [self._row(pairs.places[a:b], pairs.values[a:b]) for a, b in pairwise(ends)]
 
     def advance(self, terms: dict[str, float]) -> np.ndarray:
-        """Learn the terms of a record, and return its row."""
+        """Learn the terms of a record, and return the record's row (1 + columns,)."""
         places, values = self.records.learn_terms(terms)
         for place in places.tolist():
             if not self._column[place]:

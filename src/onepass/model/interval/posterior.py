@@ -115,7 +115,7 @@ class SplinePosterior:
 
     @property
     def state(self) -> Learned:
-        """The learned arrays themselves, not copies."""
+        """Arrays of everything that was learned; they are not copies."""
         return Learned(
             self.gram, self.moment, self.tally, self.choice, self.inverse, self.theta, self.noise, self.due,
             self.tries, self.first_x, self.first_psi, self.first_y,

@@ -60,7 +60,7 @@ def check_kernel_values(kernel: Kernel, values: np.ndarray) -> np.ndarray:
 
 
 def prior_variances(kernel: Kernel, points: np.ndarray) -> np.ndarray:
-    """Return k(x, x) (n,) of points (n, dim)."""
+    """Return the prior variances k(x, x) (n,) of points x (n, dim)."""
     return check_kernel_values(kernel, kernel.diagonal(points) if len(points) else np.zeros(0))
 
 

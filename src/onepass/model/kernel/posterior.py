@@ -57,7 +57,7 @@ class KernelPosterior(ABC):
         self.state = self.begin(points)
 
     def begin(self, points: np.ndarray) -> KernelState:
-        """Return the state before the first play."""
+        """Return the state of the posterior before the first play."""
         prior = states.zeros(len(points)) if states.is_abstract() else prior_variances(self.kernel, points)
         return init_state(points, prior, self.reg, self.copies)
 
@@ -181,5 +181,5 @@ class KernelPosterior(ABC):
             self.coins.bit_generator.state = held.coins
 
     def memory_usage(self) -> int:
-        """Return the bytes of all arrays."""
+        """Return the number of bytes of the posterior's arrays."""
         return states.nbytes(self.state) + (0 if self.root is None else self.root.nbytes)

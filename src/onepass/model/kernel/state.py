@@ -59,12 +59,12 @@ class KernelState(NamedTuple):
 
     @property
     def n_rows(self) -> int:
-        """Number of rows in use."""
+        """Number of rows in use of the posterior's matrices."""
         return int(self.tally[USED])
 
     @property
     def n_learned(self) -> int:
-        """Number of plays learned."""
+        """Number of plays that the posterior has learned."""
         return int(self.tally[ROUNDS])
 
 

@@ -137,7 +137,7 @@ def configuration_json(loop: Loop) -> dict[str, Any]:
 
 
 def last_edit(loop: Loop) -> int:
-    """Return the time of the last change of settings."""
+    """Return the time of the last change of a loop's settings, in microseconds."""
     return max((record.time for record in loop.store.read(kinds=("settings",), loop=loop.name)), default=0)
 
 
@@ -174,5 +174,5 @@ def apply_configuration(settings: LoopSettings, asked: ServiceConfiguration) -> 
 
 
 def mode_of(settings: LoopSettings) -> str:
-    """Return Personalizer's name of the learning mode."""
+    """Return the name that Personalizer's API has for the mode of a loop."""
     return MODES.get(settings.mode, settings.mode)

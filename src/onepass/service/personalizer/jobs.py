@@ -68,7 +68,7 @@ class Jobs:
         return sorted(found, key=lambda one: (one.get("creationTime", ""), one["id"]))
 
     def delete(self, identity: str) -> None:
-        """Delete a job. Raises Problem if there is none."""
+        """Delete the job with this id and its files. Raises Problem if there is none."""
         with self._lock:
             self.get(identity)
             self._running.pop(identity, None)

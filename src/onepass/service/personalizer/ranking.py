@@ -37,7 +37,7 @@ class Action(Body, frozen=True, kw_only=True):
 
 
 class RankRequest(Body, frozen=True, kw_only=True):
-    """Request for a ranking, in Personalizer's form."""
+    """Body of a request of Personalizer's API for a ranking of actions."""
 
     actions: list[Action]
     context_features: list[dict[str, Any]] | None = None
@@ -47,7 +47,7 @@ class RankRequest(Body, frozen=True, kw_only=True):
 
 
 class RewardRequest(Body, frozen=True, kw_only=True):
-    """Reward of an event."""
+    """Body of a request of Personalizer's API with the reward of a ranking."""
 
     value: float
 

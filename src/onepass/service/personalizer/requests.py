@@ -61,12 +61,12 @@ def json_response(found: Any, status: int = 200, **headers: str) -> Response:
 
 
 def empty_response() -> Response:
-    """Make a response without a body."""
+    """Return an HTTP response with this status and without a body."""
     return Response(status_code=204)
 
 
 def key_of(request: Request) -> str | None:
-    """Return the key that a request presents, or None."""
+    """Return the key in the headers of a request, or None."""
     key = request.headers.get(KEY)
     if key is None:
         given = request.headers.get("authorization", "")

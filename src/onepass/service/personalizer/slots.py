@@ -43,7 +43,7 @@ class Slot(Body, frozen=True, kw_only=True):
 
 
 class MultiSlotRankRequest(Body, frozen=True, kw_only=True):
-    """Request for a ranking of several slots."""
+    """Body of a request of Personalizer's API for a ranking of actions in several slots."""
 
     actions: list[ranking.Action]
     slots: list[Slot]
@@ -53,14 +53,14 @@ class MultiSlotRankRequest(Body, frozen=True, kw_only=True):
 
 
 class SlotReward(Body, frozen=True, kw_only=True):
-    """Reward of a slot."""
+    """Reward `value` of the action shown in the slot with the id `slot_id`."""
 
     slot_id: str
     value: float
 
 
 class MultiSlotRewardRequest(Body, frozen=True, kw_only=True):
-    """Rewards of slots."""
+    """Body of a request of Personalizer's API with the rewards of several slots."""
 
     reward: list[SlotReward]
 
