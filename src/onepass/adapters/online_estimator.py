@@ -29,7 +29,7 @@ except ImportError as missing:
 
 
 def single_row(x: Any) -> np.ndarray:
-    """Return one row of numbers, (d,) or (1, d), as (1, d)."""
+    """Return one row of numbers, given as (d,) or (1, d), in the shape (1, d)."""
     return check.array("x", x, np.dtype(np.float64), (1, 2)).reshape(1, -1)
 
 

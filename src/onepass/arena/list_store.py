@@ -25,7 +25,7 @@ N_CHECKED = 64  # arms whose sketches are looked at, lest a row of many arms' ta
 
 @compiled
 def evaluate_state(estimator: Any, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return x^T theta and x^T A^-1 x for rows (n, dim) of one arm."""
+    """Return predictions x^T theta (n,) and squared widths x^T A^-1 x (n,) of one arm for rows x (n, dim)."""
     return dot(rows, parameter(estimator)), contract.inverse_quadratic(estimator.design, rows)
 
 

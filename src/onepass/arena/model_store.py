@@ -49,7 +49,7 @@ class ArmState(Protocol):
         ...
 
     def schur_complement(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return B^T A^-1 B (k, k) and B^T A^-1 b (k,), in a hybrid model."""
+        """Return B^T A^-1 B (k, k) and B^T A^-1 b (k,), with which an arm changes the shared part of a hybrid model."""
         ...
 
     def flip_sign(self) -> "ArmState":

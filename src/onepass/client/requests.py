@@ -210,7 +210,7 @@ class Retries:
 
 
 def parse_result(call: Call[T], result: Result) -> T:
-    """Return the parsed answer of a call, or raise its ServiceError."""
+    """Return the answer of the service to the request `call`, or raise the ServiceError that it stands for."""
     if isinstance(result, httpx.RequestError):
         message = f"{type(result).__name__}: {result}" if str(result) else type(result).__name__
         raise NoAnswer(0, "NoAnswer", message, call.body) from result
@@ -256,7 +256,7 @@ class LogPages:
             yield record
 
     def end_page(self) -> None:
-        """End the present page. Another page follows if this one was full."""
+        """Note that the present page has ended; another page follows if this one was full."""
         self.has_more = self._room == 0 and self.remaining != 0
 
 

@@ -111,7 +111,7 @@ class Keeper:
         return self.loop.writer.last, self.loop.learner.saved
 
     def stop(self) -> None:
-        """Write and learn all accepted records, write a checkpoint, and end."""
+        """Learn and store what was accepted, write a checkpoint, and end."""
         self._stack.close()
 
 

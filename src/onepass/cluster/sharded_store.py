@@ -145,7 +145,7 @@ class ShardedStore:
         return increments, targets
 
     def write_arm(self, record: int, arm: Any) -> None:
-        """Replace an arm's model by an exported one, on the arm's shard."""
+        """Replace the model of the arm with the id `record` by an exported model, on the arm's shard."""
         self.supervisor.apply({int(self._owner[record]): ("import_arms", np.array([record]), [arm])})
 
     # ---- predictions ----

@@ -185,7 +185,7 @@ def refine(state: Any) -> Any:
 
 @generic
 def sketch_size(state: Any) -> int:
-    """Return the number of directions that a sketch keeps."""
+    """Return the number of directions that a sketch keeps when it is cut."""
     raise unregistered_error(state, "sketch_size")
 
 

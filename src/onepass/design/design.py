@@ -37,7 +37,7 @@ class Design(files.Owner):
 
     @property
     def state(self) -> Any:
-        """The state, from which everything about A is computed."""
+        """State of the design: the arrays from which everything about A is computed."""
         return self.begin() if self._state is None else self._state
 
     @state.setter

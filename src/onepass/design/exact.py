@@ -324,7 +324,7 @@ def increments(root: np.ndarray, inverse: np.ndarray) -> tuple[np.ndarray, np.nd
 
 @compiled
 def invert_root(root: np.ndarray) -> np.ndarray:
-    """Return the inverse R^-1 of the root R, where R R^T = A^-1."""
+    """Return the inverse R^-1 (dim, dim) of a root R of an inverse design, where R R^T = A^-1."""
     vectors, singular, turned = svd(root)
     for i in range(singular.size):
         for j in range(turned.shape[1]):

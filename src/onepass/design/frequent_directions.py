@@ -223,7 +223,7 @@ def decompose(state: FrequentDirectionsState) -> tuple[np.ndarray, np.ndarray]:
 
 @compiled
 def eps_of(state: FrequentDirectionsState) -> float:
-    """Return the rounding unit (machine epsilon) of the state's arrays."""
+    """Return the machine epsilon of the data type of the state's arrays."""
     return float(np.finfo(state.triangle.dtype).eps)
 
 

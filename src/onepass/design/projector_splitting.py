@@ -275,7 +275,7 @@ def triangular_factor(whitened: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 @compiled
 def eps_of(state: ProjectorSplittingState) -> float:
-    """Return the rounding unit (machine epsilon) of the state's arrays."""
+    """Return the machine epsilon of the data type of the state's arrays."""
     return float(np.finfo(state.left.dtype).eps)
 
 

@@ -76,7 +76,7 @@ class RandomProjectionState(NamedTuple):
 
 @compiled
 def mix(word: int) -> int:
-    """Return a hash of a 32-bit word: the last step of MurmurHash3."""
+    """Return a hash of a 32-bit integer, by the last step of MurmurHash3."""
     word = ((word ^ (word >> 16)) * 0x85EBCA6B) & WORD
     word = ((word ^ (word >> 13)) * 0xC2B2AE35) & WORD
     return word ^ (word >> 16)

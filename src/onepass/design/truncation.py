@@ -84,7 +84,7 @@ def saturating_add(total: float, part: float) -> float:
 
 @compiled
 def add_sums(first: Sums, second: Sums) -> Sums:
-    """Return the sums of two totals, for two sketches together."""
+    """Return the totals of two sketches together."""
     return Sums(
         mass=first.mass + second.mass,
         shed=saturating_add(first.shed, second.shed),

@@ -63,7 +63,7 @@ def potential(family: Any, z: float) -> float:
 
 @generic
 def max_slope(family: Any, bound: float) -> float:
-    """Return the largest mu'(z) over all scores with |z| <= bound."""
+    """Return the largest derivative mu'(z) of the mean function over all scores z with |z| <= bound."""
     raise _undefined(family, "max_slope")
 
 

@@ -112,7 +112,7 @@ class Evaluation:
 
     @property
     def verdict(self) -> str:
-        """Verdict of the diagnosis: "ok", "wide" or "refused"."""
+        """Verdict on what the log can tell of the policy's value: "ok", "wide" (too little data) or "refused"."""
         return self.diagnosis.verdict
 
     def to_dict(self) -> dict[str, Any]:

@@ -97,7 +97,7 @@ class WeightPath:
             self._blocks *= 2
 
     def concat(self, other: "WeightPath") -> "WeightPath":
-        """Return the sums along this log followed by the log of `other`."""
+        """Return the sums along this log, followed by those along the log of `other`."""
         found = WeightPath()
         found._blocks, found._pieces = max(self._blocks, other._blocks), [*self._pieces, *other._pieces]
         while len(found._pieces) >= PIECES:

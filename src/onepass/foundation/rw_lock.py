@@ -153,7 +153,7 @@ class RWLock:
             self.queue.pop(me, None)
 
     def pass_on(self) -> None:
-        """Let all waiting readers read, and wake the next writer."""
+        """Let all waiting readers read, and then wake the next writer."""
         admitted, self.waiting = self.waiting, {}
         self.readers.update(admitted)
         for gate in list(admitted.values()):

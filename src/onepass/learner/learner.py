@@ -372,15 +372,15 @@ class Learner(files.Owner):
         return {n: None if value is None else self.params.get(n, value) for n, value in self.get_params().items()}
 
     def given(self) -> dict[str, Any]:
-        """Return the constructor's arguments as plain data for a file."""
+        """Return the constructor's arguments as plain data, for a file."""
         return self._arguments()
 
     def states(self) -> tuple[Any, ...]:
-        """Return the state as a tuple, empty before the first example."""
+        """Return the state of the learner in a tuple, which is empty before the first example."""
         return () if self._state is None else (self._state,)
 
     def set_state(self, state: Any, dim: int) -> None:
-        """Continue from a given state, which belongs to rows of width `dim`."""
+        """Replace the state of the learner by `state`, which belongs to rows of width `dim`."""
         self._state, self.dim = state, dim
 
     def begin_with_dim(self, dim: int) -> Any:

@@ -94,7 +94,7 @@ class ModelLineage(msgspec.Struct, kw_only=True):
 
 
 def read_lineage(store: Store, loop: str) -> ModelLineage:
-    """Read the models of a loop from the checkpoints of a log."""
+    """Return the models of a loop, as the checkpoints of its log describe them."""
     found = ModelLineage()
     records: Iterable[Any] = store.read(kinds=["checkpoint"], loop=loop)
     for record in records:

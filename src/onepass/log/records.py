@@ -82,7 +82,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forb
 
     @property
     def event(self) -> str | None:
-        """Id of the decision that the record is about, or None."""
+        """Id of the decision that the record is about; None if it is about no decision."""
         return getattr(self, "id", None)
 
     @property

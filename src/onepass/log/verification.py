@@ -274,7 +274,7 @@ class Verifier:
 
     @property
     def is_over(self) -> bool:
-        """True if no later decision belongs to this part of the log."""
+        """True if no later decision can belong to this part of the log."""
         return self._beyond > WINDOW
 
     @property

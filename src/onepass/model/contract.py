@@ -861,7 +861,7 @@ class Model(files.Owner, ABC):
 
     @abstractmethod
     def memory_usage(self) -> int:
-        """Return the memory of all arrays.
+        """Return the memory of all arrays of the model, in bytes.
 
         Returns
         -------

@@ -139,7 +139,7 @@ class OutcomeHeads:
             self._saved = self._saved._replace(**rest)
 
     def deviations(self) -> np.ndarray:
-        """Return the root mean square errors (J,) of predictions."""
+        """Return the root mean square errors (J,) of the predictions of each outcome so far."""
         return np.sqrt(self._saved.squares / np.maximum(self._saved.errors, 1.0))
 
     def memory_usage(self) -> int:

@@ -131,7 +131,7 @@ class WarmStart(Model):
 
     @property
     def fresh(self) -> Model | None:
-        """Model that began without data; None if it was dropped."""
+        """Model that began without earlier data; None if it was dropped."""
         return self._members[FRESH]
 
     @property

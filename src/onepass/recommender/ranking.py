@@ -73,7 +73,7 @@ class Weights(NamedTuple):
 
 
 def init_counts(items: int = 0) -> Counts:
-    """Return the counts of `items` items before any row: all 0."""
+    """Return the counts of `items` items before any row was learned: all 0."""
     return Counts(states.zeros(SPEEDS, items), np.ones(SPEEDS), np.zeros(SPEEDS))
 
 
@@ -183,7 +183,7 @@ class Scorer:
         self.base = [each + w[MIX] * np.log(mix) for each, w, mix in zip(own, weights.features, self.popular)]
 
     def score(self, taken: np.ndarray) -> np.ndarray:
-        """Return the logits (N,) of a user who has taken the items `taken`."""
+        """Return the scores (N,) of all N items for a user who has taken the items `taken`: logits of a softmax."""
         user = KNOWN if len(taken) else NEW
         out: np.ndarray = self.base[user].copy()
         if user == NEW:

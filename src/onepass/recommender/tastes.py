@@ -56,7 +56,7 @@ class Tastes(NamedTuple):
 
 
 def init_tastes(dim: int, items: int = 0) -> Tastes:
-    """Return the tastes of items before anything was learned."""
+    """Return the `Tastes` of `items` items in `dim` directions before anything was learned."""
     return Tastes(
         basis=states.zeros(items, dim + 2, dtype=np.float32),
         levels=states.zeros(dim),

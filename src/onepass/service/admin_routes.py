@@ -91,7 +91,7 @@ class ModelsAnswer(Answer, frozen=True, kw_only=True):
 
 
 class EvaluationsAnswer(Answer, frozen=True, kw_only=True):
-    """Answer with the evaluations of a loop, the newest first."""
+    """Answer of the API with the evaluations of a loop, the newest first."""
 
     evaluations: list[EvaluationAnswer]
 

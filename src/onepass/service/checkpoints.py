@@ -82,7 +82,7 @@ class CheckpointMeta(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """Name of the checkpoint's files without their ending."""
+        """Name of the files of the checkpoint, without their endings."""
         place = f"{self.through:0{DIGITS}d}"
         return place if self.line == 0 else f"{place}-{self.line}"
 

@@ -80,7 +80,7 @@ class ConnectionLimits:
 
 
 class JoinedTransport:
-    """Transport that joins the writes of one turn of the event loop."""
+    """Connection that sends all data written in one turn of the event loop together."""
 
     def __init__(self, transport: Any):
         self._transport = transport
@@ -113,7 +113,7 @@ class JoinedTransport:
 
 
 class HeadTooLargeError(Exception):
-    """Head of a request that arrived in one piece and is too large."""
+    """Error for a request whose headers arrived in one piece and are too large."""
 
 
 class LimitedProtocol(HttpToolsProtocol):

@@ -77,7 +77,7 @@ def examine(
 
 
 def examine_folder(data: Path) -> Iterator[Finding]:
-    """Check the folder, its disk, and whether a process serves it."""
+    """Yield the results of checks of the folder: its disk, and whether a process serves it."""
     place = next(each for each in (data.absolute(), *data.absolute().parents) if each.is_dir())
     if data.exists() and not data.is_dir():
         yield Finding("", "folder", "broken", f"{data} is no folder")
@@ -105,7 +105,7 @@ def is_served(data: Path) -> bool:
 
 
 def check_compiled_code() -> Finding:
-    """Check if the next start of the service has to compile code."""
+    """Return a result that says if the next start of the service has to compile code."""
     if cache.count_entries(compilation.entry_suffix()) == 0:
         return Finding(
             "", "compiled", "soon", "nothing is compiled: the first start takes minutes, or `onepass compile`"
@@ -136,7 +136,7 @@ def examine_loop(
 
 
 def check_records(name: str, store: Store, quick: bool) -> Iterator[Finding]:
-    """Check the log `store` of the loop `name` for missing or damaged records; `quick` skips the check."""
+    """Yield results about missing or damaged records in the log `store` of the loop `name`; `quick` skips the check."""
     damages = [] if quick else [*islice(store.check(), SHOWN)]
     for one in damages:
         yield Finding(name, "log", "broken", one.reason)
@@ -145,7 +145,7 @@ def check_records(name: str, store: Store, quick: bool) -> Iterator[Finding]:
 
 
 def check_clock(name: str, store: Store, now: float) -> Iterator[Finding]:
-    """Check if the system's clock is behind the last record of a log."""
+    """Yield a result that says if the system's clock is behind the last record of a log."""
     last = next((row.time / SECOND for row in store.rows(store.last - 1, None, None, None)), 0.0)
     behind = last - now
     if behind > SLACK:
@@ -156,7 +156,7 @@ def check_clock(name: str, store: Store, now: float) -> Iterator[Finding]:
 
 
 def check_settings(name: str, settings: LoopSettings, store: Store) -> Iterator[Finding]:
-    """Check if the settings in a loop's file agree with its log."""
+    """Yield a result that says if the settings in a loop's file agree with the loop's log."""
     before = None
     for record in store.read(kinds=["settings"], loop=name):
         if isinstance(record, Settings):

@@ -49,7 +49,7 @@ def is_conversion(value: float, settings: Any) -> bool:
 
 
 def censored_errors(settings: Any) -> Iterator[str]:
-    """Yield a sentence for every wrong value about censored rewards."""
+    """Yield a sentence for every wrong value of the settings of censored rewards."""
     reward = settings.reward
     if reward.censored and isinstance(reward.default, str):
         yield "reward.censored must be false unless reward.default is a number: a missing conversion is learned as it"

@@ -417,5 +417,5 @@ def finite_limits(limits: Any) -> list[float] | None:
 
 
 def wrong(message: str) -> ApiError:
-    """Make the error response to a request with a wrong value."""
+    """Return the error for a request with a wrong value; `message` says what is wrong."""
     return ApiError(400, "BadArgument", message)

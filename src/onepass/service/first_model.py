@@ -32,7 +32,7 @@ def begin_bandit(settings: LoopSettings) -> Bandit:
 
 
 def check_source(model: Model) -> None:
-    """Raise ValueError if the file of a warm start is missing."""
+    """Raise ValueError if the file from which the model should start is missing."""
     if model.warm_start is not None and not Path(model.warm_start.file).is_file():
         raise ValueError(f"model.warm_start: there is no file {model.warm_start.file}")
 

@@ -374,7 +374,7 @@ class Ledger:
             return {**self.promise.report()._asdict(), "guardrails": tests}
 
     def ab_test(self) -> dict[str, Any] | None:
-        """Return the answer of the A/B test as JSON, None without one."""
+        """Return the answer of the loop's A/B test as data for JSON; None if it has no test."""
         with self._lock:
             if self.study is None:
                 return None

@@ -501,12 +501,12 @@ class Releasing:
         self._result, self._release = result, release
 
     def set_result(self, result: Any, /) -> None:
-        """Release what the decision had reserved, and pass the result on."""
+        """Release the amounts that the decision had reserved, and pass the result on."""
         self._release()
         self._result.set_result(result)
 
     def set_exception(self, exception: BaseException, /) -> None:
-        """Release what the decision had reserved, and pass the error on."""
+        """Release the amounts that the decision had reserved, and pass the error on."""
         self._release()
         self._result.set_exception(exception)
 

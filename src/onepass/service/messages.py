@@ -28,7 +28,7 @@ class ApiError(Exception):
 
 
 def bad_argument(message: str) -> ApiError:
-    """Make the error response to a request with a wrong value."""
+    """Return the error for a request with a wrong value; `message` says what is wrong."""
     return ApiError(400, "BadArgument", message)
 
 
@@ -43,7 +43,7 @@ def check_name(what: str, most: int, *names: str | None) -> None:
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Base class of requests: an unknown field is refused."""
+    """Base class of the requests of the HTTP API; a request with an unknown field is refused."""
 
 
 class Arm(Message, frozen=True, kw_only=True):

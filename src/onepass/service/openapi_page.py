@@ -11,7 +11,7 @@ class Loops(TypedDict):
 
 
 class ModelInfo(TypedDict, total=False):
-    """Answer with what the monitoring page shows about a model."""
+    """Answer of the API with what the monitoring page shows about a model."""
 
     recipe: Required[Any]
     memory: Required[Any]

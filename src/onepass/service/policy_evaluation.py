@@ -60,7 +60,7 @@ class Row(NamedTuple):
 
 
 class Policy(Protocol):
-    """Policy to evaluate, with probabilities for a decision."""
+    """Policy that is evaluated: it gives probabilities to the arms of a logged decision."""
 
     def probabilities(self, decision: Decision) -> np.ndarray:
         """Return the probabilities (K,) of the arms that a decision offered."""
@@ -220,7 +220,7 @@ class PolicyTally:
     why: str = ""
 
     def see(self, row: Row, p: np.ndarray) -> None:
-        """Add a row with the policy's probabilities p (K,) of the arms."""
+        """Add the row of a decision, to which the policy gives the probabilities p (K,)."""
         chance = row.shown > 0.0
         top = float((p[chance] / row.shown[chance]).max())
         self.bound.max_weight = max(self.bound.max_weight, top)

@@ -139,7 +139,7 @@ class PolicyGain:
         return self._get_cached("of", policy, lambda: self._estimate_policy(policy))
 
     def gain_over(self, policy: int) -> GainEstimate:
-        """Return the estimated gain of what was shown over a policy."""
+        """Return the estimated gain of what was shown over a policy: 0 for the first arm, 1 for a uniform choice."""
         return self._get_cached("over", policy, lambda: self._estimate_gain(policy))
 
     def _get_cached(self, what: str, policy: int, find: Callable[[], Any]) -> Any:
@@ -216,5 +216,5 @@ def format_limits(of: GainEstimate) -> str:
 
 
 def format_signed(value: float) -> str:
-    """Format a number with its sign, and a typographic minus."""
+    """Return a number as text with its sign, for which a typographic minus is used."""
     return f"{value:+.3g}".replace("-", "\N{MINUS SIGN}")

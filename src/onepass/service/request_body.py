@@ -48,7 +48,7 @@ class RawRequest:
 
 
 class JSONBytes(Response):
-    """Response with status 200 from the bytes of a JSON document."""
+    """HTTP response with status 200 whose body is a JSON document, given as bytes."""
 
     def __init__(self, body: bytes):
         self.status_code, self.body, self.background = 200, body, None

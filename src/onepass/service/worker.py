@@ -208,7 +208,7 @@ class Worker:
             self.send_report()
 
     def count_refused(self, status: int) -> None:
-        """Count a request that was refused before it was read."""
+        """Count a request that was refused with an HTTP status before it was read."""
         self._served.append(Served("", "", status, 0.0))
 
     def send_report(self) -> None:

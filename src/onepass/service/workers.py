@@ -200,7 +200,7 @@ class Workers:
             worker.channel.send(Kind.STATE, published.number, published.loop.name.encode())
 
     def receiver(self, worker: WorkerHandle) -> Callable[[int, int, bytes], None]:
-        """Return the function that handles the frames of a worker."""
+        """Return the function that handles the messages of a worker process."""
         return lambda kind, number, payload: self._handlers[kind](worker, number, payload)
 
     def on_lost(self, worker: WorkerHandle) -> None:
@@ -360,7 +360,7 @@ class Workers:
 
 
 def clock_origin(loop: Loop) -> tuple[int, int]:
-    """Return the origin of a loop's clock, which its workers share."""
+    """Return the start of a loop's clock, which the clocks of worker processes share."""
     assert isinstance(loop.clock, Clock)
     return loop.clock.origin
 

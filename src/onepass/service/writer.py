@@ -235,7 +235,7 @@ class Writer(threading.Thread):
         return record
 
     def catch_up(self) -> None:
-        """Add all records of the store that have not taken effect yet."""
+        """Process all records of the log that this process has not processed yet."""
         page: list[tuple[int, Any]] = []
         for record in self.store.read(self.last, None, None, self.loop):
             page.append((record.seq, record))

@@ -81,7 +81,7 @@ class Settings(NamedTuple):
 
     @property
     def bytes(self) -> float:
-        """Largest memory that all models together may take, in bytes."""
+        """Largest number of bytes of memory that all models together may take."""
         return 1e6 * self.memory_limit
 
     def columns_within(self, rows: int) -> int:

@@ -41,7 +41,7 @@ class Contexts(ABC):
 
     @property
     def records(self) -> Records | None:
-        """Dictionary of terms; None if contexts are rows of numbers."""
+        """Dictionary that maps terms to columns; None if contexts are rows of numbers."""
         return None
 
     @property

@@ -53,7 +53,7 @@ def widened(state: Mixture, fills: np.ndarray, sizes: np.ndarray) -> Mixture:
 
 
 def beside(*parts: np.ndarray) -> np.ndarray:
-    """Return arrays stacked along the second axis, contiguous in memory."""
+    """Return the given arrays side by side: stacked along the second axis, contiguous in memory."""
     return np.ascontiguousarray(np.hstack(parts))
 
 

@@ -19,7 +19,7 @@ from onepass.foundation.generic import compiled
 
 @compiled
 def length(n):
-    """Return the number of entries of a lower triangle with n rows."""
+    """Return n (n + 1) / 2, the number of entries on and below the diagonal of a matrix with n rows."""
     return n * (n + 1) // 2
 
 

@@ -144,7 +144,7 @@ class Interval:
 
     @property
     def half_width(self) -> float:
-        """Half the length of a cell, one of 64 equal parts of the scale."""
+        """Half the length of one of the 64 equal parts (cells) into which the interval's scale is divided."""
         first, last = self.scale_range
         return (last - first) / (2.0 * CELLS)
 

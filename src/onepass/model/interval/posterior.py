@@ -122,7 +122,7 @@ class SplinePosterior:
         )  # fmt: skip
 
     def restore(self, state: Learned) -> None:
-        """Continue from a state. Its arrays are changed by further learning."""
+        """Replace everything that was learned by the arrays `state`, which further learning changes."""
         self.columns = len(state.theta) // KEPT
         self._set(Learned(*(np.array(part) for part in state)))
 
@@ -269,7 +269,7 @@ class SplinePosterior:
         return mean, self.noise[0] * (x @ first)
 
     def root(self, covariance: np.ndarray) -> np.ndarray:
-        """Return a lower triangle L (8, 8) with L L^T equal to a covariance."""
+        """Return a lower triangular matrix L (8, 8) with L L^T = `covariance`."""
         matrix = covariance + 1e-10 * np.trace(covariance) * np.eye(KEPT)
         root, failed = _potrf(matrix, lower=1, clean=1, overwrite_a=1)
         if not failed:

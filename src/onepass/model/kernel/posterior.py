@@ -86,7 +86,7 @@ class KernelPosterior(ABC):
 
     @abstractmethod
     def draw_table(self, rng: np.random.Generator, count: int) -> np.ndarray:
-        """Return posterior draws (count, n) at all points of a fixed table."""
+        """Return `count` random functions of the posterior, as values (count, n) at all n points of a fixed table."""
 
     @abstractmethod
     def draw_rows(

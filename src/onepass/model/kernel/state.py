@@ -242,7 +242,7 @@ class Plays(NamedTuple):
     rewards: np.ndarray
 
     def append(self, place: int, reward: float, most: int) -> "Plays":
-        """Return the plays with one more, but only the latest `most` of them."""
+        """Return the plays with one more, of the stored point with index `place`; only the latest `most` remain."""
         return Plays(np.append(self.places, place)[-most:], np.append(self.rewards, reward)[-most:])
 
 

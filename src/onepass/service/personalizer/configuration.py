@@ -115,7 +115,7 @@ def follow_policy(loop: Loop, name: str, arguments: str) -> None:
 
 
 def configuration_json(loop: Loop) -> dict[str, Any]:
-    """Return the configuration of a loop in Personalizer's form."""
+    """Return the configuration of a loop in the form of Personalizer's API."""
     settings = pending_settings(loop)
     found: dict[str, Any] = {
         "rewardWaitTime": format_duration(settings.reward.wait),

@@ -44,7 +44,7 @@ class Call(NamedTuple):
 
     @property
     def idempotency_key(self) -> str | None:
-        """Client's request id: a repeated call has the same one."""
+        """Id that the client gave to the request; a repeated request has the same id."""
         return self.request.headers.get(REQUEST_ID) or None
 
     def read(self, kind: type[Kind]) -> Kind:
