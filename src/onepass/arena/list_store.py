@@ -76,7 +76,10 @@ class ListArm(NamedTuple):
         return estimator.consistent(self.learned) and self.cross.shape == begun.cross.shape and self.rows >= 0
 
     def decay_to(self, tick: int) -> "ListArm":
-        """Discount the arm's rows to a later tick of the half-life clock, in one step and in place; return the arm."""
+        """Discount the arm's rows to a later time, in one step and in place, and return the arm.
+
+        `tick` is the time in equal parts of the half-life.
+        """
         factor = decay_factor(tick - self.tick)
         return ListArm(forget(self.learned, factor), factor * self.cross, self.rows, tick)
 
@@ -107,9 +110,10 @@ class ListStore:
     # ---- forgetting ----
 
     def advance(self, ticks: int, own: bool = False) -> "ListStore":
-        """Return a store with the same arms at a time `ticks` half-life ticks later, so that their rows count less.
+        """Return a store with the same arms at a later time, when their rows count less.
 
-        If `own` is True, its arms have arrays of their own.
+        `ticks` is the time that has passed, in equal parts of the half-life. If `own` is True, the arms of the result
+        have arrays of their own.
         """
         twin = copy(self)
         twin._now, twin._decayed = self._now + ticks, {}
@@ -118,7 +122,7 @@ class ListStore:
         return twin
 
     def decay_arms(self) -> list[ListArm]:
-        """Discount the rows of every arm to the present half-life tick; return the list of arms that have learned."""
+        """Discount the rows of every arm to the store's present time, and return the list of arms that have learned."""
         return [self._decay_arm(arm_id) for arm_id, arm in enumerate(self._arms) if arm is not None]
 
     def _set(self, arm_id: int, arm: ListArm | None) -> None:
@@ -150,7 +154,7 @@ class ListStore:
 
     @property
     def state(self) -> tuple[ListArm, ...]:
-        """All arms, with empty arms at vacant ids, and one more empty arm that holds the present half-life tick."""
+        """All arms, with empty arms at vacant ids, and one more empty arm that holds the store's present time."""
         return *(self._empty_arm if arm is None else arm for arm in self._arms), self._empty_arm._replace(
             tick=self._now
         )
@@ -190,7 +194,7 @@ class ListStore:
         return states.copy(self._get_arm(arm_id))
 
     def write_arm(self, arm_id: int, arm: ListArm) -> None:
-        """Replace an arm's model by an exported model, whose rows count as of the present half-life tick."""
+        """Replace an arm's model by an exported model, whose rows count from the present time of the store on."""
         self._set(arm_id, arm._replace(tick=self._now))
 
     # ---- learning ----

@@ -119,7 +119,7 @@ class ShardedBandit(SharedObject):
     def open(cls, folder: str | Path, *, ray: str | None = None, checkpoint_every: int = CHECKPOINT_EVERY) -> Self:
         """Open the bandit of a folder, as it was after its last logged change.
 
-        Every change that `learn` returned from is there, once.
+        It contains every change that `learn` has completed, exactly once.
 
         Parameters
         ----------

@@ -275,7 +275,7 @@ def decay(state: DyadicSketchesState, factor: float) -> DyadicSketchesState:
 
 @savable
 class DyadicSketches(Design):
-    """Dyadic blocks over any sketch whose error is at most a known share of the mass, the sum of squared row lengths.
+    """Dyadic blocks of any sketch whose error is at most a known multiple of the sum of squared row lengths.
 
     The error ||A - A_hat|| is certainly at most 2 `error`, where A_hat is the matrix that the blocks stand for.
     `Dyadic` is the faster form for Frequent Directions.
@@ -292,7 +292,7 @@ class DyadicSketches(Design):
     Raises
     ------
     ValueError
-        If the sketch holds rows or states no share, or `error` is not above 0.
+        If the sketch holds rows or has no known bound of its error, or `error` is not above 0.
 
     Notes
     -----

@@ -46,7 +46,7 @@ class Diagnosis(NamedTuple):
     unsupported : float
         Mean probability that the policy gives to arms that the logger never chose. NaN if the log does not tell.
     drift : float
-        Mean weight of the second half less the mean weight of the first half, in standard errors.
+        Mean weight of the second half minus the mean weight of the first half, in standard errors.
     verdict : str
         Verdict: "ok", "wide" or "refused".
     reasons : tuple of str

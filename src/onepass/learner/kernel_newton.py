@@ -497,7 +497,8 @@ class KernelNewton(Learner):
         -------
         array or None
             The decisions, each with its example left out. None, and nothing has changed, for losses other than the
-            logistic one, for a learner with `follow`, and if rows drift.
+            logistic one, for a learner whose landmarks follow the rows (`follow`), and if the rows have moved to
+            another region.
         """
         p, newton = self.params, self._newton_state(self._state)
         if p["loss"] != "logistic" or p["follow"]:

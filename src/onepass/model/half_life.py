@@ -48,7 +48,10 @@ class Clock:
         return floor(position * TICKS / self.half_life)
 
     def rounds_left(self, rounds: int) -> int:
-        """Return how many more rows fall into the present tick of the half-life after `rounds` rows, at least one."""
+        """Return how many more rows, at least one, have the same weight as row number `rounds`.
+
+        A half-life is divided into a fixed number of ticks, within which weights stay the same.
+        """
         tick = self.tick(rounds)
         last = max(rounds, ceil((tick + 1) * self.half_life / TICKS) - 1)
         while last > rounds and self.tick(last) > tick:  # rounding
@@ -56,7 +59,10 @@ class Clock:
         return last + 1 - rounds
 
     def tick_of_time(self, time: Any) -> int:
-        """Return the number of the tick that contains a time; raise ValueError if the time is missing or invalid."""
+        """Return the number of the tick that contains a time; raise ValueError if the time is missing or invalid.
+
+        A tick is one of the equal parts into which a half-life is divided.
+        """
         if time is None:
             raise ValueError("time must be given where half_life is a timedelta: Unix seconds, or a datetime")
         if isinstance(time, datetime):
@@ -120,9 +126,10 @@ class ForgettingClock:
         return rounds if self.clock is None else int(self.weight)
 
     def ticks_to(self, time: Any) -> int:
-        """Return how many half-life ticks a time is after the last one learned; 0 for an earlier time.
+        """Return how many ticks a time is after the last one learned; 0 for an earlier time.
 
-        Raises ValueError if a time is given but not needed, or needed but not given.
+        A tick is one of the equal parts into which a half-life is divided. Raises ValueError if a time is given but not
+        needed, or needed but not given.
         """
         clock = self._clock_for(time)
         return max(clock.tick_of_time(time) - self.tick, 0) if clock.timed and self.tick is not None else 0
@@ -133,7 +140,7 @@ class ForgettingClock:
         return self.clock
 
     def add_ticks(self, ticks: int) -> None:
-        """Record that the model's rows were discounted by `ticks` more ticks of the half-life clock."""
+        """Record that the model's rows were discounted by `ticks` more ticks, equal parts of the half-life."""
         self.tick, self.weight = (self.tick or 0) + ticks, self.weight * decay_factor(ticks)
 
     def spans(self, count: int, time: Any, forget: Callable[[int], None]) -> Iterator[slice]:
@@ -156,7 +163,7 @@ class ForgettingClock:
     def go_to(self, tick: int, forget: Callable[[int], None]) -> None:
         """Call `forget` with the number of ticks until `tick`, so that the model discounts its rows.
 
-        Nothing is done for an earlier tick.
+        A tick is one of the equal parts into which a half-life is divided. Nothing is done for an earlier tick.
         """
         if self.tick is None:
             self.tick = tick
@@ -181,7 +188,8 @@ class ForgettingClock:
 def synchronize(ages: list[ForgettingClock], forgets: list[Callable[[int], None]]) -> None:
     """Bring the clocks of models that are to be merged to the same tick; raise ValueError if that is impossible.
 
-    Each function in `forgets` lets one model discount its rows by a number of ticks.
+    A tick is one of the equal parts into which a half-life is divided. Each function in `forgets` lets one model
+    discount its rows by a number of ticks.
     """
     if ages[0].clock is None:
         return

@@ -112,12 +112,15 @@ def cap_size(name: str, value: Any, most: int) -> Any:
 
 
 def exact_factory(reg: float, dtype: str) -> Make:
-    """Return a function (width, largest size) -> exact design, for `compose`, with this `reg` and `dtype`."""
+    """Return a function of a width and a largest size that makes an exact design with this `reg` and `dtype`.
+
+    `compose` takes the function as its argument `make`.
+    """
     return lambda dim, most: Exact(dim=dim, reg=reg, dtype=dtype)
 
 
 def design_factory(design: Design | None, reg: float | None, dtype: str | None) -> Make:
-    """Return a function (width, largest size) -> design.
+    """Return a function of a width and a largest size that makes a design, for `compose`.
 
     The function returns `design`, or an exact design with `reg` and `dtype` if `design` is None.
     """

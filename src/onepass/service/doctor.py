@@ -156,7 +156,7 @@ def check_clock(name: str, store: Store, now: float) -> Iterator[Finding]:
 
 
 def check_settings(name: str, settings: LoopSettings, store: Store) -> Iterator[Finding]:
-    """Yield a result that says if the settings in a loop's file agree with the loop's log."""
+    """Yield a result if the settings in a loop's file contradict the loop's log."""
     before = None
     for record in store.read(kinds=["settings"], loop=name):
         if isinstance(record, Settings):

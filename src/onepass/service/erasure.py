@@ -63,5 +63,8 @@ async def forget(request: Request, loop: Loop) -> Response:
 
 
 def routes(made: Any) -> list[Any]:
-    """Return the routes. `made` makes a route from a path, a method, a role and a handler."""
+    """Return the HTTP routes by which all data about a subject are erased.
+
+    `made` makes a route from a path, a method, a role and a handler.
+    """
     return [made("/v1/{loop}/forget", "POST", "admin", forget)]

@@ -1,6 +1,6 @@
 """Table, limits to keep and picture of the bake-off of noisy worlds: gains over a uniform choice, relative to rivals.
 
-A gain is the mean reward of a policy less that of uniform random choices.
+A gain is the mean reward of a policy minus that of uniform random choices.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

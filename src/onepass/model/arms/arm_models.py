@@ -585,11 +585,12 @@ class ArmModels(Model):
 
 
 def decay_models(learned: ArmModelsState, ticks: int) -> ArmModelsState:
-    """Return the models at a time `ticks` half-life ticks later, when old rows count less.
+    """Return the models at a later time, when old rows count less.
 
-    The rows of an arm are discounted when the arm is next used. In a hybrid model the arm's part of the shared design
-    is corrected for this, at cost O(dim^3) for an arm and tick, if the shared design is exact. On sketches the
-    correction is left out, as if arms returned to their earlier state and not to their prior.
+    `ticks` is the number of ticks that have passed; a half-life is divided into a fixed number of ticks. The rows of an
+    arm are discounted when the arm is next used. In a hybrid model the arm's part of the shared design is corrected for
+    this, at cost O(dim^3) for an arm and tick, if the shared design is exact. On sketches the correction is left out,
+    as if arms returned to their earlier state and not to their prior.
     """
     store, shared, factor = learned.store, learned.shared, decay_factor(ticks)
     assert isinstance(store, ListStore)
