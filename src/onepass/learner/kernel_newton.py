@@ -497,8 +497,8 @@ class KernelNewton(Learner):
         -------
         array or None
             The decisions, each with its example left out. None, and nothing has changed, for losses other than the
-            logistic one, for a learner whose landmarks follow the rows (`follow`), and if the rows have moved to
-            another region.
+            logistic one, for a learner whose landmarks follow the rows (`follow`), and if the weights of the one pass
+            fit better, as they do when rows drift.
         """
         p, newton = self.params, self._newton_state(self._state)
         if p["loss"] != "logistic" or p["follow"]:

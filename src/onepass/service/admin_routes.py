@@ -104,7 +104,7 @@ _evaluation = msgspec.json.Decoder(EvaluationRequest)
 
 
 def routes(read: Read) -> list[tuple[str, str, Role, Handler]]:
-    """Return paths, methods, roles and handlers of the routes; `read` decodes the message of a request."""
+    """Return paths, methods, roles and handlers of administrative routes; `read` decodes the message of a request."""
 
     async def promote(request: Request, loop: Loop) -> Response:
         asked = await read(request, loop, _promote)
