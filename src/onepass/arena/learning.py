@@ -279,8 +279,8 @@ def learn_arms(
     """Learn rows in the arms arm_ids[begin:end]: arm g learns rows order[starts[g]:starts[g + 1]].
 
     No other arm is touched. Contexts are rows (n, dim) with right (n, 0), or outer products of rows (n, d_u) and right
-    (n, d_a). An arm is truncated by `rule` when it holds `limit` directions. The other arguments are those of
-    `learn_arm`.
+    (n, d_a). An arm is truncated by `rule` when it holds `limit` directions. In a hybrid model, extra (n, k) holds the
+    shared features, and increments (n, k) and targets (n,) are filled for the shared part.
     """
     reach, most = 0, 0
     for g in range(begin, end):

@@ -274,10 +274,11 @@ def evaluate_factors(
 def exploration_scales(
     arena: ArenaState, rule: Any, limit: int, arm_rule: Any, arm_ids: np.ndarray, theory: np.ndarray
 ) -> np.ndarray:
-    """Return the multipliers (K,) of the exploration width; `theory` is as in `ModelStore.exploration_scales`.
+    """Return the multiplier (K,) of the exploration width for each of K arms.
 
-    Radii are those of each arm's own model, by the rule of its design or its estimator. An arm with id NONE has the
-    radius of the prior.
+    `theory` holds (noise, parameter_bound, row_bound, delta) if the multipliers are to be confidence radii; if it is
+    empty, the multiplier is the noise unit of the rows of all arms together. Radii are those of each arm's own model,
+    by the rule of its design or its estimator. An arm with id NONE has the radius of the prior.
     """
     if theory.size == 0:
         nu = unit_of_arms(arm_rule, arena.memory, arena.rows)

@@ -153,9 +153,10 @@ class ShardedStore:
     def evaluate(
         self, records: np.ndarray, rows: np.ndarray, extra: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return predicted rewards (K,) and x^T A^-1 x (K,) of arms, and the updated `extra`.
+        """Return predicted rewards (K,) and x^T A^-1 x (K,) of the arms with ids `records`, and a new `extra` (K, k).
 
-        Arguments and results are those of `ModelStore.evaluate`.
+        There is one row x for each arm, or one for all, and A is the arm's design. `extra` holds the shared features z
+        of a hybrid model, from which each arm subtracts what it explains itself.
         """
         means, squares = np.empty(len(records)), np.empty(len(records))
         for places, (mean, square, rest) in self._ask_shards(

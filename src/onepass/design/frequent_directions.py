@@ -249,8 +249,8 @@ def truncate_at(
 ) -> FrequentDirectionsState:
     """Return the sketch S after subtracting one eigenvalue of S^T S from all others.
 
-    It is the eigenvalue with number `place`, counted from 1; the place - 1 directions above it are kept. `values` and
-    `vectors` are the results of `decompose`.
+    It is the eigenvalue with number `place`, counted from 1; the place - 1 directions above it are kept. `values` are
+    the eigenvalues of S^T S in descending order, and `vectors` its eigenvectors as rows, as `decompose` returns them.
     """
     kept, ridge, sums = subtract_eigenvalue(state.settings, values, state.sums, place, eps_of(state))
     return replace_spectrum(state, vectors, kept, ridge, sums)

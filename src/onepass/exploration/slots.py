@@ -71,7 +71,12 @@ def restrict_first_slot(eligible: np.ndarray, arm: int, slots: int) -> np.ndarra
 def rank_and_fill(
     rule: Any, stats: ArmStatistics, eligible: np.ndarray, uniforms: np.ndarray, greedy: bool
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Choose arms for slots as `fill_slots` does, and also return the scores (K,) by which arms are ranked."""
+    """Choose arms (k,) for k slots without replacement; return them, distributions (k, K) and the scores (K,) of arms.
+
+    `stats` are the statistics of the arms. `uniforms` holds k pairs of uniform numbers, and `eligible` (1 or k, K) is
+    the mask of eligible arms, one for all slots or one for each. If `greedy`, slots after the first take the best
+    remaining arm.
+    """
     scores = score(rule, stats)
     arms, p = fill_slots(rule, stats, scores, eligible, uniforms, greedy)
     return arms, p, scores
