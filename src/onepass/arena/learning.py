@@ -313,7 +313,10 @@ def learn_one(
 
 @compiled
 def error_bound(arena: ArenaState, rule: Any, count: int) -> float:
-    """Return the largest bound on ||A - A_hat||_2 of the first `count` arms, with the rounding of their roots."""
+    """Return the largest bound of ||A - A_hat||_2 over the first `count` arms.
+
+    A is the design of an arm, and A_hat its sketch, truncated by `rule`. The bound contains rounding errors.
+    """
     bound, eps = 0.0, float(np.finfo(arena.basis.dtype).eps)
     for arm_id in range(count):
         sums = sums_of(arena, arm_id)

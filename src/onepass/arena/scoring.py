@@ -252,8 +252,8 @@ def evaluate_factors(
     """Return predicted rewards (n, K) and x^T A^-1 x (n, K) for contexts vec(u v_a^T).
 
     left (n, d_u) holds the users' factors u, right (K, d_a) the arms' factors v_a, and d_u d_a = dim. Few users cost
-    one pass over the arena each. For many users, Q vec(u v^T) = (Q v) u, so every arm's directions are multiplied by
-    its v once, for all users.
+    one pass over the arena each. For many users, every arm's directions are first multiplied by its factor v, once for
+    all users.
     """
     means, widths = np.empty((left.shape[0], arm_ids.size)), np.empty((left.shape[0], arm_ids.size))
     empty, block = np.empty((0, 0), left.dtype), max(1, PROJECTED // max(arena.top, 1))

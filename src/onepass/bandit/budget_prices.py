@@ -81,9 +81,8 @@ def solve_one(
     """Return the least price of budget `which` at which its mean spending is at most `target`.
 
     The prices of the other budgets stay as they are. The search starts at the previous price, or at `unit` if that
-    price is
-    0. `scores` (M, K) are the scores of K arms in M requests, `costs` (M, J, K) the predicted spending, `offered` (M,
-       K) marks the arms on offer, and `residual` and `rounds` are used by some exploration rules.
+    price is zero. `scores` (M, K) are the scores of K arms in M requests, `costs` (M, J, K) the predicted spending,
+    `offered` (M, K) marks the arms on offer, and `residual` and `rounds` are used by some exploration rules.
     """
     before = prices[which]
     if keeps_within(rule, scores, costs, offered, prices, which, 0.0, target, residual, rounds):

@@ -120,7 +120,10 @@ def draw_curves(found: Mapping[str, np.ndarray], axes: Any = None) -> Any:
 
 
 def plot_values(found: Mapping[str, Any], path: str | Path) -> Path:
-    """Save the picture of the evaluations `found`, as `draw_values` draws it; the ending of `path` selects the type."""
+    """Save a picture of the evaluations `found` in the file `path`, and return its path.
+
+    The picture shows the estimated values of policies with their limits. The ending of `path` selects the type of file.
+    """
     return _save_figure(draw_values(found, _make_axes(1.2 + HEIGHT * len(found), shown=False)), path)
 
 

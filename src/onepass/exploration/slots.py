@@ -87,8 +87,9 @@ def rank_and_fill_direct(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Call `rank_and_fill` from Python, without a second look-up of argument types if possible.
 
-    `code` keeps the compiled code for this rule and plain statistics; the other arguments are those of `fill_slots`.
-    Statistics are plain if they are contiguous float64. The look-up of types, half of a call's time, is then skipped.
+    `code` keeps the compiled code for this rule and plain statistics; the other arguments and the results are those of
+    `rank_and_fill`. Statistics are plain if they are contiguous float64. The look-up of types, half of a call's time,
+    is then skipped.
     """
     means, widths, samples, beta = stats[:4]
     plain = means.ndim == widths.ndim == beta.ndim == 1 and samples.ndim == 2
