@@ -226,9 +226,10 @@ def learn_arm(
 ) -> None:  # fmt: skip
     """Learn the rows with indices `chosen` in one arm, in order.
 
-    rows (n, dim), right (n, 0) and rewards (n,) belong to all arms; see `learn_arms` for factors. The arm is truncated
-    by `rule` when it holds `limit` directions, and `work` are the arrays in which it learns. In a hybrid model, extra
-    (n, k) holds the shared features, and increments (n, k) and targets (n,) are filled for the shared part.
+    rows (n, dim), right (n, 0) and rewards (n,) belong to all arms. Contexts may also be outer products of rows (n,
+    d_u) and right (n, d_a). The arm is truncated by `rule` when it holds `limit` directions, and `work` are the arrays
+    in which it learns. In a hybrid model, extra (n, k) holds the shared features, and increments (n, k) and targets
+    (n,) are filled for the shared part.
     """
     dim, k, hold = arena.basis.shape[1], arena.cross.shape[1], arena.root.shape[1]
     space, slots = gather(arena, arm_rule, arm_id, work)

@@ -130,7 +130,9 @@ class ShardedStore:
     ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
         """Learn rows grouped by arm on the shards of these arms.
 
-        `records` are the arms' ids. Arguments and results are described in `ModelStore.learn`.
+        `records` are the arms' ids. Arm records[g] learns rows order[starts[g]:starts[g + 1]]. `right` holds the arms'
+        factors, if rows are the users' factors, and `extra` (n, k) the shared features of a hybrid model. Returns
+        increments (n, k) and targets (n,) for its shared part.
         """
         increments, targets = np.empty_like(extra), np.empty(len(extra) if extra.shape[1] else 0)
         counts, owners, each, places = np.diff(starts), self._owner[records], {}, {}

@@ -101,8 +101,9 @@ def truncate_at_size(
 ) -> tuple[np.ndarray, float, Sums]:
     """Truncate a sketch by Frequent Directions: subtract one eigenvalue from all, and keep those above it.
 
-    It is the first negligible eigenvalue from the size-th on, or else the size-th. Arguments and results are described
-    in `truncation.truncate`.
+    It is the first negligible eigenvalue from the size-th on, or else the size-th. `spectrum` (n,) holds the
+    eigenvalues without the ridge, descending, each known up to `precision`. Returns the kept eigenvalues (k,), the new
+    ridge, and the new totals of what was cut off.
     """
     least = max(negligible_share(eps) * spectrum[0], precision)
     place = first_below(spectrum[: 2 * rule.size], rule.size, least)
