@@ -32,8 +32,9 @@ from onepass.foundation.registry import savable
 class InverseGapRule(NamedTuple):
     """Inverse gap weighting as compiled code reads it.
 
-    `gamma` is the weight of a gap, and 0 stands for scale sqrt(K t) / sigma. If `plausible`, arms are eliminated by
-    `strength` times their widths. `uniform_share` is the share of uniform choices.
+    `gamma` is the weight of a gap between means; 0 stands for scale sqrt(K t) / sigma, with K arms, t rows learned and
+    the root mean square sigma of prediction errors. If `plausible` is True, only arms within `strength` times their
+    widths of the best one are chosen. `uniform_share` is the share of uniform choices.
     """
 
     gamma: float
