@@ -145,9 +145,7 @@ def _policies(settings: Sequence[tuple[str, float, float]]) -> tuple[Policy, ...
     )
 
 
-POLICIES = _policies(
-    [("huber", 1.0, 0.6), ("huber", 3.0, 0.3), ("ridge", 0.3, 0.6), ("ridge", 1.0, 0.6), ("ridge", 1.0, 0.3)]
-)
+POLICIES = _policies([("huber", 1.0, 0.6), ("huber", 3.0, 0.3), ("ridge", 0.3, 0.6), ("ridge", 1.0, 0.3)])
 FIGURE = make_figure("processes", "cumulative_regret", "cumulative regret", "episode", ",.1f")
 GRID = {"exploration": (0.1, 0.3, 1.0, 3.0, 10.0), "value_exploration": (0.03, 0.1, 0.3, 0.6, 1.0)}
 
@@ -167,7 +165,7 @@ SUITES = (
         "grid",
         "a square of 9 places, episodes of 6 steps: regret of optimistic value iteration",
         partial(ProcessRun, process=grid()),
-        POLICIES,
+        (*POLICIES, *_policies([("huber", 1.0, 0.3), ("ridge", 0.3, 0.3)])),
         rounds=1_500,
         seeds=10,
         scale=0.3,
