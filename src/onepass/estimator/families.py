@@ -13,10 +13,10 @@ A family is given by the function mu and its integral m:
 The loss is the negative log likelihood, up to terms without theta. A family is a `NamedTuple` and the functions below,
 registered for its type. `mean`, `slope`, `potential` and `max_slope` are required; the others have defaults.
 
-The radius of GLB-OMD (docs/clicks.md) needs more of a family: mu' is log-concave, `concordance` is right, m' = mu, and
-m(z + u) - m(z) >= log E exp(u r) for a reward r at z. All three families have these properties, `IdentityLink` if
-rewards are sub-Gaussian. A family of your own declares them by `has_log_concave_slope`. `check_radius_conditions` tests
-the first three on a grid of scores.
+The radius of GLB-OMD (docs/clicks/radius.md) needs more of a family: mu' is log-concave, `concordance` is right, m' =
+mu, and m(z + u) - m(z) >= log E exp(u r) for a reward r at z. All three families have these properties, `IdentityLink`
+if rewards are sub-Gaussian. A family of your own declares them by `has_log_concave_slope`. `check_radius_conditions`
+tests the first three on a grid of scores.
 """
 
 from functools import partial
@@ -75,7 +75,7 @@ def concordance(family: Any) -> float:
 
 @partial(generic, default=True)
 def has_log_concave_slope(family: Any) -> bool:
-    """Return True if log mu' is concave everywhere and m belongs to the rewards' distribution (docs/clicks.md).
+    """Return True if log mu' is concave everywhere and m belongs to the rewards' distribution (docs/clicks/radius.md).
 
     Confidence radii need both. Default: False.
     """

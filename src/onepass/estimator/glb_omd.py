@@ -8,8 +8,8 @@ A row x with reward r changes the estimate theta and the matrix H as follows, wi
 
 Here mu is the mean function of the reward family, R its constant (families.py), and S bounds ||theta_*||. The step
 minimizes, over the ball, the second-order expansion of the loss at theta plus ||theta' - theta||_H^2 / (2 eta). The
-theorem has eta = 1 + R S and a ball. In practice eta = 1 without a ball is better (docs/clicks.md). A row costs one
-solve, on any design.
+theorem has eta = 1 + R S and a ball. In practice eta = 1 without a ball is better (docs/clicks/compared.md). A row
+costs one solve, on any design.
 
 With `implicit`, the step minimizes the loss itself in place of its expansion, so that no step overshoots. The only
 unknown is s = x^T theta', with s = z + eta q (r - mu(s)). A step by the expansion may be far too long if mu' is small,
@@ -22,8 +22,8 @@ width sqrt(q) of x.
 
 The confidence radius is beta^2 = reg ||theta_*||^2 + 2 eta s ln(1 / delta) + k eta^2 s G / v + g (S + ||theta_*||)^2,
 where G is the sum of ln(1 + w q) over all rows with their weights w = mu'. On exact designs G = log det H - log det reg
-I. docs/clicks.md defines s, k, v and g, and derives the radius, for sketches as well. It needs a family whose mu' is
-log-concave (families.py).
+I. tests/estimator/test_generalized_radius.py defines s, k, v and g, and derives the radius, for sketches as well. It
+needs a family whose mu' is log-concave (families.py).
 """
 
 from typing import Any, NamedTuple

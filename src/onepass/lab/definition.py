@@ -9,6 +9,7 @@ a folder with its own tables and pictures:
 - `RecommenderStudy`: interactions of users with items
 - `MatrixStudy` and `DecompositionStudy`: errors of sketched matrices
 - `StarvationStudy`: posteriors far from all evaluations
+- `GameStudy`: games that every player plays to their end, such as prompts routed within a budget
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -137,7 +137,7 @@ class KernelNewton(Learner):
     memory : float or None, default 20.0
         Number of examples, above 0, that count in each direction of the features. An example counts half after 0.69 *
         memory later examples in the same direction. A direction that does not occur is not forgotten
-        (docs/forgetting.md). None forgets nothing, which is right for streams that do not change.
+        (docs/how/forgetting.md). None forgets nothing, which is right for streams that do not change.
     warm_up : int, optional
         Number of first examples from which scales, width and landmarks are computed, at least 2. Defaults to 4 * size.
     loss : str, default "squared_hinge"

@@ -14,8 +14,8 @@ previous example has another sign for every class. So it has its own inverse, th
 of phi is 0.
 
 The mean curvature h is less than the curvature of a class's own examples. So the penalty is only a SHARE of the penalty
-for one class (docs/kernel_learners.md): with the mean curvature and a sixteenth of the penalty, 5.4% of digits are
-wrong, and with the largest curvature and the whole penalty 6.5%.
+for one class: with the mean curvature and a sixteenth of the penalty, 5.4% of digits are wrong, and with the largest
+curvature and the whole penalty 6.5%. docs/kernel_classifier_measured.md compares with separate learners.
 """
 
 from typing import Any, NamedTuple

@@ -9,11 +9,12 @@ For an example x with kernel values k, and a dictionary with kernel matrix K, th
 
 Whether x joins depends only on x and a random number. f is computed on the dictionary before x, and the step is taken
 on the dictionary with x. So f never comes from a w that was just reset, which would be 0 and err more often
-(docs/kernel_learners.md). In the regret bound this costs one loss more for each reset.
+(docs/forks_measured.md). In the regret bound this costs one loss more for each reset.
 
 With a Cholesky factor, old features do not change when a point joins, so a reset is not needed. `reset=False` is this
-variant of ours (docs/kernel_learners.md compares both). The dictionary never shrinks. It is limited by `budget`, as in
-Wen, Zhang et al., or else grows like the effective dimension. Points within 1e-9 of the span of the others do not join.
+variant of ours (docs/kernel_learners_measured.md compares both). The dictionary never shrinks. It is limited by
+`budget`, as in Wen, Zhang et al., or else grows like the effective dimension. Points within 1e-9 of the span of the
+others do not join.
 Roots of K^-1 and (S K S + reg I)^-1 grow by a column. Cost O(m d + m^2) for m points, memory O(m (m + d)).
 """
 

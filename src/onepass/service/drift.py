@@ -10,7 +10,7 @@ Guarantee. While the odds of a reward are within a factor c of the model's odds,
 both M_t, minus t, is a supermartingale, and two alarms are on average at least `every` decisions apart (Shin, Ramdas
 and Rinaldo 2023). This holds for all arms offered, decisions and updates of the model, and for all rewards in [0, 1].
 If rewards are common, a change of the odds by a factor s is detected within hundreds of decisions. Detection takes a
-number of rewards, so rarer rewards need more decisions (docs/page.md).
+number of rewards, so rarer rewards need more decisions (docs/page_drift.md).
 
 The mean of a linear model may be 0 or below if rewards are rare, and odds of 0 would exclude any reward. So each bet
 moves such a mean to its safe side, where its null hypothesis is larger. The bet on more uses at least f_t, about half

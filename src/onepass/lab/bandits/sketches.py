@@ -1,6 +1,6 @@
 """Experiments that compare ridge regression and Newton steps on the same sketches, for many values of reg.
 
-docs/sketches.md shows the results.
+docs/sketches_measured.md shows the results.
 
 The exploration of every policy is tuned at every reg on the data set optdigits, with separate seeds. Results are
 reported for the other data sets:

@@ -4,22 +4,22 @@ A seed is a set, and an order of its rows: seed s plays set number s mod 10 in o
 what the same bandit spends without one.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
 from statistics import fmean
-from time import perf_counter
 from typing import Any
 
-from onepass.lab.bakeoff.datasets import load_set
-from onepass.lab.definition import Trial, curve_rows, final_rows
 from onepass.lab.drawing import canvas
 from onepass.lab.figure import Figure, Line, Picture, Row
 from onepass.lab.line_styles import BLUE, GREY
 from onepass.lab.made_costs.game import Games, make_market
 from onepass.lab.policy import Policy
 from onepass.lab.tables import group_rows
+from onepass.lab.whole_games import GameStudy, split_seed
 
 SHARES = 0.1, 0.3, 0.6  # of the spending without a budget
+ROUNDS = 2_000  # at most
 SETS = (
     "optdigits", "mfeat-zernike", "cardiotocography", "nursery", "page-blocks", "phoneme", "qsar-biodeg", "segment",
     "vehicle", "waveform-5000",
@@ -55,57 +55,18 @@ class WithinBudget:
         }
 
 
-@dataclass(frozen=True)
-class MadeCosts:
-    """Study of data sets whose arms cost money. `rounds` is the largest number of rounds on each of the `sets`."""
+class SetGame:
+    """Game of all budgets on one set, which share the games at constant prices."""
 
-    name: str
-    description: str
-    policies: tuple[Policy, ...]
-    figure: Figure
-    sets: tuple[str, ...] = SETS
-    rounds: int = 2_000
-    seeds: int = len(SETS)
-    grid: Mapping[str, Sequence[float]] = field(default_factory=dict)
-    timed: bool = False
+    def __init__(self, sets: Sequence[str], seed: int, rounds: int) -> None:
+        order, name = split_seed(seed, sets)
+        market = make_market(name, order, rounds)
+        self.columns = {"set": name}
+        self._games, self._rounds = Games(market, order), len(market.rows)
 
-    def trial(self, policies: Sequence[Policy], seed: int) -> Trial:
-        return MadeCostsTrial(self, policies, seed)
-
-    def warm_up(self, policy: Policy) -> None:
-        """Do nothing: seconds are no result."""
-
-    def step_size(self, rounds: int) -> int:
-        return rounds
-
-
-class MadeCostsTrial:
-    """Trial of all budgets on one set, whose games at constant prices they share."""
-
-    def __init__(self, study: MadeCosts, policies: Sequence[Policy], seed: int) -> None:
-        self.order, place = divmod(seed, len(study.sets))
-        self.policies, self.seed, self.set = policies, seed, study.sets[place]
-        self.points: list[list[dict[str, Any]]] = [[] for _ in policies]
-
-    def step(self, start: int, rounds: int) -> None:
-        rounds = min(rounds, len(load_set(self.set).rows))
-        games = Games(make_market(self.set, self.order, rounds), self.order)
-        for policy, points in zip(self.policies, self.points, strict=True):
-            began = perf_counter()
-            found = policy.build().play(games)
-            own = {"round": rounds, "seconds": perf_counter() - began, "cumulative_reward": found["reward"] * rounds}
-            points.append({**own, **found})
-
-    def rows(self) -> list[dict[str, Any]]:
-        extra = ("share", "budget", "reward", "spending", "excess", "reward at price", "spending at price", "price",
-                 "reward without budget")  # fmt: skip
-        rows = final_rows(
-            self.policies, self.seed, self.points, lambda points: {name: points[-1][name] for name in extra}
-        )
-        return [{**row, "set": self.set} for row in rows]
-
-    def curves(self) -> list[dict[str, Any]]:
-        return curve_rows(self.policies, self.seed, self.points)
+    def play(self, player: WithinBudget) -> dict[str, Any]:
+        found = player.play(self._games)
+        return {"round": self._rounds, "cumulative_reward": found["reward"] * self._rounds, **found}
 
 
 def ratios(rows: Sequence[Row]) -> dict[tuple[str, float], float]:
@@ -167,17 +128,22 @@ def draw(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
 POLICIES = tuple(Policy(f"budget of {share:.0%}", WithinBudget, {"share": share}, tuned=False) for share in SHARES)
 FIGURE = Figure("made-costs", lines, draw)
 SUITES = (
-    MadeCosts(
+    GameStudy(
         "made-costs",
         "data sets whose arms cost money, within budgets of 10, 30 and 60 %; a seed is a set, and an order of its rows",
         POLICIES,
         FIGURE,
+        partial(SetGame, SETS),
+        rounds=ROUNDS,
+        seeds=len(SETS),
     ),
-    MadeCosts(
+    GameStudy(
         "made-costs-choose",
         "the same on ten other sets, on which constants are chosen",
         POLICIES,
         FIGURE,
-        sets=TRIAL_SETS,
+        partial(SetGame, TRIAL_SETS),
+        rounds=ROUNDS,
+        seeds=len(TRIAL_SETS),
     ),
 )

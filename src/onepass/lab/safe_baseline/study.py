@@ -3,22 +3,19 @@
 A seed is a set, and an order of its rows: seed s plays set number s mod 12 in order s div 12.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
 from statistics import fmean
-from time import perf_counter
 from typing import Any
 
 import numpy as np
 
-from onepass.lab.bakeoff.datasets import load_set
-from onepass.lab.definition import Trial, curve_rows, final_rows
 from onepass.lab.drawing import canvas
 from onepass.lab.figure import Figure, Line, Picture, Row
 from onepass.lab.line_styles import BLUE, GREY, ORANGE, SKY
 from onepass.lab.policy import Policy
 from onepass.lab.safe_baseline.game import (
-    FITTED,
     Duel,
     is_broken,
     least_ratio,
@@ -28,6 +25,7 @@ from onepass.lab.safe_baseline.game import (
     rule_rewards,
 )
 from onepass.lab.tables import group_rows
+from onepass.lab.whole_games import GameStudy, split_seed
 
 RULE, FREE, GUARDED, BY_MODEL = "rule alone", "bandit alone", "guarded", "guarded by the model"
 BY = {GUARDED: "evidence", BY_MODEL: "model"}
@@ -35,7 +33,7 @@ SETS = (
     "digits", "optdigits", "mfeat-zernike", "spambase", "banknote-authentication", "cardiotocography", "page-blocks",
     "phoneme", "segment", "steel-plates-fault", "vehicle", "waveform-5000",
 )  # fmt: skip
-COLUMNS = "reward", "last quarter", "least ratio", "broken", "share"
+SEEDS = 17 * len(SETS)
 
 
 @dataclass(frozen=True)
@@ -53,67 +51,26 @@ class Player:
         return rule_rewards(duel), np.zeros(len(duel.rows))
 
 
-@dataclass(frozen=True)
-class SafeBaseline:
-    """Study of sets with a rule in force; if `turns`, arms are permuted during the game."""
+class DuelGame:
+    """Game of all players on one set with a rule in force; if `turns`, arms are permuted during the game."""
 
-    name: str
-    description: str
-    policies: tuple[Policy, ...]
-    figure: Figure
-    sets: tuple[str, ...] = SETS
-    rounds: int = 3_000
-    seeds: int = 17 * len(SETS)
-    turns: bool = False
-    grid: Mapping[str, Sequence[float]] = field(default_factory=dict)
-    timed: bool = False
+    def __init__(self, seed: int, rounds: int, *, turns: bool = False) -> None:
+        self._order, name = split_seed(seed, SETS)
+        self._duel = make_duel(name, self._order, rounds, turns=turns)
+        self.columns = {"set": name}
 
-    def trial(self, policies: Sequence[Policy], seed: int) -> Trial:
-        return SafeBaselineTrial(self, policies, seed)
-
-    def warm_up(self, policy: Policy) -> None:
-        """Do nothing: seconds are no result."""
-
-    def step_size(self, rounds: int) -> int:
-        return rounds
-
-
-class SafeBaselineTrial:
-    """Trial of all players on one set."""
-
-    def __init__(self, study: SafeBaseline, policies: Sequence[Policy], seed: int) -> None:
-        self.order, place = divmod(seed, len(study.sets))
-        self.study, self.policies, self.seed, self.set = study, policies, seed, study.sets[place]
-        self.points: list[list[dict[str, Any]]] = [[] for _ in policies]
-
-    def step(self, start: int, rounds: int) -> None:
-        rounds = min(rounds, len(load_set(self.set).rows) - FITTED)
-        duel = make_duel(self.set, self.order, rounds, turns=self.study.turns)
-        rule = rule_rewards(duel)
-        for policy, points in zip(self.policies, self.points, strict=True):
-            began = perf_counter()
-            rewards, shares = policy.build().play(duel, self.order)
-            points.append(
-                {
-                    "round": len(rewards),
-                    "seconds": perf_counter() - began,
-                    "cumulative_reward": float(rewards.sum()),
-                    "reward": float(rewards.mean()),
-                    "last quarter": float(rewards[-(len(rewards) // 4) :].mean()),
-                    "least ratio": least_ratio(rewards, rule),
-                    "broken": is_broken(rewards, rule),
-                    "share": float(shares.mean()),
-                }
-            )
-
-    def rows(self) -> list[dict[str, Any]]:
-        rows = final_rows(
-            self.policies, self.seed, self.points, lambda points: {name: points[-1][name] for name in COLUMNS}
-        )
-        return [{**row, "set": self.set} for row in rows]
-
-    def curves(self) -> list[dict[str, Any]]:
-        return curve_rows(self.policies, self.seed, self.points)
+    def play(self, player: Player) -> dict[str, Any]:
+        rewards, shares = player.play(self._duel, self._order)
+        rule = rule_rewards(self._duel)
+        return {
+            "round": len(rewards),
+            "cumulative_reward": float(rewards.sum()),
+            "reward": float(rewards.mean()),
+            "last quarter": float(rewards[-(len(rewards) // 4) :].mean()),
+            "least ratio": least_ratio(rewards, rule),
+            "broken": is_broken(rewards, rule),
+            "share": float(shares.mean()),
+        }
 
 
 def lines(rows: Sequence[Row]) -> list[Line]:
@@ -179,18 +136,22 @@ def draw(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
 POLICIES = tuple(Policy(who, Player, {"who": who}, tuned=False) for who in (RULE, FREE, GUARDED, BY_MODEL))
 FIGURE = Figure("safe-baseline", lines, draw, note)
 SUITES = (
-    SafeBaseline(
+    GameStudy(
         "safe-baseline",
         "data sets as bandits beside a rule fitted to 100 rows; a seed is a set, and an order of its rows",
         POLICIES,
         FIGURE,
+        DuelGame,
+        rounds=3_000,
+        seeds=SEEDS,
     ),
-    SafeBaseline(
+    GameStudy(
         "safe-baseline-turn",
         "the same where every arm earns from round 500 on what another one earned before, and the rule knows",
         POLICIES,
         FIGURE,
+        partial(DuelGame, turns=True),
         rounds=2_000,
-        turns=True,
+        seeds=SEEDS,
     ),
 )

@@ -1,21 +1,21 @@
 """Bandits that start from earlier knowledge beside those that start with nothing, in worlds.py."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from statistics import fmean
-from time import perf_counter
 from typing import Any
 
 import numpy as np
 
 import onepass
-from onepass.lab.definition import Trial, curve_rows, final_rows
 from onepass.lab.drawing import canvas
 from onepass.lab.figure import Figure, Line, Picture, Row
 from onepass.lab.line_styles import BLUE, GREY
 from onepass.lab.policy import Policy
 from onepass.lab.tables import group_rows
 from onepass.lab.warm_start.worlds import LOGGED, SETS, PromptWorld, SetWorld, SiteWorld, World
+from onepass.lab.whole_games import GameStudy
 
 COLD = "cold"
 
@@ -35,62 +35,23 @@ class Start:
         return onepass.warm_start(world.cold(), world.source(self.log, self.logger), trust=self.trust)
 
 
-@dataclass(frozen=True)
-class WarmStartStudy:
-    """Study of warm starts. If `loses` is True, losses are counted and not rewards."""
+class WorldGame:
+    """Game of all starts in one world. If `loses` is True, losses are counted and not rewards."""
 
-    name: str
-    description: str
-    policies: tuple[Policy, ...]
-    world: Callable[[int], World]
-    rounds: int
-    seeds: int
-    figure: Figure
-    loses: bool = False
-    grid: Mapping[str, Sequence[float]] = field(default_factory=dict)
-    timed: bool = False
+    def __init__(self, world: Callable[[int], World], seed: int, rounds: int, *, loses: bool = False) -> None:
+        self._world, self._rounds, self._loses = world(seed), rounds, loses
+        self.columns = {"world": self._world.name}
 
-    def trial(self, policies: Sequence[Policy], seed: int) -> Trial:
-        return WarmStartTrial(self, policies, seed)
-
-    def warm_up(self, policy: Policy) -> None:
-        """Do nothing: seconds are no result."""
-
-    def step_size(self, rounds: int) -> int:
-        return rounds
-
-
-class WarmStartTrial:
-    """Trial of all starts in one world."""
-
-    def __init__(self, study: WarmStartStudy, policies: Sequence[Policy], seed: int) -> None:
-        self.study, self.policies, self.seed, self.world = study, policies, seed, study.world(seed)
-        self.points: list[list[dict[str, Any]]] = [[] for _ in policies]
-
-    def step(self, start: int, rounds: int) -> None:
-        for policy, points in zip(self.policies, self.points, strict=True):
-            bandit = policy.build().bandit(self.world)
-            began = perf_counter()
-            earned = self.world.play(bandit, rounds)
-            seconds, trust = perf_counter() - began, list(bandit.trust.values()) or [0.0]
-            points.append(
-                {
-                    "round": len(earned),
-                    "seconds": seconds,
-                    "cumulative_reward": float(earned.sum()),
-                    "cumulative_regret": float(len(earned) - earned.sum()) if self.study.loses else None,
-                    "least trust": min(trust),
-                    "most trust": max(trust),
-                }
-            )
-
-    def rows(self) -> list[dict[str, Any]]:
-        extra = ("least trust", "most trust")
-        rows = final_rows(self.policies, self.seed, self.points, lambda points: {k: points[-1][k] for k in extra})
-        return [{**row, "world": self.world.name, "figure": self.study.figure.name} for row in rows]
-
-    def curves(self) -> list[dict[str, Any]]:
-        return curve_rows(self.policies, self.seed, self.points)
+    def play(self, start: Start) -> dict[str, Any]:
+        bandit = start.bandit(self._world)
+        earned, trust = self._world.play(bandit, self._rounds), list(bandit.trust.values()) or [0.0]
+        return {
+            "round": len(earned),
+            "cumulative_reward": float(earned.sum()),
+            "cumulative_regret": float(len(earned) - earned.sum()) if self._loses else None,
+            "least trust": min(trust),
+            "most trust": max(trust),
+        }
 
 
 def ratios(rows: Sequence[Row]) -> dict[str, list[float]]:
@@ -174,32 +135,31 @@ def _neighbour(label: str) -> tuple[Policy, ...]:
 
 
 SUITES = (
-    WarmStartStudy(
+    GameStudy(
         "warm-start",
         "mistakes after a log that fits, or does not; a seed is a set, and an order of its rows",
         _policies(("good", "swapped", "other", "columns"), ("uniform", "bad")),
-        SetWorld,
+        FIGURE,
+        partial(WorldGame, SetWorld, loses=True),
         rounds=1_000,
         seeds=3 * len(SETS),
-        figure=FIGURE,
-        loses=True,
     ),
-    WarmStartStudy(
+    GameStudy(
         "warm-start-prompts",
         "prompts routed to three language models after 600 logged ones; a seed is an order of the prompts",
         _neighbour("logged prompts"),
-        PromptWorld,
+        FIGURE,
+        partial(WorldGame, PromptWorld),
         rounds=1_785 - LOGGED,
         seeds=20,
-        figure=FIGURE,
     ),
-    WarmStartStudy(
+    GameStudy(
         "warm-start-sites",
         "first day of a news site with 19 sisters; a seed is a family of sites",
         _neighbour("sisters' model"),
-        SiteWorld,
+        FIGURE,
+        partial(WorldGame, SiteWorld),
         rounds=2_000,
         seeds=5,
-        figure=FIGURE,
     ),
 )

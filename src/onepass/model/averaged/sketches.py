@@ -22,7 +22,7 @@ from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import dot
 from onepass.foundation.state import lazy_zeros
 
-ROWS_KEPT = 16  # directions that a cut leaves, and one more: 8 to 32 are alike (docs/recommended_measured.md)
+ROWS_KEPT = 16  # directions that a cut leaves, and one more: 8 to 32 are alike (docs/wide_rows.md)
 FEWEST_KEPT = 4  # where memory is short
 COMPENSATION = 0.5  # of what is cut, that goes into the ridge: RFD of Luo et al.
 USED, RIDGE, LOG_DET, LEFT, MASS, SHED, WEIGHTED, DUST = range(8)  # places in a row of `Sketches.numbers`

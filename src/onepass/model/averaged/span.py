@@ -8,7 +8,7 @@ Q (d, r) holds r main directions of the first rows. They are computed from FOLD 
 
 z is a row scaled by its view (view.py). Products with vectors in the span of Q are exact; distances to landmarks are
 exact if the two remainders are orthogonal. Models are regressions on Q^T z and the kernel features, so directions
-outside those of the first rows are not learned (docs/recommended.md shows what this costs). The coordinates are
+outside those of the first rows are not learned (docs/wide_rows.md shows what this costs). The coordinates are
 computed from z(0) and the columns x_j != 0 alone, in O(r) for each of them, and O(d) to find them.
 """
 
@@ -20,7 +20,7 @@ from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import dot
 from onepass.foundation.state import zeros
 
-WIDE = 300  # columns above which rows are mapped (docs/recommended_measured.md)
+WIDE = 300  # columns above which rows are mapped (docs/wide_rows.md)
 DIRECTIONS = 64  # at most: 96 to 256 make no fewer mistakes beside the kernels, and cost up to twice the time
 LEAST = 32  # and at least, of rows as wide as they may be
 FOLD = 64  # rows at a time: on 256 rows .98 (no direction is larger than another) to 1.00 of what the largest r hold
