@@ -124,7 +124,7 @@ class Client:
         return self._send(requests.outcomes_call(outcomes))
 
     def activate(self, id: str) -> None:
-        """Activate a deferred decision: it was shown, and counts.
+        """Report that a deferred decision was shown, so that it counts.
 
         Parameters
         ----------

@@ -172,7 +172,7 @@ def from_json(kind: type[T], fields_of_json: Mapping[str, Any]) -> T:
 
 
 def parse_decision(answer: Any) -> Decision:
-    """Parse the answer to a decision."""
+    """Return the `Decision` in the JSON answer of the service to a request for a decision."""
     return from_json(Decision, {**answer, "ranking": [from_json(RankedArm, arm) for arm in answer["ranking"]]})
 
 

@@ -48,10 +48,10 @@ from onepass.learner.sketching import (
 
 
 class FORKSState(NamedTuple):
-    """State of `FORKS`: buffer and map in `sketching`, weights and a root of A^-1 in `newton`.
+    """State of `FORKS`: `sketching` holds the first examples and the feature map, `newton` the weights and the matrix.
 
-    `decaying` is eta. `cap` bounds decisions on the map: it is C if weights are projected before the next example is
-    decided, else infinity.
+    `decaying` is the setting `decaying_curvature`. `cap` is a bound of predictions: the setting `bound` if weights are
+    projected before the next example is predicted, else infinity.
     """
 
     sketching: Sketching

@@ -42,10 +42,11 @@ ROOM = 16  # initial capacity in points and features; full arrays double
 
 
 class Dictionary(NamedTuple):
-    """Dictionary of sampled points: `used` rows of `points`, shape (capacity, dim).
+    """Sample of the examples, called the dictionary: `used` rows of `points` (capacity, dim), with kernel matrix K.
 
-    `scales`, shape (capacity,), holds 1 / sqrt(p_i). `whitening` is upper triangular, shape (capacity, capacity), with
-    phi = k whitening; `ridge` plays this role for S K S + reg I. The other arrays are scratch.
+    `scales` (capacity,) holds 1 / sqrt(p_i) for the probabilities p_i with which the points joined. `whitening` is an
+    upper triangle (capacity, capacity) by which kernel values k become features phi = k whitening; `ridge` is the same
+    for the matrix S K S + reg I with S = diag(scales). The other arrays are work arrays.
     """
 
     points: np.ndarray
@@ -65,7 +66,7 @@ STEP = ("newton.w", "newton.root", "newton.v", "newton.u")
 
 
 class PROSNKONSState(NamedTuple):
-    """State of `PROSNKONS`: the dictionary and the Newton step on its features.
+    """State of `PROSNKONS`: the sample of examples (dictionary), and the Newton step on the features it defines.
 
     `most` is the largest number of points in the dictionary, or 0 if it is not limited. `turn` counts the examples
     seen. The other fields are settings of `PROSNKONS`.
@@ -86,7 +87,7 @@ class PROSNKONSState(NamedTuple):
 
 @compiled
 def hash_to_uniform(seed, turn):
-    """Return a number in [0, 1) from a hash of the seed and the turn."""
+    """Return a pseudo-random number in [0, 1): a hash of `seed` and of `turn`, the number of the draw."""
     return (hash_integer(hash_integer(np.uint64(seed)) ^ np.uint64(turn)) >> np.uint64(11)) * 2.0**-53
 
 
