@@ -468,7 +468,7 @@ class ShardedBandit(SharedObject):
     def import_arm(self, arm: Hashable, model: ArmModel, *, seq: int | None = None) -> None:
         """Give an arm that has not learned yet the model of an exported arm, bit for bit.
 
-        If there is a folder, all shards are written.
+        If there is a folder, all shards are written to it.
 
         Parameters
         ----------

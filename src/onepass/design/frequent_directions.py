@@ -340,6 +340,12 @@ def refine(state: FrequentDirectionsState) -> FrequentDirectionsState:
     return init_sketch_like(state.space.basis, 2 * rule.size, rule.reg, rule.compensation)
 
 
+@contract.close.for_state(FrequentDirectionsState)
+def close(state: FrequentDirectionsState) -> FrequentDirectionsState:
+    rule = state.settings
+    return init_sketch_like(state.space.basis[:, :0], rule.size, rule.reg, rule.compensation)
+
+
 @contract.error_bound.for_state(FrequentDirectionsState)
 def error_bound(state: FrequentDirectionsState) -> float:
     eps, mass = eps_of(state), state.sums.mass

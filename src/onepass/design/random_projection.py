@@ -147,6 +147,14 @@ def refine(state: RandomProjectionState) -> RandomProjectionState:
     )
 
 
+@contract.close.for_state(RandomProjectionState)
+def close(state: RandomProjectionState) -> RandomProjectionState:
+    rule, rows = state.settings, np.zeros((state.rows.shape[0], 0), state.rows.dtype)
+    return RandomProjectionState(
+        space=init_subspace_like(rows, 0, rule.reg), rows=rows, sums=init_sums(), n_rows=0, settings=rule
+    )
+
+
 @contract.error_bound.for_state(RandomProjectionState)
 def error_bound(state: RandomProjectionState) -> float:
     eps = float(np.finfo(state.rows.dtype).eps)
@@ -199,7 +207,8 @@ class RandomProjection(Design):
     -----
     `error_bound()` is xi times the sum of the squared lengths of the rows, where xi = 2 u / sqrt(size delta) and u is
     near 0.7. Fix any number B beforehand. With probability 1 - delta, the error is at most xi B as long as the sum is
-    at most B. Rows may depend on all earlier rows and estimates. A row costs O(dim size^2).
+    at most B. Rows may depend on all earlier rows and estimates. A row costs O(dim size^2). There is no radius
+    (`Theory`), because a radius needs an error bound for all numbers of rows together.
 
     Examples
     --------
@@ -208,6 +217,8 @@ class RandomProjection(Design):
     >>> design.matrix().diagonal().round(9).tolist()
     [10.0, 1.0, 1.0]
     """
+
+    error_is_certain = False
 
     def __init__(
         self, *, dim: int, size: int, reg: float = 1.0, delta: float = 0.05, seed: int = 0, dtype: str = "float64"
