@@ -268,9 +268,9 @@ def current_state(store: Store, loop: str, found: StoredCheckpoint | None) -> Lo
 def last_droppable(folder: Path, store: Store, loop: str) -> int:
     """Return the sequence number up to which a restart of the service does not need the log.
 
-    A restart reads the record that was the last one when a checkpoint was made, the joins that it had not learned, and
-    all records about decisions that wait or are learned later. If the serving model or the candidate has no usable
-    checkpoint, the restart also reads everything that the model has learned, from its beginning.
+    A restart reads the record that was the last one when a checkpoint was made, the joins (final rewards) that it had
+    not learned, and all records about decisions that wait or are learned later. If the serving model or the candidate
+    has no usable checkpoint, the restart also reads everything that the model has learned, from its beginning.
     """
     found = newest_checkpoint(folder, store, loop)
     lines = current_state(store, loop, found).lines

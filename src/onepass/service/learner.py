@@ -33,7 +33,7 @@ class Copy(NamedTuple):
     """Copy of a model that decides.
 
     `snapshot` is a snapshot of the bandit, and `line` the model's number. `timed` is True if decisions need the time,
-    and `through` is the sequence number of the last join learned.
+    and `through` is the sequence number of the last record of final rewards that was learned.
     """
 
     snapshot: Any

@@ -53,6 +53,6 @@ class WholeCheckpoints:
         return 0 < self.joins <= fold.joins and self.bytes_since(fold.line) >= enough
 
     def note_stored(self, fold: Fold) -> None:
-        """Restart the counts of joins and logged bytes since a model's last whole checkpoint, after its own record."""
+        """Note that a model's whole checkpoint was stored: the counts of rewards and bytes since then begin again."""
         fold.joins = 0
         self._begun[fold.line] = self._written()

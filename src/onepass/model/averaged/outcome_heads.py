@@ -231,7 +231,7 @@ def learn_heads(state, heads, row, slot, values, expected, mode):
 
 @compiled
 def replay_buffer(state, heads):
-    """Compute the parameters `heads` of outcomes again, in place, from the rows in the buffer."""
+    """Compute the parameters of outcomes (`heads`) again, in place, from the rows in the buffer."""
     for i in range(heads.filled[0]):
         slot = heads.slots[i]
         if slot != NEVER and state.last[slot] != NEVER:

@@ -120,9 +120,10 @@ def count_play(state, stale, place, copies, chance):
 def play_outside_dictionary(state, least, stale, place, reward, reg, copies, chance):
     """Learn a reward of the stored point with index `place` without changing the dictionary, and return 0.
 
-    This is done if the `residual_variance` of the point is from 0 to `least`. Else the function returns the
-    residual variance, and changes nothing, so that the caller can add the point to the dictionary. `stale`, `copies`
-    and `chance` are the arguments of `count_play`, and `reg` is the variance of the noise.
+    This is done if the `residual_variance` of the point is from 0 to `least`. Else the function returns the residual
+    variance, and changes nothing, so that the caller can add the point to the dictionary. `stale` is added to the sum
+    that decides when the dictionary is drawn again. `copies` and `chance` are the point's number of copies and its
+    probability in an incremental dictionary, and `reg` is the variance of the noise.
     """
     rest = residual_variance(state, place)
     if rest < 0.0 or rest > least:
