@@ -194,7 +194,7 @@ def insert_rows(connection: Connection, rows: list[Row], last: int) -> bool:
 
 
 def insert_parts(found: list[Any]) -> Iterator[list[Any]]:
-    """Split a list into few parts of at most `WIDEST` elements, to be inserted by one statement each.
+    """Split a list into few parts of at most 64 elements, to be inserted by one statement each.
 
     Lengths are m 2^i with m < 16, so that few different statements are needed.
     """
@@ -208,7 +208,7 @@ def insert_parts(found: list[Any]) -> Iterator[list[Any]]:
 
 
 def padded_parts(names: list[Name]) -> Iterator[list[Name]]:
-    """Split names into parts of at most `MOST`, to be looked up by one query each.
+    """Split names into parts of at most 512, to be looked up by one query each.
 
     The last name of a part is repeated up to a power of two, so that few different queries are needed.
     """

@@ -201,7 +201,7 @@ class OrderedDecision(NamedTuple):
 class Verifier:
     """Verification in progress: it repeats decisions, in the order of the models that made them, and learns rewards.
 
-    A decision after the end of a part of the log still belongs to this part if its model does, and if at most `WINDOW`
+    A decision after the end of a part of the log still belongs to this part if its model does, and if at most 1,000
     decisions of later models came before it.
     """
 

@@ -147,9 +147,9 @@ def has_forgotten_records(store: Store, loop: str, line: ModelLine, through: int
 def remove_old(folder: Path, store: Store, newest: CheckpointMeta) -> None:
     """Remove surplus checkpoints, and temporary files of killed processes.
 
-    The last `KEPT` of the serving model and of the candidate stay. Of earlier models the last checkpoint stays, for the
-    `FORMER` that served last and for as many that never served. Checkpoints of another log, such as before a restore
-    from a copy, do not count. `newest` is the metadata of the checkpoint just saved.
+    The last 3 of the serving model and of the candidate stay. Of earlier models the last checkpoint stays, for the 4
+    that served last and for as many that never served. Checkpoints of another log, such as before a restore from a
+    copy, do not count. `newest` is the metadata of the checkpoint just saved.
     """
     found, waiting = dict[int, list[str]](), dict[str, list[str]]()
     for kept in reversed([*list_checkpoints(folder, store, newest.loop)]):

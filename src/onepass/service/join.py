@@ -221,7 +221,7 @@ class Joiner:
     def corrections(self, now: int) -> list[Join]:
         """Return corrections for late rewards, and late outcomes, which must be stored; each is returned once.
 
-        At most `TOGETHER` are returned; the next call returns the others. `now` is the present time in microseconds.
+        At most 256 are returned; the next call returns the others. `now` is the present time in microseconds.
         """
         begin = partial(Join, loop=self.settings.name, time=now, again=True)
         outcomes = (

@@ -121,7 +121,7 @@ class Learner(threading.Thread):
         return future
 
     def stop(self) -> None:
-        """Learn what is queued for at most `LEAVE` seconds, save a checkpoint, and end.
+        """Learn what is queued for at most 5 seconds, save a checkpoint, and end.
 
         The next start learns the rest.
         """

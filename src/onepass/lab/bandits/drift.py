@@ -103,7 +103,7 @@ def _problem_factory(dim: int, kind: str, period: int) -> Callable[[int], Enviro
 
 
 def Still(*, dim: int, reg: float, exploration: float, seed: int = 0) -> Bandit:
-    """Return a UCB bandit that forgets nothing: exact for fewer than `WIDE` features, else on a sketch."""
+    """Return a UCB bandit that forgets nothing: exact for fewer than 500 features, else on a sketch."""
     return Forgetting(dim=dim, reg=reg, exploration=exploration, half_life=None, seed=seed)
 
 
@@ -112,7 +112,7 @@ def Forgetting(
 ) -> Bandit:
     """Return a UCB bandit that forgets: the weight of a row halves every `wrong * half_life` rounds.
 
-    It is exact for fewer than `WIDE` features, else it works on a sketch. None as `half_life` means no forgetting.
+    It is exact for fewer than 500 features, else it works on a sketch. None as `half_life` means no forgetting.
     """
     rule: dict[str, Any] = {"reg": reg, "exploration": exploration, "seed": seed}
     rule["half_life"] = None if half_life is None else wrong * half_life

@@ -112,7 +112,7 @@ class Games:
     def best_constant_price(self, budget: float) -> float:
         """Return, of all tried prices that keep the mean cost within the budget, the one with the largest reward.
 
-        The price is doubled until the game costs at most the budget. Then at most TRIES prices between the last two are
+        The price is doubled until the game costs at most the budget. Then at most 6 prices between the last two are
         tried, each the geometric mean of a price that is too low and one that is high enough. Prices tried for other
         budgets are also compared. If no price is high enough, the largest one is returned.
         """

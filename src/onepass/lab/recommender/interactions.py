@@ -53,7 +53,7 @@ class Step(NamedTuple):
     ----------
     name : the month or week.
     log : interactions of users with features, with arms.
-    everyone : interactions of all users, with arms; users without features have numbers below UNKNOWN.
+    everyone : interactions of all users, with arms; users without features have numbers below -1.
     items : arm of every interaction in `everyone` (m,).
     users : users with features who have interactions (n,).
     relevant : set of arms of each of these n users; empty if none of the user's items is an arm.
@@ -187,7 +187,7 @@ def prepare(
 
 
 def places(names: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Return the index (n,) in the sorted array `names` of every value (n,); missing values get UNKNOWN."""
+    """Return the index (n,) in the sorted array `names` of every value (n,); missing values get -1."""
     found = np.minimum(np.searchsorted(names, values), len(names) - 1)
     return np.where(names[found] == values, found, UNKNOWN)
 

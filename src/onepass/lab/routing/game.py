@@ -57,7 +57,7 @@ def order_prompts(order: int) -> Prompts:
 def add_shock(data: Prompts) -> Prompts:
     """Return the prompts with a lower price of one model for some time.
 
-    In the middle third of the prompts, the most expensive model costs CHEAP times its price.
+    In the middle third of the prompts, the most expensive model costs 1/150 of its price.
     """
     dollars, n = data.dollars.copy(), len(data.rows)
     dollars[n // 3 : 2 * n // 3, int(dollars.mean(axis=0).argmax())] *= CHEAP
@@ -77,7 +77,7 @@ def static_mixture(data: Prompts, budget: float) -> float:
 
 
 def largest_window(dollars: np.ndarray, budget: float) -> float:
-    """Return the largest spending in WINDOW consecutive requests, relative to the budget for as many requests."""
+    """Return the largest spending in 200 consecutive requests, relative to the budget for as many requests."""
     late = dollars[SETTLED:]
     if len(late) < WINDOW:
         return 0.0

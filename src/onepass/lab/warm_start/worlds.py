@@ -53,7 +53,7 @@ class SetWorld:
     - "other": rewards are those of a random linear model.
     - "columns": half of the features are those of other rows.
 
-    The logger "uniform" chose arms at random; "bad" is a random linear rule, with a share FLOOR of random choices.
+    The logger "uniform" chose arms at random; "bad" is a random linear rule, with a share 0.2 of random choices.
     """
 
     def __init__(self, seed: int, sets: Sequence[str] = SETS) -> None:
@@ -94,7 +94,7 @@ class SetWorld:
 
 
 class PromptWorld:
-    """Prompts for three language models; the first LOGGED prompts are a log in which models were chosen at random.
+    """Prompts for three language models; the first 600 prompts are a log in which models were chosen at random.
 
     A seed stands for an order of the prompts.
     """

@@ -262,7 +262,7 @@ def cut(square, norm, learned):
 
 @compiled
 def places_of(state, slots):
-    """Return the indices `slots` of arms' models, with NEVER for arms that count as unknown.
+    """Return the indices `slots` of arms' models, with -1 for arms that count as unknown.
 
     These are arms without rows, and arms whose few rewards tell little (rare_rewards.py).
     """
@@ -352,7 +352,7 @@ def survey(state, rows, slots):
 def survey_sketches(state, rows, slots):
     """Return the predicted means (K,) and widths (K,) of arms with sketches, and the unit of widths.
 
-    `slots` (K,) are the indices of the arms' sketches, NEVER for unknown arms.
+    `slots` (K,) are the indices of the arms' sketches, -1 for unknown arms.
     """
     reg, wide = state.settings[SPARSE_MODEL, REG], state.settings[SPARSE_MODEL, STRETCH]
     means, widths = np.full(slots.size, prior(state.rewards)), np.zeros(slots.size)
@@ -557,9 +557,9 @@ def make_plan(views_made: tuple[View, View, View], used: np.ndarray) -> np.ndarr
 def choice(rows: np.ndarray, landmarks: int, ranked: bool) -> np.ndarray:
     """Return a mask (M,) of the models to use for these rows (n, d).
 
-    Wide sparse rows use the raw linear model alone. If they are wider than WIDE, they use none of these models, because
-    sketches serve them. All other rows use the remaining models; kernel models need landmarks, and the ranked model is
-    used if `ranked`.
+    Wide sparse rows use the raw linear model alone. If they have more than 300 columns, they use none of these models,
+    because sketches serve them. All other rows use the remaining models; kernel models need landmarks, and the ranked
+    model is used if `ranked`.
     """
     if rows.shape[1] > FEW_COLUMNS and np.mean(rows == 0.0) > SPARSE:
         return (np.arange(len(MODELS)) == SPARSE_MODEL) & (rows.shape[1] <= WIDE)

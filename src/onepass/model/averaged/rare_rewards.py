@@ -44,7 +44,7 @@ COUNTS, SUMS, LENGTHS = range(3)  # rows of an arm's tails, (3, SIZES)
 def note_size(tails, reward, middle, most, learned):
     """Count a reward of an arm by its size class, and return the class and the limit at which rewards are clipped.
 
-    `tails` (3, SIZES) are the arm's statistics, updated in place. Its rows are, for each size, the number of rewards,
+    `tails` (3, 12) are the arm's statistics, updated in place. Its rows are, for each size, the number of rewards,
     the sum of what clipping removed, and the sum of the absolute values. `middle` is the median of the rewards, `most`
     the basic limit (0 for none), and `learned` the number of rows of the arm. A reward of class k deviates from the
     median by more than 8^(k - 1) basic limits.
@@ -71,7 +71,7 @@ def note_size(tails, reward, middle, most, learned):
 
 @compiled
 def add_cut(tails, size, cut):
-    """Add to an arm's statistics tails (3, SIZES) the amount `cut` that clipping removed from a reward of this size."""
+    """Add to an arm's statistics tails (3, 12) the amount `cut` that clipping removed from a reward of this size."""
     if size > 0:
         tails[SUMS, size - 1] += cut
         tails[LENGTHS, size - 1] += abs(cut)
@@ -81,7 +81,7 @@ def add_cut(tails, size, cut):
 def tail_of(tails, learned):
     """Return the mean of what clipping removed from an arm's rewards, 0 unless such rewards recur.
 
-    `tails` (3, SIZES) are the arm's statistics of clipped rewards, and `learned` is its number of rows.
+    `tails` (3, 12) are the arm's statistics of clipped rewards, and `learned` is its number of rows.
     """
     above = 0.0
     for k in range(SIZES, 0, -1):
@@ -118,5 +118,5 @@ def has_many_repeats(repeats, learned, known, arms):
 
 @compiled
 def has_paid(tails):
-    """Return True if an arm has had a large reward, of size class 2 or more in its statistics `tails` (3, SIZES)."""
+    """Return True if an arm has had a large reward, of size class 2 or more in its statistics `tails` (3, 12)."""
     return tails[COUNTS, 1:].sum() > 0.0

@@ -190,7 +190,7 @@ def go_on(state: Mixture, remaking: Remaking, arms: int, memory: float, seed: in
 def step_cost(remaking: Remaking) -> int:
     """Return the cost of the next step of a rebuilding, in elementary operations.
 
-    For a step that learns rows again, it is the cost of AT_LEAST rows.
+    For a step that learns rows again, it is the cost of 8 rows.
     """
     count, stage, done, _, landmarks, across, _ = remaking.progress.tolist()
     dim = remaking.fold.shape[1]
@@ -216,8 +216,7 @@ def row_cost(models: Mixture | Remaking) -> int:
 def begun_rows(made: Mixture, first: int, most: float) -> int:
     """Return the end of the stored rows, from `first` on, that can be learned again at a cost of `most`.
 
-    The models of the rows' arms are initialized, which costs as much as learning a row. At least AT_LEAST rows are
-    taken.
+    The models of the rows' arms are initialized, which costs as much as learning a row. At least 8 rows are taken.
     """
     cost, last, known = row_cost(made), first, made.last.tolist()
     for arm in made.arms[first : made.counts[CLOCK]].tolist():
