@@ -282,8 +282,8 @@ class Loop:
     ) -> tuple[LoopSettings, list[str]]:
         """Replace the settings by those that `make` returns for the present ones.
 
-        Returns the new settings and the names that differ. No other change happens meanwhile. `dry` is as in
-        `change_settings`.
+        Returns the new settings and the names that differ. No other change happens meanwhile. With `dry` True, settings
+        are only compared.
         """
         with self._orders:
             new = make(self.settings)

@@ -28,7 +28,10 @@ class WholeCheckpoints:
         self._sizes: dict[int, int] = {}  # by line, bytes of its model when it was last saved
 
     def resume(self, line: int, written: int) -> None:
-        """Continue with the model number `line`, whose last whole checkpoint came `written` bytes of log ago."""
+        """Continue with the model of number `line`.
+
+        `written` is the number of bytes of log that were written since its last whole checkpoint.
+        """
         self._begun[line] = -written
 
     def bytes_since(self, line: int) -> int:

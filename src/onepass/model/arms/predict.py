@@ -78,9 +78,10 @@ def evaluate_rows(
 def evaluate_reduced_rows(
     learned: ArmModelsState, pipeline: FeaturePipeline, arm_ids: np.ndarray, rows: np.ndarray, full: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the results of `evaluate_rows` for arms that learn only the factor u of a row (u, v), times ||v||.
+    """Return predictions (K,), x^T A^-1 x (K,) and rows (K, k) of the shared part, for arms that learn only a factor.
 
-    `rows` (K or 1, dim) holds the rows, and `full` their features vec(u v^T) for the shared part of a hybrid model.
+    Such an arm learns only the factor u of its rows (u, v), times ||v||. `rows` (K or 1, dim) holds the rows, and
+    `full` their features vec(u v^T) for the shared part of a hybrid model. A is an arm's design.
     """
     left, right = split_sides(pipeline.map, rows)
     right = np.ascontiguousarray(np.broadcast_to(right, (len(arm_ids), right.shape[1])))

@@ -264,7 +264,7 @@ class ArmMixtures:
         return *call_direct(self._code, survey, self.models, rows, slots), int(self.models.counts[KNOWN])
 
     def choices(self) -> dict[str, Any]:
-        """Return the dictionary that `AveragedModels.choices` documents; {} before the first row."""
+        """Return what the models have chosen so far, such as their weights and landmarks; {} before the first row."""
         state = self.models
         if state == () or not state.plan.any():
             return {}

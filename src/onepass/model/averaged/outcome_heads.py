@@ -222,7 +222,9 @@ def add_heads(state, heads, row, slot, values, expected, mode):
 def learn_heads(state, heads, row, slot, values, expected, mode):
     """Learn the outcomes `values` (J,) of a row, and count them in the arm's mean outcomes.
 
-    The arguments are those of `add_heads`.
+    `heads` are the parameters of outcomes, changed in place, and `slot` is the arm's index. `expected` (J,) are the
+    values learned before, if the outcomes are corrected. `mode` says if they come with the reward (JOINED), before
+    it (AHEAD), or replace earlier ones (REVISED).
     """
     add_heads(state, heads, row, slot, values, expected, mode)
     for j in range(values.size):

@@ -172,9 +172,9 @@ def standardized(view: View, rows: np.ndarray) -> np.ndarray:
 
 
 def raw_alone(rows: np.ndarray) -> tuple[View, View, View]:
-    """Return the three feature maps for wide sparse rows (n, d), of which only the map on raw columns is used.
+    """Return three feature maps of which only the one on raw columns is used, for wide sparse rows (n, d).
 
-    None of the maps has landmarks.
+    The other two, on scaled columns and on ranks, are empty. None has landmarks.
     """
     center, none = rows.mean(axis=0), no_view(rows.shape[1])
     return none, bare_view(center, common_unit(rows, center), NO_END), none

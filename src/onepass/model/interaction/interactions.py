@@ -195,7 +195,9 @@ def sums_of_request(state, weights, user, user_values, places):
 def look(state, rule, user, user_values, starts, places, values, own, normals):
     """Return the means, widths and draws of K arms for a request, as the exploration rule needs them.
 
-    The arguments are those of `decide_request`, which also chooses an arm.
+    Sums over the request are computed once for each feature of arms. The request has the number user_values[i] in
+    column user[i]. Arm a has the number values[j] in column places[j] for j from starts[a] to starts[a + 1] - 1, and
+    own[a] is the arm's index in the state's field `own`. normals (pairs, K) are random numbers.
     """
     count, priors = own.size, state.losses.size
     weights, sigma = prior_weights(state)

@@ -101,7 +101,7 @@ OPERATIONS = (
 
 
 def routes(service: Any) -> list[Route]:
-    """Return the routes of both dialects. `service` is the `Service` of `onepass.service.app`."""
+    """Return the HTTP routes of Personalizer's API, in both of its versions. `service` runs the loops."""
     jobs = {name: make_jobs(loop) for name, loop in service.loops.items()}
 
     async def serve(request: Request) -> Response:
