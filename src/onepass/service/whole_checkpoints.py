@@ -14,10 +14,10 @@ BASE64 = 4 / 3  # bytes of a record for each of its model
 
 
 class WholeCheckpoints:
-    """Schedule of the checkpoints whose model is stored in the log itself, called whole.
+    """Schedule of whole checkpoints: checkpoints whose model is stored in the log itself.
 
-    `joins` is the number of rewarded decisions learned between two of them (0: never). `written` returns the bytes
-    written so far.
+    `joins` is the number of rewarded decisions learned between two whole checkpoints (0: never). `written` is a
+    function that returns the bytes of log written so far.
     """
 
     joins: int
@@ -35,12 +35,12 @@ class WholeCheckpoints:
         self._begun[line] = -written
 
     def bytes_since(self, line: int) -> int:
-        """Return the bytes of log written since the last complete checkpoint of the model with the number `line`."""
+        """Return the bytes of log written since the last whole checkpoint of the model with the number `line`."""
         now = self._written()
         return now - self._begun.setdefault(line, now)
 
     def is_due(self, folds: Iterable[Fold]) -> bool:
-        """Return True if the next checkpoint of one of these models should be stored in the log with the model.
+        """Return True if one of the models in `folds` should be stored in the log with its next checkpoint.
 
         The decision uses the last known sizes of the models.
         """
@@ -53,6 +53,6 @@ class WholeCheckpoints:
         return 0 < self.joins <= fold.joins and self.bytes_since(fold.line) >= enough
 
     def note_stored(self, fold: Fold) -> None:
-        """Note that a model's whole checkpoint was stored: the counts of rewards and bytes since then begin again."""
+        """Restart a model's counts of learned decisions and of logged bytes, after the model was stored in the log."""
         fold.joins = 0
         self._begun[fold.line] = self._written()

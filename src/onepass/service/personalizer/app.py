@@ -37,9 +37,9 @@ Handler = Callable[[Call], Awaitable[Response]]
 
 
 class Rest(Convertor[str]):
-    """Path convertor that matches the rest of a path, line breaks included.
+    """Pattern of a URL path that matches the rest of the path, line breaks included.
 
-    The framework's own convertor stops at a line break, and an id may have one.
+    The web framework's own pattern stops at a line break, which an id may contain.
     """
 
     regex = "(?s:.*)"

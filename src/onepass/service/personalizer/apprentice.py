@@ -14,7 +14,7 @@ from onepass.service.personalizer.times import format_time
 
 
 def apprentice_metrics(loop: Loop, since: int) -> dict[str, Any]:
-    """Return how often the model agreed with the arm shown, and the rewards, in the form of Personalizer's API.
+    """Return how often the model's best arm was shown, and the rewards of these decisions, in Personalizer's form.
 
     Only decisions since the time `since`, in microseconds, whose final rewards have come are counted.
     """
