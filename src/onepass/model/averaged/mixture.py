@@ -359,8 +359,8 @@ def survey(state, rows, slots):
 def survey_sketches(state, rows, slots):
     """Return predicted means and widths (K,) of K arms with sketches, and the factor of widths in units of rewards.
 
-    `rows` is (K, d), or (1, d) if all arms have the same row. `slots` (K,) are the indices of the arms' sketches, NEVER
-    for unknown arms.
+    `rows` is (K, d), or (1, d) if all arms have the same row. `slots` (K,) are the indices of the arms' sketches, -1 for
+    unknown arms.
     """
     reg, wide = state.settings[SPARSE_MODEL, REG], state.settings[SPARSE_MODEL, STRETCH]
     means, widths = np.full(slots.size, prior(state.rewards)), np.zeros(slots.size)
