@@ -80,7 +80,7 @@ class GameTrial:
 
 
 def split_seed(seed: int, choices: Sequence[T]) -> tuple[int, T]:
-    """Return the order and the choice that a seed stands for: s // n and choices[s % n], for seed s and n choices."""
+    """Return the order and the choice for which a seed s stands: s // n and choices[s % n], given n choices."""
     order, place = divmod(seed, len(choices))
     return order, choices[place]
 

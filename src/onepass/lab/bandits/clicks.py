@@ -74,9 +74,9 @@ class Responses:
 
 
 class WideClicks:
-    """Problem with clicks on wide contexts, which are drawn as in `Decaying`.
+    """Problem with clicks on contexts with many features, which are drawn as in `Decaying`.
 
-    Log odds of a click are `size` times the mean rewards of `Decaying`, and have a standard deviation of about `size` /
+    The log odds of a click are `size` times the mean rewards of `Decaying`. Their standard deviation is about `size` /
     2.
     """
 
@@ -128,7 +128,7 @@ def _mean_rewards(law: str, scores: np.ndarray) -> np.ndarray:
 
 
 def rounds_until_found(bandit: Any, environment: Environment, rounds: int) -> int:
-    """Play a bandit, and return the first round after which its best estimated arm is always the truly best arm.
+    """Play a bandit, and return the round after which the arm with its largest estimate was always the best arm.
 
     The bandit plays `rounds` rounds of the environment, whose arms are fixed. Estimates are compared every 50 rounds. A
     result of `rounds` or more means that the best arm was not found.

@@ -59,10 +59,10 @@ def paired_ratio(ours: Sequence[float], theirs: Sequence[float]) -> Ratio:
 
 
 def common_orders(rows: Sequence[Row]) -> list[Row]:
-    """Return the rows of the orders of rounds that `ContextualBandit` and all its main rivals have played.
+    """Return the rows of results for orders of rounds that `ContextualBandit` and all its main rivals have played.
 
-    If there is none, all rows are returned. An interrupted run ends in the middle of an order, and policies are
-    compared fairly only on the same orders.
+    An interrupted run ends in the middle of an order, and policies are compared fairly only on the same orders. If
+    there is no such order, all rows are returned.
     """
     bar = [row for row in rows if row["group"] in (OURS, *RIVALS)]
     played = [{row["order"] for row in own} for own in group_rows(bar, lambda row: row["policy"]).values()]
@@ -192,7 +192,10 @@ def _mean_line(what: str, own: Mapping[str, Ratio], bar: float) -> list[str]:
 
 
 def bars(rows: Sequence[Row]) -> list[str]:
-    """Return limits that `ContextualBandit` must keep, as lines of text with the measured values."""
+    """Return lines of text, one for each limit that results of `ContextualBandit` must keep, with the measured value.
+
+    `rows` are rows of results. Limits concern its gain relative to rivals, and single problems.
+    """
     found = worlds(rows)
     against = ratios(found, OURS, RIVALS)
     out = _mean_line("the best of context-free UCB and Thompson, VW's best of 18 and greedy linear", against, BAR)

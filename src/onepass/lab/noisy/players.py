@@ -41,7 +41,10 @@ class Player(Protocol):
 
 
 class Units(NamedTuple):
-    """Range (low, high), mean and standard deviation of a game's rewards, for players that may know them in advance."""
+    """Statistics of a game's rewards, for players that may know them in advance.
+
+    `low` and `high` are the ends of their range, `mean` and `deviation` their mean and standard deviation.
+    """
 
     low: float
     high: float
@@ -50,9 +53,9 @@ class Units(NamedTuple):
 
 
 class Rescaled:
-    """Player that passes rewards (reward - offset) / unit to another player.
+    """Player that lets another player learn rescaled rewards, (reward - offset) / unit.
 
-    Before that, rewards are clipped to a range three times as long as that of the game's rewards.
+    Before that, rewards are clipped to a range three times as long as the range of the game's rewards.
     """
 
     hindsight = True

@@ -19,7 +19,11 @@ LOSS = 0.05
 
 
 class Duel(NamedTuple):
-    """Bandit problem beside a rule: contexts `rows` (n, d), rewards (n, K), and the arms (n,) that the rule chooses."""
+    """Bandit problem beside a baseline rule.
+
+    `rows` (n, d) are the contexts, `rewards` (n, K) the rewards of all arms, and `rule` (n,) the arms that the baseline
+    rule chooses.
+    """
 
     rows: np.ndarray
     rewards: np.ndarray
