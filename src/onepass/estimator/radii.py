@@ -240,10 +240,11 @@ def confidence_of_frequent_directions(
 def confidence_of_dyadic(
     design: DyadicState, rounds: int, noise: float, parameter_bound: float, row_bound: float, delta: float
 ) -> float:
-    """Return the confidence radius on a dyadic sketch; `confidence_radius` describes the arguments.
+    """Return the confidence radius beta of ridge regression on a dyadic sketch; infinite if none is known.
 
-    The blocks together hold the directions of the closed blocks and of the active block. Once rows are stored exactly,
-    they may hold all directions.
+    `rounds` is the number of rows learned, `noise` the sub-Gaussian constant of the noise, `parameter_bound` a bound of
+    the parameter's norm, and `row_bound` a bound of the rows' norms. The blocks together hold the directions of the
+    closed blocks and of the active block. Once rows are stored exactly, they may hold all directions.
     """
     block, dim = design.block, max(design.whole.basis.shape[1], design.dense.root.shape[0])
     held, capacity = dim, max(2 * block.settings.size, block.space.basis.shape[0])
