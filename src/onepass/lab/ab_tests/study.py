@@ -95,7 +95,7 @@ def lines(rows: Sequence[Row]) -> list[Line]:
 
 
 def draw(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
-    """Draw, for every player, the share of games that have stopped at the right arm against the number of decisions."""
+    """Draw one curve per player: the fraction of games that have stopped at the best arm, over decisions."""
     figure = canvas(8.5, 4.8)
     axes = figure.subplots()
     for label, own in group_rows(rows, policy_label).items():

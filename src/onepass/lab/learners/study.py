@@ -102,8 +102,8 @@ def build_learner(policy: Policy, stream: Stream, seed: int) -> Any:
 class LearnerTrial:
     """Trial of learners on one stream, whose regret is the number of mistakes.
 
-    Only examples in the stream's `evaluation_mask` count. Seconds are those of deciding and learning, and are divided
-    evenly among the checkpoints of a step.
+    Only examples in the stream's `evaluation_mask` count. Seconds measure deciding and learning, and are divided evenly
+    among the checkpoints of a step.
     """
 
     def __init__(self, study: LearnerStudy, policies: Sequence[Policy], seed: int) -> None:

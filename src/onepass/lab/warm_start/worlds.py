@@ -25,9 +25,10 @@ EFFECTS = ("country", "topic", "author", "country_topic", "device_topic", "count
 
 
 class World(Protocol):
-    """Bandit problem with earlier data.
+    """Bandit problem for which earlier data exist.
 
-    `cold()` returns a new bandit, `source(log, logger)` the earlier data, and `play(bandit, rounds)` the rewards.
+    `cold()` returns a new bandit, `source(log, logger)` the earlier data, and `play(bandit, rounds)` the rewards that a
+    bandit earns.
     """
 
     name: str

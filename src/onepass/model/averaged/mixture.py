@@ -587,7 +587,7 @@ def bytes_of(plan: np.ndarray, dim: int, size: int) -> int:
 
 
 def grown(state: Mixture, slots: int) -> Mixture:
-    """Return the state of averaged models with room for `slots` arms."""
+    """Return the state of averaged models with its arrays enlarged to hold `slots` arms."""
     sizes, before = state.plan[:, SIZE], len(state.last)
     more = state._replace(
         theta=lazy_zeros(slots, int(sizes.sum()), dtype=np.float32),

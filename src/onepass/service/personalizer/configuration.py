@@ -110,7 +110,10 @@ def change_settings(loop: Loop, new: LoopSettings) -> None:
 
 
 def follow_policy(loop: Loop, name: str, arguments: str) -> None:
-    """Change the exploration of a loop to that of a named policy."""
+    """Change the exploration of a loop to that which a policy's `arguments`, in Vowpal Wabbit's syntax, ask for.
+
+    `name` is the name of the policy.
+    """
     change_settings(loop, set_policy(pending_settings(loop), name, arguments))
 
 
