@@ -78,7 +78,7 @@ class Guardrail(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     upper: float = 1.0
 
     def claim(self) -> AtMost | AtLeast:
-        """Return the guardrail as an `AtMost` or `AtLeast` of `onepass.evaluation`; raise ValueError for a wrong value."""
+        """Return the guardrail as `AtMost` or `AtLeast` of `onepass.evaluation`; raise ValueError for a wrong value."""
         if (self.at_most is None) == (self.at_least is None):
             raise ValueError("give one of at_most and at_least")
         if self.at_most is not None:
