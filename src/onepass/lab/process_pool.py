@@ -36,7 +36,10 @@ POLL_SECONDS = 0.1  # seconds between two looks at the workers, when this proces
 
 
 class Task(NamedTuple):
-    """Part of an experiment: `policies` that play the same `seed`, and a `label` for the progress bar."""
+    """Part of an experiment that one process plays.
+
+    `policies` play the problem of `seed`. `label` is the text beside the progress bar.
+    """
 
     policies: tuple[Policy, ...]
     seed: int
@@ -133,7 +136,10 @@ class ProcessPool:
         return False
 
     def on_step(self) -> None:
-        """Count a step of this process, and start worker processes or collect their results."""
+        """Count a step that this process has played.
+
+        Then start worker processes if much work is left, or collect their results.
+        """
         self.meter.advance()
         if self.pool is not None:
             self.poll()

@@ -44,7 +44,7 @@ def choose_evicted(bandit: Any, limit: int, rewarded: Collection[Any], kept: Col
 
 
 def evict(bandit: Any, arms: Collection[Any]) -> None:
-    """Let a bandit forget those of the given arms that it knows."""
+    """Let a bandit forget the given arms; arms that it does not know are ignored."""
     known = {*arms_of(bandit)}
     for arm in arms:
         if arm in known:

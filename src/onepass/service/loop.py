@@ -55,11 +55,16 @@ from onepass.service.writer import ResultSink, Writer, new_future
 
 
 class Loop:
-    """Loop: a named bandit that the service runs, with its log, the join of rewards, and the learner.
+    """Named bandit that the service runs, with its log, the thread that joins rewards, and the thread that learns.
 
-    It runs from its construction until `stop`. `settings` are those of its file, `store` is its log, of which it is the
-    only writer, and `folder` that of its checkpoints. `clock` makes a clock from the last time in the log (default
-    `Clock`). Raises ValueError if features or names of outcomes in the settings differ from those of the log, and
+    It runs from its construction until `stop`.
+
+    - settings: settings in the loop's file.
+    - store: log of the loop, to which no other process may write.
+    - folder: folder of the checkpoints.
+    - clock: function that makes a clock from the last time in the log (default `Clock`).
+
+    Raises ValueError if features or names of outcomes in the settings differ from the settings in the log, and
     StoreError if the log is damaged.
     """
 

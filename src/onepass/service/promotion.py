@@ -319,7 +319,10 @@ def settings_answer(
 
 
 def model_answer(loop: LoopParts, loop_state: LoopState, line: ModelLine) -> ModelAnswer:
-    """Return the API's answer about the model with number `line`."""
+    """Return the API's answer about one model of a loop: its number, state, settings, position and gain.
+
+    `line` is the model's entry in `loop_state`, the state of the loop.
+    """
     state, through, gain = line.state, line.end, None
     building, wanted = loop.building, loop_state.staged.get(line.number)
     if line.state == STAGED and building is not None and building.line == line.number:

@@ -72,7 +72,7 @@ class ScaledPerArmPlayer(PerArmPlayer):
 
 
 class SequentialPlayer(ABC):
-    """Base class of players that choose an arm and learn its reward in one round after the other."""
+    """Base class of players that, in each round, choose an arm and then learn its reward."""
 
     hindsight = True
 

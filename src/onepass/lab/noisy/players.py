@@ -41,7 +41,10 @@ class Player(Protocol):
 
 
 class Units(NamedTuple):
-    """Range (low, high), mean and standard deviation of a game's rewards, for players that may know them in advance."""
+    """Statistics of a game's rewards, for players that may know them in advance.
+
+    `low` and `high` are the ends of their range, `mean` and `deviation` their mean and standard deviation.
+    """
 
     low: float
     high: float
@@ -50,9 +53,9 @@ class Units(NamedTuple):
 
 
 class Rescaled:
-    """Player that passes rewards (reward - offset) / unit to another player.
+    """Player that lets another player learn rescaled rewards, (reward - offset) / unit.
 
-    Before that, rewards are clipped to a range three times as long as that of the game's rewards.
+    Before that, rewards are clipped to a range three times as long as the range of the game's rewards.
     """
 
     hindsight = True
@@ -185,7 +188,7 @@ WIDTHS = (0.3, 1.0)
 
 
 def policies() -> tuple[Policy, ...]:
-    """Return the policies of all players; those of other packages only if these are installed."""
+    """Return the policies of all players; players of other packages are included only if the package is installed."""
     found = [
         Policy(OURS, contextual_bandit, tuned=False),
         Policy(GREEDY_OURS, contextual_bandit, {"greedy": True}, tuned=False),

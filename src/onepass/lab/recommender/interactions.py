@@ -51,13 +51,20 @@ class Step(NamedTuple):
 
     Parameters
     ----------
-    name : the month or week.
-    log : interactions of users with features, with arms.
-    everyone : interactions of all users, with arms; users without features have numbers below -1.
-    items : arm of every interaction in `everyone` (m,).
-    users : users with features who have interactions (n,).
-    relevant : set of arms of each of these n users; empty if none of the user's items is an arm.
-    cold : set of arms of each user without features.
+    name : str
+        The month or week.
+    log : Interactions
+        Interactions between users with features and arms.
+    everyone : Interactions
+        Interactions between all users and arms. Users without features have numbers below -1.
+    items : array of shape (m,)
+        Arm of every interaction in `everyone`.
+    users : array of shape (n,)
+        Users with features who have interactions.
+    relevant : list of n sets
+        Arms with which each of these users interacts; empty if none of the user's items is an arm.
+    cold : list of sets
+        Arms with which each user without features interacts.
     """
 
     name: str
@@ -187,7 +194,7 @@ def prepare(
 
 
 def places(names: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Return the index (n,) in the sorted array `names` of every value (n,); missing values get -1."""
+    """Return the index in the sorted array `names` of every entry of `values` (n,), or -1 for a missing entry."""
     found = np.minimum(np.searchsorted(names, values), len(names) - 1)
     return np.where(names[found] == values, found, UNKNOWN)
 

@@ -359,8 +359,8 @@ def survey(state, rows, slots):
 def survey_sketches(state, rows, slots):
     """Return predicted means and widths (K,) of K arms with sketches, and the factor of widths in units of rewards.
 
-    `rows` is (K, d), or (1, d) if all arms have the same row. `slots` (K,) are the indices of the arms' sketches, -1 for
-    unknown arms.
+    `rows` is (K, d), or (1, d) if all arms have the same row. `slots` (K,) are the indices of the arms' sketches, -1
+    for unknown arms.
     """
     reg, wide = state.settings[SPARSE_MODEL, REG], state.settings[SPARSE_MODEL, STRETCH]
     means, widths = np.full(slots.size, prior(state.rewards)), np.zeros(slots.size)
@@ -587,7 +587,7 @@ def bytes_of(plan: np.ndarray, dim: int, size: int) -> int:
 
 
 def grown(state: Mixture, slots: int) -> Mixture:
-    """Return the state of averaged models with room for `slots` arms."""
+    """Return the state of averaged models with its arrays enlarged to hold `slots` arms."""
     sizes, before = state.plan[:, SIZE], len(state.last)
     more = state._replace(
         theta=lazy_zeros(slots, int(sizes.sum()), dtype=np.float32),

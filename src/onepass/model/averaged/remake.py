@@ -103,7 +103,7 @@ class Remaking(NamedTuple):
 
 
 def spare(warm_up: int) -> int:
-    """Return the number of rows that are stored in addition to those of the warm-up."""
+    """Return how many rows are stored in addition to the rows of the warm-up."""
     return 16 + warm_up // 4
 
 

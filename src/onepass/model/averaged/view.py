@@ -259,7 +259,7 @@ def with_landmarks(view: View, z: np.ndarray, size: int, orders: list[np.ndarray
 
 
 def view_fits(view: View, dim: int) -> bool:
-    """Return True if loaded shapes are those of a feature map for `dim` columns."""
+    """Return True if the shapes of a feature map read from a file fit rows with `dim` columns."""
     count, across = len(view.landmarks), view.span.basis.shape[1]
     return (
         view.landmarks.shape == (count, across + 2 if across else dim)
