@@ -99,7 +99,7 @@ class Ledger:
 
     @property
     def is_active(self) -> bool:
-        """True if decisions depend on the ledger."""
+        """True if the loop has budgets or a baseline, so that decisions depend on earlier ones."""
         return self.pacing is not None or self.promise is not None
 
     @property

@@ -201,7 +201,10 @@ def evaluation_summary(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def preview_form(found: dict[str, Any], call: Call) -> dict[str, Any]:
-    """Return the evaluation `found` in the form of 2022-09-01-preview, with the time series that the query selects."""
+    """Return the evaluation `found` as plain data in the form of Personalizer's API of 2022-09-01-preview.
+
+    It contains the time series that the query of the request `call` selects.
+    """
     query = call.request.query_params
     minutes = query.get("intervalInMinutes", f"{INTERVALS[0]}")
     if minutes not in map(str, INTERVALS):
@@ -230,7 +233,7 @@ def preview_form(found: dict[str, Any], call: Call) -> dict[str, Any]:
 
 
 def v1_form(found: dict[str, Any]) -> dict[str, Any]:
-    """Return the evaluation `found` in the form of v1.0."""
+    """Return the evaluation `found` as plain data in the form of version v1.0 of Personalizer's API."""
     said = {name: found[name] for name in ("id", "name", "startTime", "endTime", "jobId")}
     results = []
     for one in found.get("policies", ()):
