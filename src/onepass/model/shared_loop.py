@@ -199,7 +199,7 @@ def decide_outer(
     """Choose arms for k slots, for arms with the rows vec(user v^T).
 
     `user` (d_u,) is the user's factor, and right (K, d_a) holds the arms' factors v. Returns the arms (k,), their
-    distributions (k, K), and scores, means and widths (K,).
+    distributions (k, K), and scores, means and widths (K,). `decide_rows` describes the other arguments.
     """
     seen = outer_statistics(estimator, rule, rounds, tally, user, right, normals, joint)
     view = on_rule_scale(link(estimator), rule, seen)
@@ -234,12 +234,16 @@ def play_rounds(
     estimator: Any, rule: Any, rounds: int, tally: Tally, contexts: np.ndarray, rewards: np.ndarray, nus: np.ndarray,
     normals: np.ndarray, joint: bool, uniforms: np.ndarray, scored: np.ndarray,
 ) -> tuple[Any, Tally, np.ndarray]:  # fmt: skip
-    """Play recorded rounds: score, choose and learn.
+    """Play recorded rounds: score, choose and learn; return the estimator's state, the tally and the chosen arms (T,).
 
-    contexts is (T, K, features), rewards (T, K), and the noise scales (T, K) or (0, 0). scored (T, 3) receives the mean
-    and the score of the chosen arm and the largest score; with (0, 3) nothing is stored. The returned arms are -1 from
-    the first round with a score that is not finite, and -2 from the first round in which a required arm was not
-    offered.
+    - contexts (T, K, features), rewards (T, K): the rounds.
+    - nus: noise scales, (T, K) or (0, 0).
+    - normals, uniforms: random numbers of every round, for draws and for choices.
+    - scored: (T, 3) receives the mean and the score of the chosen arm and the largest score; with (0, 3) nothing is
+      stored.
+
+    The arms are -1 from the first round with a score that is not finite, and -2 from the first round in which a
+    required arm was not offered. `row_statistics` describes the other arguments.
     """
     arms, eligible = np.full(contexts.shape[0], NOT_FINITE), np.ones(contexts.shape[1], np.bool_)
     for t in range(contexts.shape[0]):

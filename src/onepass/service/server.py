@@ -132,7 +132,10 @@ def serve(
 def server_options(
     certificate: Path | str | None, private_key: Path | str | None, limits: ConnectionLimits
 ) -> dict[str, Any]:
-    """Return the options of the HTTP server uvicorn, with TLS files and limits of connections."""
+    """Return the options of the HTTP server uvicorn.
+
+    `certificate` and `private_key` are files for TLS, or None. `limits` are the limits of connections.
+    """
     return {
         "log_level": "warning", "access_log": False, "lifespan": "off", "backlog": BACKLOG, "server_header": False,
         "timeout_graceful_shutdown": FINISH, "timeout_keep_alive": IDLE, "http": limits.protocol(), "ws": "none",

@@ -158,8 +158,10 @@ def scaled_linear_bandit(
 ) -> ScaledPerArmPlayer:
     """Make a player with a linear bandit of onepass that has one model per arm.
 
-    `recipe` is the name of the bandit in `onepass`, and `sizes` holds the sizes of its sketch, for example `rank=16`.
-    Sizes are reduced to the number of features.
+    - recipe: name of the bandit in `onepass`.
+    - exploration: multiplier of the confidence width.
+    - reg: ridge penalty.
+    - sizes: sizes of the bandit's sketch, for example `rank=16`; they are reduced to the number of features.
     """
     make, wide = getattr(onepass, recipe), {name: min(size, dim + 1) for name, size in sizes.items()}
     return ScaledPerArmPlayer(

@@ -151,7 +151,10 @@ def linear_bandit(
 ) -> Rescaled:
     """Return a player with a linear bandit of onepass, which gets standardized rewards.
 
-    `recipe` is the name of the bandit in `onepass`, and `units` has the mean and standard deviation of rewards.
+    - recipe: name of the bandit in `onepass`.
+    - exploration: multiplier of the width.
+    - reg: ridge penalty.
+    - units: mean and standard deviation of the rewards.
     """
     player = scaled_linear_bandit(dim=dim, arms=arms, seed=seed, recipe=recipe, exploration=exploration, reg=reg)
     return Rescaled(player, units, units.mean, units.deviation)
@@ -177,7 +180,10 @@ def ranged_gittins(*, dim: int, arms: int, seed: int, units: Units) -> Rescaled:
 
 
 def linear_policy(group: str, recipe: str, exploration: float, reg: float) -> Policy:
-    """Return the policy that plays the linear bandit `recipe` with one exploration and ridge penalty."""
+    """Return the policy that plays the linear bandit `recipe` with one exploration and ridge penalty.
+
+    `group` is the name of the policy's group, `exploration` the multiplier of the width, and `reg` the ridge penalty.
+    """
     params = {"recipe": recipe, "exploration": exploration, "reg": reg}
     name = f"{recipe} {exploration:g}/{reg:g}" if exploration else f"{group} {reg:g}"
     return Policy(name, linear_bandit, params, group, tuned=False)
