@@ -249,7 +249,7 @@ class Verifier:
             self._joins.append([one])
 
     def add_later(self, head: Any, seq: int, read: Callable[[], Decision]) -> None:
-        """Process a decision after the end of this part of the log, if its model belongs to this part.
+        """Process a decision after the end of this part of the log, if a model of this part made it.
 
         `head` names the models of the decision, `seq` is its position, and `read` returns the whole record.
         """

@@ -220,9 +220,10 @@ class Loop:
             self.writer.submit([*records])
 
     def save_model(self, fold: Fold, state: str, why: str = "") -> Checkpoint:
-        """Save the model of `fold` as a file, and return the checkpoint record for the log.
+        """Save a model as a file, and return the checkpoint record for the log.
 
-        `state` and `why` say what becomes of the model. The learner's thread calls this method.
+        `fold` holds the model with its position in the log, and `state` and `why` say what becomes of it. The learner's
+        thread calls this method.
         """
         with self.change_lock, self.writer.counting:
             known, loop_state = self.writer.last, self.loop_state
@@ -315,7 +316,7 @@ class Loop:
             promotion.rollback(self, name, learn)
 
     def resume(self, outcome: str) -> None:
-        """Start the test of a broken guardrail again with the next decision.
+        """Start the test of a broken guardrail (the limit of an outcome) again with the next decision.
 
         Raises ApiError if no guardrail of the outcome is broken.
         """

@@ -54,7 +54,7 @@ class SetWorld:
     - "other": rewards follow a random linear model.
     - "columns": half of the features are taken from other rows.
 
-    The logging policy "uniform" chose arms at random; "bad" is a random linear rule, with a fraction FLOOR of random
+    The logging policy "uniform" chose arms at random; "bad" is a random linear rule, with a fraction 0.2 of random
     choices.
     """
 
@@ -96,7 +96,7 @@ class SetWorld:
 
 
 class PromptWorld:
-    """Prompts for three language models; the first LOGGED prompts are a log in which models were chosen at random.
+    """Prompts for three language models; the first 600 prompts are a log in which models were chosen at random.
 
     A seed stands for an order of the prompts.
     """
