@@ -246,8 +246,8 @@ def draw_regret_panel(axes: Any, curves: Sequence[Row], styles: Styles) -> None:
 def set_log_scale(axes: Any, which: str, crowded: float = 1.0) -> None:
     """Make the axes named in `which` ("x", "y" or "xy") logarithmic, with ticks in plain numbers.
 
-    Ticks are at 1, 2 and 5 in every decade, or fewer on wide ranges. `crowded` is the factor by which the axis is
-    shorter than that of a whole picture.
+    Ticks are at 1, 2 and 5 in every decade, or fewer on wide ranges. `crowded` is the factor by which the panel is
+    smaller than a whole picture.
     """
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 

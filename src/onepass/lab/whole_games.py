@@ -30,8 +30,8 @@ class WholeGame(Protocol):
 class GameStudy:
     """Study of games that every player plays from beginning to end.
 
-    `game(seed, rounds)` returns the game of a seed, with at most this number of rounds. The other fields are those of
-    the protocol `Study`.
+    `game(seed, rounds)` returns the game of a seed, with at most this number of rounds. `Study` describes the other
+    fields.
     """
 
     name: str

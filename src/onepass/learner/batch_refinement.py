@@ -42,8 +42,10 @@ Blocks = Callable[[], Iterator[tuple[slice, np.ndarray]]]
 class PenalizedFit(NamedTuple):
     """Logistic regression fitted to all examples with one penalty.
 
-    w (k,) are the weights, and left_out (n,) the decisions on the examples, each by a fit without this example.
-    (Examples of weight 0 are not left out.) `loss` is the total loss of these decisions, and `reg` the penalty.
+    - w (k,): weights.
+    - left_out (n,): prediction for each example by a fit without it. Examples of weight 0 are not left out.
+    - loss: total loss of these predictions.
+    - reg: penalty.
     """
 
     w: np.ndarray

@@ -256,7 +256,7 @@ def _make_boundary(store: Store, through: int, seq: int) -> Boundary:
 
 
 def sum_results(found: Iterable[Verified]) -> Verified:
-    """Return the sum of the verification results `found`, those of several parts of a log."""
+    """Return the sum of verification results `found`, one for each of several parts of a log."""
     total = Verified(0, 0, 0, 0, (), {}, 0, 0, (), 0)
     for one in found:
         left = {**total.left}

@@ -234,12 +234,14 @@ def play_rounds(
     estimator: Any, rule: Any, rounds: int, tally: Tally, contexts: np.ndarray, rewards: np.ndarray, nus: np.ndarray,
     normals: np.ndarray, joint: bool, uniforms: np.ndarray, scored: np.ndarray,
 ) -> tuple[Any, Tally, np.ndarray]:  # fmt: skip
-    """Play recorded rounds: score, choose and learn.
+    """Play T recorded rounds: score the arms, choose one, and learn its reward.
 
-    contexts is (T, K, features), rewards (T, K), and the noise scales (T, K) or (0, 0). scored (T, 3) receives the mean
-    and the score of the chosen arm and the largest score; with (0, 3) nothing is stored. The returned arms are -1 from
-    the first round with a score that is not finite, and -2 from the first round in which a required arm was not
-    offered.
+    `contexts` is (T, K, features), `rewards` (T, K), and `nus`, the noise scales, (T, K) or (0, 0). `normals` and
+    `uniforms` are random numbers. scored (T, 3) receives the mean and the score of the chosen arm and the largest
+    score; with (0, 3) nothing is stored.
+
+    Returns the estimator, the sums of residuals, and the chosen arms (T,). The arms are -1 from the first round with a
+    score that is not finite, and -2 from the first round in which a required arm was not offered.
     """
     arms, eligible = np.full(contexts.shape[0], NOT_FINITE), np.ones(contexts.shape[1], np.bool_)
     for t in range(contexts.shape[0]):

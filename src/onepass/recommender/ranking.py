@@ -155,8 +155,9 @@ def learn_choice(
 ) -> None:
     """Update the weights of the softmax in place, after a user took the item at index `place`.
 
-    `user` is NEW or KNOWN, and `features` and `parts` are the results of `make_features`. Each item counts `excess`
-    times in the softmax, because it stands for items that were left out. The row itself counts `amount` times.
+    `user` is 1 for a user with a history, else 0. `features` and `parts` are the results of `make_features`. Each item
+    counts `excess` times in the softmax, because it stands for items that were left out. The row itself counts `amount`
+    times.
     """
     mixture = weights.mixture[user]
     held = mixture * parts[:, place]

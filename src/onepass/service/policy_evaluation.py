@@ -256,7 +256,12 @@ class PolicyTally:
 
 
 class Verdict(NamedTuple):
-    """Result for a policy: estimates `found` of its value, the gain over what was shown, and a reason of failure."""
+    """Result of the evaluation of one policy.
+
+    - found: estimates of the policy's value, None after a failure.
+    - gain: gain over what was shown, with limits, None after a failure.
+    - why: reason of a failure, or "".
+    """
 
     found: Evaluation | None
     gain: Difference | None

@@ -42,7 +42,7 @@ class ResultSink(Protocol):
         ...
 
     def set_exception(self, exception: BaseException, /) -> None:
-        """Receive the error of the work."""
+        """Receive the error with which the work failed."""
         ...
 
 

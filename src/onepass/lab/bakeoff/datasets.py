@@ -150,7 +150,8 @@ WIDE, FEWER = 300, 3_000
 def first_rounds(name: str, seed: int, rounds: int) -> Dataset:
     """Return the first `rounds` rows of the data set `name`, after a random permutation that `seed` determines.
 
-    Sets in `IN_ORDER` are not permuted. Of a set with more than `WIDE` features, at most `FEWER` rows are returned.
+    Sets whose order has a meaning are not permuted. Of a set with more than 300 features, at most 3,000 rows are
+    returned.
     """
     found = load_set(name)
     rounds = min(rounds, FEWER) if found.rows.shape[1] > WIDE else rounds

@@ -80,7 +80,7 @@ def lines(rows: Sequence[Row]) -> list[Line]:
 
 
 def shares(rows: Sequence[Row], label: str) -> dict[str, float]:
-    """Return the mistakes of the policy `label` divided by those of Vowpal Wabbit's best setting, by data set.
+    """Return the mistakes of the policy `label` relative to Vowpal Wabbit's best setting, as ratios by data set.
 
     The best setting is chosen for each data set. `rows` are rows of results.
     """
@@ -151,7 +151,7 @@ def note(rows: Sequence[Row]) -> str:
 
 
 def draw(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
-    """Draw the mistakes of the policies relative to those of Vowpal Wabbit's best setting, one row per data set."""
+    """Draw the mistakes of the policies relative to Vowpal Wabbit's best setting, with one row for each data set."""
     figure = canvas(8.5, 1.4 + 0.19 * len(group_rows(rows, _set_name)))
     axes = figure.subplots()
     axes.set_label("mistakes")

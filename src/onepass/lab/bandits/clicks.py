@@ -96,9 +96,9 @@ class WideClicks:
 class RareClicks:
     """Problem with ten fixed arms that are clicked with probabilities near 0.5%.
 
-    The click rate of the best arm is `best`, that of the second is `rate`, and those of the others are lower. An arm
-    has 8 features, scaled to length 1, and a constant; log odds of a click are linear in them. Arms are drawn until the
-    standard deviation of their log odds is at most 1.5.
+    `best` is the click rate of the best arm, and `rate` the click rate of the second; all others have lower rates. An
+    arm has 8 features, scaled to length 1, and a constant; log odds of a click are linear in them. Arms are drawn until
+    the standard deviation of their log odds is at most 1.5.
     """
 
     def __init__(self, seed: int, rate: float = 0.005, best: float = 0.01) -> None:

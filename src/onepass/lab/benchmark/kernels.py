@@ -192,7 +192,7 @@ def _processor_time_lines(seeds: int = 20) -> list[Line]:
 def regret() -> str:
     """Return the regret of the bandit BKB relative to exact GP-UCB as text, one line per problem and variant of BKB.
 
-    The variants choose their dictionary anew in every round, or when it has become stale. Regrets are means of 20
+    The variants draw their dictionary again in every round, or only when it has become stale. Regrets are means of 20
     seeds.
     """
     lines = []

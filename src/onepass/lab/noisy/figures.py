@@ -46,8 +46,8 @@ class Ratio(NamedTuple):
 def paired_ratio(ours: Sequence[float], theirs: Sequence[float]) -> Ratio:
     """Return the ratio of the mean of `ours` to the mean of `theirs`, two sequences of paired values, with 95% limits.
 
-    The limits use the delta method and Student's t distribution: the residuals ours_i - ratio theirs_i have mean 0, and
-    their standard error, divided by the mean of `theirs`, is that of the ratio.
+    The limits use the delta method and Student's t distribution: the residuals ours_i - ratio theirs_i have mean 0. The
+    standard error of the ratio is their standard error divided by the mean of `theirs`.
     """
     n, scale = len(ours), fmean(theirs)
     ratio = fmean(ours) / scale
@@ -73,7 +73,8 @@ def common_orders(rows: Sequence[Row]) -> list[Row]:
 class World:
     """Results of all policies on one bandit problem, called a world, over several random orders of its rounds.
 
-    `gains` maps the name of a policy to its gain by order: its mean reward minus that of a uniform choice of arms.
+    `gains` maps the name of a policy to its gain by order. The gain is the mean reward of the policy minus the mean
+    reward of a uniform choice of arms.
     """
 
     def __init__(self, name: str, rows: Sequence[Row]) -> None:
@@ -97,7 +98,7 @@ class World:
         return max(labels, key=lambda label: fmean(self.gains[label].values()), default=None)
 
     def ratio(self, label: str, groups: Iterable[str], least: float = LEAST_GAIN) -> Ratio | None:
-        """Return the gain of the policy `label` divided by that of the best policy in these groups.
+        """Return the ratio of two gains: of the policy `label`, and of the best policy in these groups.
 
         Both are means over the orders that both have played. The result is None if one has not played, or if the
         rival's gain is at most the fraction `least` of the range of rewards.
@@ -163,7 +164,7 @@ def lines(rows: Sequence[Row]) -> list[Line]:
 
 
 def geometric_mean(ratios: Mapping[str, Ratio]) -> float:
-    """Return the geometric mean of the ratios; ratios below `LEAST_RATIO` count as `LEAST_RATIO`."""
+    """Return the geometric mean of the ratios; ratios below 0.05 count as 0.05."""
     return exp(fmean(log(max(ratio.value, LEAST_RATIO)) for ratio in ratios.values()))
 
 

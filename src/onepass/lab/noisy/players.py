@@ -188,7 +188,7 @@ WIDTHS = (0.3, 1.0)
 
 
 def policies() -> tuple[Policy, ...]:
-    """Return the policies of all players; those of other packages only if these are installed."""
+    """Return the policies of all players; players of other packages are included only if the package is installed."""
     found = [
         Policy(OURS, contextual_bandit, tuned=False),
         Policy(GREEDY_OURS, contextual_bandit, {"greedy": True}, tuned=False),

@@ -56,7 +56,7 @@ class Step(NamedTuple):
     log : Interactions
         Interactions between users with features and arms.
     everyone : Interactions
-        Interactions between all users and arms. Users without features have numbers below UNKNOWN.
+        Interactions between all users and arms. Users without features have numbers below -1.
     items : array of shape (m,)
         Arm of every interaction in `everyone`.
     users : array of shape (n,)
@@ -194,7 +194,7 @@ def prepare(
 
 
 def places(names: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Return the index in the sorted array `names` of every entry of `values` (n,), or UNKNOWN for a missing entry."""
+    """Return the index in the sorted array `names` of every entry of `values` (n,), or -1 for a missing entry."""
     found = np.minimum(np.searchsorted(names, values), len(names) - 1)
     return np.where(names[found] == values, found, UNKNOWN)
 

@@ -44,8 +44,8 @@ class GivenArm(FieldArm):
 def make_duel(name: str, order: int, rounds: int, *, turns: bool = False) -> Duel:
     """Return a bandit problem with at most `rounds` rows of the data set `name`, and the arms of a baseline rule.
 
-    The rule is a logistic regression on the first FITTED rows. `order` is the seed of the order of the rows. If `turns`
-    is True, the meaning of the arms is permuted from round TURN on.
+    The rule is a logistic regression on the first 100 rows. `order` is the seed of the order of the rows. If `turns`
+    is True, the meaning of the arms is permuted from round 500 on.
     """
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
@@ -96,9 +96,10 @@ def play_guarded(duel: Duel, seed: int, by: str = "evidence") -> tuple[np.ndarra
 
 
 def least_ratio(rewards: np.ndarray, rule: np.ndarray) -> float:
-    """Return the smallest ratio, over all rounds, of the sum of rewards so far to that of the rule.
+    """Return the smallest ratio, over all rounds, of the player's sum of rewards so far to the rule's sum.
 
-    `rewards` and `rule` have shape (n,). The result is infinity if the rule earns 0.
+    `rewards` (n,) are the player's rewards, and `rule` (n,) the rule's rewards. The result is infinity if the rule
+    earns 0.
     """
     sums = np.cumsum(rule)
     known = sums > 0.0
@@ -106,5 +107,8 @@ def least_ratio(rewards: np.ndarray, rule: np.ndarray) -> float:
 
 
 def is_broken(rewards: np.ndarray, rule: np.ndarray) -> bool:
-    """Return True if, after any round, the sum of rewards is below 1 - LOSS times that of the rule."""
+    """Return True if, after any round, the player's sum of rewards is below 0.95 times the rule's sum.
+
+    `rewards` (n,) are the player's rewards, and `rule` (n,) the rule's rewards.
+    """
     return bool((np.cumsum(rewards) < (1.0 - LOSS) * np.cumsum(rule) - 1e-9).any())

@@ -142,7 +142,7 @@ def reinsert_excluded(ranking: list[dict[str, Any]], names: list[str], excluded:
 def explain_ranking(loop: Loop, record: Decision, found: DecideAnswer) -> list[dict[str, Any]]:
     """Return the contributions of features to the means of the first arms of a ranking, by the serving model.
 
-    `record` is the record of the decision, and `found` its answer. At most EXPLAINED arms are explained.
+    `record` is the record of the decision, and `found` its answer. At most 50 arms are explained.
     """
     arms = dict(zip(record.offered or (), record.contexts["arms"], strict=True))
     said = []
