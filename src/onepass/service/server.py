@@ -144,7 +144,10 @@ def server_options(
 
 
 def check_keys(host: str, keys: dict[str, Keys]) -> None:
-    """Raise ValueError if other machines can reach the address while a loop has no keys."""
+    """Raise ValueError if a loop has no keys although another loop has, or although other machines can reach the service.
+
+    `host` is the address of the service, and `keys` maps the name of a loop to its keys.
+    """
     try:
         local = host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:

@@ -148,7 +148,10 @@ class MABWiser(ModelPlayer):
 
 
 def contextual_bandit(*, dim: int, arms: int, seed: int, exploration: float | None = None) -> PerArmPlayer:
-    """Make a player with `ContextualBandit` at its defaults, or with UCB of multiplier `exploration`."""
+    """Make a player with `ContextualBandit`, for contexts (dim,) and `arms` arms.
+
+    The bandit has its defaults, or explores by UCB with the multiplier `exploration`.
+    """
     rule = None if exploration is None else UCB(exploration)
     return PerArmPlayer(onepass.ContextualBandit(seed=seed, exploration=rule), arms)
 
@@ -170,7 +173,10 @@ def scaled_linear_bandit(
 
 
 def vowpal_wabbit(*, dim: int, arms: int, seed: int, options: str, rate: float) -> VowpalWabbit:
-    """Make a player with Vowpal Wabbit, with command-line `options` and the learning rate `rate`."""
+    """Make a player with Vowpal Wabbit, for contexts (dim,) and `arms` arms.
+
+    `options` are command-line options, and `rate` is the learning rate.
+    """
     return VowpalWabbit(f"{options} -l {rate:g}", arms, seed)
 
 

@@ -136,13 +136,19 @@ class Gittins(SequentialPlayer):
 
 
 def contextual_bandit(*, dim: int, arms: int, seed: int, units: Units, greedy: bool = False) -> PerArmPlayer:
-    """Return a player with `ContextualBandit` at its defaults; if `greedy` is True, it does not explore."""
+    """Return a player with `ContextualBandit` at its defaults; if `greedy` is True, it does not explore.
+
+    `arms` is the number of arms. `dim` and `units`, which all makers of players get, are not used.
+    """
     rule = onepass.Greedy() if greedy else None
     return PerArmPlayer(onepass.ContextualBandit(seed=seed, exploration=rule), arms)
 
 
 def context_free(*, dim: int, arms: int, seed: int, units: Units, width: float | None = None) -> ContextFree:
-    """Return a player that ignores contexts: UCB with multiplier `width`, or Thompson sampling if `width` is None."""
+    """Return a player that ignores contexts: UCB with multiplier `width`, or Thompson sampling if `width` is None.
+
+    `arms` is the number of arms. `dim` and `units`, which all makers of players get, are not used.
+    """
     return ContextFree(arms, seed, width)
 
 
@@ -175,7 +181,10 @@ def raw_forest(*, dim: int, arms: int, seed: int, units: Units, **sizes: Any) ->
 
 
 def ranged_gittins(*, dim: int, arms: int, seed: int, units: Units) -> Rescaled:
-    """Return a player with the bandit of the package `gittins`, which gets rewards scaled to [0, 1]."""
+    """Return a player with the bandit of the package `gittins`, which gets rewards scaled to [0, 1].
+
+    `arms` is the number of arms, and `units` has the range of rewards. `dim` is not used.
+    """
     return Rescaled(Gittins(arms, seed), units, units.low, units.high - units.low)
 
 
