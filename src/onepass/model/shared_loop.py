@@ -199,7 +199,7 @@ def decide_outer(
     """Choose arms for k slots, for arms with the rows vec(user v^T).
 
     `user` (d_u,) is the user's factor, and right (K, d_a) holds the arms' factors v. Returns the arms (k,), their
-    distributions (k, K), and scores, means and widths (K,).
+    distributions (k, K), and scores, means and widths (K,). `decide_rows` describes the other arguments.
     """
     seen = outer_statistics(estimator, rule, rounds, tally, user, right, normals, joint)
     view = on_rule_scale(link(estimator), rule, seen)

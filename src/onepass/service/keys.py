@@ -67,7 +67,7 @@ class Keys:
         return allowed
 
     def require(self, presented: str | None, role: Role) -> None:
-        """Raise ApiError unless the key of a request has the role."""
+        """Raise ApiError unless `presented`, the key of a request, has the role `role`."""
         allowed = self.roles(presented)
         if not allowed:
             raise ApiError(401, "Unauthorized", UNAUTHORIZED)

@@ -132,7 +132,10 @@ class Writer(threading.Thread):
         return future
 
     def drop_joins(self, identities: Collection[str]) -> None:
-        """Do not write the final rewards (joins) of these decisions; called by this thread."""
+        """Drop the final rewards (joins) of some decisions, given by their ids, that are not written yet.
+
+        The writer's thread calls this method.
+        """
         self._joins = [join for join in self._joins if join.id not in identities]
 
     def stop(self) -> None:

@@ -116,7 +116,8 @@ def Forgetting(
 ) -> Bandit:
     """Return a UCB bandit that forgets: the weight of a row halves every `wrong * half_life` rounds.
 
-    It is exact for fewer than 500 features, else it works on a sketch. None as `half_life` means no forgetting.
+    It uses exact ridge regression for fewer than 500 features, else a sketch. `reg` is the ridge penalty, and
+    `exploration` the multiplier of the width. None as `half_life` means no forgetting.
     """
     rule: dict[str, Any] = {"reg": reg, "exploration": exploration, "seed": seed}
     rule["half_life"] = None if half_life is None else wrong * half_life

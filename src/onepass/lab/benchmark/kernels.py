@@ -70,7 +70,11 @@ class RowPerPlay:
 
 
 def row_per_play_seconds(points: np.ndarray, kernel: Kernel, f: np.ndarray, noise: np.ndarray, reg: float) -> float:
-    """Play `RowPerPlay` for one round per entry of `noise`, and return the seconds; `f` are the arms' mean rewards."""
+    """Play `RowPerPlay` for one round per entry of `noise` (rounds,), and return the seconds.
+
+    `points` (arms, 2) are the arms, `f` (arms,) their mean rewards, and `reg` the noise variance that the bandit
+    assumes.
+    """
     bandit = RowPerPlay(points, kernel, reg, len(noise))
     began = time.perf_counter()
     for extra in noise:

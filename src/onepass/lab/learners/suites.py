@@ -22,7 +22,10 @@ BASELINES = (Policy("constant", Constant, tuned=False), Policy("repeat the last 
 
 
 def KernelNewtonFD(*, size: int = 100, sketch: int = 30, reg: float = 0.1, seed: int = 0) -> KernelNewton:
-    """Return `KernelNewton` on `size` Nystrom features, with a Frequent Directions sketch of `sketch` rows."""
+    """Return `KernelNewton` on `size` Nystrom features, with a Frequent Directions sketch of `sketch` rows.
+
+    `reg` is the ridge penalty.
+    """
     return KernelNewton(size=size, design=FrequentDirections(dim=size + 2, size=sketch, reg=reg), seed=seed)
 
 

@@ -77,7 +77,7 @@ def play_free(duel: Duel, seed: int) -> np.ndarray:
 
 
 def play_guarded(duel: Duel, seed: int, by: str = "evidence") -> tuple[np.ndarray, np.ndarray]:
-    """Play `ContextualBandit` guarded by the baseline, and return rewards (n,) and shares (n,).
+    """Play `ContextualBandit` guarded by the baseline rule of `duel`, and return rewards (n,) and shares (n,).
 
     A share is the probability with which the bandit and not the rule decides. `by` is an argument of `Guarded`:
     "evidence" or "model", which determines how the share grows.

@@ -158,7 +158,10 @@ async def start_evaluation(call: Call, identity: str) -> None:
 
 
 def make_policies(loop: Loop, chosen: list[tuple[str, str, str]]) -> list[PolicyRun]:
-    """Make the policies of an evaluation. Raises Problem for wrong arguments."""
+    """Return the policies of an evaluation: the loop's own, the baseline, a random one, and the policies `chosen`.
+
+    `chosen` holds (name, arguments in Vowpal Wabbit's syntax, source). Raises Problem for wrong arguments.
+    """
     policies = [PolicyRun("Online", policy_json(loop.settings)["arguments"], "Online"),
                 PolicyRun("Baseline", "", "Baseline"), PolicyRun("Random", "", "Random")]  # fmt: skip
     for name, text, source in chosen:

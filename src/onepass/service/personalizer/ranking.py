@@ -104,8 +104,12 @@ def make_request(
 ) -> DecideRequest:
     """Return a request of the native API from the parts of a Personalizer request.
 
-    `event` is the id of the decision, and `defer` is True if it counts only once it is activated. Raises ValueError if
-    the loop takes numbers and a feature is not a number.
+    - actions: arms on offer, with their features.
+    - excluded: ids of actions that must not be chosen.
+    - event: id of the decision.
+    - defer: True if the decision counts only once it is activated.
+
+    Raises ValueError if the loop takes numbers and a feature is not a number.
     """
     kind = RecordsRequest if takes_records(loop.settings) else DecideRequest
     arms = [{"id": action.id, "features": merge_features(action.features)} for action in actions]
