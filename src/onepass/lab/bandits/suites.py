@@ -180,7 +180,10 @@ RULES = {
 
 
 def OFULWithRule(*, dim: int, rule: str, reg: float, seed: int = 0) -> Bandit:
-    """Return a bandit of exact ridge regression with the exploration rule named `rule`, at the rule's defaults."""
+    """Return a bandit of exact ridge regression with the exploration rule named `rule`, at the rule's defaults.
+
+    `dim` is the number of features, and `reg` the ridge penalty.
+    """
     return OFUL(dim=dim, reg=reg, exploration=RULES[rule], seed=seed)
 
 
