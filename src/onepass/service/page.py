@@ -160,7 +160,10 @@ def ones_like(sizes: Sizes) -> Any:
 
 
 def model_info(loop: Loop) -> dict[str, Any]:
-    """Describe a loop's model: recipe, bytes of memory, error bound of its sketch, and trust in a warm start."""
+    """Return a description of a loop's model: recipe, bytes of memory, error bound of its sketch, and trust.
+
+    "trust" has the smallest and the largest trust of an arm in a warm start, None without one.
+    """
     bandit = loop.learner.fold.bandit
     trust = [*bandit.trust.values()]
     found = {

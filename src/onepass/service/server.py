@@ -144,7 +144,7 @@ def server_options(
 
 
 def check_keys(host: str, keys: dict[str, Keys]) -> None:
-    """Raise ValueError if a loop has no keys although another loop has, or although other machines can reach the service.
+    """Raise ValueError if a loop has no keys, but another loop has, or other machines can reach the service.
 
     `host` is the address of the service, and `keys` maps the name of a loop to its keys.
     """

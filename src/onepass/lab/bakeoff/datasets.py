@@ -36,9 +36,10 @@ def read_columns(columns: list[list[str]]) -> np.ndarray:
 
 
 def read_table(paths: list[Path]) -> Examples:
-    """Read a file of comma-separated words and numbers below a header, with the class in the last column.
+    """Read an xz-compressed table with words and numbers separated by commas, and the class in the last column.
 
-    Returns features (rows, features) and classes (rows,). `paths` holds the path of the file.
+    The first line is a header. Returns features (rows, features) and classes (rows,). `paths` holds the path of the
+    file.
     """
     lines = lzma.decompress(paths[0].read_bytes()).decode().splitlines()[1:]
     table = [[cell.strip().strip("'\"") for cell in line.split(",")] for line in lines if line]
