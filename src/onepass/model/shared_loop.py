@@ -82,10 +82,12 @@ def sample_means(rule: Any, means: np.ndarray, beta: float, shifts: np.ndarray) 
 def row_statistics(
     estimator: Any, rule: Any, rounds: int, tally: Tally, rows: np.ndarray, normals: np.ndarray, joint: bool
 ) -> ArmStatistics:
-    """Return the statistics of the rows (K, features) that an exploration rule needs.
+    """Return the statistics of K arms that an exploration rule needs, for the arms' rows (K, features).
 
-    normals (pairs, size) are standard normal; K of them make a draw if `joint`, else `features` of them. `rounds` is
-    the number of rewards learned, and `tally` holds the sums of residuals.
+    - rounds: number of rewards learned.
+    - tally: sums of residuals.
+    - normals (pairs, size): standard normal numbers, one row for each pair of draws.
+    - joint: True draws the means of the arms jointly, with size = K; False draws the parameter, with size = features.
     """
     design = estimator.design
     means, widths = dot(rows, parameter(estimator)).astype(np.float64), np.zeros(rows.shape[0])
@@ -121,10 +123,10 @@ def outer_statistics(
     estimator: Any, rule: Any, rounds: int, tally: Tally, user: np.ndarray, right: np.ndarray, normals: np.ndarray,
     joint: bool,
 ) -> ArmStatistics:  # fmt: skip
-    """Return the statistics that a rule needs, of K arms with the rows vec(user v^T) for the rows v of right (K, d_a).
+    """Return the statistics of K arms that an exploration rule needs, for the arms' rows vec(user v^T).
 
-    The rows are never formed. normals (pairs, size) are standard normal; d_a of them make a draw if `joint`, else
-    `features` of them.
+    The rows are never formed: `user` (d_u,) is one factor, and the rows of right (K, d_a) are the other factors v.
+    `row_statistics` describes the other arguments, but size is d_a if `joint` is True.
     """
     theta, design, width = parameter(estimator), estimator.design, right.shape[1]
     inner = contract_left(user, theta, width)

@@ -195,7 +195,10 @@ def event_json(loop: Loop, identity: str) -> bytes:
 
 
 def explain_decision(loop: Loop, decision: Decision) -> Explanation:
-    """Explain the arm that was shown, by the present serving copy; raise ValueError if that is not possible."""
+    """Return an explanation of the arm that a decision showed, by the present serving model.
+
+    Raises ValueError if that is not possible.
+    """
     place, names, contexts = (decision.shown or decision.places)[0], decision.offered, decision.contexts
     arm, copy = place if names is None else names[place], loop.learner.copies.present
     if are_records(contexts):
