@@ -43,6 +43,7 @@ PAGES = [
     "kernel_learners",
     "lists",
     "log",
+    "pending_rewards",
     "recommender",
     "tasks",
     "tour",

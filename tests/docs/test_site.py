@@ -86,7 +86,7 @@ def test_a_class_without_members_or_with_named_ones_shows_no_inherited_ones():
 RUN = {  # by which test the blocks of Python of a page run
     "test_documents": "ab_test cluster cluster_shards decisions exploration faq features first_loop forgetting frames"
     " heavy_tails how/budgets how/heavy_tails how/linear how/sketches"
-    " kernel_bandits kernel_learners lists log recommender safe_baseline saving sketches tasks tour"
+    " kernel_bandits kernel_learners lists log pending_rewards recommender safe_baseline saving sketches tasks tour"
     " warm_start which",
     "test_site_examples": "adapters clicks evaluation formats late_conversions merging news personalizer processes"
     " recommended route_prompts systems systems_control threads tuning",

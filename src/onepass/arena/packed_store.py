@@ -60,9 +60,9 @@ def _resize_array(state: NamedTuple, name: str, length: int) -> np.ndarray:
 
 
 class PackedStore:
-    """Store that packs the models of all arms into one arena (arena.py).
+    """Store that packs the models of all arms into a few shared arrays, the arena (arena.py).
 
-    `reader` gives replicas of the arena to readers.
+    `reader` is the token of a reader whose copy of the arena this store is, None for the store that learns.
     """
 
     reader: Any = None  # of a store that is a copy for readers
@@ -156,9 +156,10 @@ class PackedStore:
         self._replicas.mark_changed(changed)
 
     def snapshot(self) -> "PackedStore":
-        """Return a read-only store with the present models.
+        """Return a read-only store with the models of all arms as they are now.
 
-        It uses a replica in which only the arms that changed since its last use are updated (read_replicas.py).
+        It uses a copy of the arrays in which only the arms that changed since its last use are updated
+        (read_replicas.py).
         """
         twin = copy(self)
         twin.state, twin.reader = self._replicas.acquire(self.state)
@@ -190,8 +191,10 @@ class PackedStore:
         self, arm_ids: np.ndarray, starts: np.ndarray, order: np.ndarray, rows: np.ndarray, right: np.ndarray,
         rewards: np.ndarray, extra: np.ndarray,
     ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-        """Learn groups of rows, one group for each arm; the arguments are those of `ModelStore.learn`.
+        """Learn groups of rows, one group for each arm: arm_ids[g] learns rows order[starts[g]:starts[g + 1]].
 
+        Contexts are rows (n, dim) with right (n, 0), or outer products of rows (n, d_u) and right (n, d_a); extra (n,
+        k) holds the shared features of a hybrid model. Returns increments (n, k) and targets (n,) for its shared part.
         Threads share the arms in blocks. One thread computes each arm, so results do not depend on the number of
         threads.
         """
@@ -249,10 +252,14 @@ class PackedStore:
         self, rule: Any, rounds: int, tally: Any, arm_ids: np.ndarray, contexts: np.ndarray, rewards: np.ndarray,
         normals: np.ndarray, lots: np.ndarray, scored: np.ndarray,
     ) -> tuple[Any, np.ndarray, np.ndarray]:  # fmt: skip
-        """Play recorded rounds in compiled code (simulate.py).
+        """Play T recorded rounds in compiled code: score the arms, choose one, and learn its reward.
 
-        Returns the tally, the chosen arms, and the arm ids (K,) afterwards. Arguments and results are described in
-        `play_rounds`.
+        `contexts` (T, K or 1, dim) holds the rows of the arms, `rewards` (T, K) the reward of every arm, and `arm_ids`
+        (K,) the arms' ids. `rule` is the exploration rule, and `normals` and `lots` are its random numbers. `tally`
+        holds the sums of residuals, and `rounds` is the number of rewards learned. scored (T, 3) receives the predicted
+        reward and the score of the chosen arm, and the largest score.
+
+        Returns the sums of residuals, the chosen arms (T,), and the arm ids (K,) afterwards.
         """
         missing = int(np.count_nonzero(arm_ids == NONE))
         fresh = np.array([self._allocate_id() for _ in range(missing)], np.int64)
@@ -301,7 +308,10 @@ class PackedStore:
         return scoring.exploration_scales(self.state, self._rule, self._limit, self._arm_rule, arm_ids, theory)
 
     def error_bound(self) -> float:
-        """Return the largest bound of ||A - A_hat||_2 over all arms, infinite after a cut by projector splitting."""
+        """Return the largest proven bound of ||A - A_hat||_2 over all arms.
+
+        It is infinite once projector splitting has truncated.
+        """
         return learning.error_bound(self.state, self._rule, self._count)
 
     def relative_loss(self) -> float:

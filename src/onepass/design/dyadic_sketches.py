@@ -1,4 +1,4 @@
-"""Dyadic blocks over any sketch that states its share of lost mass (Wen, Yin et al. algorithm 1, theorem 1).
+"""Dyadic blocks of any sketch whose error has a bound (Wen, Yin et al. algorithm 1, theorem 1).
 
 A sketch states xi if ||A - A_hat||_2 <= xi * mass for all rows, where mass is the sum of their squared norms
 (`contract.loss_share`). Blocks have the shares xi, xi / 2, xi / 4, ...; only the last is active. Block i, counted from
@@ -22,7 +22,13 @@ A frozen block is held by its eigenvectors, together with earlier ones. If the a
 common inverse takes the row too; otherwise it is computed again from the active block's spectrum. A row costs the row
 of the sketch and O(dim n) for the n directions held, or O(dim n l) if the inverse is computed again.
 
-`Dyadic` is the faster special form for Frequent Directions; it also merges, and knows confidence radii.
+Two designs merge without a cut: the blocks of one become frozen blocks of the other. Both errors add up, so n merged
+designs have an error of at most 2 n error. Random sketches keep this as well, because the sum of errors exceeds the sum
+of bounds only if one error exceeds its bound. The confidence radius follows from the error bound
+(estimator/radii.py).
+
+`Dyadic` is the faster special form for Frequent Directions. Its radius is smaller, because it comes from their
+spectrum.
 """
 
 from typing import Any, NamedTuple
@@ -32,7 +38,7 @@ import numpy as np
 from onepass.design import contract
 from onepass.design.decay import scale_space
 from onepass.design.design import Design
-from onepass.design.dyadic_blocks import add_rows_to_frozen, join_blocks, rows_above_ridge, with_room
+from onepass.design.dyadic_blocks import add_rows_to_frozen, join_blocks, rows_above_ridge, with_ridge, with_room
 from onepass.design.subspace import (
     Subspace,
     extend,
@@ -51,7 +57,7 @@ from onepass.foundation.check import quote
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import dot, inverse_root_error
 from onepass.foundation.registry import savable
-from onepass.foundation.state import zeros
+from onepass.foundation.state import is_abstract, zeros
 
 BLOCKS, EXACT = 0, 1
 
@@ -64,17 +70,17 @@ class DyadicSketchesSettings(NamedTuple):
 
 
 class DyadicSketchesState(NamedTuple):
-    """State of dyadic blocks over a sketch.
+    """State of dyadic blocks over a sketch: closed blocks, which are frozen, and one active block that takes rows.
 
-    - active: the sketch that takes rows.
+    - active: the active block. Once rows are added exactly, it has no room.
     - whole: inverse of all blocks together. Its first len(spectrum) directions are those of the frozen blocks. Not used
       before a block is frozen.
-    - spectrum (n,): eigenvalues of the sum of the frozen blocks' matrices, less their ridges.
+    - spectrum (n,): eigenvalues of the sum of the frozen blocks' matrices, each without its ridge.
     - phase: 1 once rows are added to `whole` exactly.
     - frozen, held: number of frozen blocks, and of the directions that they keep together.
     - mass: sum of squared norms of the active block's rows.
     - lost, raised: error of the frozen blocks, and how much they have raised the ridge.
-    - sums: mass of all rows, and truncation totals of the frozen blocks.
+    - sums: sum of all rows' squared norms, and totals of what the frozen blocks have cut off.
     """
 
     active: Any
@@ -92,39 +98,45 @@ class DyadicSketchesState(NamedTuple):
 
 @compiled
 def is_full(held: int, size: int, dim: int) -> bool:
-    """Return True if no further block of `size` directions may begin, beside `held` directions of frozen ones."""
+    """Return True if no further block of `size` directions fits beside the `held` directions of the closed blocks."""
     return held + 3 * size > dim
 
 
 @compiled
 def budget(state: DyadicSketchesState) -> float:
-    """Return error / 2^i, the largest error of the active block i."""
+    """Return error / 2^i, the largest error that the active block may have, where i blocks were closed before."""
     return state.settings.error / 2.0**state.frozen
 
 
 @compiled
 def rows_of_active(active: Any) -> tuple[np.ndarray, float]:
-    """Return rows whose Gram matrix is the active block's matrix less its ridge, and the ridge."""
+    """Return rows X for which X^T X is the active block's matrix without the ridge, and return the ridge."""
     values, vectors, ridge = contract.spectrum(active)
     return rows_above_ridge(values, vectors, ridge), ridge
 
 
 @compiled
 def join_active(whole: Subspace, spectrum: np.ndarray, active: Any, raised: float) -> Subspace:
-    """Return the common inverse of the frozen blocks, whose ridges are raised by `raised`, and the active one."""
+    """Return the common inverse of the closed blocks and the active block.
+
+    `whole` and `spectrum` hold the eigenvectors and eigenvalues of the closed blocks, and `raised` is how much these
+    blocks have raised the ridge.
+    """
     rows, ridge = rows_of_active(active)
     return add_rows_to_frozen(whole, spectrum, rows, ridge + raised, rows.shape[0])
 
 
 @compiled
 def freeze(state: DyadicSketchesState) -> DyadicSketchesState:
-    """Add the active block to the frozen ones, and begin a refined block, or the exact phase."""
+    """Close the active block, and begin a finer one; if none fits, add rows exactly from now on."""
     reg, (rows, ridge) = state.settings.reg, rows_of_active(state.active)
     raised = state.raised + (ridge - reg)
     whole, spectrum = join_blocks(state.whole, state.spectrum, rows, reg + raised)
     following = contract.refine(state.active)
-    held = state.held + contract.sketch_size(state.active)
+    held = min(state.held + contract.sketch_size(state.active), whole.basis.shape[1])
     full = is_full(held, contract.sketch_size(following), whole.basis.shape[1])
+    if full:
+        following = contract.close(following)
     return DyadicSketchesState(
         active=following,
         whole=whole,
@@ -144,7 +156,7 @@ def freeze(state: DyadicSketchesState) -> DyadicSketchesState:
 def with_block(
     state: DyadicSketchesState, active: Any, whole: Subspace, mass: float, sums: Sums
 ) -> DyadicSketchesState:
-    """Return the state with another active block, common inverse, mass of the block, and totals."""
+    """Return the state with another active block, common inverse, sum of squared row norms of the block, and totals."""
     return DyadicSketchesState(
         active=active,
         whole=whole,
@@ -181,7 +193,7 @@ def append(state: DyadicSketchesState, row: np.ndarray) -> DyadicSketchesState:
 
 @compiled
 def is_one_block(state: DyadicSketchesState) -> bool:
-    """Return True while the active block alone represents A."""
+    """Return True while no block was closed, so that the active block alone represents the design."""
     return state.phase == BLOCKS and state.frozen == 0
 
 
@@ -224,7 +236,7 @@ def matrix(state: DyadicSketchesState) -> np.ndarray:
 
 @contract.error_bound.for_state(DyadicSketchesState)
 def error_bound(state: DyadicSketchesState) -> float:
-    """Return the sum of the blocks' error bounds, with the rounding of the common inverse."""
+    """Return the bound of the design's error: the sum of the blocks' bounds, and rounding of the common inverse."""
     own = contract.error_bound(state.active) if state.phase == BLOCKS else 0.0
     if is_one_block(state):
         return own
@@ -234,7 +246,7 @@ def error_bound(state: DyadicSketchesState) -> float:
 
 @contract.sums.for_state(DyadicSketchesState)
 def sums(state: DyadicSketchesState) -> Sums:
-    """Return the truncation totals of all blocks, with the mass of all rows."""
+    """Return the totals of what all blocks have cut off, with the sum of all rows' squared norms."""
     active = contract.sums(state.active)
     return add_sums(state.sums, add_mass(active, -active.mass))
 
@@ -246,7 +258,7 @@ def regularization(state: DyadicSketchesState) -> float:
 
 @contract.decay.for_state(DyadicSketchesState)
 def decay(state: DyadicSketchesState, factor: float) -> DyadicSketchesState:
-    """Decay all blocks alike: each error, and so the bound of their sum, is multiplied by the factor."""
+    """Return the state in which past rows count `factor` times, in every block; error bounds shrink likewise."""
     active, values, whole, raised = state.active, factor * state.spectrum, state.whole, factor * state.raised
     if state.phase == EXACT:
         whole = scale_space(whole, factor, state.settings.reg)
@@ -269,9 +281,48 @@ def decay(state: DyadicSketchesState, factor: float) -> DyadicSketchesState:
     )
 
 
+@contract.merge.for_state(DyadicSketchesState)
+def merge(state: DyadicSketchesState, other: DyadicSketchesState) -> DyadicSketchesState:
+    """Merge two states: what one holds becomes a frozen block of the one that has more blocks."""
+    ours, theirs = (state.phase, state.frozen), (other.phase, other.frozen)
+    base, guest = (state, other) if ours >= theirs else (other, state)
+    if guest.sums.mass == 0.0:
+        return base
+    if base.sums.mass == 0.0:
+        return guest
+    values, vectors, ridge = contract.spectrum(guest)
+    rows, added = rows_above_ridge(values, vectors, ridge), ridge - guest.settings.reg
+    if is_one_block(base):
+        base = freeze(base)
+    raised, lost = base.raised + added, base.lost + base.whole.left + contract.error_bound(guest)
+    whole, held_values = base.whole, base.spectrum
+    if base.phase == EXACT:
+        for i in range(rows.shape[0]):
+            whole, _ = extend(with_room(whole), rows[i])
+        if added > 0.0:
+            lost += whole.left
+            whole = with_ridge(whole, whole.ridge + added)
+    else:
+        whole, held_values = join_blocks(whole, base.spectrum, rows, base.settings.reg + raised)
+        whole = join_active(whole, held_values, base.active, raised)
+    return DyadicSketchesState(
+        active=base.active,
+        whole=whole,
+        spectrum=held_values,
+        phase=base.phase,
+        frozen=base.frozen,
+        held=min(base.held + rows.shape[0], whole.basis.shape[1]),
+        mass=base.mass,
+        lost=lost,
+        raised=raised,
+        sums=add_sums(base.sums, contract.sums(guest)),
+        settings=base.settings,
+    )
+
+
 @savable
 class DyadicSketches(Design):
-    """Dyadic blocks over any sketch whose error is at most a known share of the mass, the sum of squared row lengths.
+    """Dyadic blocks of any sketch whose error is at most a known multiple of the sum of squared row lengths.
 
     The error ||A - A_hat|| is certainly at most 2 `error`, where A_hat is the matrix that the blocks stand for.
     `Dyadic` is the faster form for Frequent Directions.
@@ -288,14 +339,16 @@ class DyadicSketches(Design):
     Raises
     ------
     ValueError
-        If the sketch holds rows or states no share, or `error` is not above 0.
+        If the sketch holds rows or has no known bound of its error, or `error` is not above 0.
 
     Notes
     -----
     Each block may use up a share of `error`. It is closed when the next row would exceed this share, and a block with a
     finer sketch is opened. Over `FrequentDirections` there are at most as many blocks as with `Dyadic`. With
     compensation 0.5 (Luo et al. 2019), only half of what is cut off is an error. Over `RandomProjection`, each block
-    keeps its bound with probability 1 - delta.
+    keeps its bound with probability 1 - delta, and so there is no confidence radius (`Theory`).
+
+    The error of n merged designs is at most 2 n `error`.
 
     References
     ----------
@@ -322,23 +375,28 @@ class DyadicSketches(Design):
 
     @property
     def sketch(self) -> Design:
-        """Design of the first block, without rows."""
+        """Sketch, without rows, from which the first block is made."""
         return self.params["sketch"]
 
     @property
     def dim(self) -> int:
-        """Width d of a row."""
+        """Number of features d of a row."""
         return self.sketch.dim
 
     @property
     def dtype(self) -> np.dtype:
-        """The dtype of every array of the state."""
+        """Data type of all arrays of the design, float64 or float32."""
         return self.sketch.dtype
 
     @property
     def reg(self) -> float:
-        """Regularization in units of ||x||^2."""
+        """Regularization reg of A = reg I + sum of x x^T, in units of ||x||^2."""
         return self.sketch.reg
+
+    @property
+    def error_is_certain(self) -> bool:  # type: ignore[override]
+        """False if the error bound of the sketch holds only with some probability."""
+        return self.sketch.error_is_certain
 
     @property
     def n_blocks(self) -> int:
@@ -348,6 +406,8 @@ class DyadicSketches(Design):
     def begin(self) -> DyadicSketchesState:
         active = self.sketch.begin()
         full = is_full(0, int(contract.sketch_size(active)), self.dim)
+        if full and not is_abstract():
+            active = contract.close(active)
         return DyadicSketchesState(
             active=active,
             whole=init_subspace(self.dim, 0, self.reg, self.dtype),
@@ -385,5 +445,9 @@ class DyadicSketches(Design):
             and bool((state.spectrum >= 0.0).all())
             and is_valid_subspace(state.whole, self.dim)
             and state.spectrum.size <= state.whole.used
-            and self.sketch.refine(state.frozen).consistent(state.active)
+            and (
+                is_valid_sums(contract.sums(state.active))  # all that is read of a closed block
+                if state.phase == EXACT
+                else self.sketch.refine(state.frozen).consistent(state.active)
+            )
         )

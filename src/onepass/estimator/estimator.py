@@ -12,10 +12,10 @@ from onepass.foundation.check import quote
 
 
 class ArmLearning(NamedTuple):
-    """Rule by which the arms of an arena (arena/arena.py) learn for an estimator.
+    """Rule by which an estimator learns the models of very many arms, which share a few arrays (arena/arena.py).
 
-    `rule` is () for ridge regression on the rows as they are. `arm_update_rules.NewtonSteps(rule)` means Newton steps
-    with weights and pulls by that rule. `memory` is how many numbers the rule keeps for each arm.
+    `rule` is () for ridge regression on the rows as they are. `arm_update_rules.NewtonSteps(rule)` means Newton steps,
+    whose sizes `arm_step` computes for that rule. `memory` is how many numbers the rule keeps for each arm.
     """
 
     rule: Any
@@ -34,6 +34,7 @@ class Estimator(ABC):
     options: dict[str, Any]  # what the constructor was given beside the design, as plain data
     takes_nu = False  # whether `learn` may be told the noise scale of a row
     has_radius = True  # whether a theoretical radius is known
+    no_radius = "without theory="  # in which case it is not
     repeats_arms = False  # whether an arm is played several times in a row
     family: Any = (
         None  # of rewards (families.py), as `contract.link` says it of the state; None: any, x^T theta is the mean
@@ -65,7 +66,7 @@ class Estimator(ABC):
         return self.options.get("horizon") or 0
 
     def params(self) -> dict[str, Any]:
-        """Return the arguments of the constructor."""
+        """Return the arguments of the constructor, by name."""
         return {"design": self.design, **self.options}
 
     def __repr__(self) -> str:
@@ -83,7 +84,7 @@ def check_radius(theory: Theory | None, estimator: Estimator) -> None:
     kind, own = type(estimator).__name__, estimator.options.get("theory")
     if not estimator.has_radius:
         raise ValueError(
-            f"exploration must be a number for {kind}: it has no theoretical radius (here, without theory=)"
+            f"exploration must be a number for {kind}: it has no theoretical radius (here, {estimator.no_radius})"
         )
     bounds = (theory.parameter_bound, theory.row_bound, theory.delta)
     if own is not None and (own.parameter_bound, own.row_bound, own.delta) != bounds:

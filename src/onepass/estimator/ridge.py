@@ -12,7 +12,8 @@ from onepass.design.contract import append, append_rows, solve
 from onepass.design.design import Design
 from onepass.estimator.contract import forget, merge, parameter, radius, update, update_rows
 from onepass.estimator.estimator import ArmLearning, Estimator, check_design, init_design_and_theta
-from onepass.estimator.radii import confidence_radius
+from onepass.estimator.radii import confidence_radius, has_radius
+from onepass.foundation.check import quote
 from onepass.foundation.linalg import dot
 from onepass.foundation.registry import savable
 
@@ -53,7 +54,7 @@ def forget_ridge(state: RidgeState, factor: float) -> RidgeState:
 
 @merge.register(RidgeState)
 def merge_ridge(state: RidgeState, other: RidgeState, start: RidgeState) -> RidgeState:
-    """Merge two states: add A and b, which are sums over rows, and subtract the start that both share."""
+    """Merge two states: add their designs and sums of reward times row, and subtract those of their common `start`."""
     design = contract.merge(state.design, contract.subtract_start(other.design, start.design))
     return RidgeState(design=design, moment=state.moment + other.moment - start.moment)
 
@@ -88,12 +89,22 @@ class Ridge(Estimator):
         self.design = check_design(design)
         self.options: dict[str, Any] = {}
 
+    @property
+    def has_radius(self) -> bool:  # type: ignore[override]
+        """True if a confidence radius is known for the design."""
+        return has_radius(self.design)
+
+    @property
+    def no_radius(self) -> str:  # type: ignore[override]
+        """Words that say in which case no confidence radius is known."""
+        return f"on {quote(self.design)}"
+
     def begin(self) -> RidgeState:
         design, moment = init_design_and_theta(self.design)
         return RidgeState(design=design, moment=moment)
 
     def arm_learning(self) -> ArmLearning:
-        """Return ridge regression on rows and rewards as they are.
+        """Return the rule by which one model per arm is learned: ridge regression on rows and rewards as they are.
 
         Returns
         -------

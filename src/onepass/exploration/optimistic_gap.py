@@ -30,8 +30,8 @@ from onepass.foundation.registry import savable
 class OptimisticGapRule(NamedTuple):
     """Inverse gap weighting over upper bounds, as compiled code reads it.
 
-    `strength` multiplies the widths, `scale` is the factor in gamma, and `uniform_share` is the share of uniform
-    choices.
+    `strength` multiplies the widths, `scale` is the factor of the weight of gaps, and `uniform_share` is the share of
+    uniform choices.
     """
 
     strength: Strength

@@ -22,12 +22,16 @@ NO_UNIFORMS = np.zeros(0)
 
 @lru_cache(maxsize=64)
 def empty_normals(size: int) -> np.ndarray:
-    """Return an array (0, size), the normals of a rule that draws no parameters."""
+    """Return an array (0, size): no normal vectors, for a rule that draws no parameters."""
     return np.zeros((0, size))
 
 
 def noise_once(pairs: int, size: int, rng: np.random.Generator, slots: int) -> tuple[np.ndarray, np.ndarray]:
-    """Draw the random numbers of a single round: normals (pairs, size) and uniforms (2 slots,), as `noise` does."""
+    """Draw the random numbers of a single round: normals (pairs, size) and uniforms (2 slots,).
+
+    `pairs` is the number of antithetic pairs of draws that the rule uses; 0 if it draws no parameters. `size` is the
+    length of the normal vector of a draw.
+    """
     if pairs == 0:
         return empty_normals(size), uniforms(rng, 2 * slots) if slots else NO_UNIFORMS
     every = normals(rng, pairs * size + 2 * slots)
@@ -78,7 +82,7 @@ def uniform(rng: np.random.Generator) -> float:
 
 
 def make_key(salt: int, identity: str) -> str:
-    """Return the key of a decision's random numbers: a keyed hash of its id, as hexadecimal digits."""
+    """Return the key of a decision's random numbers: a hash of its id `identity`, keyed by `salt`, as hexadecimal."""
     return hashlib.blake2b(identity.encode(), key=str(salt).encode()[-64:], digest_size=KEY).hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""Studies of whole games: a seed is a game, which every player plays to its end in the only step of a trial."""
+"""Studies in which a seed is a game, which every player plays from beginning to end in one step."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,24 +14,24 @@ T = TypeVar("T")
 
 
 class WholeGame(Protocol):
-    """Game of one seed."""
+    """Bandit problem of one seed, which players play from beginning to end."""
 
     @property
     def columns(self) -> Mapping[str, Any]:
-        """Columns that are added to the rows of all players."""
+        """Columns that are added to the rows of results of all players, by name."""
         ...
 
     def play(self, player: Any) -> dict[str, Any]:
-        """Let a player, which a policy builds, play, and return figures; "round" is the number of rounds played."""
+        """Let a player play, and return the results by name; "round" is the number of rounds that were played."""
         ...
 
 
 @dataclass(frozen=True)
 class GameStudy:
-    """Study of whole games.
+    """Study of games that every player plays from beginning to end.
 
-    `game(seed, rounds)` returns the game of a seed with at most so many rounds. All other fields are those of every
-    `Study`.
+    `game(seed, rounds)` returns the game of a seed, with at most this number of rounds. `Study` describes the other
+    fields.
     """
 
     name: str
@@ -48,14 +48,14 @@ class GameStudy:
         return GameTrial(self, policies, seed)
 
     def warm_up(self, policy: Policy) -> None:
-        """Do nothing: seconds are no result."""
+        """Do nothing, because the study does not compare seconds."""
 
     def step_size(self, rounds: int) -> int:
         return rounds
 
 
 class GameTrial:
-    """Trial of all players in the game of one seed."""
+    """Trial of one seed: every player plays the same game."""
 
     def __init__(self, study: GameStudy, policies: Sequence[Policy], seed: int) -> None:
         self._study, self._policies, self._seed = study, policies, seed
@@ -80,7 +80,7 @@ class GameTrial:
 
 
 def split_seed(seed: int, choices: Sequence[T]) -> tuple[int, T]:
-    """Return the order and the choice of a seed: seed s stands for choice s mod n of n, in order s div n."""
+    """Return the order and the choice for which a seed s stands: s // n and choices[s % n], given n choices."""
     order, place = divmod(seed, len(choices))
     return order, choices[place]
 

@@ -48,10 +48,14 @@ from onepass.learner.sketching import (
 
 
 class FORKSState(NamedTuple):
-    """State of `FORKS`: buffer and map in `sketching`, weights and a root of A^-1 in `newton`.
+    """State of `FORKS`.
 
-    `decaying` is eta. `cap` bounds decisions on the map: it is C if weights are projected before the next example is
-    decided, else infinity.
+    - sketching: the first examples, and the feature map made from them.
+    - newton: weights and matrix of the Newton step.
+    - loss: the loss.
+    - decaying: the argument `decaying_curvature` of `FORKS`.
+    - cap: bound of predictions: the argument `bound` if weights are projected before the next example is predicted,
+      else infinity.
     """
 
     sketching: Sketching

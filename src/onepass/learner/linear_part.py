@@ -22,9 +22,11 @@ REACH = 3.0  # scales within which a column is held that has not been seen
 
 
 class LinearPart(NamedTuple):
-    """Linear part (x - middle) * slope of rows x.
+    """Linear features (x - middle) * slope of rows x (dim,), beside kernel features.
 
-    middle and slope are (dim,). unseen (dim,) marks columns of zeros among sparse ones, which are clipped at `reach`.
+    - middle, slope (dim,): centre and factor of each column.
+    - unseen (dim,): True for columns that were 0 in all first rows although rows are sparse.
+    - reach: largest absolute value to which the columns in `unseen` are clipped.
     """
 
     middle: np.ndarray
@@ -34,9 +36,10 @@ class LinearPart(NamedTuple):
 
 
 def make_linear_part(rows: np.ndarray, deviations: np.ndarray, constant: np.ndarray, standardize: bool) -> LinearPart:
-    """Return the linear part of the first rows (n, dim), with g = 1.
+    """Return the linear features for the first rows (n, dim), with a mean square length of 1 on these rows.
 
-    deviations (dim,) are the columns' standard deviations, and constant (dim,) marks constant columns.
+    `deviations` (dim,) are the columns' standard deviations, and `constant` (dim,) marks constant columns. If
+    `standardize` is False, columns are neither centred nor scaled one by one.
     """
     dim = rows.shape[1]
     if not standardize:
@@ -58,7 +61,7 @@ def make_linear_part(rows: np.ndarray, deviations: np.ndarray, constant: np.ndar
 
 @compiled
 def total_loss(loss, decisions, targets, weights):
-    """Return the sum of weight * l(f, y) over decisions f and targets y."""
+    """Return the sum over examples of weight times loss, for decisions f (n,) and targets y (n,)."""
     total = 0.0
     for i in range(decisions.size):
         total += weights[i] * value(loss, decisions[i], targets[i])

@@ -38,13 +38,13 @@ OTHERS = 0.25  # of the penalty for the hinges, whose curvature is larger
 
 
 class MulticlassNewtonState(NamedTuple):
-    """State of the learner for several classes.
+    """State of `KernelNewton` for several classes.
 
-    - newton: map, design, weights w (classes, k) and all other fields of `KernelNewtonState`; its targets are class
+    - newton: feature map, design, weights w (classes, k) and all other fields of `KernelNewtonState`; targets are class
       indices.
-    - votes (classes,): weights v of the previous example's vote.
-    - vote_design: the number a, the vote's Gram matrix.
-    - f, slopes (classes,): scratch.
+    - votes (classes,): weights of the feature of the previous example, one for each class.
+    - vote_design: Gram matrix of this feature, a number.
+    - f, slopes (classes,): work arrays.
     """
 
     newton: KernelNewtonState

@@ -27,9 +27,9 @@ from onepass.learner.newton import inner_product
 
 
 class NOGDState(NamedTuple):
-    """State of `NOGD`: the buffer `buffer`, then the `map` of all its points and weights `w`, shape (k,).
+    """State of `NOGD`: a buffer of the first examples, and the feature map `map` that replaces it, with weights w (k,).
 
-    `mapped` is True in the second stage. `phi`, shape (k,), is a work array. The other fields are settings of `NOGD`.
+    `mapped` is True once the map is in use. `phi` (k,) is a work array. The other fields are arguments of `NOGD`.
     """
 
     buffer: Budget

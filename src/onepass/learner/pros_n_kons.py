@@ -42,10 +42,14 @@ ROOM = 16  # initial capacity in points and features; full arrays double
 
 
 class Dictionary(NamedTuple):
-    """Dictionary of sampled points: `used` rows of `points`, shape (capacity, dim).
+    """Sample of the examples, called the dictionary, with kernel matrix K and the matrices computed from it.
 
-    `scales`, shape (capacity,), holds 1 / sqrt(p_i). `whitening` is upper triangular, shape (capacity, capacity), with
-    phi = k whitening; `ridge` plays this role for S K S + reg I. The other arrays are scratch.
+    - points (capacity, dim): the examples, of which the first `used` count.
+    - scales (capacity,): 1 / sqrt(p_i) for the probabilities p_i with which the points joined.
+    - whitening (capacity, capacity): upper triangle by which kernel values k become features phi = k whitening.
+    - ridge (capacity, capacity): the same for the matrix S K S + reg I with S = diag(scales).
+
+    The other arrays are work arrays.
     """
 
     points: np.ndarray
@@ -65,10 +69,14 @@ STEP = ("newton.w", "newton.root", "newton.v", "newton.u")
 
 
 class PROSNKONSState(NamedTuple):
-    """State of `PROSNKONS`: the dictionary and the Newton step on its features.
+    """State of `PROSNKONS`: the sample of examples (dictionary), and the Newton step on the features that it defines.
 
-    `most` is the largest number of points in the dictionary, or 0 if it is not limited. `turn` counts the examples
-    seen. The other fields are settings of `PROSNKONS`.
+    - dictionary, newton: the sample, and the state of the Newton step.
+    - most: largest number of points in the dictionary, 0 if it is not limited.
+    - turn: number of examples seen.
+    - precision: 1 / (2 width^2) of the Gaussian kernel.
+
+    The other fields are arguments of `PROSNKONS`.
     """
 
     dictionary: Dictionary
@@ -86,7 +94,7 @@ class PROSNKONSState(NamedTuple):
 
 @compiled
 def hash_to_uniform(seed, turn):
-    """Return a number in [0, 1) from a hash of the seed and the turn."""
+    """Return a pseudo-random number in [0, 1): a hash of `seed` and of `turn`, the number of the draw."""
     return (hash_integer(hash_integer(np.uint64(seed)) ^ np.uint64(turn)) >> np.uint64(11)) * 2.0**-53
 
 

@@ -23,13 +23,15 @@ from onepass.learner.newton import inner_product
 
 
 class UpdateSchedule(NamedTuple):
-    """Schedule of the map's updates, and its counters.
+    """Schedule by which a sketched feature map is updated, and its counters.
 
-    counts (3,) are the examples seen, and the losses and the examples since the map was made or updated. An update is
-    due after `every` losses, or after the share `share` of the examples seen. If `by_example` is True, examples are
-    counted in place of losses.
+    - counts (3,): number of examples seen; of examples with a loss, and of all examples, since the map was made or
+      updated.
+    - every: number of examples after which an update is due; 0 if `share` is used.
+    - share: fraction of the examples seen after which an update is due.
+    - by_example: True if all examples are counted, False if only those with a loss.
 
-    Counters are in an array, so that a regular round needs no new state, which took a third of its time.
+    The counters are in an array, because a new state in every round would take a third of the time.
     """
 
     counts: np.ndarray
@@ -39,10 +41,13 @@ class UpdateSchedule(NamedTuple):
 
 
 class Sketching(NamedTuple):
-    """State of both stages.
+    """State of a learner that first keeps a buffer of examples, and then uses a sketched feature map made from it.
 
-    `buffer` holds the first examples, landmark_indices (s_m,) those that become landmarks, and `sketch` is the map once
-    `mapped` is True. phi (k,) is scratch.
+    - buffer: the first examples.
+    - landmark_indices (s_m,): indices of the examples that become landmarks.
+    - sketch: the feature map, in use once `mapped` is True.
+    - phi (k,): work array for the features of a row.
+    - schedule: when the map is updated.
     """
 
     buffer: Budget
@@ -68,9 +73,9 @@ def copy_scratch_sketching(state):
 
 @compiled
 def two_stage_decision(buffer, features, phi, mapped, w, x):
-    """Return f(x), by the buffer or, if `mapped`, by the map with weights w, whose features are written to phi.
+    """Return the prediction f(x), from the buffer of examples or, if `mapped`, from the feature map with weights w.
 
-    It takes single arrays, because a call costs time for every array that it is given.
+    The map's features are written to phi.
     """
     if not mapped:
         return kernel_expansion(buffer, x)
@@ -80,9 +85,9 @@ def two_stage_decision(buffer, features, phi, mapped, w, x):
 
 @compiled
 def count_regular_round(schedule, mapped, gradient):
-    """Count a round and return True, if the round changes neither the buffer nor the map; otherwise return False.
+    """Count an example if it changes neither the buffer nor the feature map, and return True; otherwise return False.
 
-    `mapped` is True once there is a map, and `gradient` is the derivative of the loss, 0 without one.
+    `mapped` is True once there is a map, and `gradient` is the derivative of the loss, 0 without a loss.
     """
     counts, loss = schedule.counts, gradient != 0.0
     if not mapped:
@@ -100,9 +105,9 @@ def count_regular_round(schedule, mapped, gradient):
 
 @compiled
 def absorb_example(state, x, weight):
-    """Return the state after x was added to the buffer with this weight, or to the sketches.
+    """Return the state after the row x was added to the buffer with this weight, or to the sketched feature map.
 
-    When the buffer is full, the map is made from it.
+    When the buffer is full, the feature map is made from it.
     """
     buffer, sketch, mapped, counts = state.buffer, state.sketch, state.mapped, state.schedule.counts
     if mapped:
@@ -142,7 +147,7 @@ def draw_landmarks(params: dict[str, Any]) -> np.ndarray:
 
 
 def init_sketching(params: dict[str, Any], dim: int) -> Sketching:
-    """Return the state before the first example, for rows of width `dim`."""
+    """Return the state of buffer and feature map before the first example, for rows of width `dim`."""
     size, sample, rank = params["sketch_size"], params["sample_size"], params["rank"]
     buffer = make_budget(2 * params["budget"], dim, params["width"])
     landmark_indices = zeros(sample, dtype=np.int64) if is_abstract() else draw_landmarks(params)
@@ -187,9 +192,9 @@ def check_sketch_sizes(
     update_every: int | float,
     seed: int,
 ) -> dict[str, Any]:
-    """Return the checked sizes of buffer, sketches and map as a dictionary.
+    """Return the checked sizes of the buffer, the random sketch and the feature map as a dictionary.
 
-    Defaults are those of Wen, Zhang et al.: s_p = B, s_m = s_p / 5, k = B / 10.
+    Defaults follow Wen, Zhang et al.: sketch_size = budget, sample_size = sketch_size / 5, rank = budget / 10.
     """
     budget = check.integer("budget", budget, 2)
     size = check.integer("sketch_size", budget if sketch_size is None else sketch_size, 1)

@@ -17,7 +17,8 @@ SHIFTS, LAST = (np.uint64(30), np.uint64(27)), np.uint64(31)
 def check_rows(name: str, X: Any, width: int | None) -> Any:
     """Return X (n, dim) in float64, dense or as a CSR array.
 
-    Raises ValueError unless all numbers are finite and `dim` equals `width`; None allows any width.
+    Raises ValueError unless all numbers are finite, `dim` is at least 1, and `dim` equals `width`; None allows any
+    width. `name` is the name of X in messages.
     """
     rows: Any
     if hasattr(X, "toarray"):
@@ -58,9 +59,10 @@ def _to_csr(name: str, X: Any) -> Any:
 
 
 def split_rows(rows: Any, columns: int) -> Iterator[tuple[slice, Any]]:
-    """Yield (slice, rows) for blocks of the rows that `check_rows` returned, in order.
+    """Yield consecutive parts of rows, as pairs of their slice and the rows.
 
-    Blocks of sparse rows are so small that they may be made dense with this many columns.
+    Rows are those that `check_rows` returned. Parts of sparse rows are so small that they may be made dense with this
+    many columns.
     """
     count = rows.shape[0]
     step = AT_ONCE if isinstance(rows, np.ndarray) else min(max(BLOCK // (8 * columns), 1), AT_ONCE)
@@ -70,7 +72,7 @@ def split_rows(rows: Any, columns: int) -> Iterator[tuple[slice, Any]]:
 
 
 def to_dense(rows: Any) -> np.ndarray:
-    """Return rows as a dense array."""
+    """Return rows, dense or as a CSR array, as a dense array (n, dim)."""
     return rows if isinstance(rows, np.ndarray) else np.asarray(rows.toarray())
 
 

@@ -12,12 +12,19 @@ from onepass.log.records import Decision
 
 
 def is_canary(seed: int | str, identity: str, share: float) -> bool:
-    """Return True if the candidate's arm is shown; `seed` is that of the serving model's decision."""
+    """Return True if the service shows the arm of the candidate model, and False for that of the serving model.
+
+    The result is True with probability `share`. It is computed by a hash of the id of the decision and of the seed
+    `seed` in the serving model's decision, so it can be repeated from the log.
+    """
     return hash_uniform(f"{seed} {identity}", b"canary") < share
 
 
 def display_from_canary(record: Decision) -> tuple[list[int], list[float]] | None:
-    """Return the indices that must have been shown, and the probabilities (K,); None without a candidate."""
+    """Return the indices of the arms that were shown, and the probabilities (K,) of showing each arm.
+
+    Returns None if no candidate model took part in the decision.
+    """
     canary = record.canary
     if canary is None or record.probabilities is None:
         return None

@@ -37,7 +37,7 @@ class Row(NamedTuple):
     """Row in which a store keeps a record.
 
     - seq, loop, kind, subject, time: position, loop, kind, subject and time of the record.
-    - event: id of the decision that it is about, or None.
+    - event: id of the decision that the record is about, or None.
     - once: digest of the record's `unique_key`, or None.
     - body: JSON of the record without its position.
     - crc: CRC-32 of position and body.
@@ -55,7 +55,7 @@ class Row(NamedTuple):
 
 
 class Damage(NamedTuple):
-    """Damage in a store, with its position (0 for the whole store) and a sentence about it."""
+    """Damage in a store: its position `seq` in the log, 0 for the whole store, and a sentence that describes it."""
 
     seq: int
     reason: str
@@ -68,19 +68,19 @@ class Store(ABC):
 
     @abstractmethod
     def put(self, rows: list[Row]) -> list[int]:
-        """Give rows their positions and store them durably, all or none.
+        """Give rows their positions in the log and store them durably, all or none; return the positions.
 
-        A row whose `once` is already in the loop gets the earlier row's position and is not stored. A row of another
-        store keeps its position, which must be the next one (otherwise StoreError is raised).
+        A row whose unique key `once` the loop already has is not stored; the position of the earlier row is returned
+        for it. A row that has a position already keeps it; StoreError is raised if that is not the next position.
         """
 
     @abstractmethod
     def rows(self, since: int, until: int | None, kinds: Collection[str] | None, loop: str | None) -> Iterator[Row]:
-        """Yield rows with since < seq <= until in order, of some kinds and of one loop; None means any."""
+        """Yield the rows with since < seq <= until in order, for some kinds of records and one loop; None means any."""
 
     @abstractmethod
     def rows_about(self, loop: str, event: str) -> list[Row]:
-        """Return all rows about a decision, in order."""
+        """Return all rows of a log about the decision with the id `event`, in order."""
 
     @abstractmethod
     def erase(self, subject: str, events: Collection[tuple[str, str]] = ()) -> int:
@@ -91,7 +91,7 @@ class Store(ABC):
 
     @abstractmethod
     def drop(self, seq: int) -> int:
-        """Delete the rows before a position permanently, and return their number."""
+        """Delete the rows before the position `seq` permanently, and return their number."""
 
     @abstractmethod
     def bounds(self) -> tuple[int, int]:
@@ -99,18 +99,18 @@ class Store(ABC):
 
     @abstractmethod
     def start(self, seq: int) -> None:
-        """Make a position the next one of an empty store."""
+        """Make `seq` the next position of an empty store."""
 
     @abstractmethod
     def inspect(self) -> Iterator[Damage]:
-        """Yield damage below the level of rows: pages, files, indices."""
+        """Yield the damage in pages, files and indices, below the level of rows."""
 
     @abstractmethod
     def close(self) -> None:
         """Close connections and files; a closed store refuses every other call."""
 
     def claim(self, loop: str) -> None:
-        """Claim a loop until the store is closed or the process ends.
+        """Claim a loop for this process until the store is closed or the process ends.
 
         Raises ClaimError if another process has claimed it. By default every process may write, because an SQLite file
         is in a folder that its service has locked.
@@ -131,11 +131,11 @@ class Store(ABC):
         return True
 
     def rows_about_many(self, loop: str, events: Collection[str]) -> list[Row]:
-        """Return all rows about several decisions."""
+        """Return all rows of a log about the decisions with the ids `events`."""
         return [row for event in events for row in self.rows_about(loop, event)]
 
     def decisions_of(self, subject: str) -> set[tuple[str, str]]:
-        """Return (loop, event) of all rows of a subject that are about a decision."""
+        """Return pairs (loop, id) of all decisions that rows of a subject are about."""
         rows = self.rows(0, None, None, None)
         return {(row.loop, row.event) for row in rows if row.subject == subject and row.event is not None}
 
@@ -144,8 +144,8 @@ class Store(ABC):
     def append(self, records: Sequence[Record]) -> list[int]:
         """Store records in their order, durably on return.
 
-        A decision, activation or join whose id the loop has already, and an outcome with the same id and request, are
-        not stored again.
+        A decision, its activation or its join (the record of its final rewards) whose id the loop has already, and an
+        outcome with the same id and request, are not stored again.
 
         Parameters
         ----------
@@ -223,11 +223,14 @@ class Store(ABC):
         return [record_from_row(row) for row in self.rows_about(loop, id)]
 
     def find_all(self, loop: str, ids: Sequence[str]) -> dict[str, list[Any]]:
-        """Return all records about several decisions by id, each list in its order."""
+        """Return all records about several decisions, as a dictionary from id to a list of records in their order."""
         return {id: self.find(loop, id) for id in ids}
 
     def events_at(self, loop: str, seqs: Sequence[int]) -> dict[int, str]:
-        """Map positions of a loop to the events that their records are about; positions without one are left out."""
+        """Return a dictionary from positions of a loop to the ids of the decisions that their records are about.
+
+        Positions without a decision are left out.
+        """
         found = (next(self.rows(seq - 1, seq, None, loop), None) for seq in seqs)
         return {row.seq: row.event for row in found if row is not None and row.event is not None}
 
@@ -252,7 +255,7 @@ class Store(ABC):
     def drop_before(self, seq: int) -> int:
         """Delete the records before a position for ever; other records keep their positions.
 
-        Keep the checkpoint at which replay begins, and the decisions whose joins come after it.
+        Keep the checkpoint at which replay begins, and the decisions whose final rewards come after it.
 
         Parameters
         ----------
@@ -351,7 +354,7 @@ class Store(ABC):
 
 
 def row_from_record(record: Record) -> Row:
-    """Make a row without a position from a record."""
+    """Return the `Row` in which a store keeps a record, without a position."""
     if not isinstance(record, Record):
         raise ValueError(f"records must be those of onepass.log, got {quote(record)}")
     read: Any = decode(encode(record))  # what a reader will get: types are checked, 1 becomes 1.0
@@ -370,12 +373,12 @@ def make_row(record: Any) -> Row:
 
 
 def place_row(row: Row, seq: int) -> Row:
-    """Return a row at a position, with its checksum."""
+    """Return a `Row` with the position `seq` and its checksum."""
     return row._replace(seq=seq, crc=checksum(seq, row.body))
 
 
 def checksum(seq: int, body: bytes) -> int:
-    """Return the CRC-32 of a position and a body."""
+    """Return the CRC-32 checksum of a record's position and its text `body`."""
     return zlib.crc32(body, zlib.crc32(seq.to_bytes(BYTES, "little")))
 
 
@@ -392,16 +395,16 @@ def record_from_row(row: Row) -> Any:
 
 
 def erase_row(row: Row) -> Row:
-    """Return the `forgotten` row that replaces a deleted row."""
+    """Return the row of kind `forgotten` that takes the place of a deleted row, with the same position."""
     was = row.kind
     return place_row(row_from_record(Forgotten(loop=row.loop, time=row.time, was=was)), row.seq)
 
 
 def assign_places(rows: list[Row], held: dict[tuple[str, str], int], last: int) -> tuple[list[int], list[Row]]:
-    """Return the positions of rows, and the new rows with theirs.
+    """Return the positions of all rows, and the list of new rows, each with its position.
 
-    `held` maps (loop, once) to the positions of stored rows, and the new rows are added to it. `last` is the last
-    position that was assigned.
+    A row whose unique key is stored already is not new. `held` maps (loop, unique key) to the positions of stored rows,
+    and the new rows are added to it. `last` is the last position that was assigned.
     """
     seqs, new = [], []
     for row in rows:

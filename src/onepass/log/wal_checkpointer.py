@@ -22,9 +22,9 @@ COPY = "pragma wal_checkpoint(passive)"
 
 
 class WalCheckpointer:
-    """Thread that copies the write-ahead log while there is work, until it is stopped.
+    """Thread that copies SQLite's write-ahead log into the database file whenever much was committed.
 
-    `connect` opens a connection, and `alone` is the lock that a writer holds.
+    `connect` is a function that opens a connection to the database. `alone` is the lock that a writer holds.
     """
 
     copies: int
@@ -50,15 +50,15 @@ class WalCheckpointer:
 
     @contextmanager
     def pause(self) -> Iterator[None]:
-        """Stop copying inside the block, as a context manager.
+        """Stop copying inside a `with` block.
 
-        A thread that holds `alone` must not use it, because a copy may wait for that lock.
+        A thread that holds the writer's lock `alone` must not enter the block, because a copy may wait for that lock.
         """
         with self._copying:
             yield
 
     def stop(self) -> None:
-        """Stop the thread after the present copy."""
+        """Stop the thread once the copy that it is making is complete."""
         with self._some:
             self._ended, thread = True, self._thread
             self._some.notify()

@@ -19,9 +19,11 @@ from onepass.foundation import state as states
 
 
 class FeaturePipeline:
-    """Feature map of one bandit, with its state; without `features` rows of `width` numbers are used as they are.
+    """Feature map of one bandit, with the map's state.
 
-    `dtype` is that of z, and `factors` has the widths of factors, or None if the map takes rows.
+    - map: the feature map; without one, rows of `width` numbers stay as they are.
+    - dtype: dtype of the features.
+    - factors: widths of the two factors of contexts, or None if the map takes rows.
     """
 
     dtype: np.dtype[Any]
@@ -41,7 +43,7 @@ class FeaturePipeline:
 
     @property
     def state(self) -> Any:
-        """State of the map, which is made at its first use."""
+        """State of the feature map, which is made when it is first used."""
         if self._state is None:
             fresh = self.map.initial_state(self.dtype)
             if states.is_abstract():
@@ -55,15 +57,15 @@ class FeaturePipeline:
 
     @property
     def statistics(self) -> tuple[Any, ...]:
-        """Statistics that the map has learned; () for a map that never changes."""
+        """Numbers that the feature map has learned from rows, such as means; () for a map that never changes."""
         return self.map.mutable_arrays(self.state)
 
     # ---- contexts ----
 
     def rows(self, contexts: Any, dims: tuple[int, ...], some: bool = True) -> np.ndarray:
-        """Return checked rows x, with a number of axes that is one of `dims`.
+        """Return contexts as checked rows x (..., dim); their number of axes must be one of `dims`.
 
-        Raises ValueError for NaN, a wrong shape, or, if `some` is True, no rows.
+        Raises ValueError for NaN, for a wrong shape, and, if `some` is True, for no rows.
         """
         if isinstance(contexts, Factors):
             check_sides(self.map, contexts, self.dtype, False)
@@ -81,18 +83,19 @@ class FeaturePipeline:
         return out
 
     def sides(self, contexts: Any, pairs: bool) -> tuple[np.ndarray, np.ndarray]:
-        """Return the checked factors u (n, d_u) and v (m, d_a) of `Factors` or of rows x = (u, v).
+        """Return the checked factors u (n, d_u) and v (m, d_a) of contexts.
 
-        Rows are (dim,) or (n, dim). If `pairs` is True, m must equal n.
+        Contexts are `Factors`, or rows (dim,) or (n, dim) that hold u and then v. If `pairs` is True, m must equal n.
         """
         if not isinstance(contexts, Factors):
             contexts = split_sides(self.map, self.rows(contexts, (1, 2), False).reshape(-1, self.map.input_dim))
         return check_sides(self.map, contexts, self.dtype, pairs)
 
     def pairs(self, contexts: Any, some: bool = True) -> tuple[bool, np.ndarray]:
-        """Return True for a single row, and the rows x (n, dim) that are to be learned.
+        """Return True for a single row, and the checked rows x (n, dim) that are to be learned.
 
-        `Factors` are combined in pairs, so both sides have n rows.
+        Contexts are rows, or `Factors` whose two sides both have n rows; a row then holds both factors. If `some` is
+        True, no rows raise ValueError.
         """
         if isinstance(contexts, Factors):
             return np.ndim(contexts.left) == 1, np.hstack(self.sides(contexts, True))
@@ -131,7 +134,7 @@ class FeaturePipeline:
     # ---- maps ----
 
     def transform(self, rows: np.ndarray) -> np.ndarray:
-        """Map checked rows (..., dim) to z of shape (..., width). Nothing changes."""
+        """Return the features (..., width) of checked rows (..., dim). Nothing changes."""
         if self._plain:
             return rows
         flat = rows if rows.ndim == 2 else rows.reshape(-1, rows.shape[-1])
@@ -140,13 +143,13 @@ class FeaturePipeline:
         return z if rows.ndim == 2 else z.reshape(*rows.shape[:-1], z.shape[1])
 
     def transform_pairs(self, user: np.ndarray, right: np.ndarray) -> np.ndarray:
-        """Map one user u (d_u,) and K arms v (K, d_a) to z (K, width)."""
+        """Return the features (K, width) of one user u (d_u,) combined with each of K arms v (K, d_a)."""
         return self.transform(np.hstack([np.broadcast_to(user, (len(right), user.size)), right]))
 
     def advance(self, rows: np.ndarray) -> np.ndarray:
-        """Map checked rows (n, dim) that are learned to z; a map that learns is updated.
+        """Return the features of checked rows (n, dim) that are learned; a map that learns is updated.
 
-        Raises ValueError, without changing the map, if z is not finite.
+        Raises ValueError, without changing the map, if a feature is not finite.
         """
         if self._plain:
             return rows
@@ -175,7 +178,7 @@ class FeaturePipeline:
         return has_valid_arrays(self.map, self.statistics, learned)
 
     def restore(self, learned: tuple[Any, ...]) -> None:
-        """Replace the map's statistics by those of a file or a copy."""
+        """Replace what the feature map has learned by `learned`, the statistics in a file or a copy."""
         self._state, self._held = None, learned
 
 

@@ -33,7 +33,7 @@ def initial_state(estimator: Estimator, before: Any) -> Any:
 class Parts(NamedTuple):
     """Parts that two models must have in common to be merged.
 
-    These are the estimator, the features and their statistics, the initial state, and the clock by which they forget.
+    These are the estimator, the features and their statistics, the initial state, and the clock of the half-life.
     """
 
     estimator: Any
@@ -44,9 +44,9 @@ class Parts(NamedTuple):
 
 
 def check_mergeable(mine: Parts, its: Parts, name: str = "other") -> None:
-    """Raise ValueError if the parts `mine` and `its` of two models differ, so that rows mean different things to both.
+    """Raise ValueError if two models differ in parts that they must have in common to be merged.
 
-    `name` is that of the second model in the message.
+    `mine` and `its` are the parts. `name` is the name of the second model in the message.
     """
     if not has_equal_arguments(mine.clock, its.clock):
         raise ValueError(f"{name} must forget as this one does, by the same half_life")

@@ -38,7 +38,7 @@ def distinct_names(arms: Any, count: int | None = None) -> list[Any]:
 
 
 def first_duplicate(names: list[Any]) -> Any:
-    """Return the first name that appears a second time."""
+    """Return the first name in `names` that appears a second time."""
     seen: set[Any] = set()
     for name in names:
         if name in seen:
@@ -108,7 +108,8 @@ def _fillable(mask: np.ndarray) -> None:
 def eligible_places(eligible: Any, names: list[Any] | None, count: int, k: int) -> list[int]:
     """Return the indices of the arms that are eligible for the first of k slots.
 
-    Raises the errors of `eligible_arms`.
+    `eligible` is None (all arms), a mask, or names, as for `eligible_arms`; `count` is the number of arms. Raises
+    ValueError for names that are not on offer, for a wrong shape, and if slots cannot all be filled.
     """
     mask = eligible_arms(eligible, names, count, k)
     left = mask[0].copy()

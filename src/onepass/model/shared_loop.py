@@ -65,7 +65,10 @@ def multiplier(estimator: Any, rule: Any, rounds: int) -> float:
 
 @compiled
 def sample_means(rule: Any, means: np.ndarray, beta: float, shifts: np.ndarray) -> np.ndarray:
-    """Return the means (M, K) under theta + d and theta - d, given shifts (pairs, K), the products d^T x."""
+    """Return the means (M, K) of K arms under M draws of the parameter, in pairs mean +- beta shift.
+
+    `shifts` (pairs, K) holds the products of the rows with random directions, and `beta` is their multiplier.
+    """
     pairs, count = shifts.shape[0], min(draws(rule), 2 * shifts.shape[0])
     samples = np.empty((count, means.size))
     for m in range(count):
@@ -79,10 +82,12 @@ def sample_means(rule: Any, means: np.ndarray, beta: float, shifts: np.ndarray) 
 def row_statistics(
     estimator: Any, rule: Any, rounds: int, tally: Tally, rows: np.ndarray, normals: np.ndarray, joint: bool
 ) -> ArmStatistics:
-    """Return the statistics of the rows (K, features) that an exploration rule needs.
+    """Return the statistics of K arms that an exploration rule needs, for the arms' rows (K, features).
 
-    normals (pairs, size) are standard normal; K of them make a draw if `joint`, else `features` of them. `rounds` is
-    the number of rewards learned, and `tally` holds the sums of residuals.
+    - rounds: number of rewards learned.
+    - tally: sums of residuals.
+    - normals (pairs, size): standard normal numbers, one row for each pair of draws.
+    - joint: True draws the means of the arms jointly, with size = K; False draws the parameter, with size = features.
     """
     design = estimator.design
     means, widths = dot(rows, parameter(estimator)).astype(np.float64), np.zeros(rows.shape[0])
@@ -105,7 +110,7 @@ def row_statistics(
 
 @compiled
 def contract_left(user: np.ndarray, theta: np.ndarray, width: int) -> np.ndarray:
-    """Return E^T theta (d_a,): theta, read as a matrix (d_u, d_a), transposed and multiplied by the user's factor u."""
+    """Return M^T u (d_a,) for the user's factor u (d_u,), where M (d_u, d_a) is theta read as a matrix."""
     inner = np.zeros(width, theta.dtype)
     for i in range(user.size):
         for j in range(width):
@@ -118,9 +123,10 @@ def outer_statistics(
     estimator: Any, rule: Any, rounds: int, tally: Tally, user: np.ndarray, right: np.ndarray, normals: np.ndarray,
     joint: bool,
 ) -> ArmStatistics:  # fmt: skip
-    """Return `row_statistics` of the rows vec(user v^T) for every row v of right (K, d_a), without forming them.
+    """Return the statistics of K arms that an exploration rule needs, for the arms' rows vec(user v^T).
 
-    normals (pairs, size) are standard normal; d_a of them make a draw if `joint`, else `features` of them.
+    The rows are never formed: `user` (d_u,) is one factor, and the rows of right (K, d_a) are the other factors v.
+    `row_statistics` describes the other arguments, but size is d_a if `joint` is True.
     """
     theta, design, width = parameter(estimator), estimator.design, right.shape[1]
     inner = contract_left(user, theta, width)
@@ -158,7 +164,7 @@ def outer_statistics(
 
 @compiled
 def on_rule_scale(family: Any, rule: Any, seen: ArmStatistics) -> ArmStatistics:
-    """Convert statistics of scores x^T theta to the scale that the rule needs: scores or rewards."""
+    """Convert the statistics `seen` of scores x^T theta to the scale that the rule needs: scores or rewards."""
     if needs_reward_scale(rule):
         return to_reward_scale(family, seen)
     return seen
@@ -171,9 +177,9 @@ def decide_rows(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
     """Choose arms for k slots from rows (K, features).
 
-    Returns the arms (k,), their distributions (k, K), and scores, means and widths (K,). The random numbers `normals`
-    are those of `row_statistics`, and `uniforms`, `eligible` and `greedy` are the arguments of
-    `exploration.slots.fill_slots`.
+    Returns the arms (k,), their distributions (k, K), and scores, means and widths (K,). `joint`, `tally` and the
+    random numbers `normals` have the meaning that they have in `row_statistics`, and `uniforms`, `eligible` and
+    `greedy` are the arguments of `exploration.slots.fill_slots`.
     """
     seen = row_statistics(estimator, rule, rounds, tally, rows, normals, joint)
     view = on_rule_scale(link(estimator), rule, seen)
@@ -192,9 +198,10 @@ def decide_outer(
     estimator: Any, rule: Any, rounds: int, tally: Tally, user: np.ndarray, right: np.ndarray, normals: np.ndarray,
     joint: bool, eligible: np.ndarray, uniforms: np.ndarray, greedy: bool,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
-    """Choose arms as `decide_rows` does, for rows that are given by factors.
+    """Choose arms for k slots, for arms with the rows vec(user v^T).
 
-    The rows are vec(user v^T) with user (d_u,) and the rows v of right (K, d_a).
+    `user` (d_u,) is the user's factor, and right (K, d_a) holds the arms' factors v. Returns the arms (k,), their
+    distributions (k, K), and scores, means and widths (K,). `decide_rows` describes the other arguments.
     """
     seen = outer_statistics(estimator, rule, rounds, tally, user, right, normals, joint)
     view = on_rule_scale(link(estimator), rule, seen)
@@ -209,7 +216,7 @@ def learn_rows(
 ) -> tuple[Any, Tally]:
     """Return the estimator's state and the tally after rows (n, features), rewards (n,) and noise scales (n,) or none.
 
-    If `counts` is True, the tally gains the deviations of the rewards from the means before the batch.
+    If `counts` is True, the rewards' deviations from the means before the batch are added to the tally.
     """
     if counts:
         means = dot(rows, parameter(estimator))
@@ -229,12 +236,14 @@ def play_rounds(
     estimator: Any, rule: Any, rounds: int, tally: Tally, contexts: np.ndarray, rewards: np.ndarray, nus: np.ndarray,
     normals: np.ndarray, joint: bool, uniforms: np.ndarray, scored: np.ndarray,
 ) -> tuple[Any, Tally, np.ndarray]:  # fmt: skip
-    """Play recorded rounds: score, choose and learn.
+    """Play T recorded rounds: score the arms, choose one, and learn its reward.
 
-    contexts is (T, K, features), rewards (T, K), and the noise scales (T, K) or (0, 0). scored (T, 3) receives the mean
-    and the score of the chosen arm and the largest score; with (0, 3) nothing is stored. The returned arms are -1 from
-    the first round with a score that is not finite, and -2 from the first round in which a required arm was not
-    offered.
+    `contexts` is (T, K, features), `rewards` (T, K), and `nus`, the noise scales, (T, K) or (0, 0). `normals` and
+    `uniforms` are random numbers. scored (T, 3) receives the mean and the score of the chosen arm and the largest
+    score; with (0, 3) nothing is stored.
+
+    Returns the estimator, the sums of residuals, and the chosen arms (T,). The arms are -1 from the first round with a
+    score that is not finite, and -2 from the first round in which a required arm was not offered.
     """
     arms, eligible = np.full(contexts.shape[0], NOT_FINITE), np.ones(contexts.shape[1], np.bool_)
     for t in range(contexts.shape[0]):

@@ -11,7 +11,7 @@ BEARER = "bearer "
 
 
 class Admission:
-    """Keys of all loops of a service, by name of the loop; without any key the service is open."""
+    """Access checks of a service, by the keys of each loop, given by name; without any key the service is open."""
 
     def __init__(self, keys: dict[str, Keys]):
         self.keys = keys
@@ -36,7 +36,7 @@ class Admission:
             raise ApiError(401, "Unauthorized", UNAUTHORIZED)
 
     def readable(self, presented: str | None) -> set[str]:
-        """Return the names of the loops that a key may read."""
+        """Return the names of the loops that the key `presented` of a request may read."""
         return {name for name, keys in self.keys.items() if "read" in keys.roles(presented)}
 
     def client(self, request: Any, name: str) -> str | None:
@@ -45,11 +45,11 @@ class Admission:
 
 
 def key_of(request: Any) -> str | None:
-    """Return the key that a request presents."""
+    """Return the key in the headers of a request, or None."""
     given = request.headers.get("authorization", "")
     return given[len(BEARER) :].strip() if given[: len(BEARER)].lower() == BEARER else None
 
 
 def address_of(request: Any) -> str:
-    """Return the address that a request comes from."""
+    """Return the network address that a request comes from."""
     return "" if request.client is None else str(request.client.host)

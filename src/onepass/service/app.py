@@ -57,7 +57,7 @@ Handler = Callable[[Any, Loop], Awaitable[Response]]
 
 
 class Service:
-    """ASGI application of all loops.
+    """ASGI application of the service, which answers the requests to all loops.
 
     `loops`, `keys` and `watchers` map a loop's name to the loop, its keys, and its overview thread (default: none).
     """
@@ -246,7 +246,10 @@ class Service:
 
 
 def merge_patch(present: Any, patch: Any) -> Any:
-    """Return plain data with a part of it changed: a JSON merge patch (RFC 7396), in which null removes a value."""
+    """Return the plain data `present` after a change by `patch`, a JSON merge patch (RFC 7396).
+
+    null in the patch removes a value.
+    """
     if not isinstance(patch, dict):
         return patch
     merged = dict(present) if isinstance(present, dict) else {}
@@ -285,7 +288,7 @@ def bool_argument(request: Request, name: str) -> bool:
 
 
 def api_error_from(error: Exception) -> ApiError:
-    """Convert any error to an ApiError."""
+    """Return an ApiError that stands for any error, to be sent to the client."""
     if isinstance(error, ApiError):
         return error
     if isinstance(error, StoreError):
@@ -296,7 +299,7 @@ def api_error_from(error: Exception) -> ApiError:
 
 
 def error_response(error: Exception) -> Response:
-    """Make the response for an error."""
+    """Return the HTTP response that tells a client of an error."""
     refused, headers = api_error_from(error), {}
     if refused.status in (429, 503):
         headers["retry-after"] = f"{refused.wait}"

@@ -22,7 +22,13 @@ REQUEST = "request"  # where a decision keeps the fingerprint of its request (ex
 
 
 def override_shown(found: Decision, offered: Offer, settings: LoopSettings) -> dict[str, Any]:
-    """Return the record's fields about the arm shown, or {} if it is the arm that the model drew."""
+    """Return fields for the record of a decision in which the service shows another arm than the model chose.
+
+    In apprentice and logging mode, the service shows the first arm, or any arm with a small probability. The fields say
+    which arm is shown, and with which probabilities. In other modes the result is {}.
+
+    `found` is the model's decision among the arms `offered`.
+    """
     if settings.mode in ("online", "canary"):
         return {}
     places = {name: place for place, name in enumerate(offered.names)}
@@ -46,9 +52,12 @@ def override_shown(found: Decision, offered: Offer, settings: LoopSettings) -> d
 def share_with_candidate(
     found: Decision, other: Callable[[], Decision], candidate: Copy, settings: LoopSettings
 ) -> dict[str, Any]:
-    """Return the record's fields of a decision that a candidate shares, or {} if the candidate cannot decide.
+    """Return fields for the record of a decision that a candidate model makes with probability `settings.share`.
 
-    `found` is the decision of the serving model, and `other` is a function that returns the candidate's decision.
+    The fields hold the candidate's choice, the arm shown, and the probabilities with which it was drawn. The result is
+    {} if the candidate cannot decide.
+
+    `found` is the decision of the serving model, `other` a function that returns the candidate's decision.
     """
     try:
         would = other()

@@ -21,12 +21,12 @@ COLUMNS = 3  # of a row: due, seq, first
 
 
 class Block:
-    """Block of waiting decisions, one in each row, sorted by their deadlines.
+    """Array of n decisions that wait for outcomes, sorted by their deadlines.
 
-    Rows before index `done` no longer wait.
-
-    rows (3, n) holds the deadlines in microseconds, the decisions' sequence numbers, and the sequence numbers of the
-    first records about them.
+    - rows: array (3, n) with the deadlines in microseconds, the sequence numbers of the decisions in the log, and the
+      sequence numbers of the first records about them.
+    - done: number of decisions at the beginning of the array that no longer wait (default 0).
+    - name: name of the file of the block, None if it was not written.
     """
 
     __slots__ = ("done", "name", "oldest", "rows")
@@ -47,7 +47,7 @@ class Block:
 
 
 class Backlog:
-    """Priority queue of decisions by their deadlines."""
+    """Priority queue of decisions that wait for outcomes, by their deadlines; it holds blocks of decisions."""
 
     def __init__(self) -> None:
         self._heap: list[Block] = []
@@ -62,13 +62,17 @@ class Backlog:
         return [*self._heap]
 
     def add(self, rows: Iterable[tuple[int, int, int]]) -> None:
-        """Add a block of rows (due, seq, first): deadline, sequence number, and that of the first record."""
+        """Add decisions to the queue.
+
+        `rows` are triples: deadline in microseconds, sequence number of the decision, and sequence number of the first
+        record about it.
+        """
         sorted_rows = sorted(rows)
         if sorted_rows:
             self.put(Block(np.array(sorted_rows, np.int64).T.copy()))
 
     def put(self, block: Block) -> None:
-        """Add a block."""
+        """Add a block of waiting decisions."""
         if len(block):
             heapq.heappush(self._heap, block)
             self._length += len(block)
@@ -78,7 +82,11 @@ class Backlog:
         return self._heap[0].next_due() if self._heap else None
 
     def pop(self) -> tuple[int, int, int]:
-        """Remove the row with the earliest deadline, and return it."""
+        """Remove the decision with the earliest deadline, and return the numbers of its row.
+
+        They are the deadline in microseconds, and the sequence numbers of the decision and of the first record about
+        it.
+        """
         block = self._heap[0]
         due, seq, first = map(int, block.rows[:, block.done])
         block.done += 1
@@ -95,7 +103,7 @@ class Backlog:
 
 
 def save_block(folder: Path, block: Block) -> str:
-    """Write a block into a folder, unless it was written before; return the name of its file."""
+    """Write a block of waiting decisions into a folder, unless it was written before; return the file's name."""
     if block.name is None or not (folder / block.name).exists():
         data = block.rows.astype("<i8").tobytes()
         name = f"{hashlib.sha256(data).hexdigest()[:DIGEST]}{ENDING}"

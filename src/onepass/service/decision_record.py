@@ -38,9 +38,14 @@ def make_record(
 ) -> Decision:
     """Decide a request, and return the record of the decision.
 
-    `copies` are the models that decide. `settings` and `version` are the present ones. `identity` is the id of the
-    decision, `fingerprint` the digest of the request, `now` the time in microseconds. `ledger` knows budgets and the
-    baseline, and must be given for a loop that needs one. Raises ApiError for a request that cannot be decided.
+    - copies: models that decide.
+    - settings, version: settings of the loop, and their version.
+    - identity: id of the decision.
+    - fingerprint: digest of the request.
+    - now: time in microseconds.
+    - ledger: state of budgets and of the baseline, for a loop that needs one.
+
+    Raises ApiError for a request that cannot be decided.
     """
     present, candidate = copies
     if request.defer and settings.reward.censored:
@@ -93,7 +98,11 @@ def make_record(
 
 
 def merge_costs(request: DecideRequest, names: list[str], settings: LoopSettings) -> dict[str, dict[str, float]] | None:
-    """Return known prices of the arms on offer: those of the request, else those of the settings; None without any."""
+    """Return the known prices of the arms on offer; None without any.
+
+    A price in the request counts, else the price in the settings. `names` are the arms on offer. The result maps arms
+    to prices by outcome.
+    """
     found: dict[str, dict[str, float]] = {}
     for outcome, one in settings.outcomes.items():
         for arm in names if one.prices else ():
@@ -105,7 +114,7 @@ def merge_costs(request: DecideRequest, names: list[str], settings: LoopSettings
 
 
 def refuse_parts(request: DecideRequest) -> None:
-    """Raise ApiError for a request that a loop with budgets or a baseline does not decide."""
+    """Raise ApiError for a request with parts that a loop with budgets or a baseline cannot handle."""
     if request.slots != 1:
         raise bad_argument(f"slots must be 1 in a loop with budgets or a baseline, got {request.slots}")
     if request.defer:

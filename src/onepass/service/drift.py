@@ -34,10 +34,11 @@ KEPT = 12  # alarms that `Drift.latest` keeps
 
 
 class Alarm(msgspec.Struct, frozen=True):
-    """Drift alarm.
+    """Alarm that rewards differ from a model's predictions.
 
-    `time` is that of the join that raised it, in microseconds. `more` is true if rewards were more than expected, false
-    if they were fewer. `after` is the number of decisions since the alarm before, or since the beginning.
+    `time` is the time of the reward that raised it, in microseconds. `more` is true if rewards were larger than
+    expected, false if they were smaller. `after` is the number of decisions since the alarm before, or since the
+    beginning.
     """
 
     time: int
@@ -46,10 +47,14 @@ class Alarm(msgspec.Struct, frozen=True):
 
 
 class Drift(msgspec.Struct):
-    """State of the drift detector.
+    """Detector of rewards that differ from a model's predictions.
 
-    `more` and `fewer` are M_t of the two bets. `rows` counts the rewards since the last alarm, and `earned` is their
-    sum, scaled. `alarms` counts all alarms, and `latest` lists the last of them.
+    - more: evidence so far that rewards are larger than predicted.
+    - fewer: evidence so far that rewards are smaller than predicted.
+    - rows: number of rewards since the last alarm.
+    - earned: sum of these rewards, scaled to [0, 1].
+    - alarms: number of all alarms.
+    - latest: the last `KEPT` (12) alarms.
     """
 
     more: float = 0.0
@@ -60,10 +65,10 @@ class Drift(msgspec.Struct):
     latest: list[Alarm] = []
 
     def add(self, mean: float, reward: float, time: int, every: float = EVERY) -> bool:
-        """Add a reward, and return True if it raises an alarm.
+        """Add a reward to the evidence, and return True if it raises an alarm.
 
-        `mean` and `reward` are scaled to [0, 1] and clipped. `time` is in microseconds. False alarms are on average at
-        least `every` decisions apart.
+        `mean` is the predicted and `reward` the observed reward, both scaled to [0, 1] and clipped. `time` is in
+        microseconds. False alarms are on average at least `every` rewards apart.
         """
         m, r = min(max(mean, 0.0), 1.0), min(max(reward, 0.0), 1.0)
         low, high = smallest_rate(self.earned, self.rows), 1.0 - smallest_rate(self.rows - self.earned, self.rows)
@@ -78,27 +83,30 @@ class Drift(msgspec.Struct):
         return True
 
     def reset(self) -> None:
-        """Set both bets to 0; the alarms are kept."""
+        """Set the evidence to 0; the alarms are kept."""
         self.more, self.fewer, self.rows, self.earned = 0.0, 0.0, 0, 0.0
 
 
 class Expected(NamedTuple):
-    """Predicted mean of a model for the shown arm, and the number of rows that it had learned."""
+    """Predicted mean reward of the arm that was shown, and the number of rows that the model had learned."""
 
     mean: float
     rounds: int
 
 
 def smallest_rate(earned: float, rows: int) -> float:
-    """Return the lower bound of a model's mean in the bet on more: about half of the rewards' average so far."""
+    """Return the smallest predicted mean that the detector of larger rewards uses: about half of the average reward.
+
+    It is at most 1 / 50. `earned` is the sum of the rewards, scaled to [0, 1], and `rows` their number.
+    """
     return min(1.0 / FEWEST, (1.0 + earned) / (FEWEST + 2.0 * rows))
 
 
 def likelihood_ratio(reward: float, mean: float, null: float, other: float) -> float:
-    """Return the likelihood ratio e_t of a reward in [0, 1].
+    """Return the likelihood ratio of a reward in [0, 1] between two hypotheses about its mean.
 
-    p and q are `mean` with its odds multiplied by `null` and by `other`.
-    r q / p + (1 - r) (1 - q) / (1 - p), written so that no mean from 0 to 1 divides by 0.
+    The means p and q are `mean` with its odds multiplied by `null` and by `other`. The ratio of the reward r is r q / p
+    + (1 - r) (1 - q) / (1 - p), written so that no mean from 0 to 1 divides by 0.
     """
     rest = 1.0 - mean
     return (rest + mean * null) / (rest + mean * other) * (reward * other / null + 1.0 - reward)

@@ -53,11 +53,12 @@ RECALLED = 256  # decisions that are read from the log at once: nobody is answer
 
 
 class Joiner:
-    """State of the join of one loop.
+    """Join of the decisions of a loop with their rewards: it collects outcomes until a decision's deadline.
 
     - settings: settings of the loop until the log has others. Deadlines stay as decisions state them; everything else
       changes with the settings.
-    - batch: the first batch of joins gets the next number (default 0).
+    - batch: number of the last batch of joins, records of final rewards (default 0); the next batch gets the next
+      number.
     - store: the log (default None: nothing is corrected, and memory holds all decisions that wait).
     - before: earlier settings with their sequence numbers (default none).
     """
@@ -89,7 +90,7 @@ class Joiner:
     # ---- what the log says ----
 
     def add_record(self, record: Any) -> None:
-        """Add the next record of the loop."""
+        """Add the next record of the loop's log, such as a decision or an outcome."""
         if isinstance(record, Decision):
             self._add_decision(record)
         elif isinstance(record, Outcome):
@@ -107,7 +108,7 @@ class Joiner:
             self._in_force.append((record.seq, self.settings))
 
     def settings_at(self, place: int) -> LoopSettings:
-        """Return the settings in force at a sequence number, so that corrections do not depend on restarts."""
+        """Return the settings that were in force at the sequence number `place` of the log."""
         later = bisect_right(self._in_force, place, key=lambda one: one[0])
         return self._in_force[max(later - 1, 0)][1] if self._in_force else self.settings
 
@@ -218,9 +219,10 @@ class Joiner:
         self._late.setdefault(record.id, record.seq)
 
     def corrections(self, now: int) -> list[Join]:
-        """Return corrections for late rewards, and late outcomes, which must be stored; each is returned once.
+        """Return records that correct rewards already learned, because outcomes came after the deadline.
 
-        At most `TOGETHER` are returned; the next call returns the others. `now` is the present time in microseconds.
+        The records, at most 256, must be written to the log. The next call returns the others. `now` is the
+        present time in microseconds.
         """
         begin = partial(Join, loop=self.settings.name, time=now, again=True)
         outcomes = (
@@ -326,13 +328,16 @@ class Joiner:
         return waiting
 
     def blocks(self) -> list[tuple[Block, int]]:
-        """Return all decisions that wait as blocks, each with its number of finished rows, for a checkpoint."""
+        """Return all decisions that wait for outcomes, as blocks.
+
+        Each block comes with the number of decisions at its beginning that no longer wait.
+        """
         held = Backlog()
         held.add((one.due, one.seq, one.first) for one in self._waiting.values() if not one.parked)
         return [(one, one.done) for one in (*held.blocks, *self._backlog.blocks)]
 
     def restore(self, blocks: Iterable[Block], known: int) -> None:
-        """Restore the decisions that waited at the sequence number `known`."""
+        """Restore the decisions that waited for outcomes at the sequence number `known`, from a checkpoint's blocks."""
         for block in blocks:
             self._backlog.put(block)
         self._known = known
@@ -340,10 +345,10 @@ class Joiner:
     # ---- what time says ----
 
     def pop_due(self, now: int) -> list[Join]:
-        """Return the joins that are due, in the order of their deadlines, in which they must be stored.
+        """Return the final rewards (joins) of decisions whose deadline has passed, sorted by deadline.
 
-        Each is returned once, those of the backlog in several calls. `now` is in microseconds; no later record may be
-        earlier.
+        Each is returned once. A call may return only a part of them, so it is repeated until it returns none. `now` is
+        the present time in microseconds; no later record may have an earlier time.
         """
         while self._fleeting and self._fleeting[0].time + EARLY < now:
             self._drop_early(self._fleeting.popleft())
@@ -398,9 +403,10 @@ class Joiner:
         )  # fmt: skip
 
     def assign_batches(self, joins: list[Join]) -> list[Join]:
-        """Return the joins, each with the number of the learning call to which it belongs.
+        """Return records of final rewards (joins), with the number of the batch in which each of them is learned.
 
-        A join of outcomes without a reward is learned alone.
+        One call of `learn` learns a batch, of at most `TOGETHER` records. A record of outcomes without a reward is a
+        batch alone.
         """
         out: list[Join] = []
         for alone, run in groupby(joins, lambda join: join.how == OUTCOMES):
@@ -412,9 +418,10 @@ class Joiner:
         return out
 
     def forget(self, subject: str) -> set[str]:
-        """Drop the decisions about a subject, and return their ids.
+        """Drop the waiting decisions about a subject (a person), and return their ids.
 
-        Decisions in the backlog are found to be erased when their deadline has passed.
+        Decisions that wait on disk are dropped when their deadline has passed, because their records are erased by
+        then.
         """
         gone = {identity for identity, waiting in self._waiting.items() if waiting.subject == subject}
         for identity in gone:
@@ -430,7 +437,7 @@ class Joiner:
     # ---- restart ----
 
     def replay_start(self, last: int) -> int:
-        """Return the sequence number after which the log holds everything that the state depends on.
+        """Return the sequence number after which a restart must read the log to restore the waiting decisions.
 
         `last` is the last sequence number of the log.
         """
@@ -439,7 +446,7 @@ class Joiner:
         return min(waiting, last + 1 if parked is None else parked, self.scan_start(last) + 1) - 1
 
     def scan_start(self, last: int) -> int:
-        """Return the sequence number after which a restart must read if it has the backlog's blocks.
+        """Return the sequence number after which a restart must read the log if waiting decisions are also in files.
 
         `last` is the last sequence number of the log.
         """

@@ -57,7 +57,10 @@ class Keys:
         return len(self._keys)
 
     def roles(self, presented: str | None) -> set[str]:
-        """Return the roles of a presented key; all roles if the loop has no keys."""
+        """Return the roles of the key `presented` by a request, with all roles for an administrator's key.
+
+        The result is empty for an unknown key. If the loop has no keys, every request has all roles.
+        """
         if not self._keys:
             return set(ROLES)
         digest, allowed = hash_key(presented or ""), set[str]()
@@ -67,7 +70,7 @@ class Keys:
         return allowed
 
     def require(self, presented: str | None, role: Role) -> None:
-        """Raise ApiError unless a presented key has the role."""
+        """Raise ApiError unless `presented`, the key of a request, has the role `role`."""
         allowed = self.roles(presented)
         if not allowed:
             raise ApiError(401, "Unauthorized", UNAUTHORIZED)
@@ -76,12 +79,12 @@ class Keys:
 
 
 def hash_key(key: str) -> str:
-    """Return the hash of a key."""
+    """Return the SHA-256 hash of a key as hexadecimal digits."""
     return hashlib.sha256(key.encode()).hexdigest()
 
 
 def make_key(roles: Iterable[str]) -> tuple[str, str]:
-    """Make a key, and the lines for the settings file; raise ValueError for unknown roles."""
+    """Return a new random key with these roles, and its lines for the settings file; ValueError for unknown roles."""
     wanted = list(roles)
     if not wanted or not set(wanted) <= set(ROLES):
         raise ValueError(f"roles must be among {', '.join(ROLES)}, got {quote(wanted)}")

@@ -30,10 +30,12 @@ _logger = logging.getLogger("uvicorn.error")
 
 
 class Copy(NamedTuple):
-    """Copy of a model that decides.
+    """Copy of a model that makes decisions.
 
-    `snapshot` is a bandit's snapshot, and `line` the model number. `timed` is True if decisions need the time, and
-    `through` is the sequence number of the last join learned.
+    - snapshot: immutable copy of the bandit.
+    - line: number of the model in its loop.
+    - timed: True if the model needs the time of a decision.
+    - through: sequence number of the last rewards that the model has learned.
     """
 
     snapshot: Any
@@ -43,14 +45,15 @@ class Copy(NamedTuple):
 
     @classmethod
     def from_fold(cls, fold: Fold) -> "Copy":
-        """Copy the present model of a fold (a replay of the log)."""
+        """Return a copy of the model that is learning the log."""
         return cls(fold.bandit.snapshot(), fold.line, fold.bandit.needs_time, fold.through)
 
 
 class Copies(NamedTuple):
-    """Copies of models that decide in a loop.
+    """Copies of the models that make a loop's decisions.
 
-    `present` is that of the serving model, and `candidate` that of a candidate with a share of the decisions, or None.
+    `present` is the copy of the serving model. `candidate` is the copy of a candidate model that makes a share of the
+    decisions, or None.
     """
 
     present: Copy
@@ -58,9 +61,9 @@ class Copies(NamedTuple):
 
 
 class Learner(threading.Thread):
-    """Thread that learns until it is stopped.
+    """Thread that learns the rewards in a loop's log until it is stopped, and publishes copies of the model.
 
-    - fold: the model.
+    - fold: the model, with its position in the log.
     - publish, checkpoint: seconds between two serving copies, and between two checkpoints.
     - save: function that makes a checkpoint, called by this thread.
     - evict: function that writes an eviction of arms into the log. It is called if a model knows more than `known_arms`
@@ -95,7 +98,7 @@ class Learner(threading.Thread):
         self._checkpointed = self._published
 
     def add_records(self, records: list[Any]) -> None:
-        """Queue records of the log, in its order."""
+        """Queue records of the log, to be learned in this order."""
         wanted = [record for record in records if isinstance(record, Decision | Join | Eviction)]
         if wanted:
             self._queue.put(wanted)
@@ -111,19 +114,19 @@ class Learner(threading.Thread):
 
     @property
     def lag(self) -> int:
-        """Number of queued messages."""
+        """Number of queued groups of records that are not yet learned."""
         return self._queue.qsize()
 
     def run_after_learning(self, act: Callable[[], Any]) -> Future[Any]:
-        """Return a future of a function that this thread runs after it has learned what is queued."""
+        """Return a future of the result of `act`, a function that this thread calls after learning what is queued."""
         future = new_future()
         self.run_soon(lambda: run_into_future(act, future))
         return future
 
     def stop(self) -> None:
-        """Learn what is queued for at most `LEAVE` seconds, save a checkpoint, and end.
+        """Learn the queued records for at most 5 seconds, save a checkpoint, and end.
 
-        The next start learns the rest.
+        The rest is learned when the service starts again.
         """
         self._leaving = time.monotonic() + LEAVE
         self._queue.put(None)
@@ -177,7 +180,7 @@ class Learner(threading.Thread):
             fold.read = records[-1].seq
 
     def folds(self) -> list[Fold]:
-        """Return the models that learn: the serving one, and the candidate."""
+        """Return the models that learn, with their positions in the log: the serving one, and the candidate."""
         return [self.fold] if self.candidate is None else [self.fold, self.candidate.fold]
 
     def _make_room(self) -> None:

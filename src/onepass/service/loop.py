@@ -55,11 +55,17 @@ from onepass.service.writer import ResultSink, Writer, new_future
 
 
 class Loop:
-    """Loop that runs from its construction until `stop`.
+    """Named bandit that the service runs, with its log, the thread that joins rewards, and the thread that learns.
 
-    `settings` are those of its file, `store` is its log, of which it is the only writer, and `folder` that of its
-    checkpoints. `clock` makes a clock from the last time in the log (default `Clock`). Raises ValueError if features
-    or names of outcomes in the settings differ from those of the log, and StoreError if the log is damaged.
+    It runs from its construction until `stop`.
+
+    - settings: settings in the loop's file.
+    - store: log of the loop, to which no other process may write.
+    - folder: folder of the checkpoints.
+    - clock: function that makes a clock from the last time in the log (default `Clock`).
+
+    Raises ValueError if features or names of outcomes in the settings differ from the settings in the log, and
+    StoreError if the log is damaged.
     """
 
     def __init__(
@@ -128,9 +134,10 @@ class Loop:
         return ledger
 
     def load_fold(self, line: int, found: Any = None) -> Fold:
-        """Return model number `line` of the loop, from the checkpoint `found`, or untrained if `found` is None.
+        """Return model number `line` of the loop with its position in the log.
 
-        Raise ValueError if the log no longer has the records that the model needs.
+        It comes from the checkpoint `found`, or is untrained if that is None. Raises ValueError if the log no longer
+        has the records that the model needs.
         """
         if found is not None:
             self.wholes.resume(line, found.kept.bytes)
@@ -187,7 +194,7 @@ class Loop:
         self.evaluations.resume()
 
     def warm(self, bandit: Any) -> None:
-        """Compile the code that requests will need; `bandit` is a copy of a candidate."""
+        """Compile the code that requests will need, by calls of `bandit`, a copy of a candidate model."""
         compile_paths(bandit, self.settings)
 
     def stop(self) -> None:
@@ -213,7 +220,11 @@ class Loop:
             self.writer.submit([*records])
 
     def save_model(self, fold: Fold, state: str, why: str = "") -> Checkpoint:
-        """Save a model as a file, and return its record for the log; called by the learner's thread."""
+        """Save a model as a file, and return the checkpoint record for the log.
+
+        `fold` holds the model with its position in the log, and `state` and `why` say what becomes of it. The learner's
+        thread calls this method.
+        """
         with self.change_lock, self.writer.counting:
             known, loop_state = self.writer.last, self.loop_state
             since, scan, blocks = self.joiner.replay_start(known), self.joiner.scan_start(known), self.joiner.blocks()
@@ -240,7 +251,7 @@ class Loop:
         return written
 
     def has_forgotten_records(self, fold: Fold) -> bool:
-        """Return True if a model cannot be learned again from the log, because some records were erased."""
+        """Return True if the model of `fold` cannot be learned again, because records were erased from the log."""
         return checkpoints.has_forgotten_records(
             self.store, self.name, self.loop_state.lines.each[fold.line], fold.through
         )
@@ -249,7 +260,7 @@ class Loop:
 
     @property
     def settings(self) -> LoopSettings:
-        """Present settings."""
+        """Present settings of the loop."""
         assert self.loop_state.settings is not None
         return self.loop_state.settings
 
@@ -277,15 +288,15 @@ class Loop:
     ) -> tuple[LoopSettings, list[str]]:
         """Replace the settings by those that `make` returns for the present ones.
 
-        Returns the new settings and the names that differ. No other change happens meanwhile. `dry` is as in
-        `change_settings`.
+        Returns the new settings and the names that differ. No other change happens meanwhile. With `dry` True, settings
+        are only compared.
         """
         with self._orders:
             new = make(self.settings)
             return new, self.change_settings(new, dry)
 
     def promote(self, why: str = "promoted") -> None:
-        """Let the candidate take over, for the reason `why`; raise ApiError if there is none."""
+        """Let the candidate model take over, for the reason `why`; raise ApiError if there is no candidate."""
         with self._orders:
             promotion.promote(self, why)
 
@@ -297,17 +308,17 @@ class Loop:
             promotion.stage(self, self.settings, model, bandit, place, at_once=True, why=why)
 
     def rollback(self, name: str, learn: bool = False) -> None:
-        """Return to the checkpoint `name`; raise ApiError if there is none.
+        """Return to the model of the checkpoint `name`; raise ApiError if there is no such checkpoint.
 
-        If `learn` is True, the model then learns the joins since the checkpoint.
+        If `learn` is True, the model then learns the rewards that were joined since the checkpoint.
         """
         with self._orders:
             promotion.rollback(self, name, learn)
 
     def resume(self, outcome: str) -> None:
-        """Start the test of a broken guardrail again with the next decision.
+        """Start the test of a broken guardrail (the limit of an outcome) again with the next decision.
 
-        Raises ApiError if there is none of that name.
+        Raises ApiError if no guardrail of the outcome is broken.
         """
         with self._orders:
             promise = self.ledger.promise
@@ -318,8 +329,8 @@ class Loop:
     def install_model(self, bandit: Any, why: str, through: int | None = None) -> int:
         """Install a model that was not learned from this log, or not from its beginning, and return its model number.
 
-        It learns the joins after `through` (default None: from now on) and takes over at once. `bandit` must agree with
-        the present settings; `why` is a sentence.
+        It learns the rewards joined after `through` (default None: from now on) and takes over at once. `bandit` must
+        agree with the present settings; `why` is a sentence.
         """
         with self._orders:
             present, place = self.settings, self.learner.seen if through is None else through
@@ -327,7 +338,7 @@ class Loop:
             return self.loop_state.lines.next - 1
 
     def discard_candidate(self) -> None:
-        """Discard the candidate; raise ApiError if there is none."""
+        """Discard the candidate model; raise ApiError if there is none."""
         with self._orders:
             if not promotion.discard_candidate(self, "given up"):
                 raise ApiError(409, "NoCandidate", "there is no candidate")
@@ -348,9 +359,9 @@ class Loop:
             promotion.stage(self, settings, new.model, bandit, place, origin=origin)
 
     def put(self, settings: dict[str, Any], *checkpoints: Checkpoint) -> None:
-        """Write settings and checkpoints to the log, then apply them.
+        """Write a settings record and checkpoint records to the log, then apply them to the state of the loop.
 
-        `settings` is the content of the settings record, or {} if there is none.
+        `settings` is the content of the settings record; with {} none is written.
         """
         with self.change_lock:
             records: list[Record] = [*checkpoints]
@@ -386,7 +397,7 @@ class Loop:
         return future
 
     def decide_for(self, request: DecideRequest, result: ResultSink) -> None:
-        """Decide as `decide` does, and give the record to `result`."""
+        """Make a decision as `decide` does, but set its record as the result of the given object `result`."""
         print = fingerprint(request)
         try:
             self._decide(request, new_id() if request.id is None else request.id, print, result)
@@ -487,18 +498,21 @@ class Loop:
 
 
 class Releasing:
-    """Receiver of a result that first releases what a decision reserved. release: is called once."""
+    """Receiver of a decision's result that first releases the amounts of budgets which the decision had reserved.
+
+    `release` is called once; then the result is passed on.
+    """
 
     def __init__(self, result: ResultSink, release: Callable[[], object]):
         self._result, self._release = result, release
 
     def set_result(self, result: Any, /) -> None:
-        """Release, and set the result."""
+        """Release the amounts that the decision had reserved, and pass the result on."""
         self._release()
         self._result.set_result(result)
 
     def set_exception(self, exception: BaseException, /) -> None:
-        """Release, and set the error."""
+        """Release the amounts that the decision had reserved, and pass the error on."""
         self._release()
         self._result.set_exception(exception)
 

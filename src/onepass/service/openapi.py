@@ -38,17 +38,21 @@ ANY_LOOP = tuple(ERRORS)  # status codes of errors of any loop
 
 
 def describe_parameter(name: str, place: str = "query", **schema: Any) -> dict[str, Any]:
-    """Describe a parameter of a path or a query."""
+    """Return the OpenAPI description of the parameter `name`; `place` is "path" or "query"."""
     found = {"name": name, "in": place, "schema": schema or {"type": "string"}}
     return {**found, "required": True} if place == "path" or "minLength" in schema else found
 
 
 class Operation(NamedTuple):
-    """One method of a path.
+    """One method of a path of the HTTP API.
 
-    `answer` is the type of the response, or None without a body. `body` lists the types of request that are accepted.
-    `good` is the status code of a response with a body, and `codes` are those of errors. `free` is true if no key is
-    needed.
+    - path, method, name, summary: path, HTTP method, name and description.
+    - answer: type of the response, or None without a body.
+    - body: types of request that are accepted.
+    - parameters: descriptions of the parameters in path and query.
+    - good, media: status code and media type of a response with a body.
+    - codes: status codes of errors.
+    - free: True if no key is needed.
     """
 
     path: str
@@ -65,7 +69,7 @@ class Operation(NamedTuple):
 
 
 class Alive(TypedDict):
-    """Answer of a process that is alive."""
+    """Answer to a health check: the process is alive."""
 
     status: Literal["alive"]
 
@@ -129,7 +133,7 @@ OPERATIONS = (
 
 @cache
 def document() -> dict[str, Any]:
-    """Return the OpenAPI 3.1 document."""
+    """Return the OpenAPI 3.1 document that describes the HTTP API."""
     told = [kind for one in OPERATIONS for kind in (one.answer, *one.body) if kind is not None]
     types = list(dict.fromkeys([*told, messages.ErrorAnswer, *personalizer.TYPES]))
     schemas, components = msgspec.json.schema_components(types, ref_template=REFERENCE)
@@ -152,7 +156,7 @@ def document() -> dict[str, Any]:
 
 
 def describe_error(code: str, error: Any, text: str | None = None) -> dict[str, Any]:
-    """Describe the response of an error. `text` replaces its usual description."""
+    """Return the OpenAPI description of an error response; `text` replaces the usual description."""
     found = {"description": text or ERRORS[code], "content": {JSON: {"schema": error}}}
     if code in HEADERS:
         name, schema = HEADERS[code]
@@ -161,7 +165,7 @@ def describe_error(code: str, error: Any, text: str | None = None) -> dict[str, 
 
 
 def describe_operation(one: Operation, known: dict[Any, Any]) -> dict[str, Any]:
-    """Describe an operation. `known` maps each message type to its schema."""
+    """Return the OpenAPI description of the operation `one`; `known` maps each message type to its schema."""
     done: dict[str, Any] = {"204": {"description": "Done."}}
     if one.answer is not None:
         done = {one.good: {"description": "Done.", "content": {one.media: {"schema": known[one.answer]}}}}

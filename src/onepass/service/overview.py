@@ -33,14 +33,16 @@ MINUTE = 60  # seconds over which decisions are counted, to say how many a secon
 
 
 class Piece(msgspec.Struct):
-    """Sums over a stretch of time.
+    """Sums over the decisions in a span of time; the overview divides a log's time into up to 120 equal spans.
 
     - decisions, rewards: numbers of decisions and of rewards.
-    - arms: how often each arm was shown.
-    - apart: sum of 1 - the largest probability.
-    - price: sum of the cost of exploration, by the model's means.
+    - arms: number of times that each arm was shown, by name.
+    - apart: sum over decisions of 1 minus the largest probability, the expected number of decisions for another arm
+      than the most likely one.
+    - price: sum of the predicted reward that exploration cost.
     - earned: sum of rewards.
-    - worth: estimated values at its end, of what is shown, the first arm, and a uniform choice.
+    - worth: (value, lower limit, upper limit) of three policies at the end of the span: what is shown, always the first
+      arm, and a uniform choice.
     """
 
     decisions: int = 0
@@ -53,10 +55,10 @@ class Piece(msgspec.Struct):
 
 
 class Sums(msgspec.Struct, kw_only=True):
-    """All sums, as they are stored in a file.
+    """Sums of a loop's overview over its log, as they are stored in a file.
 
-    `through` is the last sequence number in them. `width` is the length of a piece in microseconds, and the first piece
-    begins at `begin`.
+    `through` is the sequence number of the last record counted. Time is divided into spans of `width` microseconds, the
+    first of which begins at `begin`; `pieces` has the sums of each span.
     """
 
     through: int = 0
@@ -77,10 +79,11 @@ class Sums(msgspec.Struct, kw_only=True):
 
 
 class PendingReward(NamedTuple):
-    """Decision that waits for its reward.
+    """Decision that waits for its reward, which the overview then counts.
 
-    `due` is its deadline, `chance` holds its importance weights, and `expected` is the model's predicted mean, or None
-    if it has none.
+    - due: deadline of the reward, in microseconds.
+    - chance: importance weights of the decision.
+    - expected: the model's predicted mean reward, or None if it has none.
     """
 
     due: int
@@ -89,10 +92,11 @@ class PendingReward(NamedTuple):
 
 
 class Overview:
-    """Overview of one loop.
+    """Overview of one loop for the monitoring page: sums over its log.
 
-    `settings` are the present ones. `sums` are those from which to continue (default: none). `find` reads the records
-    of a decision from the log (default: it finds none).
+    - settings: present settings of the loop.
+    - sums: sums so far, which further records continue (default: none).
+    - find: function that reads the records of a decision from the log (default: it finds none).
     """
 
     def __init__(
@@ -223,7 +227,7 @@ class Overview:
             del self.waiting[identity]
 
     def settle(self) -> None:
-        """Add the rewards collected so far to the sums."""
+        """Add the rewards collected since the last call to the estimates of policy values."""
         if self._rewards:
             self.policy_gain.add(self._chances, self._rewards)
             self._chances, self._rewards, self._stale = [], [], True
@@ -259,7 +263,7 @@ class Overview:
     # ---- out ----
 
     def to_bytes(self) -> bytes:
-        """Return all sums as the bytes of a file."""
+        """Return all sums of the overview as the bytes of a file."""
         self._close()
         self.sums.worth, self.sums.range = (
             self.policy_gain.to_dict(),
@@ -268,7 +272,7 @@ class Overview:
         return msgspec.json.encode(self.sums)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the page's JSON."""
+        """Return what the monitoring page shows, as data for JSON."""
         self._close()
         sums, worth = self.sums, self.policy_gain
         word, sentence = verdict(worth, sums.first if sums.steady else None)
@@ -342,19 +346,23 @@ def shown_distribution(record: Decision) -> tuple[int, list[float], list[int] | 
 
 
 def baseline_arm(record: Decision, eligible: list[int] | None) -> int:
-    """Return the index of the arm that is shown without a model."""
+    """Return the index of the arm that would be shown without a model.
+
+    It is the baseline's arm, if the record has one, else the first eligible arm. `eligible` holds the indices of
+    eligible arms, None for all.
+    """
     return record.baseline[0] if record.baseline else 0 if eligible is None else eligible[0]
 
 
 def truncate_arms(arms: dict[str, int]) -> dict[str, int]:
-    """Keep the arms shown most often, and add up the counts of the others."""
+    """Return the counts of the arms shown most often, with the counts of all others added up."""
     rest = arms.get(OTHERS, 0)
     most = Counter({name: count for name, count in arms.items() if name != OTHERS}).most_common(NAMED)
     return {**dict(most), OTHERS: rest + sum(arms.values()) - rest - sum(count for _, count in most)}
 
 
 def merge_pieces(pieces: list[Piece]) -> Piece:
-    """Merge two pieces, or the last one alone."""
+    """Return the sums over several consecutive spans of time, with the estimates of the last span that has them."""
     arms = Counter[str]()
     for piece in pieces:
         arms.update(piece.arms)
@@ -371,11 +379,11 @@ def merge_pieces(pieces: list[Piece]) -> Piece:
 
 
 def piece_to_json(piece: Piece, names: list[str]) -> list[Any]:
-    """Return a piece as a JSON list.
+    """Return the sums of one span of time as a JSON list of five entries.
 
-    Its entries are the number of decisions, the number of each arm in `names`, the share of decisions not on the best
-    arm, the mean reward, and the estimated values of what is shown, of the first arm and of a uniform choice. The last
-    three are None without data.
+    They are the number of decisions, a list with the number of each arm in `names`, the expected fraction of decisions
+    not on the most likely arm, the mean reward, and a list of estimated values of three policies with limits. The last
+    three entries are None without data.
     """
     return [
         piece.decisions,
@@ -387,10 +395,10 @@ def piece_to_json(piece: Piece, names: list[str]) -> list[Any]:
 
 
 def round_value(value: float | None) -> float | None:
-    """Round a number to five digits."""
+    """Return a number rounded to five significant digits; None stays None."""
     return None if value is None else float(f"{value:.5g}")
 
 
 def to_seconds(micros: int | None) -> float | None:
-    """Convert microseconds to seconds."""
+    """Return the seconds of a time in microseconds."""
     return None if micros is None else micros / SECOND

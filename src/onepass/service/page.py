@@ -60,7 +60,7 @@ def routes(
     watchers: dict[str, OverviewThread],
     presented: Callable[[Request], str | None],
 ) -> list[Route]:
-    """Return the routes of the page, which must be tried last.
+    """Return the HTTP routes of the monitoring page, which must be tried last.
 
     `route` makes the route of a loop, and `presented` returns the key of a request.
     """
@@ -112,9 +112,9 @@ def routes(
 
 
 def overview_json(loop: Loop, watcher: OverviewThread, selves: dict[str, tuple[float, dict[str, Any]]]) -> bytes:
-    """Return the overview of a loop as JSON.
+    """Return the overview of a loop for the monitoring page, as JSON bytes.
 
-    `selves` caches descriptions of models, with the times when they were made.
+    `selves` caches descriptions of models by loop name, with the times when they were made.
     """
     since, said = selves.get(loop.name, (0.0, {}))
     if not said or time.monotonic() - since >= FRESH:
@@ -137,7 +137,7 @@ def overview_json(loop: Loop, watcher: OverviewThread, selves: dict[str, tuple[f
 
 
 def example_request(settings: LoopSettings) -> dict[str, Any]:
-    """Return an example of a request to decide."""
+    """Return an example of a request for a decision, as data for JSON."""
     if takes_records(settings):
         context, features = {"country": "de"}, None
     else:
@@ -152,12 +152,18 @@ def example_request(settings: LoopSettings) -> dict[str, Any]:
 
 
 def ones_like(sizes: Sizes) -> Any:
-    """Return the numbers of a request or an arm, with all of them set to 1."""
+    """Return example numbers of a request or an arm: every number is 1.
+
+    The result is a list for a count of numbers, and a dictionary for names of numbers.
+    """
     return [1.0] * sizes if isinstance(sizes, int) else dict.fromkeys(sizes, 1.0)
 
 
 def model_info(loop: Loop) -> dict[str, Any]:
-    """Describe a model: recipe, bytes of memory, error bound of its sketch, least and largest trust in its start."""
+    """Return a description of a loop's model: recipe, bytes of memory, error bound of its sketch, and trust.
+
+    "trust" has the smallest and the largest trust of an arm in a warm start, None without one.
+    """
     bandit = loop.learner.fold.bandit
     trust = [*bandit.trust.values()]
     found = {
@@ -189,7 +195,10 @@ def event_json(loop: Loop, identity: str) -> bytes:
 
 
 def explain_decision(loop: Loop, decision: Decision) -> Explanation:
-    """Explain the arm that was shown, by the present serving copy; raise ValueError if that is not possible."""
+    """Return an explanation of the arm that a decision showed, by the present serving model.
+
+    Raises ValueError if that is not possible.
+    """
     place, names, contexts = (decision.shown or decision.places)[0], decision.offered, decision.contexts
     arm, copy = place if names is None else names[place], loop.learner.copies.present
     if are_records(contexts):
@@ -219,7 +228,7 @@ def column_names(settings: LoopSettings) -> list[str] | None:
 
 
 def explanation_to_dict(found: Explanation) -> dict[str, Any]:
-    """Return the largest terms of an explanation as JSON."""
+    """Return the largest terms of the explanation `found` as data for JSON."""
     whole = found.to_dict()
     whole["terms"] = [term._asdict() for term in found.top(TERMS)]
     if found.difference is not None:

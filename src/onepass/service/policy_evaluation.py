@@ -45,14 +45,17 @@ FAILURES = (ValueError, ArithmeticError, OSError)
 
 
 class Window(NamedTuple):
-    """Window of decisions with since < seq <= until, where `until` None means the end of the log."""
+    """Part of a log to evaluate: decisions with since < seq <= until; `until` None means the end of the log."""
 
     since: int = 0
     until: int | None = None
 
 
 class Row(NamedTuple):
-    """Reward of a decision: `place` is the index of the arm shown, and shown (K,) the probabilities of all arms."""
+    """Decision with its reward, for the evaluation of policies.
+
+    `place` is the index of the arm shown, and `shown` (K,) holds the probabilities with which each arm was shown.
+    """
 
     place: int
     reward: float
@@ -60,22 +63,22 @@ class Row(NamedTuple):
 
 
 class Policy(Protocol):
-    """Policy to evaluate, with probabilities for a decision."""
+    """Policy that is evaluated: it gives probabilities to the arms of a logged decision."""
 
     def probabilities(self, decision: Decision) -> np.ndarray:
         """Return the probabilities (K,) of the arms that a decision offered."""
         ...
 
     def learn(self, joins: list[Join]) -> None:
-        """Learn the joins of decisions that were already weighed."""
+        """Learn the final rewards (joins) of decisions whose probabilities were asked for before."""
         ...
 
 
 class FixedPolicy:
     """Policy that learns nothing.
 
-    `choose` returns probabilities (K,) for a decision. `changes` is True if the policy still varies from row to row for
-    other reasons, like the logged policy (default False).
+    `choose` is a function that returns probabilities (K,) for a decision. `changes` is True if the policy is not the
+    same function of the context in all decisions, as with the logged policy (default False).
     """
 
     def __init__(self, choose: Callable[[Decision], np.ndarray], changes: bool = False):
@@ -86,11 +89,11 @@ class FixedPolicy:
         return self._choose(decision)
 
     def learn(self, joins: list[Join]) -> None:
-        """Do nothing, since the policy does not learn."""
+        """Ignore the rewards, since the policy does not learn."""
 
 
 class LearningPolicy:
-    """Policy that learns the log while it is evaluated. `fold` is its untrained model."""
+    """Policy that learns the log while it is evaluated. `fold` is its untrained model (`log.replay.Fold`)."""
 
     changes = True
 
@@ -103,7 +106,7 @@ class LearningPolicy:
         return bandit_probabilities(self._fold.bandit, decision)
 
     def learn(self, joins: list[Join]) -> None:
-        """Learn the joins of decisions that were already weighed."""
+        """Learn the final rewards (joins) of decisions whose probabilities were asked for before."""
         self._fold.learn(joins)
 
 
@@ -116,12 +119,12 @@ def bandit_probabilities(bandit: Any, decision: Decision) -> np.ndarray:
 
 
 def eligible_arms(decision: Decision) -> list[int]:
-    """Return the indices of the eligible arms."""
+    """Return the indices of the arms that a decision might have chosen."""
     return first_eligible(decision.eligible, decision.offered, len(shown_probabilities(decision)), len(decision.places))
 
 
 def uniform_over(places: list[int], count: int) -> np.ndarray:
-    """Return probabilities (count,) that are equal for the arms at `places`, and 0 for others."""
+    """Return probabilities (count,) that are equal for the arms with the indices `places`, and 0 for others."""
     p = np.zeros(count)
     p[places] = 1.0 / len(places)
     return p
@@ -159,7 +162,7 @@ def shown_probabilities(decision: Decision) -> np.ndarray:
 
 
 def joined_groups(store: Store, loop: str, window: Window, most: int = HELD) -> Iterator[list[tuple[Decision, Join]]]:
-    """Yield the decisions of a window with their joins, grouped by the call that learned them.
+    """Yield the decisions in a part of a log with their final rewards, grouped by the call that learned them.
 
     `most` is the largest number of decisions held in memory while they wait (default 20,000).
     """
@@ -189,7 +192,7 @@ def joined_groups(store: Store, loop: str, window: Window, most: int = HELD) -> 
 
 
 def read_changes(store: Store, loop: str, since: int) -> dict[str, float]:
-    """Return how corrections of censored rewards have changed the reward of the first slot, by id of the decision."""
+    """Return by how much corrections changed the first slot's reward after it was learned, by decision id."""
     changes: dict[str, float] = {}
     for record in store.read(since, None, ("join",), loop):
         if isinstance(record, Join) and record.how == CENSORED:
@@ -198,7 +201,7 @@ def read_changes(store: Store, loop: str, since: int) -> dict[str, float]:
 
 
 def find_decision(store: Store, loop: str, identity: str, window: Window) -> Decision | None:
-    """Return the decision with an id, or None if it is not in the window."""
+    """Return the decision with an id, or None if it is not in the part `window` of the log."""
     found = next((one for one in store.find(loop, identity) if isinstance(one, Decision)), None)
     inside = found is not None and window.since < found.seq and (window.until is None or found.seq <= window.until)
     return found if inside else None
@@ -206,10 +209,14 @@ def find_decision(store: Store, loop: str, identity: str, window: Window) -> Dec
 
 @dataclass
 class PolicyTally:
-    """Sums of one policy, and its weights for the comparison.
+    """Importance weights of a policy, and the sums from which its value is estimated.
 
-    `tally` holds the sums, `waiting` the rows without a reward yet, `first` the bound of the first weights, and `bound`
-    the largest possible weight so far. `why` is the reason of a failure, or "".
+    - tally: sums over the decisions.
+    - weights: importance weights, in arrays.
+    - waiting: (weight, largest weight, probability of arms never shown) of decisions whose rewards are not added yet.
+    - first: bound of the first weight, or None.
+    - bound: bound of all weights so far.
+    - why: reason of a failure, or "".
     """
 
     tally: PolicyStatistics
@@ -220,7 +227,7 @@ class PolicyTally:
     why: str = ""
 
     def see(self, row: Row, p: np.ndarray) -> None:
-        """Add a row, with the policy's probabilities p (K,)."""
+        """Add a decision: `row` says which arm was shown, and `p` (K,) are the evaluated policy's probabilities."""
         chance = row.shown > 0.0
         top = float((p[chance] / row.shown[chance]).max())
         self.bound.max_weight = max(self.bound.max_weight, top)
@@ -228,7 +235,7 @@ class PolicyTally:
         self.waiting.append((float(p[row.place] / row.shown[row.place]), top, float(p[~chance].sum())))
 
     def add(self, rewards: np.ndarray) -> None:
-        """Add the pending rows to the sums, with their rewards (n,)."""
+        """Add the rows that wait for rewards to the sums, with their rewards (n,)."""
         weights, tops, missing = (np.array(column) for column in zip(*self.waiting, strict=True))
         nothing = np.zeros(len(weights))
         sample = Sample(weights, rewards, nothing, nothing, np.zeros(len(weights), bool))
@@ -238,7 +245,7 @@ class PolicyTally:
         self.waiting = []
 
     def policy_weights(self) -> PolicyWeights:
-        """Return the policy's weights for a comparison.
+        """Return the policy's importance weights for a comparison with another policy.
 
         They exclude fixed-sample limits, because the policy that wrote the log may have learned.
         """
@@ -249,7 +256,12 @@ class PolicyTally:
 
 
 class Verdict(NamedTuple):
-    """Result for a policy: its value `found`, its gain over what was shown, and the reason of a failure, or ""."""
+    """Result of the evaluation of one policy.
+
+    - found: estimates of the policy's value, None after a failure.
+    - gain: gain over what was shown, with limits, None after a failure.
+    - why: reason of a failure, or "".
+    """
 
     found: Evaluation | None
     gain: Difference | None
@@ -314,14 +326,20 @@ def evaluate_policies(
 
 
 def weigh_decision(kept: PolicyTally, policy: Policy, decision: Decision, row: Row | None) -> None:
-    """Compute the policy's probabilities for a decision, and add its row to the tally if it has a reward."""
+    """Compute a policy's probabilities for a decision, and add its importance weight to the policy's sums `kept`.
+
+    If `row` is None, because the decision has no reward, nothing is added.
+    """
     p = policy.probabilities(decision)
     if row is not None:
         kept.see(row, p)
 
 
 def run_guarded(kept: PolicyTally, what: Callable[[], object]) -> None:
-    """Run a function for a policy that has not failed yet, and record an error as its failure."""
+    """Call the function `what`, which works for the policy with the sums `kept`, unless the policy has failed before.
+
+    An error is not raised, but stored as the reason of the policy's failure.
+    """
     if not kept.why:
         try:
             what()
@@ -330,7 +348,7 @@ def run_guarded(kept: PolicyTally, what: Callable[[], object]) -> None:
 
 
 def make_row(decision: Decision, reward: float, span: Range) -> Row:
-    """Make the row of a decision and its reward."""
+    """Return the `Row` of a decision and its reward; raise ValueError if the reward is outside of `span`."""
     if not span.least <= reward <= span.largest:
         raise ValueError(
             f"decision {decision.id} was rewarded {reward:g}, which reward.range does not allow now: name a later "
@@ -341,7 +359,11 @@ def make_row(decision: Decision, reward: float, span: Range) -> Row:
 
 
 def make_verdicts(kept: Mapping[str, PolicyTally], earned: np.ndarray, span: Range, alpha: float) -> dict[str, Verdict]:
-    """Compute the results of all policies."""
+    """Return the result for every policy, by name.
+
+    `kept` holds the sums of each policy, `earned` (n,) the rewards, `span` the range of rewards, and `alpha` is the
+    error probability of all limits together.
+    """
     good = {name: one.policy_weights() for name, one in kept.items() if not one.why}
     compared = summarize_comparison(good, logging_policy_weights(len(earned)), earned, span, alpha) if good else None
     gains = {} if compared is None else {one.name: one for one in compared.differences}

@@ -27,10 +27,10 @@ MUCH = 0.2  # of a policy without a chance of being seen: more of the same will 
 
 
 class DecisionWeights(NamedTuple):
-    """Importance weights of a decision, known when it is made.
+    """Importance weights of a decision for two policies: always the first arm, and a uniform choice.
 
-    `weights` has the weight of each baseline policy for the arm shown. `cut` has (policies * cuts) numbers, the
-    probability that each cut takes from each policy, or None if it takes nothing.
+    `weights` holds the weight of each policy for the arm shown. Weights are cut at several values. `cut` holds, for
+    each policy and each of these values, the policy's probability that the cut removes; None if nothing is removed.
     """
 
     weights: tuple[float, float]
@@ -46,9 +46,10 @@ class Estimate(NamedTuple):
 
 
 class GainEstimate(NamedTuple):
-    """Gain per decision over a policy, with the limits `lower` and `upper`.
+    """Estimated gain in reward per decision of what was shown over another policy, with lower and upper limits.
 
-    `unseen` is the share of the policy's decisions about which the shown arms say nothing.
+    `unseen` is the fraction of the other policy's decisions on arms that were hardly ever shown, about which the log
+    says nothing.
     """
 
     gain: float
@@ -60,10 +61,10 @@ class GainEstimate(NamedTuple):
 def decision_weights(
     chances: Sequence[float], shown: int, first: int, eligible: Sequence[int] | None = None
 ) -> DecisionWeights:
-    """Return the importance weights of a decision.
+    """Return the importance weights of a decision for two policies: always the first arm, and a uniform choice.
 
-    `chances` are the probabilities of all arms, `shown` and `first` are indices of arms, and `eligible` the indices of
-    eligible arms (default: all).
+    `chances` are the probabilities of all arms, `shown` and `first` the indices of the arm shown and of the first arm,
+    and `eligible` the indices of eligible arms (default: all).
     """
     among = chances if eligible is None else [chances[place] for place in eligible]
     p, even, of_first = chances[shown], 1.0 / len(among), chances[first]
@@ -77,9 +78,9 @@ def decision_weights(
 
 
 class PolicyGain:
-    """Estimates of the values of the loop and of the baselines, and of the gain.
+    """Estimates of the mean rewards of three policies: what a loop shows, always the first arm, a uniform choice.
 
-    `rewards` is the range of rewards. `state` is the result of an earlier object's `to_dict` (default None: no rows).
+    `rewards` is the range of rewards. `state` is what `to_dict` of an earlier object returned (default None: no rows).
     """
 
     def __init__(self, rewards: Range, state: Any = None):
@@ -92,7 +93,7 @@ class PolicyGain:
         self._weights = np.zeros(POLICIES) if state is None else np.array(state["weights"], float)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the state as JSON data."""
+        """Return the state of the estimates as data for JSON."""
         return {
             "rows": self.rows, "sums": self._averages.sums.tolist(), "cut": self._cut.tolist(),
             "weights": self._weights.tolist(),
@@ -100,7 +101,7 @@ class PolicyGain:
 
     @property
     def rows(self) -> int:
-        """Number of rewards."""
+        """Number of rewards in the estimates."""
         return self._averages.rows
 
     @property
@@ -109,7 +110,7 @@ class PolicyGain:
         return bool(self._weights[0] == self.rows)
 
     def add(self, chances: Sequence[DecisionWeights], rewards: Sequence[float]) -> None:
-        """Add decisions in their order, and their rewards."""
+        """Add decisions with their importance weights `chances` and their rewards, in order."""
         r = (np.array(rewards, float) - self.rewards.least) / self.rewards.span
         np.clip(r, 0.0, 1.0, out=r)
         w = np.array([one.weights for one in chances])
@@ -129,7 +130,7 @@ class PolicyGain:
                 self._cut += one.cut
 
     def shown_value(self) -> Estimate:
-        """Return the mean reward of what was shown."""
+        """Return the mean reward of what the loop has shown, with limits."""
         return self._get_cached("shown", 0, self._estimate_shown)
 
     def policy_value(self, policy: int) -> Estimate:
@@ -137,7 +138,7 @@ class PolicyGain:
         return self._get_cached("of", policy, lambda: self._estimate_policy(policy))
 
     def gain_over(self, policy: int) -> GainEstimate:
-        """Return the estimated gain of what was shown over a policy."""
+        """Return the estimated gain of what was shown over a policy: 0 for the first arm, 1 for a uniform choice."""
         return self._get_cached("over", policy, lambda: self._estimate_gain(policy))
 
     def _get_cached(self, what: str, policy: int, find: Callable[[], Any]) -> Any:
@@ -183,10 +184,16 @@ class PolicyGain:
 
 
 def verdict(worth: PolicyGain, first: str | None) -> tuple[str, str]:
-    """Return a word for programs and a sentence for people about the gain.
+    """Return a word for programs and a sentence for people that compare a loop with always showing the first arm.
 
-    The word is "none" (no reward yet), "same" (always the first arm), "yes", "no", "unknowable", "better" (than a
-    uniform choice) or "open". `first` is the name of the first arm, or None if it was not always the same.
+    - "none": no reward yet.
+    - "same": the first arm was always shown.
+    - "yes", "no": the loop earns more, or less.
+    - "unknowable": the first arm was hardly ever shown.
+    - "better": the loop is better than a uniform choice, and the comparison with the first arm is open.
+    - "open": nothing is known yet.
+
+    `worth` holds the estimates. `first` is the name of the first arm, or None if it was not always the same.
     """
     rival = "always showing the first arm" if first is None else f"always showing {first}"
     if worth.rows == 0:
@@ -209,10 +216,10 @@ def verdict(worth: PolicyGain, first: str | None) -> tuple[str, str]:
 
 
 def format_limits(of: GainEstimate) -> str:
-    """Describe the limits of a gain as text."""
+    """Return a text with the lower and the upper limit of a gain."""
     return f"between {format_signed(of.lower)} and {format_signed(of.upper)} a decision"
 
 
 def format_signed(value: float) -> str:
-    """Format a number with its sign, and a typographic minus."""
+    """Return a number as text with its sign, for which a typographic minus is used."""
     return f"{value:+.3g}".replace("-", "\N{MINUS SIGN}")

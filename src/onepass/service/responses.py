@@ -8,7 +8,7 @@ from onepass.service.messages import ApiError, DecideAnswer, RankedArm
 
 
 def decision_answer(record: Decision) -> DecideAnswer:
-    """Make the answer from the record of a decision; raise ApiError if another system made the record."""
+    """Make the API's answer to a decision from its record; raise ApiError if another system made the record."""
     if record.offered is None or record.probabilities is None or record.scores is None:
         raise ApiError(409, "EventConflict", f"id {quote(record.id)} was used by a decision of another origin")
     names, chances, scores = record.offered, record.probabilities, record.scores
@@ -33,6 +33,10 @@ def decision_answer(record: Decision) -> DecideAnswer:
 
 
 def check_same_request(before: str | None, now: str, identity: str) -> None:
-    """Raise ApiError if an id is used again with another request, given the fingerprints of both."""
+    """Raise ApiError if the id `identity` was used before by another request.
+
+    `before` is the fingerprint of the earlier request, None if there is none, and `now` the fingerprint of this
+    request.
+    """
     if before is not None and before != now:
         raise ApiError(409, "EventConflict", f"id {quote(identity)} was used by another request")

@@ -44,7 +44,7 @@ class PolicyValues(NamedTuple):
 
 
 def policy_values() -> PolicyValues:
-    """Return the exact values of the policies, averaged over all visitors."""
+    """Return the exact expected clicks per visitor of three policies, averaged over all visitors."""
     table = np.array([*WORLD.values()])
     found = np.zeros(3)
     for which in range(2 ** (len(NAMES) - 1)):
@@ -106,7 +106,7 @@ class Visitors:
             heapq.heappush(self._clicks, (now + self._random.exponential(SLOW), found["id"]))
 
     def click(self, now: float) -> None:
-        """Send the clicks that are due."""
+        """Send the clicks of simulated visitors that are due by the time `now`."""
         due = []
         while self._clicks and self._clicks[0][0] <= now:
             due.append(heapq.heappop(self._clicks)[1])
@@ -134,11 +134,11 @@ def simulate(
     tls: ssl.SSLContext | None = None,
     tell: Callable[[str], object] = print,
 ) -> Visitors:
-    """Simulate visitors until the time is over, or the service no longer answers.
+    """Simulate visitors until the time is over, or the service no longer answers; return the visitors.
 
-    `address`, `loop`, `seed`, `key` and `tls` are those of `Visitors`. `rate` is in visitors a second. `seconds` is the
-    duration, or None for no limit. `tell` is called with a line of progress every 10 seconds. Raises ValueError if the
-    service refuses a request.
+    `address`, `loop`, `seed`, `key` and `tls` are the arguments of `Visitors`. `rate` is in visitors a second.
+    `seconds` is the duration, or None for no limit. `tell` is called with a line of progress every 10 seconds. Raises
+    ValueError if the service refuses a request.
     """
     truth, visitors = policy_values(), Visitors(address, loop, seed, key, tls)
     first = next(iter(WORLD))

@@ -66,7 +66,12 @@ _encoder = msgspec.json.Encoder()
 
 
 class ActiveState(NamedTuple):
-    """Models and settings with which a worker decides in a loop. `number` is the number of the service's state."""
+    """Models and settings with which a worker process makes the decisions of a loop.
+
+    - copies: copies of the serving model and of the candidate.
+    - settings, version: settings of the loop, and their version.
+    - number: number of the message from the service that brought them.
+    """
 
     copies: Copies
     settings: LoopSettings
@@ -75,9 +80,10 @@ class ActiveState(NamedTuple):
 
 
 class FollowedLoop:
-    """Loop of the service in a worker.
+    """Loop in a worker process, with the latest models and settings that the service sent.
 
-    `clock` gives the times of its decisions, and `path` is the file of its state.
+    `name` is the name of the loop, `clock` gives the times of its decisions, and `path` is the file in which the
+    service writes models and settings.
     """
 
     present: ActiveState
@@ -87,14 +93,14 @@ class FollowedLoop:
         self._newer = asyncio.Condition()
 
     def load(self) -> ActiveState:
-        """Read the state that the service wrote last; it takes as long as loading a model."""
+        """Read the settings and models that the service wrote last; this takes as long as loading a model."""
         state = msgspec.msgpack.decode(self._path.read_bytes(), type=State)
         settings = msgspec.convert(state.settings, LoopSettings)
         candidate = None if state.candidate is None else load_copy(state.candidate)
         return ActiveState(Copies(load_copy(state.present), candidate), settings, state.version, state.number)
 
     async def follow(self, present: ActiveState) -> None:
-        """Replace the state with which the loop decides."""
+        """Replace the settings and models with which the worker decides by `present`."""
         if not hasattr(self, "present"):
             self.tables = ArmTableCache(lambda arms: make_table(arms, present.settings))
         async with self._newer:
@@ -102,23 +108,23 @@ class FollowedLoop:
             self._newer.notify_all()
 
     async def wait_after(self, number: int) -> None:
-        """Wait for a state with a larger number."""
+        """Wait until the service has sent models and settings with a larger number than `number`."""
         async with self._newer:
             await self._newer.wait_for(lambda: self.present.number > number)
 
     def decoder(self) -> Any:
-        """Make the decoder of requests for decisions."""
+        """Return the decoder of requests for decisions: for records, or for rows of numbers."""
         return _records if takes_records(self.present.settings) else self.tables
 
 
 def load_copy(model: ModelBytes) -> Copy:
-    """Load a model that decides."""
+    """Return the copy of a model that decides, from the bytes that the service sent."""
     bandit: Any = files.from_bytes(model.data)
     return Copy(bandit.snapshot(), model.line, bandit.needs_time, model.through)
 
 
 class Worker:
-    """The ASGI application of a worker process."""
+    """ASGI application of a worker process, which answers requests and decides by copies of the models."""
 
     def __init__(self) -> None:
         self.channel = Channel(self._receive, self._on_lost)
@@ -194,7 +200,7 @@ class Worker:
         return name
 
     async def follow(self) -> None:
-        """Load all later states, one after the other."""
+        """Load the models and settings that the service sends, one after the other."""
         while True:
             await self._follow()
 
@@ -205,7 +211,7 @@ class Worker:
             self.send_report()
 
     def count_refused(self, status: int) -> None:
-        """Count a request that was refused before it was read."""
+        """Count a request that was refused with an HTTP status before it was read."""
         self._served.append(Served("", "", status, 0.0))
 
     def send_report(self) -> None:
@@ -331,14 +337,14 @@ class Worker:
 
 
 def encode_answer(record: Decision | bytes) -> JSONBytes:
-    """Make the answer from a decision's record, or its JSON."""
+    """Return the answer to a decision as JSON bytes, from the decision's record or the record's JSON."""
     found = decode(record) if isinstance(record, bytes) else record
     assert isinstance(found, Decision)
     return JSONBytes(_encoder.encode(decision_answer(found)))
 
 
 def make_relayed(scope: Any, body: bytes) -> Relayed:
-    """Make the message of an ASGI request."""
+    """Make the message that hands an HTTP request, given by its ASGI scope and body, on to the service."""
     path = scope["path"]
     return Relayed(
         scope["method"], scope["scheme"], path, scope.get("raw_path") or path.encode(), scope["query_string"],
@@ -364,7 +370,10 @@ async def wait_for_disconnect(receive: Any) -> None:
 
 
 async def serve(listening: socket.socket, service: socket.socket) -> None:
-    """Serve until a signal comes or the service is gone."""
+    """Run a worker process, which answers requests until a signal comes or the service is gone.
+
+    `listening` is the socket for clients, and `service` the socket to the service.
+    """
     worker = Worker()
     await asyncio.get_running_loop().create_connection(lambda: worker.channel, sock=service)
     configuration = await worker.start()
@@ -389,7 +398,7 @@ async def serve(listening: socket.socket, service: socket.socket) -> None:
 
 
 def main() -> None:
-    """Serve with the two sockets inherited from the service."""
+    """Run a worker process, with the two sockets inherited from the service."""
     if len(sys.argv) != 3:
         print("a worker is started by its service: onepass serve --workers N", file=sys.stderr)
         raise SystemExit(2)

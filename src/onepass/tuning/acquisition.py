@@ -44,9 +44,10 @@ def log_improvement(means: np.ndarray, deviations: np.ndarray, best: float) -> n
 def draw_neighbours(
     centres: np.ndarray, count: int, scale: float, is_choice: np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
-    """Draw `count` points (count, dim) near the points centres (m, dim), which take turns.
+    """Draw `count` random points (count, dim) of the unit cube near the points `centres` (m, dim).
 
-    `scale` multiplies the step sizes. `is_choice` (dim,) is True for coordinates whose values have no order.
+    Every centre gets equally many points, up to one. `scale` multiplies the step sizes. `is_choice` (dim,) is True for
+    coordinates whose values have no order; a step replaces such a value by a random one.
     """
     base = centres[np.arange(count) % len(centres)]
     moves = rng.random(base.shape) < MEAN_MOVES / base.shape[1]
@@ -71,7 +72,7 @@ def best_candidate(
     centres : array of shape (m, dim)
         Best points so far, at least one.
     n_points : int
-        Number of points the posterior rests on. The more there are, the fewer candidates are compared.
+        Number of points on which the posterior is based. The more there are, the fewer candidates are compared.
     is_choice : boolean array of shape (dim,)
         True for coordinates whose values have no order.
     rng : numpy.random.Generator

@@ -22,18 +22,18 @@ REGS = (2e-4, 2e-3, 2e-2, 2e-1, 2.0, 2e1, 2e2, 2e3, 2e4)
 
 
 class Stepwise:
-    """Adapter that gives `play` to a bandit which decides and learns one round at a time.
+    """Adapter that lets a bandit which decides and learns one round at a time play recorded rounds (`play`).
 
-    `decide(contexts (K, d))` returns a row's index, or an object with the attribute `arm`; `learn(row (d,), reward)`
-    learns it. `memory_usage()` and `error_bound()` of the bandit are used if they exist. Otherwise memory is the size
-    of its pickle, and no error is certified.
+    The bandit's `decide(contexts)`, with contexts (K, d), returns the index of a row, or an object with the attribute
+    `arm`. Its `learn(row, reward)` learns the chosen row (d,). Its methods `memory_usage()` and `error_bound()` are
+    used if they exist. Otherwise memory is the size of its pickle, and no error is certified.
     """
 
     def __init__(self, bandit: Any) -> None:
         self.bandit = bandit
 
     def play(self, contexts: np.ndarray, rewards: np.ndarray) -> np.ndarray:
-        """Return the chosen arms (T,) of recorded rounds: contexts (T, K, d), rewards (T, K)."""
+        """Play T recorded rounds, with contexts (T, K, d) and rewards (T, K), and return the chosen arms (T,)."""
         arms = np.empty(len(contexts), np.int64)
         for t, rows in enumerate(contexts):
             decision = self.bandit.decide(rows)
@@ -100,7 +100,7 @@ class Experiment:
         _as_player(policy.build(dim=environment.dim, seed=0)).play(contexts, rewards)
 
     def step_size(self, rounds: int) -> int:
-        """Return the rounds of a step, so that a run has about 40 steps, each with at most 32 MB of contexts.
+        """Return the number of rounds in one step: a run has about 40 steps, each with at most 32 MB of contexts.
 
         Parameters
         ----------
@@ -120,8 +120,8 @@ class Experiment:
 class BanditTrial:
     """Trial of contextual bandits on one seed.
 
-    Regret is the sum over rounds of (max_a E reward_a - E reward of the chosen arm); cumulative reward sums paid
-    rewards.
+    Regret is the sum over rounds of the largest expected reward minus the expected reward of the chosen arm. The
+    cumulative reward is the sum of the rewards of the chosen arms.
     """
 
     def __init__(self, environment: Environment, policies: Sequence[Policy], seed: int) -> None:

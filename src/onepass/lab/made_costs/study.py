@@ -1,4 +1,4 @@
-"""Study of made costs: a bandit within budgets, beside the same bandit at the best constant price in hindsight.
+"""Study of arms that cost money: a bandit within budgets, beside the same bandit at the best constant price.
 
 A seed is a set, and an order of its rows: seed s plays set number s mod 10 in order s div 10. A budget is a share of
 what the same bandit spends without one.
@@ -32,12 +32,12 @@ TRIAL_SETS = (
 
 @dataclass(frozen=True)
 class WithinBudget:
-    """Player of one budget: the share of the spending without a budget."""
+    """Player with a budget that is the fraction `share` of what the bandit spends without a budget."""
 
     share: float
 
     def play(self, games: Games) -> dict[str, Any]:
-        """Return the figures of the game within the budget, and of that at the best constant price."""
+        """Play within the budget and at the best constant price, and return rewards, spending and excess by name."""
         free = games.at_price(0.0)
         budget = self.share * free.cost
         mine, price = games.within(budget), games.best_constant_price(budget)
@@ -56,7 +56,10 @@ class WithinBudget:
 
 
 class SetGame:
-    """Game of all budgets on one set, which share the games at constant prices."""
+    """Games on one data set: all its rows are played within every budget, and at constant prices of the cost.
+
+    A result at a constant price serves all budgets. `seed` stands for one of the names `sets` and an order of its rows.
+    """
 
     def __init__(self, sets: Sequence[str], seed: int, rounds: int) -> None:
         order, name = split_seed(seed, sets)
@@ -70,7 +73,10 @@ class SetGame:
 
 
 def ratios(rows: Sequence[Row]) -> dict[tuple[str, float], float]:
-    """Return, by set and budget, the reward over all orders as a multiple of that at the constant prices."""
+    """Return the mean reward within a budget divided by the mean reward at the best constant price.
+
+    The result is a dictionary by (data set, budget). `rows` are rows of results.
+    """
     groups = group_rows(rows, lambda row: (row["set"], row["share"]))
     return {
         key: fmean(row["reward"] for row in own) / fmean(row["reward at price"] for row in own)
@@ -79,7 +85,7 @@ def ratios(rows: Sequence[Row]) -> dict[tuple[str, float], float]:
 
 
 def lines(rows: Sequence[Row]) -> list[Line]:
-    """Return one line of the table per set and budget, and one per budget over all sets."""
+    """Return the table as one line per data set and budget, followed by one line per budget over all data sets."""
     out, found = [], ratios(rows)
     for (name, share), own in sorted(group_rows(rows, lambda row: (row["set"], row["share"])).items()):
         out.append(
@@ -112,7 +118,7 @@ def lines(rows: Sequence[Row]) -> list[Line]:
 
 
 def draw(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
-    """Draw the ratio of every set and budget."""
+    """Draw, for every budget and data set, the reward relative to that at the best constant price."""
     figure, found = canvas(7.0, 3.0), ratios(rows)
     axes = figure.subplots()
     axes.set_label("ratio")

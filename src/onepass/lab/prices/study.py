@@ -1,4 +1,4 @@
-"""Studies of actions in an interval: a seed is a game that all players play."""
+"""Studies of players that choose numbers from an interval, for example prices."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -17,7 +17,10 @@ from onepass.lab.whole_games import GameStudy
 
 
 class PriceGame:
-    """Game of all players over an interval; `data` names a regression set, "" stands for buyers."""
+    """Rounds of one seed, in which players choose numbers from an interval.
+
+    `data` is the name of a regression data set; an empty string means simulated buyers.
+    """
 
     columns: Mapping[str, Any] = {}
 
@@ -38,7 +41,7 @@ class PriceGame:
 
 
 def lines(rows: Sequence[Row]) -> list[Line]:
-    """Return one line per player: shares of what the clairvoyant and the best fixed action earn, and the loss."""
+    """Return the table as one line per player: reward relative to the best and best fixed actions, and loss."""
     out = []
     for label, own in group_rows(rows, policy_label).items():
         shares = [row["of the best"] for row in own]
@@ -57,7 +60,7 @@ def lines(rows: Sequence[Row]) -> list[Line]:
 
 
 def draw(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
-    """Draw the loss of every player in every game."""
+    """Draw the mean loss per round of every player, one point per game."""
     figure = canvas(8.5, 4.8)
     axes = figure.subplots()
     groups = sorted(group_rows(rows, policy_label).items(), key=lambda one: fmean(row["loss"] for row in one[1]))

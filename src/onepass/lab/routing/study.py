@@ -32,7 +32,10 @@ PROMPTS, SEEDS = 1_785, 20 * len(BUDGETS)
 
 
 class RoutingGame:
-    """Game of all routers on one budget and order; if `shock`, the dearest model is cheap in the middle third."""
+    """Prompts of one seed, which stands for a budget and an order of the prompts.
+
+    If `shock` is True, the most expensive model is cheap in the middle third of the prompts.
+    """
 
     def __init__(self, seed: int, rounds: int, *, shock: bool = False) -> None:
         self._order, self._budget = split_seed(seed, BUDGETS)
@@ -56,7 +59,7 @@ class RoutingGame:
 
 
 def lines(rows: Sequence[Row]) -> list[Line]:
-    """Return one line of the table per router and budget."""
+    """Return the table as one line per router and budget: reward, spending and shares of the models."""
     out = []
     for budget, own in sorted(group_rows(rows, lambda row: row["budget"]).items()):
         for label, each in group_rows(own, lambda row: row["policy"]).items():
@@ -82,7 +85,7 @@ def lines(rows: Sequence[Row]) -> list[Line]:
 
 
 def draw(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
-    """Draw reward over budget, one curve per router, beside the best fixed mixture in hindsight."""
+    """Draw the mean reward against the budget, one curve per router, beside the best fixed mixture of models."""
     figure = canvas(7.0, 4.0)
     axes = figure.subplots()
     axes.set_label("reward")

@@ -1,4 +1,4 @@
-"""Study of a bandit beside a baseline: the promise after every round, and the rewards at the end.
+"""Study of a bandit beside a baseline: whether it ever fell too far below the baseline, and its rewards at the end.
 
 A seed is a set, and an order of its rows: seed s plays set number s mod 12 in order s div 12.
 """
@@ -38,12 +38,16 @@ SEEDS = 17 * len(SETS)
 
 @dataclass(frozen=True)
 class Player:
-    """Player of one of the four names."""
+    """Player of a bandit problem beside a baseline rule.
+
+    `who` is "rule alone", "bandit alone", "guarded" or "guarded by the model". A guarded bandit decides with a
+    probability that depends on how its rewards compare with the rule's (`Guarded`).
+    """
 
     who: str
 
     def play(self, duel: Duel, seed: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the rewards (n,), and the shares (n,) of the bandit in the decisions."""
+        """Play a duel, and return rewards (n,) and the probabilities (n,) with which the bandit decides."""
         if self.who in BY:
             return play_guarded(duel, seed, BY[self.who])
         if self.who == FREE:
@@ -52,7 +56,10 @@ class Player:
 
 
 class DuelGame:
-    """Game of all players on one set with a rule in force; if `turns`, arms are permuted during the game."""
+    """Rows of one data set, which players play beside a baseline rule.
+
+    If `turns` is True, arms are permuted during the game.
+    """
 
     def __init__(self, seed: int, rounds: int, *, turns: bool = False) -> None:
         self._order, name = split_seed(seed, SETS)
@@ -74,7 +81,7 @@ class DuelGame:
 
 
 def lines(rows: Sequence[Row]) -> list[Line]:
-    """Return one line of the table per set and player, and one per player over all sets."""
+    """Return the table as one line per data set and player, followed by one line per player over all data sets."""
     out = []
     for (name, who), own in group_rows(rows, lambda row: (row["set"], row["policy"])).items():
         out.append(_line(name, who, own))
@@ -97,7 +104,7 @@ def _line(name: str, who: str, own: Sequence[Row]) -> Line:
 
 
 def note(rows: Sequence[Row]) -> str:
-    """Return a sentence for each guarded bandit about the sets where the bandit alone is better than the rule."""
+    """Return sentences that compare guarded bandits with the bandit alone, where the latter is better than the rule."""
     means = {
         key: (fmean(row["reward"] for row in own), fmean(row["last quarter"] for row in own))
         for key, own in group_rows(rows, lambda row: (row["set"], row["policy"])).items()
@@ -118,7 +125,7 @@ def note(rows: Sequence[Row]) -> str:
 
 
 def draw(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
-    """Draw the rewards of every set, one point per player."""
+    """Draw the mean reward on every data set, one point per player."""
     figure = canvas(7.5, 3.5)
     axes = figure.subplots()
     axes.set_label("reward")

@@ -1,4 +1,4 @@
-"""Bandits that start from earlier knowledge beside those that start with nothing, in worlds.py."""
+"""Study of bandits that start from earlier data, beside bandits that start with nothing."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -22,21 +22,27 @@ COLD = "cold"
 
 @dataclass(frozen=True)
 class Start:
-    """Start from a log of a world, or cold if `log` is empty."""
+    """Way in which a bandit starts: from a log, or with nothing if `log` is empty.
+
+    `log` and `logger` name a log of a `World`, and `trust` is an argument of `onepass.warm_start`.
+    """
 
     log: str = ""
     logger: str = "uniform"
     trust: str = "earned"
 
     def bandit(self, world: World) -> Any:
-        """Return the bandit of a world that starts so."""
+        """Return a bandit for the problem `world` that starts from the chosen log."""
         if not self.log:
             return world.cold()
         return onepass.warm_start(world.cold(), world.source(self.log, self.logger), trust=self.trust)
 
 
 class WorldGame:
-    """Game of all starts in one world. If `loses` is True, losses are counted and not rewards."""
+    """Bandit problem of one seed, on which all starts are compared.
+
+    If `loses` is True, results are mistakes, else rewards.
+    """
 
     def __init__(self, world: Callable[[int], World], seed: int, rounds: int, *, loses: bool = False) -> None:
         self._world, self._rounds, self._loses = world(seed), rounds, loses
@@ -55,7 +61,10 @@ class WorldGame:
 
 
 def ratios(rows: Sequence[Row]) -> dict[str, list[float]]:
-    """Return, by policy, one number a seed: mistakes + 1 as a share of those cold, or reward as a multiple of it."""
+    """Return, by policy, a list of results divided by the result of the bandit that starts with nothing, one per seed.
+
+    A result is the number of mistakes + 1 in problems that count mistakes, else the sum of rewards.
+    """
     cold = {row["seed"]: row for row in rows if row["policy"] == COLD}
     found: dict[str, list[float]] = {}
     for row in rows:
@@ -70,7 +79,7 @@ def ratios(rows: Sequence[Row]) -> dict[str, list[float]]:
 
 
 def lines(rows: Sequence[Row]) -> list[Line]:
-    """Return one line per start."""
+    """Return the table as one line per start: result, ratio to the cold start, and trust."""
     out, shares = [], ratios(rows)
     for label, own in group_rows(rows, lambda row: row["policy"]).items():
         each = np.array(shares.get(label, [np.nan]))
@@ -94,7 +103,7 @@ def lines(rows: Sequence[Row]) -> list[Line]:
 
 
 def draw(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
-    """Draw the numbers of every seed, and their geometric mean, by start."""
+    """Draw, for every start, the ratios of all seeds and their geometric mean."""
     found = ratios(rows)
     figure = canvas(7.5, 0.6 + 0.35 * len(found))
     axes = figure.subplots()

@@ -81,14 +81,14 @@ class ColumnNames:
         self._name(sorted({str(first), *map(str, given)}))
 
     def check(self, columns: Sequence[str]) -> None:
-        """Raise ValueError if a column is missing."""
+        """Raise ValueError if one of the named columns is missing among `columns`."""
         given = (self.arm, self.reward, self.propensity, self.id, self.time, *self.features, *self.probabilities)
         missing = [name for name in given if name is not None and name not in columns]
         if missing:
             raise ValueError(f"columns must hold {', '.join(missing)}, got {', '.join(columns)}")
 
     def event(self, row: Row, loop: str, name: str) -> Event:
-        """Make the event of a row; raise ValueError for invalid cells."""
+        """Return the event of a row (a dictionary of cells); raise ValueError for invalid cells."""
         arm = row[self.arm]
         if self.arms is None:
             if not _is_number(arm):
@@ -212,7 +212,8 @@ def events_of(
 ) -> Iterator[Event]:
     """Yield the events of a polars or pandas frame, or a mapping of columns.
 
-    Arguments are those of `read`; rows are numbered from 1.
+    `loop` is the loop's name in the events, and `names` are the names of columns by their meaning, as for `read`. If
+    `bad` is "skip", bad rows are left out, and `report` is called with the number of each, from 1, and the reason.
     """
     check.choice("bad", bad, ("refuse", "skip"))
     meaning, columns = ColumnNames(**names), [str(name) for name in getattr(frame, "columns", frame)]
@@ -230,7 +231,7 @@ def events_of(
 
 
 def rows_of(events: Iterable[Event]) -> Iterator[Row]:
-    """Yield rows with columns id, time, arm, reward, propensity, features x0, x1, ... and probabilities p0, p1, ...
+    """Yield events as rows of a table: id, time, arm, reward, propensity, features x0, ..., probabilities p0, ...
 
     Raises ValueError for several slots, features that are not numbers, and a decision without its propensity.
     """
@@ -255,7 +256,7 @@ def rows_of(events: Iterable[Event]) -> Iterator[Row]:
 def write(path: str | Path, events: Iterable[Event]) -> int:
     """Write events to a CSV file, which appears when it is complete, and return their number.
 
-    Columns are those of `rows_of`. Raises ValueError for an event with other columns than the first.
+    `rows_of` describes the columns. Raises ValueError for an event with other columns than the first.
     """
     count, columns, text = 0, None, io.StringIO()
     writer = csv.writer(text, lineterminator="\n")

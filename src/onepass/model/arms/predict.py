@@ -20,9 +20,10 @@ from onepass.model.feature_pipeline import FeaturePipeline, split_sides
 def evaluate(
     learned: ArmModelsState, pipeline: FeaturePipeline, contexts: Any, arm_ids: np.ndarray
 ) -> tuple[bool, np.ndarray, np.ndarray, list[np.ndarray]]:
-    """Return True for a single decision, and scores (n, K) and x^T A^-1 x (n, K) of the arms with `arm_ids`.
+    """Return True for a single decision, predictions (n, K), x^T A^-1 x (n, K), and the rows of the shared part.
 
-    For a hybrid model the last item lists n arrays of rows (K, k) for the shared model.
+    The arms have the ids `arm_ids`, and A is an arm's design. The last item is a list of n arrays of rows (K, k) for
+    the shared part of a hybrid model.
     """
     store, shared, count = learned.store, learned.shared, len(arm_ids)
     if isinstance(contexts, Factors):
@@ -62,9 +63,10 @@ def evaluate(
 def evaluate_rows(
     learned: ArmModelsState, arm_ids: np.ndarray, rows: np.ndarray, extra: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return scores (K,) and x^T A^-1 x (K,) for rows (K or 1, width), and the rows of the shared model (K, k).
+    """Return predictions (K,) and x^T A^-1 x (K,) of arms for rows x, and rows (K, k) of the shared part.
 
-    The rows of the shared model start from `extra`; None stands for the rows themselves.
+    A is an arm's design. `arm_ids` (K,) are the arms' ids, and `rows` is (K, width), or (1, width) for all arms. Only a
+    hybrid model has a shared part: its rows are computed from `extra` (K, k), or from `rows` if that is None.
     """
     if learned.shared == ():
         extra = np.empty((len(arm_ids), 0), rows.dtype)
@@ -76,7 +78,11 @@ def evaluate_rows(
 def evaluate_reduced_rows(
     learned: ArmModelsState, pipeline: FeaturePipeline, arm_ids: np.ndarray, rows: np.ndarray, full: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Do `evaluate_rows` for rows (u, v), (K or 1, dim), of arms that learn ||v|| u; `full` holds their features z."""
+    """Return predictions (K,), x^T A^-1 x (K,) and rows (K, k) of the shared part, for arms that learn only a factor.
+
+    Such an arm learns only the factor u of its rows (u, v), times ||v||. `rows` (K or 1, dim) holds the rows, and
+    `full` their features vec(u v^T) for the shared part of a hybrid model. A is an arm's design.
+    """
     left, right = split_sides(pipeline.map, rows)
     right = np.ascontiguousarray(np.broadcast_to(right, (len(arm_ids), right.shape[1])))
     lengths = lengths_along(learned.direction, arm_ids, right)
@@ -95,11 +101,14 @@ def arm_statistics(
     rows: np.ndarray | None,
     normals: np.ndarray,
 ) -> ArmStatistics:
-    """Return the statistics of arms with scores `means` (K,) and x^T A_a^-1 x `squares` (K,), as a rule needs them.
+    """Return the means, widths and draws of K arms that the exploration rule `explores` needs.
 
-    rows (K, k) belong to the shared part of a hybrid model, which adds its part to the means. normals (pairs, K, and
-    those of the shared model) are standard normal: arms share no data, so draws from N(theta_a, A_a^-1) are
-    independent, and one normal for each arm is enough.
+    - tally, rounds: sums of residuals, and number of rewards learned.
+    - means (K,): predictions.
+    - squares (K,): x^T A_a^-1 x for the design A_a of each arm a.
+    - rows (K, k): rows of the shared part of a hybrid model, which adds its prediction to the means; None without it.
+    - normals (pairs, K and more): standard normal numbers, one for each arm, then those of the shared part. Arms share
+      no data, so draws from N(theta_a, A_a^-1) are independent, and one number for each arm is enough.
     """
     shared, count, wanted = learned.shared, len(arm_ids), explores.strength
     widths, shifts = np.sqrt(np.maximum(squares, 0.0)), normals
@@ -124,10 +133,10 @@ def reward_residuals(
     record_of: Callable[[Any], int],
     expected: Callable[[np.ndarray], np.ndarray],
 ) -> np.ndarray:
-    """Return rewards `values` (n,) minus their means under the present models, for the arms `names` and their contexts.
+    """Return the rewards `values` (n,) minus their predicted means, for n contexts and the arms `names`.
 
-    `expected` turns scores x^T theta into means; scores of a hybrid model are means already. `record_of` maps a name to
-    an id.
+    `expected` is a function that turns scores x^T theta into means; scores of a hybrid model are means already.
+    `record_of` is a function that maps a name to an arm's id.
     """
     if isinstance(contexts, Factors):
         contexts = np.hstack([np.atleast_2d(contexts.left), np.atleast_2d(contexts.right)])
@@ -145,9 +154,9 @@ def reward_residuals(
 
 
 def parameter_of(learned: ArmModelsState, pipeline: FeaturePipeline, arm_id: int, width: int) -> np.ndarray:
-    """Return theta_a (width,) of the arm with an id, or beta + theta_a in a hybrid model.
+    """Return the parameter theta_a (width,) of the arm with the id `arm_id`, or beta + theta_a in a hybrid model.
 
-    Raises ValueError for an arm of reduced factors.
+    beta is the parameter of the part that all arms share. Raises ValueError if the arm learns only one of two factors.
     """
     shared = learned.shared
     if shared == ():
@@ -159,7 +168,7 @@ def parameter_of(learned: ArmModelsState, pipeline: FeaturePipeline, arm_id: int
 
 
 def models_of(learned: ArmModelsState, arm_ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return theta_a (K, width) and A_a^-1 (K, width, width) of the arms with these ids.
+    """Return the parameters theta_a (K, width) and inverse designs A_a^-1 (K, width, width) of the arms with these ids.
 
     Raises ValueError in a hybrid model.
     """

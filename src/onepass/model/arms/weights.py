@@ -22,9 +22,10 @@ from onepass.model.weights import SIGNS, Weights
 def arm_weights(
     learned: ArmModelsState, arm_ids: np.ndarray, z: np.ndarray, sides: Factors | None
 ) -> list[list[Weights]]:
-    """Return the weights of one arm or two, z (m, D), in models per arm.
+    """Return the weights by which the features z (m, D) of m = 1 or 2 arms make up mean and squared width.
 
-    `sides` holds the factors u and v of each arm if arms learn ||v|| u.
+    `learned` is the state of models per arm. `sides` holds the factors u and v of each arm if arms learn only u, times
+    the length of v.
     """
     store, shared, rows = learned.store, learned.shared, z
     whole = lambda vector, i: vector  # noqa: E731
@@ -50,7 +51,10 @@ def arm_weights(
 
 
 def axes_of(learned: ArmModelsState, arm_ids: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Return the unit vectors (m, d_a) along which the arms' factors v lie, or v for arms that have not learned."""
+    """Return the unit vectors (m, d_a) along which the factors v of m arms lie.
+
+    For an arm that has not learned it is the direction of its row of `right` (m, d_a).
+    """
     norms = np.linalg.norm(right.astype(np.float64), axis=1, keepdims=True)
     axes = np.divide(right, norms, out=np.zeros(right.shape), where=norms > 0.0)
     for i, arm_id in enumerate(arm_ids):

@@ -136,7 +136,7 @@ class AveragedModels(Model):
 
     @property
     def index(self) -> ArmIndex:
-        """Names of arms with the slots of their models. Read only; not part of the stable interface."""
+        """Names of arms with the indices of their models. Read only; not part of the stable interface."""
         return self._mixtures.index
 
     def add_arm(self, arm: Hashable) -> None:

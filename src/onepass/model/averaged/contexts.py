@@ -27,9 +27,9 @@ NO_COLUMNS = np.zeros((2, 0))
 
 
 class Contexts(ABC):
-    """Conversion of contexts to rows of numbers for averaged models.
+    """Conversion of contexts to rows of numbers, the input of averaged models.
 
-    model: name of these models in `choices`.
+    `model` is the name of these models in the result of `choices`.
     """
 
     model: ClassVar[str]
@@ -41,20 +41,21 @@ class Contexts(ABC):
 
     @property
     def records(self) -> Records | None:
-        """Dictionary of terms; None if contexts are rows of numbers."""
+        """Dictionary that maps terms to columns; None if contexts are rows of numbers."""
         return None
 
     @property
     def names(self) -> Sequence[str] | None:
-        """Names of columns; None if they have none."""
+        """Names of the columns of rows; None if columns have no names."""
         return None
 
     @abstractmethod
     def requests(self, contexts: Any, count: int) -> tuple[bool, np.ndarray, Sequence[Any]]:
-        """Return (single, rows, given) for contexts of decisions among `count` arms.
+        """Return (single, rows, given) for the contexts of n decisions among `count` arms.
 
-        single: True for a single decision; rows (n, count or 1, width); given: the n contexts in the form that
-        `evidence` takes.
+        - single: True for a single decision.
+        - rows (n, count or 1, width): rows of numbers.
+        - given: the n contexts in the form that `evidence` takes.
         """
 
     @abstractmethod
@@ -70,13 +71,14 @@ class Contexts(ABC):
     def examples(self, contexts: Any, arm: Any) -> tuple[bool, Sequence[Any], list[Any]]:
         """Return (single, examples, arms) for contexts to be learned.
 
-        single: True for a single context; examples: the contexts in the form that `advance` takes; arms: the arm of
-        each.
+        - single: True for a single context.
+        - examples: the contexts in the form that `advance` takes.
+        - arms: the arm of each context.
         """
 
     @abstractmethod
     def recall(self, slots: list[tuple[Any, int]]) -> Sequence[Any]:
-        """Return an argument for `advance` for every pair (decision, slot), read from the decision's record."""
+        """Return what `advance` learns of each pair (decision, slot) in `slots`, read from the decision's record."""
 
     @abstractmethod
     def reread(self, decision: Any) -> np.ndarray:
@@ -91,21 +93,21 @@ class Contexts(ABC):
 
     @abstractmethod
     def game(self, contexts: Any, rewards: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return recorded rounds as checked arrays: contexts (T, K or 1, width) and rewards (T, K)."""
+        """Return checked contexts (T, K or 1, width) and rewards (T, K) of T recorded rounds with K arms."""
 
     def users(self, contexts: Any) -> tuple[int, Callable[[slice], Any]] | None:
-        """Return (number of users, function from a slice to their contexts), as `Model.users` does.
+        """Return the number of users in contexts, and a function that returns the contexts of a slice of users.
 
-        None for plain rows.
+        Returns None if contexts are plain rows, which need no such function.
         """
         return None
 
     @abstractmethod
     def restore(self, extra: dict[str, Any]) -> None:
-        """Restore what `extra` returned. Raises ValueError if it is inconsistent."""
+        """Restore the object from the dictionary that `extra` returned. Raises ValueError if it is inconsistent."""
 
     def extra(self) -> dict[str, Any]:
-        """Return the additional content of a model file, beside the width and the records."""
+        """Return plain data on contexts for a file, beside the width of rows and the terms of records."""
         return {}
 
 

@@ -124,24 +124,29 @@ RANKED_MODEL = 6  # the first to go where memory is short
 
 
 class Mixture(NamedTuple):
-    """State of M models for every arm. The data of an arm are at an index of the arrays, its slot.
+    """State of M ridge regressions for every arm, whose predictions are averaged with weights by how well they predict.
 
-    - views: three maps from a row to features.
+    The data of an arm are at an index of the arrays, called its slot. A view is a feature map: it maps a row to
+    features.
+
+    - views: the three feature maps.
     - plan (M, 3): each model's view, its first feature there, and its number of features (0 if the model is not used).
-    - settings (M, 5): reg, drift, stretch of widths, value of the constant feature (0: that of the view), prior weight.
-    - scores (2, M): sums of e^2 / (1 + h) and of log(1 + h), over residuals e and squared widths h.
-    - theta, tau (slots, T), inverse (slots, P): the regressions of an arm, all models one after the other.
+    - settings (M, 5): ridge penalty, rate of forgetting, factor of widths, value of the constant feature (0: the view's
+      value), and prior weight of each model.
+    - scores (2, M): sums of e^2 / (1 + h) and of log(1 + h), over prediction errors e and squared widths h.
+    - theta, tau (slots, T): parameters of an arm, all models one after the other, for the rewards and for a target that
+      is always 1.
+    - inverse (slots, P): lower triangles of the inverse Gram matrices of an arm, all models one after the other.
     - early (slots, 9): an arm's first five rewards, their count, the number of equal first rewards (-1 once two
       differ), the last reward, and how often a reward was equal to the one before.
-    - last (slots,): the round in which the arm last learned; -1 if it has learned nothing, and then the slot's other
-      entries mean nothing.
+    - last (slots,): round in which the arm last learned, or -1 if it has learned nothing.
     - learned (slots,): number of rows learned.
     - tails (slots, 3, 12): statistics of clipped rewards by size.
     - rewards: statistics of all rewards.
-    - counts (3,): rows learned, rows since the last alarm, alarms.
-    - suspicion (1,): the statistic of the alarm.
-    - rows (R, d), arms, gains (R,): the first rows, the slots played and their rewards; rows is (0, d) once views stay
-      fixed.
+    - counts (3,): number of rows learned, number of rows since the last alarm, number of alarms.
+    - suspicion (1,): statistic of the alarm.
+    - rows (R, d), arms (R,), gains (R,): the first rows, the slots of their arms and their rewards; `rows` is (0, d)
+      once the feature maps stay fixed.
     - sketches: used in place of theta and inverse for wide rows that are mostly zeros.
     """
 
@@ -169,14 +174,17 @@ class Mixture(NamedTuple):
 def asked(plan, sketched, m):
     """Return True if model m is used. `sketched` is True if arms have sketches.
 
-    It takes the plan and not the whole state, because every array of an argument costs time in each call.
+    `plan` (M, 3) holds each model's feature map, first feature and number of features.
     """
     return plan[m, SIZE] > 0 or (m == SPARSE_MODEL and sketched)
 
 
 @compiled
 def weights(state):
-    """Return the weights w (M,) of the models: they sum to 1, and models that predict badly have 0."""
+    """Return the weights (M,) by which the predictions of M models are averaged.
+
+    They sum to 1, and models that predict badly have weight 0.
+    """
     n, smallest, least = max(float(state.counts[KNOWN]), 1.0), np.inf, np.inf
     plan, sketched, losses = state.plan, state.sketches.root.shape[1] > 0, np.zeros(state.plan.shape[0])
     tiny = (PRECISION * state.rewards.numbers[SPREAD]) ** 2 + TINY
@@ -200,14 +208,17 @@ def weights(state):
 
 @compiled
 def weights_of_widths(w):
-    """Return the weights v (M,) of the models' widths: w where it is near its largest entry, else 0, normalized."""
+    """Return the weights (M,) by which the models' widths are averaged, given the weights w (M,) of their predictions.
+
+    Models whose weight is near the largest one keep it, the others get 0, and the sum is scaled to 1.
+    """
     v = np.where(w >= BELIEVED * w.max(), w, 0.0)
     return v / max(v.sum(), TINY)
 
 
 @compiled
 def sigma_of(state, w):
-    """Return the root mean squared residual, averaged over models with weights w (M,)."""
+    """Return the root mean square of the prediction errors, averaged over the models with weights w (M,)."""
     total, n = 0.0, max(float(state.counts[KNOWN]), 1.0)
     for m in range(w.size):
         total += w[m] * np.sqrt(state.scores[NOISE, m] / n)
@@ -216,7 +227,10 @@ def sigma_of(state, w):
 
 @compiled
 def features(phi, start, n, constant):
-    """Return n entries of phi from `start` on; if constant is not 0, it replaces the last of them."""
+    """Return `n` features of one model: the entries of phi from `start` on.
+
+    If `constant` is not 0, it replaces the last of them.
+    """
     if constant == 0.0:
         return phi[start : start + n]
     own = phi[start : start + n].copy()
@@ -226,32 +240,39 @@ def features(phi, start, n, constant):
 
 @compiled
 def unit_of(state, w):
-    """Return the factor of all widths: the residual scale under weights w, or a share of the rewards' spread.
+    """Return the factor by which all widths are multiplied, so that they are in units of rewards.
 
-    The larger one is used.
+    The factor is the typical prediction error, averaged with the models' weights w (M,), but at least a fixed fraction
+    of the spread of rewards.
     """
     return max(sigma_of(state, w), SHARE * state.rewards.numbers[SPREAD])
 
 
 @compiled
 def kept_of(drift, last, now):
-    """Return the factor by which an arm's data have decayed from round `last` to round `now`, under this `drift`."""
+    """Return the fraction (1 - drift)^(now - last) of an arm's information that is left in round `now`.
+
+    The arm last learned in round `last`, and `drift` is the model's rate of forgetting.
+    """
     return (1.0 - drift) ** (now - last) if drift > 0.0 and last != NEVER else 1.0
 
 
 @compiled
 def cut(square, norm, learned):
-    """Return the squared width h = `square`, reduced as the arm learns rows.
+    """Return the squared width of an arm, reduced because every row counts as a little information in all directions.
 
-    `learned` is the number of rows of the arm, and `norm` is ||phi||^2 of the features phi, above 0. Every row counts
-    as a little information on all directions.
+    `square` is the squared width, `learned` the number of rows of the arm, and `norm`, above 0, the squared norm of the
+    features.
     """
     return square / (1.0 + ANYWHERE * learned * square / norm)
 
 
 @compiled
 def places_of(state, slots):
-    """Return the slots, replaced by NEVER for arms without rows and for arms that count as unknown."""
+    """Return `slots` (K,), the indices of arms' models, with -1 in place of arms that count as unknown.
+
+    An arm counts as unknown if it has no rows, or if its few rewards tell little (rare_rewards.py).
+    """
     found, arms = slots.copy(), 0
     for a in range(state.last.size):
         arms += state.last[a] != NEVER
@@ -266,7 +287,7 @@ def places_of(state, slots):
 def counts_as_unknown(state, slot, arms):
     """Return True if an arm counts as unknown, because its few rewards are all or often equal (rare_rewards.py).
 
-    `slot` is the arm's slot, and `arms` the number of arms with rows.
+    `slot` is the index of the arm's models, and `arms` the number of arms that have learned.
     """
     if not has_many_values(state.rewards):
         return False
@@ -285,7 +306,11 @@ def counts_as_unknown(state, slot, arms):
 
 @compiled
 def add_tails(state, slots, means):
-    """Add to the means (K,) of arms the mean of what clipping removed from their rewards, if such rewards recur."""
+    """Add to the predicted means (K,) of arms, in place, the mean amount that clipping removed from their rewards.
+
+    It is added only for arms whose large rewards recur (rare_rewards.py). `slots` (K,) are the indices of the arms'
+    models.
+    """
     for a in range(slots.size):
         if slots[a] != NEVER:
             means[a] += tail_of(state.tails[slots[a]], state.learned[slots[a]])
@@ -293,9 +318,9 @@ def add_tails(state, slots, means):
 
 @compiled
 def survey(state, rows, slots):
-    """Return means (K,), widths (K,) and the unit of widths for arms in slots.
+    """Return the predicted means (K,) and widths (K,) of K arms, and the factor of widths in units of rewards.
 
-    rows: (K, d), or (1, d) if all arms have the same row.
+    `rows` is (K, d), or (1, d) if all arms have the same row. `slots` (K,) are the indices of the arms' models.
     """
     slots = places_of(state, slots)
     if state.sketches.root.shape[1] > 0:
@@ -332,7 +357,11 @@ def survey(state, rows, slots):
 
 @compiled
 def survey_sketches(state, rows, slots):
-    """Return means (K,), widths (K,) and the unit of widths for arms with sketches; slots: NEVER for unknown arms."""
+    """Return predicted means and widths (K,) of K arms with sketches, and the factor of widths in units of rewards.
+
+    `rows` is (K, d), or (1, d) if all arms have the same row. `slots` (K,) are the indices of the arms' sketches, -1
+    for unknown arms.
+    """
     reg, wide = state.settings[SPARSE_MODEL, REG], state.settings[SPARSE_MODEL, STRETCH]
     means, widths = np.full(slots.size, prior(state.rewards)), np.zeros(slots.size)
     for i in range(rows.shape[0]):
@@ -351,14 +380,17 @@ def survey_sketches(state, rows, slots):
 
 @compiled
 def add_score(scores, m, e, h):
-    """Add the residual e of a row, predicted with squared width h, to the sums S and H of model m."""
+    """Add a prediction error e of model m, whose squared width was h, to the sums that determine the model's weight.
+
+    `scores` (2, M) holds the sums of e^2 / (1 + h) and of log(1 + h), and is changed in place.
+    """
     scores[NOISE, m] += e * e / (1.0 + h)
     scores[VOLUME, m] += np.log(1.0 + h)
 
 
 @compiled
 def best_without_drift(state):
-    """Return the model that has erred least, of those that are used and do not drift."""
+    """Return the index of the model with the smallest errors, among those that forget nothing over time."""
     found, least, sketched = 0, np.inf, state.sketches.root.shape[1] > 0
     for m in range(state.plan.shape[0]):
         still = asked(state.plan, sketched, m) and state.settings[m, DRIFT] == 0.0
@@ -369,9 +401,10 @@ def best_without_drift(state):
 
 @compiled
 def improve(state, slot, x, now, reward):
-    """Let every model learn the reward of the arm in a slot, for row x in round `now`.
+    """Let every model of an arm learn a reward for the row x (d,) in round `now`.
 
-    Returns e, h and m: residual and squared width of the model m without drift that had erred least before.
+    `slot` is the index of the arm's models. Returns the prediction error, the squared width and the index of one model:
+    the best so far among those that forget nothing.
     """
     best, error, spread, beyond = best_without_drift(state), 0.0, 0.0, 0.0
     level, numbers, tails = prior(state.rewards), state.rewards.numbers, state.tails[slot]
@@ -407,7 +440,7 @@ def improve(state, slot, x, now, reward):
 
 @compiled
 def begin_arm(state, slot):
-    """Set the models of an arm to the prior, before its first reward."""
+    """Set the models of the arm at index `slot` to the prior, before the arm's first reward."""
     t, p = 0, 0
     for m in range(state.plan.shape[0]):
         n = state.plan[m, SIZE]
@@ -424,7 +457,7 @@ def begin_arm(state, slot):
 
 @compiled
 def vacate(state, slot):
-    """Mark a slot as having learned nothing, and detach the stored rows from it."""
+    """Mark the models at index `slot` as having learned nothing, and mark the stored rows of their arm as of no arm."""
     state.last[slot] = NEVER
     state.learned[slot] = 0
     state.tails[slot] = 0.0
@@ -434,7 +467,7 @@ def vacate(state, slot):
 
 
 def erase(state: Mixture, slot: int) -> None:
-    """Forget the arm in a slot, and overwrite its data with zeros."""
+    """Forget the arm whose models are at index `slot`, and overwrite its data with zeros."""
     vacate(state, slot)
     for array in (state.theta, state.tau, state.inverse, state.early, state.tails, *state.sketches):
         array[slot] = 0
@@ -442,7 +475,7 @@ def erase(state: Mixture, slot: int) -> None:
 
 @compiled
 def forget(state):
-    """Forget everything learned except the views and the scale of rewards, after an alarm."""
+    """Forget everything learned, except the feature maps and the scale of rewards, after an alarm."""
     for slot in range(state.last.size):
         vacate(state, slot)
     state.scores[:] = 0.0
@@ -452,9 +485,10 @@ def forget(state):
 
 @compiled
 def take(state, x, slot, reward, alarm_threshold):
-    """Learn one row x (d,) with its reward for the arm in a slot, and test for an alarm.
+    """Learn one row x (d,) with its reward for the arm whose models are at index `slot`, and test for an alarm.
 
-    `alarm_threshold` is the value of the change statistic g above which everything is forgotten, or 0 for never.
+    `alarm_threshold` is the value of the change statistic (a CUSUM of prediction errors) above which everything is
+    forgotten, or 0 for never.
     """
     now = state.counts[CLOCK]
     if now < state.rows.shape[0]:
@@ -475,14 +509,14 @@ def take(state, x, slot, reward, alarm_threshold):
 
 @compiled
 def learn_again(state, first, last):
-    """Learn the stored rows first, ..., last - 1."""
+    """Learn the stored rows with the indices `first` to `last` - 1 again."""
     for i in range(first, last):
         if state.arms[i] != NEVER:
             improve(state, state.arms[i], state.rows[i], i, state.gains[i])
 
 
 def begun_mixture(dim: int, room: int, reg: float) -> Mixture:
-    """Return a mixture that has learned nothing and uses no model yet.
+    """Return the state of averaged models that have learned nothing; no model is used yet.
 
     `dim` is the number of columns, `room` the number of first rows to store, and `reg` the ridge penalty.
     """
@@ -515,9 +549,9 @@ def begun_mixture(dim: int, room: int, reg: float) -> Mixture:
 
 
 def make_plan(views_made: tuple[View, View, View], used: np.ndarray) -> np.ndarray:
-    """Return the plan (M, 3): each model's view, first feature and number of features.
+    """Return an array (M, 3) with each model's feature map, first feature and number of features.
 
-    used (M,): False for 0 features.
+    `views_made` are the feature maps, and models with used (M,) False have 0 features.
     """
     plan = np.zeros((len(MODELS), SIZE + 1), np.int64)
     for row, (sees, kernel, *_), wanted in zip(plan, MODELS, used, strict=True):
@@ -531,9 +565,9 @@ def make_plan(views_made: tuple[View, View, View], used: np.ndarray) -> np.ndarr
 def choice(rows: np.ndarray, landmarks: int, ranked: bool) -> np.ndarray:
     """Return a mask (M,) of the models to use for these rows (n, d).
 
-    Wide sparse rows use the raw linear model alone. If they are wider than WIDE, they use none of these models, because
-    sketches serve them. All other rows use the remaining models; kernel models need landmarks, and the ranked model is
-    used if `ranked`.
+    Wide rows that are mostly zeros use the linear model on raw columns alone. If they have more than 300 columns, no
+    model is used, because sketches take their place. All other rows use the other models: kernel models only if
+    `landmarks` is above 0, and the model on ranks only if `ranked` is True and there are at most 300 columns.
     """
     if rows.shape[1] > FEW_COLUMNS and np.mean(rows == 0.0) > SPARSE:
         return (np.arange(len(MODELS)) == SPARSE_MODEL) & (rows.shape[1] <= WIDE)
@@ -544,13 +578,16 @@ def choice(rows: np.ndarray, landmarks: int, ranked: bool) -> np.ndarray:
 
 
 def bytes_of(plan: np.ndarray, dim: int, size: int) -> int:
-    """Return the bytes of one arm: the models of a plan (M, 3), and a sketch of `size` directions of `dim` columns."""
+    """Return the memory of one arm in bytes: its models, and a sketch of `size` directions of `dim` columns.
+
+    `plan` (M, 3) holds each model's feature map, first feature and number of features.
+    """
     sizes = plan[:, SIZE]
     return int((8 * sizes + 4 * length(sizes)).sum()) + bytes_of_sketch(dim, size)
 
 
 def grown(state: Mixture, slots: int) -> Mixture:
-    """Return the state with room for `slots` arms."""
+    """Return the state of averaged models with its arrays enlarged to hold `slots` arms."""
     sizes, before = state.plan[:, SIZE], len(state.last)
     more = state._replace(
         theta=lazy_zeros(slots, int(sizes.sum()), dtype=np.float32),
@@ -573,7 +610,7 @@ def consistent(state: Mixture, begun: Mixture, arms: int) -> bool:
     """Return True if the shapes and counters of a loaded state are consistent.
 
     - begun: a state of the right width that has learned nothing.
-    - arms: number of slots that must exist.
+    - arms: number of arms for which there must be room.
     """
     dim = begun.rows.shape[1]
     flat = ("plan", "settings", "scores", "counts", "suspicion", "arms", "gains")

@@ -42,12 +42,15 @@ COUNTS, SUMS, LENGTHS = range(3)  # rows of an arm's tails, (3, SIZES)
 
 @compiled
 def note_size(tails, reward, middle, most, learned):
-    """Count a reward by its size, and return the size and the clip for this arm.
+    """Count a reward of an arm by its size class, and return the class and the limit at which the reward is clipped.
 
-    `tails` (3, SIZES) are the arm's statistics, updated in place. Its rows are, for each size, the number of rewards,
-    the sum of what clipping removed, and the sum of the absolute values. `middle` is the median of the rewards,
-    `most` the basic clip (0 for none), and `learned` the number of rows of the arm. A reward of size k deviates from
-    the median by more than 8^(k - 1) basic clips.
+    - tails (3, 12): statistics of the arm, updated in place. For each size class they are the number of rewards, the
+      sum of what clipping removed, and the sum of the absolute values of what clipping removed.
+    - middle: median of all rewards.
+    - most: basic limit of the distance from the median; 0 for none.
+    - learned: number of rows of the arm.
+
+    A reward of class k deviates from the median by more than 8^(k - 1) basic limits.
     """
     if most == 0.0:
         return 0, 0.0
@@ -71,7 +74,7 @@ def note_size(tails, reward, middle, most, learned):
 
 @compiled
 def add_cut(tails, size, cut):
-    """Add to an arm's statistics tails (3, SIZES) the amount `cut` that clipping removed from a reward of this size."""
+    """Add to an arm's statistics tails (3, 12) the amount `cut` that clipping removed from a reward of this size."""
     if size > 0:
         tails[SUMS, size - 1] += cut
         tails[LENGTHS, size - 1] += abs(cut)
@@ -81,7 +84,7 @@ def add_cut(tails, size, cut):
 def tail_of(tails, learned):
     """Return the mean of what clipping removed from an arm's rewards, 0 unless such rewards recur.
 
-    `tails` (3, SIZES) are the arm's statistics of clipped rewards, and `learned` is its number of rows.
+    `tails` (3, 12) are the arm's statistics of clipped rewards, and `learned` is its number of rows.
     """
     above = 0.0
     for k in range(SIZES, 0, -1):
@@ -96,11 +99,12 @@ def tail_of(tails, learned):
 
 @compiled
 def says_little(alike, learned, known, arms):
-    """Return True if an arm counts as unknown, since its few rewards were all equal.
+    """Return True if an arm counts as unknown, because its few rewards were all equal.
 
-    - alike: number of equal first rewards.
-    - learned: rows of the arm.
-    - known: rows of all `arms` arms together.
+    - alike: number of equal first rewards of the arm.
+    - learned: number of rows of the arm.
+    - known: number of rows of all arms together.
+    - arms: number of arms.
     """
     return learned <= alike and learned < min(MANY_ALIKE, known / (ROOM * arms))
 
@@ -110,13 +114,17 @@ def has_many_repeats(repeats, learned, known, arms):
     """Return True if an arm has few rows, and its rewards are often equal to the one before.
 
     - repeats: how often a reward was equal to the arm's reward before.
-    - learned: rows of the arm.
-    - known: rows of all `arms` arms together.
+    - learned: number of rows of the arm.
+    - known: number of rows of all arms together.
+    - arms: number of arms.
     """
     return repeats >= REPEATS_OFTEN * learned and learned < min(MANY_REPEATS, known / (ROOM * arms))
 
 
 @compiled
 def has_paid(tails):
-    """Return True if rewards of size 2 or more are among an arm's statistics `tails` (3, SIZES)."""
+    """Return True if an arm has had a reward far from the median, of size class 2 or more.
+
+    `tails` (3, 12) are the arm's statistics of clipped rewards by size class.
+    """
     return tails[COUNTS, 1:].sum() > 0.0

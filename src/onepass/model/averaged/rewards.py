@@ -45,7 +45,7 @@ class Rewards(NamedTuple):
 
     - window (1,024,): the last rewards.
     - numbers (13,): count, sum, sum of squares, recent mean, median, spread (median absolute deviation without zeros),
-      mean over arms, the first three different values, and the count of each.
+      mean over arms, the first three different values, and the count of each of these values.
     """
 
     window: np.ndarray
@@ -53,13 +53,13 @@ class Rewards(NamedTuple):
 
 
 def no_rewards() -> Rewards:
-    """Return the statistics before the first reward."""
+    """Return the running statistics of rewards before the first reward."""
     return Rewards(window=zeros(WINDOW), numbers=zeros(TIMES + CANDIDATES))
 
 
 @compiled
 def note_reward(rewards, reward):
-    """Add one reward to the statistics, in place."""
+    """Update the running statistics of all rewards by one more reward, in place."""
     window, numbers = rewards.window, rewards.numbers
     before = int(numbers[SEEN])
     window[before % WINDOW] = reward
@@ -84,11 +84,12 @@ def note_reward(rewards, reward):
 
 @compiled
 def note_early(rewards, early, slot, reward):
-    """Store a reward if it is among the first five of its arm, and update the mean of an unknown arm.
+    """Store a reward if it is among the first five of its arm, and update the predicted reward of an unknown arm.
 
-    - early (slots, 9): first rewards, their count, the number of equal first rewards, the last reward, and how often a
-      reward was equal to the one before, per arm.
-    - slot: the arm's slot.
+    - rewards: statistics of all rewards.
+    - early (slots, 9): for each arm its first rewards, their count, the number of equal first rewards, the last reward,
+      and how often a reward was equal to the one before.
+    - slot: index of the arm.
     """
     numbers, own = rewards.numbers, early[slot]
     if own[ALIKE] == own[COUNTED] or own[ALIKE] > FIRST_REWARDS:
@@ -116,9 +117,9 @@ def note_early(rewards, early, slot, reward):
 
 @compiled
 def rarest(numbers):
-    """Return the index (0 to 2) of the rarest of the first three different rewards.
+    """Return the index, from 0 to 2, of the rarest of the first three different rewards.
 
-    If several are equally rare, it is the last one.
+    `numbers` is the field of `Rewards` that counts them. If several are equally rare, it is the last one.
     """
     least = 0
     for i in range(CANDIDATES):
@@ -129,7 +130,7 @@ def rarest(numbers):
 
 @compiled
 def has_many_values(rewards):
-    """Return True if a share above OTHERS of all rewards differs from the two commonest values."""
+    """Return True if more than 5% of all rewards differ from the two most frequent values."""
     numbers, two = rewards.numbers, 0.0
     for i in range(CANDIDATES):
         two += numbers[TIMES + i]
@@ -139,7 +140,7 @@ def has_many_values(rewards):
 
 @compiled
 def prior(rewards):
-    """Return the mean that is assumed for an unknown arm."""
+    """Return the mean reward that is assumed for an arm of which nothing is known."""
     numbers = rewards.numbers
     if has_many_values(rewards):
         return numbers[LEVEL]
@@ -152,7 +153,7 @@ def prior(rewards):
 
 @compiled
 def worse(rewards):
-    """Return True if the recent mean reward is WORSE standard errors below the mean of all rewards."""
+    """Return True if the recent mean reward is more than one standard error below the mean of all rewards."""
     numbers = rewards.numbers
     mean = numbers[TOTAL] / numbers[SEEN]
     variance = max(numbers[SQUARES] / numbers[SEEN] - mean * mean, 0.0) / (2.0 * RECENT - 1.0)

@@ -29,13 +29,15 @@ USED, RIDGE, LOG_DET, LEFT, MASS, SHED, WEIGHTED, DUST = range(8)  # places in a
 
 
 class Sketches(NamedTuple):
-    """Sketches of arms in slots, for rows with d columns; with size 0 there are none.
+    """Sketched models of arms, for wide rows with d columns that are mostly zeros; with size 0 there are none.
 
-    - basis (slots, 2 size, d + 1): orthonormal rows Q.
-    - root (slots, 2 size, 2 size): square root of the inverse Gram matrix on their span.
+    The data of an arm are at an index of the arrays, called its slot.
+
+    - basis (slots, 2 size, d + 1): orthonormal rows, a matrix Q for each arm.
+    - root (slots, 2 size, 2 size): square root of the inverse Gram matrix on the span of Q.
     - theta (slots, d + 1): parameters.
-    - aside (slots, 2 size + 1): Q m and theta^T m, with m the scaled mean row.
-    - numbers (slots, 8): directions in use, ridge, and the other scalars of the design.
+    - aside (slots, 2 size + 1): Q m and theta^T m, where m is the scaled mean row.
+    - numbers (slots, 8): directions in use, ridge penalty, and the other scalars of the design.
     """
 
     basis: np.ndarray
@@ -46,7 +48,10 @@ class Sketches(NamedTuple):
 
 
 def no_sketches(slots: int, dim: int, size: int) -> Sketches:
-    """Return empty sketches with `size` directions for rows of `dim` columns; `begin_sketch` initializes an arm's."""
+    """Return empty sketches of `slots` arms, with `size` directions, for rows of `dim` columns.
+
+    `begin_sketch` initializes the sketch of an arm.
+    """
     across = dim + 1 if size > 0 else 0
     return Sketches(
         basis=lazy_zeros(slots, 2 * size, across, dtype=np.float32),
@@ -65,7 +70,7 @@ def bytes_of_sketch(dim: int, size: int) -> int:
 def sketches_fit(sketches: Sketches, known: np.ndarray, dim: int) -> bool:
     """Return True if loaded shapes and counters are consistent.
 
-    - known (slots,): True for slots whose arms have learned.
+    - known (slots,): True for arms that have learned.
     - dim: number of columns.
     """
     capacity = sketches.root.shape[1]
@@ -80,7 +85,7 @@ def sketches_fit(sketches: Sketches, known: np.ndarray, dim: int) -> bool:
 
 @compiled
 def begin_sketch(sketches, slot, reg):
-    """Reset the sketch of an arm to the prior, the Gram matrix reg I, in place."""
+    """Reset the sketch of the arm at index `slot` to the prior, the Gram matrix reg I, in place."""
     numbers, across = sketches.numbers[slot], sketches.theta.shape[1]
     if numbers[USED] > 0.0:  # else its pages stay untouched
         sketches.basis[slot].fill(0.0)
@@ -93,9 +98,10 @@ def begin_sketch(sketches, slot, reg):
 
 @compiled
 def sparse_row(view, x):
-    """Return the sparse part of a row's features, and the squared norm of the features.
+    """Return the sparse part of the features of a row x, as indices and values, and the features' squared norm.
 
-    The features are s - m, with s sparse and m constant: the result is the indices and values of s, and ||s - m||^2.
+    The features are s - m with a sparse s and a constant m. The results are the indices and values of s, and ||s -
+    m||^2.
     """
     dim, scale, count, shared, common = x.size, view.numbers[1], 1, 0.0, 0.0
     for j in range(dim):
@@ -118,7 +124,11 @@ def sparse_row(view, x):
 
 @compiled
 def ask_sketch(sketches, slot, places, values, norm):
-    """Return the mean and the squared width of an arm, for a row in the form that `sparse_row` returns."""
+    """Return the predicted mean and the squared width of the arm at index `slot`, for a sparse row.
+
+    `places`, `values` and `norm` are the results of `sparse_row`: indices and values of the row's sparse part, and the
+    squared norm of its features.
+    """
     numbers, root, theta, aside = (
         sketches.numbers[slot],
         sketches.root[slot],
@@ -146,7 +156,10 @@ def ask_sketch(sketches, slot, places, values, norm):
 
 @compiled
 def state_of(sketches, slot, reg):
-    """Return the sketch of an arm as a `SketchState` that shares the arm's arrays; reg: ridge penalty."""
+    """Return the sketch of the arm at index `slot` as a `SketchState`, whose arrays are not copied.
+
+    `reg` is the ridge penalty.
+    """
     n, size = sketches.numbers[slot], sketches.root.shape[1] // 2
     rule = FrequentDirectionsRule(size=size, compensation=COMPENSATION, reg=reg)
     return SketchState(
@@ -165,11 +178,10 @@ def state_of(sketches, slot, reg):
 
 @compiled
 def learn_sketch(sketches, slot, phi, middle, reg, reward, bound):
-    """Learn one reward of an arm, and return the clipped residual, the squared width and the amount clipped.
+    """Learn one reward of an arm; return the clipped prediction error, the squared width and the amount clipped.
 
-    phi (d + 1,) holds the features s - m, and middle (d + 1,) the scaled mean row m. `slot` is the arm's slot, and
-    `reg` the ridge. `bound` is the clip of the residual in units of sqrt(1 + h), with the squared width h; 0 means no
-    clip.
+    phi (d + 1,) holds the features s - m, and middle (d + 1,) the scaled mean row m. `slot` is the index of the arm,
+    and `reg` the ridge penalty. `bound` is the limit of the error in units of sqrt(1 + squared width); 0 means none.
     """
     state, theta, aside = state_of(sketches, slot, reg), sketches.theta[slot], sketches.aside[slot]
     direction = solve_in(state.space, phi)
@@ -193,7 +205,10 @@ def learn_sketch(sketches, slot, phi, middle, reg, reward, bound):
 
 @compiled
 def middle_of(view):
-    """Return m (d + 1,), which minus the features of a row of zeros equals, up to the constant."""
+    """Return the scaled mean row m (d + 1,) of a feature map.
+
+    Its entries are minus the features of a row of zeros, except that the constant feature has 0.
+    """
     dim, scale = view.unit.size, view.numbers[1]
     middle = np.zeros(dim + 1, np.float32)
     for j in range(dim):

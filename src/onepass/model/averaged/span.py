@@ -30,10 +30,10 @@ ROUNDING = 1e-8  # of the largest eigenvalue of Z Z^T: directions below it are n
 
 
 class Span(NamedTuple):
-    """Span of the main directions of wide rows.
+    """Main directions of wide rows, along which rows are represented by few coordinates.
 
-    - basis (d, r): orthonormal columns Q, with r = 0 if rows are used as they are.
-    - origin (r + 1,): Q^T z0 and ||z0||^2, with z0 the scaled row of zeros.
+    - basis (d, r): matrix Q of orthonormal columns, the directions; r is 0 if rows are used as they are.
+    - origin (r + 1,): Q^T z0 and ||z0||^2, where z0 is the row of zeros after scaling.
     """
 
     basis: np.ndarray
@@ -41,19 +41,19 @@ class Span(NamedTuple):
 
 
 def no_span(dim: int) -> Span:
-    """Return a span without directions: rows are used as they are."""
+    """Return a `Span` without directions: rows are used as they are."""
     return Span(basis=zeros(dim, 0, dtype=np.float32), origin=zeros(1))
 
 
 def directions(dim: int) -> int:
-    """Return the largest number of directions for rows with `dim` columns; 0 if they are used as they are."""
+    """Return the largest number of main directions for rows with `dim` columns; 0 if rows are used as they are."""
     return 0 if dim <= WIDE else max(LEAST, min(DIRECTIONS, NUMBERS // dim))
 
 
 def folded(fold: np.ndarray, z: np.ndarray, most: int) -> np.ndarray:
-    """Return the main directions (k, d), k <= most, of rows folded before and new rows z (n, d), longest first.
+    """Return the main directions (k, d), k <= most, of earlier rows and new rows z (n, d), by falling singular value.
 
-    fold (k', d): the result for the earlier rows. Each direction is scaled by its singular value.
+    `fold` (k', d) is the result for the earlier rows. Each direction is multiplied by its singular value.
     """
     rows = np.vstack([fold, z])
     values, vectors = np.linalg.eigh(rows @ rows.T)
@@ -63,14 +63,21 @@ def folded(fold: np.ndarray, z: np.ndarray, most: int) -> np.ndarray:
 
 
 def span_of(fold: np.ndarray, zero: np.ndarray) -> Span:
-    """Return the span of folded rows (k, d), with at least one direction; zero (d,): the scaled row of zeros."""
+    """Return the `Span` of the main directions `fold` (k, d) that `folded` has computed.
+
+    `zero` (d,) is the row of zeros after scaling. The span has at least one direction.
+    """
     basis = np.zeros((fold.shape[1], max(len(fold), 1)))
     basis[:, : len(fold)] = (fold / np.sqrt((fold**2).sum(axis=1))[:, None]).T
     return Span(basis=basis.astype(np.float32), origin=np.append(zero @ basis, zero @ zero))
 
 
 def landmarks_on(span: Span, z: np.ndarray) -> np.ndarray:
-    """Return scaled rows z (n, d) as landmarks (n, r + 2): coordinates on the span, length outside the span, 0."""
+    """Return landmarks (n, r + 2) for scaled rows z (n, d), with coordinates as `place` computes them for other rows.
+
+    The entries are the coordinates along the r main directions, the length of the remaining part, and 0. `place` has
+    the last two the other way round, so a squared distance adds both lengths.
+    """
     along = z @ span.basis.astype(np.float64)
     rest = np.sqrt(np.maximum((z**2).sum(axis=1) - (along**2).sum(axis=1), 0.0))
     return np.column_stack([along, rest, np.zeros(len(z))])
@@ -78,9 +85,10 @@ def landmarks_on(span: Span, z: np.ndarray) -> np.ndarray:
 
 @compiled
 def place(span, moved, square):
-    """Return the coordinates (r + 2,) of a row on the span, in float32: Q^T z, 0, and the length of z outside the span.
+    """Return a scaled row z in few coordinates (r + 2,), in float32: Q^T z, 0, and the length of the rest of z.
 
-    `moved` (d,) is the scaled row z minus the scaled row of zeros, and `square` is ||z||^2.
+    The columns of Q (d, r) are the main directions in `span`. `moved` (d,) is z minus the row of zeros after scaling,
+    and `square` is ||z||^2.
     """
     basis, origin = span.basis, span.origin
     dim, count, filled, inside = basis.shape[0], basis.shape[1], 0, 0.0

@@ -38,7 +38,7 @@ FOR_EVER = -1
 class ServiceConfiguration(Body, frozen=True, kw_only=True):
     """Body of a request that sets Personalizer's service configuration.
 
-    Its fields are those of the API in snake case. A field that is None leaves the value as it is.
+    The fields have the names of Personalizer's API, in snake case. A field that is None leaves the value as it is.
     """
 
     reward_wait_time: str | None = None
@@ -110,12 +110,15 @@ def change_settings(loop: Loop, new: LoopSettings) -> None:
 
 
 def follow_policy(loop: Loop, name: str, arguments: str) -> None:
-    """Change the exploration of a loop to that of a named policy."""
+    """Change the exploration of a loop to that which a policy's `arguments`, in Vowpal Wabbit's syntax, ask for.
+
+    `name` is the name of the policy.
+    """
     change_settings(loop, set_policy(pending_settings(loop), name, arguments))
 
 
 def configuration_json(loop: Loop) -> dict[str, Any]:
-    """Return the configuration of a loop in Personalizer's form."""
+    """Return the configuration of a loop in the form of Personalizer's API."""
     settings = pending_settings(loop)
     found: dict[str, Any] = {
         "rewardWaitTime": format_duration(settings.reward.wait),
@@ -137,12 +140,12 @@ def configuration_json(loop: Loop) -> dict[str, Any]:
 
 
 def last_edit(loop: Loop) -> int:
-    """Return the time of the last change of settings."""
+    """Return the time of the last change of a loop's settings, in microseconds."""
     return max((record.time for record in loop.store.read(kinds=("settings",), loop=loop.name)), default=0)
 
 
 def apply_configuration(settings: LoopSettings, asked: ServiceConfiguration) -> LoopSettings:
-    """Return settings with the fields of a request changed. Raises Problem for a value that is not supported."""
+    """Return settings with the fields of the request `asked` changed. Raises Problem for an unsupported value."""
     if asked.log_retention_days not in (None, FOR_EVER):
         message = "Logs are kept for ever, as the model is what they say: logRetentionDays must be -1."
         raise Problem(400, "InvalidLogRetentionDays", message, "logRetentionDays")
@@ -174,5 +177,5 @@ def apply_configuration(settings: LoopSettings, asked: ServiceConfiguration) -> 
 
 
 def mode_of(settings: LoopSettings) -> str:
-    """Return Personalizer's name of the learning mode."""
+    """Return the name that Personalizer's API has for the mode of a loop."""
     return MODES.get(settings.mode, settings.mode)
