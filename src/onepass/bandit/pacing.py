@@ -69,12 +69,12 @@ class Account(NamedTuple):
 class Largest(NamedTuple):
     """Largest relative deviations of an arm's costs above predictions and above its price.
 
-    `count` is the number of its costs, and `decisions` that of all decisions when the last one came.
+    `number` is that of its costs, and `decisions` that of all decisions when the last one came.
     """
 
     predicted: float = 0.0
     price: float = 0.0
-    count: int = 0
+    number: int = 0
     decisions: int = 0
 
 
@@ -334,8 +334,8 @@ class Pacing:
 
     def _upper_ratios(self, seen: Largest) -> Iterator[float]:
         """Return r and r' of an arm, the ratios to prediction and price that its next cost may have."""
-        count, fading = seen.count, FADING ** (self._decisions - seen.decisions)
-        least, power = (LARGEST - 1.0) / (1.0 + count / SOON), 1.0 + GROWTH / max(count, 1) ** 0.5
+        number, fading = seen.number, FADING ** (self._decisions - seen.decisions)
+        least, power = (LARGEST - 1.0) / (1.0 + number / SOON), 1.0 + GROWTH / max(number, 1) ** 0.5
         for one in (1.0 + fading * seen.predicted, 1.0 + fading * seen.price):
             yield max(1.0 + least, one, min(one**power, LARGEST))
 
@@ -435,7 +435,7 @@ class Pacing:
         self._largest[name][arm] = Largest(
             max(fading * seen.predicted, value / predicted - 1.0 if predicted > 0.0 else 0.0),
             max(fading * seen.price, value / price - 1.0),
-            seen.count + 1,
+            seen.number + 1,
             ahead,
         )
 
