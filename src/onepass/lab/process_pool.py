@@ -71,8 +71,8 @@ def play_all(
 ) -> tuple[dict[int, Results], bool]:
     """Play the tasks in `jobs` processes; return the results by the index of the task, and True if Ctrl-C came.
 
-    A task that was in progress at Ctrl-C has `interrupted` set. The results of tasks in `cache` are taken from there.
-    `meter` shows the progress.
+    A task that was in progress at Ctrl-C has `interrupted` set. `rounds` are played in steps of `step` rounds. The
+    results of tasks in `cache` are taken from there. `meter` shows the progress.
     """
     if jobs is not None and jobs < 1:
         raise ExperimentError(f"jobs must be at least 1, got {jobs}")

@@ -138,8 +138,10 @@ def search_penalty(
 ) -> list[PenalizedFit] | None:
     """Return the fit of every class at a common penalty, for w (classes, k) and signs (n, classes).
 
-    If `chosen` is True, the penalty with the smallest left-out loss is searched for, from `reg` on; otherwise it is
-    `reg`. A fit takes at most `steps` Newton steps. Returns None if a Hessian is not positive definite at `reg`.
+    If `chosen` is True, penalties from `reg` on are tried in both directions, and the one with the smallest left-out
+    loss is taken, or a smaller one that is nearly as good. Otherwise the penalty is `reg`. A fit takes at most `steps`
+    Newton steps. Returns None if a Hessian is not positive definite at `reg`. The other arguments are those of
+    `fit_at_penalty`.
     """
     found: dict[int, list[PenalizedFit]] = {}
 

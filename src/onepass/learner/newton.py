@@ -126,7 +126,10 @@ def add_dimension(state, k):
 
 
 def init_newton(size: int, params: dict[str, Any]) -> Newton:
-    """Return the state of the Newton step before the first reset, with room for `size` features."""
+    """Return the state of the Newton step before the first reset, with room for `size` features.
+
+    `params` holds step, alpha, curvature and bound.
+    """
     return Newton(
         w=zeros(size),
         root=zeros(size, size),

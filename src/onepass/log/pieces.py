@@ -120,7 +120,7 @@ def _cut(loop: str, line: int, saved: list[SavedDigest], lines: ModelLineage) ->
 
 
 def merge_pieces(pieces: Sequence[Piece]) -> Piece:
-    """Merge consecutive parts of a log into one part to be verified."""
+    """Return one part of a log that consists of the consecutive parts `pieces`, to be verified at once."""
     last = pieces[-1]
     saved = tuple(one for piece in pieces for one in piece.saved)
     return pieces[0]._replace(end=last.end, end_seq=last.end_seq, end_digest=last.end_digest, saved=saved)

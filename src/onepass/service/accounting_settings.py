@@ -210,9 +210,9 @@ def saved_rule(settings: Any) -> Bandit | None:
 
 
 def read_rule(found: Any, folder: Path) -> None:
-    """Replace `file` of the baseline in plain settings by the bytes of the saved bandit that it names.
+    """Replace the path `file` of the baseline, in plain settings, by the field `saved` with the content of the file.
 
-    The path is relative to `folder`. Raises ValueError if the file cannot be read.
+    The file is a saved bandit, and its path is relative to `folder`. Raises ValueError if the file cannot be read.
     """
     base = found.get("baseline") if isinstance(found, dict) else None
     if isinstance(base, dict) and isinstance(base.get("file"), str):

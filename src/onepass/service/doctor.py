@@ -33,8 +33,10 @@ SLACK = 1.0  # seconds by which clocks of two machines differ
 class Finding(NamedTuple):
     """Result of one check.
 
-    `loop` is the name of the loop, "" for the service; `what` the name of the check; `state` is fine, soon or broken;
-    `sentence` explains it.
+    - loop: name of the loop, "" for the service.
+    - what: name of the check.
+    - state: "fine", "soon" (needs attention soon) or "broken".
+    - sentence: explanation for people.
     """
 
     loop: str

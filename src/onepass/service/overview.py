@@ -346,7 +346,11 @@ def shown_distribution(record: Decision) -> tuple[int, list[float], list[int] | 
 
 
 def baseline_arm(record: Decision, eligible: list[int] | None) -> int:
-    """Return the index of the arm that is shown without a model: the first eligible one."""
+    """Return the index of the arm that would be shown without a model.
+
+    It is the baseline's arm, if the record has one, else the first eligible arm. `eligible` holds the indices of
+    eligible arms, None for all.
+    """
     return record.baseline[0] if record.baseline else 0 if eligible is None else eligible[0]
 
 

@@ -89,7 +89,7 @@ class FixedPolicy:
         return self._choose(decision)
 
     def learn(self, joins: list[Join]) -> None:
-        """Do nothing, since the policy does not learn."""
+        """Ignore the rewards, since the policy does not learn."""
 
 
 class LearningPolicy:

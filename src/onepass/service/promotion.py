@@ -65,7 +65,10 @@ class LoopParts(Protocol):
         ...
 
     def save_model(self, fold: Fold, state: str, why: str = "") -> Checkpoint:
-        """Save the model of `fold` as a file, and return the checkpoint record, with its state and a sentence `why`."""
+        """Save a model as a file, and return the checkpoint record for the log.
+
+        `fold` holds the model with its position in the log, and `state` and `why` say what becomes of it.
+        """
         ...
 
     def load_fold(self, line: int, found: Any = None) -> Fold:

@@ -143,24 +143,36 @@ def rounds_until_found(bandit: Any, environment: Environment, rounds: int) -> in
 
 
 def RidgeWithConstant(*, dim: int, reg: float, exploration: float, seed: int = 0) -> Bandit:
-    """Return a UCB bandit with ridge regression on `dim` features and an additional constant feature."""
+    """Return a UCB bandit with ridge regression on `dim` features and an additional constant feature.
+
+    `reg` is the ridge penalty, and `exploration` the multiplier of the width.
+    """
     features = Concatenate(Identity(dim=dim), Intercept(dim=dim))
     return Bandit(Ridge(Exact(dim=dim + 1, reg=reg)), UCB(exploration), features=features, seed=seed, name="Ridge")
 
 
 def Offline(*, dim: int, reg: float, exploration: float, family: str = "logistic", seed: int = 0) -> Bandit:
-    """Return a UCB bandit on a generalized linear model that is fitted to all rows again in every round."""
+    """Return a UCB bandit on a generalized linear model that is fitted to all rows again in every round.
+
+    `reg` is the ridge penalty, `exploration` the multiplier of the width, and `family` the distribution of rewards.
+    """
     return Bandit(OfflineGLM(Exact(dim=dim, reg=reg), family=family), UCB(exploration), seed=seed, name="Offline")
 
 
 def SketchedGLBOMD(*, dim: int, size: int, reg: float, exploration: float, seed: int = 0) -> Bandit:
-    """Return the bandit `GLBOMD` on a Frequent Directions sketch of `size` rows."""
+    """Return the bandit `GLBOMD` on a Frequent Directions sketch of `size` rows.
+
+    `reg` is the ridge penalty, and `exploration` the multiplier of the width.
+    """
     design = FrequentDirections(dim=dim, size=size, reg=reg)
     return GLBOMD(dim=dim, design=design, exploration=exploration, seed=seed)
 
 
 def SketchedRidge(*, dim: int, size: int, reg: float, exploration: float, seed: int = 0) -> Bandit:
-    """Return a UCB bandit with ridge regression on a Frequent Directions sketch of `size` rows."""
+    """Return a UCB bandit with ridge regression on a Frequent Directions sketch of `size` rows.
+
+    `reg` is the ridge penalty, and `exploration` the multiplier of the width.
+    """
     design = FrequentDirections(dim=dim, size=size, reg=reg)
     return Bandit(Ridge(design), UCB(exploration), seed=seed, name="SketchedRidge")
 

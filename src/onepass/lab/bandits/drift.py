@@ -105,7 +105,7 @@ def _problem_factory(dim: int, kind: str, period: int) -> Callable[[int], Enviro
 def Still(*, dim: int, reg: float, exploration: float, seed: int = 0) -> Bandit:
     """Return a UCB bandit that forgets nothing, the rival of bandits that do.
 
-    It uses exact ridge regression for fewer than `WIDE` features, else a sketch. `reg` is the ridge penalty, and
+    It uses exact ridge regression for fewer than 500 features, else a sketch. `reg` is the ridge penalty, and
     `exploration` the multiplier of the width.
     """
     return Forgetting(dim=dim, reg=reg, exploration=exploration, half_life=None, seed=seed)
@@ -116,7 +116,8 @@ def Forgetting(
 ) -> Bandit:
     """Return a UCB bandit that forgets: the weight of a row halves every `wrong * half_life` rounds.
 
-    It is exact for fewer than `WIDE` features, else it works on a sketch. None as `half_life` means no forgetting.
+    It uses exact ridge regression for fewer than 500 features, else a sketch. `reg` is the ridge penalty, and
+    `exploration` the multiplier of the width. None as `half_life` means no forgetting.
     """
     rule: dict[str, Any] = {"reg": reg, "exploration": exploration, "seed": seed}
     rule["half_life"] = None if half_life is None else wrong * half_life

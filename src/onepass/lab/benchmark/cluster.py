@@ -137,7 +137,7 @@ def _row_lines(name: str, rows: int = 0, *, repeats: int = REPEATS, ray: str = "
 
 
 def batches(arms: int, rows: int) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Yield batches of random contexts (n, DIM), rewards (n,) and arms (n,), until each arm has got `rows` rows.
+    """Yield batches of random contexts (n, 128), rewards (n,) and arms (n,), until each arm has got `rows` rows.
 
     `arms` is the number of arms.
     """

@@ -19,9 +19,11 @@ ERROR, MOST, SAMPLE = 1e-3, 10_000, 200  # allowed error of a kernel value, entr
 
 
 def quadrature_features(rows: np.ndarray, length_scale: float, nodes: int) -> np.ndarray:
-    """Return phi (n, nodes^d) for rows (n, d), where `nodes` is even.
+    """Return features phi (n, nodes^d) of rows (n, d) for which phi(x)^T phi(y) approximates the Gaussian kernel.
 
-    Nodes lie in pairs w and -w, which have the same cosine and opposite sines. One of each pair counts twice.
+    `length_scale` is the width of the kernel, and `nodes`, an even number, the number of quadrature nodes per
+    dimension. Nodes lie in pairs w and -w, which have the same cosine and opposite sines. One of each pair counts
+    twice.
     """
     points, weights = np.polynomial.hermite.hermgauss(nodes)
     dim = rows.shape[1]
@@ -33,9 +35,10 @@ def quadrature_features(rows: np.ndarray, length_scale: float, nodes: int) -> np
 
 
 def fitting_features(rows: np.ndarray, kernel: RBF) -> np.ndarray:
-    """Return phi with the fewest nodes for which the error of all kernel values is at most `ERROR`.
+    """Return quadrature features (n, D) of rows (n, d), with the fewest nodes that approximate the kernel well enough.
 
-    Raises ValueError if phi would have more than `MOST` entries.
+    No kernel value may have an error above 0.001. `kernel` is a Gaussian kernel with one length scale. Raises
+    ValueError if D would be above 10,000.
     """
     some = rows[:: -(-len(rows) // SAMPLE)]
     exact, length = kernel(some, some), float(np.max(kernel.length_scale))

@@ -32,10 +32,10 @@ from onepass.lab.policy import Policy
 
 
 def GPTS(*, arms: np.ndarray, kernel: Kernel, reg: float, exploration: float | None = None, seed: int = 0) -> Bandit:
-    """Return a bandit that does Thompson sampling with the exact Gaussian process posterior.
+    """Return a bandit that does Thompson sampling with the exact Gaussian process posterior, for arms (A, d).
 
-    `exploration` is a factor of the posterior standard deviation in draws; None means sqrt(reg), at which draws have
-    exactly the posterior distribution.
+    `kernel` is the covariance of the process, and `reg` the noise variance. `exploration` is a factor of the posterior
+    standard deviation in draws; None means sqrt(reg), at which draws have exactly the posterior distribution.
     """
     return GPUCB(arms, kernel, reg=reg, exploration=thompson(reg, exploration), seed=seed)
 

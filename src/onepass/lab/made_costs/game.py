@@ -119,7 +119,7 @@ class Games:
         """Return the price with the largest reward among all tried prices whose mean cost is within the budget.
 
         A price is multiplied by the predicted cost and subtracted from the predicted reward. It is doubled until the
-        game costs at most the budget. Then at most TRIES prices between the last two are tried, each the geometric mean
+        game costs at most the budget. Then at most 6 prices between the last two are tried, each the geometric mean
         of a price that is too low and one that is high enough. Prices tried for other budgets are also compared. If no
         price is high enough, the largest one is returned.
         """

@@ -148,8 +148,8 @@ NEWS = Figure("news", lines, draw)
 class NewsStudy:
     """Study of policies on simulated news sites.
 
-    `site(seed)` makes the `Site` of a seed, and `server(policy)` the `Server` in which a policy decides and learns. The
-    other fields are those of the protocol `Study`.
+    `site(seed)` makes the `Site` of a seed, and `server(policy)` the `Server` in which a policy decides and learns.
+    `Study` describes the other fields.
     """
 
     name: str

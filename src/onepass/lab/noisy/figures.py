@@ -164,7 +164,7 @@ def lines(rows: Sequence[Row]) -> list[Line]:
 
 
 def geometric_mean(ratios: Mapping[str, Ratio]) -> float:
-    """Return the geometric mean of the ratios; ratios below `LEAST_RATIO` count as `LEAST_RATIO`."""
+    """Return the geometric mean of the ratios; ratios below 0.05 count as 0.05."""
     return exp(fmean(log(max(ratio.value, LEAST_RATIO)) for ratio in ratios.values()))
 
 

@@ -176,9 +176,10 @@ class RecommenderTrial:
 
 
 def evaluate(policy: Policy, model: Model, step: Step, number: int) -> list[dict[str, Any]]:
-    """Score the recommendations of a policy in one step, before the step is learned.
+    """Return measurements of the recommendations of a policy in one step, which are made before the step is learned.
 
-    The result has a dictionary of measurements for users with features, and one for users without, if there are any.
+    The result has a dictionary for users with features, and one for users without, if there are any. `number` is the
+    number of the step.
     """
     problem, bandit = model.problem, _with_exploration(model.model, policy.params.get("exploration"))
     mean = (0.0 if isinstance(bandit, ItemModelsPolicy) else 1.0) * problem.users.mean(axis=0, keepdims=True)

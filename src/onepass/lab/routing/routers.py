@@ -51,7 +51,8 @@ def play_budgeted(
 def play_pareto_bandit(data: Prompts, budget: float, seed: int) -> Played:
     """Route the prompts with the package ParetoBandit without prior knowledge, and return the result.
 
-    Contexts are whitened principal components of all prompts.
+    `data` are the prompts, and `budget` is the largest mean cost of a request in dollars. Contexts are whitened
+    principal components of all prompts.
     """
     import json
     import logging

@@ -44,8 +44,8 @@ class GivenArm(FieldArm):
 def make_duel(name: str, order: int, rounds: int, *, turns: bool = False) -> Duel:
     """Return a bandit problem with at most `rounds` rows of the data set `name`, and the arms of a baseline rule.
 
-    The rule is a logistic regression on the first FITTED rows. `order` is the seed of the order of the rows. If `turns`
-    is True, the meaning of the arms is permuted from round TURN on.
+    The rule is a logistic regression on the first 100 rows. `order` is the seed of the order of the rows. If `turns`
+    is True, the meaning of the arms is permuted from round 500 on.
     """
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
@@ -77,7 +77,7 @@ def play_free(duel: Duel, seed: int) -> np.ndarray:
 
 
 def play_guarded(duel: Duel, seed: int, by: str = "evidence") -> tuple[np.ndarray, np.ndarray]:
-    """Play `ContextualBandit` guarded by the baseline, and return rewards (n,) and shares (n,).
+    """Play `ContextualBandit` guarded by the baseline rule of `duel`, and return rewards (n,) and shares (n,).
 
     A share is the probability with which the bandit and not the rule decides. `by` is an argument of `Guarded`:
     "evidence" or "model", which determines how the share grows.
@@ -107,7 +107,7 @@ def least_ratio(rewards: np.ndarray, rule: np.ndarray) -> float:
 
 
 def is_broken(rewards: np.ndarray, rule: np.ndarray) -> bool:
-    """Return True if, after any round, the player's sum of rewards is below 1 - LOSS times the rule's sum.
+    """Return True if, after any round, the player's sum of rewards is below 0.95 times the rule's sum.
 
     `rewards` (n,) are the player's rewards, and `rule` (n,) the rule's rewards.
     """

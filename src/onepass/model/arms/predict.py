@@ -154,10 +154,9 @@ def reward_residuals(
 
 
 def parameter_of(learned: ArmModelsState, pipeline: FeaturePipeline, arm_id: int, width: int) -> np.ndarray:
-    """Return theta_a (width,) of the arm with an id, or beta + theta_a in a hybrid model.
+    """Return the parameter theta_a (width,) of the arm with the id `arm_id`, or beta + theta_a in a hybrid model.
 
-    theta_a is the arm's parameter, and beta that of the shared part. Raises ValueError if the arm learns only one of
-    two factors.
+    beta is the parameter of the part that all arms share. Raises ValueError if the arm learns only one of two factors.
     """
     shared = learned.shared
     if shared == ():

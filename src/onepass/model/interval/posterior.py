@@ -260,7 +260,7 @@ class SplinePosterior:
 
     @staticmethod
     def allows(choice: np.ndarray) -> bool:
-        """Return True if three numbers are valid indices on the grids of the prior's parameters."""
+        """Return True if the three numbers in `choice` are valid indices on the grids of the prior's parameters."""
         return all(0 <= place < len(grid) for place, grid in zip(choice.tolist(), GRIDS, strict=True))
 
     # ---- predictions ----

@@ -38,7 +38,7 @@ FOR_EVER = -1
 class ServiceConfiguration(Body, frozen=True, kw_only=True):
     """Body of a request that sets Personalizer's service configuration.
 
-    Its fields are those of the API in snake case. A field that is None leaves the value as it is.
+    The fields have the names of Personalizer's API, in snake case. A field that is None leaves the value as it is.
     """
 
     reward_wait_time: str | None = None
