@@ -60,7 +60,10 @@ class Columns:
         self._column[places] = np.arange(1, len(places) + 1)
 
     def rows(self, pairs: SparseRows) -> list[np.ndarray]:
-        """Return rows (1 + columns,) for records that `Records.pairs` has read."""
+        """Return a row (1 + columns,) for each record: the constant 1, then the number of every column's term.
+
+        `pairs` are the records as sparse rows, as `Records.pairs` returns them.
+        """
         ends = pairs.starts.tolist()
         return [self._row(pairs.places[a:b], pairs.values[a:b]) for a, b in pairwise(ends)]
 
