@@ -158,7 +158,7 @@ class LinearPolicy(ContextualPolicy):
     size : int, default 64
         Number of columns into which the names of features are hashed, at least 2. One of them is constant.
     reward_obj : object, default None
-        Reward statistic, as for River's policies.
+        Object of River that summarizes rewards, as for River's policies.
     burn_in : int, default 0
         Number of first pulls that take the arms in turn, as for River's policies.
     seed : int, default 0

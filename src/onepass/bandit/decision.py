@@ -259,7 +259,7 @@ OPTIONAL = (
 
 
 def plain_outcomes(value: Any) -> Any:
-    """Convert an optional field of a decision, which may hold arrays, to data for JSON."""
+    """Convert an optional field of a decision, which may hold arrays, to data for JSON; None stays None."""
     if isinstance(value, dict):
         return {str(name): plain_outcomes(part) for name, part in value.items()}
     return value.tolist() if isinstance(value, np.ndarray) else value

@@ -196,6 +196,9 @@ def unit_of_winsors(rule: Winsor, memory: np.ndarray, rows: np.ndarray) -> float
 
     An arm with few rows then knows the noise as well. Squares are added as integer multiples of a fraction of the
     largest, so that the sum does not depend on the order of the arms.
+
+    `rule` holds the settings of the arms' steps. memory (K, m) has the numbers kept for each arm, and rows (K,) the
+    number of rows that each arm has learned.
     """
     if rule.practice.radius < 0.0:
         return 1.0

@@ -137,8 +137,8 @@ class ABTest(files.Owner):
     arms : sequence of hashable
         Names of the arms, at least 2, at most 50.
     tolerance : float, default 0.0
-        Loss per decision that does not matter, at least 0, in units of rewards. The experiment may stop when the leader
-        is at most this much worse than any other arm. With 0 it stops when the leader is better.
+        Loss per decision that is small enough not to matter, at least 0, in units of rewards. The experiment may stop
+        when the leader is at most this much worse than any other arm. With 0 it stops when the leader is better.
     certainty : float, default 0.95
         Probability that all limits hold at all times, above 0 and below 1.
     reward_range : tuple of float, default (0.0, 1.0)

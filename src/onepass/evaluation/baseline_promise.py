@@ -2,7 +2,7 @@
 
 Decisions are drawn from the mixture m, and the promise holds for the sums of rewards r:
 
-    m = (1 - q) pi + q p,     q = 0 while slack < 1 - loss, else slack / (slack + ROOM)
+    m = (1 - q) pi + q p,     q = 0 while slack < 1 - loss, else slack / (slack + ROOM), ROOM = 3
     promise   sum r >= (1 - loss) sum r_b,     r_b: reward of the arm that the baseline would have shown
     slack     R - (1 - loss) (H + D - M),     R: sum of rewards;  H: of those where the baseline's arm was shown;
               D: number of other decisions, the misses;  M: lower limit of their sum of y = 1 - r_b
@@ -24,7 +24,7 @@ trust a model. `Guarded` holds a promise beside its bandit. A service updates on
 
 By the model, the bandit gets its share faster. In the slack, the upper limit of r_b of a miss is then not 1 - y but
 
-    u = min(1, mean + WIDTHS s width),   s^2: mean of (r - mean)^2 over hits
+    u = min(1, mean + 2 s width),   s^2: mean of (r - mean)^2 over hits
 
 with the bandit's mean and width of the baseline's arm. A test of the model bets on hits: its wealth is the mean over
 bets of the product of 1 + l (r - u), a supermartingale while u is above the expected reward. Once the wealth is
@@ -127,7 +127,7 @@ class BaselinePromise:
     rewards : Range
         Least and largest possible reward.
     guardrails : dict of str to AtMost or AtLeast
-        Claims about outcomes.
+        Limits of outcomes relative to the baseline, by the name of the outcome.
     alpha : float
         Probability that any guardrail is reported as broken although it is not. Guardrail j has alpha / (j (j + 1)).
     by : {"evidence", "model"}, default "evidence"

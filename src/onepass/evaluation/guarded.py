@@ -49,10 +49,10 @@ class Guarded(files.Owner):
     reward_range : pair of float, default (0.0, 1.0)
         Least and largest possible reward.
     guardrails : dict of str to AtMost or AtLeast, default None
-        Claims about outcomes, such as `AtMost(...)` for an average cost. If a claim turns out to be false, the baseline
-        decides alone until `resume`.
+        Limits of outcomes relative to the baseline, such as `AtMost(...)` for an average cost, by the name of the
+        outcome. If a limit is found to be broken, the baseline decides alone until `resume`.
     alpha : float, default 0.05
-        Probability, above 0 and below 1, that any guardrail is reported as broken although its claim is true. It is
+        Probability, above 0 and below 1, that any guardrail is reported as broken although it holds. It is
         divided among the guardrails: the j-th has alpha / (j (j + 1)).
     by : {"evidence", "model"}, default "evidence"
         "evidence" trusts no model. "model" gives the bandit its share faster, as long as a test does not find that the

@@ -61,6 +61,7 @@ def clopper_pearson(m: Moments, rewards: Range, alpha: float) -> Interval:
     """Return the Clopper-Pearson interval of n / M trials with sum(w r) / M successes.
 
     `m` holds the moments of weights w and rewards r. Rewards are scaled to [0, 1], and M is the largest weight.
+    The interval has level 1 - `alpha`.
     """
     scale = max(m.max_weight, 1.0)
     trials = m.rows / scale

@@ -73,9 +73,9 @@ def rank_and_fill(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Choose arms (k,) for k slots without replacement; return them, distributions (k, K) and the scores (K,) of arms.
 
-    `stats` are the statistics of the arms. `uniforms` holds k pairs of uniform numbers, and `eligible` (1 or k, K) is
-    the mask of eligible arms, one for all slots or one for each. If `greedy`, slots after the first take the best
-    remaining arm.
+    `rule` is the exploration rule, and `stats` the statistics of the arms. `uniforms` holds k pairs of uniform numbers,
+    and `eligible` (1 or k, K) is the mask of eligible arms, one for all slots or one for each. If `greedy`, slots after
+    the first take the best remaining arm.
     """
     scores = score(rule, stats)
     arms, p = fill_slots(rule, stats, scores, eligible, uniforms, greedy)

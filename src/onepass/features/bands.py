@@ -84,11 +84,10 @@ class Bands:
             self.open.add(place)
 
     def next_knot(self, place: int, value: float, rows: float, free: bool) -> float | None:
-        """Return the value at which the number of a column needs a new band, or None if it needs none.
+        """Return the value that gets a new band, None if none is needed, or NaN if the number loses all its bands.
 
-        `place` is the index of the column, and `value` the value that is learned. NaN means that the number loses its
-        bands. `rows` is the number of rows in which the number was learned before. `free` is True if there is room for
-        more bands.
+        `place` is the index of the number's column, and `value` the value that is learned. `rows` is the number of rows
+        in which the number was learned before. `free` is True if there is room for more bands.
         """
         held = self._held[place]
         if value in held:

@@ -111,7 +111,10 @@ def lines_over_reg(rows: Sequence[Row], value: str, digits: str, names: Sequence
 
 
 def mean_cell(rows: Sequence[Row], value: str, digits: str) -> str:
-    """Return the mean of column `value` as text, over the rows that have a value, or an empty string if none has."""
+    """Return the mean of column `value` as text, over the rows that have a value, or an empty string if none has.
+
+    `digits` is the format of the number, such as ".2f".
+    """
     known = [row[value] for row in rows if row[value] is not None]
     return format(fmean(known), digits) if known else ""
 

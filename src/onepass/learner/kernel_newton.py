@@ -93,7 +93,7 @@ class KernelNewton(Learner):
     ----------
     features : str, default "nystrom"
         Feature map of the kernel: "nystrom" (similarities to `size` landmarks), "fourier" (`size` random frequencies)
-        or "sketched" (landmarks, with a sketch of `size` rows).
+        or "sketched" (landmarks, with a sketch of `size` rows for the kernel matrix).
     size : int, default 100
         Size of the map, at least 2, even for Fourier features.
     rank : int, optional

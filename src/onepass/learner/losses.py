@@ -26,7 +26,11 @@ HINGE, SQUARED_HINGE, LOGISTIC, SQUARED, HUBER, EPSILON = range(6)
 
 
 class Loss(NamedTuple):
-    """Loss function: `kind` is its number, and `width` the width of the huber and epsilon-insensitive losses."""
+    """Loss function.
+
+    - kind: number of the function: 0 hinge, 1 squared hinge, 2 logistic, 3 squared, 4 huber, 5 epsilon-insensitive.
+    - width: width of the huber and epsilon-insensitive losses.
+    """
 
     kind: int
     width: float

@@ -69,7 +69,10 @@ def move(store: Store, archive: Store, last: int) -> int:
 
 
 def months(store: Store, end: int) -> Iterator[tuple[str, int, int]]:
-    """Yield (month, first position, last position) for each month of a store's records before `end` (microseconds)."""
+    """Yield (month, first position, last position) for each month of a store's records before `end`.
+
+    A month is a text such as "2026-11", in UTC. `end` is a time in microseconds of Unix time.
+    """
     month, first, last = "", store.first, store.first - 1
     for row in store.rows(0, None, None, None):
         if row.time >= end:

@@ -135,7 +135,11 @@ class Store(ABC):
         return [row for event in events for row in self.rows_about(loop, event)]
 
     def decisions_of(self, subject: str) -> set[tuple[str, str]]:
-        """Return pairs (loop, id) of all decisions that rows of a subject are about."""
+        """Return pairs (loop, id) of all decisions about a subject.
+
+        A subject is a person or thing that records name in their field `subject`. A decision belongs to it if any
+        record about the decision names it.
+        """
         rows = self.rows(0, None, None, None)
         return {(row.loop, row.event) for row in rows if row.subject == subject and row.event is not None}
 
@@ -227,9 +231,9 @@ class Store(ABC):
         return {id: self.find(loop, id) for id in ids}
 
     def events_at(self, loop: str, seqs: Sequence[int]) -> dict[int, str]:
-        """Return a dictionary from positions of a loop to the ids of the decisions that their records are about.
+        """Return a dictionary from positions in the log to the ids of the decisions that the records there are about.
 
-        Positions without a decision are left out.
+        `seqs` are the positions. Positions of other loops and positions without a decision are left out.
         """
         found = (next(self.rows(seq - 1, seq, None, loop), None) for seq in seqs)
         return {row.seq: row.event for row in found if row is not None and row.event is not None}

@@ -128,7 +128,7 @@ class Tables(Store):
         return found
 
     def events_at(self, loop: str, seqs: Sequence[int]) -> dict[int, str]:
-        """Return a dictionary from positions of a loop to ids of decisions; one query serves many positions."""
+        """Return a dictionary from positions in the log to ids of decisions; one query serves many positions."""
         found: dict[int, str] = {}
         for part in padded_parts([*seqs]):
             question = f"select seq, event from record where seq in ({', '.join('?' * len(part))}) and loop = ?"

@@ -112,17 +112,19 @@ def cap_size(name: str, value: Any, most: int) -> Any:
 
 
 def exact_factory(reg: float, dtype: str) -> Make:
-    """Return a function of a width and a largest size that makes an exact design with this `reg` and `dtype`.
+    """Return a function that makes an exact design with this `reg` and `dtype`.
 
-    `compose` takes the function as its argument `make`.
+    Its arguments are the width of the rows and the largest size of a sketch, which an exact design ignores. `compose`
+    takes the function as its argument `make`.
     """
     return lambda dim, most: Exact(dim=dim, reg=reg, dtype=dtype)
 
 
 def design_factory(design: Design | None, reg: float | None, dtype: str | None) -> Make:
-    """Return a function of a width and a largest size that makes a design, for `compose`.
+    """Return a function that makes a design, for `compose`.
 
-    The function returns `design`, or an exact design with `reg` and `dtype` if `design` is None.
+    Its arguments are the width of the rows and the largest size of a sketch. The function returns `design`, or an exact
+    design with `reg` and `dtype` if `design` is None.
     """
     if design is None:
         return exact_factory(1.0 if reg is None else reg, "float64" if dtype is None else dtype)

@@ -160,7 +160,7 @@ class Baseline(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 class ABTestSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Settings of the report on which arm is better, by how much, and whether the loop may stop comparing.
 
-    - tolerance: loss of reward per decision that does not matter, at least 0.0 (default).
+    - tolerance: loss of reward per decision that is small enough not to matter, at least 0.0 (default).
     - certainty: probability that all limits hold at all times, above 0 and below 1 (default 0.95).
     """
 

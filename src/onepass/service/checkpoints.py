@@ -50,16 +50,18 @@ class CheckpointMeta(msgspec.Struct, frozen=True, kw_only=True):
     - loop, line: name of the loop, and model number.
     - through: sequence number of the last join learned. A join is a record of the final rewards of a decision.
     - rounds: number of rows learned.
-    - known, mark: last sequence number of the log when the checkpoint was made, and the mark of the record there.
+    - known, mark: last sequence number of the log when the checkpoint was made, and the mark of the record there, by
+      which another log is recognized.
     - loop_state: state of the loop up to that record.
-    - since: sequence number after which the log must be read again to know which decisions wait for rewards; with the
-      files in `waiting`, it is enough to read after the number `scan`.
+    - since: sequence number after which a restart reads the log to find the decisions that wait for rewards, if the
+      files in `waiting` are missing or damaged.
+    - scan: sequence number after which a restart reads the log if these files can be read.
     - waiting: files of all decisions that waited at `known`, each with the number of its decisions that are finished.
     - digest: SHA-256 of the model's bytes.
     - rewarded: arms that had an outcome, the one whose last outcome is oldest first.
-    - joins, bytes: how many joins were learned, and bytes written, since the last checkpoint that the log itself
-      contains.
-    - read: sequence number up to which all joins have been learned.
+    - joins, bytes: how many joins were learned, and bytes written to the log, since the last checkpoint whose model is
+      stored in the log itself.
+    - read: sequence number up to which the log has been read; no join between `through` and it is left to learn.
     - ledger: state of budgets and of the baseline at `known`, None if the loop has none.
     """
 

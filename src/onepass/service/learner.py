@@ -63,11 +63,11 @@ class Copies(NamedTuple):
 class Learner(threading.Thread):
     """Thread that learns the rewards in a loop's log until it is stopped, and publishes copies of the model.
 
-    - fold: the model, with its position in the log.
+    - fold: the model (`log.replay.Fold`), with its position in the log.
     - publish, checkpoint: seconds between two serving copies, and between two checkpoints.
     - save: function that makes a checkpoint, called by this thread.
-    - evict: function that writes an eviction of arms into the log. It is called if a model knows more than `known_arms`
-      arms; `protected_arms` stay.
+    - evict: function that writes a record into the log that some arms are forgotten. It is called if a model knows more
+      than `known_arms` arms; `protected_arms` stay.
     - is_due: function that returns True if a checkpoint is due before its time.
     """
 

@@ -303,7 +303,7 @@ def settings_answer(
 ) -> SettingsAnswer:
     """Return the API's answer about settings and candidate.
 
-    `changed` are the changed names, and `new` are settings that have not been applied.
+    `changed` are the names of the settings that a request changed, and `new` are settings that have not been applied.
     """
     loop_state = loop.loop_state
     assert loop_state.settings is not None

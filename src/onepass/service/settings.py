@@ -296,6 +296,7 @@ def parse_logged_settings(record: Settings) -> LoopSettings:
 def collect_errors(found: Any) -> Iterator[str]:
     """Yield a sentence for every value in `found` of a wrong type or out of range.
 
+    `found` is a loop's settings as plain data, before they are checked; a dictionary if they are right.
     Values whose check depends on a value of a wrong type are not checked.
     """
     sentences, fitting = type_errors(found, LoopSettings)

@@ -104,7 +104,10 @@ def _maximize_posterior(
 
 
 def fit_kernel(rows: np.ndarray, values: np.ndarray, seed: list[int]) -> tuple[Any, float]:
-    """Return the kernel and the noise variance that fit transformed values (n,) at rows (n, coordinates) best."""
+    """Return the kernel and the noise variance that fit transformed values (n,) at rows (n, coordinates) best.
+
+    `seed` seeds the points from which the search starts.
+    """
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.gaussian_process import GaussianProcessRegressor, kernels
 

@@ -125,7 +125,10 @@ def note(rows: Sequence[Row]) -> str:
 
 
 def draw(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
-    """Draw the mean reward on every data set, one point per player."""
+    """Draw the mean reward on every data set, one point per player.
+
+    `rows` are the results, one for each seed and player. `curves` are not used.
+    """
     figure = canvas(7.5, 3.5)
     axes = figure.subplots()
     axes.set_label("reward")

@@ -39,7 +39,7 @@ class Start:
 
 
 class WorldGame:
-    """Bandit problem of one seed, on which all starts are compared.
+    """Bandit problem `world(seed)` of `rounds` rounds, on which bandits with and without earlier data are compared.
 
     If `loses` is True, results are mistakes, else rewards.
     """
