@@ -257,8 +257,8 @@ class PackedStore:
 
         `contexts` (T, K or 1, dim) holds the rows of the arms, `rewards` (T, K) the reward of every arm, and `arm_ids`
         (K,) the arms' ids. `rule` is the exploration rule, and `normals` and `lots` are its random numbers. `tally`
-        holds the sums of squared residuals, and `rounds` is the number of rewards learned. scored (T, 3) receives the predicted
-        reward and the score of the chosen arm, and the largest score.
+        holds the sums of squared residuals, and `rounds` is the number of rewards learned. scored (T, 3) receives the
+        predicted reward and the score of the chosen arm, and the largest score.
 
         Returns the new `tally`, the chosen arms (T,), and the arm ids (K,) afterwards.
         """
