@@ -132,7 +132,7 @@ class Mixture(NamedTuple):
     - scores (2, M): sums of e^2 / (1 + h) and of log(1 + h), over residuals e and squared widths h.
     - theta, tau (slots, T), inverse (slots, P): the regressions of an arm, all models one after the other.
     - early (slots, 9): an arm's first five rewards, their count, the number of equal first rewards (-1 once two
-      differ), the last reward, and how often a reward was equal to the one before.
+      differ), the first value that came twice in a row (until then the last reward), and how often it came since.
     - last (slots,): the round in which the arm last learned; -1 if it has learned nothing, and then the slot's other
       entries mean nothing.
     - learned (slots,): number of rows learned.
@@ -280,7 +280,8 @@ def places_of(state, slots):
 def counts_as_unknown(state, slot, arms):
     """Return True if an arm counts as unknown, because its few rewards are all or often equal (rare_rewards.py).
 
-    `slot` is the index of the arm's models, and `arms` the number of arms with rows.
+    `slot` is the index of the arm's models, and `arms` the number of arms with rows. An arm with many equal rewards is
+    compared with the arms that have not paid a large reward yet. Arms that have may have many equal rewards, too.
     """
     if not has_many_values(state.rewards):
         return False
@@ -290,11 +291,16 @@ def counts_as_unknown(state, slot, arms):
         return True
     if has_paid(state.tails[slot]) or not has_many_repeats(repeats, learned, known, arms):
         return False
-    others = -repeats
+    found, every, others, rows = -repeats, float(known - learned), 0.0, 0.0
     for other in range(state.last.size):
         if state.last[other] != NEVER:
-            others += state.early[other, REPEATS]
-    return others < REPEATS_OFTEN * (known - learned)
+            found += state.early[other, REPEATS]
+            if other != slot and not has_paid(state.tails[other]):
+                others += state.early[other, REPEATS]
+                rows += state.learned[other]
+    if rows == 0.0:
+        others, rows = found, every
+    return others < REPEATS_OFTEN * rows
 
 
 @compiled
