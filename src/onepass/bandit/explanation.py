@@ -169,8 +169,8 @@ class Explanation(NamedTuple):
     difference : Difference or None
         Difference to the nearest competitor, or to the arm that was asked for. None if no other arm is offered.
     link : str, default ""
-        Family of the rewards, such as "logistic". Mean, width and terms are then those of theta^T z, which is the log
-        odds for clicks. "" if the mean is the expected reward.
+        Family of the rewards, such as "logistic". Mean, width and terms then refer to theta^T z, which is the log odds
+        for clicks. "" if the mean is the expected reward.
     """
 
     arm: Any

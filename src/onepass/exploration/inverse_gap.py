@@ -93,8 +93,8 @@ class InverseGap(Exploration):
     Parameters
     ----------
     exploration : float or Theory or None, default 0.1
-        Multiplier beta, at least 0. An arm is plausible if its mean + beta * width is at least the mean - beta * width
-        of the arm with the largest mean. With None all arms are plausible, and no widths are computed.
+        Multiplier beta, at least 0. An arm is plausible if its mean + beta * width is at least the largest
+        mean - beta * width of all arms. With None all arms are plausible, and no widths are computed.
     gamma : float, default None
         Weight of a gap, above 0, in units of 1 / reward. The default is scale * sqrt(K t) / sigma for K plausible arms
         and t learned rows. sigma is the root mean square of the prediction errors so far.

@@ -48,10 +48,13 @@ from onepass.learner.sketching import (
 
 
 class FORKSState(NamedTuple):
-    """State of `FORKS`: `sketching` holds the first examples and the feature map, `newton` the weights and the matrix.
+    """State of `FORKS`.
 
-    `decaying` is the setting `decaying_curvature`. `cap` is a bound of predictions: the setting `bound` if weights are
-    projected before the next example is predicted, else infinity.
+    - sketching: the first examples, and the feature map made from them.
+    - newton: weights and matrix of the Newton step.
+    - decaying_curvature: argument of `FORKS`.
+    - cap: bound of predictions: the argument `bound` if weights are projected before the next example is predicted,
+      else infinity.
     """
 
     sketching: Sketching

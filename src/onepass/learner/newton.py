@@ -28,11 +28,15 @@ from onepass.foundation.state import zeros
 
 
 class Newton(NamedTuple):
-    """State of the online Newton step; arrays may be longer than the k entries in use.
+    """State of an online Newton step on k weights; arrays may be longer than the k entries in use.
 
-    w (k,) are the weights and root (k, k) is R with R R^T = A^-1, where A is the matrix of the Newton step. v and u
-    (k,) are work arrays. `step` is the step size, `alpha` I the initial A, `curvature` the factor of g g^T that a
-    gradient g adds to A, and `bound` the largest size of a prediction.
+    - w (k,): weights.
+    - root (k, k): R with R R^T = A^-1, where A is the matrix of the Newton step.
+    - v, u (k,): work arrays.
+    - step: step size.
+    - alpha: the matrix A is alpha I at first.
+    - curvature: factor with which the outer product g g^T of a gradient g is added to A.
+    - bound: largest absolute value of a prediction.
     """
 
     w: np.ndarray

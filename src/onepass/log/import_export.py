@@ -244,14 +244,17 @@ def _event_records(event: Event, default: float | None, about: list[Any]) -> lis
 
 
 class TrialModels:
-    """Copies of the models of a store, used to find decisions that a service could not learn."""
+    """Copies of a store's models that learn imported decisions, to find those that a service could not learn."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._models: dict[str, tuple[Any, float]] = {}
 
     def learn(self, decision: Decision) -> None:
-        """Let the model of a decision's loop learn it; raise ValueError if it cannot."""
+        """Let a copy of the model of a decision's loop learn the decision with reward 0.
+
+        Raises ValueError if the model cannot learn it. Decisions of loops without a model are not checked.
+        """
         if decision.loop not in self._models:
             line, last = read_lineage(self._store, decision.loop).serving, None
             for one in self._store.read(kinds=("checkpoint",), loop=decision.loop):
@@ -363,7 +366,10 @@ def _report_progress(found: Iterable[Any], progress: Progress | None) -> Iterato
 def events_from_store(
     store: Store, loop: str | None = None, since: int = 0, until: int | None = None
 ) -> Iterator[Event]:
-    """Yield the decisions of a store with their outcomes, as events; arguments are those of `export_file`."""
+    """Yield the decisions of a store with since < position <= until, each with its outcomes, as events.
+
+    None as `loop` takes all loops.
+    """
     for decision in store.read(since, until, ("decision",), loop):
         outcomes, joined, activation = list[Outcome](), list[Outcome](), None
         for one in store.find(decision.loop, decision.id):

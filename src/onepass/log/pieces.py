@@ -37,14 +37,16 @@ READ = ("decision", "join", "eviction", "forgotten")
 class Piece(NamedTuple):
     """Part of the log of one of a loop's models, between two checkpoints that contain the model.
 
-    - begin, end: position of the last reward that the model at the beginning, and at the end, has learned; end is None
-      if the part goes on to the end of the log.
-    - seq, end_seq, digest, end_digest: positions of the two checkpoints, and digests of their models.
+    - loop, line: name of the loop, and number of the model.
+    - begin, seq, digest: for the first checkpoint, the position of the last reward that the model had learned, the
+      position of the checkpoint in the log, and the digest of the model.
+    - end, end_seq, end_digest: the same numbers of the second checkpoint; None if the part goes on to the end of the
+      log.
     - first: True if no part comes before.
     - begun: position of the reward after which the model began to learn.
     - stop: position of the last reward that the model learns, None for no end.
-    - ended: position of the record that ended the model.
-    - saved: checkpoints that the repeated model is compared with.
+    - ended: position of the record that ended the model, or None.
+    - saved: checkpoints with which the repeated model is compared.
     """
 
     loop: str
@@ -63,7 +65,10 @@ class Piece(NamedTuple):
 
 
 class CheckedPiece(NamedTuple):
-    """Result `found` of verifying a part of a log, and the position `read` up to which the log was read."""
+    """Result of verifying a part of a log.
+
+    `found` is the result, and `read` the position up to which the log was read.
+    """
 
     piece: Piece
     found: Verified

@@ -55,7 +55,7 @@ class Row(NamedTuple):
 
 
 class Damage(NamedTuple):
-    """Damage in a store, with its position (0 for the whole store) and a sentence about it."""
+    """Damage in a store: its position `seq` in the log, 0 for the whole store, and a sentence that describes it."""
 
     seq: int
     reason: str
@@ -68,11 +68,10 @@ class Store(ABC):
 
     @abstractmethod
     def put(self, rows: list[Row]) -> list[int]:
-        """Give rows their positions and store them durably, all or none.
+        """Give rows their positions in the log and store them durably, all or none; return the positions.
 
-        Returns the positions. A row with a unique key `once` that the loop already has is not stored, and gets the
-        position of the earlier row. A row that has a position already keeps it; StoreError is raised if it is not the
-        next one.
+        A row whose unique key `once` the loop already has is not stored; the position of the earlier row is returned
+        for it. A row that has a position already keeps it; StoreError is raised if that is not the next position.
         """
 
     @abstractmethod
@@ -396,16 +395,16 @@ def record_from_row(row: Row) -> Any:
 
 
 def erase_row(row: Row) -> Row:
-    """Return the `forgotten` row that replaces a deleted row."""
+    """Return the row of kind `forgotten` that takes the place of a deleted row, with the same position."""
     was = row.kind
     return place_row(row_from_record(Forgotten(loop=row.loop, time=row.time, was=was)), row.seq)
 
 
 def assign_places(rows: list[Row], held: dict[tuple[str, str], int], last: int) -> tuple[list[int], list[Row]]:
-    """Return the positions of all rows, and those rows that are new, each with its position.
+    """Return the positions of all rows, and the list of new rows, each with its position.
 
-    `held` maps (loop, unique key) to the positions of stored rows, and the new rows are added to it. `last` is the last
-    position that was assigned.
+    A row whose unique key is stored already is not new. `held` maps (loop, unique key) to the positions of stored rows,
+    and the new rows are added to it. `last` is the last position that was assigned.
     """
     seqs, new = [], []
     for row in rows:

@@ -48,7 +48,10 @@ def request_from_decision(decision: Decision) -> Request | None:
 
 
 def request_with_rows(decision: Decision) -> Request | None:
-    """Return the request of a logged decision, also if contexts are rows of numbers and arms have names; else None."""
+    """Return the request of a logged decision whose contexts are records or rows of numbers.
+
+    Returns None if contexts are rows of numbers and arms have no names, or if contexts do not describe the arms.
+    """
     contexts, names = decision.contexts, decision.names
     if isinstance(contexts, dict) and not are_records(contexts):
         actions = contexts.get(MULTI, [])
@@ -80,7 +83,8 @@ def adopt_decision(decision: Decision) -> Decision:
     """Convert a logged decision of another system to the form of onepass, so that models can learn and repeat it.
 
     Its features are plain data. Rows of numbers that `json_from_decision` wrote become rows again. Features of slots
-    are kept in `extra`. Raises ValueError as `request_from_decision` does.
+    are kept in `extra`. Raises ValueError for features that contradict each other, or that cannot be flattened to
+    numbers.
     """
     contexts = decision.contexts
     if not isinstance(contexts, dict) or are_records(contexts):
