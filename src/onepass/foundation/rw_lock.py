@@ -116,7 +116,7 @@ class RWLock:
     def close_for_fork(self, me: int) -> bool:
         """Take the lock for the thread with id `me`, which is about to fork; its signal handlers may still write.
 
-        Returns False if other threads read or write for longer than LONG seconds.
+        Returns False if other threads read or write for longer than 0.1 seconds.
         """
         end = time.monotonic() + LONG
         if not self.line_up(me, end, take=True):
@@ -162,7 +162,7 @@ class RWLock:
             _open(gate)
 
     def write_nested(self, me: int, method: Callable, parts: bool, owner: Any, args: Any, named: Any) -> Any:
-        """Run a writing method of `owner` that a thread calls while it already reads or writes the object.
+        """Return the result of a writing method of `owner` that a thread calls while it already reads or writes it.
 
         `me` is the thread's id, `args` and `named` are the method's arguments, and `parts` is True for a `composite`
         method. Raises RuntimeError if the outer method does not allow nested writes.

@@ -55,7 +55,7 @@ def kernel_expansion(budget, x):
 
 @compiled
 def put_example(budget, place, x, weight):
-    """Store an example x with its weight at index `place`, the next free one or that of another example."""
+    """Store an example x with its weight at index `place`, which is the next free one or replaces another example."""
     for j in range(x.size):
         budget.points[place, j] = x[j]
     budget.weights[place] = weight

@@ -52,7 +52,8 @@ class FORKSState(NamedTuple):
 
     - sketching: the first examples, and the feature map made from them.
     - newton: weights and matrix of the Newton step.
-    - decaying_curvature: argument of `FORKS`.
+    - loss: the loss.
+    - decaying: the argument `decaying_curvature` of `FORKS`.
     - cap: bound of predictions: the argument `bound` if weights are projected before the next example is predicted,
       else infinity.
     """

@@ -430,7 +430,7 @@ def restore_states(learners: list[Learner], dim: int, held: files.StateSource) -
 
 
 def check_common(width: Any, loss: Any, loss_width: Any, step: Any) -> dict[str, Any]:
-    """Return the parameters that all learners have, as a dictionary after a check."""
+    """Return the checked parameters that all learners have (width, loss, loss_width and step) as a dictionary."""
     make_loss(loss, loss_width)
     return {
         "width": check_kernel_width(width),

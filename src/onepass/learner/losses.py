@@ -57,7 +57,10 @@ def value(loss, f, y):
 
 @compiled
 def slope(loss, f, y):
-    """Return the derivative dl/df of the loss; at a kink, the one-sided derivative that is smaller in size."""
+    """Return the derivative dl/df of the loss l at the decision f for the target y.
+
+    At a kink it is the one-sided derivative that is smaller in size.
+    """
     if loss.kind == HINGE:
         return -y if y * f < 1.0 else 0.0
     if loss.kind == SQUARED_HINGE:

@@ -93,10 +93,10 @@ def project_weights(state, phi, f, q, bound):
 
 @compiled
 def online_newton_step(state, phi, gradient, curvature):
-    """Take one Newton step, in place, for features phi (k,).
+    """Take one Newton step, in place, for features phi (k,), and limit the prediction to the state's bound.
 
-    `gradient` is the derivative of the loss by the prediction, and `curvature` the factor with which the gradient's
-    outer product is added to the step's matrix.
+    `gradient` is the derivative of the loss by the prediction. The step's matrix gains curvature * g g^T with g =
+    gradient * phi.
     """
     k = phi.size
     w, q = state.w[:k], solve_features(state, phi)
@@ -126,7 +126,10 @@ def add_dimension(state, k):
 
 
 def init_newton(size: int, params: dict[str, Any]) -> Newton:
-    """Return the state of the Newton step before the first reset, with room for `size` features."""
+    """Return the state of the Newton step before the first reset, with room for `size` features.
+
+    `params` holds step, alpha, curvature and bound.
+    """
     return Newton(
         w=zeros(size),
         root=zeros(size, size),

@@ -71,8 +71,12 @@ STEP = ("newton.w", "newton.root", "newton.v", "newton.u")
 class PROSNKONSState(NamedTuple):
     """State of `PROSNKONS`: the sample of examples (dictionary), and the Newton step on the features that it defines.
 
-    `most` is the largest number of points in the dictionary, or 0 if it is not limited. `turn` is the number of
-    examples seen. The other fields are arguments of `PROSNKONS`.
+    - dictionary, newton: the sample, and the state of the Newton step.
+    - most: largest number of points in the dictionary, 0 if it is not limited.
+    - turn: number of examples seen.
+    - precision: 1 / (2 width^2) of the Gaussian kernel.
+
+    The other fields are arguments of `PROSNKONS`.
     """
 
     dictionary: Dictionary

@@ -194,7 +194,7 @@ def check_sketch_sizes(
 ) -> dict[str, Any]:
     """Return the checked sizes of the buffer, the random sketch and the feature map as a dictionary.
 
-    Defaults are those of Wen, Zhang et al.: sketch_size = budget, sample_size = sketch_size / 5, rank = budget / 10.
+    Defaults follow Wen, Zhang et al.: sketch_size = budget, sample_size = sketch_size / 5, rank = budget / 10.
     """
     budget = check.integer("budget", budget, 2)
     size = check.integer("sketch_size", budget if sketch_size is None else sketch_size, 1)

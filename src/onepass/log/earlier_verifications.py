@@ -44,7 +44,7 @@ class VerifiedPiece(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SavedVerifications(msgspec.Struct, frozen=True, kw_only=True):
-    """Content of a file of verifications: digests of archive files by name, verified parts, and format version."""
+    """Content of a file of verification results: digests of archive files by name, verified parts, version."""
 
     form: int = FORM
     files: dict[str, str] = {}

@@ -320,7 +320,8 @@ def export_file(
 ) -> int:
     """Write the content of a store to a file, which appears when it is complete.
 
-    An event of another format has the outcomes of its decision, or, if there are none, the rewards of its join.
+    An event of another format has the outcomes of its decision, or, if there are none, the rewards that were learned
+    for it.
 
     Parameters
     ----------
@@ -383,7 +384,7 @@ def events_from_store(
 
 
 def outcomes_from_join(join: Join) -> list[Outcome]:
-    """Return the learned rewards of a decision, a record of kind join, as outcomes."""
+    """Return the rewards in a join, the record of what is learned for a decision, as outcomes."""
     several = len(join.rewards) > 1
     return [
         Outcome(loop=join.loop, time=join.time, id=join.id, value=value, slot=slot if several else None)

@@ -66,7 +66,7 @@ class VerificationReport(NamedTuple):
 
     @property
     def ok(self) -> bool:
-        """True if nothing is damaged or wrong."""
+        """True if no row is damaged and no verified decision or checkpoint differs."""
         return not self.damages and all(one.ok for each in self.loops.values() for one in each.values())
 
 
@@ -103,7 +103,7 @@ def verify_all(
 
     Returns
     -------
-    Report
+    VerificationReport
         Damaged rows, and the result for every model of every loop.
 
     Raises

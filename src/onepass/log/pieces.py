@@ -76,7 +76,7 @@ class CheckedPiece(NamedTuple):
 
 
 def find_pieces(store: Store, loop: str, line: int | None = None, until: int | None = None) -> list[Piece]:
-    """Split the log of a loop, for verification, at the checkpoints that contain the model.
+    """Return the parts of a loop's log to be verified, split at the checkpoints that contain the model.
 
     A model without such a checkpoint has no parts. `line` is the number of one of the loop's models; None takes all,
     one after the other. `until` is the last position, None for the end of the log.
@@ -120,7 +120,7 @@ def _cut(loop: str, line: int, saved: list[SavedDigest], lines: ModelLineage) ->
 
 
 def merge_pieces(pieces: Sequence[Piece]) -> Piece:
-    """Merge consecutive parts of a log into one part to be verified."""
+    """Return one part of a log that consists of the consecutive parts `pieces`, to be verified at once."""
     last = pieces[-1]
     saved = tuple(one for piece in pieces for one in piece.saved)
     return pieces[0]._replace(end=last.end, end_seq=last.end_seq, end_digest=last.end_digest, saved=saved)
@@ -256,7 +256,7 @@ def _make_boundary(store: Store, through: int, seq: int) -> Boundary:
 
 
 def sum_results(found: Iterable[Verified]) -> Verified:
-    """Return the sum of the verification results `found`, those of several parts of a log."""
+    """Return the sum of verification results `found`, one for each of several parts of a log."""
     total = Verified(0, 0, 0, 0, (), {}, 0, 0, (), 0)
     for one in found:
         left = {**total.left}

@@ -175,7 +175,10 @@ class Fold:
                 yield one
 
     def add_decision(self, decision: Decision) -> None:
-        """Store what must be learned from a decision, until the record with its rewards comes."""
+        """Store what must be learned from a decision, until the record with its rewards comes.
+
+        A decision that cannot be learned is ignored. If decisions take too much memory, the oldest are dropped.
+        """
         try:
             lesson = lesson_from_record(decision)
         except ValueError:  # one of another origin: whoever learns it is told

@@ -144,8 +144,8 @@ class Store(ABC):
     def append(self, records: Sequence[Record]) -> list[int]:
         """Store records in their order, durably on return.
 
-        A decision, activation or join whose id the loop has already, and an outcome with the same id and request, are
-        not stored again.
+        A decision, its activation or its join (the record of its final rewards) whose id the loop has already, and an
+        outcome with the same id and request, are not stored again.
 
         Parameters
         ----------
@@ -255,7 +255,7 @@ class Store(ABC):
     def drop_before(self, seq: int) -> int:
         """Delete the records before a position for ever; other records keep their positions.
 
-        Keep the checkpoint at which replay begins, and the decisions whose joins come after it.
+        Keep the checkpoint at which replay begins, and the decisions whose final rewards come after it.
 
         Parameters
         ----------

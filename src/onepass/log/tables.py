@@ -194,7 +194,7 @@ def insert_rows(connection: Connection, rows: list[Row], last: int) -> bool:
 
 
 def insert_parts(found: list[Any]) -> Iterator[list[Any]]:
-    """Yield consecutive parts of a list with at most `WIDEST` elements, each to be inserted by one statement.
+    """Yield consecutive parts of a list with at most 64 elements, each to be inserted by one statement.
 
     Their lengths are m 2^i with m < 16, so that few different statements are needed.
     """
@@ -208,7 +208,7 @@ def insert_parts(found: list[Any]) -> Iterator[list[Any]]:
 
 
 def padded_parts(names: list[Name]) -> Iterator[list[Name]]:
-    """Yield parts of a list of names with at most `MOST` names, each to be looked up by one query.
+    """Yield parts of a list of names with at most 512 names, each to be looked up by one query.
 
     The last name of a part is repeated up to a power of two, so that few different queries are needed.
     """

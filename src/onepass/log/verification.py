@@ -210,8 +210,8 @@ class OrderedDecision(NamedTuple):
 class Verifier:
     """Verification in progress: it repeats decisions, in the order of the models that made them, and learns rewards.
 
-    A decision after the end of a part of the log still belongs to this part if its model does, and if at most `WINDOW`
-    decisions of later models came before it.
+    A decision after the end of a part of the log still belongs to this part if the model that made it does, and if at
+    most `WINDOW` decisions of later models came before it.
     """
 
     def __init__(self, fold: Fold, until: int | None, part: LogPart | None = None) -> None:
@@ -249,7 +249,7 @@ class Verifier:
             self._joins.append([one])
 
     def add_later(self, head: Any, seq: int, read: Callable[[], Decision]) -> None:
-        """Process a decision after the end of this part of the log, if its model belongs to this part.
+        """Process a decision after the end of this part of the log, if a model of this part made it.
 
         `head` names the models of the decision, `seq` is its position, and `read` returns the whole record.
         """

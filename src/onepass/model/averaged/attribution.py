@@ -71,6 +71,7 @@ def sides_of(
 def side(state: Mixture, x: np.ndarray, slot: int, sign: float, names: tuple[str, ...]) -> Side:
     """Return the contributions of the columns of a row to one arm's mean and squared width.
 
+    - state: the averaged models.
     - x (d,): the row.
     - slot: index of the arm's models.
     - sign: 1 or -1, the factor of the squared width.

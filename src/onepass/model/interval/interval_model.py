@@ -60,7 +60,10 @@ class Columns:
         self._column[places] = np.arange(1, len(places) + 1)
 
     def rows(self, pairs: SparseRows) -> list[np.ndarray]:
-        """Return rows (1 + columns,) for records that `Records.pairs` has read."""
+        """Return a row (1 + columns,) for each record: the constant 1, then the number of every column's term.
+
+        `pairs` are the records as sparse rows, as `Records.pairs` returns them.
+        """
         ends = pairs.starts.tolist()
         return [self._row(pairs.places[a:b], pairs.values[a:b]) for a, b in pairwise(ends)]
 
@@ -88,9 +91,12 @@ class Columns:
 class Cells(NamedTuple):
     """K actions of an interval with their spline features.
 
-    `actions` (K,) are the actions, `psi` (K, 8) their spline functions (splines.py), and `odds` (K,) the log odds of a
-    sale before learning. `grid` is True if the actions are the centres of the interval's 64 equal cells in order.
-    `facts` describes the interval in a decision's record.
+    - interval: the interval.
+    - actions (K,): the actions.
+    - psi (K, 8): values of the 8 spline functions at the actions (splines.py).
+    - odds (K,): log odds of a sale before learning.
+    - grid: True if the actions are the centres of the interval's 64 equal cells in order.
+    - facts: description of the interval for a decision's record.
     """
 
     interval: Interval
