@@ -39,8 +39,8 @@ from onepass.model.interval.splines import KEPT, smooth_functions, smooth_functi
 from onepass.model.records import are_records, check_evidence, requests_of
 
 WIDTH = 32  # of the context's columns
-DEVIATIONS = 0.5
-RULE = Thompson(DEVIATIONS, draws=32, uniform_share=0.005)  # chosen on generated buyers (docs/tutorials/prices.md)
+DEVIATIONS = 0.8
+RULE = Thompson(DEVIATIONS, draws=32, uniform_share=0.005)  # chosen on generated games (docs/prices_measured.md)
 CALMER = 0.6  # of demand: deviations of a draw in units of those of other rewards
 SURE = 3.0  # log odds of a sale at `low` before anything is learned, and against it at `high`
 ROUNDING = 1e-9  # of a demand that is computed from a reward
