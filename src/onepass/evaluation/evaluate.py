@@ -363,7 +363,10 @@ def _estimate(one: Estimator, sample: Sample, rewards: Range, alpha: float) -> E
 
 
 def moment_intervals(m: Moments, rewards: Range, alpha: float) -> dict[str, Interval]:
-    """Return confidence intervals for a fixed number of rows, by name, from the moments `m` of weights and rewards."""
+    """Return confidence intervals at level 1 - `alpha` for a fixed number of rows, by name.
+
+    `m` holds the moments of weights and rewards, and `rewards` is the range of possible rewards.
+    """
     return {
         "bernstein": intervals.bernstein(m, rewards, alpha),
         "clopper-pearson": intervals.clopper_pearson(m, rewards, alpha),
