@@ -34,7 +34,7 @@ def test_means_widths_and_residual_are_those_of_dense_regressions_on_the_same_vi
     rows, rewards = rng.standard_normal((100, 3)) * [1.0, 5.0, 0.2], shift + rng.standard_normal(100).round(1)
     arms, bandit = (
         rng.integers(3, size=100),
-        op.ContextualBandit(n_landmarks=12, warm_up=64, reg=reg, alarm_threshold=None),
+        op.ContextualBandit(n_landmarks=12, warm_up=64, reg=reg, alarm_threshold=None, n_trees=0),
     )
     if rare > 0.0:
         arms[arms == 2], arms[::20] = 0, 2  # the third arm has five rows, all of them worth 0
